@@ -46,7 +46,7 @@ def _wikibase(given: Settings, options: Options) -> Loader:
         reading.config,
         views.derive,
         find_warnings=views.cycles,
-        fetchers={live_endpoint.SCHEME: live_endpoint.fetch},
+        fetchers={live_endpoint.SCHEME: live_endpoint.fetch_items},
         cut=reading.cut,
     )
 

@@ -1,7 +1,7 @@
-"""Rows of a CSV of concepts as entities, so that they come into the graph as those of a dump do.
+"""Rows of a CSV of concepts as entities, in the form of a JSON dump.
 
-The columns are found by their names, in any case and order: an id, labels, aliases, a description, a definition, and
-what concepts a concept is broader, narrower or related to. A label may name its language (``label@pt``).
+Columns are found by name, in any case and order: an id, labels, aliases, a description, a definition, and the
+broader, narrower and related concepts. A label may name its language (``label@pt``).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ COLUMNS: Final = {
     "exactMatch": ("exact_match", "exactmatch", "wikidata_id", "wikidata"),
     "notToBeConfusedWith": ("not_to_be_confused_with", "different_from"),
 }
-"""What a column says, and the names that it may have."""
+"""The fields of a concept, with the column names of each."""
 
 _ROLES: Final = ("definition", "negativeLabel", "broader", "narrower", "related", "exactMatch", "notToBeConfusedWith")
 _LINKS: Final = ("broader", "narrower", "related", "notToBeConfusedWith")
@@ -39,12 +39,12 @@ _ITEM: Final = re.compile(r"Q[1-9][0-9]*")
 _LANGUAGE: Final = "en"
 
 
-def rows(path: Path, instance: Instance) -> Iterator[tuple[int, Mapping[str, Any] | RecordError]]:
-    """Yield the number of each row and its entity, or why it is none. Raises SourceError for a file without ids."""
+def parse_rows(path: Path, instance: Instance) -> Iterator[tuple[int, Mapping[str, Any] | RecordError]]:
+    """Yield the number of each row with its entity or error. Raises SourceError for a file without ids."""
     header, table = csv_rows(path)
     columns = list(_columns(header))
     if not any(what == "id" for _, what, _ in columns):
-        raise SourceError(f"{path}: no column has the ids of concepts: {', '.join(COLUMNS['id'])}")
+        raise SourceError(f"{path}: missing column of concept ids. Valid names: {', '.join(COLUMNS['id'])}.")
     for number, cells in table:
         if len(cells) != len(header):
             yield number, RecordError(f"row {number} has {len(cells)} cells where the header has {len(header)}")
@@ -55,8 +55,8 @@ def rows(path: Path, instance: Instance) -> Iterator[tuple[int, Mapping[str, Any
             yield number, RecordError(f"row {number}: {error}")
 
 
-def unread(path: Path) -> list[str]:
-    """Return the columns that mean nothing here."""
+def unknown_columns(path: Path) -> list[str]:
+    """Return the unknown columns."""
     header, _ = csv_rows(path)
     known = {place for place, *_ in _columns(header)}
     return [name for place, name in enumerate(header) if place not in known]
@@ -83,17 +83,17 @@ def _entity(instance: Instance, cells: list[tuple[str, str, str]]) -> Mapping[st
         if what in ("labels", "descriptions"):
             entity[what][language] = {"language": language, "value": cell}
         elif what == "aliases":
-            texts = [{"language": language, "value": each} for each in listed(cell)]
+            texts = [{"language": language, "value": each} for each in parse_list(cell)]
             entity["aliases"].setdefault(language, []).extend(texts)
         elif what in _ROLES:
             property_id = _property_of(instance, what)
-            for value in [cell] if what == "definition" else listed(cell):
+            for value in [cell] if what == "definition" else parse_list(cell):
                 claims.setdefault(property_id, []).append(_claim(found, property_id, what, value))
     return {**entity, "claims": claims}
 
 
-def listed(cell: str) -> list[str]:
-    """Return the values in a cell: a JSON array of text, or values between ``|``, ``;`` or line ends."""
+def parse_list(cell: str) -> list[str]:
+    """Parse the values in a cell: a JSON array of text, or values separated by ``|``, ``;`` or line ends."""
     if cell.startswith("["):
         try:
             values = json.loads(cell)

@@ -1,8 +1,9 @@
-"""An entity as quads: the published Wikibase RDF model, https://www.mediawiki.org/wiki/Wikibase/Indexing/RDF_Dump_Format.
+"""An entity as quads: the published Wikibase RDF model,
+https://www.mediawiki.org/wiki/Wikibase/Indexing/RDF_Dump_Format.
 
-What only Wikibase's own configuration could tell is left out: values normalized to other units or to links of external
-ids (``wdtn``, ``psn``, ``pqn``, ``prn``), the MathML of formulas (their TeX stands for it), page properties, and of the
-entities that a value names their labels.
+Parts that need Wikibase's own configuration are left out: normalized values and links of external ids (``wdtn``,
+``psn``, ``pqn``, ``prn``), the MathML of formulas (their TeX is kept), page properties, and the labels of entities
+that are only referenced.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.errors import RecordError
 from kg.vocabulary import BASE, CC, DCTERMS, ONTOLEX, OWL, PROV, RDF, RDFS, SCHEMA, SKOS, WIKIBASE, XSD, sha256
 from loaders.wikibase.instances import Instance
-from loaders.wikibase.languages import tagged
-from loaders.wikibase.values import KNOWN, OBJECTS, Value, page_name, value_of
+from loaders.wikibase.languages import to_literal
+from loaders.wikibase.values import KNOWN, OBJECTS, Value, page_name, parse_value
 
 GROUPS: Final = (
     "wikipedia", "wiktionary", "wikibooks", "wikinews", "wikiquote", "wikisource", "wikiversity", "wikivoyage",
@@ -46,7 +47,7 @@ _SITE: Final = re.compile(rf"([a-z]+(?:_[a-z]+)*?)(wiki|{'|'.join(GROUPS[1:])})"
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A wiki: its address, the group that it is of, and its language as MediaWiki calls it."""
+    """A wiki: its address, its group, and its language code in MediaWiki."""
 
     home: str
     group: str
@@ -55,7 +56,7 @@ class Site:
 
 @lru_cache(4096)
 def site_of(site_id: str) -> Site | None:
-    """Return the site with a global id such as ``enwiki``, None where none of the Wikimedia family has it."""
+    """Return the site with a global id such as ``enwiki``, or None if it is not in the Wikimedia family."""
     if site_id in _SINGLE:
         return Site(*_SINGLE[site_id], "en")
     match = _SITE.fullmatch(site_id)
@@ -68,7 +69,7 @@ def site_of(site_id: str) -> Site | None:
 
 GENID: Final = BASE + ".well-known/genid/"
 FORMAT_VERSION: Final = "1.0.0"
-"""Version of the RDF mapping, which is part of it."""
+"""Version of the RDF mapping; part of the data."""
 
 RANKS: Final = {
     "preferred": WIKIBASE.PreferredRank,
@@ -100,7 +101,7 @@ _STATEMENT, _QUALIFIER, _REFERENCE = ("ps", "psv"), ("pq", "pqv"), ("pr", "prv")
 
 @dataclass(slots=True)
 class Entity:
-    """An entity as quads: its own graph, and those that it shares with others."""
+    """An entity as quads: its own graph, and the graphs that it shares with others."""
 
     id: str
     graph: NamedNode
@@ -113,12 +114,12 @@ class Entity:
         self.quads.append(Quad(subject, predicate, value, self.graph))
 
     def told(self) -> list[str]:
-        """Return the warnings in words, each once."""
+        """Return the warnings, each once."""
         return [f"{self.id}: {text}" + (f" ({n} times)" if n > 1 else "") for text, n in self.warnings.items()]
 
 
 def kind_of(entity_id: str) -> str:
-    """Return the letter that says what an entity is: Q, P, L, F (form), S (sense) or M."""
+    """Return the letter for the type of an entity: Q, P, L, F (form), S (sense) or M."""
     return entity_id.rpartition("-")[2][0]
 
 
@@ -127,30 +128,30 @@ def types_of(entity_id: str) -> tuple[NamedNode, ...]:
     return _TYPES[kind_of(entity_id)][1]
 
 
-def checked_id(entity: Mapping[str, Any]) -> str:
-    """Return the id of an entity, if it has one that agrees with its type. Raises RecordError."""
+def check_id(entity: Mapping[str, Any]) -> str:
+    """Return the id of an entity if it agrees with its type. Raises RecordError otherwise."""
     found = entity.get("id") if isinstance(entity, dict) else entity
     if not isinstance(found, str) or not _ID.fullmatch(found):
         instead = "" if found is None else f", but {found!r:.80}"
-        raise RecordError(f"it has no id of an entity, such as Q42, P31, L7, L7-F1 or M7{instead}")
+        raise RecordError(f"missing entity id, such as Q42, P31, L7, L7-F1 or M7{instead}")
     expected, stated = _TYPES[kind_of(found)][0], entity.get("type", None)
     if stated is not None and stated != expected:
-        raise RecordError(f"{found} is called {stated!r:.80}, and is by its id of type {expected!r}")
+        raise RecordError(f"{found} has the type {stated!r:.80}, but its id is of type {expected!r}")
     return found
 
 
-def entity_quads(instance: Instance, entity: Mapping[str, Any]) -> Entity:
-    """Return the quads of one entity (of a lexeme: without its forms and senses, which are entities of their own).
+def build_quads(instance: Instance, entity: Mapping[str, Any]) -> Entity:
+    """Build the quads of one entity (for a lexeme: without its forms and senses, which are entities of their own).
 
-    Raises RecordError when it is not an entity as Wikibase writes them.
+    Raises RecordError if the JSON does not have Wikibase's form.
     """
-    found = checked_id(entity)
+    found = check_id(entity)
     try:
         return _Writer(instance, found, entity).written()
     except RecordError as error:
         raise RecordError(f"{found}: {error}") from None
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
-        raise RecordError(f"{found}: it is not as Wikibase writes an entity: {_told(error)}") from error
+        raise RecordError(f"{found}: not an entity in Wikibase's form: {_told(error)}") from error
 
 
 def _told(error: Exception) -> str:
@@ -191,7 +192,7 @@ class _Writer:
         return self.out
 
     def map(self, key: str, within: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
-        """An object of the entity. PHP writes an empty one as ``[]``, which is no object, and is told."""
+        """Return an object of the entity. PHP writes an empty object as ``[]``; another value is an error."""
         value = (self.entity if within is None else within).get(key)
         if value is None:
             return {}
@@ -213,7 +214,7 @@ class _Writer:
             say(document, SCHEMA.version, Literal(int(revision)))
         if (modified := entity.get("modified")) is not None:
             if not _TIMESTAMP.fullmatch(modified) or not _is_time(modified):
-                raise RecordError(f"it was modified at {modified!r}, which is no time such as 2030-01-31T09:00:00Z")
+                raise RecordError(f"`modified` is {modified!r}. Valid: a time such as 2030-01-31T09:00:00Z.")
             say(document, SCHEMA.dateModified, Literal(modified, datatype=XSD.dateTime))
         say(document, WIKIBASE.statements, Literal(statements))
         if kind_of(self.out.id) == "Q":
@@ -221,7 +222,7 @@ class _Writer:
         say(document, WIKIBASE.identifiers, Literal(self.identifiers))
 
     def text(self, value: Mapping[str, Any]) -> Literal:
-        literal, warning = tagged(value["value"], value["language"])
+        literal, warning = to_literal(value["value"], value["language"])
         if warning:
             self.out.warnings[warning] += 1
         return literal
@@ -251,9 +252,9 @@ class _Writer:
                 say(subject, predicate, self.named(named))
         for key, predicate in (("forms", ONTOLEX.lexicalForm), ("senses", ONTOLEX.sense)):
             for part in self.entity.get(key) or ():
-                part_id = checked_id(part)
+                part_id = check_id(part)
                 if not part_id.startswith(f"{self.out.id}-{_PARTS[key]}"):
-                    raise RecordError(f"{part_id} stands among its {key}, and is by its id none of them")
+                    raise RecordError(f"{part_id} is among its {key}, but its id is of another type")
                 say(subject, predicate, self.instance.entity(part_id))
 
     def part(self, kind: str) -> None:
@@ -267,8 +268,8 @@ class _Writer:
             say(subject, WIKIBASE.grammaticalFeature, self.named(feature))
 
     def named(self, entity_id: Any) -> NamedNode:
-        """The entity with an id that stands in another one."""
-        return self.instance.entity(checked_id({"id": entity_id}))
+        """Return the id of an entity that another one refers to."""
+        return self.instance.entity(check_id({"id": entity_id}))
 
     def property(self) -> None:
         say, subject, instance, own = self.out.say, self.subject, self.instance, self.out.id
@@ -306,7 +307,7 @@ class _Writer:
     def statements(self, property_id: str, group: Sequence[Mapping[str, Any]]) -> None:
         ranks = {statement.get("rank", "normal") for statement in group}
         if unknown := ranks - RANKS.keys():
-            raise RecordError(f"the rank {unknown.pop()!r} is none of {', '.join(RANKS)}")
+            raise RecordError(f"unknown rank {unknown.pop()!r}. Available: {', '.join(RANKS)}.")
         best = "preferred" if "preferred" in ranks else "normal"
         claim = self.instance.predicate("p", _property(property_id))
         for statement in group:
@@ -316,7 +317,7 @@ class _Writer:
             self.out.say(node, _TYPE, _STATEMENT_CLASS)
             self.out.say(node, _RANK, RANKS[rank])
             if snak["property"] != property_id:
-                raise RecordError(f"a statement of {snak['property']} stands among those of {property_id}")
+                raise RecordError(f"a statement of {snak['property']} among those of {property_id}")
             said = self.snak(node, snak, _STATEMENT)
             if rank == best:
                 self.out.say(node, _TYPE, _BEST)
@@ -331,7 +332,7 @@ class _Writer:
                 self.out.say(node, _DERIVED, self.reference(reference))
 
     def guid(self, statement: Mapping[str, Any]) -> str:
-        """The id of a statement; one made from what it says where it has none, or that of another statement."""
+        """Return the id of a statement; derived from its content if it is missing or is that of another statement."""
         stated = statement.get("id")
         if isinstance(stated, str) and _GUID.fullmatch(stated) and stated not in self.guids:
             self.guids.add(stated)
@@ -345,8 +346,8 @@ class _Writer:
         self.guids.add(made)
         wrong = "without an id" if stated is None else f"with the id of another, {stated}"
         if stated is not None and stated not in self.guids:
-            wrong = f"with the id {stated!r:.80}, which is no GUID"
-        self.out.warnings[f"a statement {wrong}, has an id made from what it says: {made}"] += 1
+            wrong = f"with the id {stated!r:.80}, which is not a GUID"
+        self.out.warnings[f"a statement {wrong}, has an id derived from its content: {made}"] += 1
         return made
 
     def snak(
@@ -356,13 +357,15 @@ class _Writer:
         prefixes: tuple[str, str],
         into: list[tuple[NamedNode, NamedNode, NamedNode | Literal]] | None = None,
     ) -> NamedNode | Literal:
-        """Say what a snak says of `subject` and return its value; of no value the class of what has none."""
+        """Add the quads of a snak about `subject` and return its value; for no value, the class of subjects without
+        one.
+        """
         property_id = _property(snak["property"])
         kind = snak["snaktype"]
         said: NamedNode | Literal
         if kind == "value":
             try:
-                value = value_of(self.instance, snak.get("datatype"), snak["datavalue"])
+                value = parse_value(self.instance, snak.get("datatype"), snak["datavalue"])
             except RecordError as error:
                 raise RecordError(f"{property_id}: {error}") from None
             predicate, said = self.instance.predicate(prefixes[0], property_id), value.term
@@ -380,7 +383,7 @@ class _Writer:
         elif kind == "novalue":
             predicate, said = RDF.type, self.instance.predicate("wdno", property_id)
         else:
-            raise RecordError(f"{property_id}: a snak is of type value, somevalue or novalue, not {kind!r}")
+            raise RecordError(f"{property_id}: unknown snak type {kind!r}. Available: value, somevalue, novalue.")
         if into is None:
             self.out.say(subject, predicate, said)
         else:
@@ -416,7 +419,7 @@ class _Writer:
         say(article, RDF.type, SCHEMA.Article)
         say(article, SCHEMA.about, self.subject)
         if site is not None:
-            literal, _ = tagged(link["title"], site.language)
+            literal, _ = to_literal(link["title"], site.language)
             home = NamedNode(site.home)
             say(article, SCHEMA.inLanguage, Literal(literal.language or site.language))
             say(article, SCHEMA.isPartOf, home)
@@ -435,12 +438,12 @@ def _property(text: str) -> str:
 
 
 def some_value(subject: NamedNode, property_id: str) -> NamedNode:
-    """Return the node of a value that is not known: Wikibase's blank node, named by the place it stands in."""
+    """Return the node of an unknown value: Wikibase's blank node, named by its position."""
     return NamedNode(GENID + sha256(f"{subject.value} {property_id}")[:32])
 
 
 def restriction(instance: Instance, property_id: str) -> NamedNode:
-    """Return the node of the class of what has a property, the complement of the class of what has none."""
+    """Return the class of subjects with a property, and its complement."""
     return some_value(instance.predicate("wdno", property_id), property_id)
 
 
@@ -452,6 +455,6 @@ def _is_time(text: str) -> bool:
 
 
 def parts(entity: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the forms and senses of a lexeme, which are entities of their own; of what is none nothing."""
-    for key in _PARTS if kind_of(checked_id(entity)) == "L" else ():
+    """Yield the forms and senses of a lexeme, which are entities of their own."""
+    for key in _PARTS if kind_of(check_id(entity)) == "L" else ():
         yield from entity.get(key) or ()

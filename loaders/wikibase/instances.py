@@ -1,4 +1,4 @@
-"""Which Wikibase entities are of: its IRIs, and which of its properties mean what in SKOS."""
+"""Wikibase instances: their IRIs, and the meaning of their properties in SKOS."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from loaders.wikibase.languages import is_tag
 ROLES: Final = (
     "broader", "narrower", "related", "definition", "altLabel", "exactMatch", "negativeLabel", "notToBeConfusedWith",
 )  # fmt: skip
-"""What a property may mean in the SKOS view."""
+"""The meanings that a property may have in the SKOS view."""
 
 PREDICATES: Final = {
     "p": "", "ps": "statement/", "psv": "statement/value/", "psn": "statement/value-normalized/",
@@ -28,7 +28,7 @@ PREDICATES: Final = {
     "pr": "reference/", "prv": "reference/value/", "prn": "reference/value-normalized/",
     "wdt": "direct/", "wdtn": "direct-normalized/", "wdno": "novalue/",
 }  # fmt: skip
-"""Of each prefix that Wikibase gives properties, the path below ``prop/``."""
+"""The path below ``prop/`` for each prefix of Wikibase's properties."""
 
 _CC0: Final = "http://creativecommons.org/publicdomain/zero/1.0/"
 _BASE: Final = re.compile(r"https?://[^\s<>\"{}|\\^`?#@]+/")
@@ -44,23 +44,23 @@ def _is_iri(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Instance:
-    """One Wikibase. Everything that it names starts with `base`, as in ``http://www.wikidata.org/entity/Q42``."""
+    """One Wikibase. Its IRIs start with `base`, as in ``http://www.wikidata.org/entity/Q42``."""
 
     name: str
-    """Short name: a part of the names of its graphs."""
+    """Short name: part of the names of its graphs."""
     base: str
     data: str
-    """What the IRIs of its entity documents start with."""
+    """Prefix of the IRIs of its entity documents."""
     media: str = ""
-    """What the IRIs of its media (M...) start with, where they are kept elsewhere."""
+    """Prefix of the IRIs of its media (M...), where they are stored elsewhere."""
     license: str = ""
-    """IRI of the licence of its data, if it is known."""
+    """IRI of the license of its data, if known."""
     concepts: bool = False
     """Whether its items are the concepts of the climate concept store, ``cpr://concept/{QID}``."""
     language: str | None = None
-    """Language of its plain strings, where labels and definitions are such."""
+    """Language of its plain strings, where they are labels and definitions."""
     skos: Mapping[str, str] = field(default_factory=dict)
-    """What its properties mean in SKOS (one of `ROLES`), by property id."""
+    """Meaning of its properties in SKOS (one of `ROLES`), by property id."""
 
     def __post_init__(self) -> None:
         for property_id, role in self.skos.items():
@@ -76,25 +76,25 @@ class Instance:
                     "without user, query and fragment"
                 )
         if self.license and not _is_iri(self.license):
-            raise InvalidInputError(f"Wikibase {self.name!r}: the licence {self.license!r} is no IRI")
+            raise InvalidInputError(f"Wikibase {self.name!r}: the license {self.license!r} is not an IRI")
         if self.language is not None and not is_tag(self.language):
             raise InvalidInputError(
-                f"Wikibase {self.name!r}: {self.language!r} is no language tag, such as en or pt-BR"
+                f"Wikibase {self.name!r}: {self.language!r} is not a language tag, such as en or pt-BR"
             )
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of all that is configured: with another one its entities are made anew."""
+        """Hash of the configuration. When it changes, its entities are loaded again."""
         return sha256(json.dumps(asdict(self), sort_keys=True))[:16]
 
     @cached_property
     def entity_base(self) -> str:
-        """What the IRIs of its entities start with."""
+        """Prefix of the IRIs of its entities."""
         return self.base + "entity/"
 
     @cached_property
     def media_base(self) -> str:
-        """What the IRIs of its media start with."""
+        """Prefix of the IRIs of its media."""
         return self.media or self.entity_base
 
     @cached_property
@@ -133,7 +133,7 @@ class Instance:
         return NamedNode(self.data + entity_id)
 
     def predicate(self, prefix: str, property_id: str) -> NamedNode:
-        """Return what `prefix` (as in ``wdt``) and a property id name."""
+        """Return the IRI for `prefix` (such as ``wdt``) and a property id."""
         found = self._predicates.get((prefix, property_id))
         if found is None:
             path = self.base + "prop/" + PREDICATES[prefix]
@@ -141,12 +141,12 @@ class Instance:
         return found
 
     def concept(self, entity_id: str) -> NamedNode:
-        """Return the concept that an item is."""
+        """Return the concept for an item."""
         return mint("concept", entity_id) if self.concepts else self.entity(entity_id)
 
     @cached_property
     def _graphs(self) -> dict[str, str]:
-        """What the names of graphs start with: what follows is an id or a hash, which needs no encoding."""
+        """Prefix of the names of its graphs; an id or a hash follows, which needs no encoding."""
         starts: dict[str, tuple[str, ...]] = {"src": ("src", "wikibase", self.name), "der": ("der", "skos", self.name)}
         for kind in ("value", "reference"):
             starts[kind] = ("ref", "wikibase", self.name, kind)
@@ -161,13 +161,13 @@ class Instance:
         return NamedNode(self._graphs["der"] + entity_id)
 
     def shared(self, kind: str, key: str) -> NamedNode:
-        """Return the graph of what entities share: a ``value``, a ``reference`` or a ``site``."""
+        """Return the graph that entities share: of a ``value``, a ``reference`` or a ``site``."""
         if kind in self._graphs and key.isalnum():
             return NamedNode(self._graphs[kind] + key)
         return mint("graph", "ref", "wikibase", self.name, kind, key)
 
     def id_of(self, iri: str) -> str | None:
-        """Return the id of an entity of this Wikibase, None for any other IRI."""
+        """Return the id of an entity of this Wikibase, or None for any other IRI."""
         for start in (self.entity_base, self.media_base):
             if iri.startswith(start) and _ID.fullmatch(iri, len(start)):
                 return iri[len(start) :]
@@ -200,10 +200,10 @@ CLIMATE: Final = Instance(
 )  # fmt: skip
 
 
-def instances(settings: Settings) -> dict[str, Instance]:
-    """Return the Wikibases that are known by name: those built in, as the settings change them, and theirs.
+def get_instances(settings: Settings) -> dict[str, Instance]:
+    """Return the Wikibases by name: the built-in ones, as changed by the settings, and those of the settings.
 
-    Raises InvalidInputError for one that cannot be, and for two that would name the same entities or concepts.
+    Raises InvalidInputError for an invalid one, and for two with the same entities or concepts.
     """
     found = {each.name: each for each in (WIKIDATA, CLIMATE)}
     for name, changes in settings.wikibases.items():
@@ -212,7 +212,7 @@ def instances(settings: Settings) -> dict[str, Instance]:
         base = given.get("base") or known.get("base")
         if not base:
             raise InvalidInputError(f"Wikibase {name!r} has no `base`, such as https://wikibase.example.org/")
-        found[name] = Instance(**(asdict(at(base)) | known | given | {"name": name}))
+        found[name] = Instance(**(asdict(instance_at_address(base)) | known | given | {"name": name}))
     owners: dict[str, str] = {}
     for name, each in found.items():
         owner = owners.setdefault(each.base, name)
@@ -226,10 +226,10 @@ def instances(settings: Settings) -> dict[str, Instance]:
     return found
 
 
-def at(base: str) -> Instance:
-    """Return the Wikibase at an address of which nothing else is known.
+def instance_at_address(base: str) -> Instance:
+    """Return a Wikibase about which only the address is known.
 
-    The address may also be that of its entities. Raises InvalidInputError when it is no address.
+    The address may also be that of its entities. Raises InvalidInputError if it is not an address.
     """
     base = base.strip()
     base = base.rstrip("/").removesuffix("/entity") + "/"
@@ -246,26 +246,26 @@ def at(base: str) -> Instance:
     return Instance(name, base, base + "wiki/Special:EntityData/")
 
 
-def chosen(settings: Settings, name: str | None = None) -> Instance:
-    """Return the Wikibase called `name` (or that of the settings), or the one at that address.
+def choose_instance(settings: Settings, name: str | None = None) -> Instance:
+    """Return the Wikibase with this name (or that of the settings), or the one at that address.
 
-    Raises InvalidInputError for a name of none.
+    Raises InvalidInputError for an unknown name.
     """
     wanted = (name or settings.wikibase).strip()
-    known = instances(settings)
+    known = get_instances(settings)
     if wanted in known:
         return known[wanted]
-    if "://" not in wanted and "." in wanted:  # the name of one that is known by its address alone
+    if "://" not in wanted and "." in wanted:  # the name of one that is known only by its address
         wanted = f"http://{wanted[5:]}" if wanted.startswith("http:") else f"https://{wanted}"
     if "://" not in wanted:
         raise InvalidInputError(f"no Wikibase {wanted!r}; there are {', '.join(known)}, and any by its address")
-    return with_base(settings, at(wanted).base)
+    return with_base(settings, instance_at_address(wanted).base)
 
 
 def with_base(settings: Settings, base: str) -> Instance:
-    """Return the Wikibase with this base: a known one, or else what its IRIs alone say."""
+    """Return the Wikibase with this base: a known one, or one built from its IRIs alone."""
     bare = base.partition("://")[2]
-    for each in instances(settings).values():
+    for each in get_instances(settings).values():
         if bare in (each.base.partition("://")[2], each.media.removesuffix("entity/").partition("://")[2]):
             return each
-    return at(base)
+    return instance_at_address(base)

@@ -1,7 +1,8 @@
-"""The entities of a JSON file, one after the other: a dump of any size takes no more memory than its largest entity.
+"""The entities of a JSON file, one at a time: a dump of any size needs only the memory of its largest entity.
 
-An entity is known by its number in the file, from 1. A file is an array of entities, one entity a line (with or
-without the brackets and commas of an array), one entity, or the answer of ``Special:EntityData`` or ``wbgetentities``.
+An entity is identified by its number in the file, from 1. A file is an array of entities, one entity per line (with
+or without the brackets and commas of an array), a single entity, or a response of ``Special:EntityData`` or
+``wbgetentities``.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from typing import IO, Any, Final
 from kg.errors import SourceError
 
 BROKEN: Final = (EOFError, OSError, zlib.error)
-"""What reading a damaged compressed file raises."""
+"""Exceptions from reading a damaged compressed file."""
 
 LARGEST_ENTITY: Final = 256 << 20
-"""Characters that one entity may have; more are no entity."""
+"""Maximum size of one entity, in characters; larger ones are rejected."""
 
 _UNPACK: Final[Mapping[str, Callable[[Path], Any]]] = {".gz": gzip.open, ".bz2": bz2.open}
 _CHUNK: Final = 1 << 20
@@ -35,7 +36,7 @@ _SPACE: Final = re.compile(r"[ \t\r\n,]*")
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """What stands at one place of a file: an object, or what is wrong with it."""
+    """The value at one position of a file: an object, or an error."""
 
     number: int
     text: str
@@ -44,8 +45,8 @@ class Element:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file, unpacked when it ends in .gz or .bz2. Raises SourceError when it cannot be opened."""
+def open_stream(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file, decompressed if it ends in .gz or .bz2. Raises SourceError if it cannot be opened."""
     unpack = _UNPACK.get(path.suffix.lower())
     try:
         stream: Any = path.open("rb") if unpack is None else unpack(path)
@@ -55,14 +56,14 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
         yield stream
 
 
-def elements(path: Path) -> Iterator[Element]:
+def parse_elements(path: Path) -> Iterator[Element]:
     """Yield the elements of a JSON file.
 
-    Where a file has one element a line, a line that is no JSON is one bad element. Raises SourceError where the file
-    ends or breaks before its end, after what could be read.
+    In a file with one element per line, a line with invalid JSON is one bad element. Raises SourceError where the
+    file is truncated or damaged, after the elements before.
     """
     try:
-        with opened(path) as stream:
+        with open_stream(path) as stream:
             if stream.read(3) != codecs.BOM_UTF8:
                 stream.seek(0)
             if _is_by_line(path):
@@ -76,9 +77,9 @@ def elements(path: Path) -> Iterator[Element]:
 
 
 def _is_by_line(path: Path) -> bool:
-    """Whether whole entities stand on lines of their own: two do, or the only line that holds anything."""
+    """Whether each entity is on a line of its own: two lines are, or the only line with content is."""
     whole = broken = 0
-    with opened(path) as stream:
+    with open_stream(path) as stream:
         for _ in range(20):
             line = stream.readline(_LONGEST_LINE).removeprefix(codecs.BOM_UTF8)
             if not line:
@@ -127,7 +128,7 @@ def _element(number: int, text: str) -> Element:
 
 
 def _values(path: Path, stream: IO[bytes]) -> Iterator[Element]:
-    """The objects of a top-level array, or those that follow each other, wherever their lines end."""
+    """Yield the objects of a top-level array, or consecutive objects, independent of line ends."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     text, at, number, within, ended = "", 0, 0, False, False
     while True:
@@ -162,7 +163,7 @@ def _values(path: Path, stream: IO[bytes]) -> Iterator[Element]:
 
 
 def _end(text: str, at: int) -> int | None:
-    """Where the object or array that begins at a place of `text` ends, None where it does not end, or there is none."""
+    """Return the end of the object or array that begins at a position of `text`, or None."""
     if not text.startswith(("{", "["), at):
         return None
     depth = 0
@@ -179,8 +180,8 @@ def _end(text: str, at: int) -> int | None:
     return None
 
 
-def entities_in(value: Mapping[str, Any]) -> Iterator[tuple[str | None, Any]]:
-    """Yield the entities of one element, each with the id that it was asked for by where that is known."""
+def get_entities(value: Mapping[str, Any]) -> Iterator[tuple[str | None, Any]]:
+    """Yield the entities of one element, each with the requested id where it is known."""
     within = value.get("entities")
     if isinstance(within, dict):
         yield from within.items()

@@ -14,7 +14,7 @@ PUBLISHED: Final = {
     "es-formal": "es-x-formal", "hu-formal": "hu-x-formal", "nl-informal": "nl-x-informal", "crh-cyrl": "crh-Cyrl",
     "crh-latn": "crh-Latn", "kk-cn": "kk-Arab-CN", "sr-ec": "sr-Cyrl", "sr-el": "sr-Latn", "no": "nb", "bh": "bho",
 }  # fmt: skip
-"""Codes of MediaWiki that are no BCP 47 tags, or mean something else there."""
+"""Codes of MediaWiki that are not BCP 47 tags, or have another meaning there."""
 
 UNDETERMINED: Final = "und"
 
@@ -30,15 +30,15 @@ def is_tag(code: str) -> bool:
 
 
 @lru_cache(4096)
-def language_tag(code: str) -> str | None:
+def to_language_tag(code: str) -> str | None:
     """Return the tag of a Wikibase language code in lower case, None where it is not a language code at all."""
     tag = PUBLISHED.get(code.casefold(), code).lower()
     return tag if is_tag(tag) else None
 
 
-def tagged(text: str, code: str) -> tuple[Literal, str | None]:
-    """Return a text with its language, and what is wrong with the code where it is none: then it is ``und``."""
-    tag = language_tag(code)
+def to_literal(text: str, code: str) -> tuple[Literal, str | None]:
+    """Return a text with its language tag, and a warning if the code is invalid: the tag is then ``und``."""
+    tag = to_language_tag(code)
     if tag is None:
-        return Literal(text, language=UNDETERMINED), f"{code!r} is no language tag; its texts are marked 'und'"
+        return Literal(text, language=UNDETERMINED), f"{code!r} is not a language tag. Its texts are marked 'und'"
     return Literal(text, language=tag), None

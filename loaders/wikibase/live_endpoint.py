@@ -1,8 +1,8 @@
-"""The items that a query selects at a live Wikibase's SPARQL endpoint, with all that it says of them, as N-Triples.
+"""The items that a query selects at a live Wikibase's SPARQL endpoint, with all their triples, as N-Triples.
 
-A location is ``sparql:URL@FILE``: the endpoint, and a file with a SELECT whose first column is the items; without
-``:URL`` the endpoint is that of the settings. What is fetched is written to a file for each Wikibase, with one document
-an item, like a dump, so it is read, checked and kept like one.
+A location is ``sparql:URL@FILE``: the endpoint, and a file with a SELECT whose first column contains the items;
+without ``:URL`` the endpoint is that of the settings. The results are written to one file per Wikibase, with one
+document per item, like a dump, so they are read, checked and stored like one.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from kg.vocabulary import CC, OWL, RDF, RDFS, SCHEMA, SKOS, WIKIBASE, XSD, segme
 from loaders.readers.locations import Fetched, replace_file
 from loaders.wikibase.entity_rdf import FORMAT_VERSION
 from loaders.wikibase.instances import Instance, with_base
-from loaders.wikibase.languages import UNDETERMINED, tagged
-from loaders.wikibase.values import address
+from loaders.wikibase.languages import UNDETERMINED, to_literal
+from loaders.wikibase.values import to_iri
 
 SCHEME: Final = "sparql"
 PAGE: Final = 20
-"""Items whose data are asked for at once; fewer where their answer is too large or comes cut."""
+"""Items per request; fewer where the response is too large or truncated."""
 MAX_ROWS: Final = 60_000
-"""Solutions that an answer has at most before it is asked for in parts: servers cut longer ones, and not all say so."""
+"""Maximum solutions per response before the request is split: servers truncate longer ones, and not all report it."""
 LARGEST_QUERY: Final = 1 << 20
 
 _ENTITY: Final = re.compile(r"(https?://[^\x00-\x20<>\"{}|\\^`?#@]*/)entity/([QP][1-9][0-9]*)")
@@ -68,21 +68,21 @@ Triple = tuple[str, str, str]
 
 
 class _CutError(Exception):
-    """The answer does not hold all that was asked for."""
+    """The response is incomplete."""
 
 
-def fetch(location: str, settings: Settings, folder: Path) -> Fetched:
-    """Ask for the items of a location, write them into `folder`, and say what was fetched, whence and when.
+def fetch_items(location: str, settings: Settings, folder: Path) -> Fetched:
+    """Fetch the items of a location into `folder`, and report the source and time.
 
-    All is fetched, or nothing: UpstreamError when the endpoint cannot answer, now or halfway. An answer that is older
-    than counts as live is never taken. Raises SourceError for a query that cannot be read, or that selects no entity.
+    Everything is fetched, or nothing: UpstreamError if the endpoint fails at any point. A cached response that is too
+    old is never used. Raises SourceError for a query that cannot be read, or that selects no entity.
     """
     url, query = _parts(location, settings)
     fetching = _Fetching(Endpoint(url, settings.answers_dir))
     digest = sha256(query)
     items = fetching.items(query)
     if not items:
-        raise SourceError(f"{location}: the query selects nothing whose first column is an entity of a Wikibase")
+        raise SourceError(f"{location}: the first column of the query selects no entity of a Wikibase")
     scope = f"{SCHEME}:{url}@query-{digest}/"
     files = {}
     for base in dict.fromkeys(base for base, _ in items):
@@ -92,12 +92,12 @@ def fetch(location: str, settings: Settings, folder: Path) -> Fetched:
         if _write(path, fetching.lines(base, instance, [entity_id for of, entity_id in items if of == base])):
             files[source] = path
     if not files:
-        raise SourceError(f"{location}: the endpoint says nothing of any of the {len(items):,} items selected")
+        raise SourceError(f"{location}: the endpoint has no data about any of the {len(items):,} selected items")
     return Fetched(files, scope, fetching.oldest(), fetching.warnings)
 
 
 def _parts(location: str, settings: Settings) -> tuple[str, str]:
-    """The endpoint and the query of a location."""
+    """Return the endpoint and the query of a location."""
     url, _, file = location.removeprefix(SCHEME).removeprefix(":").partition("@")
     if not file:
         raise SourceError(f"{location}: name the file with the query that selects items, as in {SCHEME}:URL@FILE")
@@ -112,9 +112,9 @@ def _parts(location: str, settings: Settings) -> tuple[str, str]:
 
 
 def _write(path: Path, lines: Iterator[str]) -> bool:
-    """Write a file, in the place of the one before once it is whole, and return whether there was anything to write.
+    """Write a file, replacing the previous one when it is complete, and return whether it has content.
 
-    Raises SourceError when it cannot be written.
+    Raises SourceError if it cannot be written.
     """
     with replace_file(path) as partial:
         with partial.open("w", encoding="utf-8", newline="\n") as stream:
@@ -131,7 +131,7 @@ class _Fetching:
     times: set[datetime] = field(default_factory=set)
 
     def oldest(self) -> str:
-        """When the oldest of the answers was given."""
+        """Time of the oldest response."""
         return min(self.times).isoformat(timespec="seconds")
 
     def ask(self, query: str) -> Answer:
@@ -140,13 +140,14 @@ class _Fetching:
         return answer
 
     def items(self, query: str) -> list[tuple[str, str]]:
-        """The entities that a query selects, as base address and id, each once and in its order."""
+        """Return the entities that a query selects, as base address and id, each once, in order."""
         answer = self.ask(query)
         if not answer.variables:
-            raise SourceError("the query selects no variable; the first is that of the items")
+            raise SourceError("the query selects no variable. The first variable must be the items.")
         if answer.truncated:
             raise SourceError(
-                f"{self.endpoint.url} cut the list of items after {len(answer.bindings):,}; select fewer, as with LIMIT"
+                f"{self.endpoint.url} truncated the list of items after "
+                f"{len(answer.bindings):,}. Select fewer, for example with LIMIT."
             )
         first = answer.variables[0]
         found: dict[tuple[str, str], None] = {}
@@ -160,11 +161,13 @@ class _Fetching:
                 strange[value] = None
         if strange:
             named = ", ".join(f"{value[:80]!r}" for value in [*strange][:3])
-            self.warnings.append(f"{len(strange):,} values of ?{first} are no entities of a Wikibase, such as {named}")
+            self.warnings.append(f"{len(strange):,} values of ?{first} are not entities of a Wikibase, such as {named}")
         return list(found)
 
     def lines(self, base: str, instance: Instance, ids: Sequence[str]) -> Iterator[str]:
-        """Yield, as N-Triples, all that the endpoint says of some entities, and of those that they were merged into."""
+        """Yield, as N-Triples, all statements of the endpoint about some entities and those that
+        they were merged into.
+        """
         known = set(ids)
         waiting = deque(ids)
         redirects: dict[str, str] = {}
@@ -181,12 +184,12 @@ class _Fetching:
                 if target is not None and target[1] == base and target[2] not in known:
                     known.add(target[2])
                     waiting.append(target[2])
-        # Last, since what comes before the first document of a dump is of the dump itself.
+        # Last, since triples before the first document of a dump belong to the dump itself.
         for old, new in redirects.items():
             yield f"{old} {_SAME} {new} .\n"
 
     def page(self, base: str, ids: Sequence[str]) -> Iterator[tuple[str, Sequence[Triple]]]:
-        """Yield what the endpoint says of each of some entities; of what it says nothing, that is told."""
+        """Yield the triples about each of some entities; report those without any."""
         items = " ".join(f"<{base}entity/{entity_id}>" for entity_id in ids)
         try:
             answer = self.ask(_DATA.format(items=items, base=base, limit=MAX_ROWS + 1))
@@ -212,10 +215,10 @@ class _Fetching:
             if triples:
                 yield entity_id, sorted(triples)
             else:
-                self.warnings.append(f"{entity_id}: the endpoint says nothing of it")
+                self.warnings.append(f"{entity_id}: the endpoint has no data about it")
 
     def triples(self, answer: Answer) -> dict[str, set[Triple]]:
-        """The triples of an answer by item."""
+        """The triples of a response by item."""
         found: dict[str, set[Triple]] = defaultdict(set)
         label = f"{answer.query_sha256} {answer.asked_at}"
         for binding in answer.bindings:
@@ -228,10 +231,10 @@ class _Fetching:
         return found
 
     def term(self, term: Mapping[str, str], label: str) -> str:
-        """One term as N-Triples has it. Blank nodes of different answers never have the same label."""
+        """Format one term as N-Triples. Blank nodes of different responses never share a label."""
         kind, value = term["type"], term["value"]
         if kind == "uri" and _GENID not in value:
-            return f"<{address(value)}>"
+            return f"<{to_iri(value)}>"
         if kind in ("bnode", "uri"):
             return f"_:b{sha256(f'{label} {value}')[:24]}"
         if kind not in ("literal", "typed-literal"):
@@ -239,13 +242,13 @@ class _Fetching:
         text = '"' + _NOT_PLAIN.sub(_escaped, value) + '"'
         if (code := term.get("xml:lang")) is not None:
             if not _TAG.fullmatch(code):
-                literal, warning = tagged("", code)
+                literal, warning = to_literal("", code)
                 code = literal.language or UNDETERMINED
                 if warning is not None and warning not in self.warnings:
                     self.warnings.append(warning)
             return f"{text}@{code}"
         datatype = term.get("datatype")
-        return text if datatype in (None, XSD.string.value) else f"{text}^^<{address(str(datatype))}>"
+        return text if datatype in (None, XSD.string.value) else f"{text}^^<{to_iri(str(datatype))}>"
 
 
 def _escaped(match: re.Match[str]) -> str:
@@ -254,20 +257,20 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def _missing(base: str, by_item: Mapping[str, set[Triple]]) -> str | None:
-    """What shows that triples are missing: a statement that is named, and of which nothing is said."""
+    """Return the evidence of missing triples: a statement that is referenced but has no triples."""
     claims = f"<{base}prop/P"
     for item, triples in by_item.items():
         said = {subject for subject, *_ in triples}
         for subject, predicate, value in triples:
             if subject == item and predicate.startswith(claims) and value not in said:
-                return f"names the statement {value} of {item} and says nothing of it"
+                return f"the statement {value} of {item} has no triples"
     return None
 
 
 def _document(instance: Instance, base: str, entity_id: str, triples: Sequence[Triple]) -> str:
-    """The triples of an entity below its document, with what query services leave out of a dump or put elsewhere.
+    """Return the triples of an entity below its document, with those that query services leave out or move.
 
-    They have no documents, say of the entity what was said of its document, and keep one of three equal labels.
+    They have no documents, attach the document's triples to the entity, and keep one of three equal labels.
     """
     entity = f"<{base}entity/{entity_id}>"
     dataset = (_TYPE, str(SCHEMA.Dataset))

@@ -1,4 +1,4 @@
-"""The loader ``wikibase``: files of any form that Wikibase publishes, as records of one entity each."""
+"""The loader ``wikibase``: files of every format that Wikibase publishes, as records of one entity each."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from kg.vocabulary import OWL, segment, sha256
 from loaders.model import Notice, Origin, Rejection, SourceGraph, Withdrawal
 from loaders.readers.locations import File
 from loaders.wikibase import concept_csv, rdf_input
-from loaders.wikibase.entity_rdf import Entity, checked_id, entity_quads, parts
-from loaders.wikibase.instances import Instance, chosen, instances, with_base
-from loaders.wikibase.json_stream import elements, entities_in
+from loaders.wikibase.entity_rdf import Entity, build_quads, check_id, parts
+from loaders.wikibase.instances import Instance, choose_instance, get_instances, with_base
+from loaders.wikibase.json_stream import get_entities, parse_elements
 
 DOMAIN: Final = "wikibase"
 VERSION: Final = "1"
-"""Version of what this package makes of an entity; with a new one every entity is made anew."""
+"""Version of the records that this package builds. A new version loads every entity again."""
 
 _JSON: Final = (".json", ".jsonl", ".ndjson")
 _RDF: Final = tuple(rdf_input.FORMATS)
@@ -36,39 +36,39 @@ Item = SourceGraph | Rejection | Withdrawal | Notice
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What stands in a file at one place: an entity as JSON or as quads, or why it is none."""
+    """The value at one position of a file: an entity as JSON or as quads, or an error."""
 
     number: int
     """Its number among the entities (or rows) of the file, from 1."""
     entity: Mapping[str, Any] | Entity | RecordError
     asked: str | None = None
-    """The id that it was asked for by; that of another entity where it was merged into this one."""
+    """The requested id; that of another entity if it was merged into this one."""
     instance: Instance | None = None
-    """The Wikibase that it says it is of."""
+    """The Wikibase that it names as its own."""
     text: str = ""
-    """What stands in the file, where that is just this."""
+    """The text in the file, where the file contains only this."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Reads files of one Wikibase; RDF says itself which it is of."""
+    """Reads files of one Wikibase. RDF names its own Wikibase."""
 
     instance: Instance
     settings: Settings
     known: dict[str, Instance]
-    """The Wikibases that were met, by name as it stands in an IRI."""
+    """The Wikibases that were read, by the name in their IRIs."""
     config: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, settings: Settings, name: str | None) -> Reading:
-        """Return the reading of a Wikibase by its name or address, or by the settings where none is given."""
-        instance = chosen(settings, name)
-        known = {segment(each.name): each for each in (*instances(settings).values(), instance)}
+        """Build the reading of a Wikibase by its name or address; default: that of the settings."""
+        instance = choose_instance(settings, name)
+        known = {segment(each.name): each for each in (*get_instances(settings).values(), instance)}
         config = {"base": instance.base, "skos": json.dumps(dict(instance.skos), sort_keys=True)}
         return cls(instance, settings, known, config)
 
     def read(self, files: Sequence[File]) -> Iterator[Item]:
-        """Yield the entities of `files`, each with what it shares with others; what is none is a Rejection."""
+        """Yield the entities of `files`, each with its shared graphs. Invalid ones are Rejections."""
         for file in files:
             form = _form(file.path)
             whose = "" if form == "RDF" else f" of the Wikibase {self.instance.name}"
@@ -85,15 +85,15 @@ class Reading:
                 yield Rejection(file.path.name, "it has more entities than were kept", (Origin(file.snapshot),))
 
     def unread(self, path: Path) -> Iterator[Notice]:
-        """Say which columns of a CSV mean nothing here."""
-        if _form(path) == "CSV" and (names := concept_csv.unread(path)):
-            yield Notice(f"{path}: columns that are not read: {', '.join(map(repr, names))}", warning=True)
+        """Report the unknown columns of a CSV."""
+        if _form(path) == "CSV" and (names := concept_csv.unknown_columns(path)):
+            yield Notice(f"{path}: unknown columns, skipped: {', '.join(map(repr, names))}", warning=True)
 
     def found(self, path: Path) -> Iterator[Found]:
-        """Yield what stands in one file. Raises SourceError where it cannot be read further."""
+        """Yield the values of one file. Raises SourceError where it cannot be read any further."""
         form = _form(path)
         if form == "CSV":
-            for number, entity in concept_csv.rows(path, self.instance):
+            for number, entity in concept_csv.parse_rows(path, self.instance):
                 yield Found(number, entity)
         elif form == "RDF":
             yield from self._rdf(path)
@@ -103,8 +103,8 @@ class Reading:
     def _rdf(self, path: Path) -> Iterator[Found]:
         number, fault = 0, None
         try:
-            for block in rdf_input.blocks(path):
-                for instance, entity in rdf_input.entities_of(block, self.at):
+            for block in rdf_input.parse_blocks(path):
+                for instance, entity in rdf_input.split_entities(block, self.at):
                     number += 1
                     yield Found(number, entity, instance=instance)
         except SourceError as error:
@@ -112,7 +112,7 @@ class Reading:
         if fault is not None:
             raise fault
         if not number:
-            raise SourceError(f"{path}: the RDF holds no entity of a Wikibase")
+            raise SourceError(f"{path}: the RDF contains no entity of a Wikibase")
 
     def at(self, base: str) -> Instance:
         """Return the Wikibase with this base address."""
@@ -123,7 +123,7 @@ class Reading:
         return known
 
     def records(self, found: Found, origin: Origin) -> Iterator[Item]:
-        """Yield what is made of one thing found: an entity with its parts, a redirect, or why there is none."""
+        """Yield the records of one value: an entity with its parts, a redirect, or a Rejection."""
         instance, entity = found.instance or self.instance, found.entity
         if isinstance(entity, RecordError):
             yield Rejection(_named(origin), str(entity), (origin,), _key(instance, found.asked))
@@ -138,14 +138,14 @@ class Reading:
                 if "id" not in entity or "claims" not in entity:
                     return
             if "missing" in entity:
-                entity_id = checked_id({"id": entity.get("id", found.asked)})
+                entity_id = check_id({"id": entity.get("id", found.asked)})
                 yield Withdrawal(entity_id, (instance.name, entity_id))
                 return
-            entity_id = checked_id(entity)
+            entity_id = check_id(entity)
             text = found.text or json.dumps(entity, sort_keys=True)
             yield self._made(instance, entity, text, origin)
             for part in parts(entity):
-                entity_id = checked_id(part)
+                entity_id = check_id(part)
                 yield self._made(instance, part, json.dumps(part, sort_keys=True), origin)
         except RecordError as error:
             name = entity_id or found.asked or _named(origin)
@@ -153,7 +153,7 @@ class Reading:
 
     def _made(self, instance: Instance, entity: Mapping[str, Any], text: str, origin: Origin) -> SourceGraph:
         try:
-            return self._record(instance, entity_quads(instance, entity), sha256(text), origin)
+            return self._record(instance, build_quads(instance, entity), sha256(text), origin)
         except UnicodeEncodeError as error:
             raise RecordError(f"{entity['id']}: a lone surrogate in it is not a character ({error})") from None
 
@@ -170,15 +170,15 @@ class Reading:
         )
 
     def _redirected(self, instance: Instance, old: Any, new: Any, origin: Origin) -> SourceGraph:
-        old, new = checked_id({"id": old}), checked_id({"id": new})
+        old, new = check_id({"id": old}), check_id({"id": new})
         entity = Entity(old, instance.graph(old))
         entity.say(instance.entity(old), OWL.sameAs, instance.entity(new))
         return self._record(instance, entity, f"{old} {new}", origin)
 
     def cut(self, path: Path, wanted: Mapping[Path, Sequence[int]]) -> None:
-        """Write, for each target, the entities of `path` with these numbers: as JSON lines, N-Triples or CSV rows.
+        """Write the entities of `path` with these numbers to each target: as JSON lines, N-Triples or CSV rows.
 
-        Raises SourceError when the file cannot be read, or has no such entity.
+        Raises SourceError if the file cannot be read or has no such entity.
         """
         from loaders.readers import excerpts
 
@@ -195,19 +195,19 @@ class Reading:
             if not numbers <= kept.keys():
                 raise
         if absent := numbers - kept.keys():
-            raise SourceError(f"{path}: there is no entity {min(absent)} (any more)")
+            raise SourceError(f"{path}: entity {min(absent)} does not exist (any more)")
         for target, chosen_numbers in wanted.items():
             target.write_bytes(b"".join(kept[number] for number in chosen_numbers))
 
 
 def _json(path: Path) -> Iterator[Found]:
     number = 0
-    for element in elements(path):
+    for element in parse_elements(path):
         if element.value is None:
             number += 1
             yield Found(number, RecordError(f"element {element.number} {element.problem}"), text=element.text)
             continue
-        for asked, entity in entities_in(element.value):
+        for asked, entity in get_entities(element.value):
             number += 1
             if isinstance(entity, dict):
                 text = element.text if entity is element.value else ""
@@ -217,7 +217,7 @@ def _json(path: Path) -> Iterator[Found]:
 
 
 def _redirect(entity: Mapping[str, Any], asked: str | None) -> tuple[Any, Any] | None:
-    """The id that was merged and that which it was merged into, None for an entity that is just itself."""
+    """Return the id that was merged and its target, or None for an entity that is not a redirect."""
     within, own = entity.get("redirects"), entity.get("id")
     if isinstance(within, dict):
         return within.get("from", asked), within.get("to", own)

@@ -1,7 +1,9 @@
-"""Wikibase RDF cut into entities: what `entities` would write of each, and what only Wikibase itself can tell.
+"""Wikibase RDF split into entities: the triples that `entity_rdf` would write of each, and those that only Wikibase
+has.
 
-A file is taken as a whole, in whatever order its triples are. A larger one is taken as the stream that a dump is, where
-each entity follows its document (``schema:about``). Of entities that are only named with their label nothing is taken.
+A small file is read as a whole, with its triples in any order. A larger one is read as a stream in a dump's order,
+where each entity follows its document (``schema:about``). Entities that are only referenced with their label are
+skipped.
 """
 
 from __future__ import annotations
@@ -21,13 +23,13 @@ from kg.errors import InvalidInputError, RecordError, SourceError
 from kg.vocabulary import ONTOLEX, OWL, RDF, SCHEMA, WIKIBASE
 from loaders.wikibase.entity_rdf import Entity, kind_of, restriction, some_value, types_of
 from loaders.wikibase.instances import Instance
-from loaders.wikibase.json_stream import BROKEN, opened
-from loaders.wikibase.languages import is_tag, tagged
-from loaders.wikibase.values import address
+from loaders.wikibase.json_stream import BROKEN, open_stream
+from loaders.wikibase.languages import is_tag, to_literal
+from loaders.wikibase.values import to_iri
 
 FORMATS: Final = {".ttl": RdfFormat.TURTLE, ".nt": RdfFormat.N_TRIPLES, ".nq": RdfFormat.N_QUADS}
 WHOLE: Final = 300_000
-"""Triples of a file that is taken as a whole; of a larger one the order matters."""
+"""Maximum triples of a file that is read as a whole; in a larger one the order matters."""
 
 _LARGEST: Final = 2_000_000
 _ENTITY: Final = re.compile(r"(https?://.*/)entity/((?:[QPME]|L)[1-9][0-9]*(?:-[FS][1-9][0-9]*)?)")
@@ -39,7 +41,7 @@ _VALUES: Final = {
     WIKIBASE.quantityAmount: WIKIBASE.QuantityValue,
     WIKIBASE.geoLatitude: WIKIBASE.GlobecoordinateValue,
 }
-_NO_IRI: Final = "<{}> is no IRI; what is said with it is left out"
+_NO_IRI: Final = "<{}> is not an IRI. Statements with it is left out"
 _RANKED: Final = frozenset({WIKIBASE.BestRank})
 
 Term = NamedNode | Literal | BlankNode
@@ -50,16 +52,16 @@ Statement = tuple[NamedNode | BlankNode, NamedNode, Term]
 
 @dataclass(slots=True)
 class Block:
-    """The triples of one document, or of a whole file; `about` are the entities that it has documents of."""
+    """The triples of one document or of a whole file; `about` are the entities with documents in it."""
 
     triples: Sequence[Statement]
     about: Sequence[NamedNode] = ()
 
 
-def blocks(path: Path) -> Iterator[Block]:
-    """Yield what an RDF file says, at once or document by document.
+def parse_blocks(path: Path) -> Iterator[Block]:
+    """Yield the triples of an RDF file, as a whole or document by document.
 
-    Raises SourceError where the file breaks; of a large one after the documents before.
+    Raises SourceError where the file is damaged; for a large file after the documents before.
     """
     stream = _triples(path)
     start = list(islice(stream, WHOLE + 1))
@@ -77,10 +79,10 @@ def _triples(path: Path) -> Iterator[Statement]:
     if form is None:
         raise SourceError(f"{path}: RDF is read from files that end in {', '.join(FORMATS)}, or these with .gz or .bz2")
     try:
-        with opened(path) as stream:
+        with open_stream(path) as stream:
             for quad in parse(stream, form, lenient=True):
                 if isinstance(quad.subject, Triple) or isinstance(quad.object, Triple):
-                    raise SourceError(f"{path}: it has triple terms, which Wikibase RDF has not")
+                    raise SourceError(f"{path}: triple terms are not part of Wikibase RDF")
                 yield quad.subject, quad.predicate, quad.object
     except SyntaxError as error:
         raise SourceError(f"{path}: not {form.name} ({error})") from error
@@ -88,7 +90,7 @@ def _triples(path: Path) -> Iterator[Statement]:
         raise SourceError(f"{path}: the file is damaged or cut off ({error})") from error
     except ValueError as error:
         raise SourceError(f"{path}: not {form.name} ({error})") from error
-    except MemoryError as error:  # the parser's own, of what it holds of one term
+    except MemoryError as error:  # the parser's own limit on one term
         raise SourceError(f"{path}: a term is too long ({error})") from error
 
 
@@ -97,7 +99,7 @@ def _is_document(triple: Statement) -> bool:
 
 
 def _documents(path: Path, triples: Iterable[Statement]) -> Iterator[Block]:
-    """Cut a stream where a document begins; what comes before the first is of the dump itself."""
+    """Split a stream where a document begins. Triples before the first document belong to the dump itself."""
     current: list[Statement] = []
     about: list[NamedNode] = []
     for triple in triples:
@@ -114,12 +116,12 @@ def _documents(path: Path, triples: Iterable[Statement]) -> Iterator[Block]:
         yield Block(current, about)
 
 
-def entities_of(
+def split_entities(
     block: Block, instance_at: Callable[[str], Instance]
 ) -> Iterator[tuple[Instance | None, Entity | RecordError]]:
-    """Yield the entities of a block with their Wikibase, or why one is none.
+    """Yield the entities of a block with their Wikibase, or an error.
 
-    `instance_at` gives the Wikibase with a base address, or raises InvalidInputError where there can be none.
+    `instance_at` returns the Wikibase with a base address, or raises InvalidInputError for an invalid one.
     """
     found = base_of(block)
     if found is None:
@@ -134,7 +136,7 @@ def entities_of(
 
 
 def base_of(block: Block) -> str | None:
-    """Return the base address of what the block is about, or else of the first entity that it says anything of."""
+    """Return the base address of the block's subject, otherwise that of the first entity in it."""
     for term in (*block.about, *(subject for subject, *_ in block.triples)):
         if isinstance(term, NamedNode) and (match := _ENTITY.fullmatch(term.value)):
             return match[1]
@@ -146,7 +148,7 @@ class _Cutting:
         self.block = block
         self.instance = instance
         self.home: dict[object, str] = {}
-        """The entity that a subject belongs to."""
+        """The entity that owns each subject."""
         self.stubs: Counter[str] = Counter()
         self.blank: dict[BlankNode, NamedNode] = {}
         self.entities: dict[str, Entity] = {}
@@ -191,7 +193,7 @@ class _Cutting:
             yield entity
 
     def _own(self) -> set[str]:
-        """The ids of the entities that the block is about, not only names."""
+        """Return the ids of the entities that the block describes, not only references."""
         own = {named for about in self.block.about if (named := self._id(about)) is not None}
         if not self.block.about:
             claims = self.instance.base + "prop/P"
@@ -221,13 +223,15 @@ class _Cutting:
             if predicate == SCHEMA.about and (named := self._id(value)) in self.entities:
                 self.home[subject] = str(named)
             elif predicate.value.startswith(claims) and (named := self._id(subject)) in self.entities:
-                self.home.setdefault(value, str(named))  # an entity stays its own, whatever calls it a statement
+                self.home.setdefault(value, str(named))  # an entity stays its own, even where it is used as a statement
         for subject, predicate, value in self.block.triples:
             if predicate == OWL.complementOf and subject in self.home:
                 self.home[value] = self.home[subject]
 
     def _name_blank_nodes(self) -> None:
-        """Name blank nodes by where they stand, as `entities` does; of a statement's value before the direct one."""
+        """Name blank nodes by their position, as `entity_rdf` does; those of a statement's value
+        before the direct one.
+        """
         direct: list[tuple[BlankNode, NamedNode, str]] = []
         for subject, predicate, value in self.block.triples:
             if not isinstance(value, BlankNode) or not isinstance(subject, NamedNode):
@@ -249,7 +253,7 @@ class _Cutting:
         return self.instance.id_of(term.value) if isinstance(term, NamedNode) else None
 
     def _shared(self, node: NamedNode, predicate: NamedNode) -> NamedNode | None:
-        """The graph of a value, reference or site, None for what is an entity's own."""
+        """Return the graph of a value, reference or site, or None for a node of an entity."""
         instance = self.instance
         for kind in ("value", "reference"):
             start = f"{instance.base}{kind}/"
@@ -260,7 +264,7 @@ class _Cutting:
         return None
 
     def _type(self, shared: dict[NamedNode, list[Quad]]) -> None:
-        """Say what kind of thing each node is, which the query service leaves out of what it keeps."""
+        """Add the type of each node, which query services leave out."""
         for graph, quads in shared.items():
             said = {quad.predicate for quad in quads}
             if WIKIBASE.wikiGroup in said or any(quad.predicate == RDF.type and not self._none(quad) for quad in quads):
@@ -281,12 +285,12 @@ class _Cutting:
                     entity.say(node, RDF.type, WIKIBASE.Statement)
 
     def _none(self, quad: Quad) -> bool:
-        """Whether it says that a property has no value, which Wikibase does with a type."""
+        """Whether this states that a property has no value, which Wikibase does with a type."""
         none = self.instance.base + "prop/novalue/"
         return isinstance(quad.object, NamedNode) and quad.object.value.startswith(none)
 
     def _share(self, shared: dict[NamedNode, list[Quad]], references: dict[str, set[NamedNode]]) -> None:
-        """Give each entity the shared graphs that it refers to, directly or through its references."""
+        """Add to each entity the shared graphs that it refers to, directly or through its references."""
         for owner, wanted in references.items():
             queue = sorted(wanted, key=lambda graph: graph.value)
             taken = self.entities[owner].shared
@@ -303,32 +307,35 @@ class _Cutting:
                         queue.append(deeper)
 
     def _term(self, value: Term) -> tuple[NamedNode | Literal | None, str | None]:
-        """The term to write, None where no RDF can have it, and what is wrong with the one that stands there."""
+        """Return the term to write, or None where RDF cannot contain it, and a warning about the original."""
         if isinstance(value, BlankNode):
             return self.blank.get(value) or some_value(self.instance.entity("Q1"), value.value), None
         if isinstance(value, NamedNode):
             sound = _sound(value)
             if sound is None:
                 return None, _NO_IRI.format(value.value[:80])
-            return sound, None if sound == value else f"<{value.value[:80]}> is no IRI; it is written <{sound.value}>"
+            return (
+                sound,
+                None if sound == value else f"<{value.value[:80]}> is not a valid IRI. It is written <{sound.value}>",
+            )
         if _sound(value.datatype) != value.datatype:
-            return Literal(value.value), f"<{value.datatype.value[:80]}> is no IRI of a datatype; its value is a text"
+            return Literal(value.value), f"<{value.datatype.value[:80]}> is not a datatype IRI. Its value is a string"
         if (code := value.language) is not None and not is_tag(code):
-            literal, warning = tagged(value.value, code)
-            return literal, warning or f"{code!r} is no language tag; its texts are marked {literal.language!r}"
+            literal, warning = to_literal(value.value, code)
+            return literal, warning or f"{code!r} is not a language tag. Its texts are marked {literal.language!r}"
         return value, None
 
 
 @lru_cache(65_536)
 def _sound(node: NamedNode) -> NamedNode | None:
-    """The IRI, with what none may hold percent-encoded, None where it is none at all: the parser takes any."""
+    """Return the IRI with forbidden characters percent-encoded, or None if it is not an IRI: the parser accepts any."""
     try:
-        return NamedNode(address(node.value))
+        return NamedNode(to_iri(node.value))
     except RecordError:
         return None
 
 
 def entity_text(entity: Entity) -> Sequence[str]:
-    """Return the triples of an entity and of what it shares, sorted: what its hash is made of."""
+    """Return the triples of an entity and its shared graphs, sorted: the input of its hash."""
     quads = [*entity.quads, *(quad for graph in entity.shared.values() for quad in graph)]
     return sorted({f"{quad.subject} {quad.predicate} {quad.object} ." for quad in quads})

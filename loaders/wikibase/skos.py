@@ -1,11 +1,11 @@
-"""The SKOS view of the items of a Wikibase: labels, definitions and the hierarchy, from statements of best rank.
+"""The SKOS view of the items of a Wikibase: labels, definitions and the hierarchy, from best-ranked statements.
 
-Each item has a graph of its own, ``graph/der/skos/{wikibase}/{id}``, which is committed in one step with the item's: so
-a changed item changes its view alone, no triple of the view stands in two graphs, and a view goes with its item. What
-Wikibase publishes as SKOS itself (``skos:prefLabel``, ``skos:altLabel`` of an entity) is not said again of the same
-node; the concepts of the climate concept store are nodes of their own, ``cpr://concept/{QID}``, and have it all.
+Each item has a graph of its own, ``graph/der/skos/{wikibase}/{id}``, which is committed in one step with the item's:
+a changed item changes only its view, no triple of the view is in two graphs, and a view is deleted with its item.
+SKOS that Wikibase publishes itself (``skos:prefLabel``, ``skos:altLabel`` of an entity) is not repeated for the same
+node; the concepts of the climate concept store are nodes of their own, ``cpr://concept/{QID}``, and have all of it.
 
-A link to an item that was merged into another is one to that other item.
+A link to an item that was merged into another becomes a link to that other item.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.errors import RecordError
 from kg.vocabulary import BASE, KG, OWL, RDF, SCHEMA, SKOS
 from loaders.wikibase.instances import WIKIDATA, Instance
-from loaders.wikibase.values import address
+from loaders.wikibase.values import to_iri
 
 TERMS: Final = {
     "broader": SKOS.broader,
@@ -33,8 +33,8 @@ TERMS: Final = {
 _LINKS: Final = frozenset({"broader", "narrower", "related", "notToBeConfusedWith"})
 
 
-def view(instance: Instance, entity_id: str, quads: Sequence[Quad], redirects: Mapping[str, str]) -> list[Quad]:
-    """Return the view of one item from its quads; none of an item that is merged into another, or gone."""
+def build_view(instance: Instance, entity_id: str, quads: Sequence[Quad], redirects: Mapping[str, str]) -> list[Quad]:
+    """Return the view of one item from its quads; empty for an item that is merged or deleted."""
     if not quads or any(quad.predicate == OWL.sameAs for quad in quads[:2]):
         return []
     graph, subject, concept = instance.view(entity_id), instance.entity(entity_id), instance.concept(entity_id)
@@ -97,7 +97,7 @@ def _said(instance: Instance, role: str, value: object, redirects: Mapping[str, 
 
 def _address(text: str) -> NamedNode | None:
     try:
-        return NamedNode(address(text)) if text.startswith(("http://", "https://")) else None
+        return NamedNode(to_iri(text)) if text.startswith(("http://", "https://")) else None
     except RecordError:
         return None
 
@@ -110,8 +110,8 @@ def _resolved(iri: str, redirects: Mapping[str, str]) -> str:
     return iri
 
 
-def circles(above: Mapping[str, Iterable[str]]) -> list[list[str]]:
-    """Return a circle for each way back that a walk upwards finds, each beginning with its first node by name."""
+def find_cycles(above: Mapping[str, Iterable[str]]) -> list[list[str]]:
+    """Return the cycles in the hierarchy, each beginning with its first node by name."""
     found: dict[tuple[str, ...], None] = {}
     done: set[str] = set()
     for start in sorted(above):

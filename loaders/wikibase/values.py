@@ -1,7 +1,7 @@
-"""What a snak says: a term, and for dates, quantities and places a value node, as Wikibase publishes them.
+"""A snak as a term, with a value node for dates, quantities and places, as Wikibase publishes them.
 
-The hash of a value node is the one that Wikibase itself gives it: the MD5 of its PHP serialization, which no JSON
-holds. Value nodes from JSON and from RDF are therefore the same nodes.
+The hash of a value node is the one that Wikibase itself assigns: the MD5 of its PHP serialization, which JSON does
+not contain. Value nodes from JSON and from RDF are therefore the same nodes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pyoxigraph import Literal, NamedNode
 from kg.errors import RecordError
 from kg.vocabulary import GEO, RDF, WIKIBASE, XSD
 from loaders.wikibase.instances import Instance
-from loaders.wikibase.languages import tagged
+from loaders.wikibase.languages import to_literal
 
 Said = Sequence[tuple[NamedNode, NamedNode | Literal]]
 
@@ -30,7 +30,7 @@ GREGORIAN: Final = "http://www.wikidata.org/entity/Q1985727"
 JULIAN: Final = "http://www.wikidata.org/entity/Q1985786"
 EARTH: Final = "http://www.wikidata.org/entity/Q2"
 UNITLESS: Final = "http://www.wikidata.org/entity/Q199"
-"""The item "1", which stands for no unit in every Wikibase."""
+"""The item "1", which means no unit in every Wikibase."""
 
 _MEDIA: Final = "http://commons.wikimedia.org/wiki/Special:FilePath/"
 _COMMONS_DATA: Final = "http://commons.wikimedia.org/data/main/"
@@ -58,7 +58,7 @@ KNOWN: Final = OBJECTS | {
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A simple value, and what its value node says where it has one."""
+    """A simple value, with its value node if it has one."""
 
     term: NamedNode | Literal
     digest: str | None = None
@@ -66,10 +66,10 @@ class Value:
     warning: str | None = None
 
 
-def value_of(instance: Instance, datatype: str | None, datavalue: Mapping[str, Any]) -> Value:
-    """Return what the value of a snak says. An unknown `datatype` is taken by the type of the value, with a warning.
+def parse_value(instance: Instance, datatype: str | None, datavalue: Mapping[str, Any]) -> Value:
+    """Return the value of a snak. An unknown `datatype` is read by the type of the value, with a warning.
 
-    Raises RecordError for a value that is none of its type.
+    Raises RecordError for a value that does not have its type.
     """
     kind, value = datavalue["type"], datavalue["value"]
     if kind == "wikibase-entityid":
@@ -86,7 +86,7 @@ def value_of(instance: Instance, datatype: str | None, datavalue: Mapping[str, A
     if kind == "globecoordinate":
         return _globe(value["latitude"], value["longitude"], value.get("precision"), value["globe"])
     if kind == "monolingualtext":
-        literal, warning = tagged(value["text"], value["language"])
+        literal, warning = to_literal(value["text"], value["language"])
         return Value(literal, warning=warning)
     raise RecordError(
         f"the datatype {datatype!r} with values of type {kind!r} is not known: values are of type string, "
@@ -102,9 +102,9 @@ def _entity(instance: Instance, datatype: str | None, value: Mapping[str, Any]) 
         raise RecordError(f"{named!r} is not the id of an entity, such as Q42, P31, L7, L7-F1 or L7-S1")
     warning = None
     if datatype == "wikibase-item" and named[0] == "P":
-        warning = f"the property {named} stands where an item should"
+        warning = f"the property {named} in place of an item"
     elif datatype == "wikibase-property" and named[0] == "Q":
-        warning = f"the item {named} stands where a property should"
+        warning = f"the item {named} in place of a property"
     elif datatype is not None and datatype not in KNOWN:
         warning = f"the datatype {datatype!r} is not known; its value is taken for an entity"
     return Value(instance.entity(named), warning=warning)
@@ -114,7 +114,7 @@ def _string(datatype: str | None, value: Any) -> Value:
     if not isinstance(value, str):
         raise RecordError(f"{str(value)[:80]!r} is not a text, as the value of a string is")
     if datatype == "url":
-        return Value(NamedNode(address(value)))
+        return Value(NamedNode(to_iri(value)))
     if datatype == "commonsMedia":
         return Value(NamedNode(_MEDIA + quote(value, safe="~")))
     if datatype in ("geo-shape", "tabular-data"):
@@ -130,8 +130,8 @@ def _plain(text: str) -> Literal:
     return Literal(text)
 
 
-def address(text: str) -> str:
-    """Return `text` as an IRI, with what no IRI can hold percent-encoded. Raises RecordError when it has no scheme."""
+def to_iri(text: str) -> str:
+    """Return `text` as an IRI, with forbidden characters percent-encoded. Raises RecordError if it has no scheme."""
     found = _NOT_IN_IRI.sub(lambda match: quote(match[0], safe=""), text.strip())
     try:
         if _ABSOLUTE.match(found) and NamedNode(found):
@@ -142,7 +142,7 @@ def address(text: str) -> str:
 
 
 def page_name(title: str) -> str:
-    """Return the title of a page as it stands in a web address of MediaWiki."""
+    """Return the title of a page as in a web address of MediaWiki."""
     return quote(title.replace(" ", "_"), safe="~;@$!*(),/:")
 
 
@@ -151,8 +151,8 @@ def _time(time: str, timezone: int, before: int, after: int, precision: int, mod
     for number in (timezone, before, after, precision):
         if type(number) is not int:
             raise RecordError(f"{number!r:.80} is not a whole number, as timezone, before, after and precision are")
-    calendar_model = address(model)
-    iso = iso_time(time, precision, model)
+    calendar_model = to_iri(model)
+    iso = to_iso_time(time, precision, model)
     term = Literal(time) if iso is None else Literal(iso, datatype=XSD.dateTime)
     # PHP writes / with a backslash.
     held = json.dumps([time, timezone, before, after, precision, model], separators=(",", ":")).replace("/", "\\/")
@@ -169,11 +169,11 @@ def _time(time: str, timezone: int, before: int, after: int, precision: int, mod
     )
 
 
-def iso_time(time: str, precision: int, model: str) -> str | None:
-    """Return a Wikibase time as the lexical form of an xsd:dateTime, in the Gregorian calendar; None for the year 0.
+def to_iso_time(time: str, precision: int, model: str) -> str | None:
+    """Return a Wikibase time as the lexical form of an xsd:dateTime in the Gregorian calendar, or None for the year 0.
 
-    A month or a day that is not known, or finer than `precision`, is the first; a year before Christ is counted as
-    XSD 1.1 has it, where 1 BCE is 0000. Raises RecordError for what is no time.
+    An unknown month or day, or one finer than `precision`, becomes the first. A year before Christ is counted as in
+    XSD 1.1, where 1 BCE is 0000. Raises RecordError for an invalid time.
     """
     match = _TIME.fullmatch(time)
     if match is None:
@@ -191,7 +191,7 @@ def iso_time(time: str, precision: int, model: str) -> str | None:
             day = 1
         day = min(day, _days(year, month))
         if year < 0 and precision < _YEAR:
-            year -= 1  # such years are round numbers, and not moved
+            year -= 1  # such years are round numbers, and are not shifted
     if year < 0:
         year += 1
     return f"{'-' if year < 0 else ''}{abs(year):04d}-{month:02d}-{day:02d}{clock}"
@@ -203,7 +203,7 @@ def _days(year: int, month: int) -> int:
 
 
 def _gregorian(year: int, month: int, day: int) -> tuple[int, int, int]:
-    """Turn a Julian date into a Gregorian one, by way of the Julian day number; there is no year 0 in either."""
+    """Convert a Julian date to a Gregorian one, through the Julian day number. No year 0 exists in either."""
     astronomical = year + 1 if year < 0 else year
     shift = (14 - month) // 12
     years, months = astronomical + 4800 - shift, month + 12 * shift - 3
@@ -226,7 +226,7 @@ def _quantity(amount: str, unit: str, upper: str | None, lower: str | None) -> V
     node: list[tuple[NamedNode, NamedNode | Literal]] = [
         (RDF.type, WIKIBASE.QuantityValue),
         (WIKIBASE.quantityAmount, term),
-        (WIKIBASE.quantityUnit, NamedNode(UNITLESS if unit == "1" else address(unit))),
+        (WIKIBASE.quantityUnit, NamedNode(UNITLESS if unit == "1" else to_iri(unit))),
     ]
     if upper is not None and lower is not None:
         parts += [_php_decimal(upper), _php_decimal(lower)]
@@ -252,14 +252,14 @@ def _globe(latitude: float, longitude: float, precision: float | None, globe: st
     north, east = php_float(latitude), php_float(longitude)
     point = f"Point({east} {north})"
     if globe != EARTH:
-        point = f"<{address(globe)}> {point}"
+        point = f"<{to_iri(globe)}> {point}"
     exact = 1 / 3600 if precision is None else precision
     node: list[tuple[NamedNode, NamedNode | Literal]] = [
         (RDF.type, WIKIBASE.GlobecoordinateValue),
         (WIKIBASE.geoLatitude, Literal(north, datatype=XSD.double)),
         (WIKIBASE.geoLongitude, Literal(east, datatype=XSD.double)),
         (WIKIBASE.geoPrecision, Literal(php_float(exact), datatype=XSD.double)),
-        (WIKIBASE.geoGlobe, NamedNode(address(globe))),
+        (WIKIBASE.geoGlobe, NamedNode(to_iri(globe))),
     ]
     if precision is None:
         node.append((RDF.type, WIKIBASE.GeoAutoPrecision))
@@ -268,7 +268,7 @@ def _globe(latitude: float, longitude: float, precision: float | None, globe: st
 
 
 def php_float(number: float) -> str:
-    """Return a number as PHP writes it: 14 significant digits, ``2.7777777777778E-5``."""
+    """Format a number as PHP does: 14 significant digits, ``2.7777777777778E-5``."""
     text = f"{number:.14G}"
     mantissa, _, exponent = text.partition("E")
     if not exponent:

@@ -1,4 +1,4 @@
-"""Graphs that are derived from those of a load, in the same commit: the SKOS views of Wikibase items."""
+"""Graphs derived from those of a load, in the same commit: the SKOS views of Wikibase items."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Store, select
 from kg.vocabulary import DERIVED, OWL, SOURCED
 from loaders.wikibase.instances import Instance
-from loaders.wikibase.skos import circles, view
+from loaders.wikibase.skos import build_view, find_cycles
 
 REDIRECTS: Final = """
 SELECT ?old ?new WHERE { GRAPH ?g { ?old owl:sameAs ?new } FILTER(STRSTARTS(STR(?g), $prefix)) }"""
@@ -34,17 +34,18 @@ _VIEWS: Final = DERIVED + "skos/"
 
 
 class Views:
-    """The views of what is loaded from the Wikibases `known`, by name as it stands in an IRI."""
+    """The views of items loaded from the Wikibases `known`, by the name in their IRIs."""
 
     def __init__(self, known: dict[str, Instance]) -> None:
         self.known = known
         self.changed: set[str] = set()
-        """The names of the Wikibases of which views were made."""
+        """The names of the Wikibases whose views changed."""
 
     def derive(self, store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Derived:
-        """Return the views that go with a commit of entity graphs, each with what it is made from.
+        """Return the views that change with a commit of entity graphs, each with its sources.
 
-        With an item that starts or ceases to be merged into another, the views of those that link to it are made anew.
+        If an item becomes, or is no longer, merged into another, the views of the items that link to it are derived
+        again.
         """
         found: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = {}
         by_name: dict[str, list[tuple[str, NamedNode]]] = defaultdict(list)
@@ -55,7 +56,7 @@ class Views:
         for name, graphs in by_name.items():
             instance = self.known.get(name)
             self.changed.add(name)
-            if instance is None:  # nothing of it is being loaded: it only loses entities
+            if instance is None:  # none of its entities are being loaded: it only loses some
                 found |= {_view_of(graph): ((), _made_from(graph)) for _, graph in graphs}
                 continue
             redirects = _redirects(store, name)
@@ -66,7 +67,7 @@ class Views:
                 if entity_id.startswith("Q"):
                     quads.setdefault(graph, (entity_id, store.graph(graph)))
             for graph, (entity_id, said) in quads.items():
-                found[_view_of(graph)] = (view(instance, entity_id, said, redirects), _made_from(graph))
+                found[_view_of(graph)] = (build_view(instance, entity_id, said, redirects), _made_from(graph))
         return found
 
     def _referrers(self, store: Store, name: str, items: Iterable[str]) -> list[NamedNode]:
@@ -74,14 +75,14 @@ class Views:
         return [graph for (graph,) in _rows(store, bind(REFERRERS, named=[*map(NamedNode, items)], prefix=prefix))]
 
     def cycles(self, store: Store) -> list[str]:
-        """Return, in words, the circles in the hierarchies that were changed: what is broader than itself."""
+        """Return warnings about cycles in the changed hierarchies: concepts that are broader than themselves."""
         told = []
         for name in sorted(self.changed):
             above: dict[str, set[str]] = defaultdict(set)
             for below, higher in _rows(store, bind(BROADER, prefix=Literal(f"{_VIEWS}{name}/"))):
                 above[below.value].add(higher.value)
-            for circle in circles(above):
-                told.append("broader goes in a circle: " + " -> ".join([*circle, circle[0]]))
+            for circle in find_cycles(above):
+                told.append("cycle of broader: " + " -> ".join([*circle, circle[0]]))
         return told
 
 
@@ -91,7 +92,7 @@ def _redirects(store: Store, name: str) -> dict[str, str]:
 
 
 def _rows(store: Store, query: str) -> Iterator[tuple[NamedNode, ...]]:
-    """The rows of a SELECT that consist of IRIs."""
+    """Return the rows of a SELECT that consist of IRIs."""
     for row in select(store.query, query).rows:
         nodes = tuple(term for term in row if isinstance(term, NamedNode))
         if len(nodes) == len(row):
@@ -107,7 +108,7 @@ def _view_of(graph: NamedNode) -> NamedNode:
 
 
 def _merged(redirects: dict[str, str], entities: Iterable[tuple[str, Sequence[Quad]]]) -> set[str]:
-    """Bring `redirects` up to date and return the items that were, or are now, merged into another, if by way of it."""
+    """Update `redirects` and return the items that were, or are now, merged into another, also indirectly."""
     changed = set()
     for entity, quads in entities:
         target = quads[0].object if quads and quads[0].predicate == OWL.sameAs else None

@@ -123,7 +123,7 @@ def test_json_that_is_no_entity_is_reported_file_by_file(kg: KnowledgeGraph, sha
     assert report.loaded == 1  # emptyValues.json is an entity
     names = {path.name for path in (shared / "data/wikibase/other").iterdir()} - {"emptyValues.json"}
     assert {Path(each.source or "").name for each in report.rejections} == names
-    assert all("it has no id of an entity" in each.reason for each in report.rejections)
+    assert all("missing entity id" in each.reason for each in report.rejections)
 
 
 def test_real_rdf_keeps_every_triple_of_its_entity(kg: KnowledgeGraph, shared: Path) -> None:
@@ -160,7 +160,7 @@ def test_a_language_tag_that_none_is_is_told_and_its_text_kept(kg: KnowledgeGrap
     path = shared / "data/wikibase/rdf/RdfRepositoryUpdaterIntegrationTest.Q513-munged.ttl"
     report = loaded(kg, path)
     assert report.rejections == []
-    assert any("'zh-classical' is no language tag; its texts are marked 'lzh'" in each for each in report.warnings)
+    assert any("'zh-classical' is not a language tag. Its texts are marked 'lzh'" in each for each in report.warnings)
     assert number(kg, 'wd:Q513 rdfs:label ?l FILTER(LANG(?l) = "lzh")') > 0
     # What the query service leaves out of its store is said again.
     assert figures(kg)[:2] == (1, turtle_statements(path))

@@ -21,11 +21,11 @@ from kg.settings import Settings
 from kg.vocabulary import SKOS
 from loaders.quarantine_retry import retry
 from loaders.sources import load
-from loaders.wikibase.entity_rdf import entity_quads
-from loaders.wikibase.instances import CLIMATE, WIKIDATA, at, chosen
-from loaders.wikibase.json_stream import elements
-from loaders.wikibase.languages import language_tag, tagged
-from loaders.wikibase.values import GREGORIAN, JULIAN, address, iso_time, php_float
+from loaders.wikibase.entity_rdf import build_quads
+from loaders.wikibase.instances import CLIMATE, WIKIDATA, choose_instance, instance_at_address
+from loaders.wikibase.json_stream import parse_elements
+from loaders.wikibase.languages import to_language_tag, to_literal
+from loaders.wikibase.values import GREGORIAN, JULIAN, php_float, to_iri, to_iso_time
 from tests.loaders.wikibase.test_entity_rdf import asked, claim, item, number, text, time, write
 
 MONTH = claim("P2", time("+2031-05-00T00:00:00Z", 10), "time")["mainsnak"]
@@ -55,16 +55,16 @@ SNAK = "claims/P1/0/mainsnak"
 @pytest.mark.parametrize(
     ("path", "value", "reason"),
     [
-        ("id", "P31", "P31 is called 'item', and is by its id of type 'property'"),
-        ("id", "Q0", "no id of an entity"),
-        ("id", None, "no id of an entity"),
+        ("id", "P31", "P31 has the type 'item', but its id is of type 'property'"),
+        ("id", "Q0", "missing entity id"),
+        ("id", None, "missing entity id"),
         ("labels", "none", "'labels' is an object"),
         ("claims", "none", "'claims' is an object"),
-        ("claims/P1/0/rank", "best", "the rank 'best' is none of preferred, normal, deprecated"),
+        ("claims/P1/0/rank", "best", "'best'. Available: preferred, normal, deprecated"),
         ("claims/P1/0/mainsnak", KeyError, "'mainsnak' is missing"),
-        (f"{SNAK}/snaktype", "any", "not 'any'"),
-        (f"{SNAK}/property", "P7", "a statement of P7 stands among those of P1"),
-        (f"{SNAK}/property", "X", "a statement of X stands among those of P1"),
+        (f"{SNAK}/snaktype", "any", "'any'. Available: value, somevalue, novalue"),
+        (f"{SNAK}/property", "P7", "a statement of P7 among those of P1"),
+        (f"{SNAK}/property", "X", "a statement of X among those of P1"),
         ("claims", {"X": [{}]}, "'X' is not the id of a property"),
         (f"{SNAK}/datavalue", {"type": "edtf", "value": "x"}, "values of type 'edtf' is not known"),
         (f"{SNAK}/datavalue", KeyError, "'datavalue' is missing"),
@@ -78,7 +78,7 @@ SNAK = "claims/P1/0/mainsnak"
             {"type": "quantity", "value": {"amount": "+1", "unit": "metre"}},
             "not an absolute address",
         ),
-        ("modified", "2031", "it was modified at '2031'"),
+        ("modified", "2031", "'2031'"),
     ],
 )
 def test_what_is_wrong_with_an_entity_is_said_and_the_others_load(
@@ -97,9 +97,9 @@ def test_what_is_wrong_with_an_entity_is_said_and_the_others_load(
     [
         (f"{SNAK}/datatype", "unheard-of", "P1: the datatype 'unheard-of' is not known; its value is taken as text"),
         ("claims/P1/0/id", KeyError, "a statement without an id"),
-        ("claims/P1/0/id", "first", "a statement with the id 'first', which is no GUID"),
+        ("claims/P1/0/id", "first", "a statement with the id 'first', which is not a GUID"),
         ("labels", [], "'labels' is an empty list where an object is expected"),
-        ("labels/en/language", "a language of no name", "'a language of no name' is no language tag"),
+        ("labels/en/language", "a language of no name", "'a language of no name' is not a language tag"),
         ("sitelinks/enwiki/site", "ownwiki7", "the address of the site 'ownwiki7' is not known"),
     ],
 )
@@ -116,7 +116,7 @@ def test_a_property_where_an_item_should_stand_is_told(kg: KnowledgeGraph, tmp_p
     report = load(
         kg, "wikibase", [str(write(tmp_path / "d.json", item(claims={"P1": [claim("P1", value, "wikibase-item")]})))]
     )
-    assert any("the property P31 stands where an item should" in each for each in report.warnings)
+    assert any("the property P31 in place of an item" in each for each in report.warnings)
     assert number(kg, "wd:Q5 wdt:P1 wd:P31") == 1
 
 
@@ -150,7 +150,7 @@ def test_rdf_that_is_broken_or_holds_no_entity_is_told(kg: KnowledgeGraph, tmp_p
     report = load(kg, "wikibase", [str(tmp_path / "a.ttl"), str(tmp_path / "b.nt")])
     assert [each.reason.split(": ", 1)[1].partition(" (")[0] for each in report.rejections] == [
         "not Turtle",
-        "the RDF holds no entity of a Wikibase",
+        "the RDF contains no entity of a Wikibase",
     ]
 
 
@@ -210,7 +210,7 @@ def test_ranks_and_truthy_statements(kg: KnowledgeGraph, tmp_path: Path) -> None
     ],
 )  # fmt: skip
 def test_each_datatype_has_the_value_that_wikibase_publishes(datatype: str, datavalue: Any, expected: str) -> None:
-    quads = entity_quads(WIKIDATA, item(claims={"P1": [claim("P1", datavalue, datatype)]})).quads
+    quads = build_quads(WIKIDATA, item(claims={"P1": [claim("P1", datavalue, datatype)]})).quads
     [value] = [quad.object for quad in quads if quad.predicate.value == "http://www.wikidata.org/prop/direct/P1"]
     assert str(value) == expected
 
@@ -236,17 +236,17 @@ def test_each_datatype_has_the_value_that_wikibase_publishes(datatype: str, data
     ],
 )
 def test_a_time_is_an_xsd_date_time(value: str, precision: int, model: str, expected: str | None) -> None:
-    assert iso_time(value, precision, model) == expected
+    assert to_iso_time(value, precision, model) == expected
 
 
 @given(st.dates(date(1, 1, 1)))
 def test_a_gregorian_day_stays_what_it_is(day: date) -> None:
-    assert iso_time(f"+{day.isoformat()}T00:00:00Z", 11, GREGORIAN) == f"{day.isoformat()}T00:00:00Z"
+    assert to_iso_time(f"+{day.isoformat()}T00:00:00Z", 11, GREGORIAN) == f"{day.isoformat()}T00:00:00Z"
 
 
 @given(st.dates(date(1900, 3, 1), date(2100, 2, 28)))
 def test_a_julian_day_is_thirteen_days_later_in_our_time(day: date) -> None:
-    found = iso_time(f"+{day.isoformat()}T00:00:00Z", 11, JULIAN)
+    found = to_iso_time(f"+{day.isoformat()}T00:00:00Z", 11, JULIAN)
     assert found == f"{date.fromordinal(day.toordinal() + 13).isoformat()}T00:00:00Z"
 
 
@@ -258,7 +258,7 @@ def test_a_number_is_written_as_php_does_and_read_back(value: float) -> None:
 @given(st.text(max_size=40))
 def test_an_address_is_an_iri_or_refused(value: str) -> None:
     try:
-        found = address(f"http://{value}")
+        found = to_iri(f"http://{value}")
     except RecordError:
         return
     assert str(NamedNode(found)) == f"<{found}>"
@@ -269,21 +269,23 @@ def test_an_address_is_an_iri_or_refused(value: str) -> None:
 
 @given(st.text(max_size=20))
 def test_any_language_code_gives_a_literal(code: str) -> None:
-    literal, warning = tagged("text", code)
-    assert literal.language == (language_tag(code) or "und")
-    assert (warning is None) == (language_tag(code) is not None)
+    literal, warning = to_literal("text", code)
+    assert literal.language == (to_language_tag(code) or "und")
+    assert (warning is None) == (to_language_tag(code) is not None)
     assert Literal("text", language=literal.language) == literal
 
 
 def test_a_wikibase_is_known_by_name_or_address(kg: KnowledgeGraph) -> None:
     settings = Settings(_env_file=None)  # type: ignore[call-arg]
-    assert chosen(settings) == WIKIDATA
-    assert chosen(settings, "climate") == chosen(settings, CLIMATE.base) == CLIMATE
-    assert chosen(settings, "https://www.wikidata.org/entity/") == WIKIDATA
-    assert at("http://localhost:8181").base == "http://localhost:8181/"
-    assert chosen(settings, chosen(settings, "http://a.example.org").name) == at("http://a.example.org")
+    assert choose_instance(settings) == WIKIDATA
+    assert choose_instance(settings, "climate") == choose_instance(settings, CLIMATE.base) == CLIMATE
+    assert choose_instance(settings, "https://www.wikidata.org/entity/") == WIKIDATA
+    assert instance_at_address("http://localhost:8181").base == "http://localhost:8181/"
+    assert choose_instance(settings, choose_instance(settings, "http://a.example.org").name) == instance_at_address(
+        "http://a.example.org"
+    )
     with pytest.raises(InvalidInputError, match="there are wikidata, climate"):
-        chosen(settings, "nonsense")
+        choose_instance(settings, "nonsense")
 
 
 def test_only_a_role_of_skos_can_be_given_to_a_property() -> None:
@@ -330,7 +332,7 @@ def test_no_file_of_whatever_text_breaks_the_reader(tmp_path_factory: pytest.Tem
     path = tmp_path_factory.mktemp("any") / "a.json"
     path.write_text(content)
     with suppress(SourceError):
-        for element in elements(path):
+        for element in parse_elements(path):
             assert (element.value is None) == (element.problem is not None)
 
 
@@ -347,4 +349,4 @@ ANY_JSON = st.recursive(
 def test_any_json_is_an_entity_or_a_bad_record(value: Any) -> None:
     entity = value if isinstance(value, dict) else {"claims": value}
     with suppress(RecordError):
-        assert entity_quads(WIKIDATA, {**entity, "id": "Q1", "type": "item"}).quads
+        assert build_quads(WIKIDATA, {**entity, "id": "Q1", "type": "item"}).quads

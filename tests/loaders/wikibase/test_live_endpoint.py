@@ -200,8 +200,8 @@ def test_merged_items_are_followed_and_absent_and_strange_ones_told(
     report = fetched(ours, live, query(tmp_path, text))
     assert data(ours) == data(theirs)
     told = " ".join(report.warnings)
-    assert "Q404: the endpoint says nothing of it" in told
-    assert "4 values of ?x are no entities" in told
+    assert "Q404: the endpoint has no data about it" in told
+    assert "4 values of ?x are not entities" in told
 
 
 def test_a_page_that_comes_cut_is_asked_for_in_parts(
@@ -316,7 +316,7 @@ def test_text_of_every_kind_comes_through_and_terms_that_are_none_are_told(
         ("sparql:URL", "name the file with the query"),
         ("sparql", "name the file with the query"),
         ("sparql:URL@no-such.rq", "the query cannot be read"),
-        ("sparql:URL@NONE", "selects nothing"),
+        ("sparql:URL@NONE", "selects no entity"),
         ("sparql:http://u:p/x@NONE", "http://u:p/x"),
     ],
 )
@@ -336,7 +336,7 @@ def test_that_what_is_fetched_cannot_be_written_is_said(
     load(theirs, "wikibase", [str(dump(tmp_path / "a.json", item("Q1")))])
     publish(live, theirs)
     (ours.settings.data_dir / "fetched").write_bytes(b"")
-    with pytest.raises(SourceError, match="cannot write fetched data"):
+    with pytest.raises(SourceError, match="cannot write"):
         fetched(ours, live, query(tmp_path))
 
 

@@ -20,7 +20,7 @@ from kg.shacl.shapes import Shapes
 from kg.vocabulary import BASE, KG, PROV, PROV_GRAPH, RDF, SKOS
 from loaders.pipeline import LoadReport
 from loaders.sources import load
-from loaders.wikibase.skos import circles
+from loaders.wikibase.skos import find_cycles
 
 CONCEPTS = bundle.folder("fixtures") / "wikibase"
 VIEW = BASE + "graph/der/skos/"
@@ -196,15 +196,15 @@ def test_redirects_are_known_in_each_of_their_forms(kg: KnowledgeGraph, tmp_path
 def test_circles_in_the_hierarchy_are_told_and_kept(kg: KnowledgeGraph, tmp_path: Path) -> None:
     report = loaded(kg, item(1, P2=[(2,)]), item(2, P2=[(3,)]), item(3, P2=[(1,)]), item(4, P2=[(4,)]), folder=tmp_path)
     assert [each for each in report.warnings if "circle" in each] == [
-        "broader goes in a circle: " + " -> ".join(f"cpr://concept/Q{n}" for n in (1, 2, 3, 1)),
-        "broader goes in a circle: cpr://concept/Q4 -> cpr://concept/Q4",
+        "cycle of broader: " + " -> ".join(f"cpr://concept/Q{n}" for n in (1, 2, 3, 1)),
+        "cycle of broader: cpr://concept/Q4 -> cpr://concept/Q4",
     ]
     assert ("broader", "cpr://concept/Q1") in view(kg, 3)
 
 
 @given(st.dictionaries(st.sampled_from("abcdef"), st.sets(st.sampled_from("abcdef"), max_size=3)))
 def test_a_circle_is_found_where_there_is_one_and_each_is_one(above: dict[str, set[str]]) -> None:
-    found = circles(above)
+    found = find_cycles(above)
     for circle in found:
         assert all(following in above[node] for node, following in zip(circle, [*circle[1:], circle[0]], strict=True))
     reach = {node: set(higher) for node, higher in above.items()}
