@@ -38,10 +38,11 @@ test-long: setup $(SUITES)  ## the rest: all adversarial cases, kills, packaging
 bench: setup  ## measure Quadcite and the alternatives in the same run
 	$(BIN)/python -m tests.benchmarks
 
-lint: $(STAMP)  ## ruff, formatting, types
+lint: $(STAMP)  ## ruff, formatting, types, English
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m tests.prose_lint
 
 serve: setup  ## serve the data directory on loopback
 	$(BIN)/kg serve

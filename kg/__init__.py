@@ -1,6 +1,6 @@
 """Quadcite: one RDF knowledge graph of civic text, where every answer cites its quads.
 
-The import rule (a module may import what stands to its left; a test keeps it so)::
+The import rule (a module imports only from modules to its left; a test checks it)::
 
     errors, settings, vocabulary <- sparql <- store <- search, validation, reasoning, provenance
         <- knowledge_graph <- tools <- server <- cli

@@ -1,6 +1,6 @@
 """Every error that Quadcite raises on purpose.
 
-The tree (each leaf names the problem for whoever has to fix it)::
+The tree (each leaf names the problem for the reader who has to fix it)::
 
     QuadciteError
     ├── InvalidInputError            invalid argument, query or file

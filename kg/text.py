@@ -41,7 +41,7 @@ def find_sentence_ends(text: str) -> Iterator[int]:
     sentencex knows abbreviations such as "Mr." and "p.m.".
     """
     # sentencex gets an ASCII copy with one character for each, since it mishandles multi-byte characters. So its
-    # offsets are code points, whatever it counts.
+    # offsets are code points, in every case.
     plain = text if text.isascii() else _BEYOND_ASCII.sub(lambda match: _ascii(match[0]), text)
     import sentencex  # here, since it takes 0.1 s and most importers of this module only print lines
 

@@ -259,7 +259,7 @@ def mint_subsection(section: NamedNode, labels: Iterable[str]) -> NamedNode:
 
 
 def mint_mention(unit: NamedNode, start: int, end: int, thing: NamedNode) -> NamedNode:
-    """Return the IRI of the mention of `thing` at these characters: the IRI of the span with the key of the thing.
+    """Return the IRI of the mention of `thing` at these characters: the IRI of the span with the key of `thing`.
 
     The key of a climate concept is its QID. Any other key is the whole IRI, since entities of other Wikibases may have
     the same QID.

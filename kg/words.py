@@ -265,7 +265,7 @@ _COMMON: Final = _words(
     what when where which who whose will with within all each every
     """
 )
-"""Words that do not show what a sentence or a question is about. Fewer than the stop words of names: a topic may be
+"""Words that do not show the topic of a sentence or a question. Fewer than the stop words of names: a topic may be
 ``use``, ``new`` or ``now``."""
 
 

@@ -26,7 +26,7 @@ RULES: tuple[tuple[str, str], ...] = (
     (r"says|saying", "states; reports; contains"),
     (r"whoever|whomever|whosoever", "the caller; the client; a user"),
     (r"whatever", "any; every; or name it"),
-    (r"nor|neither", "no A and no B; or"),
+    (r"nor the like|nor any", "or similar"),
     (r"alike", "the same way"),
     (r"thereof|thereby|hereby|whence|thence|hither|upon|lest", "plain words"),
     (r"lies|hangs", "is"),
@@ -42,8 +42,11 @@ RULES: tuple[tuple[str, str], ...] = (
     (r"by now|as yet|as it were|so to speak|as soon as not", "plain words"),
 )
 PATTERNS = tuple((re.compile(rf"(?<![\w-])(?:{rule})(?![\w-])", re.IGNORECASE), instead) for rule, instead in RULES)
+UNCHECKED = {"kg/zoning_summaries/prompts.py"}
+"""Files with text that is part of the data: summaries record the hash of their instructions."""
+
 EXCEPTIONS = re.compile(r"`[^`]*`|\"[^\"]*\"|“[^”]*”|https?://\S+|\bstand-ins?\b")
-CODE = re.compile(r"\\[bdsw]|\(\?|\?\w+ |SELECT|PREFIX|^\s*<|://")
+CODE = re.compile(r"\A[^.,:;A-Z]{200,}\Z|\\[bdsw]|\(\?|\?\w+ |SELECT|PREFIX|^\s*<|://")
 
 
 class Fault(NamedTuple):
@@ -91,6 +94,7 @@ def files() -> list[Path]:
     """Return the files whose prose is checked, those that ship first."""
     code = [path for folder in ("kg", "loaders") for path in sorted((ROOT / folder).rglob("*.py"))]
     pages = [path for path in sorted(ROOT.rglob("*.md")) if not {".venv", "node_modules"} & set(path.parts)]
+    code = [path for path in code if path.relative_to(ROOT).as_posix() not in UNCHECKED]
     return [*code, *(path for path in pages if path.name != "CHANGELOG.md")]
 
 

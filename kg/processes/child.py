@@ -1,6 +1,6 @@
 """Child processes: started, asked, killed at a deadline, and what their end means as an error.
 
-What a child does to itself (hang, eat memory, crash) costs only the caller whose text it handles: an error. A child
+A child that stalls, exhausts memory or crashes costs only the caller whose text it handles: an error. A child
 limits itself by `kg.processes.confine`.
 """
 

@@ -52,7 +52,7 @@ def deny_sockets() -> bool:
     """Forbid this process to create sockets, for good; return whether the system can (Linux seccomp).
 
     The guard rejects SERVICE before a query gets here. This is the second wall: Oxigraph has no switch to turn off its
-    HTTP client, and a query that got past the guard would reach whatever this machine reaches.
+    HTTP client, and a query that got past the guard would reach every address that this machine reaches.
     """
     known = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}  # AUDIT_ARCH_*, number of socket(2)
     if sys.platform != "linux" or platform.machine() not in known:
@@ -124,7 +124,7 @@ def die_with_pipe(requests: int) -> None:
 def take_pipes() -> tuple[BinaryIO, int]:
     """Take standard input, as a stream, and standard output, as a descriptor, for frames.
 
-    Whatever a library prints goes to standard error: it must not get between the frames.
+    Output that a library prints goes to standard error: it must not get between the frames.
     """
     requests, answers = os.fdopen(os.dup(0), "rb"), os.dup(1)
     null = os.open(os.devnull, os.O_RDONLY)

@@ -286,7 +286,7 @@ class _Revision:
                 self._say(derivation, KG.sourceRows, rows)
 
     def _snapshot(self, file: SourceFile) -> None:
-        # The same content may have several locations and may have been read before, so keep what is recorded. Unless
+        # The same content may have several locations and may have been read before, so keep the recorded ones. Unless
         # this describes an earlier read (`read_at`), the content is current again.
         snapshot = file.iri
         replayed = file.read_at is not None

@@ -191,7 +191,7 @@ class Dispatcher:
         return 0 < ticket.at_least <= worker.snapshot.generation
 
     def prepare(self, ticket: Ticket) -> None:
-        """Provide a live worker and the wanted snapshot. Blocks. Raises ChildGoneError, and what the store raises."""
+        """Provide a live worker and the wanted snapshot. Blocks. Raises ChildGoneError, and the errors of the store."""
         if ticket.worker is not None and ticket.worker.process.poll() is not None:
             ticket.worker.end()  # it died idle, through no fault of this query
             ticket.worker = None
@@ -353,7 +353,7 @@ class Dispatcher:
             due = self._dispatch()
         _notify(due)
 
-    # From here on under the lock, except what the two threads run
+    # From here on under the lock, except the functions of the two threads
 
     def _dispatch(self) -> list[Ticket]:
         """Give free places to the next queries, and return them."""
@@ -440,7 +440,7 @@ class Dispatcher:
                     self._alarm.wait(None if self._wakes_at == math.inf else min(self._wakes_at - now, 3600.0))
 
     def _act(self, now: float) -> list[Ticket]:
-        """Do what is due by `now`; return the tickets to notify, and set `_wakes_at` to the next due time."""
+        """Run the work that is due by `now`; return the tickets to notify, and set `_wakes_at` to the next due time."""
         notified: list[Ticket] = []
         wakes_at = math.inf
         for ticket in list(self._tickets.values()):

@@ -129,7 +129,7 @@ class Streamed:
 
 
 class Options(TypedDict, total=False):
-    """What a query is run with; see `QueryPool`."""
+    """The options of a query; see `QueryPool`."""
 
     limit: float | None
     timeout_s: float | None

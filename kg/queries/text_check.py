@@ -39,7 +39,7 @@ MAX_TOKENS: Final = 20_000
 """Tokens of one SERVICE clause."""
 _MEMORY_BYTES: Final = 512 << 20
 _NICENESS: Final = 5
-# The kind of an answer says whether the process takes another text.
+# The kind of an answer shows whether the process takes another text.
 _STAYS: Final = b"S"
 _ENDS: Final = b"E"
 _PLACES: Final = threading.BoundedSemaphore(AT_ONCE)

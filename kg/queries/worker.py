@@ -84,7 +84,7 @@ class RowCutter:
     def write(self, data: bytes) -> int:
         """Take a piece of the serialization. Raises RowLimitReached after the last requested row."""
         if self._done:
-            return len(data)  # the rest of what the serializer had buffered
+            return len(data)  # the rest of the serializer's buffer
         self._buffer += data
         if len(self._buffer) >= self._flush_bytes or time.monotonic() - self._flushed > _FLUSH_S:
             # Keep what may begin a separator, and at least one byte: more of the result follows.
@@ -185,7 +185,7 @@ class Evaluator:
         self._base_iri = base_iri
         self._memory_bytes = memory_bytes
         self._send = send
-        self._ending = False  # what is sent is the last piece
+        self._ending = False  # the next piece is the last
         self._path: str | None = None
         self._store: pyoxigraph.Store | None = None
 

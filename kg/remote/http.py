@@ -89,7 +89,7 @@ def send_request(
     token: str | None = None,
     running: set[Deadline] | None = None,
 ) -> Reply:
-    """POST `form` or `json` to exactly `url`, or GET it without either; return the response, whatever its status.
+    """POST `form` or `json` to exactly `url`, or GET it without either; return the response with any status.
 
     For a status other than 200 the body may be truncated. `token` is sent as a bearer token. While the request runs,
     `running` contains its deadline, which any thread can end.

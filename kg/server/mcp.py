@@ -61,7 +61,7 @@ Codes of municipalities: sections word for word, uses, dimensions, definitions, 
 first. Thematic questions: `kg_search_by_topic`. Facts: `kg_query_permissions`, `kg_query_standards`, \
 `kg_query_definition`; `compare_zoning` for several places. Read and quote with `kg_query_section`, check exceptions \
 with `kg_find_related`. Law that you fetched goes in by the kg_ingest tools, parents first; then `kg_build_summaries`. \
-What is not recorded is not prohibited: say so."""
+An unrecorded use is not a prohibited one: say so in the answer."""
 
 RESEARCH_INSTRUCTIONS: Final = """\
 A knowledge graph of climate laws and policies, and of speeches in parliament. `search` with a question, then `fetch` \

@@ -177,7 +177,7 @@ class _LoopDriver:
                         dispatcher.send(ticket)
                 _set(turn)
             else:
-                with contextlib.suppress(RuntimeError):  # the loop has ended, and with it whatever waited
+                with contextlib.suppress(RuntimeError):  # the loop has ended, and with it all that waited
                     self._loop.call_soon_threadsafe(_set, turn)
 
         if not dispatcher.submit(ticket, notify):

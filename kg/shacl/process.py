@@ -1,6 +1,6 @@
 """Validation in a child process, for data and shapes that come from outside.
 
-The process has a deadline, a memory limit, no sockets, and writes one file of bounded size: if it hangs, runs
+The process has a deadline, a memory limit, no sockets, and writes one file of bounded size: if it stalls, runs
 out of memory or crashes, only its caller gets an error. Few run at a time, and clients take turns.
 """
 

@@ -3,7 +3,7 @@
 `kg.sparql.parser` builds them, and not rdflib's parser: that one reports no positions, does not support the additions
 of SPARQL 1.2 and Oxigraph (triple terms, LATERAL), and takes unbounded time on nested groups. `kg.sparql.parser` reads
 each token once, and returns None for a query that is too long, too deep or not understood. The parts are for hints
-only: the engine's parser decides what is valid SPARQL.
+only: the engine's parser decides which SPARQL is valid.
 """
 
 from __future__ import annotations

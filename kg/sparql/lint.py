@@ -257,7 +257,7 @@ class _Names:
         self._add("unknown_class", node, message + _instead(index, near), _curies(near))
 
     def _rank_classes(self, node: Node, near: list[str]) -> list[str]:
-        """Add the classes with the subject's properties to `near`; they come first if no name is spelt alike."""
+        """Add the classes with the subject's properties to `near`; they come first if no name is similar."""
         index = self.index
         subjects = {p.subject.value for p in self.query.patterns if p.object is node}
         own = {

@@ -151,7 +151,7 @@ class SchemaIndex:
     def links(self, origin: str, name: str) -> list[str]:
         """Find paths of one step from class `origin` to a class whose name is in `name`.
 
-        For example, hasDocument leads from a family to its documents, whatever the name of the property.
+        For example, hasDocument leads from a family to its documents, independent of the name of the property.
         """
         own = [word for word in split_words(local_name(name)) if word not in _EMPTY]
         if not own:

@@ -3,7 +3,7 @@
 A clause is accepted only if every reading of the text agrees on it (`kg.sparql.lexer.tokens_of_all_readings`) and if it
 has the form of the grammar, ``SERVICE [SILENT] <iri> { ... }``, with no other clause inside
 (https://www.w3.org/TR/sparql11-federated-query/#grammar). The query after replacement goes through the guard like any
-other query: this module does not decide what is safe to run.
+other query: this module does not decide which queries may run.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Prologue:
-    """The declarations at the begin of a query: `text` is their text, `prefixes` those besides `PREFIXES`."""
+    """The declarations at the begin of a query: `text` is their text, `prefixes` those that `PREFIXES` lacks."""
 
     text: str
     base: str | None

@@ -186,13 +186,13 @@ class UserSubjects:
         }
 
     def follow(self, deltas: Sequence[Delta]) -> None:
-        """Add the subjects of what was written."""
+        """Add the subjects of the written quads."""
         for delta in deltas:
             if is_user_graph(delta.graph):
                 self._subjects.update(quad.subject for quad in delta.added.values())
 
     def cessions(self, store: Store, deltas: Sequence[Delta]) -> list[Cession]:
-        """Return what user graphs lose by `deltas`: triples added elsewhere, and texts of units that get another."""
+        """Return the losses of user graphs by `deltas`: triples added elsewhere, and replaced texts."""
         written = {delta.graph for delta in deltas}
         taken: dict[NamedNode, dict[str, NamedNode]] = defaultdict(dict)
         for taker in deltas if self._subjects else ():

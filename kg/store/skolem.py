@@ -2,8 +2,9 @@
 
 An IRI is ``.well-known/genid/{hash}-{copy}-{number}`` (https://www.w3.org/TR/rdf11-concepts/#section-skolemization).
 The hash covers the name of the graph and the canonical form (https://www.w3.org/TR/rdf-canon/, RDFC-1.0) of the
-connected component: all triples of this blank node and of those connected with it. The copy tells equal components
-apart, the number the nodes of one component. So a change to one part of a payload does not rename nodes in the others.
+connected component: all triples of this blank node and of those connected with it. The copy distinguishes equal
+components, the number the nodes of one component. So a change to one part of a payload does not rename nodes in
+others.
 """
 
 from __future__ import annotations

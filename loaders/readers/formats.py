@@ -242,7 +242,7 @@ def json_rows(path: Path, within: str) -> list[Any]:
         if isinstance(value, dict):
             seen = f"an object with {', '.join(map(repr, [*value][:5])) or 'nothing'}"
             if within in value:
-                seen = f"an object whose {within!r} is no array"
+                seen = f"an object whose {within!r} is not an array"
         raise SourceError(f"{path}: the JSON is {seen}; an array is expected, or an object with one as {within!r}")
     return found
 

@@ -40,7 +40,7 @@ class _ParsedCode:
 
 @dataclass(slots=True)
 class Reading:
-    """Reads files with options for what the files do not contain."""
+    """Reads files with options for values that the files lack."""
 
     municipality: str | None = None
     state: str | None = None

@@ -167,7 +167,8 @@ class Relationship:
     citation: Citation
     type: str
     """defines, constrains, requires, excepts, supersedes, authorizes, delegates, supplements, incorporates, references,
-    unknown: the type in the source's own vocabulary. Some types are what the cited section does to the citing one."""
+    unknown: the type in the source's own vocabulary. Some types describe the effect of the cited section on
+    the citing one."""
     property: str
     """usesDefinitionIn, subjectTo, mustComplyWith, exceptAsProvidedIn, notwithstanding, supersedes, authorizedBy,
     defersTo, supplements, incorporates, references, or `CITES`: from the citing section to the cited one."""

@@ -106,7 +106,7 @@ _WORDS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A use, and what the sentence [start, end) of a text states about it."""
+    """A use, and the statement of the sentence [start, end) about it."""
 
     use: str
     """Verbatim, without its article."""
@@ -122,7 +122,7 @@ class Statement:
 
 
 def find_statements(text: str, start: int, end: int, known: Mapping[str, District]) -> Iterator[Statement]:
-    """Yield what the sentences in [start, end) of a text permit or prohibit. `known` are the districts."""
+    """Yield the permissions and prohibitions in the sentences in [start, end) of a text. `known` are the districts."""
     if not _SAYS.search(text, start, end):
         return
     for at, stop in _split(text, start, end):

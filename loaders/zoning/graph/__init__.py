@@ -1,1 +1,1 @@
-"""Zoning records as graphs, and what is derived from stored codes. The only zoning package that reads the store."""
+"""Zoning records as graphs, and graphs derived from stored codes. The only zoning package that reads the store."""

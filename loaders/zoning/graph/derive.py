@@ -1,4 +1,4 @@
-"""Derived graphs of codes: what is found in their texts, committed together with the texts.
+"""Derived graphs of codes: the findings in their texts, committed together with the texts.
 
 The findings of a section are in ``graph/ext/zoning/{municipality}/{section}`` and are removed with the section, as are
 the edges promoted from its claims (`kg.provenance.promotion`). A citation is resolved among all sections of the
@@ -105,7 +105,7 @@ class Findings:
         """Graphs of districts, each with the label that the stored sections give it."""
 
     def derive(self, store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Derived:
-        """Build the findings in the sections of these graphs, and in those that cite or name what is added or removed.
+        """Build the findings in the sections of these graphs, and in those that cite or name a changed one.
 
         Summaries of removed sections are removed in the same commit.
         """

@@ -1,4 +1,4 @@
-"""A section of a code as one record, and what a source states in lists next to its sections as another."""
+"""A section of a code as one record, and the lists of a source next to its sections as another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings in the text of a section as quads: rules, terms, and claims about what the text cites.
+"""Findings in the text of a section as quads: rules, terms, and claims about its citations.
 
 The subject of a claim is the citing section. A claim whose target is unknown is stored with the words of the citation.
 """
@@ -96,7 +96,7 @@ def _district(code: str, shared: Authorities, known: Mapping[str, District]) -> 
 
 
 def build_claims(text: str, key: str, shared: Authorities, graph: NamedNode, index: Index, state: str) -> list[Quad]:
-    """Build the claims about what the text of the section `key` cites, in a code with the sections of `index`."""
+    """Build the claims about the citations in the section `key`, in a code with the sections of `index`."""
     found_in = find_citations(text, state)
     claims = _Claims(text, shared.section(key), graph)
     for relationship in find_relationships(text, found_in) if found_in else ():

@@ -32,7 +32,7 @@ class Input:
     """The table of contents, which is also in `parts`."""
 
     def read(self, municipality: str | None = None, state: str | None = None) -> Code:
-        """Parse the code. The arguments override what the file states.
+        """Parse the code. The arguments override the values in the file.
 
         Raises SourceError for an invalid file.
         """

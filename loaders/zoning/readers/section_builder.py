@@ -16,7 +16,7 @@ from loaders.zoning.readers.text_builder import Body, Content
 LONGEST_KEY: Final = 400
 """Maximum characters of a key. The second half of a longer one is replaced by a hash."""
 _CHAINS: Final = {2: ("chapter",), 3: ("title", "chapter"), 4: ("title", PART, "chapter")}
-"""The levels that the leading components of a section's number stand for, by the number of components."""
+"""The levels that the leading components of a section's number mean, by the number of components."""
 
 
 @dataclass(slots=True, eq=False)

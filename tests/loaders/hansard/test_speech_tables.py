@@ -292,7 +292,7 @@ def test_a_speech_of_two_hundred_thousand_words_is_read_whole(tmp_path: Path) ->
         ("s.json", b"", "the file is empty"),
         ("s.json", b"{'speeches': []}", "not JSON"),
         ("s.json", b'{"records": []}', "the JSON is an object with 'records'; an array is expected"),
-        ("s.json", b'{"speeches": {}}', "the JSON is an object whose 'speeches' is no array; an array is expected"),
+        ("s.json", b'{"speeches": {}}', "the JSON is an object whose 'speeches' is not an array; an array is expected"),
         ("s.json", b'"speech"', "the JSON is no array"),
         ("s.json", b"[]", "contains no object"),
         ("s.json", b'["\xff"]', "not UTF-8"),
