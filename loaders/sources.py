@@ -74,7 +74,7 @@ def _zoning(given: Settings, options: Options) -> Loader:
     from loaders.zoning import loader as zoning
     from loaders.zoning.graph.authorities import merge
     from loaders.zoning.graph.derive import Findings
-    from loaders.zoning.readers import municode_service
+    from loaders.zoning.readers import municode_client
     from loaders.zoning.readers.code_model import DOMAIN, VERSION
 
     reading = zoning.Reading.from_options(options)
@@ -85,7 +85,7 @@ def _zoning(given: Settings, options: Options) -> Loader:
         zoning.FORMATS,
         config=options,
         derive=Findings(reading.codes).derive,
-        fetchers={municode_service.SCHEME: municode_service.fetch},
+        fetchers={municode_client.SCHEME: municode_client.fetch},
         cut=zoning.cut_rows,
         options=options,
         merge=merge,

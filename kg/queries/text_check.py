@@ -68,7 +68,10 @@ def find_form(query: str) -> str | None:
 
 
 def find_clauses(query: str) -> tuple[list[Clause], Prologue]:
-    """Find the SERVICE clauses of `query`, and its prologue if it has any; same errors as `service.clauses`."""
+    """Find the SERVICE clauses of `query`, and its prologue if it has any.
+
+    Raises what `service.find_clauses` raises, and the errors of the limits as `check` does.
+    """
     found: tuple[list[Clause], Prologue] = _run("clauses", query, here=guard.is_cheap_to_check(query))
     return found
 

@@ -3,7 +3,7 @@
 Suites, in the order of processing:
 
 * `shapes`: a suite of shapes, and its validation of a data graph; the entry point of this package
-* `shape_parser`, `components`: from a shapes graph to `shape_model`, with the errors in it; `components` parses SPARQL
+* `shape_parser`, `sparql_constraints`: from a shapes graph to `shape_model`, with the errors in the shapes graph
 * `shape_model`, `property_paths`: shapes, constraints and paths as values
 * `compiler`, `prebinding`, `literals`: from shapes to set-at-a-time queries
 * `engine`: runs the queries over a `data_graph` (candidate quads, or graphs of a store) and words results by `messages`

@@ -10,8 +10,8 @@ from typing import Final
 
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, QuerySolutions, Store, Triple
 
-from kg.shacl.components import SHAPES_GRAPH
 from kg.shacl.literals import Lexicon, decode
+from kg.shacl.sparql_constraints import SHAPES_GRAPH
 from kg.store.protocol import Term
 from kg.vocabulary import RDFS
 

@@ -17,9 +17,9 @@ from pyoxigraph import Literal as RdfLiteral
 from pyoxigraph import NamedNode
 
 from kg.shacl import shape_model
-from kg.shacl.components import SHAPES_GRAPH
 from kg.shacl.property_paths import AlternativePath, InversePath, Path, RepeatedPath, SequencePath
 from kg.shacl.shape_model import Shape, ShapeNode, SparqlConstraint, get_reachable, get_references
+from kg.shacl.sparql_constraints import SHAPES_GRAPH
 from kg.sparql.algebra import Node, Pattern, variable_name
 from kg.sparql.lexer import tokens
 from kg.sparql.parser import parse

@@ -22,13 +22,13 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Quad, Triple
 from kg.errors import InvalidInputError
 from kg.shacl import prebinding, shape_model
 from kg.shacl.compiler import Compiler, Focus, Query, Values
-from kg.shacl.components import SHAPES_GRAPH
 from kg.shacl.data_graph import DataGraph
 from kg.shacl.literals import has_datatype
 from kg.shacl.messages import choose_text, describe_constraint, fill_in
 from kg.shacl.property_paths import Path
 from kg.shacl.report import Violation
 from kg.shacl.shape_model import Constraint, Shape, ShapeNode, SparqlConstraint, Targets
+from kg.shacl.sparql_constraints import SHAPES_GRAPH
 from kg.sparql.terms import quote
 from kg.store.protocol import Term
 

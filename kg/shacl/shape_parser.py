@@ -15,9 +15,9 @@ from rapidfuzz import process
 
 from kg.errors import InvalidInputError, QueryForbiddenError
 from kg.shacl import shape_model
-from kg.shacl.components import Components
 from kg.shacl.property_paths import IllFormedError, Path, parse_list, parse_path
 from kg.shacl.shape_model import Constraint, Shape, ShapeNode, Targets, shape_error
+from kg.shacl.sparql_constraints import Components
 from kg.sparql.guard import check_query
 from kg.sparql.terms import bind, is_iri
 from kg.store.protocol import Term

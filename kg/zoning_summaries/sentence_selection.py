@@ -64,7 +64,7 @@ def split_sentences(text: str) -> Iterator[str]:
 
 
 def _pieces(line: str) -> Iterator[str]:
-    # `sentence_ends` finds no end after a label in brackets.
+    # `find_sentence_ends` finds no end after a label in brackets.
     label = match.end() if (match := _LABELS.match(line)) else 0
     start = 0
     for found in find_sentence_ends(line[label:]):

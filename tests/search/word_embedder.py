@@ -1,4 +1,4 @@
-"""A deterministic embedder for tests, and an index process that uses it: run as a script, it is `edge_process`.
+"""A deterministic embedder for tests, and an index process that uses it: run as a script, it replaces `index_process`.
 
 A vector counts the words of a window of eight, hashed into a few dimensions; so texts with common words are near.
 """

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from kg.errors import SourceError, UpstreamError
 from kg.remote import sparql
 from kg.settings import Settings
-from loaders.zoning.readers import input_files, json_entries, municode, municode_service
+from loaders.zoning.readers import input_files, json_entries, municode, municode_client
 from loaders.zoning.readers.code_model import Code, Section
 
 CLIENT = {"ClientID": 4321, "ClientName": "Mossford", "State": {"StateAbbreviation": "ut"}}
@@ -131,8 +131,8 @@ def settings(stand_in: StandIn, tmp_path: Path) -> Settings:
     return Settings(municode_url=stand_in.url, answers_dir=tmp_path / "answers", _env_file=None)  # type: ignore[arg-type, call-arg]
 
 
-def fetched(location: str, settings: Settings, tmp_path: Path) -> tuple[Code, municode_service.Fetched]:
-    found = municode_service.fetch(location, settings, tmp_path / "fetched")
+def fetched(location: str, settings: Settings, tmp_path: Path) -> tuple[Code, municode_client.Fetched]:
+    found = municode_client.fetch(location, settings, tmp_path / "fetched")
     (path,) = found.files.values()
     (read,) = input_files.find_codes([path]).inputs
     assert read.kind == "municode"
@@ -192,7 +192,7 @@ def test_what_an_edition_holds_is_asked_once_and_what_may_change_when_it_is_old(
     stand_in.asked.clear()
     assert fetched("municode:Mossford, UT", settings, tmp_path)[0] == first
     assert not stand_in.asked
-    monkeypatch.setattr(municode_service, "FRESH_S", 0.0)
+    monkeypatch.setattr(municode_client, "FRESH_S", 0.0)
     assert fetched("municode:Mossford, UT", settings, tmp_path)[0] == first
     assert [path for path, _ in stand_in.asked] == ["/Clients/name", "/ClientContent/4321", "/Jobs/latest/555"]
 
@@ -211,7 +211,7 @@ def test_a_busy_service_is_asked_again_and_one_that_fails_is_told(
         stand_in.instead = {path: answer}
         fresh = settings.model_copy(update={"answers_dir": tmp_path / path.strip("/").replace("/", "-")})
         with pytest.raises(UpstreamError):
-            municode_service.fetch("municode:Mossford, UT", fresh, tmp_path / "other")
+            municode_client.fetch("municode:Mossford, UT", fresh, tmp_path / "other")
     assert not (tmp_path / "other").exists()
 
 
@@ -220,7 +220,7 @@ def test_requests_to_the_service_are_spaced(
 ) -> None:
     monkeypatch.setattr(sparql, "INTERVAL_S", 0.5)
     waits: list[float] = []
-    asked = municode_service.Service(stand_in.url, None, sleep=waits.append)
+    asked = municode_client.Service(stand_in.url, None, sleep=waits.append)
     asked.client("Mossford", "UT")
     asked.products(4321)
     asked.client("Mossford", "UT")
@@ -239,7 +239,7 @@ def test_requests_to_the_service_are_spaced(
 )
 def test_a_location_that_names_nothing_is_told(location: str, told: str, settings: Settings, tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=told):
-        municode_service.fetch(location, settings, tmp_path)
+        municode_client.fetch(location, settings, tmp_path)
 
 
 def test_a_table_of_contents_that_goes_in_circles_is_gone_through_once(
