@@ -1,4 +1,4 @@
-"""The command line `kg`. With `kg/server/app.py` the only module of kg that imports the loaders.
+"""The command line `kg`: its commands, except the groups that have modules of their own.
 
 Heavy imports are inside the commands, so that `kg --help` starts fast.
 """
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -24,9 +24,6 @@ from kg.text import to_single_line
 
 if TYPE_CHECKING:
     from kg.cli.connection import Connection
-
-SOURCES: Final = ("climate", "wikibase", "hansard", "zoning", "files")
-"""All sources, planned ones included. `loaders.sources.LOADERS` has those that this version can load."""
 
 app = typer.Typer(
     name="kg",
@@ -133,14 +130,9 @@ def load(
     from kg.cli.connection import resolve_for_server
     from loaders import pipeline, sources
 
-    available = ", ".join(sources.LOADERS)
-    if source not in SOURCES:
-        raise typer.BadParameter(
-            f"Unknown source {source!r}. Known: {', '.join(SOURCES)}. Available: {available}.",
-            param_hint="SOURCE",
-        )
     if source not in sources.LOADERS:
-        raise typer.BadParameter(f"{source} cannot be loaded yet. Available: {available}.", param_hint="SOURCE")
+        available = ", ".join(sources.LOADERS)
+        raise typer.BadParameter(f"Unknown source {source!r}. Available: {available}.", param_hint="SOURCE")
     with _connect(data_dir, create=True, load=sources.load) as graph, output.progress(f"loading {source}") as advance:
         places = paths if graph.local else [resolve_for_server(path) for path in paths]
         asked = {"source": source, "paths": places, "prune": prune, "wait": wait}
