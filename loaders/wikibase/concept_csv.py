@@ -93,14 +93,14 @@ def _entity(instance: Instance, cells: list[tuple[str, str, str]]) -> Mapping[st
 
 
 def parse_list(cell: str) -> list[str]:
-    """Parse the values in a cell: a JSON array of text, or values separated by ``|``, ``;`` or line ends."""
+    """Parse the values in a cell: a JSON array of strings, or values separated by ``|``, ``;`` or line ends."""
     if cell.startswith("["):
         try:
             values = json.loads(cell)
         except (ValueError, RecursionError) as error:
             raise RecordError(f"{cell[:80]!r} is not a list in JSON ({error})") from None
         if not all(isinstance(value, str) for value in values):
-            raise RecordError(f"{cell[:80]!r} is not a list of text")
+            raise RecordError(f"{cell[:80]!r} is not a list of strings")
         return [value.strip() for value in values if value.strip()]
     return [part for part in _PART.split(cell) if part]
 
@@ -109,7 +109,7 @@ def _property_of(instance: Instance, role: str) -> str:
     found = next((property_id for property_id, means in instance.skos.items() if means == role), None)
     if found is None:
         raise RecordError(
-            f"the Wikibase {instance.name!r} has no property for {role!r}; name one in the setting `wikibases`"
+            f"the Wikibase {instance.name!r} has no property for {role!r}. Name one in the setting `wikibases`."
         )
     return found
 

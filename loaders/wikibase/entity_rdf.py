@@ -151,7 +151,7 @@ def build_quads(instance: Instance, entity: Mapping[str, Any]) -> Entity:
     except RecordError as error:
         raise RecordError(f"{found}: {error}") from None
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
-        raise RecordError(f"{found}: not an entity in Wikibase's form: {_told(error)}") from error
+        raise RecordError(f"{found}: not a Wikibase entity: {_told(error)}") from error
 
 
 def _told(error: Exception) -> str:
@@ -200,7 +200,7 @@ class _Writer:
             self.out.warnings[f"{key!r} is an empty list where an object is expected"] += 1
             return {}
         if not isinstance(value, dict):
-            raise RecordError(f"{key!r} is an object, not {str(value)[:80]!r}")
+            raise RecordError(f"{key!r} must be an object, not {str(value)[:80]!r}")
         return value
 
     def document(self, statements: int, links: int) -> None:
@@ -254,7 +254,7 @@ class _Writer:
             for part in self.entity.get(key) or ():
                 part_id = check_id(part)
                 if not part_id.startswith(f"{self.out.id}-{_PARTS[key]}"):
-                    raise RecordError(f"{part_id} is among its {key}, but its id is of another type")
+                    raise RecordError(f"{part_id} is listed in {key}, but its id is of another entity or type")
                 say(subject, predicate, self.instance.entity(part_id))
 
     def part(self, kind: str) -> None:
@@ -275,7 +275,7 @@ class _Writer:
         say, subject, instance, own = self.out.say, self.subject, self.instance, self.out.id
         datatype = self.entity.get("datatype")
         if not isinstance(datatype, str):
-            raise RecordError("a property has a datatype, such as wikibase-item or string")
+            raise RecordError("missing datatype of a property, such as wikibase-item or string")
         if datatype not in KNOWN:
             self.out.warnings[f"the datatype {datatype!r} is not known"] += 1
         name = re.sub(r"\W+", "", re.sub(r"(?:^| )(.)", lambda m: m[0].upper(), datatype.replace("-", " ")))
@@ -317,7 +317,7 @@ class _Writer:
             self.out.say(node, _TYPE, _STATEMENT_CLASS)
             self.out.say(node, _RANK, RANKS[rank])
             if snak["property"] != property_id:
-                raise RecordError(f"a statement of {snak['property']} among those of {property_id}")
+                raise RecordError(f"a statement of {snak['property']} is listed under {property_id}")
             said = self.snak(node, snak, _STATEMENT)
             if rank == best:
                 self.out.say(node, _TYPE, _BEST)

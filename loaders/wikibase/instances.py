@@ -66,14 +66,14 @@ class Instance:
         for property_id, role in self.skos.items():
             if role not in ROLES or not re.fullmatch("P[1-9][0-9]*", property_id):
                 raise InvalidInputError(
-                    f"Wikibase {self.name!r}: {property_id!r} -> {role!r}: a property id such as P279 goes to one of "
-                    + ", ".join(ROLES)
+                    f"Wikibase {self.name!r}: invalid mapping {property_id!r} -> {role!r}. Map a property id, such as "
+                    "P279, to one of " + ", ".join(ROLES)
                 )
         for iri in (self.base, self.data, self.media or self.base):
             if not _BASE.fullmatch(iri) or not _is_iri(iri):
                 raise InvalidInputError(
-                    f"Wikibase {self.name!r}: {iri!r} cannot start its IRIs: an http or https address that ends in /, "
-                    "without user, query and fragment"
+                    f"Wikibase {self.name!r}: invalid base {iri!r} of its IRIs. Expected an http or https address that "
+                    "ends in /, without user, query and fragment."
                 )
         if self.license and not _is_iri(self.license):
             raise InvalidInputError(f"Wikibase {self.name!r}: the license {self.license!r} is not an IRI")
@@ -220,8 +220,8 @@ def get_instances(settings: Settings) -> dict[str, Instance]:
             owner = owners.setdefault("cpr://concept/", name)
         if owner != name:
             raise InvalidInputError(
-                f"Wikibases {owner!r} and {name!r} have the same `base` or are both the concept store (`concepts`): "
-                f"change {owner!r} itself by that name"
+                f"Wikibases {owner!r} and {name!r} have the same `base` or are both the concept store (`concepts`). "
+                f"To change {owner!r}, use that name in the setting `wikibases`."
             )
     return found
 
@@ -240,8 +240,8 @@ def instance_at_address(base: str) -> Instance:
     name = ("http:" if place.scheme == "http" else "") + (place.netloc + place.path).strip("/")
     if place.scheme not in ("http", "https") or not place.netloc:
         raise InvalidInputError(
-            f"no Wikibase {base.rstrip('/')!r}: name one of the settings, or its address, such as "
-            "https://wikibase.example.org/"
+            f"unknown Wikibase {base.rstrip('/')!r}. Give the name of one in the settings, or an address such as "
+            "https://wikibase.example.org/."
         )
     return Instance(name, base, base + "wiki/Special:EntityData/")
 
@@ -258,7 +258,9 @@ def choose_instance(settings: Settings, name: str | None = None) -> Instance:
     if "://" not in wanted and "." in wanted:  # the name of one that is known only by its address
         wanted = f"http://{wanted[5:]}" if wanted.startswith("http:") else f"https://{wanted}"
     if "://" not in wanted:
-        raise InvalidInputError(f"no Wikibase {wanted!r}; there are {', '.join(known)}, and any by its address")
+        raise InvalidInputError(
+            f"unknown Wikibase {wanted!r}. Available: {', '.join(known)}, or the address of any Wikibase."
+        )
     return with_base(settings, instance_at_address(wanted).base)
 
 

@@ -71,7 +71,7 @@ def parse_elements(path: Path) -> Iterator[Element]:
             else:
                 yield from _values(path, stream)
     except BROKEN as error:
-        raise SourceError(f"{path}: the file is damaged or cut off ({error})") from error
+        raise SourceError(f"{path}: the file is damaged or truncated ({error})") from error
     except UnicodeDecodeError as error:
         raise SourceError(f"{path}: not UTF-8 ({error.reason})") from error
 
@@ -147,7 +147,7 @@ def _values(path: Path, stream: IO[bytes]) -> Iterator[Element]:
         text, at = text[at:], 0
         if ended:
             if text or within:
-                raise SourceError(f"{path}: the JSON ends within element {number + 1}, or is none there: {text[:60]!r}")
+                raise SourceError(f"{path}: element {number + 1} is truncated or invalid JSON: {text[:60]!r}")
             return
         if len(text) > LARGEST_ENTITY:
             raise SourceError(f"{path}: element {number + 1} has more than {LARGEST_ENTITY:,} characters")

@@ -104,7 +104,7 @@ def _parts(location: str, settings: Settings) -> tuple[str, str]:
     path = Path(file).expanduser()
     try:
         if path.stat().st_size > LARGEST_QUERY:
-            raise SourceError(f"{file}: a query has at most {LARGEST_QUERY:,} bytes")
+            raise SourceError(f"{file}: the query has more than {LARGEST_QUERY:,} bytes")
         query = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise SourceError(f"{file}: the query cannot be read ({error})") from None
@@ -194,7 +194,7 @@ class _Fetching:
         try:
             answer = self.ask(_DATA.format(items=items, base=base, limit=MAX_ROWS + 1))
             if answer.truncated or len(answer.bindings) > MAX_ROWS:
-                raise _CutError(f"the answer is cut after {len(answer.bindings):,} solutions")
+                raise _CutError(f"the response is truncated after {len(answer.bindings):,} solutions")
             by_item = self.triples(answer)
             if missing := _missing(base, by_item):
                 if len(ids) > 1:
@@ -203,8 +203,8 @@ class _Fetching:
         except (_CutError, InvalidInputError) as error:
             if len(ids) == 1:
                 raise SourceError(
-                    f"{self.endpoint.url}: {ids[0]} cannot be had whole ({error}); load that one, without a query, "
-                    "from a file"
+                    f"{self.endpoint.url}: the triples of {ids[0]} are incomplete ({error}). Load this entity "
+                    "from a file."
                 ) from None
             half = len(ids) // 2
             yield from self.page(base, ids[:half])
@@ -227,7 +227,7 @@ class _Fetching:
                 found[item].add((triple[0], triple[1], triple[2]))
             except (RecordError, KeyError) as error:
                 wrong = f"?{error.args[0]} is not bound" if isinstance(error, KeyError) else str(error)
-                self.warnings.append(f"a triple is left out: {wrong}: {json.dumps(binding)[:300]}")
+                self.warnings.append(f"a triple is skipped: {wrong}: {json.dumps(binding)[:300]}")
         return found
 
     def term(self, term: Mapping[str, str], label: str) -> str:
@@ -238,7 +238,7 @@ class _Fetching:
         if kind in ("bnode", "uri"):
             return f"_:b{sha256(f'{label} {value}')[:24]}"
         if kind not in ("literal", "typed-literal"):
-            raise RecordError(f"no Wikibase has a term of type {kind!r}")
+            raise RecordError(f"unknown term type {kind!r}")
         text = '"' + _NOT_PLAIN.sub(_escaped, value) + '"'
         if (code := term.get("xml:lang")) is not None:
             if not _TAG.fullmatch(code):

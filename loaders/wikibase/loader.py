@@ -155,7 +155,9 @@ class Reading:
         try:
             return self._record(instance, build_quads(instance, entity), sha256(text), origin)
         except UnicodeEncodeError as error:
-            raise RecordError(f"{entity['id']}: a lone surrogate in it is not a character ({error})") from None
+            raise RecordError(
+                f"{entity['id']}: contains a lone surrogate, which is not a character ({error})"
+            ) from None
 
     def _record(self, instance: Instance, entity: Entity, digest: str, origin: Origin) -> SourceGraph:
         return SourceGraph(
@@ -195,7 +197,7 @@ class Reading:
             if not numbers <= kept.keys():
                 raise
         if absent := numbers - kept.keys():
-            raise SourceError(f"{path}: entity {min(absent)} does not exist (any more)")
+            raise SourceError(f"{path}: entity {min(absent)} does not exist. The file may have changed.")
         for target, chosen_numbers in wanted.items():
             target.write_bytes(b"".join(kept[number] for number in chosen_numbers))
 

@@ -87,7 +87,7 @@ def _triples(path: Path) -> Iterator[Statement]:
     except SyntaxError as error:
         raise SourceError(f"{path}: not {form.name} ({error})") from error
     except BROKEN as error:
-        raise SourceError(f"{path}: the file is damaged or cut off ({error})") from error
+        raise SourceError(f"{path}: the file is damaged or truncated ({error})") from error
     except ValueError as error:
         raise SourceError(f"{path}: not {form.name} ({error})") from error
     except MemoryError as error:  # the parser's own limit on one term
@@ -111,7 +111,9 @@ def _documents(path: Path, triples: Iterable[Statement]) -> Iterator[Block]:
             about.append(triple[2])
         current.append(triple)
         if len(current) > _LARGEST:
-            raise SourceError(f"{path}: {_LARGEST:,} triples without a document (schema:Dataset) that they are of")
+            raise SourceError(
+                f"{path}: more than {_LARGEST:,} triples without the start of a document (schema:Dataset)"
+            )
     if about:
         yield Block(current, about)
 

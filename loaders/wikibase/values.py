@@ -89,8 +89,8 @@ def parse_value(instance: Instance, datatype: str | None, datavalue: Mapping[str
         literal, warning = to_literal(value["text"], value["language"])
         return Value(literal, warning=warning)
     raise RecordError(
-        f"the datatype {datatype!r} with values of type {kind!r} is not known: values are of type string, "
-        "wikibase-entityid, time, quantity, globecoordinate or monolingualtext"
+        f"unknown value type {kind!r} of the datatype {datatype!r}. Available: string, wikibase-entityid, time, "
+        "quantity, globecoordinate, monolingualtext."
     )
 
 
@@ -106,13 +106,13 @@ def _entity(instance: Instance, datatype: str | None, value: Mapping[str, Any]) 
     elif datatype == "wikibase-property" and named[0] == "Q":
         warning = f"the item {named} in place of a property"
     elif datatype is not None and datatype not in KNOWN:
-        warning = f"the datatype {datatype!r} is not known; its value is taken for an entity"
+        warning = f"the datatype {datatype!r} is not known; its value is stored as an entity"
     return Value(instance.entity(named), warning=warning)
 
 
 def _string(datatype: str | None, value: Any) -> Value:
     if not isinstance(value, str):
-        raise RecordError(f"{str(value)[:80]!r} is not a text, as the value of a string is")
+        raise RecordError(f"{str(value)[:80]!r} is not a string")
     if datatype == "url":
         return Value(NamedNode(to_iri(value)))
     if datatype == "commonsMedia":
@@ -150,7 +150,9 @@ def page_name(title: str) -> str:
 def _time(time: str, timezone: int, before: int, after: int, precision: int, model: str) -> Value:
     for number in (timezone, before, after, precision):
         if type(number) is not int:
-            raise RecordError(f"{number!r:.80} is not a whole number, as timezone, before, after and precision are")
+            raise RecordError(
+                f"{number!r:.80} is not an integer. Valid for timezone, before, after and precision: integers"
+            )
     calendar_model = to_iri(model)
     iso = to_iso_time(time, precision, model)
     term = Literal(time) if iso is None else Literal(iso, datatype=XSD.dateTime)
@@ -246,9 +248,9 @@ def _decimal(text: str) -> Literal:
 def _globe(latitude: float, longitude: float, precision: float | None, globe: str) -> Value:
     numbers = (latitude, longitude, 0 if precision is None else precision)
     if any(type(number) not in (int, float) or not isfinite(number) for number in numbers):
-        raise RecordError("latitude, longitude and precision of a place are numbers")
+        raise RecordError("latitude, longitude and precision must be finite numbers")
     if not -360 <= latitude <= 360 or not -360 <= longitude <= 360:
-        raise RecordError(f"latitude {latitude} and longitude {longitude} are not on a globe")
+        raise RecordError(f"latitude {latitude} or longitude {longitude} is outside of -360 to 360")
     north, east = php_float(latitude), php_float(longitude)
     point = f"Point({east} {north})"
     if globe != EARTH:
