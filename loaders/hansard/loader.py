@@ -87,7 +87,7 @@ def cut_records(path: Path, wanted: Mapping[Path, Sequence[int]]) -> None:
     elif ending == ".json":
         rows = json_rows(path, speech_tables.WITHIN)
         if absent := [number for numbers in wanted.values() for number in numbers if number > len(rows)]:
-            raise SourceError(f"{path}: row {min(absent)} does not exist (any more).")
+            raise SourceError(f"{path}: row {min(absent)} does not exist. The file may have changed.")
         for target, numbers in wanted.items():
             kept = (json.dumps(rows[number - 1], ensure_ascii=False) + "\n" for number in numbers)
             target.write_text("".join(kept), encoding="utf-8", errors="surrogatepass")

@@ -1,1 +1,1 @@
-"""What every source module reads with: locations to files, files to tables, tables to ordered rows."""
+"""Readers that all sources share: locations to files, files to tables or HTML blocks, cells and sentences."""

@@ -104,7 +104,7 @@ class _Finder:
     def add(self, path: Path, *, named: bool, source: str | None = None, revision: str | None = None) -> None:
         # A file at several locations (in a folder and by name) is read once.
         if (found := surrogate_in(str(path))) is not None:
-            raise SourceError(f"{os.fsencode(path)!r}: the name of the file is not UTF-8 ({found}); rename it")
+            raise SourceError(f"{os.fsencode(path)!r}: the name of the file is not UTF-8 ({found}). Rename the file.")
         key = os.path.realpath(path)
         known = self.files.get(key)
         if known is None:
@@ -137,7 +137,9 @@ class _Finder:
             for each in found:
                 self.add(each, named=False)
         else:
-            raise SourceError(f"{location}: no such file or folder (nor {', nor '.join(('a pattern', *self.remote))})")
+            raise SourceError(
+                f"{location}: no such file or folder. Other valid forms: {', '.join(('a pattern', *self.remote))}"
+            )
 
     def hub(self, location: str) -> None:
         repo, _, revision = location.removeprefix("hub").removeprefix(":").partition("@")
@@ -146,8 +148,8 @@ class _Finder:
         folder = _download(repo, revision or None, self.settings)
         commit = folder.name
         if not _COMMIT.fullmatch(revision):
-            named = f"revision {revision!r}" if revision else "no revision"
-            self.warnings.append(f"hub:{repo}: {named} is not pinned; it is {commit} now: hub:{repo}@{commit}")
+            problem = f"revision {revision!r} can change" if revision else "no revision is given"
+            self.warnings.append(f"hub:{repo}: {problem}. To pin the current one: hub:{repo}@{commit}")
         scope = f"hub:{repo}/"
         self.scopes.append(scope)
         found = list(_walk(folder, self.formats))
@@ -178,7 +180,7 @@ def find_files(
     Raises SourceError if there is nothing to read, UpstreamError if the hub or a fetched source does not respond.
     """
     if not locations or not all(locations):
-        raise SourceError("no location: name a file, a folder, a pattern or hub:OWNER/NAME@REVISION")
+        raise SourceError("no location. Name a file, a folder, a pattern or hub:OWNER/NAME@REVISION")
     # Of a dataset on the hub only tables are downloaded.
     tables = set(FORMATS) <= set(formats)
     remote = [f"{scheme}:..." for scheme in fetchers or ()]

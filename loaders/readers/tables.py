@@ -318,8 +318,8 @@ def _engine(blame: str) -> Iterator[None]:
             raise
         if isinstance(error, duckdb.OutOfMemoryException) or os.strerror(errno.ENOSPC) in reason:
             raise StoreError(
-                f"{tempfile.gettempdir()} has no room for the load's temporary files. Free some space, or set TMPDIR "
-                f"to a larger volume. ({reason})"
+                f"{tempfile.gettempdir()} has no free space for the load's temporary files. Free some space, or set "
+                f"TMPDIR to a larger volume. ({reason})"
             ) from error
         raise SourceError(f"{blame} ({reason})") from error
 

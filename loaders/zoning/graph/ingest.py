@@ -99,7 +99,7 @@ class _EntryReader:
         name = "|".join((kind, *_subject(said[0])))
         record = build_statements_record(DOMAIN, name, code, self.shared.copy(), self.origin, list(self.stored))
         if record is None or not record.quads:
-            raise RecordError("; ".join(record.warnings) if record is not None else "The entry states nothing.")
+            raise RecordError("; ".join(record.warnings) if record is not None else "The entry contains no data.")
         return record
 
 

@@ -89,7 +89,7 @@ _DIGITS: Final = 30
 
 
 def level_of(raw: str) -> str | None:
-    """Parse the words of a source into a level of permission: as listed, or as in text if all words are of levels.
+    """Parse the words of a source into a level of permission: as listed, or as in text if all of them name levels.
 
     None for other words, which are stored as recorded: they may contain a condition.
     """

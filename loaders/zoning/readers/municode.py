@@ -144,7 +144,7 @@ def _texts(docs: Sequence[Any], name: str, warnings: list[str]) -> Mapping[str, 
 def _draft(own: str, heading: str, text: _Text | None, name: str, warnings: list[str]) -> Draft:
     heading = html_lines.normalize_space(heading)
     if text is not None and text.title and not is_same_heading(text.title, heading):
-        warnings.append(f"{name}: {own} is {heading!r} in the table of contents, but {text.title!r} where its text is.")
+        warnings.append(f"{name}: {own} is {heading!r} in the table of contents, but {text.title!r} in the text.")
     found = parse_heading(heading)
     content = text.content if text is not None else Content()
     if found is None:

@@ -363,7 +363,7 @@ def _warn_dropped(drafts: Sequence[Draft], left: Mapping[Draft, Draft], warnings
         if draft not in listed:
             warnings.append(f"{draft.name} is dropped. It repeats {kept.name} word for word.")
         elif not is_same_heading(draft.title, kept.title):
-            warnings.append(f"{draft.name} is {draft.title!r} in the contents, but {kept.title!r} where its text is.")
+            warnings.append(f"{draft.name} is {draft.title!r} in the contents, but {kept.title!r} in the text.")
         if draft.content is not None and draft.content.notes and kept.content is not None:
             new = (note for note in draft.content.notes if note not in kept.content.notes)
             kept.content = replace(kept.content, notes=(*kept.content.notes, *new))

@@ -208,7 +208,7 @@ def test_a_full_disk_is_no_fault_of_the_file(tmp_path: Path, monkeypatch: pytest
         raise duckdb.IOException('IO Error: Could not write file "x.wal": No space left on device')
 
     monkeypatch.setattr(Tables, "_stage", full)
-    with pytest.raises(StoreError, match=r"no room for the load's temporary files.*TMPDIR"):
+    with pytest.raises(StoreError, match=r"no free space for the load's temporary files.*TMPDIR"):
         read(write(tmp_path / "t.csv", ["x"]))
 
 
