@@ -60,7 +60,7 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
-class Otherwise:
+class Missed:
     """A top result of plain search that this search did not return."""
 
     section: str
@@ -79,7 +79,7 @@ class Descent:
     steps: Sequence[Step]
     top_k: int
     """Sections chosen at each step."""
-    otherwise: Sequence[Otherwise] = ()
+    missed: Sequence[Missed] = ()
     agreeing: int = 0
     """Results that are also top results of plain search."""
     notes: list[str] = field(default_factory=list)
@@ -159,20 +159,20 @@ class _Descending:
         failed = ""
         if self.endpoint is not None:
             try:
-                shown = [self.shown(section) for section in level]
+                shown = [self.format_section(section) for section in level]
                 return f"ratings of {self.endpoint.name}", score_by_chat(self.endpoint, self.question, shown)
             except UpstreamError as error:
                 self.notes.append(f"The chat endpoint failed, so embeddings were used: {error}")
                 failed, self.endpoint = f" (not by ratings: {self.endpoint.name} failed)", None
         if not self.known:
             self.score_all()
-        return self.scored_by + failed, [self.told(section) for section in level]
+        return self.scored_by + failed, [self.get_score(section) for section in level]
 
     def score_all(self) -> None:
         """Score every section by the best score at or below it."""
         tree = self.tree
-        layout = self.layout()
-        found = {each.iri: each for each in self.searched(len(self.units))}
+        layout = self.build_evidence()
+        found = {each.iri: each for each in self.run_plain_search(len(self.units))}
         texts = [found.get(section) for section in layout]
         if found and not any(each.bm25 for each in found.values()):
             self.notes.append("No section contains a word of the query. The results are the closest in meaning.")
@@ -188,7 +188,7 @@ class _Descending:
         self.known = best
         self.ends = {each for each in self.units if best[each][1] == each and each in found and tree.parts(each)}
 
-    def layout(self) -> dict[str, Evidence]:
+    def build_evidence(self) -> dict[str, Evidence]:
         """Build the evidence to score each section by, in the order of the code. It is cached with the tree."""
         tree, key = self.tree, ("summary evidence", self.municipality)
         known: tuple[CodeTree, dict[str, Evidence]] | None = self.kg.memory.get(key)
@@ -205,13 +205,13 @@ class _Descending:
         }
         return self.kg.memory.keep(key, (tree, made))[1]
 
-    def told(self, section: str) -> Score:
+    def get_score(self, section: str) -> Score:
         """Get the score of a section, with the section below it that has this score as part of the reason."""
         score, through = self.known[section]
         below = "" if through == section else f", for {self.tree.sections[through].name}, which is below it"
         return Score(score.value, score.reason + below)
 
-    def searched(self, limit: int) -> Sequence[Found]:
+    def run_plain_search(self, limit: int) -> Sequence[Found]:
         """Run plain search once. Returns at least its first `limit` results."""
         if self.plain is None:
             self.plain = ()
@@ -224,7 +224,7 @@ class _Descending:
                 self.notes.append(f"Plain search is unavailable: {error}")
         return self.plain
 
-    def shown(self, section: str) -> str:
+    def format_section(self, section: str) -> str:
         """Build the text of a section for an endpoint: heading, summary, and the headings of its parts."""
         parts = "; ".join(self.tree.sections[part].name for part in self.tree.parts(section))
         said = comparison_text(self.tree, section)
@@ -247,16 +247,16 @@ class _Descending:
     def compare(self, descent: Descent) -> None:
         """Compare the results with those of plain search over the same sections."""
         tree = self.tree
-        found = self.searched(self.top_k)[: self.top_k]
+        found = self.run_plain_search(self.top_k)[: self.top_k]
         mine = {leaf.section for leaf in descent.leaves}
         descent.agreeing = sum(candidate.iri in mine for candidate in found)
-        descent.otherwise = [
-            Otherwise(each.iri, tree.sections[each.iri].name, place, self.lost_at(each.iri, descent.steps))
+        descent.missed = [
+            Missed(each.iri, tree.sections[each.iri].name, place, self.explain_loss(each.iri, descent.steps))
             for place, each in enumerate(found, 1)
             if each.iri not in mine
         ]
 
-    def lost_at(self, section: str, steps: Sequence[Step]) -> str:
+    def explain_loss(self, section: str, steps: Sequence[Step]) -> str:
         """Describe the step at which `section`, or a section above it, was rejected."""
         wanted = {section, *self.tree.above(section)}
         for number, step in enumerate(steps, 1):

@@ -28,7 +28,7 @@ def test_a_question_leads_to_the_section_that_answers_it(town: KnowledgeGraph) -
     assert leaf.path == (iri("7"), iri("7.2"), iri("7.2.1"))
     assert leaf.summary is not None
     assert leaf.summary.startswith("Two hives of bees may stand on a lot. ")
-    assert (found.agreeing, found.otherwise, found.notes) == (1, [], [])
+    assert (found.agreeing, found.missed, found.notes) == (1, [], [])
 
 
 def test_a_question_whose_words_stand_nowhere_is_told_to_be_far(town: KnowledgeGraph) -> None:
@@ -79,7 +79,7 @@ def test_where_plain_search_chooses_otherwise_the_turn_is_told(opened: Callable[
     build(town, TOWN)
     found = descend(town, TOWN, "ask never about cats or animals or dogs about wombats or cats", 1)
     assert [leaf.section for leaf in found.leaves] == [iri("2.1")]
-    [other] = found.otherwise
+    [other] = found.missed
     assert (other.section, other.rank, found.agreeing) == (iri("1.1"), 1, 0)
     assert other.lost_at.startswith("step 1: 1 Fences was 2nd of 2 by summaries and texts")
 
@@ -126,7 +126,7 @@ def test_what_stands_above_its_parts_is_found_by_its_own_text(opened: Callable[.
     build(town, TOWN)
     found = descend(town, TOWN, "lid of iron and rope of hemp", 1)
     assert [leaf.section for leaf in found.leaves] == [iri("8")]
-    assert (found.leaves[0].path, found.otherwise) == ((), [])
+    assert (found.leaves[0].path, found.missed) == ((), [])
     assert [leaf.section for leaf in descend(town, TOWN, "two pumps on a lot", 1).leaves] == [iri("8.1")]
 
 

@@ -234,7 +234,7 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
         kinds=kinds,
         tops=tops,
         tables=load_section_tables(reader, node) if kinds.get(iri) == KG.CodeSection.value else [],
-        voices=_voices(reader, [part for part in positions if kinds.get(part) in _SPOKEN]),
+        voices=_load_speakers(reader, [part for part in positions if kinds.get(part) in _SPOKEN]),
         references=references,
         counts=counts,
         uses=uses,
@@ -349,8 +349,8 @@ def _labels(reader: Reader, iris: set[str]) -> tuple[dict[str, str], dict[str, s
     return labels, kinds, known
 
 
-def _voices(reader: Reader, parts: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Load the person who said each of `parts`, with the node that records it. Parts without one are absent."""
+def _load_speakers(reader: Reader, parts: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Load the speaker of each of `parts`, with the node that records it. Parts without a speaker are absent."""
     if not parts:
         return {}
     found: dict[str, tuple[str, str]] = {}

@@ -21,7 +21,7 @@ ABOUT: Final = """
 SELECT DISTINCT ?graph ?property ?value WHERE { GRAPH ?graph { $iri ?property ?value } }"""
 
 
-class Said(BaseModel):
+class EntityQuad(BaseModel):
     """One quad about an entity."""
 
     graph: str
@@ -33,7 +33,7 @@ class Entity(BaseModel):
     """All quads with one IRI as the subject."""
 
     iri: str
-    quads: list[Said]
+    quads: list[EntityQuad]
     truncated: bool = False
     generation: int
 
@@ -50,14 +50,16 @@ def load_entity(kg: KnowledgeGraph, iri: str) -> tuple[Entity, str]:
         raise NotFoundError(f"No graph has quads about <{iri}>. search and family_overview return valid IRIs.")
     rows.sort(key=lambda row: (str(row["graph"]), str(row["property"]), str(row["value"])))
     cut = rows[:ENTITY_TRIPLES]
-    said = [Said(graph=iri_of(row["graph"]), property=iri_of(row["property"]), value=str(row["value"])) for row in cut]
+    found = [
+        EntityQuad(graph=iri_of(row["graph"]), property=iri_of(row["property"]), value=str(row["value"])) for row in cut
+    ]
     shown = Entity(
-        iri=iri, quads=said, truncated=len(cut) < len(rows) or reader.truncated, generation=reader.generation
+        iri=iri, quads=found, truncated=len(cut) < len(rows) or reader.truncated, generation=reader.generation
     )
-    used = [iri, *(text for quad in said for text in (quad.property, quad.value))]
+    used = [iri, *(text for quad in found for text in (quad.property, quad.value))]
     prefixes = {name: start for name, start in PREFIXES.items() if any(start in text for text in used)}
     blocks = [f"# generation {shown.generation}{', truncated' if shown.truncated else ''}"]
-    for graph in dict.fromkeys(quad.graph for quad in said):
+    for graph in dict.fromkeys(quad.graph for quad in found):
         quads = [
             Quad(node, NamedNode(iri_of(row["property"])), row["value"]) for row in cut if iri_of(row["graph"]) == graph
         ]

@@ -258,7 +258,7 @@ def kg_traverse_hierarchy(
         walked = _walk_down(tree, start, depth)
         if start is None and (hidden := [iri for iri in tree.sections if tree.states[iri] == "circular"]):
             named = ", ".join(get_section_key(iri) for iri in hidden[:5])
-            notes.append(f"{len(hidden)} sections are not listed, since their parents form a circle: {named}.")
+            notes.append(f"{len(hidden)} sections are not listed, since their parents form a cycle: {named}.")
     lines = load_section_lines(reader, tree, walked[offset : offset + limit])
     if not walked and start is not None:
         notes.append(f"{tree.sections[start].name} {'is at the top' if direction == 'up' else 'has no parts'}.")

@@ -205,7 +205,7 @@ def kg_build_summaries(
     if len(failed) > SHOWN:
         result.notes.append(f"{len(failed)} sections failed. The first {SHOWN} are listed.")
     if report.circular:
-        result.notes.append(f"{len(report.circular)} sections have no summary, since their parents form a circle.")
+        result.notes.append(f"{len(report.circular)} sections have no summary, since their parents form a cycle.")
     return reader.finish(result)
 
 
@@ -342,7 +342,7 @@ def _topic_result(found: Descent, tree: code_tree.CodeTree) -> TopicResult:
                 rank=each.rank,
                 lost_at=each.lost_at,
             )
-            for each in found.otherwise
+            for each in found.missed
         ],
         notes=list(found.notes),
     )
