@@ -170,8 +170,8 @@ class TooLargeError(InvalidInputError):
 class SyntaxFaultError(InvalidInputError):
     """The text breaks its grammar.
 
-    `place` is line and column in words, where the parser reports them, `fault` the rest of its message, with the
-    declaration of a prefix of ours if that is missing.
+    `place` is the line and column in words, if the parser reports them. `fault` is the rest of its message, followed by
+    the declaration to add if a predefined prefix is not declared.
     """
 
     def __init__(self, message: str, line: int | None, column: int | None) -> None:

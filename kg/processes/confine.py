@@ -26,10 +26,10 @@ _PAGE_BYTES: Final = resource.getpagesize()
 def confine(
     *, memory_bytes: int, seconds: float | None = None, file_bytes: int | None = None, niceness: int = 0
 ) -> None:
-    """Limit this process for good: no sockets, no core dump, at most `memory_bytes` of data.
+    """Limit this process irrevocably: no sockets, no core dump, at most `memory_bytes` of data.
 
-    `seconds` is the time after which the process is killed, `file_bytes` the size of its largest file, `niceness` what
-    is added to its own.
+    `seconds` is the time after which the process is killed, `file_bytes` the size of its largest file, `niceness` the
+    increment of its own niceness.
     """
     ignore_interrupts()
     deny_sockets()

@@ -41,7 +41,7 @@ _VARYING: Final = re.compile(r""""[^"\r\n]*"|'[^'\r\n]*'|<[^<>\s]*>|[0-9]+|:[\w.
 
 @dataclass(slots=True, eq=False)
 class Place:
-    """One query that waits or runs. `queue` is where it does, `begun` whether a part of its answer has been sent."""
+    """One query that waits or runs, in `queue`. `begun`: a part of its answer has been sent."""
 
     client: str
     query: str
@@ -101,7 +101,7 @@ class Admission:
         return place.queue is not None and place.queue.withdraw(place.client, place)
 
     def next(self) -> Place | None:
-        """Give the next query that may run its place, and return it."""
+        """Assign a place to the next query that may run, and return the query."""
         if (place := self._slow.next()) is not None:
             return place
         if self._known.running + self._new.running >= self.fast:

@@ -154,5 +154,5 @@ class Conversation:
 
 
 def can_send_at_once(ticket: Ticket) -> bool:
-    """Return whether the ticket's query is so short that to send it does not block."""
+    """Return whether the ticket's query is so short that sending it does not block."""
     return len(ticket.query) < _SHORT

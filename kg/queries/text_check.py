@@ -77,7 +77,7 @@ def find_clauses(query: str) -> tuple[list[Clause], Prologue]:
 
 
 def build_syntax_error(query: str, message: str) -> QuerySyntaxError:
-    """Run `guard.syntax_error`; beyond the limits, the error contains the parser's `message` alone."""
+    """Run `guard.build_syntax_error`; beyond the limits, the error contains the parser's `message` alone."""
     try:
         error: QuerySyntaxError = _run("syntax_error", query, message, here=len(query) < guard.CHEAP_CHARS)
     except QuadciteError:

@@ -123,7 +123,9 @@ class Endpoint:
                 return answer
             try:
                 if not first:
-                    raise UpstreamError(f"{self.url}: another request of this query runs for {self._patience_s:.0f} s")
+                    raise UpstreamError(
+                        f"{self.url}: another request with this query did not end within {self._patience_s:.0f} s"
+                    )
                 body = self._send(query, deadline)
                 answer = self._parse(query, CachedResponse(body, self._clock()))
             except UpstreamError as error:

@@ -51,7 +51,7 @@ class Voice(NamedTuple):
 def other_voice(
     kind: str, name: str | None, person: str | None, recorded: str | None, speaker: str | None
 ) -> str | None:
-    """Decide who said an utterance of the type `kind`; None for the speaker of the speech.
+    """Name the person who said an utterance of the type `kind`; None for the speaker of the speech.
 
     `name` and `person` belong to the utterance, `recorded` and `speaker` to the speech. A continuation can be by
     another person: the IRIs are compared or, if one is unknown, the names.
@@ -71,7 +71,7 @@ def other_voice(
 
 
 def load_voices(reader: Reader, chunks: Collection[Chunk]) -> dict[str, Voice]:
-    """Load who said chunks, by IRI. Chunks of speeches from tables are absent: these have no utterances."""
+    """Load the utterance and person of each chunk, by IRI. Chunks without utterances (from tables) are absent."""
     if not chunks:
         return {}
     rows = [(NamedNode(each.iri), NamedNode(each.speech), Literal(each.start), Literal(each.end)) for each in chunks]

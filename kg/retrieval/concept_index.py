@@ -185,7 +185,7 @@ class _Queries:
     def pairs(self, query: str) -> Iterable[tuple[Term | None, ...]]:
         answer = self.kg.query(query, limit=NAMES_READ)
         if not isinstance(answer.result, Rows):
-            raise TypeError("a SELECT gave no rows")
+            raise TypeError("a SELECT returned no rows")
         self.generation = self.generation or answer.generation  # the oldest one, so that later commits cause a rebuild
         self.truncated = self.truncated or answer.truncated
         return answer.result.rows

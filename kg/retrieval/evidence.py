@@ -164,7 +164,7 @@ def _span(values: Mapping[str, str]) -> tuple[int, int] | None:
 
 
 def speakers_of(reader: Reader, units: Iterable[Unit]) -> dict[str, Voice]:
-    """Load who said those of `units` that are chunks of speeches, by IRI."""
+    """Load the utterance and person of those of `units` that are chunks of speeches, by IRI."""
     return load_voices(reader, [Chunk(unit.iri, unit.document, *unit.span) for unit in units if unit.span is not None])
 
 

@@ -142,13 +142,13 @@ class Speech:
 
     @property
     def speaker(self) -> str:
-        """The full name of who speaks, where the record knows it, else the name that it shows."""
+        """Full name of the speaker if known, else the name as recorded."""
         person = self.labels.get(self.one(KG.speaker) or "", {})
         return person.get(FOAF.name) or self.one(KG.speakerAsRecorded) or ""
 
     @property
     def party(self) -> str:
-        """The party as the source writes it, else its name; empty where none is recorded."""
+        """Party as written in the source, else its label; empty if not recorded."""
         return self.one(KG.partyAsRecorded) or self.label(KG.party) or ""
 
     @property
@@ -158,12 +158,12 @@ class Speech:
 
     @property
     def electorate(self) -> str | None:
-        """The electorate that the speaker sat for."""
+        """Electorate of the speaker."""
         return self.label(KG.electorate) or self.one(KG.electorateAsRecorded)
 
     @property
     def state(self) -> str:
-        """The code of the state or territory (VIC), else as recorded; empty where none is recorded."""
+        """Code of the state or territory (VIC), else as recorded; empty if not recorded."""
         code = self.one(KG.state)
         return code_of(code).rpartition("-")[2] if code else self.one(KG.stateAsRecorded) or ""
 
@@ -183,18 +183,18 @@ class Speech:
         return [text_of(term) for term in self.values.get(DCTERMS.subject.value, ()) if isinstance(term, Literal)]
 
     def other_voice(self, utterance: Utterance) -> str | None:
-        """Return who said one of its utterances, where that was not the speaker."""
+        """Get the name of the person who said `utterance`; None for the speaker of the speech."""
         speaker, recorded = self.one(KG.speaker), self.one(KG.speakerAsRecorded)
         return other_voice(utterance.kind, utterance.name, utterance.person, recorded, speaker)
 
     @property
     def url(self) -> str | None:
-        """Where the source shows it."""
+        """Web address of the speech at the source."""
         return self.one(DCTERMS.source)
 
 
 def load_speeches(reader: Reader, iris: Sequence[str]) -> dict[str, Speech]:
-    """Return the speeches among `iris` that the graph has."""
+    """Load those of `iris` that are speeches in the graph."""
     if not iris:
         return {}
     said: dict[str, dict[str, list[Term]]] = {}

@@ -73,7 +73,7 @@ class SearchIndex(Protocol):
     """Text search over units. Calls block, are safe from any thread, and are durable when they return."""
 
     def replace(self, graphs: Mapping[str, GraphUnits]) -> None:
-        """Make the index hold exactly these units for these graphs; searchable by text on return."""
+        """Replace all units of these graphs by these; the new ones are searchable by text on return."""
         ...
 
     def remove(self, graphs: Iterable[str]) -> None:

@@ -100,7 +100,9 @@ class Components:
             given = [name for name in (*component.needed, *component.optional) if name in about]
             if len(given) > 1 and any(len(about[name]) > 1 for name in given):
                 raise shape_error(
-                    node, given[0], f"{curie(component.node.value)} has several parameters: one value each"
+                    node,
+                    given[0],
+                    f"{curie(component.node.value)} has several parameters, so each must have exactly one value",
                 )
             for values in product(*(about[name] for name in given)):
                 yield self._parse_component(node, path, component, dict(zip(given, values, strict=True)))

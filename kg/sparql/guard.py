@@ -52,7 +52,7 @@ _LENIENT_IRI: Final = re.compile(r"<[^<>]*>")
 _LOAD: Final = re.compile(r"LOAD(SILENT)?$", re.IGNORECASE)
 _OPENING: Final = ("(", "[", "{", "<<")
 _CLOSING: Final = (")", "]", "}", ">>")
-# The usual begin of a query, matched at once: PREFIX declarations and a form that is a word of its own.
+# The usual start of a query, matched at once: PREFIX declarations and a form that is a word of its own.
 _PLAIN: Final = re.compile(
     r"\s*(?:PREFIX\s+(?:[A-Z][A-Z0-9_\-]*)?:\s*<[^<>\s]*>\s*)*(SELECT|ASK|CONSTRUCT|DESCRIBE)(?=[\s{*?$])",
     re.IGNORECASE | re.ASCII,
@@ -167,7 +167,7 @@ def find_service_keywords(query: str) -> Iterator[Token]:
 def _find_loads(update: str) -> Iterator[Token]:
     """Yield each token in which a LOAD operation begins, in any reading that the parser could choose.
 
-    An operation is outside all braces, at the begin or after a declaration or ``;``. There, ``LOAD:x`` and ``LOADex:x``
+    An operation is outside all braces, at the start or after a declaration or ``;``. There, ``LOAD:x`` and ``LOADex:x``
     are the keyword and a name. In an ambiguous text the depth of braces is unknown, so LOAD within braces counts too.
     """
     if "LOAD" not in update.upper():
@@ -275,7 +275,7 @@ def check_depth(query: str) -> None:
         if token.kind == "punctuation":
             depth += sum(map(token.text.count, _OPENING)) - sum(map(token.text.count, _CLOSING))
         elif token.kind == "iri" and ("(" in token.text or "[" in token.text) and may_compare(token, previous):
-            # It may be *less than* and the begin of an expression with brackets of its own.
+            # It may be *less than* and the start of an expression with brackets of its own.
             inside = token.text.count("(") + token.text.count("[")
             hidden += max(0, inside - token.text.count(")") - token.text.count("]"))
         if depth + hidden + inside > _MAX_DEPTH:

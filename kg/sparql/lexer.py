@@ -182,7 +182,7 @@ def _is_operand(token: Token | None) -> bool:
 
 
 def may_compare(token: Token, previous: Token | None) -> bool:
-    """Return whether `token`, an IRI, may be *less than* and the begin of its right operand."""
+    """Return whether `token`, an IRI, may be *less than* and the start of its right operand."""
     return _is_operand(previous) and not _SCHEME.match(token.text)
 
 

@@ -44,7 +44,7 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Prologue:
-    """The declarations at the begin of a query: `text` is their text, `prefixes` those that `PREFIXES` lacks."""
+    """The declarations at the start of a query: `text` is their text, `prefixes` those that `PREFIXES` lacks."""
 
     text: str
     base: str | None
@@ -107,7 +107,7 @@ def replace_clauses(query: str, results: Sequence[tuple[Clause, str]]) -> str:
 
 
 def parse_prologue(query: str) -> Prologue:
-    """Parse the declarations at the begin of `query`, up to the first invalid one."""
+    """Parse the declarations at the start of `query`, up to the first invalid one."""
     base: str | None = None
     prefixes: dict[str, str] = {}
     end = 0

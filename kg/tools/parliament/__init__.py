@@ -1,1 +1,1 @@
-"""Parliament: speeches found, read and counted, and who gives them."""
+"""Parliament: search, text and statistics of speeches, and their speakers."""

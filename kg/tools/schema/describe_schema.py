@@ -122,7 +122,7 @@ def describe_schema(
         result.label = entry.label
         result.definition = entry.about
     if not terms.schema.generation:
-        result.notes.append("The schema is being measured for the first time. Counts and values are missing yet.")
+        result.notes.append("The schema is being measured for the first time. Counts and values are not available yet.")
     total, following = _cut(result, max_tokens, offset)
     reader.generation = terms.schema.generation
     completeness: Completeness = "truncated" if following is not None else "complete"

@@ -117,7 +117,9 @@ def find_terms(
     if terms.truncated:
         result.notes.append("Not all individuals are indexed by name, since there are too many. Use SPARQL.")
     if not terms.schema.generation:
-        result.notes.append("The schema is being measured for the first time. Individuals and counts are missing yet.")
+        result.notes.append(
+            "The schema is being measured for the first time. Individuals and counts are not available yet."
+        )
     reader.generation = max(reader.generation, terms.generation)
     return reader.finish(
         result,
