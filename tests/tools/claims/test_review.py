@@ -160,7 +160,7 @@ def test_the_command_says_whether_the_edge_stands(tmp_path: Path) -> None:
     with KnowledgeGraph.open(tmp_path, settings) as opened:
         [claim] = claimed(opened, "0.3")
     edge = f"{section('1')} {KG.subjectTo} {section('2')}"
-    for verdict, said in (("accept", "is asserted"), ("reject", "is not asserted"), ("accept", "is not asserted")):
+    for verdict, said in (("accept", "is an edge"), ("reject", "is not an edge"), ("accept", "is not an edge")):
         done = CliRunner().invoke(app, ["review", claim.value, verdict, "--data-dir", str(tmp_path)])
         assert (done.exit_code, done.stdout) == (0, f"{edge} {said}\n"), done.output
     assert f"rejected in {REVIEWS}" in done.stderr

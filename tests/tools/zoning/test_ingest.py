@@ -232,7 +232,7 @@ def test_arguments_are_those_of_the_specification_and_lists_are_checked_entry_by
 
 def test_without_loaders_nothing_is_taken(kg):
     kg.receive = None
-    with pytest.raises(InvalidInputError, match="no loaders"):
+    with pytest.raises(InvalidInputError, match="without loaders"):
         kg_ingest_definitions(kg, **FEIGN, definitions=[{"term": "a", "definition_text": "b"}])
 
 
