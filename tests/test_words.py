@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from kg.words import FORMS, is_stop_word, singular, stems
@@ -45,8 +42,3 @@ def test_stop_words_are_those_of_the_language_or_of_any() -> None:
 
 def test_stems_relate_words_of_one_family_and_leave_out_common_words() -> None:
     assert stems("which regulations are regulated") == ["regul", "regul"]
-
-
-def test_the_dictionary_of_lemmas_is_loaded_only_for_a_plural() -> None:
-    code = "import sys; from kg.words import singular; singular('house'); assert 'simplemma' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
