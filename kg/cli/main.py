@@ -87,9 +87,7 @@ def _connect(
 @app.command()
 @output.reported
 def load(
-    source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="climate, wikibase, hansard or zoning (later: files).")
-    ],
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="climate, wikibase, hansard or zoning.")],
     paths: Annotated[
         list[str],
         typer.Argument(

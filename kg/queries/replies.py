@@ -47,7 +47,7 @@ def build_reported_error(error: dict[str, Any], query: str, settings: Settings) 
     if kind == "store":
         return StoreError(f"The snapshot cannot be read: {message}")
     if kind == "request":
-        return QueryForbiddenError(f"The query asked another server, which is forbidden here: {message}")
+        return QueryForbiddenError(f"Forbidden request to another server: {message}")
     return InvalidInputError(f"The query cannot be evaluated: {message}")
 
 
@@ -72,7 +72,7 @@ def build_stop_error(reason: str | None, code: int, timeout_s: float, settings: 
     if code == -signal.SIGKILL:
         return KilledError("The query's worker was killed by the system, which does so when memory runs out.")
     if code != -signal.SIGABRT:
-        return QueryLimitError(f"The query's worker failed (exit code {code}). This is a fault of Quadcite's.")
+        return QueryLimitError(f"The query's worker failed (exit code {code}). This is a bug in Quadcite.")
     return _memory_error(f" and was stopped (exit code {code})", settings)
 
 

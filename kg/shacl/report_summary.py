@@ -239,8 +239,8 @@ def format_shape(shape: Term, component: NamedNode | None) -> str:
     constraint = component.value.removeprefix(SH.iri).removesuffix("ConstraintComponent")
     if component.value == f"{SH.iri}{constraint}ConstraintComponent":
         property_ = "sparql" if constraint == "SPARQL" else constraint[:1].lower() + constraint[1:]
-        return f"one without a name, its sh:{property_}"
-    return f"one without a name, its {curie(component.value)}"
+        return f"unnamed, with sh:{property_}"
+    return f"unnamed, with {curie(component.value)}"
 
 
 def truncate(text: str, most: int = SHOWN_CHARACTERS) -> str:

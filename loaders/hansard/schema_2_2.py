@@ -275,7 +275,7 @@ def _remainder(turn: Turn, parts: list[Part], said: Counter[str], senate: bool, 
         head = new[0][0] if new else None
         turn.begin(part.kind, _completed(part.talk, head, senate) if head else part.talk)
         if not new:
-            warn(f"line {part.element.sourceline}: a talker is named here, and no words are his or hers")
+            warn(f"line {part.element.sourceline}: a talker is named, but has no words")
         for mark, texts in new:
             for text in ([mark.text] if mark else texts[:1]) + texts[1:]:
                 if text:

@@ -96,7 +96,7 @@ def parse_tree(text: str, name: str, first_line: int) -> tuple[_Element, list[st
     root = reader.finished(whole=text[:8].isupper() and text.rstrip().endswith(">"))
     warnings = [*reader.repaired(), *modernize(root)]
     if _CONTROL.search(text):
-        warnings.insert(0, "control characters are left out")
+        warnings.insert(0, "control characters are removed")
     return root, warnings
 
 
@@ -154,7 +154,7 @@ class _Reader(HTMLParser):
                 return
             if tag in _INLINE and element.tag in _STRUCTURE:
                 break
-        self._repair(f"</{tag.upper()}> without a beginning is left out")
+        self._repair(f"</{tag.upper()}> has no start tag and is skipped")
 
     def handle_data(self, data: str) -> None:
         """Append text at the current position."""

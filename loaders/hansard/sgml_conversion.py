@@ -94,7 +94,7 @@ def _clocks(root: _Element) -> Iterator[str]:
     """Convert the time stamps of a day from a 12-hour clock to a 24-hour clock.
 
     The record runs through the day from the hour at which the sitting began, so a stamp is the next such time after
-    the previous one. A stamp that is more than a few hours later is left out and reported.
+    the previous one. A stamp that is more than a few hours later is skipped and reported.
     """
     last = _opening(root)
     for stamp in root.iter("time.stamp"):
@@ -107,7 +107,7 @@ def _clocks(root: _Element) -> Iterator[str]:
             later = [half for half in halves if last is not None and last <= half <= last + _LEAP]
             if not later:
                 stamp.text = None
-                yield f"line {stamp.sourceline}: {text} may be before or after noon: left out"
+                yield f"line {stamp.sourceline}: {text} may be before or after noon: skipped"
                 continue
             minutes = later[0]
         last = minutes

@@ -166,7 +166,7 @@ def _repaired(data: bytes, name: str, prologue: _Prologue) -> tuple[_Element, li
     """Parse damaged XML with the tolerant parser."""
     text, warnings = _decoded(data, name, (prologue.encoding or "utf-8",))
     root, repairs = sgml.parse_tree(*_from_root(text, name))
-    return root, [*warnings, "it is not well-formed XML: read by the tolerant reader", *repairs]
+    return root, [*warnings, "not well-formed XML: parsed by the lenient parser", *repairs]
 
 
 def _local(root: _Element) -> _Element:

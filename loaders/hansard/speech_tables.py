@@ -315,5 +315,5 @@ class _Table:
             return parse(text.strip())
         except (RecordError, ValueError):
             column = COLUMNS[name][0]
-            warnings.append(f"{column} {quote(text)} in row {row.number} cannot be read and is left out")
+            warnings.append(f"{column} {quote(text)} in row {row.number} cannot be parsed and is skipped")
             return None

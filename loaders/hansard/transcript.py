@@ -247,7 +247,7 @@ class Transcript:
         talk = talk_of(start, self._senate) if start is not None else None
         turn.begin(_INSETS[element.tag], talk)
         if element.tag == "continue" and talk and talk.talker.name_id != turn.speaker.name_id:
-            name = f"{talk.talker.name} goes on in the turn of {turn.speaker.name}"
+            name = f"{talk.talker.name} continues in the turn of {turn.speaker.name}"
             self.warnings.append(f"line {element.sourceline}: {name}")
         return self._within(turn, element, start)
 

@@ -150,7 +150,7 @@ def _csv(path: Path) -> Sheet:
             picked = [cells[place] if place is not None and place < len(cells) else "" for place in places]
             yield Row(number, [value or None for value in picked], problem)
 
-    warnings = () if encoding.startswith("utf-8") else (f"{path}: read as {_NAMES[encoding]}, for it is not UTF-8",)
+    warnings = () if encoding.startswith("utf-8") else (f"{path}: read as {_NAMES[encoding]}, since it is not UTF-8",)
     return Sheet(header, rows, warnings)
 
 

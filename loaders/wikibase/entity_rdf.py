@@ -412,7 +412,7 @@ class _Writer:
     def sitelink(self, link: Mapping[str, Any]) -> None:
         site = site_of(link["site"])
         if site is None and not link.get("url"):
-            self.out.warnings[f"the address of the site {link['site']!r} is not known; links to it are left out"] += 1
+            self.out.warnings[f"the address of the site {link['site']!r} is not known; links to it are skipped"] += 1
             return
         address = link.get("url") or f"{site.home if site else ''}wiki/{page_name(link['title'])}"
         article, say = NamedNode(address), self.out.say

@@ -82,7 +82,11 @@ class Reading:
             except SourceError as error:
                 yield Rejection(file.path.name, str(error), (Origin(file.snapshot),))
             except IndexError:
-                yield Rejection(file.path.name, "it has more entities than were kept", (Origin(file.snapshot),))
+                yield Rejection(
+                    file.path.name,
+                    "the file has more entities than its quarantine entry lists",
+                    (Origin(file.snapshot),),
+                )
 
     def unread(self, path: Path) -> Iterator[Notice]:
         """Report the unknown columns of a CSV."""

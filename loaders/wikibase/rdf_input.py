@@ -41,7 +41,7 @@ _VALUES: Final = {
     WIKIBASE.quantityAmount: WIKIBASE.QuantityValue,
     WIKIBASE.geoLatitude: WIKIBASE.GlobecoordinateValue,
 }
-_NO_IRI: Final = "<{}> is not an IRI. Statements with it is left out"
+_NO_IRI: Final = "<{}> is not an IRI. Statements with it are skipped"
 _RANKED: Final = frozenset({WIKIBASE.BestRank})
 
 Term = NamedNode | Literal | BlankNode
@@ -158,7 +158,7 @@ class _Cutting:
     def cut(self) -> Iterator[Entity | RecordError]:
         own = self._own()
         if not own:
-            yield RecordError("its RDF holds no entity with a document, a type or statements")
+            yield RecordError("the RDF contains no entity with a document, a type or statements")
             return
         self._homes(own)
         self._name_blank_nodes()

@@ -256,9 +256,9 @@ def test_a_shape_without_a_name_is_named_by_what_it_constrains() -> None:
     lines = report(nameless, "text").splitlines()
     assert [line.partition("shape  ")[2] for line in lines if "shape  " in line] == [
         "one without a name",
-        "one without a name, its sh:minCount",
-        "one without a name, its sh:sparql",
-        "one without a name, its <urn:own>",
+        "unnamed, with sh:minCount",
+        "unnamed, with sh:sparql",
+        "unnamed, with <urn:own>",
     ]
 
 

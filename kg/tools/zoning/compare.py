@@ -126,7 +126,7 @@ def compare_zoning(
     """Compare municipalities: where each permits a use, and the values of its standards.
 
     Use to compare places. Uses are matched by name. Returns uses with districts by level, standards with lowest,
-    median and highest value in one unit, and the IRIs of rules. With `use`, standards for other uses are left out.
+    median and highest value in one unit, and the IRIs of rules. With `use`, standards for other uses are omitted.
     Example: compare_zoning(municipalities=["Quarry Bend, UT", "Lower Quill, CT"], use="duplex",
     standard_type="height").
     Next: `kg_query_permissions`, `kg_query_standards` for the evidence.
@@ -297,7 +297,7 @@ def _compare_standards(
     order = sorted(cells, key=lambda key: (-len(cells[key]), key))
     notes.extend(_note_conversions(order, units))
     if left_out:
-        notes.append(f"Standards for other uses are left out: {shorten(sorted(left_out, key=natural_key))}.")
+        notes.append(f"Standards for other uses are omitted: {shorten(sorted(left_out, key=natural_key))}.")
     return [
         StandardRow(
             standard_type=kind,

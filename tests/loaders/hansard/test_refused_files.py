@@ -115,7 +115,7 @@ def test_small_damage_is_repaired_and_told() -> None:
     day = parse_sitting(file(f"<para>\n</para>{content}"), "day.xml")
     assert day.speeches[0].text == "One two. —\nThree & four."
     assert list(day.warnings) == [
-        "it is not well-formed XML: read by the tolerant reader",
+        "not well-formed XML: parsed by the lenient parser",
         "line 2: </PARA> supplied before </TALK.START>",
     ]
 

@@ -182,7 +182,7 @@ def test_an_element_that_splits_the_body_is_not_lost() -> None:
 def test_an_element_without_words_is_kept_and_told() -> None:
     found = day(turn(p(FIRST), part("interjection", "B2", "Boon")))
     assert said(found.speeches[0])[1] == ("interjection", "B2", "Boon, Ada, MP", "")
-    assert any("no words are" in warning for warning in found.warnings)
+    assert any("has no words" in warning for warning in found.warnings)
 
 
 def test_a_name_without_an_element_is_known_by_its_link() -> None:

@@ -106,8 +106,8 @@ def test_an_end_without_a_beginning_is_left_out_and_told() -> None:
     found = day(f"{SPEECH}{talk('A1', 'Senator ABEL', 'x')}</PARA></INTERJECT></SPEECH>")
     assert found.speeches[0].text == "x"
     assert [warning.split(": ")[1] for warning in found.warnings] == [
-        "</PARA> without a beginning is left out",
-        "</INTERJECT> without a beginning is left out",
+        "</PARA> has no start tag and is skipped",
+        "</INTERJECT> has no start tag and is skipped",
     ]
 
 

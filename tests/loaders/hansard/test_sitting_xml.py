@@ -114,7 +114,7 @@ def test_somebody_else_who_goes_on_is_told() -> None:
         f"<speech>{talk('A1', 'Abel', 'Go.')}<continue>{talk('B2', 'Boon', 'I.')}</continue><para>And.</para></speech>"
     )
     assert said(found.speeches[0]) == [("turn", "A1", "Go."), ("continuation", "B2", "I.\nAnd.")]
-    assert any("Ms BOON goes on in the turn of Ms ABEL" in warning for warning in found.warnings)
+    assert any("Ms BOON continues in the turn of Ms ABEL" in warning for warning in found.warnings)
 
 
 def test_only_the_indentation_of_the_markup_is_collapsed() -> None:
