@@ -1,4 +1,4 @@
-"""A tolerant parser for the SGML-like Hansard of 1981 to 1997, and for damaged XML.
+"""A lenient parser for the SGML-like Hansard of 1981 to 1997, and for damaged XML.
 
 It accepts the omissions that the DTD of that time allowed: end tags are implied by the tags around them, names are in
 any case, named characters (``&mdash;``) need no declaration. Each repair is reported with its lines. The resulting

@@ -1,7 +1,7 @@
 """One file of official Hansard as a sitting, for every schema.
 
 The format is recognized by content: XML of the schemas 2.0, 2.1 and 2.2 (version and namespaces may be missing), or
-the SGML-like form of 1981 to 1997. XML that is damaged, but not truncated, is read by the tolerant parser of the
+the SGML-like form of 1981 to 1997. XML that is damaged, but not truncated, is read by the lenient parser of the
 latter (`sgml`), and the sitting lists the repairs. Nothing is fetched and no entity is expanded. A file that declares
 entities is refused, as are HTML, other XML and a truncated file: half a day is not a record.
 """
@@ -163,7 +163,7 @@ def _damaged(data: bytes, name: str, prologue: _Prologue, parser: etree.XMLParse
 
 
 def _repaired(data: bytes, name: str, prologue: _Prologue) -> tuple[_Element, list[str]]:
-    """Parse damaged XML with the tolerant parser."""
+    """Parse damaged XML with the lenient parser."""
     text, warnings = _decoded(data, name, (prologue.encoding or "utf-8",))
     root, repairs = sgml.parse_tree(*_from_root(text, name))
     return root, [*warnings, "not well-formed XML: parsed by the lenient parser", *repairs]

@@ -113,7 +113,7 @@ class Entity:
         """Add a quad to the graph of the entity."""
         self.quads.append(Quad(subject, predicate, value, self.graph))
 
-    def told(self) -> list[str]:
+    def list_warnings(self) -> list[str]:
         """Return the warnings, each once."""
         return [f"{self.id}: {text}" + (f" ({n} times)" if n > 1 else "") for text, n in self.warnings.items()]
 
@@ -151,10 +151,10 @@ def build_quads(instance: Instance, entity: Mapping[str, Any]) -> Entity:
     except RecordError as error:
         raise RecordError(f"{found}: {error}") from None
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
-        raise RecordError(f"{found}: not a Wikibase entity: {_told(error)}") from error
+        raise RecordError(f"{found}: not a Wikibase entity: {_describe(error)}") from error
 
 
-def _told(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     return f"{error} is missing" if isinstance(error, KeyError) else str(error)
 
 

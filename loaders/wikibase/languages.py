@@ -21,7 +21,7 @@ UNDETERMINED: Final = "und"
 
 @lru_cache(4096)
 def is_tag(code: str) -> bool:
-    """Say whether a code is well formed as BCP 47 has it."""
+    """Return whether a code is a well-formed BCP 47 tag."""
     try:
         Literal("", language=code)
     except ValueError:

@@ -172,7 +172,7 @@ class Reading:
             (origin,),
             sha256(f"{instance.fingerprint} {digest}"),
             entity.shared,
-            entity.told(),
+            entity.list_warnings(),
         )
 
     def _redirected(self, instance: Instance, old: Any, new: Any, origin: Origin) -> SourceGraph:
