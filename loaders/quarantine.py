@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -344,12 +345,18 @@ def _places(rejection: Rejection, read_at: datetime) -> list[Place]:
 
 
 def short_ids(names: Collection[str]) -> dict[str, str]:
-    """Return the short id of each name: the start of its hash, long enough to be unique."""
+    """Return the short id of each name: the start of its hash, long enough to be unique.
+
+    A file that several sources rejected has the same hash for each; its ids begin with the source.
+    """
     hashes = {name: name.rpartition("-")[2] for name in names}
     length = _SHORT
     while length < _HASH and len({digest[:length] for digest in hashes.values()}) < len(set(hashes.values())):
         length += 1
-    return {name: digest[:length] for name, digest in hashes.items()}
+    uses = Counter(hashes.values())
+    return {
+        name: (digest if uses[digest] == 1 else name)[: length - len(digest) or None] for name, digest in hashes.items()
+    }
 
 
 def resolve_ids(wanted: Sequence[str], records: Mapping[str, str]) -> list[str]:

@@ -159,7 +159,10 @@ class ServerConnection:
                 f"The server at {self.address} holds the data directory and does not respond: {error}."
             ) from None
         except httpx.HTTPError as error:
-            raise UpstreamError(f"The connection to the server at {self.address} failed: {error}.") from None
+            raise UpstreamError(
+                f"The connection to the server at {self.address} ended before the answer: {error}. Repeat the command. "
+                "If the server has stopped, the command runs without it."
+            ) from None
 
 
 def _parse_refusal(response: httpx.Response) -> QuadciteError:

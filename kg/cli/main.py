@@ -240,7 +240,8 @@ def _query_text(sparql: str | None, file: str | None) -> str:
     try:
         return Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise typer.BadParameter(f"Cannot read {file}: {error}.", param_hint="-f") from None
+        cause = (error.strerror if isinstance(error, OSError) else None) or error
+        raise typer.BadParameter(f"Cannot read {file}: {cause}.", param_hint="-f") from None
 
 
 @app.command()

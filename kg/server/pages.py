@@ -110,6 +110,7 @@ EXAMPLES: Final = (
 THERE: Final = "SELECT ?class WHERE { VALUES ?class { $classes } FILTER EXISTS { ?thing a ?class } }"
 
 _ADDRESSES: Final = (
+    ("/docs", "The documentation", True),
     ("/mcp", "MCP, for agents: tools that search, read and cite", False),
     ("/sparql", "SPARQL 1.1; without a query, the service description", True),
     ("/sparql/check?query=", "Likely mistakes in a query, without running it", False),

@@ -321,7 +321,7 @@ def build_syntax_error(query: str, message: str) -> QuerySyntaxError:
     found = next((token for token in tokens(query) if token.end > offset), None)
     if found is not None and found.kind not in ("space", "comment"):
         offset = found.start
-    at = "the end" if found is None else repr(found.text if len(found.text) <= 40 else found.text[:40] + "...")
+    at = "end of the query" if found is None else repr(found.text if len(found.text) <= 40 else found.text[:40] + "...")
     undeclared, declared = _undeclared_prefix(query)
     if undeclared is not None:
         prefix = undeclared.text.partition(":")[0]
@@ -332,6 +332,8 @@ def build_syntax_error(query: str, message: str) -> QuerySyntaxError:
             "use them in an aggregate such as SAMPLE(?x)."
         )
         return _error(query, offset, message)
+    if expected == "expected OPTIONAL":  # all that Oxigraph names where it cannot read on in a group
+        expected = "is a '.', ';' or '}' missing before it, or a keyword misspelt?"
     if query_form(query) is None:
         expected = "expected SELECT, ASK, CONSTRUCT or DESCRIBE after the PREFIX lines"
     return _error(query, offset, f"unexpected {at}: {expected}")

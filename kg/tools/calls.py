@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, get_type_hints
+from typing import Any, Final, Literal, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
@@ -86,6 +86,10 @@ class Tool(Command):
         return returned
 
 
+_OWN_WORDS: Final = {"extra_forbidden": "unknown argument", "missing": "required, but missing"}
+"""What messages call problems that pydantic names by its own terms, by pydantic's type of the problem."""
+
+
 def _explain(error: ValidationError, arguments: type[BaseModel]) -> str:
     """Build one sentence that names each invalid argument, the problem, and the valid arguments."""
     parts = []
@@ -93,7 +97,7 @@ def _explain(error: ValidationError, arguments: type[BaseModel]) -> str:
     valid = f"arguments: {names}"
     for problem in error.errors(include_url=False)[:5]:
         where = ".".join(str(step) for step in problem["loc"])[:100]
-        message = problem["msg"]
+        message = _OWN_WORDS.get(problem["type"], problem["msg"])
         if problem["type"] == "list_type" and _is_list_of_objects(arguments, str(problem["loc"][0])):
             message += ' of objects, as in [{"...": "..."}]'
         elif problem["type"] == "list_type" and isinstance(problem["input"], str):

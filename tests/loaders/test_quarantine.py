@@ -415,6 +415,7 @@ def test_cut_rows_of_jsonl_keep_their_bytes(tmp_path: Path, cells: list[list[str
 @given(st.sets(st.text("0123456789abcdef", min_size=24, max_size=24), min_size=1, max_size=30))
 def test_every_id_that_is_shown_names_its_record_and_no_other(hashes: set[str]) -> None:
     names = {f"climate-{each}": each for each in sorted(hashes)}
+    names[f"hansard-{min(hashes)}"] = "the same file"
     shorts = short_ids(names)
     assert resolve_ids(list(shorts.values()), names) == list(names)
     assert resolve_ids(list(names), names) == list(names)

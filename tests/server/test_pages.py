@@ -182,7 +182,9 @@ def test_the_terms_have_a_page_and_a_document(client):
 def test_the_start_page_counts_what_there_is_and_leads_on(kg, client):
     found = page(client, "/")
     assert f"{kg.store.statistics().quads:,} quads" in found.text
-    assert {"/sparql", "/graphs", "/tools", "/.well-known/void", "/ns", "/prefixes", "/health"} <= set(found.links)
+    assert {"/docs", "/sparql", "/graphs", "/tools", "/.well-known/void", "/ns", "/prefixes", "/health"} <= set(
+        found.links
+    )
     assert href_of(KG.Passage.value) in found.links
     links = client.get("/", headers={"Accept": "application/json"}).json()["links"]
     assert "/mcp" in links

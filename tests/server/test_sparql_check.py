@@ -73,7 +73,7 @@ def test_what_is_no_query_was_not_read(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("query", "line", "column", "said"),
     [
-        ("SELECT ?d WHERE { ?d a kg:PolicyDocument ", 1, 42, "the end"),
+        ("SELECT ?d WHERE { ?d a kg:PolicyDocument ", 1, 42, "end of the query"),
         ("SELECT ?d {\n ?d ?p ?o ?x }", 2, 11, "unexpected '?x'"),
         ("SELECT ?c (COUNT(?d) AS ?n) { ?d kg:jurisdiction ?c }", 1, None, "SAMPLE(?x)"),
         ('SELECT ?d { SERVICE kg:search { ?d kg:matches "x" } ?d ?p ?o ?x }', 1, 62, "unexpected '?x'"),

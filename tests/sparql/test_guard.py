@@ -305,7 +305,9 @@ def test_many_brackets_side_by_side_are_not_deep() -> None:
     [
         ("SELEC * {}", 1, 1, "SELECT, ASK, CONSTRUCT or DESCRIBE"),
         ("SELECT * {\n  ?s ?p ?o ?x }", 2, 12, "'?x'"),
-        ("SELECT * { ?s ?p ?o", 1, 20, "the end"),
+        ("SELECT * { ?s ?p ?o", 1, 20, "end of the query"),
+        ("SELECT * { ?s a <urn:c> ?s ?p ?o }", 1, 25, "'?s': is a '.', ';' or '}' missing before it"),
+        ("SELECT * { ?s ?p ?o FILTR(?o > 3) }", 1, 21, "'FILTR': is a '.', ';' or '}' missing before it, or a keyword"),
         ("SELECT *\n{ xyzzy:a ?p ?o }", 2, 3, "undeclared prefix xyzzy:. Add PREFIX xyzzy: <...>"),
         ("SELECT * { dcterm:a ?p ?o }", 1, 12, "Did you mean dcterms:"),
         ("SELECT * { ?s SKOS:prefLabel ?o }", 1, 15, "Did you mean skos:"),
