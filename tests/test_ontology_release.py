@@ -111,6 +111,7 @@ MEANING = [
 ]
 
 
+@pytest.mark.long
 @given(st.sampled_from(MEANING))
 def test_to_take_away_any_statement_of_meaning_is_found(lost: Triple) -> None:
     found = find_release_faults(OURS, [each for each in OURS if each != lost])

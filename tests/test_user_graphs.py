@@ -59,6 +59,7 @@ def note(value: str) -> Triple:
     return Triple(NamedNode(f"urn:{value}"), DCTERMS.title, Literal(value))
 
 
+@pytest.mark.long
 def test_writers_of_every_kind_at_once_lose_nothing(kg: KnowledgeGraph) -> None:
     graphs = UserGraphs(kg)
     graphs.put(COUNTER, [Triple(SUBJECT, NamedNode("urn:is"), Literal(0))], EVERYONE)
@@ -172,6 +173,7 @@ while True:
 """
 
 
+@pytest.mark.long
 def test_a_kill_during_any_write_leaves_the_old_state_or_the_new_one_whole(tmp_path: Path) -> None:
     chance = random.Random()
     for round_ in range(3):
@@ -212,6 +214,7 @@ def test_an_update_that_needs_too_much_memory_costs_only_itself(kg: KnowledgeGra
     assert kg.store.statistics().generation == before.generation
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "pattern",
     ["{} " + "UNION {} " * 20_000, "?s" + " <urn:p>/<urn:p>" + "/<urn:p>" * 20_000 + " ?o", "?s ?p ?o . " * 20_000],

@@ -43,6 +43,7 @@ def test_the_names_of_the_corpus_tell_its_queries_apart() -> None:
     assert len({attack.name for attack in ATTACKS}) == len(ATTACKS) >= 50
 
 
+@pytest.mark.long
 def test_two_hundred_bad_queries_at_once_hold_up_nobody_and_leave_nothing(server: Running) -> None:
     """Of one client, while it and another ask good ones; what is not run is told to come again."""
     bad = [attack for attack in QUICK if TIMEOUT in attack.outcomes or OK in attack.outcomes]
@@ -104,6 +105,7 @@ HOSTILE = {
 """Texts that take a second to be read; four times as long ones are taken."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", ["/sparql", "/sparql/check"])
 @pytest.mark.parametrize("name", HOSTILE)
 def test_texts_that_take_long_to_read_hold_up_nobody(server: Running, name: str, path: str) -> None:
@@ -120,6 +122,7 @@ def test_texts_that_take_long_to_read_hold_up_nobody(server: Running, name: str,
             assert future.result().status_code in (200, 400, 403, 429, 503, 504)
 
 
+@pytest.mark.long
 def test_runaways_of_the_sparql_tool_hold_up_no_other_tool(server: Running) -> None:
     """What its caller writes runs in the workers of the endpoint, in threads of its own, and has a caller's share."""
 

@@ -17,6 +17,8 @@ from tests.adversarial.corpus import EXAMPLE
 from tests.adversarial.running import running
 from tests.examples import dear
 
+pytestmark = pytest.mark.long
+
 RESULTS = ("application/sparql-results+json", "application/sparql-results+xml", "text/tab-separated-values", "text/csv")
 GRAPHS = ("text/turtle", "application/n-triples", "application/rdf+xml", "application/trig", "application/ld+json")
 SEPARATORS = r"},{\n\"</result><result>"

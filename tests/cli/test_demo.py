@@ -13,6 +13,8 @@ import pytest
 from kg.cli import demo
 from kg.errors import QuadciteError
 
+pytestmark = pytest.mark.long
+
 
 def test_the_demo_asks_gets_cited_answers_and_cleans_up(tmp_path: Path) -> None:
     done = subprocess.run(

@@ -125,6 +125,7 @@ def test_a_load_with_wait_leaves_no_vector_pending_and_says_in_plain_words_what_
     assert answer("status", "--data-dir", tmp_path / "kg-data")["pending_vectors"] == 0
 
 
+@pytest.mark.long
 def test_waiting_without_a_model_keeps_what_was_loaded_says_so_and_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,6 +156,7 @@ def test_rejected_records_end_a_load_with_3_and_are_named(tmp_path: Path) -> Non
     assert answer("status", "--data-dir", tmp_path / "kg-data")["quarantined"] == report["rejected"]
 
 
+@pytest.mark.long
 def test_prune_removes_what_is_gone_from_the_location(tmp_path: Path) -> None:
     source = Path(shutil.copytree(CLIMATE, tmp_path / "in"))
     before = answer("load", "climate", source, "--data-dir", tmp_path / "kg-data")
@@ -183,6 +185,7 @@ def test_asking_a_folder_that_has_no_graph_makes_none(command: list[str], tmp_pa
     assert not (tmp_path / "kg-data").exists()
 
 
+@pytest.mark.long
 def test_a_search_without_a_model_says_what_it_lacks_and_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -295,6 +298,7 @@ def test_on_a_terminal_the_default_is_a_table_and_turtle(data: Path, monkeypatch
     assert run("query", CONSTRUCT, "--data-dir", data).stdout.endswith(" .\n\n")
 
 
+@pytest.mark.long
 def test_rows_are_not_capped(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUADCITE_MAX_ROWS", "5")
     query = "SELECT * WHERE { ?s ?p ?o }"
@@ -341,6 +345,7 @@ def test_a_closed_pipe_ends_a_query_without_a_word(data: Path) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.long
 def test_ctrl_c_stops_a_query_at_once_and_leaves_nothing_behind(copy: Path) -> None:
     endless = "SELECT (COUNT(*) AS ?n) WHERE { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }"
     with subprocess.Popen(
@@ -359,6 +364,7 @@ def test_ctrl_c_stops_a_query_at_once_and_leaves_nothing_behind(copy: Path) -> N
     until(lambda: not any(Path(f"/proc/{child}").exists() for child in children))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_load_that_is_told_to_stop_stops_and_cleans_up(number: signal.Signals, tmp_path: Path) -> None:
     row = {
@@ -440,6 +446,7 @@ def test_a_search_finds_what_the_index_has_lost(copy: Path) -> None:
     assert [hit["id"] for hit in answer(*asked)["results"]] == [hit["id"] for hit in found]
 
 
+@pytest.mark.long
 def test_reindex_rebuilds_an_index_that_is_lost(copy: Path) -> None:
     shutil.rmtree(copy / "index")
     document = answer("reindex", "--data-dir", copy)
@@ -466,6 +473,7 @@ def test_a_backup_is_a_data_directory_with_the_same_quads(data: Path, tmp_path: 
     assert not list(target.parent.glob("*.partial"))
 
 
+@pytest.mark.long
 def test_validate_checks_what_ships() -> None:
     result = run("validate")
     assert result.exit_code == 0, result.stdout
@@ -513,6 +521,7 @@ def test_validate_of_a_folder_with_nothing_in_it_is_usage(tmp_path: Path) -> Non
     assert run("validate", tmp_path).exit_code == 2
 
 
+@pytest.mark.long
 def test_a_directory_in_use_is_said_to_be_and_by_whom(copy: Path) -> None:
     with OxigraphStore(copy):
         result = run("status", "--data-dir", copy, "--json")
@@ -570,6 +579,7 @@ def test_every_command_answers_the_same_while_a_server_holds_the_data(copy: Path
     assert answer("status", "--data-dir", tmp_path / "backup")["quads"] == status["quads"]
 
 
+@pytest.mark.long
 def test_a_load_goes_through_the_server_from_any_folder_and_reports_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -588,6 +598,7 @@ def test_a_load_goes_through_the_server_from_any_folder_and_reports_the_same(
     assert answer("load", "climate", "climate", "--data-dir", data_dir)["skipped"] == 13
 
 
+@pytest.mark.long
 def test_errors_of_a_served_graph_are_those_of_an_open_one(copy: Path) -> None:
     commands = [
         ["query", "SELECT ?x { ?x a", "--format", "csv"],
@@ -603,6 +614,7 @@ def test_errors_of_a_served_graph_are_those_of_an_open_one(copy: Path) -> None:
     assert all(result.exit_code == 1 for result in here)
 
 
+@pytest.mark.long
 def test_the_commands_take_the_token_that_only_its_user_can_read(copy: Path) -> None:
     with served(copy):
         assert stat.S_IMODE((copy / "token").stat().st_mode) == 0o600
@@ -617,6 +629,7 @@ def test_the_commands_take_the_token_that_only_its_user_can_read(copy: Path) -> 
     assert not (copy / "token").exists()
 
 
+@pytest.mark.long
 def test_two_stdio_servers_and_a_command_share_one_data_directory(copy: Path) -> None:
     command = [*KG, "serve", "--transport", "stdio", "--data-dir", str(copy)]
 
@@ -671,6 +684,7 @@ def test_a_model_that_is_absent_or_unknown_is_a_failure_with_the_way_out(tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_a_dot_env_file_is_read_and_an_option_wins_over_it(data: Path, tmp_path: Path) -> None:
     (tmp_path / ".env").write_text(f"QUADCITE_DATA_DIR={data}\n")
     clean = {name: value for name, value in os.environ.items() if not name.startswith("QUADCITE_DATA")}

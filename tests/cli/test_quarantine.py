@@ -102,6 +102,7 @@ def test_the_report_of_a_record_that_no_shape_has_seen_is_an_error_that_says_why
     assert "Missing family" in run("quarantine", "show", ids(data)["orphan"], "--data-dir", data).stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("holder", ["here", "server", "stdio"])
 def test_it_goes_round_wherever_the_data_directory_is_held(here: Path, data: Path, holder: str) -> None:
     known = ids(data)
@@ -126,6 +127,7 @@ def test_it_goes_round_wherever_the_data_directory_is_held(here: Path, data: Pat
         assert (status["quarantined"], status["text_units"], status["indexed_text_units"]) == (0, 3, 3)
 
 
+@pytest.mark.long
 def test_dropping_says_what_went_and_the_next_load_finds_it_again(here: Path, data: Path) -> None:
     short = ids(data)["orphan"]
     result = run("quarantine", "drop", short, "--yes", "--data-dir", data)
@@ -191,6 +193,7 @@ def test_a_damaged_file_is_named_and_left_out_and_can_be_dropped(data: Path) -> 
     assert not damaged.exists()
 
 
+@pytest.mark.long
 def test_a_load_while_records_are_retried_waits_and_both_come_to_their_end(here: Path, data: Path) -> None:
     write(here / "in" / "more.jsonl", *(rows(f"more{number}", ["x"]) for number in range(5)))
     with served(data):

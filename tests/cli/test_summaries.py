@@ -131,6 +131,7 @@ def test_what_cannot_be_done_is_told(data: Path, arguments: tuple[str, ...], cod
     assert said in result.stderr
 
 
+@pytest.mark.long
 def test_an_endpoints_cost_and_what_it_did_not_do_are_told(
     data: Path, endpoint: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,6 +152,7 @@ def test_an_endpoints_cost_and_what_it_did_not_do_are_told(
     assert (rest["built"], rest["current"], rest["requests"], rest["completion_tokens"]) == (4, 4, 4, 80)
 
 
+@pytest.mark.long
 def test_an_interrupted_build_stops_at_once_and_goes_on_where_it_was(tmp_path: Path) -> None:
     folder = tmp_path / "kg-data"
     found(folder, large_code(1, 2, 10))
@@ -181,6 +183,7 @@ def test_an_interrupted_build_stops_at_once_and_goes_on_where_it_was(tmp_path: P
     assert report["built"] + report["current"] == 23
 
 
+@pytest.mark.long
 def test_a_build_goes_through_the_server_that_holds_the_data(data: Path) -> None:
     serve = [*COMMAND, "serve", "--port", "0", "--data-dir", str(data)]
     with subprocess.Popen(serve, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as server:

@@ -311,6 +311,7 @@ def test_a_report_in_a_file_is_there_whole_or_not_at_all(write: Write) -> None:
     assert not list(Path().glob("*.partial"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_full_disk_is_told_and_a_reader_who_has_gone_is_not(write: Write, unbuffered: str) -> None:
     write("data.ttl", "\n".join(f"ex:p{number} a ex:Person ; ex:name {number} , 'x' ." for number in range(3_000)))
@@ -337,6 +338,7 @@ def test_a_full_disk_is_told_and_a_reader_who_has_gone_is_not(write: Write, unbu
         assert process.stderr.read() == ""
 
 
+@pytest.mark.long
 def test_an_interrupt_ends_it_and_leaves_nothing(write: Write) -> None:
     os.mkfifo("data.ttl")
     command = [*KG, "validate", "data.ttl", "--shapes", "shapes.ttl", "--output", "report"]
@@ -394,6 +396,7 @@ with connection.connect(settings_for(Path(sys.argv[1]))) as reached, reached.sna
 """
 
 
+@pytest.mark.long
 def test_a_server_keeps_a_snapshot_for_as_long_as_its_client_lives(
     data_dir: Path, tmp_path: Path, write: Write
 ) -> None:
@@ -438,6 +441,7 @@ def test_the_hook_for_pre_commit_runs_on_the_files_that_it_names(write: Write) -
     assert "Somebody lacks a name." in result.stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("content", "conforms"), [("ex:a a ex:Person .", "false"), ("ex:a ex:name 'A' .", "true")])
 def test_the_action_validates_what_its_inputs_name(write: Write, tmp_path: Path, content: str, conforms: str) -> None:
     write("some data.ttl", content)

@@ -334,6 +334,7 @@ sources.load(kg, "climate", [str(source)], gate=False, on_progress=lambda *_: pr
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("batches", [1, 4])
 def test_a_load_killed_and_started_again_ends_as_an_undisturbed_one(
     batches: int, open_graph: Callable[..., KnowledgeGraph], tmp_path: Path
@@ -383,6 +384,7 @@ def test_real_translations_stand_beside_their_originals(kg: KnowledgeGraph, shar
     assert (report.loaded, report.text_units, report.rejected) == (9, 1634, 0)
 
 
+@pytest.mark.long
 def test_the_workbook_of_laws_loads_without_losing_one(kg: KnowledgeGraph, shared: Path) -> None:
     report = load(kg, "climate", [str(shared / "data" / "climate" / "climate_laws_2021.xlsx")], gate=False)
     assert (report.loaded, report.rejected) == (2100, 0)

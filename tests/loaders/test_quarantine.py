@@ -253,6 +253,7 @@ def test_a_row_that_cannot_be_read_is_kept_so_that_it_fails_in_the_same_way(kg: 
     assert {entry.name: entry.reason for entry in held(kg)} == before
 
 
+@pytest.mark.long
 def test_a_retry_that_is_killed_after_its_commit_is_ended_by_the_next(
     open_graph: Callable[..., KnowledgeGraph], tmp_path: Path
 ) -> None:

@@ -148,6 +148,7 @@ def test_when_it_breaks_the_last_good_answer_is_given_as_stale_else_an_error(
     assert not endpoint().select(QUERY).stale
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "head", [b"HTTP/1.1 200 OK\r\nX: ", f"HTTP/1.1 200 OK\r\nContent-Type: {JSON}\r\n\r\n".encode()]
 )

@@ -206,6 +206,7 @@ def test_neighbouring_windows_share_a_sentence_and_cut_between_words(tokenizer: 
         assert {text[after.start - 1], text[before.end]} == {" "}
 
 
+@pytest.mark.long
 def test_five_megabytes_are_windowed_whole_in_bounded_memory(tokenizer: Tokenizer) -> None:
     text = "".join(f"{GEOTHERMAL[: number % 80]} {number} " for number in range(110_000))
     assert len(text) > 5_000_000

@@ -303,6 +303,7 @@ class TestProcess:
         assert index.status().units == 253
         index.wait()
 
+    @pytest.mark.long
     def test_a_replacement_that_is_killed_half_way_is_done_again(self, index: WordIndex) -> None:
         index.replace(graph_units("a", "old"))
         killer = threading.Timer(0.05, kill, [index])
@@ -354,6 +355,7 @@ class TestProcess:
         assert index.state() == {"urn:g:a": "1"}
         assert index._connection is connection
 
+    @pytest.mark.long
     def test_a_second_opener_is_told_who_has_the_index(self, open_index: Open, monkeypatch: pytest.MonkeyPatch) -> None:
         first = open_index()
         first.replace(graph_units("a", "text"))
@@ -362,6 +364,7 @@ class TestProcess:
             open_index().state()
         assert first.state() == {"urn:g:a": "1"}
 
+    @pytest.mark.long
     def test_a_process_that_keeps_dying_is_reported(self, index: WordIndex, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("QUADCITE_TEST_DIE", "1")
         with pytest.raises(IndexUnavailableError, match="4 times"):
@@ -422,6 +425,7 @@ class TestProcess:
         beating.join()
         assert max(gaps) < max(0.1, duration / 10)
 
+    @pytest.mark.long
     def test_searches_run_beside_a_large_replacement(self, index: WordIndex) -> None:
         index.replace(graph_units("a", "geothermal"))
         index.wait()

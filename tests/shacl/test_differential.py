@@ -25,6 +25,8 @@ from kg.shacl.shapes import Shapes
 from kg.vocabulary import DCTERMS, KG, PROV, RDF, RDFS, SCHEMA, SH, SKOS, XSD
 from tests.shacl.made_up import place, record
 
+pytestmark = pytest.mark.long
+
 EX = "https://example.org/"
 GRAPHS = [NamedNode(EX + "g"), NamedNode(EX + "h")]
 CONFIG = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])

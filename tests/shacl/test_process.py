@@ -73,6 +73,7 @@ def test_what_runs_away_is_stopped_at_the_deadline(shapes: str, data: str) -> No
     assert time.perf_counter() - begun < 5
 
 
+@pytest.mark.long
 def test_what_needs_too_much_memory_ends_with_its_process() -> None:
     inner = "SELECT DISTINCT $this ?x ?y ?z { $this a ?t . ?x ?k ?a . ?y ?l ?b . ?z ?m ?c }"
     query = f"SELECT $this {{ $this ?p ?o {{ {inner} }} }}"

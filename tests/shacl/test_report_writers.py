@@ -280,6 +280,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", FORMS)
 def test_memory_is_flat(form: Form) -> None:
     def peak(number: int) -> int:

@@ -40,6 +40,7 @@ def compared(result: Violation) -> tuple[str, ...]:
     return (str(result.focus), str(result.value), str(result.component), result.severity, str(result.shape))
 
 
+@pytest.mark.long
 def test_what_ships_is_well_formed_and_every_fixture_is_judged_as_it_declares() -> None:
     _, found = check_bundle()
     assert [f"{each.source}: {each.focus}: {each.message}" for each in found if each.blocks] == []

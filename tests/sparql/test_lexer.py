@@ -103,6 +103,7 @@ def test_no_text_takes_more_than_linear_time(piece: str) -> None:
     assert large < 8 * small + 0.05
 
 
+@pytest.mark.long
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.characters(exclude_characters="-"), st.integers(0, 40)), min_size=1, max_size=6))
 @example([("\U0010fff0", 40), ("\0", 0)])

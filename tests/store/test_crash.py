@@ -10,11 +10,14 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 from pyoxigraph import Literal, Quad
 
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Rows
 from kg.vocabulary import DCTERMS, KG, PROV_GRAPH, mint
+
+pytestmark = pytest.mark.long
 
 QUADS = 400
 

@@ -349,6 +349,7 @@ def test_each_generation_tells_what_it_touched(store: OxigraphStore) -> None:
     assert {graph for [graph] in touched.rows} == {titles(name)[0] for name in ("a", "only2", "only3")}
 
 
+@pytest.mark.long
 def test_no_update_is_lost_between_threads(store: OxigraphStore) -> None:
     store.commit(dict([titles("n", 0)]))
     document, graph = mint("document", "n"), titles("n")[0]
@@ -613,6 +614,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(links=st.dictionaries(st.sampled_from("VWXYZ"), PLACES), steps=STEPS)
 def test_counters_and_shared_graphs_are_right_after_any_steps(

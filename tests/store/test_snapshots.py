@@ -129,6 +129,7 @@ def test_leftovers_are_removed_at_open_and_nothing_is_left_at_close(tmp_path: Pa
     assert not late.path.exists()
 
 
+@pytest.mark.long
 def test_a_store_opens_while_what_a_killed_one_started_still_writes_its_leftovers(tmp_path: Path) -> None:
     """An update runs in a process of its own, which may outlive its server for a moment."""
     with OxigraphStore(tmp_path):
@@ -262,6 +263,7 @@ with OxigraphStore(Path(sys.argv[1])) as store:
 """
 
 
+@pytest.mark.long
 def test_no_generation_is_deleted_under_a_reader_however_few_files_may_be_open(tmp_path: Path) -> None:
     command = [sys.executable, "-c", FEW_FILES, str(tmp_path / "data")]
     done = subprocess.run(

@@ -216,6 +216,7 @@ def test_a_section_of_nothing_but_a_table_is_told_by_its_heading_and_that_of_the
     assert texts(town) == {"1": "1 Fees: a table of Use, Fee."}
 
 
+@pytest.mark.long
 def test_a_section_of_5_mb_is_summarized_in_little_time(opened: Callable[..., KnowledgeGraph]) -> None:
     rules = "\n".join(f"No pier may be longer than {number} feet where the river bends." for number in range(80_000))
     town = opened(
@@ -240,6 +241,7 @@ build.build(town, TOWN, on_progress=lambda done, whole, what: print(done, flush=
 """
 
 
+@pytest.mark.long
 def test_a_build_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     laws = large_code(1, 4, 20)
     open_town(tmp_path / "killed", laws).store.close()

@@ -21,6 +21,7 @@ def test_the_questions_are_25_and_about_half_of_them_were_kept_to_the_end() -> N
     assert all(topic.sections for topic in known)
 
 
+@pytest.mark.long
 def test_by_words_alone_a_descent_finds_what_plain_search_finds(shared: Path, tmp_path: Path) -> None:
     # With the embedding model this is measured by `python -m tests.benchmarks summaries`: vectors take a minute.
     source = shared / "data" / "zoning" / "spanish-fork"

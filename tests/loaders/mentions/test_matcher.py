@@ -153,6 +153,7 @@ def test_scripts_without_spaces_need_none() -> None:
     assert found("エネルギー", label("エネ", language="ja"), languages=("ja",)) == []
 
 
+@pytest.mark.long
 def test_a_hundred_thousand_names_are_found_each() -> None:
     names = [label(f"thing{number} alpha") for number in range(100_000)]
     matcher = Matcher(names)

@@ -275,6 +275,7 @@ refreshing.refresh(test_refresh.opened(Path(sys.argv[1])), on_progress=advance)
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("after", [1, 12, 25])
 def test_a_search_that_is_killed_goes_on_where_it_was(tmp_path: Path, after: int) -> None:
     kg = opened(tmp_path / "data")

@@ -254,6 +254,7 @@ def test_what_is_loaded_and_found_in_text_conforms_as_a_whole(kg: KnowledgeGraph
         assert [str(result.message) for result in Shapes.load_dataset().results(data)] == []
 
 
+@pytest.mark.long
 def test_odd_labels_are_labels_and_twenty_thousand_of_them_load(kg: KnowledgeGraph, tmp_path: Path) -> None:
     odd = item(1, P9=[("x",), ("(a+)+$",)])
     odd["aliases"]["en"] = [{"language": "en", "value": f"label number {n}"} for n in range(20_000)]

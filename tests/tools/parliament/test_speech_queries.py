@@ -41,6 +41,7 @@ def titles(kg: KnowledgeGraph) -> dict[str, str]:
     return {row["speech"].value: row["title"].value for row in rows}  # type: ignore[union-attr]
 
 
+@pytest.mark.long
 def test_the_queries_are_forty_and_those_of_the_specification_among_them(titles):
     asked = queries()
     assert len(asked) == 40

@@ -231,6 +231,7 @@ def test_what_speeches_can_be_filtered_by_is_listed(speeches):
     assert held["Speeches"].count == len(speeches.said)
 
 
+@pytest.mark.long
 def test_a_speech_of_200_000_words_is_read_whole():
     text = " ".join(f"word{number}" for number in range(200_000))
     said = Said("long", None, "A", None, None, "au-senate", None, "2024-01-01", (), (("turn", "A", text),))

@@ -160,6 +160,7 @@ with opened(Path(sys.argv[1])) as kg:
 """
 
 
+@pytest.mark.long
 def test_what_was_told_to_be_stored_is_there_after_a_kill(tmp_path):
     with subprocess.Popen([sys.executable, "-c", CHILD, str(tmp_path)], stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None

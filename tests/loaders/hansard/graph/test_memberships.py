@@ -67,6 +67,7 @@ def expected(said: set[Said]) -> set[Row]:
 SPEECHES = st.sets(st.tuples(st.integers(0, 3), st.integers(0, 1), st.integers(0, 1)), min_size=1)
 
 
+@pytest.mark.long
 @settings(max_examples=12, deadline=None)
 @given(first=SPEECHES, second=SPEECHES)
 def test_what_speeches_show_is_derived_whatever_came_before(

@@ -188,6 +188,7 @@ def test_the_shipped_mappings_can_be_read() -> None:
     assert [each.name for each in table_mapping.load_bundled()] == ["connecticut", "detroit"]
 
 
+@pytest.mark.long
 def test_all_rows_of_connecticut_are_there_with_every_cell(shared: Path) -> None:
     path = shared / "data" / "zoning" / "ct_town_data_2022.csv"
     quads: set[Quad] = set()
