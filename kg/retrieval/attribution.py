@@ -7,8 +7,9 @@ from typing import Final, NamedTuple
 
 from pyoxigraph import Literal, NamedNode
 
-from kg.retrieval.reader import Reader, iri_of, text_of
+from kg.retrieval.reader import Reader, iri_of
 from kg.sparql.terms import bind
+from kg.store.protocol import term_text
 from kg.vocabulary import mint
 
 REMARK: Final = "a remark of the record"
@@ -78,7 +79,7 @@ def load_voices(reader: Reader, chunks: Collection[Chunk]) -> dict[str, Voice]:
     found: dict[str, Voice] = {}
     for row in reader.rows("who said them", bind(VOICES, chunks=rows)):
         name, person, recorded, speaker = (
-            text_of(row[key]) if key in row else None for key in ("name", "person", "recorded", "speaker")
+            term_text(row[key]) if key in row else None for key in ("name", "person", "recorded", "speaker")
         )
         other = other_voice(iri_of(row["type"]), name, person, recorded, speaker)
         found[iri_of(row["chunk"])] = Voice(iri_of(row["utterance"]), other or name or recorded or UNNAMED, other)

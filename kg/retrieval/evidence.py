@@ -13,11 +13,11 @@ from pyoxigraph import NamedNode
 from kg.provenance.load_records import find_row, parse_rows
 from kg.retrieval.attribution import Chunk, Voice, load_voices
 from kg.retrieval.concept_index import load_concepts
-from kg.retrieval.reader import Reader, iri_of, prefer_sources, text_of
+from kg.retrieval.reader import Reader, iri_of, prefer_sources
 from kg.retrieval.results import ConceptMatch, Document, Evidence, Passage, Provenance
 from kg.sparql.terms import bind
 from kg.store.ownership import is_user_graph
-from kg.store.protocol import Term
+from kg.store.protocol import Term, term_text
 from kg.vocabulary import DCTERMS, ELI, FOAF, KG, PROV, PROV_GRAPH, SCHEMA, slug_of
 
 # Properties are selected by FILTER, after the lookup by subject: with a second VALUES, or with OPTIONAL patterns inside
@@ -80,7 +80,7 @@ class Descriptions:
 
     def all(self, iri: str, name: NamedNode) -> list[str]:
         """Get the values of a property, sorted."""
-        return sorted(text_of(term) for term in self.said.get(iri, _NOTHING).get(name, ()))
+        return sorted(term_text(term) for term in self.said.get(iri, _NOTHING).get(name, ()))
 
     def one(self, iri: str, name: NamedNode) -> str | None:
         """Get the first value of a property."""
@@ -115,7 +115,7 @@ def load_units(reader: Reader, iris: Sequence[str]) -> dict[str, Unit]:
         return {}
     said: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
     for row in drop_user_rows(reader, reader.rows("passages", bind(PASSAGES, units=[NamedNode(iri) for iri in iris]))):
-        said[iri_of(row["unit"]), iri_of(row["graph"])][iri_of(row["property"])] = text_of(row["value"])
+        said[iri_of(row["unit"]), iri_of(row["graph"])][iri_of(row["property"])] = term_text(row["value"])
     units: dict[str, Unit] = {}
     for (iri, graph), values in sorted(said.items()):
         document, position = values.get(DCTERMS.isPartOf.value), values.get(SCHEMA.position.value)
@@ -301,7 +301,7 @@ def _read_positions(reader: Reader, descriptions: Descriptions, graphs: Iterable
     found: dict[str, str] = dict.fromkeys(missing, "")
     for row in reader.rows("order of passages", bind(POSITIONS, graphs=[NamedNode(graph) for graph in missing])):
         if "graph" in row:
-            found[iri_of(row["graph"])] = text_of(row["positions"])
+            found[iri_of(row["graph"])] = term_text(row["positions"])
     for graph, positions in found.items():
         order = sorted({int(position) for position in positions.split()})
         reader.kg.memory.keep(keys[graph], {position: rank for rank, position in enumerate(order)})
@@ -341,8 +341,8 @@ def load_concept_matches(
     for row in rows:
         concept = iri_of(row["concept"])
         if only is None or concept in only:
-            place = (int(text_of(row["start"])), int(text_of(row["end"])))
-            places[iri_of(row["unit"]), concept, text_of(row["type"])].add(place)
+            place = (int(term_text(row["start"])), int(term_text(row["end"])))
+            places[iri_of(row["unit"]), concept, term_text(row["type"])].add(place)
     found: dict[str, list[ConceptMatch]] = defaultdict(list)
     for (unit, concept, kind), spans in sorted(places.items(), key=lambda item: (min(item[1]), item[0])):
         known = concepts.at(concept)

@@ -17,10 +17,10 @@ from kg.errors import NotFoundError
 from kg.fuzzy_names import nearest
 from kg.retrieval.concept_index import Concept, check_item, load_concepts, one
 from kg.retrieval.evidence import code_of
-from kg.retrieval.reader import Reader, iri_of, text_of
+from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.results import SearchFilters
 from kg.sparql.terms import bind
-from kg.store.protocol import Term
+from kg.store.protocol import Term, term_text
 from kg.vocabulary import KG, SCHEMA, mint
 
 Terms = NamedNode | Literal
@@ -180,7 +180,7 @@ def _codes_by_label(reader: Reader, terms: Iterable[Terms]) -> dict[str, str]:
     """Load the codes of those of `terms` that have a name, by the name in lower case."""
     nodes = [term for term in terms if isinstance(term, NamedNode)]
     rows = reader.rows("names of values", bind(NAMES, values=nodes)) if nodes else []
-    return {text_of(row["name"]).casefold(): code_of(iri_of(row["value"])) for row in rows}
+    return {term_text(row["name"]).casefold(): code_of(iri_of(row["value"])) for row in rows}
 
 
 def hint(wanted: str, valid: Mapping[str, str] | Iterable[str], most: int = 8) -> str:
@@ -209,7 +209,7 @@ def _languages(reader: Reader, wanted: Sequence[str], notes: list[str]) -> list[
         forms = [Literal(form) for form in dict.fromkeys((tag, tag.casefold()))]
         matches = _covered(declared, tag)
         if not matches and not reader.rows("languages in use", bind(LANGUAGES_PRESENT, values=forms)):
-            tags = {key: text_of(term) for key, term in declared.items()}
+            tags = {key: term_text(term) for key, term in declared.items()}
             notes.append(f"language: No passage is in {value!r}. {hint(tag, tags)} (BCP 47 tags).")
             continue
         found.update((literal.value, literal) for literal in [*matches, *forms])

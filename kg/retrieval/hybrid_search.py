@@ -19,12 +19,12 @@ from pyoxigraph import NamedNode
 
 from kg.retrieval.evidence import drop_user_rows
 from kg.retrieval.filters import Scope
-from kg.retrieval.reader import Reader, iri_of, text_of
+from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.results import Completeness
 from kg.search.protocol import Candidate
 from kg.search.ranking import Fusion
 from kg.sparql.terms import bind
-from kg.store.protocol import Term
+from kg.store.protocol import Term, term_text
 
 NARROW: Final = 1_000
 """Maximum number of units in a narrow scope. Listing, sending and sorting take about 20 microseconds per unit."""
@@ -408,7 +408,7 @@ def _tie_breakers(reader: Reader, units: Sequence[str]) -> dict[str, TieKey]:
         return {}
     said: dict[str, dict[str, str]] = {iri: {} for iri in units}
     for row in reader.rows("order of equal scores", bind(TIE_BREAKERS, units=[NamedNode(iri) for iri in units])):
-        values, key, value = said[iri_of(row["unit"])], text_of(row["key"]), text_of(row["value"])
+        values, key, value = said[iri_of(row["unit"])], term_text(row["key"]), term_text(row["value"])
         values[key] = min(value, values.get(key, value))
     keys: dict[str, TieKey] = {}
     for iri, values in said.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
-from pyoxigraph import Literal, NamedNode
+from pyoxigraph import NamedNode
 
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph, Memory
@@ -107,13 +107,6 @@ def iri_of(term: Term) -> str:
     if not isinstance(term, NamedNode):
         raise TypeError(f"expected an IRI, got {term}")
     return term.value
-
-
-def text_of(term: Term) -> str:
-    """Get the text of a literal, or the IRI of a node. Raises TypeError for other terms."""
-    if isinstance(term, (Literal, NamedNode)):
-        return term.value
-    raise TypeError(f"expected a literal or an IRI, got {term}")
 
 
 def bounded(name: str, value: int, low: int, high: int) -> int:

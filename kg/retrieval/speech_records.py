@@ -15,9 +15,9 @@ from kg.fuzzy_names import nearest
 from kg.retrieval.attribution import other_voice
 from kg.retrieval.concept_index import preference
 from kg.retrieval.evidence import code_of
-from kg.retrieval.reader import Reader, iri_of, prefer_sources, text_of
+from kg.retrieval.reader import Reader, iri_of, prefer_sources
 from kg.sparql.terms import bind
-from kg.store.protocol import Rows, Term
+from kg.store.protocol import Rows, Term, term_text
 from kg.vocabulary import BASE, DCTERMS, FOAF, KG, SKOS, mint, sha256
 
 # Properties are chosen by FILTER, after the lookup by subject: see kg/retrieval/evidence.py.
@@ -116,7 +116,7 @@ class Speech:
 
     def all(self, name: NamedNode) -> list[str]:
         """Get the values of a property, sorted."""
-        return sorted(text_of(term) for term in self.values.get(name.value, ()))
+        return sorted(term_text(term) for term in self.values.get(name.value, ()))
 
     def one(self, name: NamedNode) -> str | None:
         """Get the first value of a property."""
@@ -180,7 +180,7 @@ class Speech:
     @property
     def topics(self) -> list[str]:
         """The topic tags of the source."""
-        return [text_of(term) for term in self.values.get(DCTERMS.subject.value, ()) if isinstance(term, Literal)]
+        return [term_text(term) for term in self.values.get(DCTERMS.subject.value, ()) if isinstance(term, Literal)]
 
     def other_voice(self, utterance: Utterance) -> str | None:
         """Get the name of the person who said `utterance`; None for the speaker of the speech."""
@@ -216,7 +216,7 @@ def load_speeches(reader: Reader, iris: Sequence[str]) -> dict[str, Speech]:
     labels = labels_of(reader, linked)
     for values in said.values():
         for terms in values.values():
-            terms.sort(key=text_of)
+            terms.sort(key=term_text)
     return {iri: Speech(iri, graph, said[iri], labels) for iri, graph in graphs.items()}
 
 
@@ -248,7 +248,7 @@ def load_spans(reader: Reader, speeches: Sequence[str]) -> dict[str, list[Span]]
     if not speeches:
         return found
     for row in reader.rows("chunks of speeches", bind(SPANS, speeches=[NamedNode(iri) for iri in speeches])):
-        numbers = (int(text_of(row[name])) for name in ("position", "start", "end"))
+        numbers = (int(term_text(row[name])) for name in ("position", "start", "end"))
         found[iri_of(row["speech"])].append(Span(iri_of(row["unit"]), *numbers))
     for spans in found.values():
         spans.sort(key=lambda span: (span.start, span.end, span.position))
@@ -261,7 +261,7 @@ def load_texts(reader: Reader, units: Sequence[str]) -> dict[str, str]:
     for start in range(0, len(units), _UNITS_AT_ONCE):
         some = [NamedNode(iri) for iri in units[start : start + _UNITS_AT_ONCE]]
         for row in reader.rows("words of chunks", bind(TEXTS, units=some)):
-            found[iri_of(row["unit"])] = text_of(row["text"])
+            found[iri_of(row["unit"])] = term_text(row["text"])
     return found
 
 
@@ -272,8 +272,8 @@ def load_utterances(reader: Reader, speeches: Sequence[str]) -> dict[str, list[U
         return found
     query = bind(UTTERANCES, speeches=[NamedNode(iri) for iri in speeches])
     for row in reader.rows("who said what in speeches", query):
-        name = text_of(row["name"]) if "name" in row else None
-        start, end = int(text_of(row["start"])), int(text_of(row["end"]))
+        name = term_text(row["name"]) if "name" in row else None
+        start, end = int(term_text(row["start"])), int(term_text(row["end"]))
         person = iri_of(row["person"]) if "person" in row else None
         found[iri_of(row["speech"])].append(Utterance(start, end, iri_of(row["type"]), name, person))
     for utterances in found.values():
@@ -358,7 +358,7 @@ def load_speech_text(reader: Reader, iri: str) -> str:
 def suggest_speeches(reader: Reader, wanted: str) -> str:
     """Suggest ids of speeches for an unknown one, in one or two sentences."""
     answer = reader.kg.query(IDS, limit=IDS_COMPARED)
-    ids = [text_of(row["id"]) for row in answer.result] if isinstance(answer.result, Rows) else []
+    ids = [term_text(row["id"]) for row in answer.result] if isinstance(answer.result, Rows) else []
     if not ids:
         return "No speeches are loaded."
     near = nearest(wanted, sorted(ids), NEAR)

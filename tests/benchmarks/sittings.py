@@ -16,10 +16,9 @@ from pathlib import Path
 from platformdirs import user_cache_path
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.reader import text_of
 from kg.search.protocol import Mode
 from kg.settings import Settings
-from kg.store.protocol import Rows
+from kg.store.protocol import Rows, term_text
 from loaders.sources import load
 from tests.benchmarks.comparison import Comparison
 from tests.tools.parliament.speech_queries import by_index, by_tool, measured, queries
@@ -47,7 +46,7 @@ def run(arguments: Sequence[str]) -> Iterable[Comparison]:
         kg.search.wait()
         found = kg.query(IDS).result
         assert isinstance(found, Rows)
-        ids = {text_of(row["speech"]): text_of(row["id"]) for row in found}
+        ids = {term_text(row["speech"]): term_text(row["id"]) for row in found}
         asked = queries(ASKED)
         if unknown := {each for query in asked for each in query.expect} - set(ids.values()):
             raise SystemExit(f"{ASKED}: no speeches {', '.join(sorted(unknown))}; the days in {REAL} are others")

@@ -19,11 +19,10 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.reader import text_of
 from kg.search.index_client import EdgeIndex
 from kg.search.protocol import Mode
 from kg.settings import Settings
-from kg.store.protocol import Rows
+from kg.store.protocol import Rows, term_text
 from kg.vocabulary import DCTERMS, FOAF, KG, RDF, SCHEMA, SKOS, XSD, mint, mint_part, mint_span, sha256
 from loaders.sources import load
 from tests.benchmarks.comparison import Comparison, median, p95
@@ -203,7 +202,7 @@ def quality(name: str, location: str, asked: Path, key: str) -> Iterator[Compari
             kg.search.wait()
             rows = kg.query(NAMED.replace("KEY", key)).result
             assert isinstance(rows, Rows)
-            keys = {text_of(row["speech"]): text_of(row["key"]) for row in rows}
+            keys = {term_text(row["speech"]): term_text(row["key"]) for row in rows}
             golden = queries(asked)
             tool = measured(golden, by_tool(kg, keys))
             alone: tuple[tuple[str, Mode], ...] = (("words", "bm25"), ("meaning", "dense"))

@@ -12,9 +12,10 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import load_concepts
 from kg.retrieval.evidence import code_of
 from kg.retrieval.filters import load_values_in_use
-from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of, text_of
+from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of
 from kg.retrieval.results import Explain, Limit, Offset, Result
 from kg.sparql.terms import bind
+from kg.store.protocol import term_text
 from kg.tools.parliament.speech_filters import CHAMBERS, parties, tags
 from kg.tools.zoning.municipalities import load_places
 from kg.vocabulary import DCTERMS, KG, PROV_GRAPH, SCHEMA, SKOS
@@ -64,7 +65,7 @@ def list_resources(
     bounded_page(limit, offset)
     reader = Reader(kg)
     counts = {
-        iri_of(row["class"]): int(text_of(row["count"])) for row in reader.rows("counts", COUNTS) if "class" in row
+        iri_of(row["class"]): int(term_text(row["count"])) for row in reader.rows("counts", COUNTS) if "class" in row
     }
     resources = [
         *(_filter(reader, name, term) for name, term in FILTERS),
@@ -144,15 +145,15 @@ def _concepts(reader: Reader) -> list[Resource]:
 def sources(reader: Reader) -> list[Resource]:
     """List the loaded source files, with the hash of each at that time."""
     rows = {
-        (text_of(row["location"]) if "location" in row else "", text_of(row["sha256"])): row
+        (term_text(row["location"]) if "location" in row else "", term_text(row["sha256"])): row
         for row in reader.rows("source files", bind(SOURCES, prov=PROV_GRAPH))
     }
     return [
         Resource(
-            uri=text_of(row["snapshot"]),
+            uri=term_text(row["snapshot"]),
             title=location,
             kind="source",
-            values=[sha256, *([text_of(row["revision"])] if "revision" in row else [])],
+            values=[sha256, *([term_text(row["revision"])] if "revision" in row else [])],
         )
         for (location, sha256), row in sorted(rows.items())
     ]

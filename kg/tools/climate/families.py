@@ -13,7 +13,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import load_concepts
 from kg.retrieval.evidence import code_of, describe, origin_of, title_of
 from kg.retrieval.filters import DOCUMENT_LANGUAGE, Scope, compile_scope, find_family
-from kg.retrieval.reader import Reader, bounded, bounded_page, iri_of, page_of, text_of
+from kg.retrieval.reader import Reader, bounded, bounded_page, iri_of, page_of
 from kg.retrieval.results import (
     Explain,
     Iso3,
@@ -28,6 +28,7 @@ from kg.retrieval.results import (
 )
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
+from kg.store.protocol import term_text
 from kg.vocabulary import DCTERMS, ELI, slug_of
 
 # A document and its translation have one slug: they count once.
@@ -165,7 +166,7 @@ def family_overview(
         scope = Scope((*scope.on_document, DOCUMENT_LANGUAGE), terms=scope.terms)
     reader.ran.clear()
     rows = [
-        (text_of(row["title"]), iri_of(row["family"]), int(text_of(row["documents"])), text_of(row["sample"]))
+        (term_text(row["title"]), iri_of(row["family"]), int(term_text(row["documents"])), term_text(row["sample"]))
         for row in reader.rows("families that the filters leave", scope.compile(FAMILIES))
     ]
     rows.sort()
@@ -213,7 +214,7 @@ def _add_concepts(reader: Reader, scope: Scope, families: Sequence[Family], most
     for row in reader.rows("concepts of families", scope.compile(CONCEPTS_OF, shown=nodes)):
         concept = concepts.at(iri_of(row["concept"])) if "concept" in row else None
         if concept is not None:
-            passages, documents = int(text_of(row["passages"])), int(text_of(row["documents"]))
+            passages, documents = int(term_text(row["passages"])), int(term_text(row["documents"]))
             top = TopConcept(qid=concept.qid, label=concept.label, passages=passages, documents=documents)
             found[iri_of(row["family"])].append(top)
     for family in families:
@@ -246,7 +247,7 @@ def policy_lineage(
         document = iri_of(row["document"])
         value = row["value"]
         name = iri_of(row["property"]).rpartition("#")[2].rpartition("/")[2]
-        said[document][name].append(code_of(value.value) if isinstance(value, NamedNode) else text_of(value))
+        said[document][name].append(code_of(value.value) if isinstance(value, NamedNode) else term_text(value))
         graphs[document] = min(iri_of(row["graph"]), graphs.get(document, iri_of(row["graph"])))
     works = _works(said)
     page = works[offset : offset + limit] if include_docs else []
@@ -302,7 +303,7 @@ def _edges(reader: Reader, nodes: list[str]) -> list[LineageEdge]:
     things = [NamedNode(iri) for iri in sorted({iri for edge in found for iri in (edge[0], edge[2])})]
     titles: dict[str, str] = {}
     for row in reader.rows("titles", bind(TITLES, things=things)) if things else ():
-        iri, title = iri_of(row["thing"]), text_of(row["title"])
+        iri, title = iri_of(row["thing"]), term_text(row["title"])
         titles[iri] = min(title, titles.get(iri, title))
     return [
         LineageEdge(

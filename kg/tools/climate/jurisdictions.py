@@ -13,10 +13,10 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import Concept, load_concepts
 from kg.retrieval.evidence import code_of
 from kg.retrieval.filters import find_place
-from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of, text_of
+from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of
 from kg.retrieval.results import Explain, Iso3, Limit, Offset, Result, TopConcept
 from kg.sparql.terms import bind
-from kg.store.protocol import Term
+from kg.store.protocol import Term, term_text
 from kg.vocabulary import KG, SCHEMA
 
 BINS_SHOWN: Final = 200
@@ -98,8 +98,8 @@ def jurisdiction_overview(
     top = top_concepts(reader, place)
     result = JurisdictionResult(
         iso3=code_of(place.value),
-        documents=int(text_of(totals["documents"])),
-        families=int(text_of(totals["families"])),
+        documents=int(term_text(totals["documents"])),
+        families=int(term_text(totals["families"])),
         corpus_types=[CorpusCount(corpus_type=name, documents=count) for name, count in corpus_types],
         languages=[LanguageCount(language=name, documents=count) for name, count in languages],
         top_concepts=[
@@ -170,7 +170,7 @@ def top_concepts(reader: Reader, place: NamedNode) -> list[tuple[Concept, int, i
 
     def read(rows: list[dict[str, Term]]) -> list[tuple[str, int, int]]:
         found = [
-            (iri_of(row["value"]), int(text_of(row["count"])), int(text_of(row["documents"])))
+            (iri_of(row["value"]), int(term_text(row["count"])), int(term_text(row["documents"])))
             for row in rows
             if isinstance(row.get("value"), NamedNode)
         ]
@@ -189,8 +189,8 @@ def _counts(reader: Reader, place: NamedNode, by: str) -> Mapping[str, int]:
         for row in rows:
             value = row.get("value")
             if value is not None:
-                name = code_of(value.value) if isinstance(value, NamedNode) else text_of(value)
-                found[name] = int(text_of(row["count"]))
+                name = code_of(value.value) if isinstance(value, NamedNode) else term_text(value)
+                found[name] = int(term_text(row["count"]))
         return found
 
     return reader.kept(f"documents by {by}", bind(DOCUMENTS_BY, place=place, property=_PROPERTY[by]), read)

@@ -12,11 +12,11 @@ from pyoxigraph import Literal, NamedNode
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import Concept, Concepts, load_concepts, one, plain_id, preference
-from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of, text_of
+from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of
 from kg.retrieval.results import Explain, Identifier, Limit, Offset, Result
 from kg.retrieval.token_budget import Lean, clipped
 from kg.sparql.terms import bind
-from kg.store.protocol import Term
+from kg.store.protocol import Term, term_text
 from kg.tools.concepts.statement_properties import direct_start, pid_of, property_labels, wikibase_of
 
 TEXT_CHARACTERS: Final = 300
@@ -174,7 +174,7 @@ def _described(reader: Reader, concepts: Concepts, page: Sequence[Concept]) -> l
     )
     said: dict[str, dict[str, list[Term]]] = defaultdict(lambda: defaultdict(list))
     for row in reader.rows("properties of concepts", query):
-        said[iri_of(row["concept"])][text_of(row["key"])].append(row["value"])
+        said[iri_of(row["concept"])][term_text(row["key"])].append(row["value"])
     return [_shown(concepts, concept, said[concept.iri]) for concept in page]
 
 
@@ -239,7 +239,7 @@ def concept_properties(
     notes = []
 
     def read(rows: list[dict[str, Term]]) -> list[tuple[str, int]]:
-        return [(iri_of(row["property"]), int(text_of(row["count"]))) for row in rows if "property" in row]
+        return [(iri_of(row["property"]), int(term_text(row["count"]))) for row in rows if "property" in row]
 
     if qid is None:
         counted = reader.kept("properties in use", ALL_PROPERTIES, read)

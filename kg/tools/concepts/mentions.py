@@ -17,7 +17,7 @@ from kg.retrieval.concept_index import resolve_concepts
 from kg.retrieval.evidence import build_evidence, load_units
 from kg.retrieval.filters import Scope, compile_scope
 from kg.retrieval.hybrid_search import newest_first
-from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of, text_of
+from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of
 from kg.retrieval.results import (
     Evidence,
     Explain,
@@ -31,7 +31,7 @@ from kg.retrieval.results import (
     SearchFilters,
 )
 from kg.sparql.terms import bind
-from kg.store.protocol import Term
+from kg.store.protocol import Term, term_text
 
 CONSIDERED: Final = 10_000
 """Maximum number of passages that are ranked, those with most mentions. Truncation is reported."""
@@ -186,7 +186,7 @@ def count_mentions(reader: Reader, families: Mapping[str, set[str]], scope: Scop
         for row in rows[:CONSIDERED]:
             unit = iri_of(row["unit"])
             documents[unit] = iri_of(row["document"])
-            scores[unit] += 1 - 0.5 ** int(text_of(row["count"]))
+            scores[unit] += 1 - 0.5 ** int(term_text(row["count"]))
         found = [Mentioning(unit, documents[unit], round(score / len(families), 4)) for unit, score in scores.items()]
         return Counted(sorted(found, key=lambda each: (-each.score, each.iri)), len(rows) > CONSIDERED)
 
@@ -212,7 +212,7 @@ def _by_document(reader: Reader, tied: Sequence[Mentioning], start: int, end: in
     """Sort passages of equal score and return ``[start:end]``. Positions are loaded for documents on the page only."""
     said: dict[str, dict[str, str]] = defaultdict(dict)
     for row in _order_keys(reader, sorted({each.document for each in tied})):
-        values, key, value = said[iri_of(row["document"])], text_of(row["key"]), text_of(row["value"])
+        values, key, value = said[iri_of(row["document"])], term_text(row["key"]), term_text(row["value"])
         values[key] = min(value, values.get(key, value))
 
     @cache
@@ -238,7 +238,7 @@ def _positions(reader: Reader, passages: Sequence[Mentioning]) -> Mapping[str, i
     for start in range(0, len(passages), _AT_ONCE) if len(passages) > 1 else ():
         some = [NamedNode(each.iri) for each in passages[start : start + _AT_ONCE]]
         for row in reader.rows("places in documents", bind(POSITIONS, units=some)):
-            found[iri_of(row["unit"])] = int(text_of(row["position"]))
+            found[iri_of(row["unit"])] = int(term_text(row["position"]))
     return found
 
 

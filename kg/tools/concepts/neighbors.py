@@ -13,10 +13,11 @@ from pyoxigraph import NamedNode
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import Concepts, load_concepts, one
-from kg.retrieval.reader import Reader, bounded, bounded_page, iri_of, page_of, text_of
+from kg.retrieval.reader import Reader, bounded, bounded_page, iri_of, page_of
 from kg.retrieval.results import Explain, Identifier, Limit, Offset, Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import Bindable, bind, quote
+from kg.store.protocol import term_text
 from kg.tools.concepts.statement_properties import (
     HIERARCHY,
     direct_start,
@@ -282,4 +283,4 @@ def _mentioned(reader: Reader, concepts: Concepts, page: Sequence[_Edge]) -> Map
     if not nodes:
         return {}
     rows = reader.rows("passages that mention them", bind(MENTIONED, concepts=sorted(nodes, key=str)))
-    return {iri_of(row["concept"]): int(text_of(row["count"])) for row in rows if "concept" in row}
+    return {iri_of(row["concept"]): int(term_text(row["count"])) for row in rows if "concept" in row}

@@ -17,10 +17,10 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.ontology import load_declared_terms, load_ontology
 from kg.retrieval.attribution import Chunk, load_voices
 from kg.retrieval.evidence import describe, origin_of
-from kg.retrieval.reader import Reader, iri_of, text_of
+from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.results import Provenance, Statement
 from kg.sparql.terms import Bindable, bind, is_iri
-from kg.store.protocol import Term
+from kg.store.protocol import Term, term_text
 from kg.tools.zoning.labels import load_code_names, load_top_sections
 from kg.tools.zoning.section_tables import Table, load_section_tables
 from kg.vocabulary import (
@@ -196,7 +196,7 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
             f"No graph has quads about <{iri}> or references to it." if page == 1 else f"Page {page} does not exist."
         )
     counts = {
-        iri_of(row["property"]): int(text_of(row["count"]))
+        iri_of(row["property"]): int(term_text(row["count"]))
         for row in reader.rows("how much refers to it", bind(COUNTS, iri=node, limit=COUNTED))
         if "property" in row
     }
@@ -216,9 +216,9 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
     many = (page - 1) * PAGE + len(parts)
     if more:
         counted = reader.rows("how many parts", bind(COUNT_PARTS, iri=node, limit=COUNTED))
-        many = max(many, *(int(text_of(row["count"])) for row in counted))
+        many = max(many, *(int(term_text(row["count"])) for row in counted))
     positions = {
-        part: numbers.get(part, text_of(row["position"]))
+        part: numbers.get(part, term_text(row["position"]))
         for row in in_order[:PAGE]
         for part in [iri_of(row["subject"])]
     }
@@ -358,9 +358,9 @@ def _load_speakers(reader: Reader, parts: Sequence[str]) -> dict[str, tuple[str,
     for row in reader.rows("who speaks", bind(SPOKEN, parts=[NamedNode(part) for part in parts])):
         part = iri_of(row["part"])
         if "name" in row:
-            found[part] = text_of(row["name"]), part
+            found[part] = term_text(row["name"]), part
         else:
-            start, end = int(text_of(row["start"])), int(text_of(row["end"]))
+            start, end = int(term_text(row["start"])), int(term_text(row["end"]))
             chunks.append(Chunk(part, iri_of(row["whole"]), start, end))
     return found | {part: (voice.name, voice.utterance) for part, voice in load_voices(reader, chunks).items()}
 

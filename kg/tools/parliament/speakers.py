@@ -14,11 +14,11 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import load_concepts
 from kg.retrieval.evidence import code_of
 from kg.retrieval.filters import Scope
-from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of, text_of
+from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of
 from kg.retrieval.results import Limit, Offset, Result
 from kg.retrieval.speech_records import INTERJECTION, labels_of
 from kg.retrieval.token_budget import Lean
-from kg.store.protocol import Term
+from kg.store.protocol import Term, term_text
 from kg.tools.parliament.person_names import find_people
 from kg.tools.parliament.speech_filters import (
     ChamberName,
@@ -184,18 +184,18 @@ def list_speakers(
     for row in reader.rows("speakers", scope.compile(BY_SPEAKER)):
         if "chamber" not in row:  # the one row of an empty GROUP BY
             continue
-        recorded = text_of(row["recorded"]) if "recorded" in row else NOBODY
+        recorded = term_text(row["recorded"]) if "recorded" in row else NOBODY
         iri = iri_of(row["speaker"]) if "speaker" in row else None
         if wanted is not None and (iri or recorded) not in wanted:
             continue
         tally = tallies[iri, "" if iri else recorded]
         tally.names |= {recorded} - {NOBODY}
-        tally.speeches += int(text_of(row["speeches"]))
-        tally.words += int(text_of(row["said"])) if "said" in row else 0
-        tally.days |= {text_of(row["first"]), text_of(row["last"])}
+        tally.speeches += int(term_text(row["speeches"]))
+        tally.words += int(term_text(row["said"])) if "said" in row else 0
+        tally.days |= {term_text(row["first"]), term_text(row["last"])}
         party_name = row.get("partyRecorded") or row.get("party")
         if party_name is not None:
-            tally.parties.add(text_of(party_name))
+            tally.parties.add(term_text(party_name))
         tally.chambers.add(iri_of(row["chamber"]))
         if "electorate" in row:
             tally.electorates.add(iri_of(row["electorate"]))
@@ -303,7 +303,7 @@ def _counted(reader: Reader, scope: Scope, group_by: GroupBy | None) -> list[Cou
     thrown: dict[str | None, int] = reader.kept(
         "counts of interjections",
         scope.compile(INTERJECTIONS.replace("#GROUP", pattern), interjection=INTERJECTION),
-        lambda rows: {_key(row): int(text_of(row["interjections"])) for row in rows},
+        lambda rows: {_key(row): int(term_text(row["interjections"])) for row in rows},
     )
 
     def read(rows: Sequence[Mapping[str, Term]]) -> list[Counted]:
@@ -311,15 +311,15 @@ def _counted(reader: Reader, scope: Scope, group_by: GroupBy | None) -> list[Cou
             Counted(
                 key=_key(row),
                 label=NOBODY,
-                speeches=int(text_of(row["speeches"])),
-                words=int(text_of(row["words"])),
-                uncounted=int(text_of(row["speeches"])) - int(text_of(row["known"])),
+                speeches=int(term_text(row["speeches"])),
+                words=int(term_text(row["words"])),
+                uncounted=int(term_text(row["speeches"])) - int(term_text(row["known"])),
                 interjections=0,
-                first=text_of(row["first"]) if "first" in row else None,
-                last=text_of(row["last"]) if "last" in row else None,
+                first=term_text(row["first"]) if "first" in row else None,
+                last=term_text(row["last"]) if "last" in row else None,
             )
             for row in rows
-            if text_of(row["speeches"]) != "0"
+            if term_text(row["speeches"]) != "0"
         ]
 
     counted = reader.kept("counts of speeches", scope.compile(COUNTS.replace("#GROUP", pattern)), read)
@@ -336,7 +336,7 @@ def _counted(reader: Reader, scope: Scope, group_by: GroupBy | None) -> list[Cou
 
 
 def _key(row: Mapping[str, Term]) -> str | None:
-    return text_of(row["group"]) if "group" in row else None
+    return term_text(row["group"]) if "group" in row else None
 
 
 def _names(reader: Reader, keys: set[str], group_by: GroupBy | None) -> dict[str, str]:

@@ -19,10 +19,10 @@ from kg.retrieval.concept_index import load_concepts
 from kg.retrieval.evidence import code_of
 from kg.retrieval.filters import Scope, Terms
 from kg.retrieval.hybrid_search import Known
-from kg.retrieval.reader import Reader, clean_text, iri_of, text_of
+from kg.retrieval.reader import Reader, clean_text, iri_of
 from kg.retrieval.results import Name
 from kg.sparql.terms import bind
-from kg.store.protocol import Term
+from kg.store.protocol import Term, term_text
 from kg.tools.parliament.person_names import find_parties, find_people
 from kg.vocabulary import FOAF, SKOS, XSD, mint
 
@@ -191,14 +191,14 @@ def _known(reader: Reader, first: date | None, last: date | None, chamber: str |
 
 def _groups(rows: list[dict[str, Term]]) -> list[Group]:
     return [
-        Group(_day(row), _text(row, "chamber"), _text(row, "party"), text_of(row["speeches"]).split(" "))
+        Group(_day(row), _text(row, "chamber"), _text(row, "party"), term_text(row["speeches"]).split(" "))
         for row in rows
-        if text_of(row["speeches"])  # the single row of an empty GROUP BY has none
+        if term_text(row["speeches"])  # the single row of an empty GROUP BY has none
     ]
 
 
 def _text(row: dict[str, Term], name: str) -> str | None:
-    return text_of(row[name]) if name in row else None
+    return term_text(row[name]) if name in row else None
 
 
 def _day(row: dict[str, Term]) -> date | None:
@@ -320,7 +320,7 @@ def speakers(reader: Reader) -> list[Choice]:
         for iri, forms in recorded.items():
             names = tuple(dict.fromkeys((*people.get(iri, ()), *forms)))
             choices.append(Choice(NamedNode(iri), names[0], names))
-        offices = {text_of(row["recorded"]) for row in rows if "speaker" not in row}
+        offices = {term_text(row["recorded"]) for row in rows if "speaker" not in row}
         return choices + [Choice(Literal(name), name, (name,)) for name in sorted(offices)]
 
     return reader.kept("who speaks", SPEAKERS, read)
@@ -337,13 +337,13 @@ def parties(reader: Reader) -> list[Choice]:
             query = bind(PARTY_NAMES, parties=[NamedNode(iri) for iri in nodes])
             for row in reader.rows("names of parties", query):
                 rank = iri_of(row["property"]) != SKOS.prefLabel.value
-                names[iri_of(row["party"])].append((rank, text_of(row["name"])))
+                names[iri_of(row["party"])].append((rank, term_text(row["name"])))
         choices = []
         for iri in nodes:
             all_names = [name for _, name in sorted(names[iri])] + known.get(iri, [])
             label = all_names[0] if all_names else code_of(iri)
             choices.append(Choice(NamedNode(iri), label, tuple(dict.fromkeys((label, *all_names)))))
-        others = {text_of(row["recorded"]) for row in rows if "party" not in row and "recorded" in row}
+        others = {term_text(row["recorded"]) for row in rows if "party" not in row and "recorded" in row}
         return choices + [Choice(Literal(name), name, (name,)) for name in sorted(others)]
 
     return reader.kept("parties of speakers", PARTIES, read)
@@ -354,14 +354,14 @@ def tags(reader: Reader) -> list[str]:
     return reader.kept(
         "topic tags",
         TAGS,
-        lambda rows: sorted({text_of(row["tag"]) for row in rows if isinstance(row["tag"], Literal)}),
+        lambda rows: sorted({term_text(row["tag"]) for row in rows if isinstance(row["tag"], Literal)}),
     )
 
 
 def _pairs(rows: Sequence[dict[str, Term]], key: str, value: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
     for row in rows:
-        found[iri_of(row[key])].append(text_of(row[value]))
+        found[iri_of(row[key])].append(term_text(row[value]))
     return {iri: sorted(set(values)) for iri, values in sorted(found.items())}
 
 

@@ -11,7 +11,7 @@ from pyoxigraph import Literal, NamedNode
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.evidence import code_of, describe, origin_of
-from kg.retrieval.reader import Reader, clean_text, iri_of, text_of
+from kg.retrieval.reader import Reader, clean_text, iri_of
 from kg.retrieval.results import Provenance, Result
 from kg.retrieval.speech_records import (
     Speech,
@@ -26,6 +26,7 @@ from kg.retrieval.speech_records import (
 )
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
+from kg.store.protocol import term_text
 from kg.vocabulary import DCTERMS, KG, SCHEMA
 
 CONTEXT_CHARACTERS: Final = 2_000
@@ -184,7 +185,7 @@ def _neighbours(reader: Reader, speech: Speech) -> tuple[Speech | None, Speech |
     else:
         return None, None
     order = sorted(
-        (int(text_of(row["position"])), iri_of(row["speech"])) for row in reader.rows("speeches around it", query)
+        (int(term_text(row["position"])), iri_of(row["speech"])) for row in reader.rows("speeches around it", query)
     )
     own = (int(position), speech.iri)
     before = max((other for other in order if other < own), default=None)
@@ -262,7 +263,7 @@ def _headings(reader: Reader, graph: str, debate: str | None) -> str | None:
     if debate is None:
         return None
     rows = reader.rows("headings of the debate", bind(DEBATES, graph=NamedNode(graph), debate=NamedNode(debate)))
-    titles = {iri_of(row["debate"]): text_of(row["title"]) for row in rows}
+    titles = {iri_of(row["debate"]): term_text(row["title"]) for row in rows}
     parents = {iri_of(row["debate"]): iri_of(row["parent"]) for row in rows if "parent" in row}
     path: list[str] = []
     at: str | None = debate

@@ -12,13 +12,14 @@ from pyoxigraph import Literal, NamedNode, RdfFormat, parse
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.ontology import Constraint, Shape, get_objects, get_parents, load_code_lists, load_modules, load_shapes
-from kg.retrieval.reader import Reader, bounded, text_of
+from kg.retrieval.reader import Reader, bounded
 from kg.retrieval.result_cells import written
 from kg.retrieval.results import MOST_SKIPPED, Completeness, Identifier, Offset, Result
 from kg.retrieval.token_budget import Lean, MaxTokens, clipped, tokens_of
 from kg.sparql.measured_schema import ClassUse, PropertyUse, Schema
 from kg.sparql.schema_index import local_name
 from kg.sparql.terms import bind
+from kg.store.protocol import term_text
 from kg.tools.schema.term_index import TermIndex, describe_foreign, get_term_index, split_words, to_query_name
 from kg.vocabulary import PREFIXES, RDF, SCHEMA
 
@@ -332,7 +333,7 @@ def _codes(reader: Reader, iri: str, scheme: str) -> list[str]:
     lines = [f"{local_name(code.iri)}: {clipped(code.definition or code.label, ABOUT_CHARACTERS)}" for code in known]
 
     def read(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-        return sorted(text_of(row["code"]).removeprefix(f"{scheme}/") for row in rows)
+        return sorted(term_text(row["code"]).removeprefix(f"{scheme}/") for row in rows)
 
     used = reader.kept("codes in use", bind(CODES_IN_DATA, property=NamedNode(iri)), read)
     listed = {code.iri.removeprefix(f"{scheme}/") for code in known}

@@ -10,12 +10,13 @@ from pyoxigraph import Literal, NamedNode
 
 from kg.fuzzy_names import fold
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.reader import Reader, bounded, clean_text, iri_of, text_of
+from kg.retrieval.reader import Reader, bounded, clean_text, iri_of
 from kg.retrieval.results import MOST_SKIPPED, Offset, Result
 from kg.retrieval.text_vectors import WITHOUT_MODEL, find_cosines, find_overlaps
 from kg.retrieval.token_budget import Lean, clipped
 from kg.sparql.schema_index import local_name
 from kg.sparql.terms import bind
+from kg.store.protocol import term_text
 from kg.tools.schema.term_index import (
     Entry,
     Kind,
@@ -183,7 +184,7 @@ def _count_uses(reader: Reader, iris: Sequence[str]) -> dict[str, int]:
         return {}
     parts = [bind(USES, thing=NamedNode(iri), most=USES_COUNTED) for iri in iris]
     query = "SELECT ?thing ?uses WHERE {\n" + " UNION ".join(parts) + "\n}"
-    return {iri_of(row["thing"]): int(text_of(row["uses"])) for row in reader.rows("uses of individuals", query)}
+    return {iri_of(row["thing"]): int(term_text(row["uses"])) for row in reader.rows("uses of individuals", query)}
 
 
 def _load_contexts(reader: Reader, iris: Sequence[str]) -> dict[str, str]:
@@ -193,4 +194,4 @@ def _load_contexts(reader: Reader, iris: Sequence[str]) -> dict[str, str]:
     rows = reader.rows(
         "descriptions of individuals", bind(CONTEXT, things=things, properties=[SKOS.definition, DCTERMS.description])
     )
-    return {iri_of(row["thing"]): text_of(row["text"]) for row in rows if isinstance(row["text"], Literal)}
+    return {iri_of(row["thing"]): term_text(row["text"]) for row in rows if isinstance(row["text"], Literal)}

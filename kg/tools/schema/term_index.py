@@ -17,11 +17,11 @@ from kg.fuzzy_names import Names, fold
 from kg.knowledge_graph import KnowledgeGraph
 from kg.ontology import get_ancestors, load_code_lists, load_shapes
 from kg.retrieval.concept_index import preference
-from kg.retrieval.reader import iri_of, text_of
+from kg.retrieval.reader import iri_of
 from kg.sparql.measured_schema import Schema
 from kg.sparql.schema_index import local_name
 from kg.sparql.terms import bind
-from kg.store.protocol import Rows
+from kg.store.protocol import Rows, term_text
 from kg.tools.schema.schema_measurement import get_schema
 from kg.vocabulary import BASE, DCTERMS, FOAF, KG, PREFIXES, RDF, RDFS, SCHEMA, SKOS, curie, prefixed_name
 
@@ -233,7 +233,7 @@ def _load_individuals(kg: KnowledgeGraph, schema: Schema) -> tuple[list[Entry], 
             iri = row["thing"].value
             name = row["name"]
             rank = preference(name) if isinstance(name, RdfLiteral) else (0, "", "")
-            names[iri].append((ranks[iri_of(row["property"])], rank, text_of(name)))
+            names[iri].append((ranks[iri_of(row["property"])], rank, term_text(name)))
             of[iri].add(iri_of(row["class"]))
     entries = [
         Entry(

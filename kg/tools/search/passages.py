@@ -31,7 +31,7 @@ from kg.retrieval.evidence import (
 from kg.retrieval.excerpts import best_window
 from kg.retrieval.filters import compile_scope, resolve_concept_filter
 from kg.retrieval.hybrid_search import retrieve
-from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of, text_of
+from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of
 from kg.retrieval.results import (
     QUERY_CHARACTERS,
     Evidence,
@@ -47,6 +47,7 @@ from kg.retrieval.results import (
 )
 from kg.retrieval.speech_records import is_speech, load_speech_text, suggest_speeches
 from kg.sparql.terms import bind
+from kg.store.protocol import term_text
 from kg.vocabulary import BASE, mint, slug_of
 
 SNIPPET_CHARACTERS: Final = 240
@@ -349,7 +350,7 @@ def _parts(reader: Reader, documents: set[str]) -> dict[str, list[str]]:
     places: dict[str, list[tuple[int, str]]] = {}
     rows = reader.rows("passages of documents", bind(PARTS, documents=[NamedNode(iri) for iri in sorted(documents)]))
     for row in rows:
-        places.setdefault(iri_of(row["document"]), []).append((int(text_of(row["position"])), iri_of(row["unit"])))
+        places.setdefault(iri_of(row["document"]), []).append((int(term_text(row["position"])), iri_of(row["unit"])))
     return {iri: [unit for _, unit in sorted(units)] for iri, units in places.items()}
 
 

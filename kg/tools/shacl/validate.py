@@ -15,13 +15,13 @@ from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import CALLER, CANCELLATION, KnowledgeGraph
 from kg.processes.child import Limits
 from kg.retrieval.evidence import describe, origin_of
-from kg.retrieval.reader import Reader, bounded, iri_of, text_of
+from kg.retrieval.reader import Reader, bounded, iri_of
 from kg.retrieval.results import Result
 from kg.retrieval.token_budget import CHARACTERS_PER_TOKEN, Lean, MaxTokens, clipped
 from kg.shacl.process import PLACES, Document, Job, Outcome, Stored, Suite, validate_isolated
 from kg.sparql.terms import bind
 from kg.store.ownership import is_user_graph
-from kg.store.protocol import Rows
+from kg.store.protocol import Rows, term_text
 from kg.tools.entities.dereference import parse_iri, suggestions
 from kg.tools.shacl import source_locations
 from kg.vocabulary import DCTERMS, PROV_GRAPH, SCHEMA, SOURCED, curie
@@ -338,7 +338,7 @@ def _load_places(reader: Reader, focus: Iterable[str], home: NamedNode | None) -
         if "graph" in row and (home is None or row["graph"] == home):
             about = said.setdefault(iri_of(row["node"]), {}).setdefault(iri_of(row["graph"]), {})
             if isinstance(row["value"], NamedNode | Literal):
-                about[iri_of(row["property"])] = text_of(row["value"])
+                about[iri_of(row["property"])] = term_text(row["value"])
     graphs = {graph for about in said.values() for graph in about} | ({home.value} if home is not None else set())
     descriptions = describe(reader, (), graphs)
     found = {}

@@ -13,10 +13,11 @@ from pyoxigraph import NamedNode
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.evidence import code_of
-from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of, text_of
+from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of
 from kg.retrieval.results import Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
+from kg.store.protocol import term_text
 from kg.tools.zoning.municipalities import (
     MunicipalityName,
     PageSize,
@@ -247,7 +248,7 @@ def _load_citations(reader: Reader, iri: str, direction: str) -> list[_Citation]
         # Cached for the following pages: a section may have thousands.
         for row in reader.kept(f"{name} citations", bind(CLAIMS, place=NamedNode(iri), end=end), list):
             claim = iri_of(row["claim"])
-            start = int(text_of(row["start"])) if "start" in row else 0
+            start = int(term_text(row["start"])) if "start" in row else 0
             if claim not in found or start < found[claim].start:
                 cited = iri_of(row["cited"]) if "cited" in row else None
                 kind = code_of(iri_of(row["type"])) if "type" in row else "unknown"
@@ -274,7 +275,7 @@ def _load_laws(reader: Reader, citations: Iterable[_Citation]) -> dict[str, tupl
         return {}
     rows = reader.rows("cited laws", bind(LAWS, laws=[NamedNode(law) for law in laws]))
     return {
-        iri_of(row["law"]): (text_of(row["name"]), code_of(iri_of(row["type"])) if "type" in row else None)
+        iri_of(row["law"]): (term_text(row["name"]), code_of(iri_of(row["type"])) if "type" in row else None)
         for row in rows
     }
 

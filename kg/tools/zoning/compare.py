@@ -21,11 +21,11 @@ from kg.fuzzy_names import fold
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.choices import Choice, shorten
 from kg.retrieval.evidence import code_of
-from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of, text_of
+from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of
 from kg.retrieval.results import Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
-from kg.store.protocol import Term
+from kg.store.protocol import Term, term_text
 from kg.tools.zoning.municipalities import PageSize, Place, Skipped, find_place
 from kg.tools.zoning.term_lookup import (
     UNRECORDED,
@@ -183,7 +183,7 @@ def _compare_uses(
             if named is None or (wanted is not None and fold(named.name) not in wanted):
                 continue
             names.setdefault(fold(named.name), named.name)
-            level = code_of(iri_of(row["level"])) if "level" in row else text_of(row.get("raw", _UNKNOWN))
+            level = code_of(iri_of(row["level"])) if "level" in row else term_text(row.get("raw", _UNKNOWN))
             code = words.districts[iri_of(row["district"])].code
             cells[fold(named.name)][place.iri][level].append((code, iri_of(row["rule"])))
     order = sorted(cells, key=lambda name: (-len(cells[name]), natural_key(name)))
@@ -261,19 +261,19 @@ def _compare_standards(
     units: dict[tuple[str, str], dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     for place, words in zip(places, known, strict=True):
         for row in _load_rows(reader, f"standards in {place.name}", STANDARDS, words):
-            applies_to = text_of(row["applies"]) if "applies" in row else None
+            applies_to = term_text(row["applies"]) if "applies" in row else None
             if applies_to is not None and for_another(applies_to):
                 left_out.add(applies_to)
                 continue
             key = code_of(iri_of(row["type"])), code_of(iri_of(row["bound"])) if "bound" in row else ""
             code = words.districts[iri_of(row["district"])].code
-            value = _Value(None, text_of(row["raw"]), code, iri_of(row["rule"]), applies_to)
+            value = _Value(None, term_text(row["raw"]), code, iri_of(row["rule"]), applies_to)
             if "number" not in row:
                 found.append((place, key, None, "", value))
                 continue
             unit = code_of(iri_of(row["unit"]))
             units[key][get_quantity_kind(unit)][unit] += 1
-            found.append((place, key, float(text_of(row["number"])), unit, value))
+            found.append((place, key, float(term_text(row["number"])), unit, value))
     cells: dict[tuple[str, str, str], dict[str, list[_Value]]] = defaultdict(lambda: defaultdict(list))
     for place, key, number, unit, value in found:
         alike = units[key][get_quantity_kind(unit)] if unit else sum(units[key].values(), Counter[str]())

@@ -11,10 +11,11 @@ from pyoxigraph import NamedNode
 from kg import loading
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import SENDER, KnowledgeGraph
-from kg.retrieval.reader import Reader, clean_text, text_of
+from kg.retrieval.reader import Reader, clean_text
 from kg.retrieval.results import Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
+from kg.store.protocol import term_text
 from kg.tools.zoning.municipalities import MunicipalityName, StateName, find_place, get_section_key
 from kg.vocabulary import EXTRACTED, SOURCED
 
@@ -264,5 +265,5 @@ def _count_extracted(reader: Reader, graph: str) -> dict[str, int]:
     counts = dict.fromkeys(_FOUND.values(), 0)
     for row in reader.rows("rules extracted from its text", bind(FOUND, graph=extracted)):
         if "kind" in row:
-            counts[_FOUND[text_of(row["kind"]).rpartition("#")[2]]] = int(text_of(row["count"]))
+            counts[_FOUND[term_text(row["kind"]).rpartition("#")[2]]] = int(term_text(row["count"]))
     return counts

@@ -9,9 +9,9 @@ from pyoxigraph import NamedNode
 
 from kg.ontology import load_declared_terms
 from kg.retrieval.evidence import code_of
-from kg.retrieval.reader import Reader, iri_of, text_of
+from kg.retrieval.reader import Reader, iri_of
 from kg.sparql.terms import bind
-from kg.store.protocol import Term
+from kg.store.protocol import Term, term_text
 from kg.tools.zoning.term_lookup import natural_key
 from kg.vocabulary import KG
 
@@ -73,10 +73,10 @@ def load_code_names(
         label = labels.get(iri, "")
         if kinds[iri] == KG.CodeSection.value:
             if "number" in row:
-                number = numbers[iri] = text_of(row["number"])
+                number = numbers[iri] = term_text(row["number"])
                 names[iri] = _with_code(number, label)
         elif "code" in row:
-            names[iri] = _with_code(text_of(row["code"]), label)
+            names[iri] = _with_code(term_text(row["code"]), label)
         elif not label and (name := _name(row)):
             names[iri] = name
     return names, numbers
@@ -85,7 +85,7 @@ def load_code_names(
 def load_top_sections(reader: Reader, municipality: NamedNode, limit: int) -> list[str]:
     """Load the top-level sections of the code of `municipality`, sorted by number."""
     rows = reader.rows("top-level sections of its code", bind(TOPS, municipality=municipality, limit=limit))
-    return [iri_of(row["section"]) for row in sorted(rows, key=lambda row: natural_key(text_of(row["number"])))]
+    return [iri_of(row["section"]) for row in sorted(rows, key=lambda row: natural_key(term_text(row["number"])))]
 
 
 def _with_code(code: str, label: str) -> str:
@@ -94,7 +94,7 @@ def _with_code(code: str, label: str) -> str:
 
 def _name(row: Mapping[str, Term]) -> str:
     """Summarize a rule, claim, span or paragraph in one line, or an empty string."""
-    texts = {name: text_of(row[name]) for name in row.keys() - {"thing", "level", "type", "bound", "unit"}}
+    texts = {name: term_text(row[name]) for name in row.keys() - {"thing", "level", "type", "bound", "unit"}}
     place = f" in {texts['district']}" if "district" in texts else ""
     if "use" in texts:
         level = _label_of(row["level"]) if "level" in row else texts.get("asRecorded", "")

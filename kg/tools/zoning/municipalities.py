@@ -14,10 +14,10 @@ from rapidfuzz import fuzz, process
 
 from kg.errors import InvalidInputError, NotFoundError
 from kg.fuzzy_names import fold
-from kg.retrieval.reader import Reader, clean_text, iri_of, text_of
+from kg.retrieval.reader import Reader, clean_text, iri_of
 from kg.retrieval.results import MOST_RESULTS, MOST_SKIPPED
 from kg.sparql.terms import bind
-from kg.store.protocol import Term
+from kg.store.protocol import Term, term_text
 from kg.vocabulary import iri_prefix, segment
 from kg.zoning_summaries.code_tree import CodeTree
 
@@ -125,7 +125,7 @@ def _places(rows: Sequence[Mapping[str, Term]]) -> _Places:
     for row in rows:
         codes = [row[name] for name in ("code", "state") if name in row]
         texts = tuple(term.value.removeprefix("US-") for term in codes if isinstance(term, Literal))
-        known[iri_of(row["municipality"])] = Place(iri_of(row["municipality"]), text_of(row["name"]), texts)
+        known[iri_of(row["municipality"])] = Place(iri_of(row["municipality"]), term_text(row["name"]), texts)
     by_name: dict[tuple[str, str], list[Place]] = {}
     by_words: dict[tuple[str, str], list[Place]] = {}
     for place in known.values():
@@ -197,7 +197,7 @@ def load_statuses(reader: Reader, sections: Iterable[str | None]) -> dict[str, s
     if not wanted:
         return {}
     query = bind(STATUSES, sections=[NamedNode(iri) for iri in wanted])
-    return {iri_of(row["section"]): text_of(row["status"]) for row in reader.rows("status of sections", query)}
+    return {iri_of(row["section"]): term_text(row["status"]) for row in reader.rows("status of sections", query)}
 
 
 def get_section_key(iri: str) -> str:

@@ -14,11 +14,11 @@ from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.choices import NEAREST, Choice, shorten
 from kg.retrieval.evidence import code_of
-from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of, text_of
+from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of
 from kg.retrieval.results import Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
-from kg.store.protocol import Term
+from kg.store.protocol import Term, term_text
 from kg.tools.zoning.municipalities import MunicipalityName, PageSize, Place, Skipped, StateName, find_place
 from kg.tools.zoning.rule_rows import Rule, RuleEvidence, load_evidence, load_rules
 from kg.tools.zoning.term_lookup import (
@@ -301,7 +301,7 @@ def _count_rules(reader: Reader, kind: _Kind, place: Place, words: Vocabulary) -
     """Count the rules of a kind by district IRI. Rules without a district count under the empty string."""
 
     def read(rows: Sequence[Mapping[str, Term]]) -> dict[str, int]:
-        return {iri_of(row["district"]) if "district" in row else "": int(text_of(row["count"])) for row in rows}
+        return {iri_of(row["district"]) if "district" in row else "": int(term_text(row["count"])) for row in rows}
 
     query = bind(
         COUNTED,
@@ -430,7 +430,7 @@ def kg_query_definition(
     wanted = clean_text("term", term, 300)
 
     def read(rows: Sequence[Mapping[str, Term]]) -> list[tuple[str, str, str]]:
-        return [(iri_of(row["definition"]), iri_of(row["graph"]), text_of(row["term"])) for row in rows]
+        return [(iri_of(row["definition"]), iri_of(row["graph"]), term_text(row["term"])) for row in rows]
 
     reader.ran.clear()
     known = reader.kept("defined terms", bind(DEFINITIONS, municipality=NamedNode(place.iri)), read)

@@ -10,9 +10,10 @@ from pydantic import Field
 from pyoxigraph import NamedNode
 
 from kg.retrieval.evidence import Descriptions, code_of, describe
-from kg.retrieval.reader import Reader, iri_of, text_of
+from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
+from kg.store.protocol import term_text
 from kg.tools.zoning.municipalities import get_section_key, load_statuses
 from kg.vocabulary import BASE, DCTERMS, EXTRACTED, KG, OA, PROV, QUDT
 
@@ -117,9 +118,9 @@ def load_rules(reader: Reader, graphs: Mapping[str, str]) -> dict[str, Rule]:
         for number, part, name, value in reader.tuples("properties of the rules", query):
             if number is None or name is None or value is None:
                 continue
-            rule = rules[int(text_of(number))]
+            rule = rules[int(term_text(number))]
             said = rule.said if part is None else rule.parts.setdefault(iri_of(part), {})
-            said.setdefault(iri_of(name), []).append(text_of(value))
+            said.setdefault(iri_of(name), []).append(term_text(value))
     return {rule.iri: rule for rule in rules}
 
 

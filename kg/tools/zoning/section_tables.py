@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from pyoxigraph import NamedNode
 
-from kg.retrieval.reader import Reader, text_of
+from kg.retrieval.reader import Reader
 from kg.sparql.terms import bind
+from kg.store.protocol import term_text
 
 TABLES: Final = """
 SELECT DISTINCT ?table ?start ?end ?cells ?rows WHERE {
@@ -42,11 +43,11 @@ def load_section_tables(reader: Reader, section: NamedNode) -> list[Table]:
     """Load the tables in the text of `section`, in their order. Nested tables are skipped."""
     tables: list[Table] = []
     for row in reader.rows("tables of the section", bind(TABLES, section=section)):
-        start, end = int(text_of(row["start"])), int(text_of(row["end"]))
+        start, end = int(term_text(row["start"])), int(term_text(row["end"]))
         if tables and start < tables[-1].end:
             continue
-        headed = int(text_of(row["rows"])) if "rows" in row else 0
-        cells = json.loads(text_of(row["cells"]))
+        headed = int(term_text(row["rows"])) if "rows" in row else 0
+        cells = json.loads(term_text(row["cells"]))
         tables.append(Table(start, end, [[_to_cell(of, n < headed) for of in line] for n, line in enumerate(cells)]))
     return tables
 

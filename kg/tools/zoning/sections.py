@@ -12,11 +12,11 @@ from pyoxigraph import NamedNode
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.evidence import code_of
-from kg.retrieval.reader import Reader, bounded, bounded_page, iri_of, page_of, text_of
+from kg.retrieval.reader import Reader, bounded, bounded_page, iri_of, page_of
 from kg.retrieval.results import Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
-from kg.store.protocol import Term
+from kg.store.protocol import Term, term_text
 from kg.tools.zoning.municipalities import (
     MunicipalityName,
     PageSize,
@@ -200,7 +200,7 @@ def kg_query_section(
         subsection=named,
         subsections=parts or None,
         tables=_tables(said, start, start + len(shown_text)) or None,
-        history=sorted(text_of(term) for term in own.get(KG.historyNote.value, ())) or None,
+        history=sorted(term_text(term) for term in own.get(KG.historyNote.value, ())) or None,
         annotations=_annotations(said) or None,
         children=load_section_lines(reader, tree, [(None, each) for each in shown_children])
         if include_children
@@ -322,7 +322,7 @@ def _by_subject(rows: Sequence[Mapping[str, Term]]) -> dict[str, _Properties]:
 
 
 def _one(said: _Properties, name: NamedNode) -> str | None:
-    return min((text_of(term) for term in said.get(name.value, ())), default=None)
+    return min((term_text(term) for term in said.get(name.value, ())), default=None)
 
 
 def _code(said: _Properties, name: NamedNode) -> str | None:
@@ -384,4 +384,4 @@ def _annotations(said: Mapping[str, _Properties]) -> list[Note]:
 def _load_built_at(reader: Reader, graph: str) -> str | None:
     """Load the time at which the summary in a graph was written."""
     query = bind(BUILT, graph=NamedNode(graph), prov=PROV_GRAPH)
-    return next((text_of(row["time"]) for row in reader.rows("time of the summary", query)), None)
+    return next((term_text(row["time"]) for row in reader.rows("time of the summary", query)), None)

@@ -6,7 +6,8 @@ from collections import Counter
 from typing import Any, Final, Literal
 
 from kg.knowledge_graph import PROGRESS, KnowledgeGraph
-from kg.retrieval.reader import Reader, iri_of, text_of
+from kg.retrieval.reader import Reader, iri_of
+from kg.store.protocol import term_text
 from kg.tools.zoning.municipalities import find_place, find_section, get_section_key
 from kg.zoning_summaries import code_tree
 
@@ -57,7 +58,7 @@ def summaries_status(kg: KnowledgeGraph, municipality: str | None = None, state:
         named = [(place.iri, place.shown)]
     else:
         rows = reader.rows("municipalities with a code", CODES)
-        names = {iri_of(row["municipality"]): text_of(row["name"]) if "name" in row else "" for row in rows}
+        names = {iri_of(row["municipality"]): term_text(row["name"]) if "name" in row else "" for row in rows}
         named = [(iri, name or iri.rpartition("/")[2]) for iri, name in names.items()]
     codes = [_count_states(kg, iri, name) for iri, name in named]
     orphans = sorted({iri_of(row["section"]) for row in reader.rows("summaries of removed sections", ORPHANS)})

@@ -19,9 +19,9 @@ from rapidfuzz import fuzz, process
 from kg.errors import NotFoundError
 from kg.fuzzy_names import Names, fold
 from kg.retrieval.choices import NEAREST, Choice, shorten
-from kg.retrieval.reader import Reader, clean_text, iri_of, text_of
+from kg.retrieval.reader import Reader, clean_text, iri_of
 from kg.sparql.terms import bind
-from kg.store.protocol import Term
+from kg.store.protocol import Term, term_text
 from kg.tools.zoning.municipalities import Place
 from kg.vocabulary import iri_prefix
 from kg.words import singular
@@ -88,7 +88,7 @@ def load_vocabulary(reader: Reader, place: Place) -> Vocabulary:
         districts: list[Named] = []
         uses: list[Named] = []
         for row in rows:
-            iri, code, name = iri_of(row["thing"]), text_of(row["code"]), text_of(row["name"])
+            iri, code, name = iri_of(row["thing"]), term_text(row["code"]), term_text(row["name"])
             names = tuple(dict.fromkeys((code, name)))
             if iri.startswith(_DISTRICTS):
                 districts.append(Named(Choice(NamedNode(iri), code, names), code, name))

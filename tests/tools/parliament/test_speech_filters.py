@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from pyoxigraph import Literal, Quad
 
 from kg.retrieval.hybrid_search import DOCUMENTS_IN_SCOPE
-from kg.retrieval.reader import Reader, text_of
+from kg.retrieval.reader import Reader
+from kg.store.protocol import term_text
 from kg.tools.parliament.search import search_speeches
 from kg.tools.parliament.speech_filters import CHAMBERS, SpeechFilters, list_known_speeches, speech_scope
 from kg.vocabulary import DCTERMS, KG, RDF, XSD, mint
@@ -50,7 +51,7 @@ def broad(draw: st.DrawFn) -> SpeechFilters:
 
 
 def selected(reader: Reader, query: str) -> set[str]:
-    return {text_of(row["document"]) for row in reader.rows("speeches", query)}
+    return {term_text(row["document"]) for row in reader.rows("speeches", query)}
 
 
 @settings(max_examples=80, deadline=None)
