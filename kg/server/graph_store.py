@@ -23,7 +23,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, request_response
 
-from kg.actors import READ, Actor
+from kg.actors import READ, WRITE, Actor
 from kg.errors import InvalidInputError, NotFoundError, ShapesViolatedError
 from kg.processes.child import Limits
 from kg.queries.pool import UNLIMITED
@@ -92,6 +92,7 @@ class _GraphStore:
         if request.method in ("GET", "HEAD"):
             actor.require(READ, "reading a graph")
             return await (self._list(request) if target is None else self._get(request, target))
+        actor.require(WRITE, "writing a graph")  # before its payload is read and parsed
         try:
             return await self._write(request, target, actor)
         except ShapesViolatedError as error:

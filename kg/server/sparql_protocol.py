@@ -34,7 +34,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, request_response
 
-from kg.actors import READ, WRITE
+from kg.actors import ADMIN, READ, WRITE
 from kg.errors import InvalidInputError, NotFoundError, QueryForbiddenError, QueryTimeoutError
 from kg.queries import text_check
 from kg.server import request_bodies
@@ -210,8 +210,10 @@ class _Sparql:
             raise QueryForbiddenError(
                 "This endpoint is read-only. To allow updates, start the server with QUADCITE_UPDATES=true."
             )
+        actor = endpoint.actor(request)
+        actor.require(ADMIN, "an update")  # before it waits for the updates of others
         default_graphs, named_graphs = (_parse_graphs(parameters, name) for name in _OF_UPDATES)
-        update = partial(endpoint.update, text, default_graphs, named_graphs, endpoint.actor(request))
+        update = partial(endpoint.update, text, default_graphs, named_graphs, actor)
         generation = await anyio.to_thread.run_sync(update, limiter=self._updates)
         return Response(status_code=204, headers={"Quadcite-Snapshot": str(generation), "Cache-Control": "no-store"})
 

@@ -10,6 +10,7 @@ import pytest
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple, parse
 from starlette.testclient import TestClient
 
+from kg.actors import READ, Actor
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_iri
 from kg.queries.pool import QueryPool
@@ -374,6 +375,20 @@ def test_an_update_takes_the_local_token(client: TestClient, kg: KnowledgeGraph)
     assert send(client, kg, INSERT) == (204, "")
     [why] = explain_iri(kg.store.query, NamedNode("http://example.org/a"))
     assert (why.agent, len(why.sources[0].sha256)) == ("local-admin", 64)
+
+
+class Reader:
+    """Grants everybody the scope to read only."""
+
+    def actor(self, _: object) -> Actor:
+        return Actor("reader", frozenset({READ}))
+
+
+@pytest.mark.parametrize("method", ["PUT", "POST"])
+def test_the_scope_is_checked_before_the_payload_is_parsed(kg: KnowledgeGraph, method: str) -> None:
+    with TestClient(create_app(kg, token=Reader()), base_url="http://127.0.0.1") as client:
+        answer = client.request(method, NOTES, content=b"not Turtle", headers=TURTLE)
+    assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
 
 
 @pytest.mark.parametrize(
