@@ -35,7 +35,7 @@ Advance = Callable[[int, int | None, str], None]
 
 
 def report_errors(exit_code: int) -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """Decorate a command so that a QuadciteError ends it with a message and `exit_code`.
+    """Decorate a command so that a QuadciteError ends it with a message and `exit_code`, or 2 for invalid input.
 
     With ``--json`` the error is also printed on standard output, as ``{"error": {"code", "message", "retryable"}}``.
     """
@@ -47,7 +47,7 @@ def report_errors(exit_code: int) -> Callable[[Callable[P, None]], Callable[P, N
                 command(*args, **kwargs)
             except QuadciteError as error:
                 fail(error, as_json=bool(kwargs.get("as_json")))
-                raise typer.Exit(exit_code) from None
+                raise typer.Exit(USAGE if isinstance(error, InvalidInputError) else exit_code) from None
             except ValidationError as error:
                 if error.title != "Settings":
                     raise
@@ -64,7 +64,7 @@ def report_errors(exit_code: int) -> Callable[[Callable[P, None]], Callable[P, N
 
 
 def reported(command: Callable[P, None]) -> Callable[P, None]:
-    """Decorate a command so that a QuadciteError ends it with a message and exit code 1."""
+    """Decorate a command so that a QuadciteError ends it with a message and exit code 1, or 2 for invalid input."""
     return report_errors(FAILURE)(command)
 
 

@@ -34,7 +34,7 @@ from kg.shacl.dependencies import Automaton, Direction, Step
 from kg.shacl.shape_model import ShapeNode
 from kg.shacl.shapes import Shapes
 from kg.store.commits import HEAD, HEAD_PROPERTIES, Removal, commit_iri, load_removal
-from kg.store.protocol import GraphChange, Term
+from kg.store.protocol import Term
 from kg.vocabulary import KG, PROV_GRAPH, RDFS
 
 MAX_QUADS: Final = 100_000
@@ -55,15 +55,6 @@ class Change:
     by: frozenset[NamedNode] = frozenset()
     graphs: frozenset[NamedNode] = frozenset()
     unknown: str = ""
-
-    @classmethod
-    def from_commits(cls, changes: Iterable[GraphChange]) -> Change:
-        """Build the change that the graph changes of one or several commits make."""
-        changes = list(changes)
-        return cls(
-            frozenset().union(*(change.added for change in changes)),
-            frozenset().union(*(change.removed for change in changes)),
-        )
 
 
 @dataclass(frozen=True, slots=True)

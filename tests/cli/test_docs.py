@@ -21,5 +21,5 @@ def test_a_chapter_is_printed_verbatim() -> None:
 
 def test_an_unknown_topic_is_answered_with_the_topics() -> None:
     done = CliRunner().invoke(app, ["docs", "../errors"])
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert "getting-started" in done.stderr

@@ -120,7 +120,7 @@ def test_what_is_stale_is_named_and_what_is_gone_is_removed(data: Path, tmp_path
     [
         (("build", "Otter Hill", "UT"), 1, "Available: Otter Hollow, Utah"),
         (("build", *HERE, "--root", "99"), 1, "'99'"),
-        (("build", *HERE, "--mode", "chat"), 1, "QUADCITE_CHAT_URL"),
+        (("build", *HERE, "--mode", "chat"), 2, "QUADCITE_CHAT_URL"),
         (("build", *HERE, "--mode", "agent"), 2, "agent"),
         (("status", "Otter Hollow"), 2, "a municipality with its state"),
     ],

@@ -24,7 +24,7 @@ from kg.shacl.shapes import Shapes
 from kg.store.commits import MAX_NODES, Removal, load_removal
 from kg.store.difference import canonicalize
 from kg.store.oxigraph import OxigraphStore
-from kg.store.protocol import GraphChange, Patch, Term
+from kg.store.protocol import Patch, Term
 from kg.vocabulary import DCTERMS, KG, PROV, PROV_GRAPH, RDF, RDFS, SCHEMA, SH, SKOS, mint
 from tests.shacl.made_up import place, record
 from tests.shacl.test_differential import KINDS, NODES, OURS, PROPERTIES, shapes, targets, triples
@@ -139,16 +139,7 @@ def edited(store: Store, add: Sequence[Quad], remove: Sequence[int]) -> Change:
     for quad in gone:
         store.remove(quad)
     store.extend(new)
-    graphs = {quad.graph_name for quad in (*gone, *new)}
-    return Change.from_commits(
-        GraphChange(
-            graph,
-            frozenset(quad for quad in new if quad.graph_name == graph),
-            frozenset(quad for quad in gone if quad.graph_name == graph),
-            None,
-        )
-        for graph in graphs
-    )
+    return Change(frozenset(new), frozenset(gone))
 
 
 def assert_incremental(suite: Shapes, store: Store, changes: Iterable[tuple[Sequence[Quad], Sequence[int]]]) -> None:
@@ -162,6 +153,7 @@ def assert_incremental(suite: Shapes, store: Store, changes: Iterable[tuple[Sequ
         assert told(old) == told(suite.results_by_target(data))
 
 
+@pytest.mark.long
 @CONFIG
 @given(begun=st.lists(quads, max_size=12), changes=edits)
 def test_made_up_shapes_with_every_path_and_query(begun: list[Quad], changes: list[Any]) -> None:
@@ -229,6 +221,7 @@ OUR_QUADS = st.builds(
 SUITES = {name: Shapes(said) for name, said in OURS.items()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(SUITES))
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(

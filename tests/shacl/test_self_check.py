@@ -116,6 +116,7 @@ def test_an_ontology_that_is_not_turtle_is_named_with_its_line(tmp_path: Path) -
     assert "line 2" in fault.message
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "case", [case for case in CASES if not case["failing"].endswith(".trig")], ids=itemgetter("shape")
 )

@@ -123,6 +123,7 @@ def test_what_is_right_passes(name: str) -> None:
     assert Shapes(suite_of(name)).check(altered(name, "", "")) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", WRONG)
 def test_what_is_wrong_is_found_by_its_shape_and_the_reference_agrees(case: str) -> None:
     name, without, added, shape = WRONG[case]

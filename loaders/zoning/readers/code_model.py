@@ -161,11 +161,6 @@ class Section:
     """Path of its file relative to the folder of the main file, where each section has its own file."""
 
     @property
-    def repealed(self) -> bool:
-        """Whether the source marks it as repealed."""
-        return self.status == "repealed"
-
-    @property
     def history(self) -> Sequence[str]:
         """Notes on the ordinances that made and changed it."""
         return [note.text for note in self.notes if note.kind == HISTORY]

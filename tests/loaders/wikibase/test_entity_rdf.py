@@ -183,6 +183,7 @@ def entity_quads_of(kg: KnowledgeGraph) -> set[str]:
     return {str(quad) for quad in content(kg.store)}  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["Q2112", "Q571", "Q19180293", "P8098", "L525", "Q1", "Q4115189", "M56656949"])
 def test_json_to_graph_to_turtle_to_graph_is_equal(
     open_graph: Callable[..., KnowledgeGraph], shared: Path, tmp_path: Path, name: str
@@ -283,6 +284,7 @@ def test_queries_written_for_wikidata_run_here(kg: KnowledgeGraph, shared: Path)
 # Forms of file
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "pack"),
     [

@@ -69,6 +69,7 @@ def test_the_roll_has_every_speech_that_the_filters_leave(filters: SpeechFilters
         assert 0 < known.share <= 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("few", [0, 100, 10_000])
 @pytest.mark.parametrize("many", [0, 10_000])
 @pytest.mark.parametrize(
