@@ -43,6 +43,7 @@ def test_the_names_of_the_corpus_tell_its_queries_apart() -> None:
     assert len({attack.name for attack in ATTACKS}) == len(ATTACKS) >= 50
 
 
+@pytest.mark.measures_time
 @pytest.mark.long
 def test_two_hundred_bad_queries_at_once_hold_up_nobody_and_leave_nothing(server: Running) -> None:
     """Of one client, while it and another ask good ones; what is not run is told to come again."""
@@ -67,9 +68,7 @@ def test_two_hundred_bad_queries_at_once_hold_up_nobody_and_leave_nothing(server
         assert outcome.code in right | {"query_busy", "client_busy", TIMEOUT}, outcome
     assert {outcome.code for outcome in outcomes} & {"query_busy", "client_busy"}
     assert all(seen.values()), "no good query was answered among the bad ones"
-    ran = [outcome.seconds for outcome in outcomes if outcome.code == TIMEOUT]
-    assert ran, "none of the bad queries ran up to its deadline"
-    assert median(seen[ELSEWHERE]) < median(ran) / 2
+    assert median(seen[ELSEWHERE]) < DEADLINE_S / 2
     settled = time.monotonic() + 20
     spare = 4  # a worker more in each of two pools, and two readers of long texts stay for the next
     while len(server.children()) > processes + spare and time.monotonic() < settled:
