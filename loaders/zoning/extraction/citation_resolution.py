@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from loaders.zoning.extraction.citations import THIS, Citation, find_citations
-from loaders.zoning.extraction.number_lists import separator_of
+from loaders.citations.number_lists import separator_of
+from loaders.citations.section_citations import THIS, Citation, find_citations
 from loaders.zoning.extraction.section_protocol import Section
 
 _SECTION: Final = "section"

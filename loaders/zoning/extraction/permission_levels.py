@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, Literal
 
-from loaders.zoning.extraction.citations import find_citations
+from loaders.citations.section_citations import find_citations
 from loaders.zoning.extraction.dimension_names import find_dimensions
 
 Level = Literal["byRight", "byRightWithConditions", "byRightOrConditional", "conditional", "notPermitted"]

@@ -15,9 +15,11 @@ from typing import Final
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import RecordError
-from kg.vocabulary import BASE, DCTERMS, KG, RDF, SKOS, mint
+from kg.vocabulary import BASE, KG, RDF, SKOS, mint
+from loaders.citations import statutes
+from loaders.citations.graph.claims import build_law
+from loaders.citations.statutes import Law
 from loaders.readers.cells import to_slug
-from loaders.zoning.extraction import statutes
 
 STATES: Final = {letters.upper(): name for name, letters in statutes.STATES.items()} | {
     "AS": "American Samoa", "GU": "Guam", "MP": "Northern Mariana Islands", "PR": "Puerto Rico",
@@ -152,15 +154,10 @@ class Authorities:
         self._add(iri, mint("graph", "ref", "landuse", self.key, key), KG.LandUse, key, label, category)
         return iri
 
-    def law(self, jurisdiction: str, scheme: str, citation: str, kind: str) -> NamedNode:
-        """Add a law outside the code, of ``us`` or a state (``us-ut``), by its normalized citation, and get its IRI."""
-        iri = mint("law", jurisdiction, scheme, citation)
-        graph = mint("graph", "ref", "law", jurisdiction, scheme, citation)
-        self.graphs[graph] = (
-            Quad(iri, RDF.type, KG.ExternalLaw, graph),
-            Quad(iri, DCTERMS.identifier, Literal(citation), graph),
-            Quad(iri, KG.lawType, mint("code", "lawType", kind), graph),
-        )
+    def law(self, law: Law) -> NamedNode:
+        """Add a law outside the code and get its IRI."""
+        iri, graph, quads = build_law(law)
+        self.graphs[graph] = quads
         return iri
 
     def code(self, scheme: str, code: str, known: frozenset[str]) -> NamedNode:

@@ -14,7 +14,8 @@ from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.vocabulary import BASE, KG, OA, QUDT, RDF, SKOS, UNIT, XSD, Kind, mint, mint_part, mint_span, sha256
+from kg.vocabulary import BASE, KG, QUDT, RDF, SKOS, UNIT, XSD, Kind, mint, mint_part, sha256
+from loaders.citations.graph.claims import Evidence, evidence_quads, method_quads
 from loaders.zoning.extraction import measures, permission_levels
 from loaders.zoning.extraction.dimension_names import find_dimensions
 from loaders.zoning.graph.authorities import Authorities
@@ -148,18 +149,6 @@ def type_and_bound(words: str) -> tuple[str, str | None]:
     return code or "-".join(re.findall(r"\w+", words.casefold())) or "unnamed", bound
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """The evidence of a rule found in text: the code points [start, end) of a section."""
-
-    section: NamedNode
-    start: int
-    end: int
-    exact: str
-    confidence: float
-    method: str
-
-
 @dataclass(slots=True)
 class Rules:
     """Collects the rules of one graph."""
@@ -276,31 +265,3 @@ class Rules:
 
 def _plain(value: object) -> object:
     return value.value if isinstance(value, NamedNode) else value
-
-
-def method_quads(node: NamedNode, evidence: Evidence, graph: NamedNode) -> list[Quad]:
-    """Build the quads for the method and confidence of something found in text."""
-    confidence = Literal(f"{evidence.confidence:.4f}".rstrip("0").rstrip(".") or "0", datatype=XSD.decimal)
-    return [
-        Quad(node, KG.confidence, confidence, graph),
-        Quad(node, KG.method, Literal(evidence.method), graph),
-    ]
-
-
-def evidence_quads(node: NamedNode, evidence: Evidence, graph: NamedNode, known: set[NamedNode]) -> list[Quad]:
-    """Build the quads for the evidence of a node.
-
-    The span is described unless it is in `known`, to which it is added.
-    """
-    span = mint_span(evidence.section, evidence.start, evidence.end)
-    said = [Quad(node, KG.evidence, span, graph)]
-    if span not in known:
-        known.add(span)
-        said += [
-            Quad(span, RDF.type, KG.TextSpan, graph),
-            Quad(span, OA.hasSource, evidence.section, graph),
-            Quad(span, KG.start, Literal(evidence.start), graph),
-            Quad(span, KG.end, Literal(evidence.end), graph),
-            Quad(span, OA.exact, Literal(evidence.exact), graph),
-        ]
-    return said

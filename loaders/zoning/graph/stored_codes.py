@@ -20,8 +20,8 @@ from kg.provenance.reader import find_changed_graphs, graphs_about
 from kg.sparql.terms import bind
 from kg.store.protocol import Commit, Store, select, term_text
 from kg.vocabulary import GENERATED, PROV_GRAPH, mint
+from loaders.citations.section_citations import Citation, find_citations
 from loaders.zoning.extraction.citation_resolution import Index, numbers_in, numbers_of, resolve_range
-from loaders.zoning.extraction.citations import Citation, find_citations
 from loaders.zoning.extraction.districts import District, find_in_section, pick_best
 from loaders.zoning.graph.stored_sections import key_of, load_sections
 from loaders.zoning.readers.code_model import DOMAIN, Section

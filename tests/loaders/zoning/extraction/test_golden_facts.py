@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from loaders.zoning.extraction.citation_relationships import find_relationships
+from loaders.citations.relationships import find_relationships
+from loaders.citations.section_citations import THIS, Citation, find_citations
 from loaders.zoning.extraction.citation_resolution import Index, resolve
-from loaders.zoning.extraction.citations import THIS, Citation, find_citations
 from loaders.zoning.extraction.definitions import find_definitions
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.permissions import find_permissions

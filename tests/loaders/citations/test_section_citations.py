@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from loaders.citations.section_citations import Citation, find_citations
 from loaders.zoning.extraction.citation_resolution import (
     Index,
     numbers_in,
@@ -17,7 +18,6 @@ from loaders.zoning.extraction.citation_resolution import (
     resolve,
     resolve_range,
 )
-from loaders.zoning.extraction.citations import Citation, find_citations
 from loaders.zoning.readers.code_model import Section
 
 

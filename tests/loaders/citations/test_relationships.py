@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loaders.zoning.extraction.citation_relationships import find_relationships
-from loaders.zoning.extraction.citations import find_citations
+from loaders.citations.relationships import find_relationships
+from loaders.citations.section_citations import find_citations
 
 
 def of(text: str) -> tuple[str, str]:

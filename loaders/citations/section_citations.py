@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from loaders.zoning.extraction import statutes
-from loaders.zoning.extraction.number_lists import (
+from loaders.citations import statutes
+from loaders.citations.number_lists import (
     LETTER,
     LEVEL_NUMBER,
     MEMBERS,
@@ -29,7 +29,7 @@ from loaders.zoning.extraction.number_lists import (
     separator_of,
     with_plain_hyphens,
 )
-from loaders.zoning.extraction.statutes import Body, Law
+from loaders.citations.statutes import Body, Law
 
 _TITLE_WORD: Final = re.compile(r"(?:[A-Z][\w.&'’-]*|(?:of|and|for|the|to|on|in|a|an)\b|\d{4}\b),? ?")
 _DOCUMENT: Final = re.compile(

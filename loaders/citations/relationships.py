@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
+from loaders.citations.section_citations import Citation
 from loaders.readers.sentences import split_sentences
-from loaders.zoning.extraction.citations import Citation
 
 UNKNOWN: Final = "unknown"
 CITES: Final = "cites"

@@ -1,0 +1,120 @@
+"""Claims about citations as quads, with the words that they rest on, and the laws that they cite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from pyoxigraph import Literal, NamedNode, Quad
+
+from kg.vocabulary import DCTERMS, ELI, KG, OA, RDF, XSD, mint, mint_span, sha256
+from loaders.citations.statutes import Law
+
+LAW_TYPES: Final = {
+    "usc": "federalCode",
+    "cfr": "federalRegulation",
+    "public-law": "publicAct",
+    "public-act": "publicAct",
+    "law": "publicAct",
+    "act": "publicAct",
+    "regulations": "regulation",
+    "ordinance": "ordinance",
+}
+"""The kind of a law by its numbering scheme. All others are laws of a state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The evidence of something found in text: the code points [start, end) of a text unit."""
+
+    unit: NamedNode
+    start: int
+    end: int
+    exact: str
+    confidence: float
+    method: str
+
+
+@dataclass(slots=True)
+class Claims:
+    """The claims about the citations in one text unit: one per triple, however often the text repeats it."""
+
+    text: str
+    unit: NamedNode
+    graph: NamedNode
+    quads: list[Quad] = field(default_factory=list)
+    known: set[NamedNode] = field(default_factory=set)
+
+    def add(
+        self,
+        evidence: Evidence,
+        target: NamedNode | None,
+        raw: str,
+        *,
+        predicate: NamedNode = ELI.cites,
+        type_: str = "unknown",
+        context: str | None = None,
+    ) -> None:
+        """Add a claim that the unit relates to `target`, or to the words `raw` of the citation if that is unknown."""
+        graph = self.graph
+        value = Literal(raw) if target is None else target
+        node = mint("statement", sha256(f"{self.unit} {predicate} {value} {graph} .\n")[:32])
+        if node not in self.known:
+            self.known.add(node)
+            said: list[tuple[NamedNode, NamedNode | Literal]] = [
+                (RDF.type, KG.CrossReference),
+                (RDF.subject, self.unit),
+                (RDF.predicate, predicate),
+                *(() if target is None else ((RDF.type, KG.Statement), (RDF.object, target))),
+                (KG.rawCitation, Literal(raw)),
+                *(() if context is None else ((KG.contextSentence, Literal(context)),)),
+                (KG.relationshipType, mint("code", "relationshipType", type_)),
+            ]
+            self.quads += [Quad(node, said_of, value, graph) for said_of, value in said]
+            self.quads += method_quads(node, evidence, graph)
+        self.quads += evidence_quads(node, evidence, graph, self.known)
+
+
+def method_quads(node: NamedNode, evidence: Evidence, graph: NamedNode) -> list[Quad]:
+    """Build the quads for the method and confidence of something found in text."""
+    confidence = Literal(f"{evidence.confidence:.4f}".rstrip("0").rstrip(".") or "0", datatype=XSD.decimal)
+    return [
+        Quad(node, KG.confidence, confidence, graph),
+        Quad(node, KG.method, Literal(evidence.method), graph),
+    ]
+
+
+def evidence_quads(node: NamedNode, evidence: Evidence, graph: NamedNode, known: set[NamedNode]) -> list[Quad]:
+    """Build the quads for the evidence of a node.
+
+    The span is described unless it is in `known`, to which it is added.
+    """
+    span = mint_span(evidence.unit, evidence.start, evidence.end)
+    said = [Quad(node, KG.evidence, span, graph)]
+    if span not in known:
+        known.add(span)
+        said += [
+            Quad(span, RDF.type, KG.TextSpan, graph),
+            Quad(span, OA.hasSource, evidence.unit, graph),
+            Quad(span, KG.start, Literal(evidence.start), graph),
+            Quad(span, KG.end, Literal(evidence.end), graph),
+            Quad(span, OA.exact, Literal(evidence.exact), graph),
+        ]
+    return said
+
+
+def build_law(law: Law) -> tuple[NamedNode, NamedNode, Sequence[Quad]]:
+    """Build the node of a law, its shared graph, and the quads of that graph."""
+    parts = law.jurisdiction, law.scheme, law.citation
+    iri, graph = mint("law", *parts), mint("graph", "ref", "law", *parts)
+    kind = mint("code", "lawType", LAW_TYPES.get(law.scheme, "state"))
+    return (
+        iri,
+        graph,
+        (
+            Quad(iri, RDF.type, KG.ExternalLaw, graph),
+            Quad(iri, DCTERMS.identifier, Literal(law.citation), graph),
+            Quad(iri, KG.lawType, kind, graph),
+        ),
+    )
