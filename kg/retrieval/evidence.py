@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from kg.retrieval.results import ConceptMatch, Document, Evidence, Passage, Prov
 from kg.sparql.terms import bind
 from kg.store.ownership import is_user_graph
 from kg.store.protocol import Term, term_text
-from kg.vocabulary import DCTERMS, ELI, FOAF, KG, PROV, PROV_GRAPH, SCHEMA, slug_of
+from kg.vocabulary import DCTERMS, ELI, FOAF, KG, PROV, PROV_GRAPH, SCHEMA, SKOS, iri_prefix, slug_of
 
 # Properties are selected by FILTER, after the lookup by subject: with a second VALUES, or with OPTIONAL patterns inside
 # GRAPH, Oxigraph scans the whole store (10 passages of 2,000: 9 and 50 ms, against 0.6 ms).
@@ -37,13 +38,16 @@ DESCRIPTIONS: Final = """
 SELECT DISTINCT ?of ?subject ?graph ?property ?value WHERE {
   {
     VALUES ?of { $documents } GRAPH ?graph { ?of ?property ?value }
-    FILTER(?property IN (dcterms:title, kg:slug, dcterms:identifier, kg:jurisdiction, schema:inLanguage,
-                         eli:is_member_of, foaf:page, dcterms:source,
+    FILTER(?property IN (dcterms:title, skos:prefLabel, kg:slug, dcterms:identifier, kg:jurisdiction,
+                         schema:inLanguage, eli:is_member_of, foaf:page, dcterms:source,
                          kg:speakerAsRecorded, dcterms:date, kg:hansardReference, kg:sourceLines))
     BIND(?of AS ?subject)
   } UNION {
     VALUES ?of { $documents }
     ?of eli:is_member_of ?subject . GRAPH ?graph { ?subject dcterms:title ?value } BIND(dcterms:title AS ?property)
+  } UNION {
+    VALUES ?of { $sections }
+    ?of kg:jurisdiction ?subject . GRAPH ?graph { ?subject skos:prefLabel ?value } BIND(skos:prefLabel AS ?property)
   } UNION {
     VALUES ?of { $graphs } GRAPH $prov { ?of ?property ?value }
     FILTER(?property IN (prov:wasDerivedFrom, prov:qualifiedDerivation, kg:sourceRows, kg:contentSha256))
@@ -70,6 +74,9 @@ SELECT DISTINCT ?unit ?concept ?type ?start ?end WHERE {
 
 Properties = Mapping[NamedNode, Sequence[Term]]
 _NOTHING: Final[Properties] = {}
+_SECTIONS: Final = iri_prefix("section")
+_STATE: Final = re.compile(r"us-([a-z]{2})-")
+"""The state in the key of a municipality."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +101,7 @@ class Unit:
     iri: str
     graph: str
     document: str
+    """Its document; the section above a section of a code; itself if it is part of nothing."""
     position: int
     text: str
     page: int | None
@@ -102,6 +110,11 @@ class Unit:
     """For a chunk of a speech: its offsets in the text of the speech, end-exclusive."""
     lines: str | None = None
     """Its lines in the source file, if recorded for the passage itself."""
+
+    @property
+    def cited(self) -> str:
+        """The IRI that a citation names: the document, or a section of a code itself."""
+        return self.iri if self.iri.startswith(_SECTIONS) else self.document
 
 
 def code_of(iri: str) -> str:
@@ -120,12 +133,12 @@ def load_units(reader: Reader, iris: Sequence[str]) -> dict[str, Unit]:
     for (iri, graph), values in sorted(said.items()):
         document, position = values.get(DCTERMS.isPartOf.value), values.get(SCHEMA.position.value)
         text, page = values.get(SCHEMA.text.value), values.get(KG.pageNumber.value)
-        if document is None or position is None or text is None:
+        if position is None or text is None:
             continue
         units[iri] = Unit(
             iri=iri,
             graph=graph,
-            document=document,
+            document=document or iri,
             position=int(position),
             text=text,
             page=int(page) if page is not None and page.isdecimal() else None,
@@ -188,6 +201,7 @@ def describe(reader: Reader, documents: Iterable[str], graphs: Iterable[str], *,
         query = bind(
             DESCRIPTIONS,
             documents=[NamedNode(iri) for iri in sorted(documents & missing)],
+            sections=[NamedNode(iri) for iri in sorted(documents & missing) if iri.startswith(_SECTIONS)],
             graphs=[NamedNode(iri) for iri in sorted(graphs & missing)],
             prov=PROV_GRAPH,
         )
@@ -209,17 +223,20 @@ def url_of(descriptions: Descriptions, document: str) -> str:
 
 
 def title_of(descriptions: Descriptions, document: str, voice: Voice | None = None) -> str:
-    """Get the title of a document, else its slug or key, followed by the citation of a speech."""
-    title = descriptions.one(document, DCTERMS.title) or _key_of(document)
+    """Get the title or name of a document, else its slug or key, then the citation of a speech or section."""
+    name = descriptions.one(document, DCTERMS.title) or descriptions.one(document, SKOS.prefLabel)
+    title = name or _key_of(document)
     citation = citation_of(descriptions, document, voice)
     return f"{title} ({citation})" if citation else title
 
 
 def citation_of(descriptions: Descriptions, document: str, voice: Voice | None = None) -> str | None:
-    """Build the citation of a speech: speaker, date, Hansard reference. None without a reference.
+    """Build the citation of a speech (speaker, date, Hansard reference) or a section (municipality, state, number).
 
-    `voice` is the person whose words are cited, if known.
+    None for other documents, and without a reference. `voice` is the person whose words are cited, if known.
     """
+    if document.startswith(_SECTIONS):
+        return _cite_section(descriptions, document)
     reference = descriptions.one(document, KG.hansardReference)
     if reference is None:
         return None
@@ -227,6 +244,18 @@ def citation_of(descriptions: Descriptions, document: str, voice: Voice | None =
     if voice is not None and voice.other:
         speaker = f"{voice.other} in the speech of {speaker}" if speaker else voice.other
     parts = (speaker, descriptions.one(document, DCTERMS.date), reference)
+    return ", ".join(part for part in parts if part)
+
+
+def _cite_section(descriptions: Descriptions, section: str) -> str:
+    """Build the citation of a section: ``Quarry Bend, UT, 17.12.040``. Levels of a code have keys like
+    ``chapter 61|article II``.
+    """
+    place = descriptions.one(section, KG.jurisdiction)
+    name = None if place is None else descriptions.one(place, SKOS.prefLabel)
+    key = section.removeprefix(_SECTIONS).partition("/")[0]
+    state = _STATE.match(key)
+    parts = (name or key, state[1].upper() if name and state else None, code_of(section).replace("|", ", "))
     return ", ".join(part for part in parts if part)
 
 
@@ -256,7 +285,7 @@ def document_of(descriptions: Descriptions, document: str, voice: Voice | None =
 
 def lines_of(descriptions: Descriptions, unit: Unit) -> str | None:
     """Get the lines of a passage in the source file, else those of its document."""
-    return unit.lines or descriptions.one(unit.document, KG.sourceLines)
+    return unit.lines or descriptions.one(unit.cited, KG.sourceLines)
 
 
 def origin_of(
@@ -366,12 +395,12 @@ def build_evidence(
     if not units:
         return []
     matches = load_concept_matches(reader, {unit.iri: unit.text for unit in units}, mentioned)
-    descriptions = describe(reader, {unit.document for unit in units}, {unit.graph for unit in units})
+    descriptions = describe(reader, {unit.cited for unit in units}, {unit.graph for unit in units})
     voices = speakers_of(reader, units)
     return [
         Evidence(
             id=unit.iri,
-            document=document_of(descriptions, unit.document, voices.get(unit.iri)),
+            document=document_of(descriptions, unit.cited, voices.get(unit.iri)),
             passage=Passage(index=unit.position, page_number=unit.page, type=unit.kind, text=unit.text),
             concept_matches=matches.get(unit.iri, []),
             score=(scores or {}).get(unit.iri),

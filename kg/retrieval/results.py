@@ -120,7 +120,9 @@ class Document(BaseModel):
     languages: list[str] = Field(default_factory=list)
     url: str
     citation: str | None = Field(
-        None, description="For a speech: speaker, date, Hansard reference", exclude_if=lambda value: value is None
+        None,
+        description="Of a speech: speaker, date, reference; of a section: town, number",
+        exclude_if=lambda value: value is None,
     )
 
 

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Annotated, Final
-from urllib.parse import unquote
 
 from pydantic import BaseModel, Field
-from pyoxigraph import Literal, NamedNode
+from pyoxigraph import NamedNode
 
 from kg.errors import InvalidInputError, NotFoundError
-from kg.fuzzy_names import nearest
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import Concept
 from kg.retrieval.evidence import (
-    Unit,
     build_evidence,
     describe,
     document_of,
@@ -31,7 +26,7 @@ from kg.retrieval.evidence import (
 from kg.retrieval.excerpts import best_window
 from kg.retrieval.filters import compile_scope, resolve_concept_filter
 from kg.retrieval.hybrid_search import retrieve
-from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of
+from kg.retrieval.reader import Reader, bounded_page, clean_text, page_of
 from kg.retrieval.results import (
     QUERY_CHARACTERS,
     Evidence,
@@ -45,10 +40,8 @@ from kg.retrieval.results import (
     SearchHit,
     SearchResult,
 )
-from kg.retrieval.speech_records import is_speech, load_speech_text, suggest_speeches
-from kg.sparql.terms import bind
-from kg.store.protocol import term_text
-from kg.vocabulary import BASE, mint, slug_of
+from kg.retrieval.speech_records import is_speech, load_speech_text
+from kg.tools.search.identifiers import Resolved, explain_missing, resolve_ids
 
 SNIPPET_CHARACTERS: Final = 240
 NAMES_ADDED: Final = 20
@@ -58,31 +51,6 @@ TEXT_CHARACTERS: Final = 200_000
 MANY_IDS: Final = 200
 MANY_HINTS: Final = 20
 """Maximum number of unknown ids for which similar ones are searched. Each takes up to two queries."""
-
-PARTS: Final = """
-SELECT DISTINCT ?unit ?document ?position WHERE {
-  VALUES ?document { $documents } ?unit dcterms:isPartOf ?document ; schema:position ?position
-}"""
-
-DOCUMENTS_PRESENT: Final = """
-SELECT DISTINCT ?document WHERE {
-  VALUES ?document { $documents } ?document a ?kind FILTER(?kind IN (kg:PolicyDocument, kg:Speech))
-}"""
-
-MEMBERS: Final = """
-SELECT DISTINCT ?family ?document WHERE { VALUES ?family { $families } ?document eli:is_member_of ?family }"""
-
-VERSIONS: Final = """
-SELECT DISTINCT ?asked WHERE {
-  VALUES (?asked ?unit ?language) { $versions }
-  ?unit dcterms:isPartOf ?document .
-  { ?unit schema:inLanguage ?language } UNION { ?document schema:inLanguage ?language }
-}"""
-
-SLUGS_LIKE: Final = """
-SELECT DISTINCT ?document WHERE {
-  ?document a kg:PolicyDocument FILTER(CONTAINS(STR(?document), $fragment))
-} LIMIT 200"""
 
 
 class Missing(BaseModel):
@@ -140,7 +108,7 @@ def search(
     )
     units = load_units(reader, [unit.iri for unit in found.units])
     descriptions = (
-        describe(reader, {unit.document for unit in units.values()}, {unit.graph for unit in units.values()})
+        describe(reader, {unit.cited for unit in units.values()}, {unit.graph for unit in units.values()})
         if units
         else None
     )
@@ -148,8 +116,8 @@ def search(
     hits = [
         SearchHit(
             id=unit.iri,
-            title=title_of(descriptions, unit.document, voices.get(unit.iri)),
-            url=url_of(descriptions, unit.document),
+            title=title_of(descriptions, units[unit.iri].cited, voices.get(unit.iri)),
+            url=url_of(descriptions, units[unit.iri].cited),
             snippet=build_snippet(units[unit.iri].text, asked),
             score=unit.score,
             provenance=origin_of(
@@ -222,9 +190,9 @@ def fetch(
 ) -> FetchResult:
     """Read passages verbatim, with document, page and provenance.
 
-    Use with ids from `search`. A document id (cpr://doc/{slug}) or family id (cpr://family/{slug}) returns its passages
-    in order, `limit` at a time. Returns evidence: id, document, passage{index, page_number, type, text}, provenance;
-    unknown ids are in not_found with similar ones. With a single `id` also title, text, url, metadata.
+    Use with ids from `search`. The id of a document, family, speech, municipality (its code) or chapter returns its
+    passages in order, `limit` at a time. Returns evidence: id, document, passage{index, page_number, type, text},
+    provenance; not_found has the ids without text, and what reads those. With `id` also title, text, url, metadata.
     Example: fetch(ids=["cpr://doc/fictional-decree-on-geothermal-exploration_d0a1#p=3"]).
     Next: cite `document.url` with `provenance`; `search` for more.
     """
@@ -235,15 +203,16 @@ def fetch(
         raise InvalidInputError(f"ids has {len(wanted)} entries. Pass 1 to {MANY_IDS}.")
     bounded_page(limit, offset)
     reader = Reader(kg)
-    resolved = _resolve(reader, wanted)
+    resolved = resolve_ids(reader, wanted)
     order = list(dict.fromkeys(iri for iris in resolved.found.values() for iri in iris))
-    page = order[offset : offset + limit]
+    page = order[offset : offset + limit] if id is None or id in resolved.whole else order
     units = {**load_units(reader, [iri for iri in page if iri not in resolved.units]), **resolved.units}
     absent = [name for name in wanted if name not in resolved.found]
-    missing = [Missing(id=name, hint=_hint(reader, name)) for name in absent[:MANY_HINTS]]
+    missing = [Missing(id=name, hint=explain_missing(reader, name, resolved)) for name in absent[:MANY_HINTS]]
     missing += [Missing(id=name, hint="search returns valid ids.") for name in absent[MANY_HINTS:]]
     if id is not None and missing:
-        raise NotFoundError(f"Unknown id {id!r}. {missing[0].hint}")
+        problem = f"{id} cannot be read." if id in resolved.kinds else f"Unknown id {id!r}."
+        raise NotFoundError(f"{problem} {missing[0].hint}")
     evidence = build_evidence(reader, [units[iri] for iri in page if iri in units])
     result = FetchResult(evidence=evidence, not_found=missing, notes=list(resolved.notes))
     next_offset = page_of(order, offset, limit)
@@ -257,104 +226,7 @@ def fetch(
     )
 
 
-@dataclass(slots=True)
-class _Resolved:
-    """The passages of ids, in order, and the documents of ids that name a document or a family."""
-
-    found: dict[str, list[str]]
-    units: dict[str, Unit]
-    whole: dict[str, list[str]]
-    """The documents of each id that names a document or a family."""
-    notes: list[str]
-
-
-_DOCUMENT = re.compile(r"cpr://doc/(?P<slug>[^#]+)(?:#(?:p=(?P<index>\d{1,18}))?(?:&?lang=(?P<lang>[^&]+))?)?")
-_FAMILY = re.compile(r"cpr://family/(?P<slug>[^#]+)")
-_OWN = re.compile(re.escape(f"{BASE}id/") + r"[^#]+(?P<part>#.+)?")
-
-
-def _node(name: str) -> tuple[str, NamedNode] | None:
-    """Parse an id in any percent-encoding into its kind and IRI; None for unknown forms."""
-    try:
-        if match := _FAMILY.fullmatch(name.strip()):
-            return "family", mint("family", slug_of(name.strip()))
-        if match := _DOCUMENT.fullmatch(name.strip()):
-            slug, lang = slug_of(name.strip()), match["lang"]
-            if match["index"] is not None:
-                return "passage", mint("passage", slug, match["index"], lang=lang)
-            return "document", mint("document", slug, lang=lang)
-        if match := _OWN.fullmatch(name.strip()):
-            return "passage" if match["part"] else "document", NamedNode(name.strip())
-    except (InvalidInputError, ValueError):
-        return None
-    return None
-
-
-def _resolve(reader: Reader, names: Sequence[str]) -> _Resolved:
-    nodes = {name: node for name in names if (node := _node(name)) is not None}
-    passages = {name: node.value for name, (kind, node) in nodes.items() if kind == "passage"}
-    resolved = _Resolved({}, load_units(reader, sorted(set(passages.values()))), {}, [])
-    found = {name: [iri] for name, iri in passages.items() if iri in resolved.units}
-    absent = {name: iri for name, iri in passages.items() if iri not in resolved.units}
-    for name, iri in _other_version(reader, absent).items():
-        found[name] = [iri]
-        resolved.notes.append(f"{name} has the id {iri} in this graph.")
-    families = {name: node for name, (kind, node) in nodes.items() if kind == "family"}
-    documents = {name: node for name, (kind, node) in nodes.items() if kind == "document"}
-    members = _members(reader, families)
-    present = _present(reader, documents)
-    parts = _parts(reader, {*present.values(), *(iri for iris in members.values() for iri in iris)})
-    for name, iri in present.items():
-        resolved.whole[name] = [iri]
-    resolved.whole.update(members)
-    for name, iris in resolved.whole.items():
-        found[name] = [unit for iri in iris for unit in parts.get(iri, [])]
-    resolved.found = {name: found[name] for name in names if name in found}
-    return resolved
-
-
-def _other_version(reader: Reader, absent: dict[str, str]) -> dict[str, str]:
-    """Resolve ids with a language to the ids without, where those passages have that language."""
-    versions = {}
-    for iri in absent.values():
-        plain, _, language = iri.partition("&lang=")
-        if language:
-            versions[iri] = (NamedNode(iri), NamedNode(plain), Literal(language))
-    if not versions:
-        return {}
-    rows = reader.rows("passages by language", bind(VERSIONS, versions=list(versions.values())))
-    found = {iri_of(row["asked"]) for row in rows}
-    return {name: versions[iri][1].value for name, iri in absent.items() if iri in found}
-
-
-def _present(reader: Reader, documents: dict[str, NamedNode]) -> dict[str, str]:
-    if not documents:
-        return {}
-    rows = reader.rows("documents", bind(DOCUMENTS_PRESENT, documents=list(set(documents.values()))))
-    present = {iri_of(row["document"]) for row in rows}
-    return {name: node.value for name, node in documents.items() if node.value in present}
-
-
-def _members(reader: Reader, families: dict[str, NamedNode]) -> dict[str, list[str]]:
-    if not families:
-        return {}
-    members: dict[str, list[str]] = {}
-    for row in reader.rows("documents of families", bind(MEMBERS, families=list(set(families.values())))):
-        members.setdefault(iri_of(row["family"]), []).append(iri_of(row["document"]))
-    return {name: sorted(members[node.value]) for name, node in families.items() if node.value in members}
-
-
-def _parts(reader: Reader, documents: set[str]) -> dict[str, list[str]]:
-    if not documents:
-        return {}
-    places: dict[str, list[tuple[int, str]]] = {}
-    rows = reader.rows("passages of documents", bind(PARTS, documents=[NamedNode(iri) for iri in sorted(documents)]))
-    for row in rows:
-        places.setdefault(iri_of(row["document"]), []).append((int(term_text(row["position"])), iri_of(row["unit"])))
-    return {iri: [unit for _, unit in sorted(units)] for iri, units in places.items()}
-
-
-def _describe_one(reader: Reader, result: FetchResult, name: str, resolved: _Resolved, next_offset: int | None) -> None:
+def _describe_one(reader: Reader, result: FetchResult, name: str, resolved: Resolved, next_offset: int | None) -> None:
     """Fill in the fields that describe the single document, family or passage."""
     whole = resolved.whole.get(name)
     metadata: dict[str, str] = {}
@@ -410,33 +282,3 @@ def _joined(texts: Sequence[str]) -> tuple[str, int]:
             break
         kept += 1
     return "\n\n".join(texts[:kept])[:TEXT_CHARACTERS], kept
-
-
-def _hint(reader: Reader, name: str) -> str:
-    """Name valid ids for an unknown one."""
-    known = _node(name)
-    if known is None and name.strip().startswith("cpr://concept/"):
-        return "A concept has no text. concept_find describes it, concept_mentions lists passages that mention it."
-    if known is None:
-        return (
-            "ids have the form cpr://doc/{slug}#p={index}, cpr://doc/{slug} or cpr://family/{slug}, as search returns"
-        )
-    kind, node = known
-    if is_speech(node.value):
-        return suggest_speeches(reader, unquote(node.value.partition("#")[0].rpartition("/")[2]))
-    if node.value.startswith(BASE):
-        return "No passage or document has it. search returns valid ids."
-    slug = slug_of(node.value)
-    if kind == "passage":
-        document = mint("document", slug)
-        units = _parts(reader, {document.value}).get(document.value, [])
-        if units:
-            return f"The document has {len(units)} passages, from {units[0]} to {units[-1]}."
-    if kind == "family":
-        return "family_overview lists the families."
-    word = max(re.split(r"[^a-z0-9]+", slug.casefold()), key=len)
-    rows = reader.rows("documents like it", bind(SLUGS_LIKE, fragment=Literal(word))) if word else []
-    close = nearest(slug, sorted({slug_of(iri_of(row["document"])) for row in rows}), 3)
-    if close:
-        return f"Similar: {', '.join(mint('document', slug).value for slug in close)}."
-    return "No document has a similar slug. search returns valid ids."

@@ -252,4 +252,4 @@ def test_what_has_no_page_or_is_no_iri_is_told(speeches):
     missing = fetch(
         speeches.kg, ids=["https://w3id.org/quadcite/id/debate/au-senate/2024-05-06/1", "https://w3id.org/"]
     )
-    assert missing.not_found[0].hint.startswith("No passage or document")
+    assert missing.not_found[0].hint.startswith("It is a debate")

@@ -1,0 +1,204 @@
+"""Every hit of every search can be fetched, resolved, explained and cited, in every domain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyoxigraph import Literal, NamedNode, Triple
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from kg import bundle
+from kg.actors import EVERYONE
+from kg.errors import NotFoundError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.server import pages
+from kg.settings import Settings
+from kg.store.protocol import select, term_text
+from kg.tools import commands
+from kg.tools.registry import TOOLS, get
+from kg.tools.search import identifiers, research
+from kg.tools.search.passages import fetch
+from kg.user_graphs import UserGraphs
+from kg.vocabulary import DCTERMS, SCHEMA, iri_prefix, mint
+from kg.zoning_summaries.build import build
+from loaders.sources import load
+
+BEND = {"municipality": "Quarry Bend", "state": "UT"}
+NOTE = NamedNode("http://example.org/minutes#item=4")
+ALONE = NamedNode("http://example.org/memo")
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
+    """The fixtures of all domains in one graph, summaries of a code, and text units that a user wrote."""
+    folder: Path = tmp_path_factory.mktemp("everything")
+    settings = Settings(data_dir=folder / "data", models_dir=folder / "no-models", _env_file=None)  # type: ignore[call-arg]
+    with KnowledgeGraph.open(folder / "data", settings) as opened:
+        for source, options in (("climate", {}), ("wikibase", {"base": "climate"}), ("hansard", {}), ("zoning", {})):
+            load(opened, source, [str(bundle.folder("fixtures") / source)], **options)
+        said = [
+            Triple(NOTE, DCTERMS.isPartOf, NamedNode("http://example.org/minutes")),
+            Triple(NOTE, SCHEMA.position, Literal(4)),
+            Triple(NOTE, SCHEMA.text, Literal("Zebra crossings get amber lamps before the winter.")),
+            Triple(NamedNode("http://example.org/minutes"), DCTERMS.title, Literal("Minutes of the lamp committee")),
+            Triple(ALONE, SCHEMA.position, Literal(0)),
+            Triple(ALONE, SCHEMA.text, Literal("Amber lamps are ordered from the foundry.")),
+        ]
+        UserGraphs(opened).put(mint("graph", "user", "minutes"), said, EVERYONE)
+        build(opened, mint("municipality", "us-ut-quarry-bend").value)
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def browser(everything: KnowledgeGraph) -> Iterator[TestClient]:
+    with TestClient(Starlette(routes=pages.routes(everything)), base_url="http://127.0.0.1:8000") as client:
+        yield client
+
+
+def call(kg: KnowledgeGraph, name: str, tag: str | None = None, /, **arguments: Any) -> Any:
+    [tool] = [each for each in TOOLS if each.name == name and (tag is None or tag in each.tags)][:1]
+    return tool.call(kg, arguments)
+
+
+def ids_of(kg: KnowledgeGraph, name: str, arguments: dict[str, Any]) -> list[str]:
+    tool, _, tag = name.partition("@")
+    found = call(kg, tool, tag or None, **arguments)
+    if name == "search_speeches":
+        return [part for hit in found.results for part in (hit.evidence.id, hit.evidence.speech)]
+    if name == "concept_mentions":
+        return [hit.id for hit in found.evidence]
+    if name == "kg_search_by_topic":
+        return [hit.iri for hit in (*found.results, *found.plain_search_otherwise)]
+    return [hit.id for hit in found.results]
+
+
+SEARCHES = [
+    ("climate", "search", {"query": "geothermal levy for households", "limit": 50}, "cpr://doc/"),
+    ("climate", "search@research", {"query": "geothermal levy for households"}, "cpr://doc/"),
+    ("climate", "concept_mentions", {"qids": ["Q1012"]}, "cpr://doc/"),
+    ("parliament", "search", {"query": "question asked by senators of the minister", "limit": 50}, "/id/speech/"),
+    ("parliament", "search@research", {"query": "senators minister speech in the chamber"}, "/id/speech/"),
+    ("parliament", "search_speeches", {"query": "energy", "top_k": 20}, "/id/speech/"),
+    ("zoning", "search", {"query": "minimum lot area", "limit": 50}, "/id/section/"),
+    ("zoning", "search@research", {"query": "minimum lot area"}, "/id/section/"),
+    ("zoning", "kg_search_by_topic", {**BEND, "query": "minimum lot area"}, "/id/section/"),
+    ("user", "search", {"query": "amber lamps zebra crossings", "limit": 50}, "http://example.org/"),
+    ("user", "search@research", {"query": "amber lamps zebra crossings"}, "http://example.org/"),
+]
+
+
+@pytest.mark.parametrize(("domain", "name", "arguments", "form"), SEARCHES, ids=[f"{c[0]}-{c[1]}" for c in SEARCHES])
+def test_every_hit_is_fetched_resolved_explained_and_cited(everything, browser, domain, name, arguments, form):
+    hits = ids_of(everything, name, arguments)
+    assert any(form in hit for hit in hits)
+    found = fetch(everything, ids=hits, limit=200)
+    assert found.not_found == []
+    for hit in hits:
+        one = research.fetch(everything, hit)
+        assert one.text
+        assert one.title
+        assert one.url
+        answer = browser.get("/resolve", params={"iri": hit}, headers={"Accept": "text/html"})
+        assert answer.status_code == 200
+        explanations = commands.why(everything, iri=hit)["explanations"]
+        assert any(source["sha256"] for each in explanations for source in each["sources"])
+    for evidence in found.evidence:
+        assert evidence.passage.text
+        assert evidence.document.url
+        assert evidence.provenance.sha256
+        assert evidence.provenance.source
+
+
+def test_a_section_is_cited_by_its_town_and_number_in_search_and_in_fetch(everything):
+    hits = call(everything, "search", query="minimum lot area").results
+    hit = next(each for each in hits if each.id.startswith(iri_prefix("section")))
+    number = hit.id.rpartition("/")[2]
+    one = fetch(everything, id=hit.id)
+    assert (one.title, one.url) == (hit.title, hit.url)
+    assert f"Quarry Bend, UT, {number}" in hit.title
+    assert hit.url == hit.id
+    assert one.metadata is not None
+    assert one.metadata["citation"] == f"Quarry Bend, UT, {number}"
+
+
+SECTIONS = """
+SELECT ?section WHERE { ?section kg:jurisdiction $place ; schema:text ?text }"""
+
+
+def test_a_code_and_a_level_of_it_give_their_sections_in_order(everything):
+    place = mint("municipality", "us-ut-quarry-bend")
+    texts = {
+        term_text(row["section"]) for row in select(everything.store.query, SECTIONS.replace("$place", str(place)))
+    }
+    code = fetch(everything, id=place.value, limit=200)
+    assert {item.id for item in code.evidence} == texts
+    assert [item.provenance.lines for item in code.evidence] == sorted(
+        (item.provenance.lines for item in code.evidence), key=lambda lines: int((lines or "0").partition("-")[0])
+    )
+    assert "Quarry Bend" in (code.title or "")
+    chapter = fetch(everything, id=mint("section", "us-ut-quarry-bend", "17.12").value, limit=200)
+    below = [item.id for item in code.evidence if "/17.12." in item.id]
+    assert [item.id for item in chapter.evidence] == below
+    assert chapter.text == "\n\n".join(item.passage.text for item in chapter.evidence)
+
+
+def test_a_document_of_a_user_gives_its_text(everything):
+    assert [item.id for item in fetch(everything, id="http://example.org/minutes").evidence] == [NOTE.value]
+    assert fetch(everything, id=ALONE.value).text == "Amber lamps are ordered from the foundry."
+
+
+DEBATE = """
+SELECT ?x WHERE {
+  ?x a kg:Debate . ?speech dcterms:isPartOf ?x ; a kg:Speech MINUS { ?text dcterms:isPartOf ?x ; schema:text ?words }
+} LIMIT 1"""
+
+WITHOUT_TEXT = {
+    "cpr://concept/Q1012": "concept_mentions",
+    "SELECT ?x WHERE { ?x a foaf:Person } LIMIT 1": "search_speeches",
+    "SELECT ?x WHERE { ?x a kg:Party } LIMIT 1": "search_speeches",
+    "SELECT ?x WHERE { ?x a kg:ZoningDistrict } LIMIT 1": "kg_query_permissions",
+    "SELECT ?x WHERE { ?x a kg:LandUse } LIMIT 1": "kg_query_permissions",
+    "SELECT ?x WHERE { ?x a kg:Definition } LIMIT 1": "kg_query_definition",
+    "SELECT ?x WHERE { ?x a kg:ExternalLaw } LIMIT 1": "kg_find_related",
+    "SELECT ?x WHERE { ?x a kg:Place ; skos:notation ?iso } LIMIT 1": "jurisdiction_overview",
+    "SELECT ?x WHERE { ?x a kg:CrossReference } LIMIT 1": iri_prefix("section"),
+    "SELECT ?x WHERE { ?x a kg:Subsection } LIMIT 1": iri_prefix("section"),
+    "SELECT ?x WHERE { ?x kg:matchType ?type ; oa:hasSource ?unit } LIMIT 1": "fetch that",
+    DEBATE: iri_prefix("speech"),
+    "SELECT ?x WHERE { ?x a prov:Activity } LIMIT 1": "DESCRIBE",
+}
+
+
+def test_a_debate_gives_its_procedural_texts_and_says_that_speeches_are_separate(everything):
+    [row, *_] = select(everything.store.query, DEBATE.replace("MINUS {", ".").replace("}\n}", "}"))
+    found = fetch(everything, ids=[term_text(row["x"])])
+    assert found.evidence
+    assert any("search_speeches" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(("thing", "advice"), WITHOUT_TEXT.items())
+def test_a_known_thing_without_text_says_what_it_is_and_what_reads_it(everything, thing, advice):
+    if "SELECT" in thing:
+        [row] = select(everything.store.query, thing)
+        thing = term_text(row["x"])
+    [missing] = fetch(everything, ids=[thing]).not_found
+    assert "has no text" in missing.hint
+    assert advice in missing.hint
+    with pytest.raises(NotFoundError, match="cannot be read"):
+        fetch(everything, id=thing)
+
+
+def test_the_advice_names_existing_tools():
+    words = {word.strip(".,:") for text in identifiers.READ_BY.values() for word in text.split()}
+    named = {word for word in words if "_" in word}
+    assert named
+    assert all(get(name) for name in named)
+
+
+def test_an_id_in_another_spelling_is_found(everything):
+    canonical = mint("section", "us-ut-quarry-bend", "17.12.040").value
+    assert fetch(everything, id=f"<{canonical}>").id == canonical
