@@ -1,4 +1,8 @@
-"""Explain why a quad exists: its graph, the run that wrote it, and the source file and row."""
+"""Explain why a quad exists: its graph, the run that wrote it, and the source file and row.
+
+A quad that a rule computed is explained by the rule and its inputs. One that follows from claims is explained by each
+claim, with the words that it rests on, compared with the stored text.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,12 @@ from typing import Any, Final
 from pyoxigraph import Literal, NamedNode
 
 from kg.errors import NotFoundError
+from kg.provenance.claims import Claim, Words, load_claim, load_claims_of, load_words
 from kg.provenance.load_records import find_row, format_rows, parse_rows
 from kg.provenance.reader import first_text, load_description
 from kg.sparql.terms import bind
 from kg.store.protocol import Query, Term, named_node, select, term_text
-from kg.vocabulary import BASE, KG, PROV, PROV_GRAPH, RDF, RDFS, SCHEMA, SOURCED, curie
+from kg.vocabulary import BASE, DERIVED, KG, PROV, PROV_GRAPH, RDF, RDFS, SCHEMA, SOURCED, curie
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +41,43 @@ class Source:
     sent_by: str | None = None
     """The sender, if it is the payload of a request."""
     origin: tuple[Source, ...] = ()
-    """If this source is a graph: the file that the graph was read from."""
+    """If this source is a graph: its own sources."""
+
+    def lines_of_text(self, indent: str = "") -> list[str]:
+        """Describe it for people, line by line, with its origin."""
+        verb = "computed from" if self.locations and self.locations[0].startswith(_GRAPHS) else "read from"
+        lines = [f"  {verb:<11} {' = '.join(self.locations) or 'a file at an unknown location'}"]
+        if self.row is not None:
+            lines.append(f"    row       {self.row}")
+        elif self.lines is not None:
+            lines.append(f"    lines     {self.lines}")
+        elif self.rows is not None:
+            lines.append(f"    rows      {self.rows}")
+        lines.append(f"    sha256    {self.sha256}")
+        if self.sent_by is not None:
+            lines.append(f"    sent by   {self.sent_by}, {self.retrieved_at}")
+        if self.revision is not None:
+            lines.append(f"    revision  {self.revision}")
+        if self.superseded_at is not None:
+            lines.append(f"    replaced  different content since {self.superseded_at}")
+        return [indent + line for line in lines] + [
+            line for each in self.origin for line in each.lines_of_text(indent + "  ")
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedRule:
+    """The rule that computed a graph."""
+
+    iri: str
+    label: str | None
+    threshold: str | None
+    """Minimum confidence of the claims that it accepts."""
+
+    def __str__(self) -> str:
+        name = self.iri.rpartition("/")[2]
+        least = f" (at a confidence of {self.threshold})" if self.threshold is not None else ""
+        return f"{name}: {self.label}{least}" if self.label else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +101,14 @@ class Explanation:
     content_sha256: str | None = None
     source_sha256: str | None = None
     sources: tuple[Source, ...] = ()
-    words: tuple[str, ...] = ()
-    """The evidence in the text, if it was extracted from text."""
+    words: tuple[Words, ...] = ()
+    """The evidence in the text, if it was extracted from text and is not a claim."""
+    rule: AppliedRule | None = None
+    """The rule, if it was computed from other graphs."""
+    claims: tuple[Claim, ...] = ()
+    """The claims that state the triple, or the claim itself."""
+    more_claims: bool = False
+    """Whether there are more claims than listed."""
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to JSON types."""
@@ -83,29 +130,45 @@ class Explanation:
             lines.append(f"  loaded      {self.loaded_at} (the run started {self.started_at})")
         if self.configuration:
             lines.append("  with        " + ", ".join(f"{key}={value}" for key, value in self.configuration.items()))
+        if self.rule is not None:
+            lines.append(f"  rule        {self.rule}")
         lines += [f"  in words    {words}" for words in self.words]
-        # If the source is a graph, list the file that this graph was read from as well.
-        for source in [each for found in self.sources for each in (found, *found.origin)]:
-            lines.append(f"  read from   {' = '.join(source.locations) or 'a file at an unknown location'}")
-            if source.row is not None:
-                lines.append(f"    row       {source.row}")
-            elif source.lines is not None:
-                lines.append(f"    lines     {source.lines}")
-            elif source.rows is not None:
-                lines.append(f"    rows      {source.rows}")
-            lines.append(f"    sha256    {source.sha256}")
-            if source.sent_by is not None:
-                lines.append(f"    sent by   {source.sent_by}, {source.retrieved_at}")
-            if source.revision is not None:
-                lines.append(f"    revision  {source.revision}")
-            if source.superseded_at is not None:
-                lines.append(f"    replaced  different content since {source.superseded_at}")
+        for claim in self.claims:
+            lines += _describe_claim(claim)
+        if self.more_claims:
+            lines.append(f"  claims      more than these {len(self.claims)}")
+        elif not self.claims and self.graph.startswith(_PROMOTED) and self.rule is not None and self.quads == 1:
+            lines.append("  claims      none of them states this triple")
+        for source in self.sources:
+            lines += source.lines_of_text()
         if self.content_sha256 is not None:
             lines.append(f"  graph hash  sha256 {self.content_sha256}")
         return "\n".join(lines)
 
 
+def _describe_claim(claim: Claim) -> list[str]:
+    """Describe a claim for people, line by line."""
+    facts = [
+        None if claim.confidence is None else f"confidence {claim.confidence:g}",
+        claim.method,
+        None if claim.match_type is None else f"matches the {claim.match_type}",
+        *(f"{each.verdict} in {each.graph} by {', '.join(each.by) or 'unknown'}" for each in claim.reviews),
+        None if claim.live else "does not count",
+    ]
+    lines = [f"  claim       {claim.iri}", f"    {', '.join(fact for fact in facts if fact)}"]
+    lines += [f"    in words  {words}" for words in claim.words]
+    lines.append(f"    graph     {claim.graph}")
+    if claim.agent is not None:
+        agent = " ".join(part for part in (claim.agent, claim.agent_version) if part is not None)
+        lines.append(f"    by        {agent}, {claim.extracted_at}, run {claim.run}")
+    return lines + [line for source in claim.sources for line in source.lines_of_text("  ")]
+
+
 _GRAPHS: Final = BASE + "graph/"
+_PROMOTED: Final = DERIVED + "promote/"
+_RULES: Final = BASE + "id/rule/"
+MAX_INPUTS: Final = 10
+"""Maximum graphs that a computed graph was made from whose own sources are listed."""
 
 GRAPHS_ABOUT: Final = """
 SELECT ?graph (COUNT(?p) AS ?quads) WHERE { GRAPH ?graph { $iri ?p ?o } } GROUP BY ?graph"""
@@ -142,11 +205,6 @@ SELECT ?lines WHERE {
 
 LINES_OF_RECORD: Final = """
 SELECT DISTINCT ?lines WHERE { GRAPH $graph { ?thing kg:sourceLines ?lines } } LIMIT 2"""
-
-WORDS: Final = """
-SELECT DISTINCT ?words ?start WHERE {
-  GRAPH $graph { $iri kg:evidence ?span . ?span oa:exact ?words OPTIONAL { ?span kg:start ?start } }
-} ORDER BY ?start LIMIT 5"""
 
 KINDS: Final[dict[Term, str]] = {
     KG.AssertedGraph: "asserted",
@@ -195,7 +253,17 @@ def explain_triple(
         others = ", ".join(str(row["o"]) for row in values)
         hint = f"Existing values: {others}." if others else f"{subject} has no {curie(predicate.value)}."
         raise NotFoundError(f"No graph contains {about}. {hint}")
-    return [_explain(query, about, graph, 1, subject) for graph in sorted(graphs, key=lambda graph: graph.value)]
+    found = [_explain(query, about, graph, 1, subject) for graph in sorted(graphs, key=lambda graph: graph.value)]
+    if not any(each.kind in ("derived", "extracted") for each in found):
+        return found
+    claims, more = load_claims_of(query, subject, predicate, object_)
+    stated = tuple(replace(claim, sources=_load_claim_sources(query, claim)) for claim in claims)
+    return [
+        replace(each, words=() if stated else each.words, claims=stated, more_claims=more)
+        if each.kind in ("derived", "extracted")
+        else each
+        for each in found
+    ]
 
 
 def _explain(query: Query, about: str, graph: NamedNode, quads: int, subject: NamedNode) -> Explanation:
@@ -207,6 +275,7 @@ def _explain(query: Query, about: str, graph: NamedNode, quads: int, subject: Na
     run = load_description(query, runs[0]) if runs else description
     agents = [named_node(term) for term in run[PROV.wasAssociatedWith]] if runs else []
     agent = load_description(query, agents[0]) if agents else description
+    claim = load_claim(query, subject, graph) if kind == "extracted" else None
     return Explanation(
         about=about,
         graph=graph.value,
@@ -221,8 +290,32 @@ def _explain(query: Query, about: str, graph: NamedNode, quads: int, subject: Na
         content_sha256=first_text(description, KG.contentSha256),
         source_sha256=first_text(description, KG.sourceSha256),
         sources=_load_sources(query, graph, description, subject),
-        words=tuple(term_text(row["words"]) for row in select(query, bind(WORDS, graph=graph, iri=subject))),
+        words=load_words(query, subject, graph) if claim is None else (),
+        rule=_load_rule(query, graph, run) if kind in ("derived", "inferred") else None,
+        claims=() if claim is None else (replace(claim, sources=_load_claim_sources(query, claim)),),
     )
+
+
+def _load_rule(query: Query, graph: NamedNode, run: Mapping[NamedNode, list[Term]]) -> AppliedRule | None:
+    """Load the rule that computed `graph`: the one that its run used and that the graph is named after."""
+    used = [term.value for term in run[PROV.used] if isinstance(term, NamedNode) and term.value.startswith(_RULES)]
+    family = graph.value.removeprefix(_GRAPHS).split("/")[1:2]
+    named = [iri for iri in used if [iri.removeprefix(_RULES).partition("@")[0]] == family]
+    if not named and len(used) != 1:
+        return None
+    iri = max(named or used)
+    described = load_description(query, NamedNode(iri))
+    return AppliedRule(iri, first_text(described, RDFS.label), first_text(described, KG.threshold))
+
+
+def _load_claim_sources(query: Query, claim: Claim) -> tuple[Source, ...]:
+    """Load the files of the text that a claim rests on, with the row or lines of the text."""
+    found: dict[Source, None] = {}
+    texts = {(words.graph, words.unit): None for words in claim.words if words.graph is not None}
+    for graph, unit in texts:
+        node = NamedNode(graph or "")
+        found |= dict.fromkeys(_load_sources(query, node, load_description(query, node), NamedNode(unit)))
+    return tuple(found)
 
 
 def _load_sources(
@@ -265,7 +358,7 @@ def _load_sources(
             lines=lines if len(parts) == 1 else None,
             sent_by=", ".join(sorted(filter(None, senders))) or None,
             origin=_load_origin(query, snapshot, file)
-            if len(parts) == 1 and snapshot.value.startswith(_GRAPHS)
+            if number < MAX_INPUTS and snapshot.value.startswith(_GRAPHS)
             else (),
         )
         sources.append(source)

@@ -91,8 +91,7 @@ def build_edges(claims: Iterable[Quad], graph: NamedNode, verdicts: Verdicts, as
             isinstance(subject, NamedNode)
             and isinstance(predicate, NamedNode)
             and isinstance(value, NamedNode | Literal)
-            and claim not in verdicts.rejected
-            and (claim in verdicts.accepted or _confidence(confidence) >= THRESHOLD)
+            and is_promoted(confidence, accepted=claim in verdicts.accepted, rejected=claim in verdicts.rejected)
         ):
             found[Quad(subject, predicate, value, graph)] = None
     if not found:
@@ -167,7 +166,12 @@ def _claims(quads: Iterable[Quad]) -> dict[Term, list[Term | None]]:
     return parts
 
 
-def _confidence(term: Term | None) -> Decimal:
+def is_promoted(confidence: Term | None, *, accepted: bool, rejected: bool) -> bool:
+    """Whether the rule makes the triple of a claim with this confidence and these reviews an edge."""
+    return not rejected and (accepted or parse_confidence(confidence) >= THRESHOLD)
+
+
+def parse_confidence(term: Term | None) -> Decimal:
     """Return a confidence from 0 to 1; invalid values count as 0."""
     try:
         number = Decimal(term.value) if isinstance(term, Literal) else Decimal(0)

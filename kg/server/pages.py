@@ -9,7 +9,7 @@ the data.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any, Final
@@ -178,6 +178,8 @@ TEXT_CHARACTERS: Final = 50_000
 """Maximum characters of a text on a page."""
 VALUE_CHARACTERS: Final = 2_000
 """Maximum characters of any other literal on a page."""
+INPUTS_SHOWN: Final = 10
+"""Maximum graphs listed that a graph was computed from."""
 BRIEF_CHARACTERS: Final = 160
 """Maximum characters of a text used as a label."""
 
@@ -314,7 +316,7 @@ def _shown(found: Dereferenced) -> dict[str, Any]:
         "page": found.page,
         "previous": _address(found.iri, found.page - 1, None) if found.page > 1 else None,
         "next": _address(found.iri, found.page + 1, None) if found.more else None,
-        "graphs": [_graph(found, graph, origins.get(graph)) for graph in graphs.numbers],
+        "graphs": [_graph(found, graph, origins) for graph in graphs.numbers],
         "formats": formats(lambda form: _address(found.iri, found.page, form)),
         "queries": [
             {"purpose": ran.purpose, "sparql": ran.sparql, "href": "/sparql?" + urlencode({"query": ran.sparql})}
@@ -484,17 +486,32 @@ def _iri(found: Dereferenced, iri: str, *, graphs: tuple[int, ...] = (), interna
     return Shown(iri, graphs=graphs)
 
 
-def _graph(found: Dereferenced, graph: str, origin: Provenance | None) -> dict[str, Any]:
-    node = Shown(graph.removeprefix(BASE) or "the default graph", href_of(graph) if graph else None)
+def _graph(found: Dereferenced, graph: str, origins: Mapping[str, Provenance]) -> dict[str, Any]:
+    """Describe a graph: its file, or the graphs that it was computed from with the file behind them."""
+    node, origin = _graph_node(graph), origins.get(graph)
     if origin is None:
         details = "the ontology that ships with Quadcite" if graph.startswith(BASE + "ns") else ""
-        return {"node": node, "details": details, "sha256": None}
+        return {"node": node, "inputs": [], "details": details, "sha256": None}
+    inputs, behind = found.inputs.get(graph, ()), graph
+    while origin.source is None and (steps := found.inputs.get(behind, ())):
+        behind = next((each for each in steps if each in origins), "")
+        origin = origins.get(behind, origin)
     parts = [
         f"read from {origin.source}" if origin.source else "",
         f"row {origin.row:,}" if origin.row is not None else "",
         f"revision {origin.revision}" if origin.revision else "",
     ]
-    return {"node": node, "details": ", ".join(part for part in parts if part), "sha256": origin.sha256}
+    details = ", ".join(part for part in parts if part)
+    return {
+        "node": node,
+        "inputs": [_graph_node(each) for each in inputs[:INPUTS_SHOWN]],
+        "details": details,
+        "sha256": origin.sha256,
+    }
+
+
+def _graph_node(graph: str) -> Shown:
+    return Shown(graph.removeprefix(BASE) or "the default graph", href_of(graph) if graph else None)
 
 
 def _cut_note(text: str, characters: int) -> str:

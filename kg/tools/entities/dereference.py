@@ -29,6 +29,7 @@ from kg.vocabulary import (
     FOAF,
     KG,
     PREFIXES,
+    PROV,
     PROV_GRAPH,
     RDF,
     RDFS,
@@ -47,6 +48,8 @@ COUNTED: Final = 10_000
 """Maximum count of references."""
 ORIGINS: Final = 20
 """Maximum number of graphs whose provenance is looked up."""
+DEPTH: Final = 3
+"""Maximum steps from a computed graph to the graphs of sources: edges, claims, text."""
 PREVIEW: Final = 2_000
 """Maximum characters of the text of a part."""
 
@@ -150,6 +153,8 @@ class Dereferenced:
     known: frozenset[str]
     """The IRIs in this description that are subjects of quads."""
     origins: Sequence[Provenance]
+    inputs: Mapping[str, Sequence[str]]
+    """For each computed graph, the graphs that it was computed from; for those the same."""
     queries: Sequence[Statement]
 
     @property
@@ -223,6 +228,7 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
         for part in [iri_of(row["subject"])]
     }
     graphs = list(dict.fromkeys(graph_of(quad) for quad in (*said, *parts) if quad.graph_name != PROV_GRAPH))[:ORIGINS]
+    inputs = _load_inputs(reader, graphs)
     return Dereferenced(
         iri=iri,
         generation=reader.generation,
@@ -243,7 +249,10 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
         more=more,
         labels=labels | names,
         known=frozenset(known | {str(node.value) for node in load_ontology()}),
-        origins=_origins(reader, quads, graphs),
+        origins=_origins(
+            reader, quads, list(dict.fromkeys([*graphs, *inputs, *(g for of in inputs.values() for g in of)]))
+        ),
+        inputs=inputs,
         queries=list(reader.ran),
     )
 
@@ -363,6 +372,24 @@ def _load_speakers(reader: Reader, parts: Sequence[str]) -> dict[str, tuple[str,
             start, end = int(term_text(row["start"])), int(term_text(row["end"]))
             chunks.append(Chunk(part, iri_of(row["whole"]), start, end))
     return found | {part: (voice.name, voice.utterance) for part, voice in load_voices(reader, chunks).items()}
+
+
+def _load_inputs(reader: Reader, graphs: Sequence[str]) -> dict[str, list[str]]:
+    """Load the graphs that those of `graphs` were computed from, and those behind them, for each computed one."""
+    inputs: dict[str, list[str]] = {}
+    level = set(graphs)
+    for _ in range(DEPTH):
+        found = describe(reader, (), level, rows=False)
+        behind = {graph: [each for each in found.all(graph, PROV.wasDerivedFrom) if _is_graph(each)] for graph in level}
+        inputs |= {graph: sources for graph, sources in behind.items() if sources}
+        level = {source for sources in behind.values() for source in sources[:ORIGINS]} - inputs.keys()
+        if not level:
+            break
+    return inputs
+
+
+def _is_graph(iri: str) -> bool:
+    return iri.startswith(BASE + "graph/")
 
 
 def _origins(reader: Reader, quads: Sequence[Quad], graphs: Sequence[str]) -> list[Provenance]:

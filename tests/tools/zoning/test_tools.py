@@ -410,7 +410,8 @@ def test_what_is_asked_never_becomes_part_of_a_query(kg, text):
 def test_a_rule_found_in_text_is_explained_by_its_words_and_the_lines_of_the_file(kg):
     [first, *_] = kg_query_permissions(kg, **BEND, district="R-2", use="Church").permissions
     [found] = explain_iri(kg.store.query, NamedNode(first.evidence.id))
-    assert found.words == ("Church.",)
+    assert [words.text for words in found.words] == ["Church."]
+    assert found.words[0].verified
     [source] = found.sources
     [origin] = source.origin
     assert origin.locations[0].endswith("title_17_zoning.html")
