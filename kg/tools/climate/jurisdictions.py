@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, Field
@@ -108,11 +108,20 @@ def jurisdiction_overview(
         ],
     )
     if not top:
-        result.notes.append(NO_MENTIONS)
+        result.notes.append(_explain_no_mentions(reader, [place]))
     return reader.finish(result, total=len(top), next_offset=page_of(top, offset, limit), explain=explain)
 
 
-NO_MENTIONS: Final = "The graph has no mentions of concepts. Load concepts with kg load wikibase."
+def _explain_no_mentions(reader: Reader, places: Sequence[NamedNode]) -> str:
+    """Explain why the documents of `places` mention no concept: none is loaded, or none of their names occurs there."""
+    concepts = len(load_concepts(reader.kg))
+    if not concepts:
+        return "No concepts are loaded. Load some with kg load wikibase."
+    named = " or ".join(code_of(place.value) for place in places)
+    return (
+        f"No mention of any of the {concepts:,} loaded concepts is recorded in passages of {named}. "
+        "`search` with filters.iso3 finds passages by meaning."
+    )
 
 
 def compare_jurisdictions(
@@ -157,7 +166,7 @@ def compare_jurisdictions(
         qids=page if by == "concept" else None,
         a=[counts[0].get(name, 0) for name in page],
         b=[counts[1].get(name, 0) for name in page],
-        notes=[NO_MENTIONS] if by == "concept" and not ranked else [],
+        notes=[_explain_no_mentions(reader, places)] if by == "concept" and not ranked else [],
     )
     return reader.finish(result, total=len(ranked), next_offset=page_of(ranked, offset, limit), explain=explain)
 

@@ -110,3 +110,12 @@ def test_families_are_shown_with_the_concepts_that_they_mention(topical, made):
         assert [top.passages for top in family.top_concepts] == sorted(counts.values(), reverse=True)[:2]
         assert all(top.passages == counts[top.qid] for top in family.top_concepts)
     assert all(not family.top_concepts for family in family_overview(topical).families)
+
+
+def test_a_country_without_mentions_differs_from_a_graph_without_concepts(topical):
+    topical.store.update("DELETE WHERE { GRAPH ?g { ?unit kg:mentions ?concept } }")
+    without = [jurisdiction_overview(topical, "BRA"), compare_jurisdictions(topical, "BRA", "DJI", by="concept")]
+    for found in without:
+        [note] = found.notes
+        assert "kg load wikibase" not in note
+        assert f"{len(TOPICS)} loaded concepts" in note
