@@ -27,9 +27,10 @@ from kg.server import request_bodies
 from kg.server.mcp import CancelOnDisconnect, ToolThreads
 from kg.server.negotiation import media_type_of
 from kg.server.problem_details import HttpError, answering, method_not_allowed
-from kg.sparql.lint import Hint, check
+from kg.sparql.lint import Hint
 from kg.sparql.parser import parse
 from kg.tools.schema.schema_measurement import get_schema
+from kg.tools.sparql.empty_results import find_hints
 from kg.tools.sparql.local_services import blank_services
 from kg.vocabulary import BASE, PREFIXES
 
@@ -66,8 +67,8 @@ def report(kg: KnowledgeGraph, query: str) -> dict[str, Any]:
     runnable = blank_services(kg, query)
     form = text_check.check(runnable).form
     parsed = parse(query)
-    schema = get_schema(kg, _SCHEMA_WAIT_S)
-    hints = check(query, schema)
+    schema = get_schema(kg, _SCHEMA_WAIT_S, newest=True)
+    hints = find_hints(kg, query, schema)
     hints = [*_find_syntax_error(kg, query, runnable, hints), *hints]
     declared = {} if parsed is None else {name: node.value for name, node in parsed.declared.items()}
     used = () if parsed is None else parsed.used

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from kg.fuzzy_names import nearest
 from kg.sparql import lint_patterns, lint_values
@@ -45,9 +46,16 @@ class Hint:
     suggestions: tuple[str, ...]
 
 
+WITHOUT_DATA: Final = frozenset({"undeclared_prefix", "unbound_variable", "early_optional"})
+"""Codes of hints that follow from the query alone."""
+
+
 @one_long_query_at_a_time
 def check(query: str, schema: Schema) -> list[Hint]:
-    """Check `query` and return hints in the order of its text; none if it cannot be parsed. Never raises."""
+    """Check `query` and return hints in the order of its text; none if it cannot be parsed. Never raises.
+
+    Hints with other codes than `WITHOUT_DATA` describe the data as measured: see `kg.tools.sparql.empty_results`.
+    """
     parsed = parse(query)
     if parsed is None:
         return []

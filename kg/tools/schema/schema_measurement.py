@@ -118,13 +118,14 @@ SELECT ?type (SUM(?uses) AS ?count) WHERE {
 } GROUP BY ?type"""
 
 
-def get_schema(kg: KnowledgeGraph, wait_s: float = FIRST_WAIT_S) -> Schema:
+def get_schema(kg: KnowledgeGraph, wait_s: float = FIRST_WAIT_S, *, newest: bool = False) -> Schema:
     """Get the last measured schema of `kg`. Starts a new measurement in the background if the store has changed.
 
     `Schema.generation` is the measured generation. Before the first measurement is complete (an empty store, or one
-    that takes longer than `wait_s`) it is 0, and the schema has only `terms`.
+    that takes longer than `wait_s`) it is 0, and the schema has only `terms`. With `newest`, also waits for a running
+    measurement of a changed store.
     """
-    return _get_measurements(kg).current(wait_s)
+    return _get_measurements(kg).current(wait_s, newest)
 
 
 def get_family(graph: str) -> str:
@@ -144,14 +145,14 @@ class _Measurements:
         self._failed = -1
         self._schema = _load(kg.settings.data_dir / FILE, kg.store.statistics().generation)
 
-    def current(self, wait_s: float) -> Schema:
-        first = self._begin()
-        if first is not None:
-            first.join(wait_s)
+    def current(self, wait_s: float, newest: bool) -> Schema:
+        running = self._begin(newest)
+        if running is not None:
+            running.join(wait_s)
         return self._schema or Schema(0, 0, {}, {}, load_declared_terms())
 
-    def _begin(self) -> threading.Thread | None:
-        """Start a measurement if one is due. Returns the thread to wait for if there is no result yet."""
+    def _begin(self, newest: bool) -> threading.Thread | None:
+        """Start a measurement if one is due. Returns the thread to wait for: without a result, or for the newest."""
         generation = self._kg.store.statistics().generation
         with self._lock:
             stale = self._schema is None or self._schema.generation < generation
@@ -161,7 +162,7 @@ class _Measurements:
                 self._running = threading.Thread(target=self._work, args=(generation,), name="measure", daemon=True)
                 self._running.start()
             # The schema of an empty store is useless once it has data: wait as for the first.
-            return self._running if self._schema is None or self._schema.triples == 0 else None
+            return self._running if newest or self._schema is None or self._schema.triples == 0 else None
 
     def _work(self, generation: int) -> None:
         started = time.monotonic()

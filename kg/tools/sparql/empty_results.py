@@ -16,7 +16,8 @@ from kg.errors import QuadciteError, QueryLimitError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.sparql.algebra import Element, Query
 from kg.sparql.guard import line_and_column
-from kg.sparql.lint import Hint, check
+from kg.sparql.lint import WITHOUT_DATA, Hint, check
+from kg.sparql.measured_schema import Schema
 from kg.sparql.parser import parse
 from kg.store.protocol import Result, Rows
 from kg.tools.schema.schema_measurement import get_schema
@@ -89,6 +90,39 @@ class Probes:
             return None
 
 
+_ABSENT: Final = {
+    "unused_class": "?s a {}",
+    "unknown_class": "?s a {}",
+    "unused_property": "?s {} ?o",
+    "unknown_property": "?s {} ?o",
+}
+"""For each code of a hint that a term is not in use: the pattern that proves it."""
+
+
+def find_hints(kg: KnowledgeGraph, query: str, schema: Schema) -> list[Hint]:
+    """Find likely mistakes in `query` by `schema`, which may be older than the store.
+
+    A term that was unused when the schema was measured may be in use now. So with an older schema, each such hint is
+    tested on the store, and other hints about the data are omitted.
+    """
+    hints = check(query, schema)
+    if schema.generation == kg.store.statistics().generation:
+        return hints
+    parsed = parse(query)
+    if parsed is None:
+        return hints
+    probes = Probes(kg, parsed, _PROBE_S)
+    kept = []
+    for hint in hints:
+        absent = _ABSENT.get(hint.code)
+        try:
+            if hint.code in WITHOUT_DATA or (absent is not None and probes.any(absent.format(hint.found)) is False):
+                kept.append(hint)
+        except QuadciteError:  # such as an undeclared prefix
+            continue
+    return kept
+
+
 def is_empty(query: str, result: Result) -> bool:
     """Check whether `result` is empty: no rows, false, no triples, or one row of aggregates over nothing."""
     if not isinstance(result, Rows):
@@ -129,7 +163,7 @@ def diagnose(kg: KnowledgeGraph, query: str, *, timeout_s: float = TIMEOUT_S) ->
     parts = [element for core in cores for element in core]
     inside = [
         hint
-        for hint in check(query, get_schema(kg, _SCHEMA_WAIT_S))
+        for hint in find_hints(kg, query, get_schema(kg, _SCHEMA_WAIT_S, newest=True))
         if hint.code == "misspelt_namespace" or any(_within(query, hint, element) for element in parts)
     ]
     known = {hint.found for hint in inside}

@@ -19,11 +19,11 @@ from kg.retrieval.reader import Reader, bounded
 from kg.retrieval.result_cells import Cell, column, longest_cut
 from kg.retrieval.results import Result, Statement
 from kg.retrieval.token_budget import CHARACTERS_PER_TOKEN, Lean, MaxTokens
-from kg.sparql.lint import Hint, check
+from kg.sparql.lint import WITHOUT_DATA, Hint
 from kg.store.protocol import Result as StoreResult
 from kg.store.protocol import Rows
 from kg.tools.schema.schema_measurement import get_schema
-from kg.tools.sparql.empty_results import diagnose, is_empty
+from kg.tools.sparql.empty_results import diagnose, find_hints, is_empty
 from kg.tools.sparql.local_services import expand_services
 from kg.vocabulary import PREFIXES
 
@@ -93,11 +93,13 @@ def sparql(
     if timeout is not None and not timeout > 0:
         raise InvalidInputError(f"timeout is {timeout}. It must be more than 0 seconds.")
     schema = get_schema(kg)
-    hints = [_line(hint) for hint in check(query, schema)]
+    hints = [_line(hint) for hint in find_hints(kg, query, schema)]
     try:
         form, answered = _ask(kg, query, max_rows, timeout, snapshot)
     except QuadciteError as error:
         raise _with_hints(error, hints) from None
+    if snapshot is not None and answered.generation != schema.generation:
+        hints = [hint for hint in hints if hint.code in WITHOUT_DATA]  # the others are about the newest snapshot
     result = SparqlResult(
         form=form or "SELECT",
         complete=answered.why is None,
@@ -107,11 +109,6 @@ def sparql(
     )
     if answered.why is None and is_empty(query, answered.result):
         _explain_emptiness(kg, query, result)
-    if result.hints and schema.generation < answered.generation:
-        result.notes.append(
-            f"The hints are based on the schema at generation {schema.generation}. The graph has changed since and is "
-            "being measured again."
-        )
     spare = int((max_tokens - FRAME_TOKENS) * CHARACTERS_PER_TOKEN) - len(result.model_dump_json(exclude_none=True))
     _fill(result, answered.result, max(spare, 300))
     _say_why(result, max_rows)

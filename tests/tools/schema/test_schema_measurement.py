@@ -217,6 +217,12 @@ def test_the_last_one_is_served_while_a_newer_one_is_made(small):
     assert settled(small, 2).triples == 2
 
 
+def test_the_newest_is_waited_for_if_asked(small):
+    get_schema(small)
+    add(small)
+    assert get_schema(small, newest=True).generation == 2
+
+
 def test_that_a_store_was_empty_is_not_served_once_it_is_not(tmp_path, monkeypatch):
     monkeypatch.setattr(schema_measurement, "REST", 0.0)
     empty = graph_of([], tmp_path)

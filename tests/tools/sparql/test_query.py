@@ -10,10 +10,13 @@ import pytest
 
 from kg.errors import GoneError, NotFoundError, QueryForbiddenError, QuerySyntaxError, QueryTimeoutError
 from kg.retrieval.token_budget import tokens_of
+from kg.server import sparql_check
 from kg.tools.calls import content_of
 from kg.tools.schema.schema_measurement import get_schema
+from kg.tools.sparql import empty_results
 from kg.tools.sparql import query as querying
 from kg.tools.sparql.query import sparql
+from kg.vocabulary import KG
 
 
 def test_columns_have_types_and_rows_are_complete(fixtures):
@@ -100,14 +103,36 @@ def test_what_looks_wrong_is_said_beside_the_rows(fixtures):
     assert [(hint.suggestions or [""])[0] for hint in answer.hints or []] == ["kg:pageNumber"]
 
 
-def test_hints_that_go_by_an_older_graph_say_so(fixtures, monkeypatch):
-    query = "SELECT ?x { ?p kg:pageNumbr ?x }"
-    schema = get_schema(fixtures)
-    assert not any("being measured" in note for note in sparql(fixtures, query).notes)
-    older = dataclasses.replace(schema, generation=schema.generation - 1)
-    monkeypatch.setattr(querying, "get_schema", lambda _: older)
-    assert any(f"generation {older.generation}." in note for note in sparql(fixtures, query).notes)
-    assert not any("being measured" in note for note in sparql(fixtures, "SELECT ?p { ?p a kg:Passage } LIMIT 1").notes)
+def measured_before(schema, *unused):
+    """The schema as it was one generation earlier, when nothing had these classes and properties."""
+    return dataclasses.replace(
+        schema,
+        generation=schema.generation - 1,
+        classes={iri: use for iri, use in schema.classes.items() if iri not in unused},
+        properties={iri: use for iri, use in schema.properties.items() if iri not in unused},
+    )
+
+
+def test_no_hint_of_absence_comes_from_an_older_measurement(fixtures, monkeypatch):
+    older = measured_before(get_schema(fixtures), KG.Passage.value, KG.slug.value)
+    for module in (querying, empty_results, sparql_check):
+        monkeypatch.setattr(module, "get_schema", lambda *_, **__: older)
+    query = 'SELECT ?x { ?x a kg:Passage ; kg:slug ?y . ?z kg:slug "atlantis" ; a kg:Vote ; kg:pageNumbr ?n }'
+    hints = sparql(fixtures, query).hints or []
+    assert {hint.code for hint in hints} >= {"unused_class", "unknown_property"}
+    assert not [hint for hint in hints if hint.code.startswith("unused") and "kg:Vote" not in hint.message]
+    checked = sparql_check.report(fixtures, query)["hints"]
+    assert [hint["found"] for hint in checked] == ["kg:Vote", "kg:pageNumbr"]
+
+
+def test_an_older_snapshot_gets_no_hints_about_the_data(fixtures, monkeypatch):
+    older = measured_before(get_schema(fixtures))
+    monkeypatch.setattr(querying, "get_schema", lambda *_, **__: older)
+    generation = fixtures.store.statistics().generation
+    answer = sparql(
+        fixtures, "SELECT ?x ?y { ?x a kg:Passage OPTIONAL { ?x kg:pageNumbr ?n } } LIMIT 1", snapshot=generation
+    )
+    assert [hint.code for hint in answer.hints or []] == ["unbound_variable"]
 
 
 def test_no_rows_come_with_the_patterns_that_have_none(fixtures):
