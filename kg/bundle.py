@@ -13,6 +13,7 @@ CHAPTERS: Final = (
     "parliament",
     "zoning",
     "concepts",
+    "places",
     "tools",
     "sparql",
     "validation",

@@ -27,8 +27,9 @@ class Source:
 
 def _climate(given: Settings, options: Options) -> Loader:
     from loaders.climate import documents as climate_policy
+    from loaders.readers.places import merge_place
 
-    return Loader(climate_policy.DOMAIN, climate_policy.VERSION, climate_policy.read)
+    return Loader(climate_policy.DOMAIN, climate_policy.VERSION, climate_policy.read, merge=merge_place)
 
 
 def _wikibase(given: Settings, options: Options) -> Loader:
@@ -55,14 +56,16 @@ def _hansard(given: Settings, options: Options) -> Loader:
     from loaders.hansard import loader as hansard
     from loaders.hansard.authorities import merge_quads
     from loaders.hansard.graph.memberships import Memberships
+    from loaders.hansard.graph.seats import Seats
 
+    memberships, seats = Memberships(hansard.DOMAIN), Seats(hansard.DOMAIN)
     return Loader(
         hansard.DOMAIN,
         hansard.VERSION,
         hansard.Reading.of(options).read,
         hansard.FORMATS,
         config=options,
-        derive=Memberships(hansard.DOMAIN).derive,
+        derive=lambda store, replace: {**memberships.derive(store, replace), **seats.derive(store, replace)},
         cut=hansard.cut_records,
         options=options,
         exclusive=True,

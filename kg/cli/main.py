@@ -171,6 +171,10 @@ def search(
     iso3: Annotated[
         list[str] | None, typer.Option("--iso3", metavar="CODE", help="Country code, e.g. BRA. Repeatable.")
     ] = None,
+    place: Annotated[
+        list[str] | None,
+        typer.Option("--place", metavar="PLACE", help="Country, state or town: USA, US-UT, Utah. Repeatable."),
+    ] = None,
     language: Annotated[
         list[str] | None, typer.Option("--language", metavar="TAG", help="Language tag, e.g. en. Repeatable.")
     ] = None,
@@ -188,7 +192,12 @@ def search(
     from kg.retrieval.results import SearchResult
     from kg.search.protocol import IndexStatus
 
-    filters = {"iso3": iso3 or [], "language": language or [], "corpus_type": corpus_type or []}
+    filters = {
+        "iso3": iso3 or [],
+        "place": place or [],
+        "language": language or [],
+        "corpus_type": corpus_type or [],
+    }
     with _connect(data_dir) as graph, output.progress("indexing") as advance:
         if graph.local:
             # After a crash, or in a restored backup, the index differs from the store. A server heals it by itself.

@@ -1,4 +1,4 @@
-"""Compilation of filters to SPARQL patterns. Values are checked against the graph.
+"""Compilation of filters to SPARQL patterns. Values are checked against the graph; places are in `kg.retrieval.places`.
 
 A value that the graph does not have matches nothing, and a note suggests similar values. Results for the other values
 of the filter are kept.
@@ -17,6 +17,7 @@ from kg.errors import NotFoundError
 from kg.fuzzy_names import nearest
 from kg.retrieval.concept_index import Concept, check_item, load_concepts, one
 from kg.retrieval.evidence import code_of
+from kg.retrieval.places import Place, Territory, find_place, load_territory
 from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.results import SearchFilters
 from kg.sparql.terms import bind
@@ -44,6 +45,7 @@ SELECT DISTINCT ?family WHERE {
 } LIMIT 200"""
 
 JURISDICTION: Final = "VALUES ?place { $places } ?document kg:jurisdiction ?place ."
+STATE: Final = "VALUES ?place { $states } ?document kg:state ?place ."
 CORPUS_TYPE: Final = "VALUES ?corpusType { $corpus_types } ?document kg:corpusType ?corpusType ."
 FAMILY: Final = "VALUES ?family { $families } ?document eli:is_member_of ?family ."
 UNIT_LANGUAGE: Final = """OPTIONAL { ?unit schema:inLanguage ?own }
@@ -55,6 +57,11 @@ LANGUAGE_ALONE: Final = """VALUES ?language { $languages }
     ?document schema:inLanguage ?language . ?unit dcterms:isPartOf ?document .
     FILTER NOT EXISTS { ?unit schema:inLanguage ?own }
   }"""
+BY_STATE: Final = (
+    "Speeches count for a state by the seat of the speaker: the recorded state, else the state derived from the "
+    "electorate in that year. Speeches with neither are left out."
+)
+"""Note for results that have speeches of a state."""
 DOCUMENT_LANGUAGE: Final = "VALUES ?language { $languages } ?document schema:inLanguage ?language ."
 
 
@@ -91,9 +98,10 @@ def compile_scope(reader: Reader, filters: SearchFilters) -> tuple[Scope, list[s
     alone: list[str] = []
     terms: dict[str, Sequence[Terms]] = {}
     notes: list[str] = []
-    if filters.iso3:
-        terms["places"] = _known(reader, "iso3", KG.jurisdiction, filters.iso3, notes)
-        on_document.append(JURISDICTION)
+    if filters.iso3 or filters.place:
+        pattern, of_places = _places(reader, filters, notes)
+        on_document.append(pattern)
+        terms |= of_places
     if filters.corpus_type:
         terms["corpus_types"] = _known(reader, "corpus_type", KG.corpusType, filters.corpus_type, notes)
         on_document.append(CORPUS_TYPE)
@@ -128,13 +136,42 @@ def resolve_concept_filter(reader: Reader, qids: Sequence[str], notes: list[str]
     return list(found.values())
 
 
-def find_place(reader: Reader, argument: str, code: str) -> NamedNode:
-    """Find the place with a code. Raises NotFoundError with similar codes."""
-    notes: list[str] = []
-    found = _known(reader, argument, KG.jurisdiction, [code], notes)
-    if not found or not isinstance(found[0], NamedNode):
-        raise NotFoundError(notes[0])
-    return found[0]
+def _places(reader: Reader, filters: SearchFilters, notes: list[str]) -> tuple[str, dict[str, Sequence[Terms]]]:
+    """Compile the filters ``iso3`` and ``place`` to a pattern: any of these places, or a place inside one.
+
+    Adds a note for each unknown place, and for each without records. Raises InvalidInputError for an ambiguous name.
+    """
+    found: list[Territory] = []
+    for argument, wanted in (("iso3", filters.iso3), ("place", filters.place)):
+        places: list[Place] = []
+        for text in wanted:
+            try:
+                places.append(find_place(reader, argument, text))
+            except NotFoundError as error:
+                notes.append(str(error))
+        found.append(load_territory(reader, argument, places))
+    for territory in found:
+        notes.extend(territory.empty)
+    if any(territory.states for territory in found):
+        notes.append(BY_STATE)
+    return _pattern_of_places(found)
+
+
+def _pattern_of_places(territories: Sequence[Territory]) -> tuple[str, dict[str, Sequence[Terms]]]:
+    """Compile territories to a pattern on ?document, with its terms."""
+    places = list(dict.fromkeys(place for territory in territories for place in territory.jurisdictions))
+    states = list(dict.fromkeys(state for territory in territories for state in territory.states))
+    if not states:
+        return JURISDICTION, {"places": places}
+    if not places:
+        return STATE, {"states": states}
+    return f"{{ {JURISDICTION} }} UNION {{ {STATE} }}", {"places": places, "states": states}
+
+
+def compile_territory(territory: Territory) -> Scope:
+    """Compile a territory to the scope of its records."""
+    pattern, terms = _pattern_of_places([territory])
+    return Scope((pattern,), terms=terms)
 
 
 def find_family(reader: Reader, slug: str) -> NamedNode:

@@ -27,7 +27,10 @@ Offset = Annotated[
 ]
 Query = Annotated[str, Field(min_length=1, max_length=QUERY_CHARACTERS, description="What to look for, in words")]
 Explain = Annotated[bool, Field(description="Also return the SPARQL that ran")]
-Iso3 = Annotated[str, Field(min_length=1, max_length=32, description="Country code as in the data, e.g. BRA")]
+PlaceName = Annotated[
+    str, Field(min_length=1, max_length=200, description="Code or name of a place: BRA, US-UT, Utah, Sandy, UT")
+]
+"""A country, state or municipality. All places inside it count."""
 Language = Annotated[str, Field(min_length=1, max_length=64, description="BCP 47 tag, e.g. en; covers en-GB too")]
 Name = Annotated[str, Field(min_length=1, max_length=300)]
 Identifier = Annotated[str, Field(min_length=1, max_length=2_000)]
@@ -80,7 +83,8 @@ class SearchFilters(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    iso3: list[Iso3] = Field(default_factory=list, max_length=300)
+    iso3: list[PlaceName] = Field(default_factory=list, max_length=300)
+    place: list[PlaceName] = Field(default_factory=list, max_length=300)
     language: list[Language] = Field(
         default_factory=list, max_length=100, description="Of the passage, else of its document"
     )

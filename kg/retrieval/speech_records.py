@@ -18,7 +18,7 @@ from kg.retrieval.evidence import code_of
 from kg.retrieval.reader import Reader, iri_of, prefer_sources
 from kg.sparql.terms import bind
 from kg.store.protocol import Rows, Term, term_text
-from kg.vocabulary import BASE, DCTERMS, FOAF, KG, SKOS, mint, sha256
+from kg.vocabulary import BASE, DCTERMS, DERIVED, FOAF, KG, SKOS, mint, sha256
 
 # Properties are chosen by FILTER, after the lookup by subject: see kg/retrieval/evidence.py.
 RECORDS: Final = """
@@ -168,6 +168,12 @@ class Speech:
         return code_of(code).rpartition("-")[2] if code else self.one(KG.stateAsRecorded) or ""
 
     @property
+    def derived_state(self) -> str | None:
+        """Code of the state that follows from the electorate and the year, if none is recorded."""
+        code = next(iter(self.values.get(f"{DERIVED}{KG.state.value}", ())), None)
+        return None if code is None or self.state else code_of(term_text(code)).rpartition("-")[2]
+
+    @property
     def date(self) -> str:
         """The day, as YYYY-MM-DD."""
         return self.one(DCTERMS.date) or ""
@@ -203,6 +209,8 @@ def load_speeches(reader: Reader, iris: Sequence[str]) -> dict[str, Speech]:
         "speech", reader.rows("speeches", bind(RECORDS, speeches=[NamedNode(iri) for iri in iris]))
     ):
         iri, name = iri_of(row["speech"]), iri_of(row["property"])
+        if iri_of(row["graph"]).startswith(DERIVED):
+            name = f"{DERIVED}{name}"
         said.setdefault(iri, {}).setdefault(name, []).append(row["value"])
         if name == DCTERMS.identifier.value:
             graphs[iri] = iri_of(row["graph"])

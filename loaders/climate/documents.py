@@ -23,6 +23,7 @@ from loaders.readers.cells import parse_boolean, parse_integer, parse_items, par
 from loaders.readers.html import parse_blocks
 from loaders.readers.languages import language_tag
 from loaders.readers.locations import File
+from loaders.readers.places import build_place_graphs
 from loaders.readers.tables import BodyRow, Group, Tables
 
 
@@ -57,7 +58,7 @@ def parse_date(text: str) -> str | None:
 
 
 DOMAIN: Final = "climate"
-VERSION: Final = "1"
+VERSION: Final = "2"
 """Version of the mapping of rows. A new version maps every record again."""
 
 CORPUS_TYPES: Final = (
@@ -328,13 +329,8 @@ class _Draft:
         if not codes:
             self.warn("has no geography")
         for code in codes:
-            iri, graph = mint("place", code), mint("graph", "ref", "place", code)
-            self.add_property(KG.jurisdiction, iri)
-            self.shared[graph] = [
-                Quad(iri, RDF.type, KG.Place, graph),
-                Quad(iri, SKOS.notation, Literal(code), graph),
-                *([Quad(iri, SKOS.prefLabel, Literal(name, language="en"), graph)] if name and len(codes) == 1 else ()),
-            ]
+            self.add_property(KG.jurisdiction, mint("place", code))
+            self.shared |= build_place_graphs(code, name if len(codes) == 1 else None)
         return codes
 
     def add_languages(self, codes: Sequence[str]) -> None:

@@ -13,6 +13,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.vocabulary import DCTERMS, FOAF, KG, RDF, SKOS, mint, sha256
 from loaders.hansard import parties
+from loaders.hansard.electorates import find_state
 from loaders.hansard.sitting_model import Talker
 from loaders.readers.cells import quote, to_slug
 
@@ -156,6 +157,8 @@ class Authorities:
         name = parties.electorate(form)
         if name is None:
             return None
+        if (state := find_state(name, self.on.year)) is not None:
+            self._known("place", state)  # graphs derived from the electorate refer to it
         slug = to_slug(name)
         iri, graph = mint("electorate", "au", slug), mint("graph", "ref", "electorate", "au", slug)
         self._add(

@@ -12,12 +12,13 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import load_concepts
 from kg.retrieval.evidence import code_of
 from kg.retrieval.filters import load_values_in_use
+from kg.retrieval.places import load_places, load_places_in_use
 from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of
 from kg.retrieval.results import Explain, Limit, Offset, Result
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
 from kg.tools.parliament.speech_filters import CHAMBERS, parties, tags
-from kg.tools.zoning.municipalities import load_places
+from kg.tools.zoning.municipalities import load_places as load_municipalities
 from kg.vocabulary import DCTERMS, KG, PROV_GRAPH, SCHEMA, SKOS
 
 COUNTS: Final = """
@@ -68,6 +69,7 @@ def list_resources(
         iri_of(row["class"]): int(term_text(row["count"])) for row in reader.rows("counts", COUNTS) if "class" in row
     }
     resources = [
+        _places(reader),
         *(_filter(reader, name, term) for name, term in FILTERS),
         *_speech_filters(reader),
         *_municipalities(reader),
@@ -99,7 +101,17 @@ def list_resources(
 
 
 PARLIAMENT: Final = (("Speech", "Speeches"), ("Debate", "Debates"), ("Division", "Divisions by names"))
-FILTERS: Final = (("iso3", KG.jurisdiction), ("language", SCHEMA.inLanguage), ("corpus_type", KG.corpusType))
+FILTERS: Final = (("language", SCHEMA.inLanguage), ("corpus_type", KG.corpusType))
+
+
+def _places(reader: Reader) -> Resource:
+    """List the countries and states with records; municipalities are in a list of their own."""
+    places, in_use = load_places(reader), load_places_in_use(reader)
+    used = [place for iri in in_use.jurisdictions | in_use.states if (place := places.get(iri)) is not None]
+    found = {outer.iri: outer for place in used for outer in (place, *places.load_chain(place))}
+    values = sorted(place.code for place in found.values() if place.kind != "municipality")
+    title = "Filter iso3: values in use"
+    return Resource(uri=KG.jurisdiction.value, title=title, kind="filter", count=len(values), values=values)
 
 
 def _filter(reader: Reader, name: str, term: NamedNode) -> Resource:
@@ -128,7 +140,7 @@ def _speech_filters(reader: Reader) -> Iterator[Resource]:
 
 def _municipalities(reader: Reader) -> Iterator[Resource]:
     """Yield the municipalities that have a code or a table of districts."""
-    if found := [place.shown for place in load_places(reader)]:
+    if found := [place.shown for place in load_municipalities(reader)]:
         title = "Municipalities with a code, or a table of districts"
         yield Resource(uri=KG.Municipality.value, title=title, kind="filter", count=len(found), values=found)
 

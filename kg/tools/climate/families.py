@@ -16,11 +16,11 @@ from kg.retrieval.filters import DOCUMENT_LANGUAGE, Scope, compile_scope, find_f
 from kg.retrieval.reader import Reader, bounded, bounded_page, iri_of, page_of
 from kg.retrieval.results import (
     Explain,
-    Iso3,
     Language,
     Limit,
     Name,
     Offset,
+    PlaceName,
     Provenance,
     Result,
     SearchFilters,
@@ -140,7 +140,8 @@ class LineageResult(Result):
 
 def family_overview(
     kg: KnowledgeGraph,
-    iso3: Annotated[list[Iso3] | None, Field(max_length=300)] = None,
+    iso3: Annotated[list[PlaceName] | None, Field(max_length=300)] = None,
+    place: Annotated[list[PlaceName] | None, Field(max_length=300)] = None,
     language: Annotated[list[Language] | None, Field(max_length=100)] = None,
     corpus_type: Annotated[list[Name] | None, Field(max_length=100)] = None,
     top_concepts: Annotated[int, Field(ge=0, le=20, description="Number of concepts per family")] = 0,
@@ -160,7 +161,8 @@ def family_overview(
     bounded("top_concepts", top_concepts, 0, 20)
     reader = Reader(kg)
     scope, notes = compile_scope(
-        reader, SearchFilters(iso3=iso3 or [], language=language or [], corpus_type=corpus_type or [])
+        reader,
+        SearchFilters(iso3=iso3 or [], place=place or [], language=language or [], corpus_type=corpus_type or []),
     )
     if language:
         scope = Scope((*scope.on_document, DOCUMENT_LANGUAGE), terms=scope.terms)

@@ -1,4 +1,4 @@
-"""Countries: counts of documents by corpus type and language, and of passages by concept."""
+"""Places: counts of records by kind, of policy documents by type and language, and of passages by concept."""
 
 from __future__ import annotations
 
@@ -9,37 +9,63 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, Field
 from pyoxigraph import NamedNode
 
+from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import Concept, load_concepts
 from kg.retrieval.evidence import code_of
-from kg.retrieval.filters import find_place
+from kg.retrieval.filters import BY_STATE, Scope, compile_territory
+from kg.retrieval.places import Place, Places, Territory, find_place, load_places, load_places_in_use, load_territory
 from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of
-from kg.retrieval.results import Explain, Iso3, Limit, Offset, Result, TopConcept
-from kg.sparql.terms import bind
+from kg.retrieval.results import Explain, Limit, Offset, PlaceName, Result, TopConcept
 from kg.store.protocol import Term, term_text
 from kg.vocabulary import KG, SCHEMA
 
 BINS_SHOWN: Final = 200
+PARTS_SHOWN: Final = 20
 
 # A document and its translation have one slug: they count once.
 TOTALS: Final = """
 SELECT (COUNT(DISTINCT ?slug) AS ?documents) (COUNT(DISTINCT ?family) AS ?families) WHERE {
-  ?document kg:jurisdiction $place ; a kg:PolicyDocument ; kg:slug ?slug .
+  #DOCUMENT
+  ?document a kg:PolicyDocument ; kg:slug ?slug .
   OPTIONAL { ?document eli:is_member_of ?family }
 }"""
 
 DOCUMENTS_BY: Final = """
 SELECT ?value (COUNT(DISTINCT ?slug) AS ?count) WHERE {
-  ?document kg:jurisdiction $place ; a kg:PolicyDocument ; kg:slug ?slug ; $property ?value
+  #DOCUMENT
+  ?document a kg:PolicyDocument ; kg:slug ?slug ; $property ?value
+} GROUP BY ?value"""
+
+RECORDS_BY_KIND: Final = """
+SELECT ?value (COUNT(DISTINCT ?document) AS ?count) WHERE {
+  #DOCUMENT
+  ?document a ?value FILTER(?value IN (kg:Speech, kg:Bill, kg:CodeSection, kg:ZoningDistrict))
 } GROUP BY ?value"""
 
 CONCEPTS_BY: Final = """
-SELECT ?value (COUNT(DISTINCT ?unit) AS ?count) (COUNT(DISTINCT ?slug) AS ?documents) WHERE {
-  ?document kg:jurisdiction $place ; kg:slug ?slug . ?unit dcterms:isPartOf ?document . ?unit kg:mentions ?value
+SELECT ?value (COUNT(DISTINCT ?unit) AS ?count) (COUNT(DISTINCT ?work) AS ?documents) WHERE {
+  {
+    #DOCUMENT
+    ?document a ?kind FILTER(?kind IN (kg:PolicyDocument, kg:Speech))
+    ?unit dcterms:isPartOf ?document .
+  } UNION {
+    #DOCUMENT
+    ?document a kg:CodeSection BIND(?document AS ?unit)
+  }
+  ?unit kg:mentions ?value .
+  OPTIONAL { ?document kg:slug ?slug }
+  BIND(COALESCE(?slug, STR(?document)) AS ?work)
 } GROUP BY ?value"""
 
-By = Literal["corpus_type", "language", "concept"]
+By = Literal["kind", "corpus_type", "language", "concept"]
 _PROPERTY: Final[Mapping[str, NamedNode]] = {"corpus_type": KG.corpusType, "language": SCHEMA.inLanguage}
+_KINDS: Final[Mapping[str, str]] = {
+    "Speech": "speeches",
+    "Bill": "bills",
+    "CodeSection": "code sections",
+    "ZoningDistrict": "zoning districts",
+}
 
 
 class CorpusCount(BaseModel):
@@ -56,11 +82,31 @@ class LanguageCount(BaseModel):
     documents: int
 
 
-class JurisdictionResult(Result):
-    """Counts for one country."""
+class KindCount(BaseModel):
+    """The number of records of a kind."""
 
-    iso3: str
-    documents: int = Field(description="Number of documents; translations do not count")
+    kind: str = Field(description="policy documents, speeches, bills, code sections, zoning districts")
+    records: int
+
+
+class Part(BaseModel):
+    """A place, as an argument for any place filter."""
+
+    id: str
+    code: str
+    name: str
+
+
+class JurisdictionResult(Result):
+    """Counts for one place, with all places inside it."""
+
+    id: str
+    iso3: str = Field(description="Code of the place")
+    name: str
+    within: list[Part] = Field(description="The places that contain it, the smallest first")
+    parts: list[Part] = Field(description="The places directly inside it that have records")
+    kinds: list[KindCount] = Field(description="Records of all domains; translations do not count")
+    documents: int = Field(description="Number of policy documents; translations do not count")
     families: int
     corpus_types: list[CorpusCount]
     languages: list[LanguageCount]
@@ -68,11 +114,11 @@ class JurisdictionResult(Result):
 
 
 class ComparisonResult(Result):
-    """Counts for two countries, bin by bin."""
+    """Counts for two places, bin by bin."""
 
     iso3_a: str
     iso3_b: str
-    counted: Literal["documents", "passages"]
+    counted: Literal["records", "documents", "passages"]
     bins: list[str]
     qids: list[str] | None = Field(None, description="by=concept: the concept of each bin")
     a: list[int]
@@ -80,24 +126,43 @@ class ComparisonResult(Result):
 
 
 def jurisdiction_overview(
-    kg: KnowledgeGraph, iso3: Iso3, limit: Limit = 20, offset: Offset = 0, explain: Explain = False
+    kg: KnowledgeGraph,
+    iso3: PlaceName | None = None,
+    place: PlaceName | None = None,
+    limit: Limit = 20,
+    offset: Offset = 0,
+    explain: Explain = False,
 ) -> JurisdictionResult:
-    """Count the documents of one country by corpus type and language, and list the concepts mentioned most.
+    """Count the records of one place (country, state, town) and all places inside it, in all domains.
 
-    Use to learn the topics of a country's laws and policies. Returns documents, families, corpus_types, languages,
-    top_concepts{qid, label, passages, documents}; limit and offset page through top_concepts.
+    Use to learn the contents of the graph for a place, and its topics. Pass place or iso3. Returns kinds{kind,
+    records}, within, parts, documents, families, corpus_types, languages, top_concepts{qid, label, passages,
+    documents}; limit and offset page through top_concepts.
     Example: jurisdiction_overview(iso3="BRA").
-    Next: `concept_mentions` with a qid and iso3, or `compare_jurisdictions` with another country.
+    Next: `search` with filters.place; `concept_mentions` with a qid and place; `compare_jurisdictions`.
     """
     bounded_page(limit, offset)
+    given = [text for text in (iso3, place) if text is not None]
+    if len(given) != 1:
+        raise InvalidInputError("Pass one place, as place or as iso3, for example place='US-UT'.")
     reader = Reader(kg)
-    place = find_place(reader, "iso3", iso3)
+    argument = "place" if iso3 is None else "iso3"
+    found, territory = _territory(reader, argument, given[0])
+    places = load_places(reader)
+    parts = _parts_in_use(reader, places, found)
+    scope = compile_territory(territory)
     reader.ran.clear()
-    [totals] = reader.kept("documents and families", bind(TOTALS, place=place), list)
-    corpus_types, languages = (_ranked(_counts(reader, place, by)) for by in ("corpus_type", "language"))
-    top = top_concepts(reader, place)
+    [totals] = reader.kept("documents and families", scope.compile(TOTALS), list)
+    kinds = _counts(reader, scope, "kind")
+    corpus_types, languages = (_ranked(_counts(reader, scope, by)) for by in ("corpus_type", "language"))
+    top = top_concepts(reader, scope)
     result = JurisdictionResult(
-        iso3=code_of(place.value),
+        id=found.iri,
+        iso3=found.code,
+        name=found.name,
+        within=[_part(outer) for outer in places.load_chain(found)],
+        parts=[_part(part) for part in parts[:PARTS_SHOWN]],
+        kinds=[KindCount(kind=kind, records=count) for kind, count in _ranked(kinds)],
         documents=int(term_text(totals["documents"])),
         families=int(term_text(totals["families"])),
         corpus_types=[CorpusCount(corpus_type=name, documents=count) for name, count in corpus_types],
@@ -107,51 +172,78 @@ def jurisdiction_overview(
             for concept, passages, documents in top[offset : offset + limit]
         ],
     )
-    if not top:
-        result.notes.append(_explain_no_mentions(reader, [place]))
+    result.notes += territory.empty
+    if territory.states:
+        result.notes.append(BY_STATE)
+    if len(parts) > PARTS_SHOWN:
+        result.notes.append(f"parts has the first {PARTS_SHOWN} of {len(parts)} places.")
+    if not top and not territory.empty:
+        result.notes.append(_explain_no_mentions(reader, [found]))
     return reader.finish(result, total=len(top), next_offset=page_of(top, offset, limit), explain=explain)
 
 
-def _explain_no_mentions(reader: Reader, places: Sequence[NamedNode]) -> str:
-    """Explain why the documents of `places` mention no concept: none is loaded, or none of their names occurs there."""
+def _territory(reader: Reader, argument: str, text: str) -> tuple[Place, Territory]:
+    place = find_place(reader, argument, text)
+    return place, load_territory(reader, argument, [place])
+
+
+def _part(place: Place) -> Part:
+    return Part(id=place.iri, code=place.code, name=place.name)
+
+
+def _parts_in_use(reader: Reader, places: Places, outer: Place) -> list[Place]:
+    """List the places directly inside `outer` that have records, or have parts with records."""
+    in_use = load_places_in_use(reader)
+    used = in_use.jurisdictions | in_use.states
+    having = [iri for iri in places.get_parts(outer.iri) if not used.isdisjoint(places.get_all_parts(iri))]
+    found = [place for iri in having if (place := places.get(iri)) is not None]
+    return sorted(found, key=lambda place: (place.name, place.iri))
+
+
+def _explain_no_mentions(reader: Reader, places: Sequence[Place]) -> str:
+    """Explain why the records of `places` mention no concept: none is loaded, or none of their names occurs there."""
     concepts = len(load_concepts(reader.kg))
     if not concepts:
         return "No concepts are loaded. Load some with kg load wikibase."
-    named = " or ".join(code_of(place.value) for place in places)
+    named = " or ".join(place.code for place in places)
     return (
         f"No mention of any of the {concepts:,} loaded concepts is recorded in passages of {named}. "
-        "`search` with filters.iso3 finds passages by meaning."
+        "`search` with filters.place finds passages by meaning."
     )
 
 
 def compare_jurisdictions(
     kg: KnowledgeGraph,
-    iso3_a: Iso3,
-    iso3_b: Iso3,
-    by: Annotated[By, Field(description="concept counts passages, the others count documents")] = "corpus_type",
+    iso3_a: PlaceName,
+    iso3_b: PlaceName,
+    by: Annotated[By, Field(description="concept counts passages, kind records, others policies")] = "corpus_type",
     limit: Limit = 50,
     offset: Offset = 0,
     explain: Explain = False,
 ) -> ComparisonResult:
-    """Compare two countries by their numbers of documents per corpus type or language, or of passages per concept.
+    """Compare two places by their numbers of records per kind, documents per type or language, passages per concept.
 
-    Use to find differences between two countries. Returns bins, with a and b: the counts of each country for each bin,
-    largest sum first.
+    Use to find differences between two countries, states or towns. Returns bins, with a and b: the counts of each place
+    for each bin, largest sum first.
     Example: compare_jurisdictions(iso3_a="BRA", iso3_b="DJI", by="corpus_type").
-    Next: `jurisdiction_overview` for one of them; `search` with filters.iso3 for passages.
+    Next: `jurisdiction_overview` for one of them; `search` with filters.place for passages.
     """
     bounded_page(limit, offset)
     reader = Reader(kg)
-    places = find_place(reader, "iso3_a", iso3_a), find_place(reader, "iso3_b", iso3_b)
+    (place_a, territory_a), (place_b, territory_b) = (
+        _territory(reader, "iso3_a", iso3_a),
+        _territory(reader, "iso3_b", iso3_b),
+    )
+    scopes = compile_territory(territory_a), compile_territory(territory_b)
     reader.ran.clear()
     labels: dict[str, str] = {}
     counts: list[Mapping[str, int]]
     if by == "concept":
-        tops = [top_concepts(reader, place) for place in places]
+        tops = [top_concepts(reader, scope) for scope in scopes]
         labels = {concept.qid: concept.label for of in tops for concept, _, _ in of}
         counts = [{concept.qid: passages for concept, passages, _ in of} for of in tops]
     else:
-        counts = [_counts(reader, place, by) for place in places]
+        counts = [_counts(reader, scope, by) for scope in scopes]
     both: dict[str, int] = defaultdict(int)
     for of in counts:
         for name, count in of.items():
@@ -159,20 +251,24 @@ def compare_jurisdictions(
     ranked = sorted(both, key=lambda name: (-both[name], labels.get(name, name), name))
     page = ranked[offset : offset + limit]
     result = ComparisonResult(
-        iso3_a=code_of(places[0].value),
-        iso3_b=code_of(places[1].value),
-        counted="passages" if by == "concept" else "documents",
+        iso3_a=place_a.code,
+        iso3_b=place_b.code,
+        counted="passages" if by == "concept" else "records" if by == "kind" else "documents",
         bins=[labels.get(name, name) for name in page],
         qids=page if by == "concept" else None,
         a=[counts[0].get(name, 0) for name in page],
         b=[counts[1].get(name, 0) for name in page],
-        notes=[_explain_no_mentions(reader, places)] if by == "concept" and not ranked else [],
+        notes=[*territory_a.empty, *territory_b.empty],
     )
+    if territory_a.states or territory_b.states:
+        result.notes.append(BY_STATE)
+    if by == "concept" and not ranked:
+        result.notes.append(_explain_no_mentions(reader, [place_a, place_b]))
     return reader.finish(result, total=len(ranked), next_offset=page_of(ranked, offset, limit), explain=explain)
 
 
-def top_concepts(reader: Reader, place: NamedNode) -> list[tuple[Concept, int, int]]:
-    """Load the concepts that a place's documents mention, with the numbers of passages and documents, most first."""
+def top_concepts(reader: Reader, scope: Scope) -> list[tuple[Concept, int, int]]:
+    """Load the concepts that the records in `scope` mention, with the numbers of passages and documents, most first."""
     concepts = load_concepts(reader.kg)
     if not len(concepts):
         return []
@@ -185,13 +281,13 @@ def top_concepts(reader: Reader, place: NamedNode) -> list[tuple[Concept, int, i
         ]
         return sorted(found, key=lambda item: (-item[1], -item[2], item[0]))
 
-    counted = reader.kept("concepts that they mention", bind(CONCEPTS_BY, place=place), read)
+    counted = reader.kept("concepts that they mention", scope.compile(CONCEPTS_BY), read)
     known = [(concepts.at(iri), passages, documents) for iri, passages, documents in counted]
     return [(concept, passages, documents) for concept, passages, documents in known if concept is not None]
 
 
-def _counts(reader: Reader, place: NamedNode, by: str) -> Mapping[str, int]:
-    """Count the documents of a place by corpus type or language."""
+def _counts(reader: Reader, scope: Scope, by: str) -> Mapping[str, int]:
+    """Count the records by kind, or the policy documents by corpus type or language."""
 
     def read(rows: list[dict[str, Term]]) -> Mapping[str, int]:
         found: dict[str, int] = {}
@@ -202,7 +298,13 @@ def _counts(reader: Reader, place: NamedNode, by: str) -> Mapping[str, int]:
                 found[name] = int(term_text(row["count"]))
         return found
 
-    return reader.kept(f"documents by {by}", bind(DOCUMENTS_BY, place=place, property=_PROPERTY[by]), read)
+    if by != "kind":
+        return reader.kept(f"documents by {by}", scope.compile(DOCUMENTS_BY, property=_PROPERTY[by]), read)
+    counted = reader.kept("records by kind", scope.compile(RECORDS_BY_KIND), read)
+    [totals] = reader.kept("documents and families", scope.compile(TOTALS), list)
+    found = {_KINDS[name.partition("#")[2]]: count for name, count in counted.items()}
+    documents = int(term_text(totals["documents"]))
+    return {**found, "policy documents": documents} if documents else dict(found)
 
 
 def _ranked(counts: Mapping[str, int]) -> list[tuple[str, int]]:

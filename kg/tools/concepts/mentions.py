@@ -22,11 +22,11 @@ from kg.retrieval.results import (
     Evidence,
     Explain,
     Identifier,
-    Iso3,
     Language,
     Limit,
     Name,
     Offset,
+    PlaceName,
     Result,
     SearchFilters,
 )
@@ -103,7 +103,8 @@ class Counted:
 def concept_mentions(
     kg: KnowledgeGraph,
     qids: Qids,
-    iso3: Annotated[list[Iso3] | None, Field(max_length=300)] = None,
+    iso3: Annotated[list[PlaceName] | None, Field(max_length=300)] = None,
+    place: Annotated[list[PlaceName] | None, Field(max_length=300)] = None,
     language: Annotated[list[Language] | None, Field(max_length=100)] = None,
     corpus_type: Annotated[list[Name] | None, Field(max_length=100)] = None,
     narrower: Annotated[bool, Field(description="Also count mentions of narrower concepts")] = False,
@@ -122,7 +123,8 @@ def concept_mentions(
     reader = Reader(kg)
     asked = [concept.iri for concept in resolve_concepts(reader, "qids", qids)]
     scope, notes = compile_scope(
-        reader, SearchFilters(iso3=iso3 or [], language=language or [], corpus_type=corpus_type or [])
+        reader,
+        SearchFilters(iso3=iso3 or [], place=place or [], language=language or [], corpus_type=corpus_type or []),
     )
     reader.ran.clear()
     families = {iri: {iri} for iri in asked}

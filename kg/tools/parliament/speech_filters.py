@@ -14,11 +14,13 @@ from pyoxigraph import Literal, NamedNode
 
 from kg.errors import InvalidInputError, NotFoundError
 from kg.fuzzy_names import Names, fold
+from kg.iso3166 import load_areas
 from kg.retrieval.choices import Choice, interpretation_note
 from kg.retrieval.concept_index import load_concepts
 from kg.retrieval.evidence import code_of
-from kg.retrieval.filters import Scope, Terms
+from kg.retrieval.filters import BY_STATE, Scope, Terms
 from kg.retrieval.hybrid_search import Known
+from kg.retrieval.places import load_places
 from kg.retrieval.reader import Reader, clean_text, iri_of
 from kg.retrieval.results import Name
 from kg.sparql.terms import bind
@@ -39,6 +41,7 @@ FEW_DAYS: Final = 62
 VERY_FEW_DAYS: Final = 7
 """Maximum length in days of a period whose speeches SPARQL lists faster than it counts all speeches by day."""
 
+AUSTRALIA: Final = "AUS"
 CHAMBERS: Final = {"au-representatives": "House of Representatives", "au-senate": "Senate"}
 _CHAMBER_FORMS: Final = {
     **dict.fromkeys(
@@ -47,17 +50,6 @@ _CHAMBER_FORMS: Final = {
     ),
     **dict.fromkeys(("senate", "the senate", "au senate", "australian senate"), "au-senate"),
 }
-STATES: Final = {
-    "NSW": "New South Wales",
-    "VIC": "Victoria",
-    "QLD": "Queensland",
-    "SA": "South Australia",
-    "WA": "Western Australia",
-    "TAS": "Tasmania",
-    "NT": "Northern Territory",
-    "ACT": "Australian Capital Territory",
-}
-
 SPEAKERS: Final = """
 SELECT DISTINCT ?speaker ?recorded WHERE {
   ?document a kg:Speech ; kg:speakerAsRecorded ?recorded OPTIONAL { ?document kg:speaker ?speaker }
@@ -230,8 +222,9 @@ def speech_scope(reader: Reader, filters: SpeechFilters) -> tuple[Scope, list[st
     if "days" in terms:
         patterns.append(period)
     if filters.state is not None:
-        terms["states"] = [find_state(filters.state)]
+        terms["states"] = [find_state(reader, filters.state)]
         patterns.append(STATE)
+        notes.append(BY_STATE)
     if filters.party is not None:
         text = clean_text("party", filters.party, 300)
         found = find_parties("party", text, parties(reader))
@@ -293,13 +286,15 @@ def find_chamber(text: str) -> NamedNode:
     return mint("chamber", code)
 
 
-def find_state(text: str) -> NamedNode:
-    """Find the state or territory with a code or name. Raises InvalidInputError for an unknown one."""
-    wanted = fold(text[:100]).removeprefix("au ")
-    for code, name in STATES.items():
-        if wanted in (code.casefold(), name.casefold()):
-            return mint("place", f"AU-{code}")
-    raise InvalidInputError(f"state: Unknown state {text[:100]!r}. Available: {', '.join(STATES)}.")
+def find_state(reader: Reader, text: str) -> NamedNode:
+    """Find the state or territory of Australia with a code or name. Raises InvalidInputError for any other place."""
+    places = load_places(reader)
+    for form in (text[:100], fold(text[:100]).removeprefix("au ")):
+        for place in places.find(form):
+            if place.kind == "subdivision" and AUSTRALIA in (outer.code for outer in places.load_chain(place)):
+                return NamedNode(place.iri)
+    states = [area.short for area in load_areas().values() if area.within == AUSTRALIA]
+    raise InvalidInputError(f"state: Unknown state {text[:100]!r}. Available: {', '.join(states)}.")
 
 
 def speakers(reader: Reader) -> list[Choice]:

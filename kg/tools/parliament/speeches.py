@@ -102,6 +102,7 @@ class SpeechDetail(Result):
     chamber: str
     electorate: str | None
     state: str
+    derived_state: str | None = Field(None, description="Not recorded: the state of the electorate in that year")
     date: str
     hansard_reference: str
     topic_tags: list[str]
@@ -150,6 +151,7 @@ def get_speech(
         chamber=speech.chamber,
         electorate=speech.electorate,
         state=speech.state,
+        derived_state=speech.derived_state,
         date=speech.date,
         hansard_reference=speech.reference,
         topic_tags=speech.topics,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from functools import cache
 from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
@@ -20,6 +19,7 @@ from loaders.citations import statutes
 from loaders.citations.graph.claims import build_law
 from loaders.citations.statutes import Law
 from loaders.readers.cells import to_slug
+from loaders.readers.places import build_place_graphs
 
 STATES: Final = {letters.upper(): name for name, letters in statutes.STATES.items()} | {
     "AS": "American Samoa", "GU": "Guam", "MP": "Northern Mariana Islands", "PR": "Puerto Rico",
@@ -28,7 +28,6 @@ STATES: Final = {letters.upper(): name for name, letters in statutes.STATES.item
 """States, the District and the territories of the United States, by their two letters."""
 
 _BY_NAME: Final = {name.casefold(): code for code, name in STATES.items()}
-_USA: Final = mint("place", "USA")
 _ONE_VALUE: Final = (SKOS.prefLabel, KG.category)
 _CODES: Final = BASE + "vocab/"
 
@@ -84,24 +83,6 @@ def _text(quad: Quad) -> str:
     return quad.object.value if isinstance(quad.object, Literal) else ""
 
 
-@cache
-def _place(state: str) -> tuple[NamedNode, tuple[tuple[NamedNode, Sequence[Quad]], ...]]:
-    country, code = mint("graph", "ref", "place", "USA"), f"US-{state}"
-    iri, graph = mint("place", code), mint("graph", "ref", "place", code)
-    return iri, (
-        (country, (Quad(_USA, RDF.type, KG.Place, country), Quad(_USA, SKOS.notation, Literal("USA"), country))),
-        (
-            graph,
-            (
-                Quad(iri, RDF.type, KG.Place, graph),
-                Quad(iri, SKOS.notation, Literal(code), graph),
-                Quad(iri, SKOS.prefLabel, Literal(STATES[state], language="en"), graph),
-                Quad(iri, KG.within, _USA, graph),
-            ),
-        ),
-    )
-
-
 class Authorities:
     """Builds the shared graphs for records of one municipality. `graphs` are those of the nodes requested so far."""
 
@@ -113,10 +94,10 @@ class Authorities:
         self.iri: Final = mint("municipality", self.key)
         self.graphs: dict[NamedNode, Sequence[Quad]] = {}
         self._said: set[tuple[NamedNode, str | None, str | None]] = set()
-        place, described = _place(self.state)
+        place = mint("place", f"US-{self.state}")
         graph = mint("graph", "ref", "municipality", self.key)
         self.own: Final[dict[NamedNode, Sequence[Quad]]] = {
-            **dict(described),
+            **build_place_graphs(f"US-{self.state}"),
             graph: (
                 Quad(self.iri, RDF.type, KG.Municipality, graph),
                 Quad(self.iri, SKOS.prefLabel, Literal(self.name, language="en"), graph),

@@ -48,11 +48,17 @@ def test_pages_of_families_are_the_whole_by_title(kg):
     assert all(family.provenance.sha256 for family in whole)
 
 
-@pytest.mark.parametrize("name", ["Japan", "japan", "Japn"])
-def test_a_place_given_by_its_name_is_answered_with_its_code(fixtures, name):
+@pytest.mark.parametrize("name", ["Japan", "japan", "jp", "JPN"])
+def test_a_place_is_found_by_its_name_and_its_codes(fixtures, name):
     found = family_overview(fixtures, iso3=[name])
+    assert found.families == family_overview(fixtures, place=["JPN"]).families != []
+    assert found.notes == []
+
+
+def test_a_misspelt_name_of_a_place_is_unknown_with_similar_ones(fixtures):
+    found = family_overview(fixtures, place=["Japn"])
     assert found.families == []
-    assert found.notes == [f"iso3: No document has {name!r}. Did you mean JPN?"]
+    assert "place: Unknown place 'Japn'. Similar: Japan (JPN)" in found.notes[0]
 
 
 def test_documents_come_oldest_first_and_the_undated_last(kg, made):

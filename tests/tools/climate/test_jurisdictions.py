@@ -96,7 +96,7 @@ def test_bins_come_in_pages(topical):
 
 @pytest.mark.parametrize("code", ["XXX", "Brasil", "} #"])
 def test_a_country_that_is_not_there_is_an_error_with_those_that_are(topical, code):
-    with pytest.raises(NotFoundError, match=r"iso3: No document has .*BRA"):
+    with pytest.raises(NotFoundError, match=r"iso3: Unknown place .*BRA"):
         jurisdiction_overview(topical, code)
     with pytest.raises(NotFoundError, match="iso3_b"):
         compare_jurisdictions(topical, "BRA", code)

@@ -1,0 +1,92 @@
+"""Countries and their subdivisions by ISO 3166-1 and ISO 3166-2, from pycountry: codes, names and parents.
+
+A country is known by its alpha-3 code (USA), a subdivision by its ISO 3166-2 code (US-UT).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+import pycountry
+
+from kg.fuzzy_names import fold
+
+ABBREVIATED: Final = frozenset({"AUS", "CAN", "USA"})
+"""Countries whose subdivisions are generally called by the last part of their codes: NSW, BC, UT."""
+_SHORT: Final = {
+    "CIV": ("Ivory Coast",), "COD": ("Democratic Republic of the Congo", "DR Congo"), "COG": ("Republic of the Congo",),
+    "CPV": ("Cape Verde",), "GBR": ("UK", "Great Britain", "Britain"), "PRK": ("North Korea",), "RUS": ("Russia",),
+    "SWZ": ("Swaziland",), "TUR": ("Turkey",), "USA": ("U.S.", "U.S.A."), "VAT": ("Vatican",),
+    "US-VI": ("United States Virgin Islands",), "US-DC": ("Washington, D.C.",),
+}  # fmt: skip
+"""Names in general use that ISO 3166 does not list."""
+_SAME: Final = {"US-AS": "ASM", "US-GU": "GUM", "US-MP": "MNP", "US-PR": "PRI", "US-UM": "UMI", "US-VI": "VIR"}
+"""Territories of the United States that ISO 3166 lists both as countries and as subdivisions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """A country or a subdivision."""
+
+    code: str
+    name: str
+    names: Sequence[str]
+    """All names, the first being `name`."""
+    short: str
+    """The two letters of a country, or the last part of the code of a subdivision in a country of `ABBREVIATED`."""
+    within: str | None
+    """Code of the area that contains it, None for a country."""
+
+
+@cache
+def load_areas() -> Mapping[str, Area]:
+    """Load all areas by code."""
+    return {area.code: area for area in (*_countries(), *_subdivisions())}
+
+
+def find_area(code: str) -> Area | None:
+    """Find an area by its code in any case: alpha-3 of a country, ISO 3166-2 of a subdivision."""
+    return load_areas().get(code.strip().upper())
+
+
+def find_areas(text: str) -> Sequence[Area]:
+    """Find the areas with a code or, without one, all areas with a name or abbreviation, in any case."""
+    known = find_area(text)
+    return [known] if known is not None else _by_name().get(fold(text), ())
+
+
+def is_same_area(code: str, other: str) -> bool:
+    """Whether two codes denote one area, which ISO 3166 lists as a country and as a subdivision."""
+    return code == other or _SAME.get(code) == other or _SAME.get(other) == code
+
+
+def _countries() -> Iterator[Area]:
+    for each in pycountry.countries:
+        said = dict(each)
+        name = said.get("common_name") or said["name"]
+        names = dict.fromkeys((name, said["name"], said.get("official_name", name), *_SHORT.get(said["alpha_3"], ())))
+        yield Area(said["alpha_3"], name, tuple(names), said["alpha_2"], None)
+
+
+def _subdivisions() -> Iterator[Area]:
+    countries = {str(each.alpha_2): str(each.alpha_3) for each in pycountry.countries}
+    for each in pycountry.subdivisions:
+        code, name = str(each.code), str(each.name)
+        country = countries[code.partition("-")[0]]
+        short = code.partition("-")[2] if country in ABBREVIATED else ""
+        names = dict.fromkeys((name, *_SHORT.get(code, ())))
+        yield Area(code, name, tuple(names), short, each.parent_code or country)
+
+
+@cache
+def _by_name() -> Mapping[str, Sequence[Area]]:
+    found: dict[str, dict[str, Area]] = defaultdict(dict)
+    for area in load_areas().values():
+        for name in (*area.names, area.short):
+            if key := fold(name):
+                found[key][area.code] = area
+    return {key: tuple(areas.values()) for key, areas in found.items()}

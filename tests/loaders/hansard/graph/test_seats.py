@@ -1,0 +1,171 @@
+"""Seats: the state of a member's speech follows from the electorate and the year, in a derived graph, or is absent."""
+
+from __future__ import annotations
+
+import csv
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from kg.knowledge_graph import KnowledgeGraph
+from kg.settings import Settings
+from kg.vocabulary import mint
+from loaders.hansard.electorates import find_state
+from loaders.hansard.graph.seats import SEAT
+from loaders.sources import load
+
+COLUMNS = (
+    "speech_id",
+    "date",
+    "chamber",
+    "speaker",
+    "party",
+    "electorate",
+    "state",
+    "text",
+    "title",
+    "hansard_reference",
+)
+SEATS = """SELECT ?speech ?state ?graph { GRAPH ?graph { ?speech kg:state ?state } }"""
+
+
+class Said(NamedTuple):
+    """A fictional speech of a fictional person for a division that exists or existed."""
+
+    id: str
+    day: str
+    person: str
+    electorate: str
+    state: str = ""
+
+
+@pytest.fixture
+def kg(tmp_path: Path) -> Iterator[KnowledgeGraph]:
+    folder = tmp_path / "data"
+    given = Settings(data_dir=folder, models_dir=folder / "none", _env_file=None)  # type: ignore[call-arg]
+    with KnowledgeGraph.open(folder, given) as found:
+        yield found
+
+
+def write(path: Path, said: Sequence[Said]) -> str:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        lines = csv.writer(file)
+        lines.writerow(COLUMNS)
+        for each in said:
+            words = "Some fictional words.", "On words", "Made up"
+            lines.writerow([each.id, each.day, "House", each.person, "ALP", each.electorate, each.state, *words])
+    return str(path)
+
+
+def states(kg: KnowledgeGraph) -> dict[str, tuple[str, str]]:
+    """The state of each speech, and whether its graph is of the source or derived."""
+    rows = kg.store.query(SEATS).rows  # type: ignore[union-attr]
+    assert len({row[0] for row in rows}) == len(rows)
+    return {
+        speech.value.rpartition("/")[2]: (state.value.rpartition("-")[2], graph.value.split("/graph/")[1][:3])
+        for speech, state, graph in rows
+    }
+
+
+def test_a_division_has_the_state_of_the_year() -> None:
+    assert find_state("Fraser", 1998) == mint("place", "AU-ACT")
+    assert find_state("Fraser", 2022) == mint("place", "AU-VIC")
+    assert find_state("Fraser", 2017) is None
+    assert find_state("Darwin", 1920) == mint("place", "AU-TAS")
+    assert find_state("Darwin", 1990) is None
+    assert {find_state(form, 2001) for form in ("Eden-Monaro", "EDEN MONARO", "eden-monaro")} == {
+        mint("place", "AU-NSW")
+    }
+    assert find_state("o-connor", 2001) == find_state("O'Connor", 2001) == mint("place", "AU-WA")
+    assert find_state("Lower Tidewater", 2001) is None
+
+
+def test_the_register_of_members_agrees_with_the_table(shared: Path) -> None:
+    """Two lines of the register are no seats of these members in the record of the Parliament."""
+    wrong = []
+    with (shared / "data" / "hansard" / "members" / "representatives.csv").open(encoding="utf-8") as file:
+        for row in csv.reader(file):
+            if row and row[0].isdigit():
+                code = row[4].strip(" .").upper()
+                years = [int(row[5].rpartition(".")[2]), int(row[7].strip().rpartition(".")[2] or 2025)]
+                if {find_state(row[3], year) for year in years} != {mint("place", f"AU-{code}")}:
+                    wrong.append((row[2], row[3]))
+    assert wrong == [("Philip Maxwell Ruddock", "Dundas"), ("Neil Anthony Brown", "Menzies")]
+
+
+def test_the_state_of_a_member_is_derived_and_a_recorded_one_is_kept(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    said = [
+        Said("a", "1998-03-05", "Fern Ashby", "Fraser"),
+        Said("b", "2022-03-08", "Otto Brook", "Fraser"),
+        Said("c", "2022-03-08", "Ines Calder", "Newcastle", "NSW"),
+        Said("d", "2022-03-08", "Hugo Dell", "Lower Tidewater"),
+        Said("e", "2022-03-08", "Iris Elm", ""),
+    ]
+    report = load(kg, "hansard", [write(tmp_path / "said.csv", said)])
+    assert (report.loaded, report.rejected) == (5, 0)
+    assert states(kg) == {"a": ("ACT", "der"), "b": ("VIC", "der"), "c": ("NSW", "src")}
+    described = kg.store.query(
+        "SELECT ?code { <https://w3id.org/quadcite/id/place/AU-ACT> kg:within/skos:notation ?code }"
+    )
+    assert [row[0].value for row in described.rows] == ["AUS"]  # type: ignore[union-attr]
+
+
+def test_a_speaker_recorded_for_two_states_on_a_day_has_none(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    said = [
+        Said("a", "1990-05-08", "Fern Ashby", "Newcastle"),
+        Said("b", "1990-05-08", "Fern Ashby", "Kooyong"),
+        Said("c", "1990-05-08", "Otto Brook", "Newcastle"),
+        Said("d", "1990-05-08", "Otto Brook", "Sydney"),
+        Said("e", "1990-05-09", "Fern Ashby", "Kooyong"),
+    ]
+    load(kg, "hansard", [write(tmp_path / "one.csv", said[:1])])
+    assert states(kg) == {"a": ("NSW", "der")}
+    load(kg, "hansard", [write(tmp_path / "two.csv", said[1:])])
+    derived = {"c": ("NSW", "der"), "d": ("NSW", "der"), "e": ("VIC", "der")}
+    assert states(kg) == derived
+    (tmp_path / "two.csv").unlink()
+    load(kg, "hansard", [write(tmp_path / "two.csv", said[2:])], prune=True)
+    assert states(kg) == {"a": ("NSW", "der"), **derived}
+
+
+def test_the_order_of_loads_does_not_matter(tmp_path: Path) -> None:
+    chance = random.Random(7)
+    divisions = ("Newcastle", "Kooyong", "Sydney", "Fraser", "Lower Tidewater", "")
+    said = [
+        Said(f"s{number}", f"2022-03-{chance.randrange(7, 10):02}", f"P{chance.randrange(6)}", chance.choice(divisions))
+        for number in range(40)
+    ]
+    found = []
+    for order in range(3):
+        folder = tmp_path / str(order)
+        given = Settings(data_dir=folder, models_dir=folder / "none", _env_file=None)  # type: ignore[call-arg]
+        mixed = random.Random(order).sample(said, len(said))
+        with KnowledgeGraph.open(folder, given) as kg:
+            for part in range(2):
+                load(kg, "hansard", [write(tmp_path / f"{order}-{part}.csv", mixed[part::2])])
+            found.append(states(kg))
+    assert found[0] == found[1] == found[2] != {}
+
+
+def test_the_derived_state_names_its_rule_and_its_source(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    load(kg, "hansard", [write(tmp_path / "said.csv", [Said("a", "2022-03-08", "Fern Ashby", "Kooyong")])])
+    rows = kg.store.query(
+        "SELECT ?rule ?source { GRAPH <https://w3id.org/quadcite/graph/prov> {"
+        " <https://w3id.org/quadcite/graph/der/seat/2022-03-08> prov:wasGeneratedBy/prov:used ?rule ;"
+        " prov:wasDerivedFrom ?source . ?rule a kg:Rule } }"
+    ).rows  # type: ignore[union-attr]
+    assert (SEAT.iri, mint("graph", "src", "hansard", "speech", "a")) in {tuple(row) for row in rows}
+    assert len({source for _, source in rows}) == 1
+
+
+def test_the_graph_of_a_day_goes_with_its_speeches(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    path = write(tmp_path / "said.csv", [Said("a", "2022-03-08", "Fern Ashby", "Kooyong")])
+    load(kg, "hansard", [path])
+    write(tmp_path / "said.csv", [Said("b", "2022-03-09", "Fern Ashby", "Kooyong")])
+    load(kg, "hansard", [path], prune=True)
+    graphs = {graph.value for graph in kg.store.graphs()}
+    assert states(kg) == {"b": ("VIC", "der")}
+    assert not any("seat/2022-03-08" in graph for graph in graphs)
