@@ -35,7 +35,11 @@ def test_lists_come_in_pages():
     [
         ("search", {}, "query"),
         ("search", {"query": "x", "frobnicate": 1}, "frobnicate"),
-        ("search", {"query": "x", "filters": {"country": ["DJI"]}}, r"filters\.country.*filters: iso3, place, language, "),
+        (
+            "search",
+            {"query": "x", "filters": {"country": ["DJI"]}},
+            r"filters\.country.*filters: iso3, place, language, ",
+        ),
         ("search", {"query": "x", "limit": 1_000_000}, "limit"),
         ("search", {"query": "x" * 100_000}, "query"),
         ("search", {"query": ["x"]}, "query"),
