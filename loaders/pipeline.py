@@ -189,13 +189,13 @@ def display_name(document: SourceDocument | SourceGraph) -> str:
     return document.iri.value.removeprefix("cpr://doc/").removeprefix(BASE + "id/")
 
 
-def location_text(document: SourceDocument | SourceGraph) -> str:
+def location_text(document: SourceDocument | SourceGraph | Rejection) -> str:
     """Return the files and rows of a record for messages."""
     places = [
         (f"row {format_rows(sorted(set(origin.rows)))} of " if origin.rows else "") + origin.snapshot.source
         for origin in document.origins
     ]
-    return " and ".join(places)
+    return " and ".join(places) or "an unknown location"
 
 
 def load(
@@ -369,7 +369,7 @@ class Loading:
             return
         reason = (
             f"Identifier {document.iri.value} at {location_text(document)} belongs to another record, at {place}. "
-            f"That record is kept; records are never merged."
+            f"The record that was read first counts; records are never merged."
         )
         self.reject(Rejection(" ".join(document.key), reason, document.origins, context=document.context))
 
@@ -382,7 +382,7 @@ class Loading:
         self.report.rejections.append(rejection)
         graph = mint("graph", "src", self.loader.domain, *rejection.key) if rejection.key else None
         if graph is not None:
-            self.seen.setdefault(graph, ("", rejection.source or ""))
+            self.seen.setdefault(graph, ("", location_text(rejection)))
         self.quarantine.put(graph, rejection, self.prov_run, violations, self.loader.options)
 
     def commit(self) -> None:

@@ -23,7 +23,9 @@ from kg.search.index_sync import heal
 from kg.vocabulary import DCTERMS, ELI, KG, PROV, SCHEMA, SKOS, mint
 from loaders import pipeline
 from loaders.climate.documents import read
+from loaders.model import Rejection, SourceDocument
 from loaders.pipeline import Loading
+from loaders.quarantine import Quarantine
 from loaders.readers.locations import Located
 from loaders.sources import LOADERS, Source, build_loader, load
 from tests.loaders.conftest import MemoryIndex, content, values
@@ -102,8 +104,36 @@ def test_a_duplicate_is_rejected_with_the_places_of_both_records(kg: KnowledgeGr
     assert (report.loaded, report.rejected) == (1, 1)
     assert report.rejections[0].reason == (
         f"Identifier {mint('document', 'a').value} at row 1 of {paths[1]} belongs to another record, "
-        f"at row 1 of {paths[0]}. That record is kept; records are never merged."
+        f"at row 1 of {paths[0]}. The record that was read first counts; records are never merged."
     )
+
+
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_the_quarantine_names_file_and_row_of_both_duplicates(
+    kg: KnowledgeGraph, tmp_path: Path, exclusive: bool
+) -> None:
+    first, second = (write(tmp_path / f"{name}.jsonl", rows("z", ["x"]), rows("a", [name])) for name in ("one", "two"))
+    apart = replace(
+        build_loader("climate", kg.settings),
+        read=lambda files: (item for file in files for item in read([file])),
+        exclusive=exclusive,
+    )
+    pipeline.load(kg, apart, [str(first), str(second)])
+    entries, _ = Quarantine(kg.settings.data_dir).entries()
+    [reason] = [each.reason for each in entries if each.reason.startswith(f"Identifier {mint('document', 'a').value} ")]
+    assert f"row 2 of {first}" in reason
+    assert f"row 2 of {second}" in reason
+    assert "function" not in reason
+
+
+def test_a_duplicate_of_a_rejected_record_names_the_rows_of_that_record(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    path = write(tmp_path / "t.jsonl", rows("b", ["x"]), rows("a", ["y"]))
+    found = read(pipeline.find_files([str(path)], kg.settings).files)
+    document = next(item for item in found if isinstance(item, SourceDocument) and item.key == ("a",))
+    refused = Rejection("a", "It is refused.", document.origins, document.key)
+    loader = replace(build_loader("climate", kg.settings), read=lambda _: (item for item in (refused, document)))
+    report = pipeline.load(kg, loader, [str(path)])
+    assert f"at row 2 of {path}" in report.rejections[1].reason.partition("another record")[2]
 
 
 def test_provenance_leads_from_a_passage_to_file_row_and_hash(kg: KnowledgeGraph, tmp_path: Path) -> None:
