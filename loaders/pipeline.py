@@ -30,6 +30,7 @@ from kg.store.difference import content_sha256
 from kg.store.protocol import Commit, GraphChange, Store, select
 from kg.text import to_single_line
 from kg.vocabulary import BASE, DCTERMS, KG, mint
+from loaders.languages.graph.text_languages import derive_languages
 from loaders.mentions.graph.refresh import refresh as refresh_mentions
 from loaders.model import Notice, Rejection, Snapshot, SourceDocument, SourceGraph, Withdrawal, graph_name, to_quads
 from loaders.quarantine import CORRECTION, Quarantine
@@ -484,8 +485,8 @@ class Loading:
 
     def commit_graphs(self, replace: dict[NamedNode, Sequence[Quad]], records: dict[NamedNode, RecordOrigin]) -> Commit:
         """Commit graphs with their provenance and their derived graphs."""
-        if self.loader.derive is not None:
-            for graph, (derived, origin) in self.loader.derive(self.kg.store, replace).items():
+        for derive in (derive_languages, self.loader.derive):
+            for graph, (derived, origin) in derive(self.kg.store, replace).items() if derive is not None else ():
                 replace[graph] = derived
                 records[graph] = origin
         described = promotion.build_load_patch(self.prov_run, self.kg.store, replace, records)

@@ -18,11 +18,6 @@ from loaders.hansard.sitting_model import Talker
 from loaders.readers.cells import quote, to_slug
 
 AUSTRALIA: Final = mint("place", "AUS")
-LANGUAGE: Final = Literal("en")
-"""The language of the record: Hansard is printed in English, whichever language was spoken. No file states it, so this
-is a rule of the source. It is asserted of a sitting, its debates and each speech, and applies to the words that belong
-to them.
-"""
 
 _CHAIR_ID, _CLERK_ID, _NO_ID = "10000", "10001", "UNKNOWN"
 """Values in place of a person's id: the id of the office (chair, clerk), or of nobody."""

@@ -11,7 +11,7 @@ from pyoxigraph import Literal, NamedNode
 from kg.errors import RecordError
 from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, XSD, mint, mint_part, sha256
 from loaders.hansard import parties
-from loaders.hansard.authorities import AUSTRALIA, LANGUAGE, Authorities
+from loaders.hansard.authorities import AUSTRALIA, Authorities
 from loaders.hansard.sitting_model import Debate, Division, Procedure, Sitting
 from loaders.hansard.speech_records import (
     Recorded,
@@ -106,7 +106,6 @@ class _Day:
             (DCTERMS.date, Literal(sitting.date.isoformat(), datatype=XSD.date)),
             (KG.chamber, self.chamber),
             (KG.jurisdiction, AUSTRALIA),
-            (SCHEMA.inLanguage, LANGUAGE),
             (KG.hansardReference, Literal(format_citation(self.chamber, sitting.date))),
         ]
         if sitting.chamber != label_of(self.chamber):
@@ -146,7 +145,6 @@ class _Day:
         writer.say(iri, DCTERMS.isPartOf, self._within(debate.path[:-1]))
         writer.say(iri, DCTERMS.title, debate.title or self._title())
         writer.say(iri, SCHEMA.position, position)
-        writer.say(iri, SCHEMA.inLanguage, LANGUAGE)
         if debate.kind:
             writer.say(iri, KG.debateType, debate.kind)
         if (venue := self._venue([debate])) is not None:

@@ -12,7 +12,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, XSD, mint, mint_part, mint_span, sha256
 from loaders.hansard import parties
-from loaders.hansard.authorities import AUSTRALIA, LANGUAGE, Authorities, office_of
+from loaders.hansard.authorities import AUSTRALIA, Authorities, office_of
 from loaders.hansard.chunks import split_chunks
 from loaders.hansard.sitting_model import Speech, Talker, Utterance
 from loaders.model import Property, TextUnit
@@ -101,7 +101,6 @@ class Writer:
         if recorded.venue is not None:
             yield KG.venue, recorded.venue
         yield KG.jurisdiction, AUSTRALIA
-        yield SCHEMA.inLanguage, LANGUAGE
         yield (
             KG.hansardReference,
             Literal(recorded.reference or format_citation(recorded.chamber, recorded.on, speech.page)),

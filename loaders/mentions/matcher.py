@@ -75,7 +75,7 @@ class Matcher:
         """Find the mentions in `text`, in order: of overlapping names the longest, with all concepts that have it.
 
         Names in `languages` (BCP 47, compared by primary language) and names without a language are searched for;
-        without `languages`, names in all languages.
+        without `languages`, or in an undetermined one, only names without a language.
         """
         found: list[Match] = []
         for automaton in self._searching.get(tuple(languages)) or self._automata_for(languages):
@@ -85,7 +85,7 @@ class Matcher:
         return _keep_longest(self._drop_suppressed(found))
 
     def _automata_for(self, languages: Collection[str]) -> list[_Automaton]:
-        wanted = {primary_language(tag) for tag in languages} - {""} or (self._by_language.keys() - {""})
+        wanted = {primary_language(tag) for tag in languages}
         known = {language if language in self._by_language else "" for language in wanted} or {""}
         for language in known - self._automata.keys():
             own = self._by_language.get(language, []) if language else []

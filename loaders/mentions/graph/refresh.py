@@ -18,6 +18,8 @@ from kg.search.index_sync import Progress
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, named_node, select
 from kg.vocabulary import BASE, EXTRACTED, KG, OA, PROV_GRAPH, XSD, mint_mention
+from loaders.languages.graph.text_languages import VERSION as LANGUAGES_VERSION
+from loaders.languages.graph.text_languages import derive_languages
 from loaders.mentions.graph.concept_names import Table, find_needles
 from loaders.mentions.graph.search_state import Known, SearchState
 from loaders.mentions.graph.text_units import (
@@ -34,7 +36,7 @@ from loaders.mentions.matcher import Match, Matcher, filter_possible
 
 log = logging.getLogger(__name__)
 
-VERSION: Final = "2"
+VERSION: Final = "3"
 """A new version searches all texts again. Recorded in ``graph/prov`` with the run of each graph of mentions."""
 METHOD: Final = "label-match"
 CONFIDENCE: Final = Literal("0.9", datatype=XSD.decimal)
@@ -255,10 +257,22 @@ class _Refreshing:
         """Load each graph with its text units to search."""
         whole = [graph for graph, held in todo.items() if held is None]
         for start in range(0, len(whole), _GRAPHS_AT_ONCE):
-            yield from load_units(self.store, whole[start : start + _GRAPHS_AT_ONCE]).items()
+            found = load_units(self.store, whole[start : start + _GRAPHS_AT_ONCE])
+            silent = [graph for graph, units in found.items() if not all(unit.languages for unit in units)]
+            if silent:  # loaded by an earlier version, or put there by a person
+                self.add_languages_to(silent)
+                found |= load_units(self.store, silent)
+            yield from found.items()
         for graph, held in todo.items():
             if held is not None:
                 yield graph, add_languages(self.store, held)
+
+    def add_languages_to(self, graphs: Sequence[NamedNode]) -> None:
+        """Derive and commit the languages of the texts in graphs where their source states none."""
+        derived = derive_languages(self.store, {graph: self.store.graph(graph) for graph in graphs})
+        run = Run(Agent("loaders.languages", LANGUAGES_VERSION))
+        replace = {graph: quads for graph, (quads, _) in derived.items()}
+        self.store.commit(replace, run.describe(self.store, {graph: origin for graph, (_, origin) in derived.items()}))
 
     def find_mentions(self, graph: NamedNode, found: Sequence[Unit], matcher: Matcher) -> Iterator[Quad]:
         """Yield the quads of the mentions in text units."""

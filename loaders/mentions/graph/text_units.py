@@ -42,7 +42,7 @@ _HYPHENS: Final = re.compile("[-\u2010\u2011]\\s*|\\.")
 
 
 class Unit(NamedTuple):
-    """A text unit. `languages` are its own, else those of its document."""
+    """A text unit. `languages` are its own, stated or derived, else those of its document."""
 
     iri: NamedNode
     text: str
@@ -70,7 +70,7 @@ def load_texts(store: Store, graphs: Sequence[NamedNode]) -> Iterator[tuple[Name
 def load_units(store: Store, graphs: Sequence[NamedNode]) -> dict[NamedNode, list[Unit]]:
     """Load the text units of each of `graphs`, with their languages."""
     found = list(load_texts(store, graphs))
-    stated = _languages(store, [unit for _, unit, _ in found], bind(LANGUAGES, graphs=graphs))
+    stated = _languages(store, [unit for _, unit, _ in found], graphs)
     read: dict[NamedNode, list[Unit]] = {graph: [] for graph in graphs}
     for graph, unit, text in found:
         read[graph].append(Unit(unit, text, stated.get(unit, ())))
@@ -79,18 +79,19 @@ def load_units(store: Store, graphs: Sequence[NamedNode]) -> dict[NamedNode, lis
 
 def add_languages(store: Store, held: Mapping[NamedNode, str]) -> list[Unit]:
     """Load the languages of text units whose texts are known."""
-    stated = _languages(store, list(held), bind(LANGUAGES_OF, units=list(held)))
+    stated = _languages(store, list(held), ())
     return [Unit(unit, text, stated.get(unit, ())) for unit, text in held.items()]
 
 
-def _languages(store: Store, named: Sequence[NamedNode], query: str) -> Mapping[Term | None, Sequence[str]]:
-    """Load the languages of text units: those that `query` selects, else those of their documents."""
+def _languages(
+    store: Store, named: Sequence[NamedNode], graphs: Sequence[NamedNode]
+) -> Mapping[Term | None, Sequence[str]]:
+    """Load the languages of text units: those that `graphs` state, else their own, else those of their documents."""
     stated: dict[Term | None, list[str]] = defaultdict(list)
     silent = list(named)
-    for question in (query, None):
-        for thing, language in (
-            select(store.query, question or bind(LANGUAGES_OF_PARENTS, units=silent)).rows if silent else ()
-        ):
+    for template in (LANGUAGES, LANGUAGES_OF, LANGUAGES_OF_PARENTS):
+        where = {"graphs": graphs} if template is LANGUAGES else {"units": silent}
+        for thing, language in select(store.query, bind(template, **where)).rows if all(where.values()) else ():
             if isinstance(language, Literal):
                 stated[thing].append(language.value)
         silent = [unit for unit in named if unit not in stated]

@@ -121,12 +121,11 @@ def test_a_day_is_one_graph_that_says_all_of_the_model_and_breaks_no_shape() -> 
         "chamber": {HOUSE.value}, "chamberAsRecorded": {"REPS"}, "jurisdiction": {mint("place", "AUS").value},
         "hansardReference": {"House Hansard, 2 Mar 1998"}, "parliamentNumber": {"38"}, "sessionNumber": {"1"},
         "periodNumber": {"6"}, "proof": {"false"}, "schemaVersion": {"2.0"}, "pageNumber": {"1"},
-        "inLanguage": {"en"},
     }  # fmt: skip
     inner = mint("debate", *day.key, "1.1")
     assert said(everything, mint("debate", *day.key, "1")) == {
         "type": {KG.Debate.value}, "isPartOf": {mint("sitting", *day.key).value}, "position": {"1"},
-        "title": {"FICTIONAL TIDES BILL 1998"}, "debateType": {"Bills"}, "pageNumber": {"11"}, "inLanguage": {"en"},
+        "title": {"FICTIONAL TIDES BILL 1998"}, "debateType": {"Bills"}, "pageNumber": {"11"},
         "concernsBill": {mint("bill", "au", "fictional-tides-bill-1998").value},
     }  # fmt: skip
     assert said(everything, inner)["isPartOf"] == {mint("debate", *day.key, "1").value}
@@ -136,7 +135,6 @@ def test_a_day_is_one_graph_that_says_all_of_the_model_and_breaks_no_shape() -> 
     first = mint("speech", "1998-03-02-representatives-1")
     assert said(everything, first) == {
         "type": {KG.Speech.value}, "identifier": {"1998-03-02-representatives-1"}, "isPartOf": {inner.value},
-        "inLanguage": {"en"},
         "title": {"FICTIONAL TIDES BILL 1998: Second Reading"}, "date": {"1998-03-02"}, "chamber": {HOUSE.value},
         "venue": {mint("chamber", "au-federation-chamber").value}, "jurisdiction": {mint("place", "AUS").value},
         "hansardReference": {"House Hansard, 2 Mar 1998, p. 12"}, "debateType": {"Bills"}, "position": {"1"},

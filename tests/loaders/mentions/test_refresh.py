@@ -226,15 +226,51 @@ def test_what_a_concept_is_not_called_and_not_confused_with_counts_when_it_chang
     assert [concept for _, concept, _ in words(kg)] == ["Q3", "Q3"]
 
 
-def test_a_unit_without_language_has_that_of_its_document_else_any(kg: KnowledgeGraph) -> None:
+def test_unit_without_language_has_that_of_its_document(kg: KnowledgeGraph) -> None:
     source = put_text(kg, "act", "Gaz.", language=None)
     put_concept(kg, "Q1", "gaz", language="fr")
+    for language, found in (("fr", 1), ("en", 0)):
+        document = Quad(mint("document", "act"), SCHEMA.inLanguage, Literal(language), source)
+        others = [quad for quad in kg.store.graph(source) if quad.predicate != SCHEMA.inLanguage]
+        put(kg, source, [*others, document])
+        refresh(kg)
+        assert len(words(kg)) == found
+
+
+def test_text_of_unknown_language_has_only_names_that_belong_to_no_language(kg: KnowledgeGraph) -> None:
+    source = put_text(kg, "act", "Four gaz NOx.", language=None)
+    put_concept(kg, "Q1", "four", language="tr")
+    put_concept(kg, "Q2", "gaz", language="fr")
+    put_concept(kg, "Q3", "NOx", language="mul")
     refresh(kg)
-    assert len(words(kg)) == 1
-    document = Quad(mint("document", "act"), SCHEMA.inLanguage, Literal("en"), source)
-    put(kg, source, [*kg.store.graph(source), document])
+    assert words(kg) == [("act#p=0", "Q3", "NOx")]
+    assert {quad.object.value for quad in language_quads(kg, source)} == {"und"}
+
+
+def language_quads(kg: KnowledgeGraph, source: NamedNode) -> list[Quad]:
+    name = source.value.rpartition("/")[2]
+    return [
+        quad
+        for quad in kg.store.graph(mint("graph", "der", "language", "detected", "climate", name))
+        if quad.predicate == SCHEMA.inLanguage
+    ]
+
+
+def test_texts_that_were_loaded_without_language_get_one_and_only_its_names(kg: KnowledgeGraph) -> None:
+    text = "The number of units shall not be greater than four for each acre of land in the district, as measured."
+    source = put_text(kg, "act", text, language=None)
+    put_concept(kg, "Q1", "four", language="tr")
+    put_concept(kg, "Q2", "unit", language="en")
     refresh(kg)
-    assert words(kg) == []
+    assert words(kg) == [("act#p=0", "Q2", "units")]
+    [quad] = language_quads(kg, source)
+    assert quad.object.value == "en"
+    [why] = explain_iri(kg.store.query, NamedNode(quad.graph_name.value))  # type: ignore[union-attr]
+    assert (why.kind, why.agent) == ("derived", "loaders.languages")
+    generation = kg.store.statistics().generation
+    assert refresh(kg).graphs == 0
+    assert refresh(kg, full=True).quads_added == 0
+    assert kg.store.statistics().generation == generation
 
 
 def test_names_that_are_not_searched_for_are_told_once(kg: KnowledgeGraph, caplog: pytest.LogCaptureFixture) -> None:

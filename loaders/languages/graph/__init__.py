@@ -1,0 +1,1 @@
+"""Languages of texts as derived graphs."""

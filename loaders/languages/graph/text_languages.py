@@ -1,0 +1,199 @@
+"""Languages of the texts whose source states none, in derived graphs committed together with the texts.
+
+The source comes first: where it states a language of a text unit or of its document, nothing is derived. The text of a
+law or of a parliamentary record is in the language of its jurisdiction, unless the text itself is clearly in another
+one. The language of any other document is detected in its text; its headings and numbers share it. Where detection is
+not sure enough, the language is ``und``, and only names that belong to no language are searched for.
+
+``graph/der/language/jurisdiction/{domain}/{place}/{date}`` has the languages by jurisdiction, one graph for
+many records, with method and confidence in ``graph/prov``. ``graph/der/language/detected/{record}`` has the detected
+ones, each with its ``kg:languageConfidence``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pyoxigraph import Literal, NamedNode, Quad
+
+from kg.provenance.load_records import Derived, RecordOrigin, Rule
+from kg.sparql.terms import bind
+from kg.store.ownership import is_user_graph
+from kg.store.protocol import Store, named_node, select
+from kg.vocabulary import BASE, DCTERMS, DERIVED, KG, RDF, SCHEMA, SOURCED, XSD
+from kg.words import is_stop_word
+from loaders.languages.detection import CERTAIN, MINIMUM, detect_language
+from loaders.languages.jurisdictions import find_language
+
+VERSION: Final = "1"
+"""The version of the agent that adds languages to texts that were loaded without."""
+JURISDICTION: Final = Rule("language-of-jurisdiction", "1", "the language of the place of a law or a debate")
+DETECTION: Final = Rule("language-detection", "1", "the language detected in a text, if sure enough", str(MINIMUM))
+
+SAID: Final = """
+SELECT DISTINCT ?graph ?thing WHERE {
+  { VALUES ?source { $sources } GRAPH ?source { ?thing schema:text ?text } }
+  UNION { VALUES ?source { $sources } GRAPH ?source { ?unit schema:text ?text ; dcterms:isPartOf ?thing } }
+  UNION { VALUES ?source { $sources } VALUES ?kind { $official } GRAPH ?source { ?thing a ?kind } }
+  GRAPH ?graph { ?thing schema:inLanguage ?language }
+  FILTER(STRSTARTS(STR(?graph), $prefix))
+}"""
+
+_LANGUAGES: Final = f"{DERIVED}language/"
+_BY_PLACE: Final = f"{_LANGUAGES}jurisdiction/"
+_DETECTED: Final = f"{_LANGUAGES}detected/"
+_GRAPHS: Final = f"{BASE}graph/"
+_THINGS: Final = f"{BASE}id/"
+_SAID: Final = ((KG.method, Literal("jurisdiction")), (KG.confidence, Literal("0.99", datatype=XSD.decimal)))
+"""Method and confidence of every language by jurisdiction."""
+_OFFICIAL: Final = frozenset({KG.CodeSection, KG.Speech, KG.Sitting, KG.Debate})
+"""Kinds of text that an authority publishes in the language of its jurisdiction."""
+_FUNCTION_WORDS: Final = 0.2
+"""Share of function words by which a text is in a language. English has 0.4; Portuguese has 0.1 of those of English."""
+_NO_KINDS: Final[frozenset[NamedNode]] = frozenset()
+_SAMPLE: Final = 1_000
+"""Characters of a document in which its language is detected."""
+_OWN: Final = 200
+"""Minimum characters of a text that may have another language than its document or jurisdiction."""
+
+
+@dataclass(slots=True)
+class _Texts:
+    """The text units of one graph, with the statements of the graph about them and their documents."""
+
+    texts: dict[NamedNode, str] = field(default_factory=dict)
+    parents: dict[NamedNode, NamedNode] = field(default_factory=dict)
+    kinds: dict[NamedNode, set[NamedNode]] = field(default_factory=lambda: defaultdict(set))
+    places: dict[NamedNode, NamedNode] = field(default_factory=dict)
+    dates: dict[NamedNode, str] = field(default_factory=dict)
+    stated: set[NamedNode] = field(default_factory=set)
+
+    @classmethod
+    def collect(cls, quads: Iterable[Quad]) -> _Texts:
+        """Collect the texts among `quads`."""
+        found = cls()
+        keep: dict[object, Callable[[Any, Any], object]] = {
+            SCHEMA.text: lambda subject, value: found.texts.__setitem__(subject, value.value),
+            DCTERMS.isPartOf: found.parents.__setitem__,
+            RDF.type: lambda subject, value: found.kinds[subject].add(value),
+            KG.jurisdiction: found.places.__setitem__,
+            DCTERMS.date: lambda subject, value: found.dates.__setitem__(subject, value.value),
+            SCHEMA.inLanguage: lambda subject, value: found.stated.add(subject),
+        }
+        for quad in quads:
+            if (kept := keep.get(quad.predicate)) is not None:
+                kept(quad.subject, quad.object)
+        return found
+
+    def silent(self) -> dict[NamedNode, list[NamedNode]]:
+        """Return the text units without a stated language, by the node that gets theirs.
+
+        That node is their document; a section of a code, which is part of another section, gets its own. Official
+        documents without text of their own are nodes without units.
+        """
+        found: dict[NamedNode, list[NamedNode]] = {
+            thing: [] for thing, kinds in self.kinds.items() if kinds & _OFFICIAL and thing not in self.stated
+        }
+        for unit in self.texts:
+            parent = self.parents.get(unit)
+            if unit in self.stated or parent in self.stated:
+                continue
+            own = parent is None or parent not in self.kinds or KG.CodeSection in self.kinds.get(unit, ())
+            found.setdefault(unit if own or parent is None else parent, []).append(unit)
+        return found
+
+    def place_of(self, thing: NamedNode) -> NamedNode | None:
+        """Return the jurisdiction of a node, or the only one in the graph."""
+        several = set(self.places.values())
+        return self.places.get(thing) or (several.pop() if len(several) == 1 else None)
+
+    def day_of(self, thing: NamedNode) -> str | None:
+        """Return the date of a node, or the only one in the graph."""
+        several = set(self.dates.values())
+        return self.dates.get(thing) or (several.pop() if len(several) == 1 else None)
+
+
+def derive_languages(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Derived:
+    """Build the graphs of languages that change with a commit that replaces these graphs of texts."""
+    sources = [graph for graph in replace if graph.value.startswith(SOURCED) or is_user_graph(graph)]
+    made: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = {}
+    grouped: dict[NamedNode, list[Quad]] = defaultdict(list)
+    outdated: dict[NamedNode, set[NamedNode]] = defaultdict(set)
+    query = bind(SAID, sources=sources, official=sorted(_OFFICIAL, key=str), prefix=Literal(_LANGUAGES))
+    for row in select(store.query, query) if sources else ():
+        graph = named_node(row["graph"])
+        if graph.value.startswith(_BY_PLACE):
+            outdated[graph].add(named_node(row["thing"]))
+        else:
+            made[graph] = (), RecordOrigin("", ())
+    for source in sources:
+        found = _Texts.collect(replace[source])
+        own = NamedNode(_DETECTED + source.value.removeprefix(_GRAPHS).removeprefix("src/"))
+        detected: list[Quad] = []
+        for thing, units in found.silent().items():
+            texts = {unit: found.texts[unit] for unit in units}
+            group, language = _group_of(source, found, thing)
+            if language is not None and not _is_in_other(language, texts.values()):
+                grouped[group].append(Quad(thing, SCHEMA.inLanguage, Literal(language), group))
+            elif texts:
+                detected += _to_quads(thing, texts, own)
+        if detected:
+            made[own] = detected, RecordOrigin("", (), (source,), DETECTION)
+    for group in {*grouped, *outdated}:
+        kept = [quad for quad in store.graph(group) if quad.subject not in outdated[group]]
+        place = NamedNode(f"{_GRAPHS}ref/{'/'.join(group.value.removeprefix(_BY_PLACE).split('/')[1:3])}")
+        made[group] = list(dict.fromkeys([*kept, *grouped[group]])), RecordOrigin("", (), (place,), JURISDICTION, _SAID)
+    return made
+
+
+def _group_of(source: NamedNode, found: _Texts, thing: NamedNode) -> tuple[NamedNode, str | None]:
+    """Return the graph for the language of a node by its jurisdiction, and that language, None if there is none."""
+    place = found.place_of(thing)
+    language = find_language(place) if place is not None and found.kinds.get(thing, _NO_KINDS) & _OFFICIAL else None
+    if place is None or language is None:
+        return source, None
+    domain = source.value.removeprefix(_GRAPHS).removeprefix("src/").partition("/")[0]
+    day = found.day_of(thing)
+    parts = domain, place.value.removeprefix(_THINGS), *((day,) if day else ())
+    return NamedNode(_BY_PLACE + "/".join(parts)), language
+
+
+def _sample(texts: Iterable[str]) -> str:
+    """Return the beginning of a document."""
+    sample: list[str] = []
+    length = 0
+    for text in texts:
+        sample.append(text[: _SAMPLE - length])
+        length += len(sample[-1])
+        if length >= _SAMPLE:
+            break
+    return "\n".join(sample)
+
+
+def _is_in_other(language: str, texts: Iterable[str]) -> bool:
+    """Whether a long text is clearly in another language than that of its jurisdiction."""
+    sample = _sample(texts)
+    words = sample.casefold().split()
+    # Counting function words takes a tenth of the time of detection, and most loads never need the model.
+    if len(sample) < _OWN or sum(is_stop_word(word, language) for word in words) > _FUNCTION_WORDS * len(words):
+        return False
+    found = detect_language(sample)
+    return found.probability >= CERTAIN and found.language != language
+
+
+def _to_quads(thing: NamedNode, texts: Mapping[NamedNode, str], graph: NamedNode) -> Iterator[Quad]:
+    """Yield the language of a document, and those of its long text units that are clearly in another language."""
+    detection = detect_language(_sample(texts.values()))
+    found = {thing: detection}
+    for unit, text in texts.items():
+        if unit != thing and len(text) >= _OWN:
+            own = detect_language(text[:_SAMPLE])
+            if own.probability >= CERTAIN and own.language != detection.language:
+                found[unit] = own
+    for each, (language, probability) in found.items():
+        yield Quad(each, SCHEMA.inLanguage, Literal(language), graph)
+        confidence = Literal(f"{probability:.3f}", datatype=XSD.decimal)
+        yield Quad(each, KG.languageConfidence, confidence, graph)
