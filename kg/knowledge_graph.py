@@ -115,21 +115,35 @@ class KnowledgeGraph:
         return self.raw or self.pool
 
     def query(
-        self, query: str, *, limit: int | None = None, timeout_s: float | None = None, raw: bool = False
+        self,
+        query: str,
+        *,
+        limit: int | None = None,
+        timeout_s: float | None = None,
+        raw: bool = False,
+        all_graphs: bool = False,
     ) -> Answer:
         """Run a read-only query in a worker over a snapshot no older than the last commit.
 
-        `raw`: the caller wrote the query or parts of it, so the limits per client apply. Raises QuerySyntaxError,
-        QueryForbiddenError, or a QueryLimitError if it was stopped.
+        It does not read graphs that people write (``graph/user/``, ``graph/cur/``), so that no statement of a user is
+        taken for that of a source; except with `all_graphs`, and with `raw`: the caller wrote the query or parts of it,
+        so the limits per client apply. Raises QuerySyntaxError, QueryForbiddenError, or a QueryLimitError if it was
+        stopped.
         """
-        return (self.raw_pool if raw else self.pool).run(
-            query,
-            client=CALLER.get() if raw else "",
-            limit=limit,
-            timeout_s=timeout_s,
-            at_least=self.store.statistics().generation,
-            cancellation=CANCELLATION.get(),
-        )
+        reads_all = raw or all_graphs
+        while True:
+            version = None if reads_all else self.store.user_graphs_version()
+            answer = (self.raw_pool if raw else self.pool).run(
+                query if reads_all else self.store.hide_user_graphs(query),
+                client=CALLER.get() if raw else "",
+                limit=limit,
+                timeout_s=timeout_s,
+                at_least=self.store.statistics().generation,
+                cancellation=CANCELLATION.get(),
+            )
+            # A graph that a user has written in the meantime was perhaps read.
+            if reads_all or self.store.user_graphs_version() == version:
+                return answer
 
     def close(self) -> None:
         """Stop the workers and the index process, then release the data directory."""

@@ -14,7 +14,7 @@ from pyoxigraph import NamedNode
 from kg.provenance.load_records import find_row, parse_rows
 from kg.retrieval.attribution import Chunk, Voice, load_voices
 from kg.retrieval.concept_index import load_concepts
-from kg.retrieval.reader import Reader, iri_of, prefer_sources
+from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.results import ConceptMatch, Document, Evidence, Passage, Provenance
 from kg.sparql.terms import bind
 from kg.store.ownership import is_user_graph
@@ -30,9 +30,6 @@ SELECT DISTINCT ?unit ?graph ?property ?value WHERE {
   FILTER(?property IN (dcterms:isPartOf, schema:position, schema:text, kg:pageNumber, kg:blockType, kg:start, kg:end,
                        kg:sourceLines))
 }"""
-
-DESCRIBED: Final = """
-SELECT DISTINCT ?document ?graph WHERE { VALUES ?document { $documents } GRAPH ?graph { ?document a ?kind } }"""
 
 DESCRIPTIONS: Final = """
 SELECT DISTINCT ?of ?subject ?graph ?property ?value WHERE {
@@ -127,7 +124,8 @@ def load_units(reader: Reader, iris: Sequence[str]) -> dict[str, Unit]:
     if not iris:
         return {}
     said: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
-    for row in drop_user_rows(reader, reader.rows("passages", bind(PASSAGES, units=[NamedNode(iri) for iri in iris]))):
+    query = bind(PASSAGES, units=[NamedNode(iri) for iri in iris])
+    for row in drop_user_rows(reader, reader.rows("passages", query, declared=("unit",))):
         said[iri_of(row["unit"]), iri_of(row["graph"])][iri_of(row["property"])] = term_text(row["value"])
     units: dict[str, Unit] = {}
     for (iri, graph), values in sorted(said.items()):
@@ -152,23 +150,17 @@ def load_units(reader: Reader, iris: Sequence[str]) -> dict[str, Unit]:
 def drop_user_rows(reader: Reader, rows: Sequence[dict[str, Term]]) -> list[dict[str, Term]]:
     """Drop the rows about text units that users added to documents of a source.
 
-    A row has ``unit`` and ``graph``, and ``document`` or ``property`` and ``value``.
+    A row has ``unit`` and ``graph``, and ``property`` and ``value``.
     """
-    found = prefer_sources("unit", rows)
-    documents: dict[Term, set[Term]] = defaultdict(set)
-    for row in found:
-        if is_user_graph(row["graph"]):
-            if "document" in row:
-                documents[row["unit"]].add(row["document"])
-            elif row["property"] == DCTERMS.isPartOf:
-                documents[row["unit"]].add(row["value"])
+    documents: dict[Term, set[NamedNode]] = defaultdict(set)
+    for row in rows:
+        document = row["value"]
+        if is_user_graph(row["graph"]) and row["property"] == DCTERMS.isPartOf and isinstance(document, NamedNode):
+            documents[row["unit"]].add(document)
     if not documents:
-        return found
-    named = {term.value for terms in documents.values() for term in terms if isinstance(term, NamedNode)}
-    query = bind(DESCRIBED, documents=[NamedNode(iri) for iri in sorted(named)])
-    described = reader.rows("who describes their documents", query)
-    recorded = {row["document"] for row in described if not is_user_graph(row["graph"])}
-    return [row for row in found if recorded.isdisjoint(documents.get(row["unit"], ()))]
+        return list(rows)
+    recorded = reader.find_described(set().union(*documents.values()))
+    return [row for row in rows if recorded.isdisjoint(documents.get(row["unit"], ()))]
 
 
 def _span(values: Mapping[str, str]) -> tuple[int, int] | None:
@@ -206,7 +198,7 @@ def describe(reader: Reader, documents: Iterable[str], graphs: Iterable[str], *,
             prov=PROV_GRAPH,
         )
         read: dict[str, dict[str, dict[NamedNode, list[Term]]]] = {iri: {} for iri in missing}
-        for row in prefer_sources("subject", reader.rows("documents and origins", query)):
+        for row in reader.rows("documents and origins", query, declared=("of", "subject")):
             about = read[iri_of(row["of"])].setdefault(iri_of(row["subject"]), {})
             about.setdefault(NamedNode(iri_of(row["property"])), []).append(row["value"])
         for iri, found in read.items():

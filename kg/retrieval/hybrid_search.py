@@ -17,7 +17,6 @@ from typing import Final
 
 from pyoxigraph import NamedNode
 
-from kg.retrieval.evidence import drop_user_rows
 from kg.retrieval.filters import Scope
 from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.results import Completeness
@@ -37,6 +36,8 @@ FIRST_BLOCK: Final = 64
 """Number of proposals in the first block, enough for a page of 50. Each later block is four times as deep."""
 DEEPEST: Final = 16_384
 """Maximum number of proposals. Truncation is reported."""
+OWN: Final = ("unit", "document")
+"""Nodes that people may declare: text units in documents of their own are found, in documents of sources not."""
 
 UNITS_IN_SCOPE: Final = """
 SELECT DISTINCT ?unit ?document WHERE {
@@ -60,8 +61,8 @@ SELECT DISTINCT ?unit ?document WHERE {
 
 # Flat, for patterns of constants, which are looked up per proposal (256 proposals: 9 ms, or 28 with a nested SELECT).
 PROPOSALS_ALLOWED: Final = """
-SELECT DISTINCT ?unit ?graph ?document WHERE {
-  VALUES ?unit { $units } GRAPH ?graph { ?unit dcterms:isPartOf ?document }
+SELECT DISTINCT ?unit ?document WHERE {
+  VALUES ?unit { $units } ?unit dcterms:isPartOf ?document .
   #DOCUMENT
 }"""
 
@@ -208,11 +209,11 @@ def _best_proposals(
         seen.update(candidate.iri for candidate in fresh)
         units = [NamedNode(candidate.iri) for candidate in fresh]
         rows = (
-            reader.rows("proposals that the filters leave", scope.compile(PROPOSALS_ALLOWED, units=units))
+            reader.rows("proposals that the filters leave", scope.compile(PROPOSALS_ALLOWED, units=units), declared=OWN)
             if units
             else []
         )
-        documents |= {iri_of(row["unit"]): iri_of(row["document"]) for row in drop_user_rows(reader, rows)}
+        documents |= {iri_of(row["unit"]): iri_of(row["document"]) for row in rows}
         proposed += [candidate for candidate in fresh if candidate.iri in documents]
         done = ranking.exhaustive or len(ranking.candidates) < depth
         if done or depth >= deepest or len({documents[each.iri] for each in proposed}) >= limit:
@@ -238,6 +239,7 @@ class _Favoured:
             "passages that mention the concepts",
             query,
             lambda rows: {iri_of(row["unit"]): iri_of(row["document"]) for row in rows},
+            declared=OWN,
         )
 
     @property
@@ -257,7 +259,8 @@ class _Favoured:
         if not iris:
             return set()
         query = bind(MENTIONING, units=[NamedNode(iri) for iri in iris], concepts=self._concepts)
-        return {iri_of(row["unit"]) for row in self._reader.rows("proposals that mention the concepts", query)}
+        rows = self._reader.rows("proposals that mention the concepts", query, declared=("unit",))
+        return {iri_of(row["unit"]) for row in rows}
 
 
 def _listed(reader: Reader, scope: Scope) -> Mapping[str, str] | None:
@@ -270,7 +273,8 @@ def _listed(reader: Reader, scope: Scope) -> Mapping[str, str] | None:
             return None
         return {iri_of(row["unit"]): iri_of(row["document"]) for row in rows}
 
-    listed = reader.kept("passages that the filters leave", scope.compile(UNITS_IN_SCOPE, most=NARROW + 1), read)
+    query = scope.compile(UNITS_IN_SCOPE, most=NARROW + 1)
+    listed = reader.kept("passages that the filters leave", query, read, declared=OWN)
     if listed is None:
         reader.ran.pop()
     return listed
@@ -336,9 +340,8 @@ def _parents(reader: Reader, scope: Scope) -> Sequence[str] | None:
     def read(rows: Sequence[Mapping[str, Term]]) -> Sequence[str] | None:
         return None if len(rows) > MANY_DOCUMENTS else [iri_of(row["document"]) for row in rows]
 
-    return reader.kept(
-        "documents that the filters leave", scope.compile(DOCUMENTS_IN_SCOPE, most=MANY_DOCUMENTS + 1), read
-    )
+    query = scope.compile(DOCUMENTS_IN_SCOPE, most=MANY_DOCUMENTS + 1)
+    return reader.kept("documents that the filters leave", query, read, declared=("document",))
 
 
 def _allowed(reader: Reader, scope: Scope, proposals: Sequence[str]) -> dict[str, str]:
@@ -346,7 +349,7 @@ def _allowed(reader: Reader, scope: Scope, proposals: Sequence[str]) -> dict[str
     if not proposals:
         return {}
     units = [NamedNode(iri) for iri in proposals]
-    rows = reader.rows("proposals that the filters leave", scope.compile(PROPOSALS_IN_SCOPE, units=units))
+    rows = reader.rows("proposals that the filters leave", scope.compile(PROPOSALS_IN_SCOPE, units=units), declared=OWN)
     return {iri_of(row["unit"]): iri_of(row["document"]) for row in rows}
 
 
@@ -407,7 +410,8 @@ def _tie_breakers(reader: Reader, units: Sequence[str]) -> dict[str, TieKey]:
     if not units:
         return {}
     said: dict[str, dict[str, str]] = {iri: {} for iri in units}
-    for row in reader.rows("order of equal scores", bind(TIE_BREAKERS, units=[NamedNode(iri) for iri in units])):
+    query = bind(TIE_BREAKERS, units=[NamedNode(iri) for iri in units])
+    for row in reader.rows("order of equal scores", query, declared=("unit",)):
         values, key, value = said[iri_of(row["unit"])], term_text(row["key"]), term_text(row["value"])
         values[key] = min(value, values.get(key, value))
     keys: dict[str, TieKey] = {}

@@ -19,7 +19,7 @@ from kg import iso3166
 from kg.errors import InvalidInputError, NotFoundError
 from kg.fuzzy_names import fold, nearest
 from kg.iso3166 import Area
-from kg.retrieval.reader import Reader, clean_text, iri_of, prefer_sources
+from kg.retrieval.reader import Reader, clean_text, iri_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 from kg.vocabulary import BASE, KG, SKOS, iri_prefix, mint
@@ -195,7 +195,7 @@ class Places:
 
 def load_places(reader: Reader) -> Places:
     """Load the hierarchy of places. Cached until the next commit."""
-    return reader.kept("places", PLACES, _read_places)
+    return reader.kept("places", PLACES, _read_places, declared=("place",))
 
 
 def load_places_in_use(reader: Reader) -> InUse:
@@ -283,7 +283,7 @@ def _load_in_use(reader: Reader, iris: Sequence[str]) -> InUse:
 
 def _read_places(rows: Sequence[dict[str, Term]]) -> Places:
     said: dict[str, dict[str, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
-    for row in prefer_sources("place", rows):
+    for row in rows:
         iri = iri_of(row["place"])
         if iri.startswith((_PLACE, _MUNICIPALITY)) and not iri_of(row["graph"]).startswith(_NO_PLACES):
             said[iri][iri_of(row["property"])][term_text(row["value"])] = None

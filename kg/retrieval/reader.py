@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, TypeVar
 
 from pyoxigraph import NamedNode
@@ -10,11 +10,17 @@ from pyoxigraph import NamedNode
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph, Memory
 from kg.retrieval.results import MOST_RESULTS, MOST_SKIPPED, Completeness, Meta, Result, Statement
-from kg.store.ownership import is_user_graph
+from kg.sparql.terms import bind
 from kg.store.protocol import Rows, Term
+from kg.vocabulary import PROV_GRAPH
 
 R = TypeVar("R", bound=Result)
 T = TypeVar("T")
+
+DESCRIBED_NODES: Final = """
+SELECT DISTINCT ?node WHERE {
+  VALUES ?node { $nodes } GRAPH ?graph { ?node ?property ?value } FILTER(?graph != $prov)
+}"""
 
 KEPT_ANSWERS: Final = 64
 """Maximum number of cached query results. Each is cached until the next commit and has some thousand rows at most."""
@@ -29,16 +35,42 @@ class Reader:
         self.generation = 0
         self.truncated = False
 
-    def rows(self, purpose: str, query: str) -> list[dict[str, Term]]:
-        """Run a SELECT and return its rows; `purpose` describes it in a few words."""
-        return list(self._selected(purpose, query))
+    def rows(
+        self, purpose: str, query: str, *, declared: Sequence[str] = (), all_graphs: bool = False
+    ) -> list[dict[str, Term]]:
+        """Run a SELECT and return its rows; `purpose` describes it in a few words.
+
+        It reads the statements of sources, not those in graphs that people write (`KnowledgeGraph.query`), except with
+        `all_graphs`, for results that show the graph of each statement. Variables in `declared` name nodes that people
+        may declare: rows follow that user graphs take part in, where no source describes any of these nodes.
+        """
+        found = list(self._selected(purpose, query, all_graphs=all_graphs))
+        if declared and self.kg.store.hide_user_graphs(query) != query:
+            found += self._declared(purpose, query, found, declared)
+        return found
+
+    def _declared(
+        self, purpose: str, query: str, found: Sequence[dict[str, Term]], names: Sequence[str]
+    ) -> list[dict[str, Term]]:
+        """Run a SELECT over all graphs; return the further rows about nodes that no source describes."""
+        known = {frozenset(row.items()) for row in found}
+        everything = self._selected(purpose, query, all_graphs=True)
+        rows = [row for row in everything if frozenset(row.items()) not in known]
+        nodes = {row[name] for row in rows for name in names if name in row}
+        described = self.find_described([node for node in nodes if isinstance(node, NamedNode)])
+        return [row for row in rows if described.isdisjoint(row[name] for name in names if name in row)]
+
+    def find_described(self, nodes: Collection[NamedNode]) -> set[Term]:
+        """Find those of `nodes` that a source describes."""
+        query = bind(DESCRIBED_NODES, nodes=sorted(nodes, key=str), prov=PROV_GRAPH) if nodes else ""
+        return {row["node"] for row in self._selected("nodes that sources describe", query)} if nodes else set()
 
     def tuples(self, purpose: str, query: str) -> Sequence[tuple[Term | None, ...]]:
         """Run a SELECT and return its rows as tuples in the order of the variables, for thousands of rows."""
         return self._selected(purpose, query).rows
 
-    def _selected(self, purpose: str, query: str) -> Rows:
-        answer = self.kg.query(query)
+    def _selected(self, purpose: str, query: str, *, all_graphs: bool = False) -> Rows:
+        answer = self.kg.query(query, all_graphs=all_graphs)
         if not isinstance(answer.result, Rows):
             raise TypeError(f"a tool compiled something that is not a SELECT: {query}")
         self.ran.append(Statement(purpose=purpose, sparql=query.strip()))
@@ -46,10 +78,12 @@ class Reader:
         self.truncated = self.truncated or answer.truncated
         return answer.result
 
-    def kept(self, purpose: str, query: str, read: Callable[[list[dict[str, Term]]], T]) -> T:
+    def kept(
+        self, purpose: str, query: str, read: Callable[[list[dict[str, Term]]], T], *, declared: Sequence[str] = ()
+    ) -> T:
         """Run a SELECT and return `read` of its rows, cached until the next commit. Do not modify the value.
 
-        For queries that many requests share and that have small results.
+        `declared` is that of `rows`. For queries that many requests share and that have small results.
         """
         answers: Memory = self.kg.memory.get("answers") or self.kg.memory.keep("answers", Memory(KEPT_ANSWERS))
         generation = self.kg.store.statistics().generation
@@ -60,7 +94,7 @@ class Reader:
             return known[0]
         before, self.truncated = self.truncated, False
         self.generation, earlier = 0, self.generation
-        value = read(self.rows(purpose, query))
+        value = read(self.rows(purpose, query, declared=declared))
         if not self.truncated:
             answers.keep((query, self.generation), (value,))
         self.truncated = self.truncated or before
@@ -90,16 +124,6 @@ class Reader:
             sparql=self.ran[:1],
         )
         return result
-
-
-def prefer_sources(about: str, rows: Sequence[dict[str, Term]]) -> list[dict[str, Term]]:
-    """Drop the rows from user graphs about nodes that a source graph describes.
-
-    `about` is the variable of the node, and ``graph`` that of the graph of a row. So users cannot add text to a record
-    (`kg.store.ownership`).
-    """
-    known = {row[about] for row in rows if "graph" in row and not is_user_graph(row["graph"])}
-    return [row for row in rows if "graph" not in row or row[about] not in known or not is_user_graph(row["graph"])]
 
 
 def iri_of(term: Term) -> str:

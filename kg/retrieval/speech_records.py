@@ -15,7 +15,7 @@ from kg.fuzzy_names import nearest
 from kg.retrieval.attribution import other_voice
 from kg.retrieval.concept_index import preference
 from kg.retrieval.evidence import code_of
-from kg.retrieval.reader import Reader, iri_of, prefer_sources
+from kg.retrieval.reader import Reader, iri_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Rows, Term, term_text
 from kg.vocabulary import BASE, DCTERMS, DERIVED, FOAF, KG, SKOS, mint, sha256
@@ -205,9 +205,8 @@ def load_speeches(reader: Reader, iris: Sequence[str]) -> dict[str, Speech]:
         return {}
     said: dict[str, dict[str, list[Term]]] = {}
     graphs: dict[str, str] = {}
-    for row in prefer_sources(
-        "speech", reader.rows("speeches", bind(RECORDS, speeches=[NamedNode(iri) for iri in iris]))
-    ):
+    query = bind(RECORDS, speeches=[NamedNode(iri) for iri in iris])
+    for row in reader.rows("speeches", query, declared=("speech",)):
         iri, name = iri_of(row["speech"]), iri_of(row["property"])
         if iri_of(row["graph"]).startswith(DERIVED):
             name = f"{DERIVED}{name}"
@@ -241,7 +240,7 @@ def labels_of(reader: Reader, things: Iterable[str]) -> dict[str, Mapping[NamedN
     if missing:
         found: dict[str, dict[NamedNode, list[Literal]]] = {iri: defaultdict(list) for iri in missing}
         query = bind(LABELS, things=[NamedNode(iri) for iri in missing])
-        for row in prefer_sources("thing", reader.rows("names", query)):
+        for row in reader.rows("names", query, declared=("thing",)):
             if isinstance(row["label"], Literal):
                 found[iri_of(row["thing"])][NamedNode(iri_of(row["property"]))].append(row["label"])
         for iri, kinds in found.items():
@@ -255,7 +254,8 @@ def load_spans(reader: Reader, speeches: Sequence[str]) -> dict[str, list[Span]]
     found: dict[str, list[Span]] = {iri: [] for iri in speeches}
     if not speeches:
         return found
-    for row in reader.rows("chunks of speeches", bind(SPANS, speeches=[NamedNode(iri) for iri in speeches])):
+    query = bind(SPANS, speeches=[NamedNode(iri) for iri in speeches])
+    for row in reader.rows("chunks of speeches", query, declared=("unit", "speech")):
         numbers = (int(term_text(row[name])) for name in ("position", "start", "end"))
         found[iri_of(row["speech"])].append(Span(iri_of(row["unit"]), *numbers))
     for spans in found.values():
@@ -268,7 +268,7 @@ def load_texts(reader: Reader, units: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for start in range(0, len(units), _UNITS_AT_ONCE):
         some = [NamedNode(iri) for iri in units[start : start + _UNITS_AT_ONCE]]
-        for row in reader.rows("words of chunks", bind(TEXTS, units=some)):
+        for row in reader.rows("words of chunks", bind(TEXTS, units=some), declared=("unit",)):
             found[iri_of(row["unit"])] = term_text(row["text"])
     return found
 
@@ -279,7 +279,7 @@ def load_utterances(reader: Reader, speeches: Sequence[str]) -> dict[str, list[U
     if not speeches:
         return found
     query = bind(UTTERANCES, speeches=[NamedNode(iri) for iri in speeches])
-    for row in reader.rows("who said what in speeches", query):
+    for row in reader.rows("who said what in speeches", query, declared=("speech",)):
         name = term_text(row["name"]) if "name" in row else None
         start, end = int(term_text(row["start"])), int(term_text(row["end"]))
         person = iri_of(row["person"]) if "person" in row else None
@@ -329,7 +329,7 @@ def load_speech(reader: Reader, text: str) -> Speech:
     found = load_speeches(reader, [node.value])
     if not found:
         # The id in a source can differ from the one in the IRI.
-        rows = reader.rows("speech by its id", bind(BY_ID, id=Literal(text)))
+        rows = reader.rows("speech by its id", bind(BY_ID, id=Literal(text)), declared=("speech",))
         found = load_speeches(reader, [iri_of(row["speech"]) for row in rows])
     if not found:
         wanted = text if whole is None else unquote(whole.removeprefix(_SPEECH_ROOT))

@@ -329,7 +329,7 @@ def _shown(found: Dereferenced) -> dict[str, Any]:
 def _kinds(found: Dereferenced) -> list[str]:
     return list(
         dict.fromkeys(
-            q.object.value for q in found.quads if q.predicate == RDF.type and isinstance(q.object, NamedNode)
+            q.object.value for q in found.stated if q.predicate == RDF.type and isinstance(q.object, NamedNode)
         )
     )
 
@@ -340,7 +340,7 @@ def _heading(found: Dereferenced) -> str:
         return found.label
     texts, positions = found.values(SCHEMA.text), found.values(SCHEMA.position)
     wholes = [
-        q.object.value for q in found.quads if q.predicate == DCTERMS.isPartOf and isinstance(q.object, NamedNode)
+        q.object.value for q in found.stated if q.predicate == DCTERMS.isPartOf and isinstance(q.object, NamedNode)
     ]
     if texts and positions and wholes:
         kind = next((found.labels[kind] for kind in _kinds(found) if kind in found.labels), "part")

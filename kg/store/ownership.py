@@ -12,13 +12,15 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count, islice
 from typing import Any, Final
 
 from pyoxigraph import Literal, NamedNode, Quad, Store, Triple
 
 from kg.errors import ConflictError
+from kg.sparql.graph_exclusion import exclude_graphs
 from kg.store import difference
 from kg.store.commits import commit_iri
 from kg.store.difference import Delta
@@ -171,25 +173,81 @@ class Cession:
     takers: Mapping[str, NamedNode]
 
 
-class UserSubjects:
-    """The subjects in all user graphs, in memory: a commit about other subjects needs no lookup for cessions.
+_versions: Final = count(1)
+_MOST_NAMED: Final = 64
+"""Maximum number of user graphs that a query excludes by name. It excludes more of them by the start of their names,
+which the engine has to read for each row."""
+_NOT_OF_USERS: Final = (
+    f'!STRSTARTS(STR(%s), "{USER}") && !STRSTARTS(STR(%s), "{CURATED}") && !sameTerm(%s, {PROV_GRAPH})'
+)
+_VERDICTS: Final = frozenset({KG.accepts.value, KG.rejects.value})
+_CEDED: Final = frozenset({RDF.subject.value, RDF.predicate.value, RDF.object.value})
 
-    Subjects are never removed, so it may contain more than the graphs do.
+
+class UserStatements:
+    """The subjects in user graphs and the properties in each of them, in memory.
+
+    So a commit about other subjects needs no lookup for cessions, and a query for other properties needs no condition
+    on graphs. Subjects and properties are removed only with their graph or never, so there may be more than the graphs
+    contain.
     """
 
     def __init__(self, store: Store) -> None:
-        self._subjects: set[object] = {
-            quad.subject
-            for graph in store.named_graphs()
-            if is_user_graph(graph)
-            for quad in store.quads_for_pattern(None, None, None, graph)
-        }
+        self._subjects: set[object] = set()
+        self._graphs: dict[str, set[NamedNode]] = {}
+        self._all: set[NamedNode] = set()
+        self.version = next(_versions)
+        """Changes with the graphs and their properties."""
+        for graph in store.named_graphs():
+            if is_user_graph(graph) and isinstance(graph, NamedNode):
+                self._add(graph, store.quads_for_pattern(None, None, None, graph))
+
+    def _add(self, graph: NamedNode, quads: Iterable[Quad]) -> None:
+        names = set()
+        for quad in quads:
+            self._subjects.add(quad.subject)
+            names.add(quad.predicate.value)
+        for name in names:
+            self._graphs.setdefault(name, set()).add(graph)
+        self._all.add(graph)
 
     def follow(self, deltas: Sequence[Delta]) -> None:
-        """Add the subjects of the written quads."""
+        """Add the written statements; forget graphs that are removed."""
         for delta in deltas:
-            if is_user_graph(delta.graph):
-                self._subjects.update(quad.subject for quad in delta.added.values())
+            if not is_user_graph(delta.graph):
+                continue
+            if delta.content_sha256 is None:
+                self._all.discard(delta.graph)
+                for graphs in self._graphs.values():
+                    graphs.discard(delta.graph)
+            else:
+                self._add(delta.graph, delta.added.values())
+            self.version = next(_versions)
+
+    def hide(self, query: str) -> str:
+        """Rewrite `query` so that it does not read statements of user graphs (`kg.sparql.graph_exclusion`).
+
+        Reviews of claims (``kg:accepts``, ``kg:rejects``) in ``graph/cur/`` are read.
+        """
+        return exclude_graphs(query, self._condition) if self._all else query
+
+    def find_graphs(self, properties: AbstractSet[str] | None) -> set[NamedNode]:
+        """Find the user graphs with any of these properties; None: with any property."""
+        if properties is None:
+            return set(self._all)
+        return {graph for name in properties for graph in tuple(self._graphs.get(name, ()))}
+
+    def _condition(self, properties: AbstractSet[str] | None, variable: str) -> str | None:
+        found = self.find_graphs(properties)
+        if properties is not None and properties <= _VERDICTS:
+            found = {graph for graph in found if not graph.value.startswith(CURATED)}
+        if not found:
+            return None
+        if len(found) > _MOST_NAMED:
+            return _NOT_OF_USERS % (variable, variable, variable)
+        # graph/prov contains the parts of ceded statements.
+        named = sorted(graph.value for graph in found) + [PROV_GRAPH.value] * bool(properties and properties & _CEDED)
+        return f"{variable} NOT IN ({', '.join(f'<{name}>' for name in named)})"
 
     def cessions(self, store: Store, deltas: Sequence[Delta]) -> list[Cession]:
         """Return the losses of user graphs by `deltas`: triples added elsewhere, and replaced texts."""

@@ -20,6 +20,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -35,7 +36,7 @@ from kg.store import difference, ownership
 from kg.store.commits import HEAD, Head, build_commit_record, reduce_patch
 from kg.store.difference import Delta
 from kg.store.lock import DirectoryLock, sync_folder
-from kg.store.ownership import UserSubjects, find_orphans, load_provenance
+from kg.store.ownership import UserStatements, find_orphans, load_provenance
 from kg.store.protocol import Commit, GraphChange, Patch, Result, Rows, Snapshot, Statistics, select, term_text
 from kg.store.snapshots import Snapshots
 from kg.store.updates import Outcome, Update
@@ -82,7 +83,7 @@ class OxigraphStore:
         try:
             self._store = self._open()
             self._head = self._load_head()
-            self._user_subjects: UserSubjects | None = None  # loaded with the first commit
+            self._user_statements: UserStatements | None = None  # loaded with the first commit or query of a tool
             self._snapshots: Final = Snapshots(data_dir / "snapshots", self._checkpoint, lambda: self._head.generation)
         except BaseException:
             self._store = None
@@ -154,6 +155,33 @@ class OxigraphStore:
         if limit is not None and len(rows) > limit:
             return Rows(variables, rows[:limit], truncated=True)
         return Rows(variables, rows)
+
+    def query_sources(self, query: str, *, limit: int | None = None) -> Result:
+        """Run a trusted query like `query`, over all graphs except those that people write."""
+        return self.query(self.hide_user_graphs(query), limit=limit)
+
+    def hide_user_graphs(self, query: str) -> str:
+        """Rewrite a trusted query so that it does not read statements of the graphs that people write."""
+        return self._get_user_statements().hide(query)
+
+    def find_user_graphs(self, properties: AbstractSet[str] | None) -> list[NamedNode]:
+        """Find the graphs that people wrote with any of these properties; None: with any property."""
+        return sorted(self._get_user_statements().find_graphs(properties), key=lambda graph: graph.value)
+
+    def user_graphs_version(self) -> int:
+        """Return a number that changes when `hide_user_graphs` may have another result."""
+        return self._get_user_statements().version
+
+    def _get_user_statements(self) -> UserStatements:
+        found = self._user_statements
+        if found is not None:
+            return found
+        if self._writer == threading.get_ident():
+            found = self._user_statements = UserStatements(self._opened())
+            return found
+        with self._write_lock, self._engine_errors():
+            found = self._user_statements = self._user_statements or UserStatements(self._opened())
+            return found
 
     def graph(self, graph: NamedNode) -> list[Quad]:
         """Load the quads of one named graph."""
@@ -304,6 +332,7 @@ class OxigraphStore:
         describe: Callable[[Sequence[GraphChange]], Patch] | None,
     ) -> Commit:
         """Write the difference and its consequences as one transaction; return when it is on disk."""
+        user_statements = self._user_statements = self._user_statements or UserStatements(store)
         changes = [delta.change() for delta in deltas]
         orphans = find_orphans(store, changes, kept)
         for graph in orphans:
@@ -315,9 +344,7 @@ class OxigraphStore:
         ownership.reject_copies(store, deltas)
         changes += [delta.change() for delta in following]
         old = self._head
-        # None until the commit is written: after a failure the subjects are loaded again.
-        user_subjects, self._user_subjects = self._user_subjects or UserSubjects(store), None
-        ceded = user_subjects.cessions(store, deltas)
+        ceded = user_statements.cessions(store, deltas)
         patch = ownership.add_cessions(store, described, ceded, old.generation + 1)
         patch = Patch(patch.remove | load_provenance(store, orphans), patch.add)
         deltas += [cession.delta for cession in ceded]
@@ -346,12 +373,12 @@ class OxigraphStore:
             self._sync_log()
             self._head = head
         except BaseException as error:  # also an interrupt, which may come after the engine has written
+            self._user_statements = None
             self._head = self._load_head()
             if isinstance(error, (OSError, RuntimeError)):
                 raise StoreError(f"Cannot write the commit to {self._folder}: {error}") from error
             raise
-        user_subjects.follow(deltas)
-        self._user_subjects = user_subjects
+        user_statements.follow(deltas)
         self._unflushed += added + removed
         self._last_write = time.monotonic()
         if self._unflushed >= self._flush_quads or self._last_write - self._last_checkpoint < _WANTED_S:

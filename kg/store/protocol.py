@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Protocol
@@ -144,6 +145,22 @@ class Store(Snapshotted, Protocol):
 
     def query(self, query: str, *, limit: int | None = None) -> Result:
         """Run a trusted query in this process over the union of all graphs."""
+        ...
+
+    def query_sources(self, query: str, *, limit: int | None = None) -> Result:
+        """Run a trusted query in this process over all graphs except those that people write."""
+        ...
+
+    def hide_user_graphs(self, query: str) -> str:
+        """Rewrite a trusted query so that it does not read statements of the graphs that people write."""
+        ...
+
+    def find_user_graphs(self, properties: AbstractSet[str] | None) -> list[NamedNode]:
+        """Find the graphs that people wrote with any of these properties; None: with any property."""
+        ...
+
+    def user_graphs_version(self) -> int:
+        """Return a number that changes when `hide_user_graphs` may have another result."""
         ...
 
     def commit(

@@ -70,7 +70,7 @@ def why(kg: KnowledgeGraph, iri: str | None = None, triple: list[str] | None = N
     """Explain the provenance of an IRI, or of a triple given as three N-Triples terms, as data and as ``text``."""
 
     def ask(query: str) -> Any:
-        return kg.query(query).result
+        return kg.query(query, all_graphs=True).result
 
     if triple is not None:
         subject, predicate, value = _parse_triple(triple)

@@ -42,7 +42,7 @@ def find_pending(
     todo = [iri for iri in tree.below(root) if tree.states[iri] in ("missing", "stale")]
     todo.sort(key=lambda iri: tree.heights[iri])  # stable: within a level in document order
     shown = todo[:limit]
-    texts = code_tree.load_texts(kg.store.query, shown)
+    texts = code_tree.load_texts(kg.store.query_sources, shown)
     return [_pending(tree, iri, texts.get(iri, "")) for iri in shown], len(todo)
 
 
@@ -74,13 +74,13 @@ def record_summary(
     `kg.zoning_summaries.prompts.check_summary`) and for a section without text to summarize, and ConflictError if the
     section or its parts have changed since `inputs_sha256`.
     """
-    tree = code_tree.load_tree(kg, code_tree.find_municipality(kg.store.query, section))
+    tree = code_tree.load_tree(kg, code_tree.find_municipality(kg.store.query_sources, section))
     if section not in tree.heights:
         name, state = tree.sections[section].name, tree.states[section]
         raise InvalidInputError(f"{name} cannot have a summary: its state is {state}.")
     if inputs_sha256 is not None and inputs_sha256 != _hash_inputs(tree, section):
         raise ConflictError(f"{tree.sections[section].name} or its parts have changed. Get its source again.")
-    source = build_source(tree, section, code_tree.load_texts(kg.store.query, [section]).get(section, ""))
+    source = build_source(tree, section, code_tree.load_texts(kg.store.query_sources, [section]).get(section, ""))
     name = model.strip() or "agent"
     made = build_summary(
         tree,

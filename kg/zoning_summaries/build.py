@@ -120,7 +120,7 @@ def rebuild(
     sleep: Callable[[float], object] | None = None,
 ) -> BuildReport:
     """Rewrite the summary of `section`, and build the missing and stale ones below and above it; see `build`."""
-    municipality = code_tree.find_municipality(kg.store.query, section)
+    municipality = code_tree.find_municipality(kg.store.query_sources, section)
     halt = threading.Event()
     writer = open_writer(kg, mode, sleep or halt.wait)
     with _alone(kg, municipality, on_progress):
@@ -209,7 +209,7 @@ class _Build:
 
     def write(self, batch: Sequence[str], threads: ThreadPoolExecutor) -> list[Summary]:
         """Write the summaries of some sections of one level, and commit them, also when aborted."""
-        texts = code_tree.load_texts(self.kg.store.query, batch)
+        texts = code_tree.load_texts(self.kg.store.query_sources, batch)
         ready = [iri for iri in batch if self.is_ready(iri, texts.get(iri))]
         self.advance(len(batch) - len(ready))
         asked = {threads.submit(self.attempt, source): source for source in self.sources(ready, texts)}
@@ -282,7 +282,7 @@ class _Build:
         """Remove the summaries of sections that no longer exist or have no text to summarize."""
         tree = self.tree
         query = bind(ALL_GRAPHS, prefix=Literal(next(iter(tree.sections)).rpartition("/")[0] + "/"))
-        rows = [*select(self.kg.store.query, query), *select(self.kg.store.query, ORPHANS)]
+        rows = [*select(self.kg.store.query_sources, query), *select(self.kg.store.query_sources, ORPHANS)]
         found = {named_node(row["graph"]): named_node(row["section"]).value for row in rows}
         gone = [graph for graph, section in found.items() if section not in tree.heights]
         for start in range(0, len(gone), BATCH):

@@ -287,7 +287,7 @@ def _number(term: Term | None) -> int:
 
 def load_tree(kg: KnowledgeGraph, municipality: str) -> CodeTree:
     """Load the current tree of a code, which may be modified. Raises NotFoundError if it has no sections."""
-    return read_tree(kg.store.query, lambda: kg.store.statistics().generation, municipality)
+    return read_tree(kg.store.query_sources, lambda: kg.store.statistics().generation, municipality)
 
 
 def cached_tree(kg: KnowledgeGraph, municipality: str) -> CodeTree:
@@ -301,7 +301,7 @@ def cached_tree(kg: KnowledgeGraph, municipality: str) -> CodeTree:
     known: tuple[int, CodeTree] | None = memory.get(municipality)
     if known is not None and known[0] == generation:
         return known[1]
-    tree = None if known is None else _renewed(kg.store.query, *known, municipality, generation)
+    tree = None if known is None else _renewed(kg.store.query_sources, *known, municipality, generation)
     if tree is None:
         tree = read_tree(lambda text: kg.query(text).result, lambda: kg.store.statistics().generation, municipality)
     if kg.store.statistics().generation == generation:

@@ -59,7 +59,7 @@ def commit_summaries(kg: KnowledgeGraph, tree: CodeTree, summaries: Sequence[Sum
         origins[graph] = RecordOrigin("", (), derived_from=[section], said=said)
     sections = [NamedNode(summary.section) for summary in summaries]
     with _WRITING:
-        for row in select(kg.store.query, bind(GRAPHS_OF, sections=sections)):
+        for row in select(kg.store.query_sources, bind(GRAPHS_OF, sections=sections)):
             replace.setdefault(named_node(row["graph"]), ())
         done = kg.store.commit(replace, run.describe(kg.store, origins))
     return run.iri.value if any(change.content_sha256 for change in done.changes) else None
@@ -71,7 +71,7 @@ def find_withdrawn(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) ->
     if not removed:
         return {}
     sections = {f"{_SECTIONS}{graph.value.removeprefix(_OF_SECTIONS)}": graph for graph in removed}
-    rows = select(store.query, bind(GRAPHS_OF, sections=[*map(NamedNode, sections)]))
+    rows = select(store.query_sources, bind(GRAPHS_OF, sections=[*map(NamedNode, sections)]))
     return {
         named_node(row["graph"]): ((), RecordOrigin("", (), (sections[named_node(row["section"]).value],)))
         for row in rows

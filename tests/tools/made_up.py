@@ -9,7 +9,7 @@ import random
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -87,6 +87,18 @@ class MemoryStore:
         names = tuple(variable.value for variable in solutions.variables)
         rows = [tuple(solution[name] for name in names) for solution in solutions]
         return Rows(names, rows if limit is None else rows[:limit])
+
+    def query_sources(self, query: str, *, limit: int | None = None) -> Rows:
+        return self.query(query, limit=limit)
+
+    def hide_user_graphs(self, query: str) -> str:
+        return query  # it has none
+
+    def user_graphs_version(self) -> int:
+        return 0
+
+    def find_user_graphs(self, properties: Set[str] | None) -> list[NamedNode]:
+        return []
 
     def statistics(self) -> Statistics:
         return Statistics(self.generation, len(self.inner), len(list(self.inner.named_graphs())), 0)

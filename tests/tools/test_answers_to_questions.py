@@ -26,7 +26,7 @@ NO_ONE_ANSWER = {
 @pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: f"{answer['to']}")
 def test_a_question_has_its_answer(fixtures: KnowledgeGraph, answer: dict[str, Any]) -> None:
     query = answer.get("query") or QUERIES[answer["to"]]
-    result = fixtures.query(expand_services(fixtures, query)).result
+    result = fixtures.query(expand_services(fixtures, query), all_graphs=True).result
     assert isinstance(result, Rows)
     given = Counter(tuple(getattr(row.get(column), "value", "") for column in answer["columns"]) for row in result)
     assert given == Counter(map(tuple, answer["rows"]))

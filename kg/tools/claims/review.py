@@ -59,7 +59,7 @@ def review_claim(
     """
     node = parse_iri(claim.strip().removeprefix("<").removesuffix(">"))
     reader = Reader(kg)
-    rows = list(reader.rows("the claim", bind(CLAIM, claim=node)))
+    rows = list(reader.rows("the claim", bind(CLAIM, claim=node), all_graphs=True))
     found = next((row for row in rows if iri_of(row["graph"]).startswith(EXTRACTED)), None)
     if found is None:
         own = " It was written by a user, not extracted, and cannot be reviewed." if rows else ""

@@ -16,7 +16,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import resolve_concepts
 from kg.retrieval.evidence import build_evidence, load_units
 from kg.retrieval.filters import Scope, compile_scope
-from kg.retrieval.hybrid_search import newest_first
+from kg.retrieval.hybrid_search import OWN, newest_first
 from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of
 from kg.retrieval.results import (
     Evidence,
@@ -66,9 +66,10 @@ SELECT DISTINCT ?document ?key ?value WHERE {
   }
 }"""
 
+# One level at a time: a path with * would read the graphs of users too (`kg.sparql.graph_exclusion`).
 NARROWER: Final = """
-SELECT DISTINCT ?root ?concept WHERE {
-  VALUES ?root { $roots } ?concept (skos:broader|^skos:narrower)* ?root
+SELECT DISTINCT ?broader ?concept WHERE {
+  VALUES ?broader { $broader } { ?concept skos:broader ?broader } UNION { ?broader skos:narrower ?concept }
 } LIMIT $most"""
 
 NARROWER_READ: Final = 500
@@ -162,12 +163,26 @@ def concept_mentions(
 
 def narrower_of(reader: Reader, roots: Collection[str]) -> tuple[dict[str, set[str]], bool]:
     """Load each concept with all its narrower concepts, at any depth, and whether some were cut off."""
-    query = bind(NARROWER, roots=[NamedNode(iri) for iri in sorted(roots)], most=NARROWER_READ + 1)
-    rows = reader.rows("narrower concepts", query)
     found = {root: {root} for root in roots}
-    for row in rows[:NARROWER_READ]:
-        found[iri_of(row["root"])].add(iri_of(row["concept"]))
-    return found, len(rows) > NARROWER_READ
+    left = NARROWER_READ
+    level = {root: {root} for root in roots}  # the concepts of the last level, each with the roots that it is below
+    while level:
+        query = bind(NARROWER, broader=[NamedNode(iri) for iri in sorted(level)], most=NARROWER_READ + 1)
+        rows = reader.rows("narrower concepts", query)
+        below: dict[str, set[str]] = defaultdict(set)
+        for row in rows:
+            concept = iri_of(row["concept"])
+            for root in level[iri_of(row["broader"])]:
+                if concept not in found[root]:
+                    if not left:
+                        return found, True
+                    left -= 1
+                    found[root].add(concept)
+                    below[concept].add(root)
+        if len(rows) > NARROWER_READ:
+            return found, True
+        level = below
+    return found, False
 
 
 def count_mentions(reader: Reader, families: Mapping[str, set[str]], scope: Scope) -> Counted:
@@ -192,7 +207,8 @@ def count_mentions(reader: Reader, families: Mapping[str, set[str]], scope: Scop
         found = [Mentioning(unit, documents[unit], round(score / len(families), 4)) for unit, score in scores.items()]
         return Counted(sorted(found, key=lambda each: (-each.score, each.iri)), len(rows) > CONSIDERED)
 
-    return reader.kept("passages that mention the concepts", scope.compile(query, families=pairs, most=most), read)
+    text = scope.compile(query, families=pairs, most=most)
+    return reader.kept("passages that mention the concepts", text, read, declared=OWN)
 
 
 def ordered(reader: Reader, found: Sequence[Mentioning], offset: int, limit: int) -> list[Mentioning]:

@@ -20,6 +20,7 @@ from kg.retrieval.evidence import describe, origin_of
 from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.results import Provenance, Statement
 from kg.sparql.terms import Bindable, bind, is_iri
+from kg.store.ownership import is_user_graph
 from kg.store.protocol import Term, term_text
 from kg.tools.zoning.labels import load_code_names, load_top_sections
 from kg.tools.zoning.section_tables import Table, load_section_tables
@@ -122,7 +123,7 @@ class Dereferenced:
     iri: str
     generation: int
     quads: Sequence[Quad]
-    """Quads about it, each with its graph; the graph of the ontology is the module."""
+    """Quads about it of all graphs, also of users, each with its graph; the graph of the ontology is the module."""
     cut: bool
     """Whether the quads are truncated."""
     parts: Sequence[Quad]
@@ -162,9 +163,14 @@ class Dereferenced:
         """The label, if any."""
         return self.labels.get(self.iri)
 
+    @property
+    def stated(self) -> Sequence[Quad]:
+        """The quads about it without those of users, unless only users describe it."""
+        return [quad for quad in self.quads if not is_user_graph(quad.graph_name)] or self.quads
+
     def values(self, *properties: NamedNode) -> list[Literal]:
         """Get the literals of `properties`."""
-        return [q.object for q in self.quads if q.predicate in properties and isinstance(q.object, Literal)]
+        return [q.object for q in self.stated if q.predicate in properties and isinstance(q.object, Literal)]
 
 
 def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
@@ -177,12 +183,18 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
         raise InvalidInputError(f"page is {page}. It must be from 1 to {COUNTED}.")
     reader = Reader(kg)
     window: dict[str, Bindable] = {"iri": node, "limit": PAGE + 1, "offset": (page - 1) * PAGE}
-    about = reader.rows("quads about it", bind(ABOUT, iri=node, limit=QUADS + 1))
+    about = reader.rows("quads about it", bind(ABOUT, iri=node, limit=QUADS + 1), all_graphs=True)
     said = [Quad(node, NamedNode(iri_of(row["property"])), row["value"], _graph(row)) for row in about[:QUADS]]
     declared = list(load_ontology().get(node, ()))
-    in_order = [row for row in reader.rows("its parts", bind(PARTS, **window)) if isinstance(row["subject"], NamedNode)]
+    in_order = [
+        row
+        for row in reader.rows("its parts", bind(PARTS, **window), all_graphs=True)
+        if isinstance(row["subject"], NamedNode)
+    ]
     parts = [Quad(NamedNode(iri_of(row["subject"])), DCTERMS.isPartOf, node, _graph(row)) for row in in_order]
-    in_parts = parts or (page > 1 and reader.rows("whether it has parts", bind(PARTS, iri=node, limit=1, offset=0)))
+    in_parts = parts or (
+        page > 1 and reader.rows("whether it has parts", bind(PARTS, iri=node, limit=1, offset=0), all_graphs=True)
+    )
     apart = DCTERMS.isPartOf if in_parts else RDF.nil
     references = [
         Quad(row["subject"], NamedNode(iri_of(row["property"])), node, _graph(row))
@@ -191,18 +203,20 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
     ]
     uses = [
         Quad(row["subject"], node, row["value"], _graph(row))
-        for row in reader.rows("what has it as a property", bind(USES, **window))
+        for row in reader.rows("what has it as a property", bind(USES, **window), all_graphs=True)
         if isinstance(row["subject"], NamedNode)
     ]
     # A graph can exist without quads about it.
-    held = [iri_of(row["subject"]) for row in reader.rows("subjects of the graph", bind(HELD, **window))]
+    held = [
+        iri_of(row["subject"]) for row in reader.rows("subjects of the graph", bind(HELD, **window), all_graphs=True)
+    ]
     if not any((said, declared, parts, references, uses, held)):
         raise NotFoundError(
             f"No graph has quads about <{iri}> or references to it." if page == 1 else f"Page {page} does not exist."
         )
     counts = {
         iri_of(row["property"]): int(term_text(row["count"]))
-        for row in reader.rows("how much refers to it", bind(COUNTS, iri=node, limit=COUNTED))
+        for row in reader.rows("how much refers to it", bind(COUNTS, iri=node, limit=COUNTED), all_graphs=True)
         if "property" in row
     }
     more = any(len(found) > PAGE for found in (parts, references, uses, held))
@@ -214,13 +228,13 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
         for term in (quad.subject, quad.predicate, quad.object)
         if isinstance(term, NamedNode)
     }
-    is_place = page == 1 and any(quad.object == KG.Municipality for quad in said)
+    is_place = page == 1 and any(quad.object == KG.Municipality for quad in said if not is_user_graph(quad.graph_name))
     tops = load_top_sections(reader, node, PAGE) if is_place else []
     labels, kinds, known = _labels(reader, {*named, *held, *tops, iri})
     names, numbers = load_code_names(reader, kinds, labels)
     many = (page - 1) * PAGE + len(parts)
     if more:
-        counted = reader.rows("how many parts", bind(COUNT_PARTS, iri=node, limit=COUNTED))
+        counted = reader.rows("how many parts", bind(COUNT_PARTS, iri=node, limit=COUNTED), all_graphs=True)
         many = max(many, *(int(term_text(row["count"])) for row in counted))
     positions = {
         part: numbers.get(part, term_text(row["position"]))
@@ -263,7 +277,7 @@ def _referring(reader: Reader, node: NamedNode, apart: NamedNode, offset: int) -
 
     def rows(before: int, offset: int, limit: int) -> list[dict[str, Term]]:
         window: dict[str, Bindable] = {"before": before, "offset": offset, "limit": limit, "block": COUNTED}
-        return reader.rows("what refers to it", bind(REFERENCES, iri=node, apart=apart, **window))
+        return reader.rows("what refers to it", bind(REFERENCES, iri=node, apart=apart, **window), all_graphs=True)
 
     found = rows(before, offset - before, PAGE + 1)
     ends = offset - before + PAGE == COUNTED and len(found) == PAGE
@@ -292,7 +306,11 @@ def suggestions(kg: KnowledgeGraph, iri: str) -> list[str]:
     near |= dict.fromkeys(nearest(iri, terms, 3, least=90))
     reader = Reader(kg)
     nodes = [NamedNode(text) for text in near if is_iri(text)]
-    found = {iri_of(row["iri"]) for row in reader.rows("near IRIs", bind(EXISTING, iris=nodes))} if nodes else set()
+    found = (
+        {iri_of(row["iri"]) for row in reader.rows("near IRIs", bind(EXISTING, iris=nodes), all_graphs=True)}
+        if nodes
+        else set()
+    )
     kept = [text for text in near if text in found or text in load_declared_terms()]
     if not kept and iri.lower().startswith(("cpr://doc/", "cpr://family/")):
         words = slug_of("cpr://doc/" + iri[iri.index("//") + 2 :].partition("/")[2]).replace("-", " ").replace("_", " ")
@@ -341,7 +359,7 @@ def _labels(reader: Reader, iris: set[str]) -> tuple[dict[str, str], dict[str, s
     known: set[str] = set()
     ranks: dict[str, tuple[int, bool]] = {}
     things = [NamedNode(iri) for iri in sorted(iris)]
-    for row in reader.rows("labels", bind(LABELS, things=things, preview=PREVIEW)):
+    for row in reader.rows("labels", bind(LABELS, things=things, preview=PREVIEW), declared=("thing",)):
         thing, name, label = iri_of(row["thing"]), NamedNode(iri_of(row["property"])), row.get("label")
         known.add(thing)
         if name == RDF.type and isinstance(label, NamedNode):
@@ -364,7 +382,8 @@ def _load_speakers(reader: Reader, parts: Sequence[str]) -> dict[str, tuple[str,
         return {}
     found: dict[str, tuple[str, str]] = {}
     chunks: list[Chunk] = []
-    for row in reader.rows("who speaks", bind(SPOKEN, parts=[NamedNode(part) for part in parts])):
+    query = bind(SPOKEN, parts=[NamedNode(part) for part in parts])
+    for row in reader.rows("who speaks", query, declared=("part",)):
         part = iri_of(row["part"])
         if "name" in row:
             found[part] = term_text(row["name"]), part

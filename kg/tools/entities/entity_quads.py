@@ -45,7 +45,7 @@ def load_entity(kg: KnowledgeGraph, iri: str) -> tuple[Entity, str]:
     """
     node = parse_iri(iri)
     reader = Reader(kg)
-    rows = reader.rows("entity", bind(ABOUT, iri=node))
+    rows = reader.rows("entity", bind(ABOUT, iri=node), all_graphs=True)
     if not rows:
         raise NotFoundError(f"No graph has quads about <{iri}>. search and family_overview return valid IRIs.")
     rows.sort(key=lambda row: (str(row["graph"]), str(row["property"]), str(row["value"])))

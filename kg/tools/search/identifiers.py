@@ -17,6 +17,7 @@ from kg.errors import InvalidInputError
 from kg.fuzzy_names import nearest
 from kg.ontology import load_declared_terms
 from kg.retrieval.evidence import Unit, load_units
+from kg.retrieval.hybrid_search import OWN
 from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.speech_records import is_speech, suggest_speeches
 from kg.sparql.terms import bind, is_iri
@@ -163,7 +164,8 @@ def load_parts(reader: Reader, documents: Iterable[str]) -> dict[str, list[str]]
     """Load the text units of documents, in order. Documents without any are absent."""
     nodes = [NamedNode(iri) for iri in sorted(documents)]
     places: dict[str, list[tuple[int, str]]] = {}
-    for row in reader.rows("passages of documents", bind(PARTS, documents=nodes)) if nodes else ():
+    rows = reader.rows("passages of documents", bind(PARTS, documents=nodes), declared=OWN) if nodes else []
+    for row in rows:
         places.setdefault(iri_of(row["document"]), []).append((int(term_text(row["position"])), iri_of(row["unit"])))
     return {iri: [unit for _, unit in sorted(units)] for iri, units in places.items()}
 
@@ -245,7 +247,8 @@ def _members(reader: Reader, families: Mapping[str, NamedNode]) -> dict[str, lis
     if not families:
         return {}
     members: dict[str, list[str]] = {}
-    for row in reader.rows("documents of families", bind(MEMBERS, families=list(set(families.values())))):
+    query = bind(MEMBERS, families=list(set(families.values())))
+    for row in reader.rows("documents of families", query, declared=("family", "document")):
         members.setdefault(iri_of(row["family"]), []).append(iri_of(row["document"]))
     return {name: sorted(members[node.value]) for name, node in families.items() if node.value in members}
 
@@ -255,7 +258,7 @@ def _load_kinds(reader: Reader, things: set[str]) -> tuple[dict[str, list[str]],
     kinds: dict[str, list[str]] = {}
     places: dict[str, str] = {}
     nodes = [NamedNode(iri) for iri in sorted(things)]
-    for row in reader.rows("what they are", bind(KINDS, things=nodes)) if nodes else ():
+    for row in reader.rows("what they are", bind(KINDS, things=nodes), declared=("thing",)) if nodes else ():
         thing = iri_of(row["thing"])
         known = kinds.setdefault(thing, [])
         if isinstance(kind := row.get("kind"), NamedNode):

@@ -239,7 +239,7 @@ def to_utf8(name: str, text: str) -> bytes:
 
 
 def _require_graph(reader: Reader, graph: NamedNode) -> NamedNode:
-    found = reader.kg.query(bind(EXISTS, graph=graph)).result
+    found = reader.kg.query(bind(EXISTS, graph=graph), all_graphs=True).result
     if found is not True:
         raise _not_found(reader, "graph", graph.value, GRAPHS)
     return graph
@@ -247,7 +247,7 @@ def _require_graph(reader: Reader, graph: NamedNode) -> NamedNode:
 
 def _find_home(reader: Reader, document: NamedNode) -> NamedNode:
     """Find the graph that describes a document, preferring one written by a loader."""
-    rows = reader.rows("graphs of the document", bind(HOMES, document=document, prov=PROV_GRAPH))
+    rows = reader.rows("graphs of the document", bind(HOMES, document=document, prov=PROV_GRAPH), all_graphs=True)
     homes = sorted(iri_of(row["graph"]) for row in rows)
     loaded = [home for home in homes if home.startswith(SOURCED)]
     if not homes:
@@ -259,7 +259,7 @@ def _find_home(reader: Reader, document: NamedNode) -> NamedNode:
 
 def _not_found(reader: Reader, kind: str, iri: str, names: str) -> NotFoundError:
     """Build the error for an unknown IRI, with similar ones."""
-    rows = reader.kg.query(bind(names, limit=_NEAR)).result
+    rows = reader.kg.query(bind(names, limit=_NEAR), all_graphs=True).result
     known = [iri_of(row["name"]) for row in rows if "name" in row] if isinstance(rows, Rows) else []
     alike = process.extract(iri, known, scorer=fuzz.ratio, limit=3, score_cutoff=_NEARNESS)
     spelt = [name for name in suggestions(reader.kg, iri) if kind == "document" or name in known]
@@ -334,7 +334,7 @@ def _load_places(reader: Reader, focus: Iterable[str], home: NamedNode | None) -
     if not nodes:
         return {}
     said: dict[str, dict[str, dict[str, str]]] = {}
-    for row in reader.rows("graphs of the nodes", bind(STANDS, nodes=nodes)):
+    for row in reader.rows("graphs of the nodes", bind(STANDS, nodes=nodes), all_graphs=True):
         if "graph" in row and (home is None or row["graph"] == home):
             about = said.setdefault(iri_of(row["node"]), {}).setdefault(iri_of(row["graph"]), {})
             if isinstance(row["value"], NamedNode | Literal):

@@ -20,6 +20,7 @@ from kg.retrieval.result_cells import Cell, column, longest_cut
 from kg.retrieval.results import Result, Statement
 from kg.retrieval.token_budget import CHARACTERS_PER_TOKEN, Lean, MaxTokens
 from kg.sparql.lint import WITHOUT_DATA, Hint
+from kg.sparql.parser import parse
 from kg.store.protocol import Result as StoreResult
 from kg.store.protocol import Rows
 from kg.tools.schema.schema_measurement import get_schema
@@ -31,6 +32,9 @@ QUERY_CHARACTERS: Final = 100_000
 MAX_ROWS: Final = 10_000
 FRAME_TOKENS: Final = 60
 """Tokens of an answer without its rows, notes and hints."""
+
+USER_GRAPHS: Final = 3
+"""Maximum number of user graphs that a note names."""
 
 Why = OneOf["rows", "tokens", "time"]
 
@@ -109,6 +113,8 @@ def sparql(
     )
     if answered.why is None and is_empty(query, answered.result):
         _explain_emptiness(kg, query, result)
+    else:
+        _note_user_graphs(kg, query, result)
     spare = int((max_tokens - FRAME_TOKENS) * CHARACTERS_PER_TOKEN) - len(result.model_dump_json(exclude_none=True))
     _fill(result, answered.result, max(spare, 300))
     _say_why(result, max_rows)
@@ -181,6 +187,24 @@ def _explain_emptiness(kg: KnowledgeGraph, query: str, result: SparqlResult) -> 
     known = {hint.message for hint in result.hints or []}
     more = [_line(hint) for hint in diagnosis.hints if hint.message not in known]
     result.hints = [*(result.hints or []), *more] or None
+
+
+def _note_user_graphs(kg: KnowledgeGraph, query: str, result: SparqlResult) -> None:
+    """Note that the result may contain statements of users, where the query does not show the graph of a statement."""
+    parsed = parse(query) if kg.store.find_user_graphs(None) else None
+    if parsed is None:
+        return
+    union = [pattern for pattern in parsed.patterns if pattern.graph is None]
+    names = [atom.value if atom.kind == "iri" else None for pattern in union for atom in pattern.atoms]
+    known = {name for name in names if name is not None}
+    graphs = kg.store.find_user_graphs(known if None not in names else None)
+    if graphs:
+        listed = ", ".join(graph.value for graph in graphs[:USER_GRAPHS])
+        more = f" and {len(graphs) - USER_GRAPHS} more graphs" if len(graphs) > USER_GRAPHS else ""
+        result.notes.append(
+            f"The result can include statements of users, not of sources, from {listed}{more}. GRAPH ?graph {{ ... }} "
+            "gives the graph of a statement."
+        )
 
 
 def _line(hint: Hint) -> HintLine:

@@ -23,7 +23,7 @@ RULES: Final = """
 SELECT ?number ?part ?property ?value WHERE {
   VALUES (?number ?rule) { $rules }
   { ?rule ?property ?value FILTER(?property NOT IN (rdf:type, kg:district, kg:landUse, kg:quantity, kg:evidence)) }
-  UNION { ?rule kg:quantity|kg:evidence ?part . ?part ?property ?value
+  UNION { { ?rule kg:quantity ?part } UNION { ?rule kg:evidence ?part } ?part ?property ?value
           FILTER(?property NOT IN (rdf:type, oa:hasSource)) }
   UNION { ?rule kg:definedIn ?part . ?part dcterms:title ?value BIND(dcterms:title AS ?property) }
 }"""

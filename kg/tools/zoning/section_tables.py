@@ -13,8 +13,9 @@ from kg.sparql.terms import bind
 from kg.store.protocol import term_text
 
 TABLES: Final = """
-SELECT DISTINCT ?table ?start ?end ?cells ?rows WHERE {
-  ?table dcterms:isPartOf $section ; kg:cells ?cells ; kg:start ?start ; kg:end ?end
+SELECT DISTINCT ?section ?table ?start ?end ?cells ?rows WHERE {
+  VALUES ?section { $section }
+  ?table dcterms:isPartOf ?section ; kg:cells ?cells ; kg:start ?start ; kg:end ?end
   OPTIONAL { ?table kg:headerRows ?rows }
 } ORDER BY ?start DESC(?end)"""
 
@@ -42,7 +43,7 @@ class Table:
 def load_section_tables(reader: Reader, section: NamedNode) -> list[Table]:
     """Load the tables in the text of `section`, in their order. Nested tables are skipped."""
     tables: list[Table] = []
-    for row in reader.rows("tables of the section", bind(TABLES, section=section)):
+    for row in reader.rows("tables of the section", bind(TABLES, section=section), declared=("section", "table")):
         start, end = int(term_text(row["start"])), int(term_text(row["end"]))
         if tables and start < tables[-1].end:
             continue

@@ -69,12 +69,12 @@ class Memberships:
         seen: Sightings = defaultdict(lambda: defaultdict(list))
         for graph in graphs:
             _collect(seen, replace[graph], graph)
-        before = {named_node(row["person"]) for row in select(store.query, bind(HEARD, graphs=graphs))}
+        before = {named_node(row["person"]) for row in select(store.query_sources, bind(HEARD, graphs=graphs))}
         queries = (
             bind(ALL, persons=list(before), prefix=Literal(self.sources)),
             bind(OUTERMOST, persons=list(seen.keys() - before)),
         )
-        for row in chain.from_iterable(select(store.query, query) for query in queries):
+        for row in chain.from_iterable(select(store.query_sources, query) for query in queries):
             if (graph := named_node(row["graph"])) not in replace:
                 sighting = Sighting(term_text(row["date"]), named_node(row["speech"]).value, graph)
                 seen[named_node(row["person"])][named_node(row["organization"])].append(sighting)

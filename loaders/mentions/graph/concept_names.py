@@ -76,11 +76,12 @@ class Table:
     def load(cls, store: Store) -> Table:
         """Load all names of the store."""
         # Joined here in half the time that the store needs.
-        concepts = {concept for (concept,) in select(store.query, CONCEPTS).rows}
+        concepts = {concept for (concept,) in select(store.query_sources, CONCEPTS).rows}
         if not concepts:
             return cls()
         said = {
-            kind: select(store.query, bind(NAMES, property=predicate)).rows for kind, predicate in _PROPERTIES.items()
+            kind: select(store.query_sources, bind(NAMES, property=predicate)).rows
+            for kind, predicate in _PROPERTIES.items()
         }
         return cls(frozenset(_table_rows(concepts, said)))
 
@@ -95,9 +96,9 @@ class Table:
         if not changed:
             return self
         named = list(changed)
-        concepts = {concept for (concept,) in select(store.query, bind(CONCEPTS_AMONG, concepts=named)).rows}
+        concepts = {concept for (concept,) in select(store.query_sources, bind(CONCEPTS_AMONG, concepts=named)).rows}
         said = {
-            kind: select(store.query, bind(NAMES_OF, concepts=named, property=predicate)).rows
+            kind: select(store.query_sources, bind(NAMES_OF, concepts=named, property=predicate)).rows
             for kind, predicate in _PROPERTIES.items()
         }
         old = {node.value for node in changed}

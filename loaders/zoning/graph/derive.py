@@ -235,7 +235,9 @@ class Findings:
         municipality = mint("municipality", name)
         shared = self.reading.municipalities.get(name)
         if shared is None:
-            said = [term_text(row["name"]) for row in select(store.query, bind(NAME, municipality=municipality))]
+            said = [
+                term_text(row["name"]) for row in select(store.query_sources, bind(NAME, municipality=municipality))
+            ]
             shared = Authorities(said[0] if said else name, state_of(name))
         stored = self.codes.load(store, name)
         if stored.sections:

@@ -69,7 +69,7 @@ def load_stated(store: Store, name: str) -> Stated:
     codes: dict[str, set[str]] = defaultdict(set)
     names: dict[str, str] = {}
     municipality = mint("municipality", name)
-    for row in select(store.query, bind(STATED, municipality=municipality, sources=Literal(_SOURCES))):
+    for row in select(store.query_sources, bind(STATED, municipality=municipality, sources=Literal(_SOURCES))):
         codes[named_node(row["graph"]).value].add(term_text(row["code"]))
         names[term_text(row["code"])] = term_text(row["name"])
     return Stated(name, {graph: frozenset(several) for graph, several in codes.items()}, names)

@@ -246,7 +246,7 @@ def _load_digests(store: Store, name: str) -> dict[str, str]:
     found: dict[str, str] = {}
     query = bind(DIGESTS, municipality=mint("municipality", name), prov=PROV_GRAPH)
     for row in sorted(
-        (key_of(each["section"], name), term_text(each["digest"])) for each in select(store.query, query)
+        (key_of(each["section"], name), term_text(each["digest"])) for each in select(store.query_sources, query)
     ):
         found[row[0]] = found.get(row[0], "") + row[1]
     return found
@@ -254,11 +254,11 @@ def _load_digests(store: Store, name: str) -> dict[str, str]:
 
 def _load_citations(store: Store, name: str, query: str) -> Mapping[str, set[str]]:
     found: dict[str, set[str]] = defaultdict(set)
-    for row in select(store.query, query):
+    for row in select(store.query_sources, query):
         found[key_of(row["section"], name)].add(term_text(row["words"]))
     return found
 
 
 def has_sections(store: Store, name: str) -> bool:
     """Check whether any section of a municipality's code is stored."""
-    return bool(select(store.query, bind(ANY, municipality=mint("municipality", name))).rows)
+    return bool(select(store.query_sources, bind(ANY, municipality=mint("municipality", name))).rows)

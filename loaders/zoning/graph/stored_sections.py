@@ -51,9 +51,9 @@ def load_sections(store: Store, name: str, keys: Sequence[str] | None = None) ->
 
     def rows(query: str) -> Rows:
         if few is None:
-            return select(store.query, bind(query, municipality=municipality))
+            return select(store.query_sources, bind(query, municipality=municipality))
         these = query.replace("WHERE {", "WHERE { VALUES ?section { $sections }", 1)
-        return select(store.query, bind(these, municipality=municipality, sections=few))
+        return select(store.query_sources, bind(these, municipality=municipality, sections=few))
 
     sections = {section.key: section for row in rows(SECTIONS) for section in [_light(row, name)]}
     if not sections:

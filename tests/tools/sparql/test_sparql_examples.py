@@ -42,7 +42,7 @@ def data_of(request):
 @pytest.mark.parametrize("example", load_examples(), ids=name_of)
 def test_an_example_runs_and_has_rows(data_of, example):
     data = data_of(example)
-    answer = data.query(expand_services(data, example.query))
+    answer = data.query(expand_services(data, example.query), all_graphs=True)
     assert not answer.truncated
     if name_of(example) not in WITHOUT_DATA:
         assert answer.result if not isinstance(answer.result, Rows) else len(answer.result)
@@ -83,8 +83,8 @@ def generalized(pattern: str) -> str:
 
 @pytest.mark.parametrize(("term", "pattern"), list(of_codes()))
 def test_what_shows_the_use_of_a_term_of_codes_is_true_of_something(codes, term, pattern):
-    assert codes.query(f"ASK {{ {pattern} }}").result in (True, False), "it is no pattern"
-    assert codes.query(f"ASK {{ {generalized(pattern)} }}").result is (term not in NOT_IN_FIXTURES)
+    assert codes.query(f"ASK {{ {pattern} }}", all_graphs=True).result in (True, False), "it is no pattern"
+    assert codes.query(f"ASK {{ {generalized(pattern)} }}", all_graphs=True).result is (term not in NOT_IN_FIXTURES)
 
 
 def test_there_are_examples_of_each_kind():

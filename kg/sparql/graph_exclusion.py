@@ -1,0 +1,303 @@
+"""Queries that do not read some graphs.
+
+Over the union of all graphs, a triple pattern matches statements of every graph. `exclude_graphs` adds a condition on
+the graph to those patterns that need one::
+
+    ?document dcterms:title ?title      ->  GRAPH ?_g1 { ?document dcterms:title ?title } FILTER(?_g1 NOT IN (...))
+
+A list of allowed graphs as the dataset would be simpler, but the engine looks up each pattern in each of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+from kg.sparql.lexer import Token, token_at
+from kg.vocabulary import PREFIXES, RDF
+
+Condition = Callable[[AbstractSet[str] | None, str], str | None]
+"""Returns the SPARQL condition on a graph variable for patterns with these properties (None: with any property), or
+None if such patterns may read all graphs."""
+
+_VALUES: Final = re.compile(
+    r"""\{(?:[^"'<{}]++|<[^<>]*>|"(?:[^"\\\r\n]|\\.)*"(?!")|'(?:[^'\\\r\n]|\\.)*'(?!'))*\}""", re.DOTALL
+)
+"""The data of VALUES. They can be long, so they are not split into tokens."""
+_CLAUSES: Final = frozenset({"FILTER", "BIND", "VALUES", "OPTIONAL", "MINUS", "GRAPH", "LATERAL"})
+_UNSUPPORTED: Final = frozenset({"[", "(", "<<", "<<("})
+
+_Step = tuple[Token, bool]
+"""A property of a path, and whether it is inverse."""
+
+
+def exclude_graphs(query: str, condition: Condition) -> str:
+    """Rewrite `query` so that each pattern reads only the graphs that satisfy `condition`.
+
+    It is for the queries of this project, which the engine has not parsed yet: raises TypeError for SPARQL that it does
+    not support (SERVICE, blank nodes, collections, triple terms, SELECT * and paths other than sequences, where a
+    condition is needed).
+    """
+    return _Rewriting(query, condition).rewrite()
+
+
+class _Rewriting:
+    """Reads the tokens of one query once. It collects replacements of parts of the text."""
+
+    def __init__(self, query: str, condition: Condition) -> None:
+        self._query = query
+        self._condition = condition
+        self._tokens = [*_split(query), Token("other", "", len(query))]
+        self._at = 0
+        self._prefixes = dict(PREFIXES)
+        self._edits: list[tuple[int, int, str]] = []
+        self._made = 0
+        self._all = False
+        """Whether a SELECT selects all variables."""
+
+    def rewrite(self) -> str:
+        while self._word() in ("PREFIX", "BASE"):
+            if self._word() == "BASE":
+                raise TypeError("a query with BASE cannot exclude graphs")
+            self._at += 1
+            name, iri = self._next(), self._next()
+            self._prefixes[name.text[:-1]] = iri.text[1:-1]
+        self._select()
+        if self._all and self._edits:
+            raise TypeError(f"SELECT * cannot exclude graphs: {self._query}")
+        pieces, end = [], 0
+        for start, stop, text in sorted(self._edits):
+            pieces += [self._query[end:start], text]
+            end = stop
+        return "".join((*pieces, self._query[end:]))
+
+    # -- tokens
+
+    def _word(self) -> str:
+        """Return the text of the next token, in capitals if it is a word; empty at the end."""
+        token = self._tokens[self._at]
+        return token.text.upper() if token.kind == "word" else token.text
+
+    def _next(self) -> Token:
+        if not self._word():
+            raise TypeError(f"the query ends too early: {self._query}")
+        self._at += 1
+        return self._tokens[self._at - 1]
+
+    def _iri(self, token: Token) -> str:
+        if token.kind == "iri":
+            return token.text[1:-1]
+        if token.text == "a":
+            return RDF.type.value
+        prefix, _, local = token.text.partition(":")
+        return self._prefixes[prefix] + local.replace("\\", "")
+
+    # -- groups
+
+    def _select(self) -> None:
+        """Read a query or a sub-SELECT, up to the end of its group."""
+        while self._word() != "{":
+            token = self._next()
+            if token.text == "(":
+                self._at -= 1
+                self._brackets(None)
+            elif token.text == "*":
+                self._all = True
+            elif token.text.upper() in ("FROM", "CONSTRUCT", "DESCRIBE"):
+                raise TypeError(f"{token.text} cannot exclude graphs")
+        self._group(None)
+
+    def _group(self, inside: set[str | None] | None) -> None:
+        """Read ``{ ... }``. `inside` collects the properties of patterns in GRAPH; None is any property."""
+        if self._next().text != "{":
+            raise TypeError(f"a group was expected: {self._query}")
+        if self._word() == "SELECT":
+            self._select()
+            while self._word() != "}":
+                if self._word() == "(":
+                    self._brackets(inside)
+                else:
+                    self._next()
+        while (word := self._word()) != "}":
+            if word == ".":
+                self._at += 1
+            elif word == "{":
+                self._group(inside)
+                while self._word() == "UNION":
+                    self._at += 1
+                    self._group(inside)
+            elif word in _CLAUSES:
+                self._clause(word, inside)
+            elif word == "SERVICE":
+                raise TypeError("SERVICE cannot exclude graphs")
+            else:
+                self._triples(inside)
+        self._at += 1
+
+    def _clause(self, word: str, inside: set[str | None] | None) -> None:
+        self._at += 1
+        if word == "GRAPH":
+            self._graph()
+        elif word == "VALUES":
+            while self._word() in ("(", ")") or self._tokens[self._at].kind == "variable":
+                self._at += 1
+            self._next()  # the data, as one token
+        elif word in ("FILTER", "BIND"):
+            while self._word() not in ("(", "{"):
+                self._next()
+            if self._word() == "(":
+                self._brackets(inside)
+            else:
+                self._group(inside)
+        else:
+            self._group(inside)
+
+    def _graph(self) -> None:
+        name = self._next()
+        properties: set[str | None] = set()
+        self._group(properties)
+        if name.kind == "variable" and properties:
+            known = None if None in properties else {each for each in properties if each is not None}
+            if (condition := self._condition(known, name.text)) is not None:
+                end = self._tokens[self._at - 1].end
+                self._edits.append((end, end, f" FILTER({condition})"))
+
+    def _brackets(self, inside: set[str | None] | None) -> None:
+        """Read ``( ... )`` with the groups of EXISTS in it."""
+        depth = 0
+        while True:
+            if self._word() == "{":
+                self._group(inside)
+                continue
+            text = self._next().text
+            depth += (text == "(") - (text == ")")
+            if depth == 0:
+                return
+
+    # -- triples
+
+    def _triples(self, inside: set[str | None] | None) -> None:
+        """Read the triples of one subject."""
+        start = self._tokens[self._at].start
+        subject = self._term()
+        found: list[tuple[list[_Step] | None, set[str | None], str, str]] = []
+        while True:
+            steps, properties, path = self._path()
+            while True:
+                found.append((steps, properties, path, self._term()))
+                if self._word() != ",":
+                    break
+                self._at += 1
+            while self._word() == ";":
+                self._at += 1
+            if self._word() in (".", "}", "{") or self._word() in _CLAUSES:
+                break
+        end = self._tokens[self._at - 1].end
+        if inside is not None:
+            inside.update(*(properties for _, properties, _, _ in found))
+            return
+        patterns = [
+            part for steps, names, path, value in found for part in self._cut(subject, steps, names, path, value)
+        ]
+        if any(condition is not None for *_, condition, _ in patterns):
+            self._edits.append((start, end, " . ".join(map(_to_text, patterns))))
+
+    def _cut(
+        self, subject: str, steps: list[_Step] | None, properties: set[str | None], path: str, value: str
+    ) -> list[tuple[str, str, str, str | None, str]]:
+        """Split a path into patterns: subject, property, object, and the condition on its graph variable."""
+        if steps is None:
+            if self._condition({each for each in properties if each is not None}, "?_g") is not None:
+                raise TypeError(f"the path {path} cannot exclude graphs: it spans several")
+            return [(subject, path, value, None, "")]
+        found = []
+        before = subject
+        for number, (token, inverse) in enumerate(steps):
+            self._made += 1
+            after = value if number == len(steps) - 1 else f"?_p{self._made}"
+            ends = (after, before) if inverse else (before, after)
+            known = None if token.kind == "variable" else {self._iri(token)}
+            variable = f"?_g{self._made}"
+            found.append((ends[0], token.text, ends[1], self._condition(known, variable), variable))
+            before = after
+        return found
+
+    def _term(self) -> str:
+        token = self._next()
+        if token.text in _UNSUPPORTED or token.kind == "blank":
+            raise TypeError(f"{token.text} cannot exclude graphs: {self._query}")
+        start, end = token.start, token.end
+        if token.text in ("+", "-"):
+            end = self._next().end
+        elif token.kind == "string":
+            if self._tokens[self._at].kind == "language":
+                end = self._next().end
+            elif self._word() == "^^":
+                self._at += 1
+                end = self._next().end
+        return self._query[start:end]
+
+    def _path(self) -> tuple[list[_Step] | None, set[str | None], str]:
+        """Read a property or path: its steps (None unless it is a sequence), its properties, and its text."""
+        first = self._tokens[self._at]
+        if first.kind == "variable":
+            self._at += 1
+            return [(first, False)], {None}, first.text
+        steps: list[_Step] = []
+        properties: set[str | None] = set()
+        is_sequence, inverse, operand, depth = True, False, False, 0
+        while True:
+            token = self._tokens[self._at]
+            if not operand and (token.kind in ("iri", "name") or token.text == "a"):
+                steps.append((token, inverse))
+                properties.add(self._iri(token))
+                operand, inverse = True, False
+            elif not operand and token.text in ("^", "!", "("):
+                is_sequence = is_sequence and token.text == "^"
+                inverse = token.text == "^"
+                depth += token.text == "("
+                if token.text == "!":
+                    properties.add(None)
+            elif operand and token.text in ("/", "|"):
+                is_sequence = is_sequence and token.text == "/"
+                operand = False
+            elif operand and token.text in ("*", "+", "?"):
+                is_sequence = False
+            elif operand and token.text == ")" and depth:
+                depth -= 1
+            else:
+                break
+            self._at += 1
+        if not operand or depth:
+            raise TypeError(f"a property was expected: {self._query}")
+        text = self._query[first.start : self._tokens[self._at - 1].end]
+        return (steps if is_sequence else None), properties, text
+
+
+def _to_text(pattern: tuple[str, str, str, str | None, str]) -> str:
+    subject, name, value, condition, variable = pattern
+    if condition is None:
+        return f"{subject} {name} {value}"
+    return f"GRAPH {variable} {{ {subject} {name} {value} }} FILTER({condition})"
+
+
+def _split(query: str) -> list[Token]:
+    """Split a query into tokens without white space and comments; the data of VALUES are one token."""
+    found: list[Token] = []
+    at, in_values = 0, False
+    while at < len(query):
+        if in_values and query[at] == "{":
+            match = _VALUES.match(query, at)
+            if match is None:
+                raise TypeError(f"VALUES cannot be read: {query}")
+            found.append(Token("other", match[0], at))
+            at, in_values = match.end(), False
+            continue
+        token = token_at(query, at)
+        at = token.end
+        if token.kind not in ("space", "comment"):
+            found.append(token)
+            in_values = in_values or (token.kind == "word" and token.text.upper() == "VALUES")
+    return found

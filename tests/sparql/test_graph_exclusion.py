@@ -1,0 +1,124 @@
+"""Queries leave out the graphs that a condition excludes, and find the same as before in the others."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator, Set
+
+import pytest
+from pyoxigraph import NamedNode, Quad, QuerySolutions, RdfFormat, Store, parse
+
+import kg.retrieval
+import kg.tools
+import kg.zoning_summaries
+from kg.sparql.graph_exclusion import exclude_graphs
+from kg.vocabulary import PREFIXES
+
+DATA = """
+@prefix : <urn:> . @prefix skos: <http://www.w3.org/2004/02/skos/core#> .
+:g1 { :a skos:prefLabel "a" ; skos:broader :b ; :n 1 . }
+:g2 { :b skos:prefLabel "b" ; skos:broader :c ; :n 2, 3 . }
+:g3 { :c skos:prefLabel "c" ; :n 4 . }
+:forged { :a skos:prefLabel "forged a" ; skos:broader :x ; :n 9 . :x skos:prefLabel "x" ; :n 8 . :c skos:broader :a . }
+"""
+QUERIES = (
+    "SELECT ?s ?o { ?s skos:prefLabel ?o }",
+    "SELECT ?s ?o { ?s skos:prefLabel ?o ; <urn:n> ?n , ?m . FILTER(?n < ?m) }",
+    "SELECT ?s ?o { ?s skos:broader/skos:prefLabel ?o . }",
+    "SELECT ?s ?o { ?s ^skos:broader ?o }",
+    "SELECT ?s ?o { ?s skos:broader/^skos:broader ?o }",
+    "SELECT ?s ?p ?o { ?s ?p ?o }",
+    "SELECT ?g ?s { GRAPH ?g { ?s skos:prefLabel ?o ; ?p ?q } }",
+    "SELECT ?s ?o { GRAPH <urn:g1> { ?s ?p ?o } }",
+    "SELECT ?s ?l { ?s <urn:n> ?n OPTIONAL { ?s skos:broader ?o . ?o skos:prefLabel ?l } }",
+    "SELECT ?s { { ?s <urn:n> 9 } UNION { ?s <urn:n> 1 } UNION { ?s skos:broader <urn:c> } }",
+    "SELECT ?s { ?s <urn:n> ?n FILTER NOT EXISTS { ?s skos:broader ?o } }",
+    "SELECT ?s { ?s <urn:n> ?n FILTER(?n > 0 && EXISTS { ?s skos:prefLabel ?o }) }",
+    "SELECT ?s { ?s <urn:n> ?n MINUS { ?s skos:broader ?o } }",
+    "SELECT ?s (COUNT(*) AS ?c) { ?s <urn:n> ?n } GROUP BY ?s HAVING (COUNT(?n) > 0)",
+    "SELECT ?s ?c { { SELECT ?s (COUNT(DISTINCT ?n) AS ?c) WHERE { ?s <urn:n> ?n } GROUP BY ?s } ?s a|<urn:p> ?o }",
+    """SELECT ?s ?o { VALUES (?s ?t) { (<urn:a> "}") (<urn:b> '"{') (<urn:c> UNDEF) } ?s skos:prefLabel ?o }""",
+    "SELECT ?s ?o { VALUES ?o { 'a'@en \"a\" 9 1 } ?s <urn:n>|skos:prefLabel ?o }",
+    "SELECT ?s ?p ?o { ?s ?p ?o FILTER(?p IN (skos:prefLabel, skos:broader)) BIND(STR(?o) AS ?t) }",
+    "PREFIX x: <urn:> SELECT ?s { ?s x:n ?n . ?s x:n -1 } # } comment",
+)
+
+
+def rows(store: Store, query: str) -> list[str]:
+    found = store.query(query, prefixes=PREFIXES, use_default_graph_as_union=True)
+    assert isinstance(found, QuerySolutions)
+    names = [variable.value for variable in found.variables]
+    return sorted(str([str(row[name]) for name in names]) for row in found)
+
+
+def store_of(quads: list[Quad]) -> Store:
+    store = Store()
+    store.extend(quads)
+    return store
+
+
+def not_forged(properties: Set[str] | None, variable: str) -> str:
+    return f"{variable} NOT IN (<urn:forged>)"
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_query_without_a_graph_finds_what_it_finds_where_the_graph_is_absent(query: str) -> None:
+    quads = list(parse(DATA, format=RdfFormat.TRIG))
+    rest = [quad for quad in quads if quad.graph_name != NamedNode("urn:forged")]
+    if "|" in query:
+        with pytest.raises(TypeError, match="path"):
+            exclude_graphs(query, not_forged)
+        return
+    assert rows(store_of(quads), exclude_graphs(query, not_forged)) == rows(store_of(rest), query)
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_query_without_a_condition_stays_as_it_is(query: str) -> None:
+    assert exclude_graphs(query, lambda properties, variable: None) == query
+
+
+def test_only_patterns_with_a_condition_are_rewritten() -> None:
+    def condition(properties: Set[str] | None, variable: str) -> str | None:
+        return f"{variable} != <urn:g>" if properties is None or "urn:p" in properties else None
+
+    assert exclude_graphs("SELECT ?s { ?s <urn:q> ?o . ?s <urn:p> ?o }", condition) == (
+        "SELECT ?s { ?s <urn:q> ?o . GRAPH ?_g2 { ?s <urn:p> ?o } FILTER(?_g2 != <urn:g>) }"
+    )
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * { ?s ?p ?o }",
+        "SELECT ?s { SERVICE <urn:x> { ?s ?p ?o } }",
+        "SELECT ?s { ?s <urn:p>* ?o }",
+        "SELECT ?s { ?s <urn:p> [ <urn:q> ?o ] }",
+        "SELECT ?s { ?s <urn:p> _:b }",
+        "SELECT ?s { ?s <urn:p> (1 2) }",
+        "SELECT ?s { <<( ?s <urn:p> ?o )>> <urn:q> ?r }",
+        "SELECT ?s FROM <urn:g> { ?s <urn:p> ?o }",
+        "SELECT ?s { ?s <urn:p> ?o",
+    ],
+)
+def test_unsupported_query_is_refused(query: str) -> None:
+    with pytest.raises(TypeError):
+        exclude_graphs(query, not_forged)
+
+
+def templates() -> Iterator[tuple[str, str]]:
+    for package in (kg.tools, kg.retrieval, kg.zoning_summaries):
+        for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+            if module.name.endswith("schema_measurement"):  # it measures all graphs
+                continue
+            for name, value in vars(importlib.import_module(module.name)).items():
+                if isinstance(value, str) and re.match(r"\s*(SELECT|ASK)\b", value):
+                    yield f"{module.name}.{name}", value
+
+
+def test_every_query_of_a_tool_can_exclude_graphs() -> None:
+    found = dict(templates())
+    assert len(found) > 100
+    for query in found.values():
+        exclude_graphs(re.sub(r"\$(limit|most|offset|block|before|preview)\b", "5", query), not_forged)
