@@ -33,7 +33,7 @@ from kg.vocabulary import BASE, DCTERMS, KG, mint
 from loaders.languages.graph.text_languages import derive_languages
 from loaders.mentions.graph.refresh import refresh as refresh_mentions
 from loaders.model import Notice, Rejection, Snapshot, SourceDocument, SourceGraph, Withdrawal, graph_name, to_quads
-from loaders.quarantine import CORRECTION, Quarantine
+from loaders.quarantine import Quarantine
 from loaders.readers import excerpts
 from loaders.readers.locations import FORMATS, Fetch, File, Located, find_files
 
@@ -171,7 +171,7 @@ class Identities:
         ours = {origin.snapshot.source for origin in document.origins}
         theirs = load_records.load_locations(self.store, [graph]).get(graph, set())
         # The source replaces a person's correction once the source is correct.
-        corrected = any(f"{CORRECTION}{place} rows" in each for each in theirs for place in ours)
+        corrected = any(f"{load_records.CORRECTION}{place} rows" in each for each in theirs for place in ours)
         return None if ours & theirs or corrected else ", ".join(sorted(theirs)) or "an earlier load"
 
     def _homes(self, things: list[NamedNode]) -> list[tuple[NamedNode, NamedNode, str]]:

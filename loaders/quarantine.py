@@ -33,9 +33,6 @@ from loaders.readers.locations import File, file_sha256
 RESULTS_KEPT: Final = 1_000
 """Maximum validation results in a description. The ``sh:ValidationReport`` contains all."""
 
-CORRECTION: Final = ", a correction of "
-"""Separates, in the source of a corrected record, the correcting file from the corrected one. Part of provenance."""
-
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*-[0-9a-f]{24}")
 _LARGEST_BYTES: Final = 64_000_000
 _HASH: Final = 24

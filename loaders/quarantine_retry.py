@@ -19,7 +19,7 @@ from kg.shacl.report import Violation
 from kg.vocabulary import SOURCED, mint
 from loaders.model import Rejection, Snapshot, SourceDocument, SourceGraph, graph_name, to_quads
 from loaders.pipeline import Loader, Loading, LoadReport, Options
-from loaders.quarantine import CORRECTION, Entry, Quarantine, resolve_ids, short_ids
+from loaders.quarantine import Entry, Quarantine, resolve_ids, short_ids
 from loaders.readers.locations import File, Located, find_files
 from loaders.sources import LOADERS, build_loader
 
@@ -127,7 +127,9 @@ def _find_correction(kg: KnowledgeGraph, location: str | None, entry: Entry, by:
         raise InvalidInputError(f"{location}: A correction must be a single file.")
     path, digest = files[0].path, files[0].snapshot.sha256
     corrected = "; ".join(f"{place.file} rows {place.rows}" for place in entry.places)
-    return File(path, Snapshot(digest, f"{path.as_posix()}{CORRECTION}{corrected}", sent_by=by), named=True)
+    return File(
+        path, Snapshot(digest, f"{path.as_posix()}{load_records.CORRECTION}{corrected}", sent_by=by), named=True
+    )
 
 
 class _Retry(Loading):

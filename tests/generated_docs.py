@@ -13,8 +13,9 @@ from pydantic_core import PydanticUndefined
 
 from kg import errors
 from kg.cli.main import app
-from kg.server.app import MOUNTS
+from kg.server.instructions import MOUNTS
 from kg.settings import Settings
+from kg.tools.calls import SHARED
 from kg.tools.registry import RESEARCH, TOOLS
 from tests.conformance import figures
 
@@ -67,7 +68,7 @@ def tools() -> Iterator[tuple[str, str, str, str]]:
         does, _, more = tool.description.partition("\n\n")
         use = re.match(r"Use .*?\.(?=\s|$)", " ".join(more.split()))
         yield (
-            f"`{tool.name}({', '.join(tool.arguments.model_fields)})`",
+            f"`{tool.name}({', '.join(name for name in tool.arguments.model_fields if name not in SHARED)})`",
             ", ".join(sorted(tool.tags)),
             " ".join(does.split()),
             use[0] if use else "",

@@ -70,11 +70,10 @@ class LocalConnection:
     def call(self, name: str, arguments: Mapping[str, Any], advance: Advance = lambda *_: None) -> dict[str, Any]:
         """Call it in this process."""
         from kg.knowledge_graph import PROGRESS
-        from kg.tools.calls import content_of
 
         token = PROGRESS.set(advance)
         try:
-            return content_of(self._get(name).call(self._kg, arguments))
+            return self._get(name).content(self._kg, arguments)
         finally:
             PROGRESS.reset(token)
 

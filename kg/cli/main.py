@@ -190,6 +190,7 @@ def search(
     """Search passages by keywords and meaning. Best first, each with its id, source file, row and hash."""
     from kg.cli import results
     from kg.retrieval.results import SearchResult
+    from kg.retrieval.token_budget import MOST_TOKENS
     from kg.search.protocol import IndexStatus
 
     filters = {
@@ -202,7 +203,8 @@ def search(
         if graph.local:
             # After a crash, or in a restored backup, the index differs from the store. A server heals it by itself.
             graph.call("reindex", {"wait": False}, advance)
-        arguments = {"query": text, "filters": filters, "limit": limit, "offset": offset}
+        arguments = {"query": text, "filters": filters, "limit": limit, "offset": offset, "detail": "full"}
+        arguments["max_tokens"] = MOST_TOKENS
         found = SearchResult.model_validate(graph.call("search", arguments, advance))
         index = IndexStatus(**graph.call("index_status", {}))
     if as_json:
@@ -384,6 +386,10 @@ def serve(
             help="stdio: MCP on standard input and output, through the running server if there is one.",
         ),
     ] = "http",
+    mount: Annotated[
+        str,
+        typer.Option("--mount", metavar="NAME", help="Tools for stdio: core, climate, parliament, zoning or all."),
+    ] = "all",
     data_dir: DataDir = None,
 ) -> None:
     """Serve the graph over MCP (/mcp) and SPARQL (/sparql). State for monitoring is at /health."""
@@ -404,6 +410,7 @@ def serve(
         host=host,
         port=port,
         transport=transport,
+        mount=mount,
         on_ready=lambda address: output.say(
             f"kg: Serving MCP at {address}/mcp and SPARQL at {address}/sparql. Press Ctrl-C to stop."
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -303,13 +304,13 @@ class _Revision:
         self._say(snapshot, RDF.type, KG.Snapshot)
         self._say(snapshot, KG.sha256, Literal(file.sha256))
         self._say(snapshot, KG.location, Literal(file.location))
-        self._say(snapshot, PROV.specializationOf, mint("source", file.location))
+        self._say(snapshot, PROV.specializationOf, mint_source(file.location))
         if file.revision is not None:
             self._say(snapshot, KG.datasetRevision, Literal(file.revision))
 
     def _read_later(self, file: SourceFile, read: Literal) -> str | None:
         """Return the time after `read` at which different content was first found at the location of `file`."""
-        query = bind(SNAPSHOTS_OF, sources=[mint("source", file.location)], prov=PROV_GRAPH)
+        query = bind(SNAPSHOTS_OF, sources=[*_sources(file.location)], prov=PROV_GRAPH)
         found = [term_text(row["retrieved"]) for row in select(self.store.query, query)]
         return min((each for each in found if each > read.value), default=None)
 
@@ -343,7 +344,7 @@ class _Revision:
 
     def _supersede(self, files: Iterable[SourceFile]) -> None:
         """Mark older snapshots of the same files as superseded."""
-        sources = {mint("source", file.location) for file in files if file.read_at is None}
+        sources = {each for file in files if file.read_at is None for each in _sources(file.location)}
         if not sources:
             return
         locations: dict[NamedNode, set[Term]] = defaultdict(set)
@@ -441,6 +442,38 @@ def load_versions(store: Store, domain: str) -> dict[NamedNode, tuple[str, str]]
         named_node(row["graph"]): (term_text(row["source"]), versions.get(row["run"], ""))
         for row in select(store.query, bind(CURRENT, prov=PROV_GRAPH, prefix=prefix))
     }
+
+
+CORRECTION: Final = ", a correction of "
+"""Separates, in the location of a corrected record, the correcting file from the corrected one."""
+_LOCAL: Final = re.compile(r"(?:file://)?(?:/|[A-Za-z]:[/\\])")
+
+
+def mint_source(location: str) -> NamedNode:
+    """Return the identifier of a source. That of a file on this machine has a hash of the path, not the path."""
+    if _LOCAL.match(location) is None:
+        return mint("source", location)
+    return mint("source", f"{name_source(location)}-{sha256(location)[:16]}")
+
+
+def _sources(location: str) -> set[NamedNode]:
+    """Return the identifier of a source, and the one that earlier versions stored."""
+    return {mint_source(location), mint("source", location)}
+
+
+def name_source(location: str) -> str:
+    """Return the name of a source for people: for a file on this machine, its folder and name without the path.
+
+    The hash identifies the file. The path is stored, to recognize the file in the next load, but is not
+    part of answers, since it describes the disk of the server.
+    """
+    return CORRECTION.join(_name_file(part) for part in location.split(CORRECTION))
+
+
+def _name_file(location: str) -> str:
+    if _LOCAL.match(location) is None:
+        return location
+    return "/".join(re.split(r"[/\\]+", location.rstrip("/"))[-2:]).lstrip("/")
 
 
 LOCATIONS: Final = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from contextvars import ContextVar
 from typing import Final, TypeVar
 
 from pyoxigraph import NamedNode
@@ -16,6 +17,9 @@ from kg.vocabulary import PROV_GRAPH
 
 R = TypeVar("R", bound=Result)
 T = TypeVar("T")
+
+RAN: Final[ContextVar[list[Statement] | None]] = ContextVar("ran", default=None)
+"""Receives every query that ran for the result of the current call."""
 
 DESCRIBED_NODES: Final = """
 SELECT DISTINCT ?node WHERE {
@@ -116,6 +120,8 @@ class Reader:
             result.notes.append("The result was truncated at a row limit of the query engine. Narrow the request.")
         result.next_offset = next_offset
         result.explain = list(self.ran) if explain else []
+        if (ran := RAN.get()) is not None:
+            ran += self.ran
         result.meta = Meta(
             snapshot=self.generation or self.kg.store.statistics().generation,
             completeness=completeness,

@@ -5,6 +5,7 @@ Descriptions of fields are part of the tool schemas that agents read.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -53,11 +54,28 @@ class Meta(BaseModel):
     sparql: list[Statement] = Field(default_factory=list, description="The query that selected the results")
 
 
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a result is shown in a limited number of tokens."""
+
+    paged: tuple[str, ...] = ()
+    """The lists that offset pages through together. Empty: the first list."""
+    text: str | None = None
+    """The field with a text to be read. It is cut to the size of an answer and continues at text_from."""
+    reads: bool = False
+    """Whether its texts are to be read: then titles and passages are whole in a concise answer too."""
+    repeated: frozenset[str] = frozenset()
+    """Top-level fields that repeat others, and that a concise answer leaves out."""
+    rest: str | None = None
+    """How to get the rest of a result that was cut, if not with max_tokens."""
+
+
 class Result(BaseModel):
     """Fields that all results have."""
 
     shown: ClassVar[frozenset[str]] = frozenset()
     """Top-level fields that are sent even if they are null."""
+    layout: ClassVar[Layout] = Layout()
 
     notes: list[str] = Field(default_factory=list, description="Remarks on this result")
     next_offset: int | None = Field(None, description="Offset of the next page; absent on the last page")

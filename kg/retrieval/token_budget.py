@@ -1,4 +1,4 @@
-"""Estimates of the number of tokens of a result, without a tokenizer, rounded up."""
+"""Estimates of the number of tokens of a result, without a tokenizer: a token is four bytes of its compact JSON."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer
 
-CHARACTERS_PER_TOKEN: Final = 3.5
-"""English prose has about 4.2 characters to a token, JSON with IRIs about 3.5."""
+BYTES_PER_TOKEN: Final = 4
+LIST_TOKENS: Final = 2_000
+"""Default size of a list."""
+READING_TOKENS: Final = 4_000
+"""Default size of a text or of the result of a query."""
+FEWEST_TOKENS: Final = 200
+MOST_TOKENS: Final = 50_000
 
-MaxTokens = Annotated[
-    int, Field(ge=200, le=50_000, description="Maximum size of the result in tokens of 3.5 characters")
-]
+MaxTokens = Annotated[int, Field(ge=FEWEST_TOKENS, le=MOST_TOKENS)]
+"""Maximum size of a result. Without a description, since every tool has this argument."""
 
 
 class Lean(BaseModel):
@@ -23,15 +27,21 @@ class Lean(BaseModel):
         return {name: value for name, value in handler(self).items() if value is not None}
 
 
-def tokens_of(content: Any) -> int:
-    """Estimate the number of tokens of `content` as compact JSON."""
+def to_json(content: Any) -> str:
+    """Write `content` as compact JSON, as it is sent."""
     if isinstance(content, BaseModel):
-        text = content.model_dump_json(exclude_none=True)
-    elif isinstance(content, str):
-        text = content
-    else:
-        text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), default=str)
-    return int(len(text) / CHARACTERS_PER_TOKEN) + 1
+        return content.model_dump_json(exclude_none=True)
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def size_of(content: Any) -> int:
+    """Count the bytes of `content` as compact JSON."""
+    return len(to_json(content).encode(errors="replace"))
+
+
+def tokens_of(content: Any) -> int:
+    """Estimate the number of tokens of `content` as compact JSON, rounded up."""
+    return -(-size_of(content) // BYTES_PER_TOKEN)
 
 
 def clipped(text: str, longest: int) -> str:

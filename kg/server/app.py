@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import socket
@@ -9,10 +10,10 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import uvicorn
-from fastmcp import FastMCP
+from fastmcp import Client, FastMCP
 from fastmcp.server import create_proxy
 from fastmcp.utilities.lifespan import combine_lifespans
 from starlette.applications import Starlette
@@ -40,12 +41,12 @@ from kg.server import sparql_protocol as queries
 from kg.server.auth import HostGuard, LocalToken
 from kg.server.endpoint import Endpoint
 from kg.server.http_server import GRACE_S, LOGGING, Server, address_of, listen, signals_that_return
-from kg.server.mcp import ALL_INSTRUCTIONS, CancelOnDisconnect, ToolThreads, build_mcp
+from kg.server.instructions import MOUNTS, find_mount
+from kg.server.mcp import CancelOnDisconnect, ToolThreads, build_mcp
 from kg.server.problem_details import HANDLERS
 from kg.server.request_limits import ArrivalProtocol
 from kg.settings import Settings
 from kg.store.lock import find_holder
-from kg.tools.registry import CLIMATE, CORE, PARLIAMENT, RESEARCH, ZONING
 from kg.tools.shacl.background_validation import DatasetChecks
 from kg.tools.sparql.local_services import expand_services
 from kg.user_graphs import UserGraphs
@@ -55,16 +56,6 @@ from loaders.quarantine_retry import QUARANTINE
 from loaders.sources import load
 
 log = logging.getLogger(__name__)
-
-MOUNTS: Final[dict[str, frozenset[str] | None]] = {
-    "/mcp": frozenset({CORE}),
-    "/mcp/climate": frozenset({CLIMATE}),
-    "/mcp/parliament": frozenset({PARLIAMENT}),
-    "/mcp/zoning": frozenset({ZONING}),
-    "/mcp/all": None,
-    "/mcp/research": frozenset({RESEARCH}),
-}
-"""Each MCP path with the tags of its tools. None: all tools except the deep-research pair."""
 
 
 def build_endpoint(
@@ -157,17 +148,20 @@ def serve(
     host: str | None = None,
     port: int | None = None,
     transport: Literal["http", "stdio"] = "http",
+    mount: str = "all",
     on_ready: Callable[[str], None] | None = None,
 ) -> None:
     """Open `data_dir` and serve it until SIGTERM or SIGINT. `on_ready` receives the address when the server is ready.
 
     The transport ``stdio`` serves one MCP client on standard input and output: through the server that holds `data_dir`
     if there is one, else in this process, which also serves commands and other clients on a free loopback port. Raises
-    InvalidInputError for an unusable address, and what `KnowledgeGraph.open` raises.
+    InvalidInputError for an unusable address, and what `KnowledgeGraph.open` raises. `mount` selects the tools of that
+    client: the name of a path in `MOUNTS`, such as climate, or core.
     """
     stdio = transport == "stdio"
+    path = find_mount(mount)
     if stdio and (held_at := _find_address(data_dir)) is not None:
-        _build_proxy(held_at).run(transport="stdio", show_banner=False)
+        _build_proxy(held_at, path).run(transport="stdio", show_banner=False)
         return
     host = "127.0.0.1" if stdio else host or settings.host
     with contextlib.closing(listen(host, 0 if stdio else settings.port if port is None else port)) as listening:
@@ -198,7 +192,7 @@ def serve(
             if stdio:
                 with _run_in_thread(server, listening):
                     try:
-                        build_mcp(kg).run(transport="stdio", show_banner=False)
+                        build_mcp(kg, MOUNTS[path]).run(transport="stdio", show_banner=False)
                     finally:
                         interruption.disarm()
             else:
@@ -219,9 +213,22 @@ def _find_address(data_dir: Path) -> str | None:
     return who.address if who is not None and who.host == socket.gethostname() else None
 
 
-def _build_proxy(address: str) -> FastMCP:
-    """Build an MCP server that forwards to the server at `address`."""
-    return create_proxy(f"{address}/mcp/all", name="Quadcite", instructions=ALL_INSTRUCTIONS, version=__version__)
+def _build_proxy(address: str, path: str) -> FastMCP:
+    """Build an MCP server that forwards to the mount at `path` of the server at `address`."""
+    return create_proxy(
+        f"{address}{path}", name="Quadcite", instructions=_load_instructions(address, path), version=__version__
+    )
+
+
+def _load_instructions(address: str, path: str) -> str | None:
+    """Load the instructions of a mount from its server."""
+
+    async def ask() -> str | None:
+        async with Client(f"{address}{path}", mode="legacy") as client:
+            result = client.initialize_result
+            return None if result is None else result.instructions
+
+    return asyncio.run(ask())
 
 
 @contextlib.contextmanager

@@ -30,51 +30,21 @@ from kg.errors import QuadciteError
 from kg.knowledge_graph import CALLER, CANCELLATION, SENDER, KnowledgeGraph
 from kg.queries.pool import Cancellation
 from kg.retrieval.reader import Reader
+from kg.retrieval.token_budget import to_json
 from kg.server.auth import ACTOR
 from kg.server.fair_limiter import FairLimiter
+from kg.server.instructions import build_instructions, mount_of
 from kg.server.problem_details import fault
-from kg.tools.calls import Command, Kind, Tool, content_of
+from kg.tools.answers import content_of
+from kg.tools.calls import Command, Kind, Tool
 from kg.tools.catalog.health import health
 from kg.tools.catalog.resources import sources
 from kg.tools.entities.entity_quads import load_entity
-from kg.tools.registry import PARLIAMENT, RESEARCH, TOOLS, ZONING
+from kg.tools.registry import RESEARCH, TOOLS
 
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
-
-INSTRUCTIONS: Final = """\
-A knowledge graph of climate laws and policies. Every passage comes with its document, page, source file and row: \
-cite them. Start with `search` (filters: iso3, language, corpus_type, family_slug), read with `fetch`; \
-`family_overview` and `list_resources` list the contents. A topic is a concept: `concept_find` gives its QID, \
-`concept_mentions` every passage that names it. For counts and joins write SPARQL: `describe_schema`, \
-`find_terms` and `sparql_examples` show how, `sparql` runs it. Results are pages: pass next_offset as offset for \
-more."""
-
-PARLIAMENT_INSTRUCTIONS: Final = """\
-Speeches in parliament, word for word. Start with `search_speeches` (filters: speaker, party, chamber, date_from, \
-date_to, topics, state), read with `get_speech`, and cite the hansard_reference. `list_speakers` gives the names to \
-filter by, `speech_stats` counts who spoke how often on what and when; `fetch` reads the chunk behind an excerpt."""
-
-ZONING_INSTRUCTIONS: Final = """\
-Codes of municipalities: sections word for word, uses, dimensions, definitions, citations. Name municipality and state \
-first. Thematic questions: `kg_search_by_topic`. Facts: `kg_query_permissions`, `kg_query_standards`, \
-`kg_query_definition`; `compare_zoning` for several places. Read and quote with `kg_query_section`, check exceptions \
-with `kg_find_related`. Law that you fetched goes in by the kg_ingest tools, parents first; then `kg_build_summaries`. \
-An unrecorded use is not a prohibited one: say so in the answer."""
-
-RESEARCH_INSTRUCTIONS: Final = """\
-A knowledge graph of climate laws and policies, and of speeches in parliament. `search` with a question, then `fetch` \
-the ids worth reading; cite their url and title."""
-
-ALL_INSTRUCTIONS: Final = f"{INSTRUCTIONS} {PARLIAMENT_INSTRUCTIONS}"
-
-_INSTRUCTIONS: Final[dict[frozenset[str] | None, str]] = {
-    None: ALL_INSTRUCTIONS,
-    frozenset({PARLIAMENT}): PARLIAMENT_INSTRUCTIONS,
-    frozenset({ZONING}): ZONING_INSTRUCTIONS,
-    frozenset({RESEARCH}): RESEARCH_INSTRUCTIONS,
-}
 
 BUSY_THREADS: Final = 32
 """Concurrent tool calls; more wait."""
@@ -167,7 +137,7 @@ class GraphTool(McpTool):
             name=tool.name,
             title=tool.title,
             description=tool.description,
-            parameters=schema_of(tool.arguments),
+            parameters=input_schema(tool),
             output_schema=output_schema(tool),
             annotations=ToolAnnotations.model_validate({"title": tool.title, **tool.annotations}),
             tags=set(tool.tags),
@@ -179,16 +149,15 @@ class GraphTool(McpTool):
         """Call the function in a worker thread. Errors become results that the model can act on."""
         try:
             permit(self._tool)
-            result = await self._threads.run(partial(self._tool.call, self._kg, arguments), kind=self._tool.kind)
+            answer = await self._threads.run(partial(self._tool.answer, self._kg, arguments), kind=self._tool.kind)
         except QuadciteError as error:
             return failure(error.code, str(error), error.retryable)
         except Exception:  # noqa: BLE001 -- `fault` logs it
             return failure("internal", fault(f"tool {self.name}"), False)
-        content = content_of(result)
         return ToolResult(
-            content=[TextContent(type="text", text=json.dumps(content, ensure_ascii=False, separators=(",", ":")))],
-            structured_content=content,
-            meta=result.meta.model_dump(mode="json"),
+            content=[TextContent(type="text", text=to_json(answer.content))],
+            structured_content=answer.content,
+            meta=answer.meta,
         )
 
 
@@ -228,6 +197,22 @@ class UnknownTools(Middleware):
         return await call_next(context)
 
 
+class FreshInstructions(Middleware):
+    """Builds the instructions again when a client connects after the graph has changed."""
+
+    def __init__(self, server: FastMCP, build: Callable[[], str], kg: KnowledgeGraph, threads: ToolThreads) -> None:
+        self._server, self._build, self._kg, self._threads = server, build, kg, threads
+        self._generation = kg.store.statistics().generation
+
+    async def on_message(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """Pass the message on, with instructions of this generation if it is one that returns them."""
+        generation = self._kg.store.statistics().generation
+        if context.method in ("initialize", "server/discover") and generation != self._generation:
+            self._server.instructions = await self._threads.run(self._build)
+            self._generation = generation
+        return await call_next(context)
+
+
 def lean_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """Shorten a JSON schema without changing its meaning, to save tokens.
 
@@ -264,23 +249,58 @@ def _nullable(node: dict[str, Any]) -> dict[str, Any]:
     return {**one, "type": [one["type"], "null"], **others}
 
 
-def schema_of(model: type[BaseModel]) -> dict[str, Any]:
-    """Build the lean schema of a model. Each call returns a copy, since mounts may change theirs."""
-    return deepcopy(_lean_schema_of(model))
+_UNLISTED: Final = frozenset({"minLength", "maxLength", "minItems", "maxItems"})
+"""Limits that a call is checked for, and that agents do not need to read: their errors name them."""
+
+
+def input_schema(tool: Tool) -> dict[str, Any]:
+    """Build the schema of a tool's arguments. Each call returns a copy, since mounts may change theirs.
+
+    Every tool takes ``explain`` as well: the instructions name it, not each tool.
+    """
+    return deepcopy(_input_schema_of(tool.arguments, tool.single))
 
 
 @cache
-def _lean_schema_of(model: type[BaseModel]) -> dict[str, Any]:
-    return lean_schema(model.model_json_schema())
+def _input_schema_of(model: type[BaseModel], single: bool) -> dict[str, Any]:
+    schema = lean_schema(model.model_json_schema())
+    if not single:
+        schema["properties"].pop("explain", None)
+
+    def listed(node: Any) -> Any:
+        if isinstance(node, list):
+            return [listed(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        return {name: listed(value) for name, value in node.items() if name not in _UNLISTED}
+
+    kept: dict[str, Any] = listed(schema)
+    return kept
 
 
 def output_schema(tool: Tool) -> dict[str, Any]:
-    """Build the schema of a tool's structured content. Tools without `explain` have no `explain` field."""
-    schema = schema_of(tool.result)
-    if "explain" not in tool.arguments.model_fields:
-        schema["properties"].pop("explain", None)
-        schema.get("$defs", {}).pop("Statement", None)
-    return schema
+    """Build the schema of a tool's structured content: the fields of the whole with their types, and no more.
+
+    The descriptions of the tools name the fields of the elements. Their schemas would cost more than all else that an
+    agent reads of a tool, and a concise answer has fewer fields than a full one.
+    """
+    schema = lean_schema(tool.result.model_json_schema())
+    defined = schema.get("$defs", {})
+    fields = {name: _type_of(field, defined) for name, field in schema["properties"].items() if name not in _FRAME}
+    return {"type": "object", "properties": fields}
+
+
+def _type_of(field: dict[str, Any], defined: dict[str, Any]) -> dict[str, Any]:
+    if "$ref" in field:
+        field = defined[field["$ref"].rpartition("/")[2]]
+    if "anyOf" in field:
+        kinds = [_type_of(option, defined).get("type") for option in field["anyOf"]]
+        return {"type": kinds} if all(isinstance(kind, str) for kind in kinds) else {}
+    return {"type": field["type"]} if "type" in field else {}
+
+
+_FRAME: Final = frozenset({"notes", "next_offset", "explain"})
+"""Fields that every result has."""
 
 
 def build_mcp(kg: KnowledgeGraph, tags: frozenset[str] | None = None, threads: ToolThreads | None = None) -> FastMCP:
@@ -290,13 +310,14 @@ def build_mcp(kg: KnowledgeGraph, tags: frozenset[str] | None = None, threads: T
     research = tags == frozenset({RESEARCH})
     server: FastMCP = FastMCP(
         "Quadcite",
-        instructions=_INSTRUCTIONS.get(tags, INSTRUCTIONS),
+        instructions=build_instructions(kg, mount_of(tags)),
         version=__version__,
         tools=[GraphTool.build(tool, kg, threads) for tool in tools],
         middleware=[UnknownTools([tool.name for tool in tools])],
         mask_error_details=True,
         on_duplicate="error",
     )
+    server.add_middleware(FreshInstructions(server, partial(build_instructions, kg, mount_of(tags)), kg, threads))
     if not research:
         _add_resources(server, kg, threads)
     return server

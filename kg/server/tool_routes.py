@@ -31,11 +31,12 @@ from kg.actors import ADMIN, EVERYONE, Actor
 from kg.errors import QuadciteError, QueryLimitError
 from kg.knowledge_graph import CANCELLATION, PROGRESS, KnowledgeGraph
 from kg.server import request_bodies
-from kg.server.mcp import CancelOnDisconnect, ToolThreads, error_data, output_schema, permit, schema_of
+from kg.server.mcp import CancelOnDisconnect, ToolThreads, error_data, input_schema, output_schema, permit
 from kg.server.negotiation import negotiate
 from kg.server.problem_details import HttpError, answering, fault, method_not_allowed
 from kg.tools import registry
-from kg.tools.calls import Command, Tool, content_of
+from kg.tools.answers import content_of
+from kg.tools.calls import Command, Tool
 from kg.tools.catalog.health import health
 
 NDJSON: Final = "application/x-ndjson"
@@ -96,9 +97,10 @@ def health_route(kg: KnowledgeGraph, threads: ToolThreads) -> Route:
 
 
 def _content(tool: Command, kg: KnowledgeGraph, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    result = tool.call(kg, arguments)
-    content = content_of(result)
-    return {**content, "meta": result.meta.model_dump(mode="json")} if isinstance(tool, Tool) else content
+    if not isinstance(tool, Tool):
+        return tool.content(kg, arguments)
+    answer = tool.answer(kg, arguments)
+    return {**answer.content, "meta": answer.meta}
 
 
 def _described(tool: Tool) -> dict[str, Any]:
@@ -107,7 +109,7 @@ def _described(tool: Tool) -> dict[str, Any]:
         "title": tool.title,
         "description": tool.description,
         "tags": sorted(tool.tags),
-        "input_schema": schema_of(tool.arguments),
+        "input_schema": input_schema(tool),
         "output_schema": output_schema(tool),
     }
 

@@ -8,16 +8,25 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, Literal, get_type_hints
+from typing import Annotated, Any, Final, Literal, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.results import Result, SearchFilters
+from kg.retrieval.reader import RAN
+from kg.retrieval.results import Explain, Result, SearchFilters, Statement
+from kg.retrieval.token_budget import LIST_TOKENS, MaxTokens
+from kg.tools.answers import Answer, Detail, Wanted, build_answer, content_of
+from kg.tools.argument_names import PUBLIC, resolve_names
 
 Kind = Literal["own", "light", "raw", "long"]
 Scope = Literal["read", "write", "admin"]
+
+SHARED: Final = ("text_from", "max_tokens", "detail", "explain")
+"""The arguments that every tool has; text_from if it returns a text to be read."""
+
+TextFrom = Annotated[int, Field(ge=0, description="Character to continue at")]
 
 
 @dataclass(frozen=True)
@@ -45,18 +54,40 @@ class Command:
         """The model of its arguments. Unknown arguments are invalid."""
         hints = get_type_hints(self.function, include_extras=True)
         fields: dict[str, Any] = {
-            name: (hints[name], ... if parameter.default is inspect.Parameter.empty else parameter.default)
+            self._listed(name): (
+                hints[name],
+                ... if parameter.default is inspect.Parameter.empty else parameter.default,
+            )
             for name, parameter in list(inspect.signature(self.function).parameters.items())[1:]
         }
         return create_model(f"{self.name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
 
     def call(self, kg: KnowledgeGraph, arguments: Mapping[str, Any]) -> Any:
         """Validate `arguments` and call the function. Raises InvalidInputError that names each invalid argument."""
+        return self._run(kg, self._check(arguments))
+
+    def content(self, kg: KnowledgeGraph, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Validate `arguments`, call the function, and return the document that clients receive."""
+        return content_of(self.call(kg, arguments))
+
+    def _check(self, arguments: Mapping[str, Any]) -> BaseModel:
         try:
-            checked = self.arguments.model_validate(dict(arguments))
+            return self.arguments.model_validate(dict(arguments))
         except ValidationError as error:
             raise InvalidInputError(f"{self.name}: {_explain(error, self.arguments)}") from None
-        return self.function(kg, **{name: getattr(checked, name) for name in type(checked).model_fields})
+
+    def _run(self, kg: KnowledgeGraph, checked: BaseModel) -> Any:
+        return self.function(kg, **{name: getattr(checked, self._listed(name)) for name in self._parameters})
+
+    def _listed(self, parameter: str) -> str:
+        """Get the name of the argument for a parameter of the function."""
+        return parameter
+
+    @cached_property
+    def _parameters(self) -> Mapping[str, Any]:
+        """The function's parameters, without the graph, with their defaults."""
+        parameters = list(inspect.signature(self.function).parameters.values())[1:]
+        return {parameter.name: parameter.default for parameter in parameters}
 
 
 @dataclass(frozen=True)
@@ -67,6 +98,53 @@ class Tool(Command):
     tags: frozenset[str]
     kind: Kind = field(default="own", kw_only=True)
     scope: Scope = field(default="read", kw_only=True)
+
+    max_tokens: int = field(default=LIST_TOKENS, kw_only=True)
+    """Default size of an answer, in tokens."""
+    single: bool = field(default=False, kw_only=True)
+    """Whether it has the arguments of its function alone, as the deep-research contract demands."""
+
+    @cached_property
+    def arguments(self) -> type[BaseModel]:
+        """The model of its arguments: those of the function, and those that every tool has."""
+        own = super().arguments
+        if self.single:
+            return own
+        shared: dict[str, Any] = {
+            "text_from": (TextFrom, 0),
+            "max_tokens": (MaxTokens, self.max_tokens),
+            "detail": (Detail, "concise"),
+            "explain": (Explain, False),
+        }
+        if self.result.layout.text is None:
+            del shared["text_from"]
+        missing = {name: shared[name] for name in SHARED if name in shared and name not in own.model_fields}
+        return create_model(f"{self.name}_arguments", __base__=own, **missing)
+
+    def answer(self, kg: KnowledgeGraph, arguments: Mapping[str, Any]) -> Answer:
+        """Validate `arguments`, call the function, and build the answer in the size that the caller wants."""
+        checked = self._check(arguments)
+        given = checked.model_dump(include={"max_tokens", "detail", "offset", "text_from", "explain"})
+        wanted = Wanted(**{"max_tokens": self.max_tokens, **given})
+        ran: list[Statement] = []
+        token = RAN.set(ran)
+        try:
+            result: Result = self._run(kg, checked)
+        finally:
+            RAN.reset(token)
+        if wanted.explain and not result.explain:
+            result.explain = ran
+        return build_answer(result, wanted)
+
+    def content(self, kg: KnowledgeGraph, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Validate `arguments`, call the function, and return the content of the answer."""
+        return self.answer(kg, arguments).content
+
+    def _check(self, arguments: Mapping[str, Any]) -> BaseModel:
+        return super()._check(arguments if self.single else resolve_names(arguments, self.arguments))
+
+    def _listed(self, parameter: str) -> str:
+        return PUBLIC.get(parameter, parameter)
 
     @property
     def annotations(self) -> Mapping[str, bool]:
@@ -111,18 +189,3 @@ def _explain(error: ValidationError, arguments: type[BaseModel]) -> str:
 def _is_list_of_objects(arguments: type[BaseModel], name: str) -> bool:
     schema = arguments.model_json_schema()["properties"].get(name, {})
     return any(kind.get("items", {}).get("type") == "object" for kind in (schema, *schema.get("anyOf", ())))
-
-
-def content_of(result: Result | dict[str, Any]) -> dict[str, Any]:
-    """Convert a result to JSON types, without absent optional fields of the whole and without empty notes.
-
-    Fields in `Result.shown` stay, as null. The document of a command is returned unchanged.
-    """
-    if isinstance(result, dict):
-        return result
-    content: dict[str, Any] = result.model_dump(mode="json")
-    return {
-        name: value
-        for name, value in content.items()
-        if (value is not None or name in result.shown) and not (name in ("notes", "explain") and not value)
-    }

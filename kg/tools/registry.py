@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kg.errors import NotFoundError
+from kg.retrieval.token_budget import READING_TOKENS
 from kg.tools.calls import Command, Tool
 from kg.tools.catalog.health import health
 from kg.tools.catalog.resources import list_resources
@@ -33,10 +34,13 @@ PARLIAMENT: Final = "parliament"
 ZONING: Final = "zoning"
 RESEARCH: Final = "research"
 
+RESEARCH_TOKENS: Final = 10_000
+"""Size of a text in the deep-research contract, whose clients cannot ask for more."""
+
 
 TOOLS: Final[tuple[Tool, ...]] = (
     Tool(passages.search, "Search passages", frozenset({CORE, CLIMATE})),
-    Tool(passages.fetch, "Fetch evidence", frozenset({CORE, CLIMATE, PARLIAMENT})),
+    Tool(passages.fetch, "Fetch evidence", frozenset({CORE, CLIMATE, PARLIAMENT}), max_tokens=READING_TOKENS),
     Tool(concepts.concept_find, "Find concepts", frozenset({CORE, CLIMATE})),
     Tool(neighbors.concept_neighbors, "Linked concepts", frozenset({CLIMATE})),
     Tool(concepts.concept_properties, "Properties of concepts", frozenset({CLIMATE})),
@@ -46,7 +50,12 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(jurisdictions.compare_jurisdictions, "Two countries", frozenset({CLIMATE})),
     Tool(families.policy_lineage, "History of a family", frozenset({CLIMATE})),
     Tool(speech_search.search_speeches, "Search speeches", frozenset({PARLIAMENT, "search", "rag", "stable"})),
-    Tool(speeches.get_speech, "Read a speech", frozenset({PARLIAMENT, "retrieve", "rag", "stable"})),
+    Tool(
+        speeches.get_speech,
+        "Read a speech",
+        frozenset({PARLIAMENT, "retrieve", "rag", "stable"}),
+        max_tokens=READING_TOKENS,
+    ),
     Tool(speakers.list_speakers, "Speakers", frozenset({PARLIAMENT})),
     Tool(speakers.speech_stats, "Speech statistics", frozenset({PARLIAMENT})),
     Tool(
@@ -59,9 +68,15 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(zoning_ingesting.kg_ingest_use_permissions, "Ingest permissions", frozenset({ZONING}), scope="write"),
     Tool(zoning_ingesting.kg_ingest_dimensional_standards, "Ingest standards", frozenset({ZONING}), scope="write"),
     Tool(zoning_ingesting.kg_ingest_definitions, "Ingest definitions", frozenset({ZONING}), scope="write"),
-    Tool(zoning_summaries.kg_build_summaries, "Build summaries", frozenset({ZONING}), scope="write"),
+    Tool(
+        zoning_summaries.kg_build_summaries,
+        "Build summaries",
+        frozenset({ZONING}),
+        scope="write",
+        max_tokens=READING_TOKENS,
+    ),
     Tool(zoning_summaries.kg_rebuild_summary, "Rebuild a summary", frozenset({ZONING}), scope="write"),
-    Tool(zoning_sections.kg_query_section, "Read a section", frozenset({ZONING})),
+    Tool(zoning_sections.kg_query_section, "Read a section", frozenset({ZONING}), max_tokens=READING_TOKENS),
     Tool(provisions.kg_query_permissions, "Permitted uses", frozenset({ZONING})),
     Tool(provisions.kg_query_standards, "Dimensional standards", frozenset({ZONING})),
     Tool(provisions.kg_query_definition, "Defined terms", frozenset({ZONING})),
@@ -77,8 +92,8 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(query.sparql, "SPARQL", frozenset({CORE}), kind="raw"),
     Tool(validate.validate, "Validate with SHACL", frozenset({CORE}), kind="raw"),
     Tool(health, "Health", frozenset({CORE, CLIMATE, PARLIAMENT}), kind="light"),
-    Tool(research.search, "Search", frozenset({RESEARCH})),
-    Tool(research.fetch, "Fetch", frozenset({RESEARCH})),
+    Tool(research.search, "Search", frozenset({RESEARCH}), single=True),
+    Tool(research.fetch, "Fetch", frozenset({RESEARCH}), single=True, max_tokens=RESEARCH_TOKENS),
 )
 
 

@@ -76,20 +76,38 @@ def test_each_mount_serves_the_tools_of_its_tags(kg, path, names):
 
 
 @pytest.mark.parametrize(
-    ("path", "tokens", "whole"),
-    [("/mcp", 4_000, 40_000), ("/mcp/parliament", 2_500, 40_000), ("/mcp/zoning", 4_300, 46_000)],
+    ("path", "read", "whole"),
+    [
+        ("/mcp", 4_000, 6_000),
+        ("/mcp/climate", 5_000, 7_000),
+        ("/mcp/parliament", 5_000, 7_000),
+        ("/mcp/zoning", 5_000, 7_000),
+    ],
 )
-def test_a_listing_is_lean(kg, path, tokens, whole):
-    """What a model reads of the tools has about so many tokens at most; the schemas of results are for programs."""
+def test_a_list_of_tools_keeps_to_its_tokens(kg, path, read, whole):
+    """A token is four bytes: of what a model reads (descriptions, arguments), and of the whole answer."""
 
     async def work(client):
-        return await client.list_tools()
+        return await client.list_tools_mcp()
 
-    tools = ask(kg, work, path)
-    sent = [tool.name + tool.description + json.dumps(tool.input_schema, separators=(",", ":")) for tool in tools]
-    read = sum(map(len, sent))
-    assert read / 3.5 < tokens, read
-    assert sum(len(tool.model_dump_json(exclude_none=True)) for tool in tools) < whole
+    listed = ask(kg, work, path)
+    schemas = [json.dumps(tool.input_schema, ensure_ascii=False, separators=(",", ":")) for tool in listed.tools]
+    texts = [tool.name + tool.description + schema for tool, schema in zip(listed.tools, schemas, strict=True)]
+    assert sum(len(text.encode()) for text in texts) / 4 <= read
+    assert len(listed.model_dump_json(exclude_none=True, by_alias=True).encode()) / 4 <= whole
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/climate", "/mcp/parliament", "/mcp/zoning", "/mcp/all"])
+def test_instructions_name_what_is_loaded_and_the_other_mounts(kg, path):
+    async def work(client):
+        return client.initialize_result.instructions
+
+    text = ask(kg, work, path, mode="legacy")
+    documents = next(iter(kg.query("SELECT (COUNT(DISTINCT ?d) AS ?n) { ?d a kg:PolicyDocument }").result))["n"].value
+    assert f"{int(documents):,} laws and policies" in text
+    assert len(text.encode()) / 4 <= 600 or path == "/mcp/all"
+    if path != "/mcp/all":
+        assert all(other in text for other in ("/mcp/climate", "/mcp/parliament", "/mcp/zoning") if other != path)
 
 
 def test_the_research_pair_is_the_deep_research_contract(kg):
@@ -115,13 +133,16 @@ def test_both_protocol_eras_get_cited_passages_and_only_those_asked_for(kg, corp
     places = {passage.iri: passage.places for document in corpus for passage in document}
 
     async def work(client):
-        found = await client.call_tool("search", {"query": "geothermal", "filters": {"iso3": ["DJI"]}, "limit": 100})
+        asked = {"query": "geothermal", "filters": {"iso3": ["DJI"]}, "limit": 100, "max_tokens": 50_000}
+        found = await client.call_tool("search", {**asked, "explain": True})
         return found, client.protocol_version
 
     found, version = ask(kg, work, mode=mode)
     hits = found.structured_content["results"]
     assert {hit["id"] for hit in hits} == {iri for iri, of in places.items() if "DJI" in of}
-    assert all(hit["provenance"]["sha256"] and hit["provenance"]["row"] for hit in hits)
+    sources = found.structured_content["sources"]
+    assert all(sources[hit["provenance"]["source"]]["graph"] and hit["provenance"]["row"] for hit in hits)
+    assert sources["s1"]["sha256"]
     assert found.meta["completeness"] == "complete"
     assert found.meta["total"] == len(hits)
     assert found.meta["snapshot"] >= 1
@@ -188,7 +209,8 @@ def test_an_error_about_concepts_and_countries_teaches(kg, name, arguments, says
 def test_the_sparql_of_an_answer_gives_the_same_rows_at_the_endpoint(kg):
     async def work():
         async with served(kg) as server, server.client() as client, server.http_client() as http:
-            found = await client.call_tool("search", {"query": "solar", "filters": {"iso3": ["BRA"]}, "limit": 200})
+            asked = {"query": "solar", "filters": {"iso3": ["BRA"]}, "limit": 200, "max_tokens": 50_000}
+            found = await client.call_tool("search", {**asked, "explain": True})
             query = found.meta["sparql"][0]["sparql"]
             rows = await http.post("/sparql", data={"query": query}, headers={"Accept": "application/json"})
             return found, rows.json()

@@ -71,7 +71,7 @@ async def use_all(client: Client) -> None:
         assert taken["errors"] == []
         assert taken["speeches_processed"] > 0
         assert taken["vectors_stored"] == taken["chunks_created"]
-    found = await client.call_tool("search_speeches", QUERY)
+    found = await client.call_tool("search_speeches", {**QUERY, "explain": True, "max_tokens": 8_000})
     results = found.structured_content["results"]
     assert results
     assert {result["party"] for result in results} == {"Labor"}

@@ -61,7 +61,8 @@ OF_SPEECHES = ("get_speech", "ingest_speech")
 )
 def test_every_tool_answers_with_its_content_and_meta(client, tool):
     tag = {"tag": next(iter(tool.tags))}
-    answer = client.post(f"/tools/{tool.name}", params=tag, json=ARGUMENTS.get(tool.name, {}))
+    whole = {} if tool.single else {"detail": "full"}
+    answer = client.post(f"/tools/{tool.name}", params=tag, json={**ARGUMENTS.get(tool.name, {}), **whole})
     assert answer.status_code == 200, answer.text
     content = answer.json()
     meta = content.pop("meta")

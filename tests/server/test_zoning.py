@@ -82,8 +82,10 @@ async def use_all(client: Client) -> None:
     read = await call("kg_query_section", section_id="4", include_children=True)
     assert [each["section_id"] for each in read["children"]] == ["4.1", "4.2"]
     assert read["summary_state"] == "current"
-    [permission] = (await call("kg_query_permissions", use="kiln"))["permissions"]
-    assert (permission["permission"], permission["evidence"]["sent_by"]) == ("conditional", "ada")
+    answer = await call("kg_query_permissions", use="kiln")
+    [permission] = answer["permissions"]
+    source = answer["sources"][permission["evidence"]["source"]]
+    assert (permission["permission"], source["sent_by"]) == ("conditional", "ada")
     [standard] = (await call("kg_query_standards", district="R-40"))["standards"]
     assert (standard["value"], standard["unit"], standard["bound"]) == (35, "FT", "max")
     [definition] = (await call("kg_query_definition", term="glaze"))["definitions"]

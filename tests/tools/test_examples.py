@@ -6,13 +6,16 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.token_budget import MOST_TOKENS, to_json, tokens_of
 from kg.settings import Settings
-from kg.tools.calls import Tool, content_of
+from kg.tools.answers import content_of
+from kg.tools.calls import Tool
 from kg.tools.registry import CLIMATE, CORE, RESEARCH, TOOLS, ZONING
 from kg.tools.zoning.citations import kg_find_related
 from loaders.sources import load
@@ -73,9 +76,7 @@ def fixture_of(tool: Tool) -> str:
     return "codes" if ZONING in tool.tags else "speeches"
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: f"{tool.name}-{'-'.join(sorted(tool.tags))}")
-def test_the_example_of_a_tool_answers_with_something(request: pytest.FixtureRequest, tool: Tool) -> None:
-    kg: KnowledgeGraph = request.getfixturevalue(fixture_of(tool))
+def arguments_of(tool: Tool, kg: KnowledgeGraph) -> dict[str, Any]:
     [example] = re.findall(r"Example: (.+?)\.$", tool.description, re.MULTILINE | re.DOTALL)
     call = ast.parse(example, mode="eval").body
     assert isinstance(call, ast.Call)
@@ -84,7 +85,13 @@ def test_the_example_of_a_tool_answers_with_something(request: pytest.FixtureReq
     if "claim" in arguments:  # what a program claims is known by a hash of it, which no description can foretell
         cited = kg_find_related(kg, "Quarry Bend", "UT", "17.12.040", direction="outgoing").related
         arguments["claim"] = cited[0].id
-    content = content_of(tool.call(kg, arguments))
+    return arguments
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: f"{tool.name}-{'-'.join(sorted(tool.tags))}")
+def test_the_example_of_a_tool_answers_with_something(request: pytest.FixtureRequest, tool: Tool) -> None:
+    kg: KnowledgeGraph = request.getfixturevalue(fixture_of(tool))
+    content = content_of(tool.call(kg, arguments_of(tool, kg)))
     listed = [content[name] for name in LISTS if name in content]
     assert all(listed)
     assert (
@@ -100,3 +107,32 @@ def test_the_example_of_a_tool_answers_with_something(request: pytest.FixtureReq
         or content.get("stored")
         or content.get("claim")
     )
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: f"{tool.name}-{'-'.join(sorted(tool.tags))}")
+def test_every_tool_keeps_to_max_tokens_and_reports_what_it_cut(request: pytest.FixtureRequest, tool: Tool) -> None:
+    kg: KnowledgeGraph = request.getfixturevalue(fixture_of(tool))
+    arguments = arguments_of(tool, kg)
+    answer = tool.answer(kg, arguments)
+    assert tokens_of(answer.content) <= tool.max_tokens
+    if tool.single:  # the deep-research contract has one argument for each tool
+        return
+    whole = tool.answer(kg, arguments | {"detail": "full", "max_tokens": MOST_TOKENS}).content
+    for most in (350, 700):
+        content = tool.answer(kg, arguments | {"max_tokens": most}).content
+        assert tokens_of(content) <= most
+        cut = any(
+            len(content[name]) < len(value)
+            for name, value in whole.items()
+            if name in content and isinstance(value, str | list) and name != "notes"
+        )
+        assert not cut or len(content["notes"]) > len(whole.get("notes", ()))
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: f"{tool.name}-{'-'.join(sorted(tool.tags))}")
+def test_no_tool_names_a_folder_of_the_server(request: pytest.FixtureRequest, tool: Tool) -> None:
+    kg: KnowledgeGraph = request.getfixturevalue(fixture_of(tool))
+    arguments = arguments_of(tool, kg) | ({} if tool.single else {"detail": "full", "max_tokens": MOST_TOKENS})
+    sent = to_json(tool.answer(kg, arguments).content)
+    folders = {str(bundle.folder("fixtures")), str(kg.settings.data_dir), str(Path(__file__).parents[2])}
+    assert not [folder for folder in folders if folder in sent]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kg.errors import InvalidInputError
-from kg.tools.calls import content_of
+from kg.tools.answers import content_of
 from kg.tools.registry import CORE, RESEARCH, TOOLS
 
 

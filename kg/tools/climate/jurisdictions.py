@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import BaseModel, Field
 from pyoxigraph import NamedNode
@@ -16,7 +16,7 @@ from kg.retrieval.evidence import code_of
 from kg.retrieval.filters import BY_STATE, Scope, compile_territory
 from kg.retrieval.places import Place, Places, Territory, find_place, load_places, load_places_in_use, load_territory
 from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of
-from kg.retrieval.results import Explain, Limit, Offset, PlaceName, Result, TopConcept
+from kg.retrieval.results import Explain, Layout, Limit, Offset, PlaceName, Result, TopConcept
 from kg.store.protocol import Term, term_text
 from kg.vocabulary import KG, SCHEMA
 
@@ -100,6 +100,8 @@ class Part(BaseModel):
 class JurisdictionResult(Result):
     """Counts for one place, with all places inside it."""
 
+    layout: ClassVar[Layout] = Layout(paged=("top_concepts",))
+
     id: str
     iso3: str = Field(description="Code of the place")
     name: str
@@ -115,6 +117,8 @@ class JurisdictionResult(Result):
 
 class ComparisonResult(Result):
     """Counts for two places, bin by bin."""
+
+    layout: ClassVar[Layout] = Layout(paged=("bins", "qids", "a", "b"))
 
     iso3_a: str
     iso3_b: str

@@ -12,7 +12,7 @@ from pyoxigraph import Literal, NamedNode
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.evidence import code_of, describe, origin_of
 from kg.retrieval.reader import Reader, clean_text, iri_of
-from kg.retrieval.results import Provenance, Result
+from kg.retrieval.results import Layout, Provenance, Result
 from kg.retrieval.speech_records import (
     Speech,
     Utterance,
@@ -92,6 +92,8 @@ class Record(Lean):
 
 class SpeechDetail(Result):
     """A speech, verbatim. `state` and `party` are empty if not recorded."""
+
+    layout: ClassVar[Layout] = Layout(text="full_text", reads=True)
 
     shown: ClassVar[frozenset[str]] = frozenset({"electorate", "source_url", "context_before", "context_after"})
 

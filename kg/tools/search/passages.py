@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import zip_longest
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 from pydantic import BaseModel, Field
 from pyoxigraph import NamedNode
@@ -32,6 +32,7 @@ from kg.retrieval.results import (
     Evidence,
     Explain,
     Identifier,
+    Layout,
     Limit,
     Offset,
     Query,
@@ -62,6 +63,8 @@ class Missing(BaseModel):
 
 class FetchResult(Result):
     """Evidence in the order of the ids. With a single `id`, the other fields describe the document or passage."""
+
+    layout: ClassVar[Layout] = Layout(paged=("evidence",), reads=True, repeated=frozenset({"text", "metadata"}))
 
     evidence: list[Evidence]
     not_found: list[Missing] = Field(default_factory=list)

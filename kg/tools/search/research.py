@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, Field
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.results import Identifier, Query, Result
+from kg.retrieval.results import Identifier, Layout, Query, Result
 from kg.tools.search import passages
 
 
@@ -27,6 +27,8 @@ class ResearchHits(Result):
 
 class ResearchDocument(Result):
     """A text in the form of the deep-research contract."""
+
+    layout: ClassVar[Layout] = Layout(text="text", reads=True, rest="the ids of its passages, {id}#p=1 and so on")
 
     id: str
     title: str

@@ -17,7 +17,7 @@ from typing import Final, Generic, TypeVar
 
 from pyoxigraph import Literal, NamedNode, Quad, Store
 
-from kg.provenance.load_records import find_row, parse_rows
+from kg.provenance.load_records import find_row, name_source, parse_rows
 from kg.shacl import child
 from kg.shacl.report import Location, Violation
 from kg.shacl.report_writers import Locate
@@ -66,8 +66,10 @@ class _Kept(Generic[T]):
 class Locator:
     """Finds the source of nodes of `store`, by lookups of some microseconds each."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, name: Callable[[str], str] = str) -> None:
+        """`name` writes the location of a file."""
         self._store = store
+        self._name = name
         self._parts = _Kept(self._read_parts, lambda parts: 50 + sum(len(part.rows) for part in parts))
         self._positions = _Kept(self._read_positions, lambda positions: 50 + len(positions))
 
@@ -128,7 +130,9 @@ class Locator:
             made_of = list(self._derived(graph, PROV.wasDerivedFrom))
         parts: list[_Part] = []
         for source, rows in made_of:
-            places = sorted(term.value for term in self._said(source, KG.location) if isinstance(term, Literal))
+            places = sorted(
+                self._name(term.value) for term in self._said(source, KG.location) if isinstance(term, Literal)
+            )
             if places and not self._said(source, PROV.wasAttributedTo):
                 parts.append(_Part(places[0], rows))
             elif not places and depth < _DEPTH:
@@ -157,7 +161,7 @@ def _number(quad: Quad) -> int | None:
 
 def build_locate(store: Store) -> Locate:
     """Build the function that locates results about `store`."""
-    return Locator(store).locate
+    return Locator(store, name_source).locate
 
 
 def main() -> None:

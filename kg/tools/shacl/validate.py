@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 from typing import Literal as OneOf
 
 from pydantic import Field
@@ -16,8 +16,8 @@ from kg.knowledge_graph import CALLER, CANCELLATION, KnowledgeGraph
 from kg.processes.child import Limits
 from kg.retrieval.evidence import describe, origin_of
 from kg.retrieval.reader import Reader, bounded, iri_of
-from kg.retrieval.results import Result
-from kg.retrieval.token_budget import CHARACTERS_PER_TOKEN, Lean, MaxTokens, clipped
+from kg.retrieval.results import Layout, Result
+from kg.retrieval.token_budget import BYTES_PER_TOKEN, Lean, MaxTokens, clipped, size_of
 from kg.shacl.process import PLACES, Document, Job, Outcome, Stored, Suite, validate_isolated
 from kg.sparql.terms import bind
 from kg.store.ownership import is_user_graph
@@ -80,6 +80,8 @@ class Finding(Lean):
 
 class ValidationResult(Result):
     """The result of a validation."""
+
+    layout: ClassVar[Layout] = Layout(paged=("findings",), reads=True)
 
     conforms: bool = Field(description="No result of severity Violation")
     checked: str
@@ -278,11 +280,11 @@ def _fill(
     max_tokens: int,
 ) -> None:
     """Add as many findings to `result` as the budget allows, then their examples, one of each finding in turn."""
-    spare = (max_tokens - FRAME_TOKENS) * CHARACTERS_PER_TOKEN - len(result.model_dump_json(exclude_none=True))
+    spare = (max_tokens - FRAME_TOKENS) * BYTES_PER_TOKEN - size_of(result)
     kept: list[tuple[Finding, Sequence[Mapping[str, Any]]]] = []
     for group in groups:
         finding = _finding(group)
-        spare -= len(finding.model_dump_json(exclude_none=True)) + 1
+        spare -= size_of(finding) + 1
         if spare < 0 and kept:
             result.truncated_by = "tokens"
             break
@@ -292,7 +294,7 @@ def _fill(
     shown = 0
     for finding, example in chosen:
         one = Example(**{**example, **places.get(example["focus"], {})})
-        spare -= len(one.model_dump_json(exclude_none=True)) + 1
+        spare -= size_of(one) + 1
         if spare < 0 and shown:
             result.truncated_by = "tokens"
             break

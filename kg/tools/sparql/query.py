@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 from typing import Literal as OneOf
 
 from pydantic import BaseModel, Field
@@ -17,8 +16,8 @@ from kg.queries import replies
 from kg.queries.text_check import find_form
 from kg.retrieval.reader import Reader, bounded
 from kg.retrieval.result_cells import Cell, column, longest_cut
-from kg.retrieval.results import Result, Statement
-from kg.retrieval.token_budget import CHARACTERS_PER_TOKEN, Lean, MaxTokens
+from kg.retrieval.results import Layout, Result, Statement
+from kg.retrieval.token_budget import BYTES_PER_TOKEN, Lean, MaxTokens, size_of
 from kg.sparql.lint import WITHOUT_DATA, Hint
 from kg.sparql.parser import parse
 from kg.store.protocol import Result as StoreResult
@@ -56,6 +55,8 @@ class HintLine(Lean):
 
 class SparqlResult(Result):
     """The result of a query: columns and rows, a boolean, or Turtle."""
+
+    layout: ClassVar[Layout] = Layout(paged=("rows",), reads=True)
 
     form: str
     complete: bool
@@ -115,7 +116,7 @@ def sparql(
         _explain_emptiness(kg, query, result)
     else:
         _note_user_graphs(kg, query, result)
-    spare = int((max_tokens - FRAME_TOKENS) * CHARACTERS_PER_TOKEN) - len(result.model_dump_json(exclude_none=True))
+    spare = (max_tokens - FRAME_TOKENS) * BYTES_PER_TOKEN - size_of(result)
     _fill(result, answered.result, max(spare, 300))
     _say_why(result, max_rows)
     reader = Reader(kg)
@@ -211,29 +212,29 @@ def _line(hint: Hint) -> HintLine:
     return HintLine(code=hint.code, message=hint.message, suggestions=list(hint.suggestions) or None)
 
 
-def _fill(result: SparqlResult, answer: StoreResult, characters: int) -> None:
-    """Copy as much of `answer` into `result` as fits in `characters`."""
+def _fill(result: SparqlResult, answer: StoreResult, most: int) -> None:
+    """Copy as much of `answer` into `result` as fits in `most` bytes of JSON."""
     if isinstance(answer, bool):
         result.boolean = answer
     elif isinstance(answer, Rows):
-        _fill_rows(result, answer, characters)
+        _fill_rows(result, answer, most)
     else:
-        _fill_graph(result, answer, characters)
+        _fill_graph(result, answer, most)
 
 
-def _fill_rows(result: SparqlResult, answer: Rows, characters: int) -> None:
+def _fill_rows(result: SparqlResult, answer: Rows, most: int) -> None:
     columns = [column([row[number] for row in answer.rows]) for number in range(len(answer.variables))]
     result.columns = [Column(name=name, type=kind) for name, (kind, _) in zip(answer.variables, columns, strict=True)]
     rows: list[list[Cell]] = [list(row) for row in zip(*(cells for _, cells in columns), strict=True)]
-    left = characters - sum(len(name) + 30 for name in answer.variables)
+    left = most - sum(len(name) + 30 for name in answer.variables)
     kept: list[list[Cell]] = []
     for row in rows or [[] for _ in answer.rows]:
-        left -= len(json.dumps(row, ensure_ascii=False, separators=(",", ":"))) + 1
+        left -= size_of(row) + 1
         if left < 0:
             break
         kept.append(row)
     if not kept and rows:
-        longest = max(40, (characters - 100) // max(1, len(columns)))
+        longest = max(40, (most - 100) // max(1, len(columns)))
         row, cut = longest_cut(rows[0], longest)
         kept = [row]
         if cut:
@@ -244,11 +245,11 @@ def _fill_rows(result: SparqlResult, answer: Rows, characters: int) -> None:
     result.rows = kept
 
 
-def _fill_graph(result: SparqlResult, triples: list[Triple], characters: int) -> None:
+def _fill_graph(result: SparqlResult, triples: list[Triple], most: int) -> None:
     shown = triples
     text = _turtle(shown)
-    while len(text) > characters and len(shown) > 1:
-        shown = shown[: max(1, min(len(shown) - 1, int(len(shown) * characters / len(text) * 0.95)))]
+    while (size := size_of(text)) > most and len(shown) > 1:
+        shown = shown[: max(1, min(len(shown) - 1, int(len(shown) * most / size * 0.95)))]
         text = _turtle(shown)
     if len(shown) < len(triples):
         _cut_by_tokens(result)

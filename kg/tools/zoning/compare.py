@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, ClassVar, Final, NamedTuple
 
 from pydantic import Field
 from pyoxigraph import Literal, NamedNode, RdfFormat, parse
@@ -22,7 +22,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.choices import Choice, shorten
 from kg.retrieval.evidence import code_of
 from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of
-from kg.retrieval.results import Result
+from kg.retrieval.results import Layout, Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
@@ -109,6 +109,8 @@ class StandardRow(Lean):
 
 class ZoningComparison(Result):
     """Uses and standards of municipalities side by side, the most common first."""
+
+    layout: ClassVar[Layout] = Layout(paged=("uses", "standards"))
 
     municipalities: list[str]
     uses: list[UseRow]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field
 from pyoxigraph import NamedNode
@@ -13,7 +13,7 @@ from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.evidence import code_of
 from kg.retrieval.reader import Reader, bounded, bounded_page, iri_of, page_of
-from kg.retrieval.results import Result
+from kg.retrieval.results import Layout, Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
@@ -109,6 +109,8 @@ class SectionEvidence(Lean):
 
 class SectionResult(Result):
     """A section of a code with its full text."""
+
+    layout: ClassVar[Layout] = Layout(text="raw_content", reads=True)
 
     section_id: str
     iri: str

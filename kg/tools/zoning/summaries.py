@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field
 
 from kg.errors import InvalidInputError, QueryLimitError
 from kg.knowledge_graph import CANCELLATION, KnowledgeGraph
 from kg.retrieval.reader import Reader, bounded, clean_text
-from kg.retrieval.results import Result
+from kg.retrieval.results import Layout, Result
 from kg.retrieval.token_budget import Lean, clipped
 from kg.search.index_sync import Progress
 from kg.tools.zoning.municipalities import (
@@ -62,6 +62,8 @@ class Failure(Lean):
 
 class BuildResult(Result):
     """The outcome of a build."""
+
+    layout: ClassVar[Layout] = Layout(paged=("pending",), reads=True)
 
     municipality: str
     mode: str

@@ -8,7 +8,7 @@ from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.ontology import load_code_lists, load_modules, load_shapes
 from kg.retrieval.token_budget import tokens_of
-from kg.tools.calls import content_of
+from kg.tools.answers import content_of
 from kg.tools.schema.describe_schema import describe_schema
 from kg.tools.schema.term_index import describe_foreign
 from kg.vocabulary import KG

@@ -11,7 +11,7 @@ import pytest
 from kg.errors import GoneError, NotFoundError, QueryForbiddenError, QuerySyntaxError, QueryTimeoutError
 from kg.retrieval.token_budget import tokens_of
 from kg.server import sparql_check
-from kg.tools.calls import content_of
+from kg.tools.answers import content_of
 from kg.tools.schema.schema_measurement import get_schema
 from kg.tools.sparql import empty_results
 from kg.tools.sparql import query as querying

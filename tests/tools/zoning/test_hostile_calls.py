@@ -17,7 +17,7 @@ from pyoxigraph import NamedNode, Quad
 from kg.errors import InvalidInputError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
-from kg.tools.calls import content_of
+from kg.tools.answers import content_of
 from kg.tools.registry import TOOLS
 from kg.tools.zoning.citations import kg_find_related
 from kg.tools.zoning.ingest import kg_ingest_code_section, kg_ingest_definitions, kg_ingest_use_permissions

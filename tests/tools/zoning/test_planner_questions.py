@@ -15,7 +15,7 @@ from kg import bundle
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
-from kg.tools.calls import content_of
+from kg.tools.answers import content_of
 from kg.tools.registry import TOOLS
 from kg.tools.zoning.citations import kg_find_related
 from kg.tools.zoning.compare import compare_zoning, convert, get_quantity_kind

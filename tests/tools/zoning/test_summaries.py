@@ -18,7 +18,8 @@ from kg.errors import ConflictError, InvalidInputError, NotFoundError, QueryLimi
 from kg.knowledge_graph import CANCELLATION, KnowledgeGraph
 from kg.provenance.load_records import Agent, Run
 from kg.queries.pool import Cancellation
-from kg.tools.calls import Tool, content_of
+from kg.tools.answers import content_of
+from kg.tools.calls import Tool
 from kg.tools.zoning.summaries import kg_build_summaries, kg_rebuild_summary, kg_search_by_topic
 from kg.vocabulary import KG, RDF, SKOS, mint
 from tests.zoning_summaries.made_up_code import TOWN, Law, enact, iri, open_town, small_code

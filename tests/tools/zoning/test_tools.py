@@ -18,7 +18,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_iri
 from kg.settings import Settings
 from kg.store.protocol import Rows
-from kg.tools.calls import content_of
+from kg.tools.answers import content_of
 from kg.tools.catalog.resources import list_resources
 from kg.tools.registry import TOOLS, ZONING
 from kg.tools.zoning.citations import TYPES, kg_find_related

@@ -1,0 +1,127 @@
+"""Instructions of the MCP servers, made from the contents of the graph: the use of a mount, and the other mounts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kg.errors import InvalidInputError, QuadciteError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.reader import Reader, iri_of
+from kg.store.protocol import term_text
+from kg.tools.registry import CLIMATE, CORE, PARLIAMENT, RESEARCH, ZONING
+from kg.vocabulary import KG, SKOS
+
+MOUNTS: Final[Mapping[str, frozenset[str] | None]] = {
+    "/mcp": frozenset({CORE}),
+    "/mcp/climate": frozenset({CLIMATE}),
+    "/mcp/parliament": frozenset({PARLIAMENT}),
+    "/mcp/zoning": frozenset({ZONING}),
+    "/mcp/all": None,
+    "/mcp/research": frozenset({RESEARCH}),
+}
+"""Each MCP path with the tags of its tools. None: all tools except the deep-research pair."""
+
+# One scan per class, by its index, and not one per graph.
+CONTENTS: Final = """
+SELECT ?class (COUNT(DISTINCT ?thing) AS ?count) WHERE {
+  VALUES ?class { kg:PolicyDocument kg:Speech kg:Municipality kg:CodeSection skos:Concept } ?thing a ?class
+} GROUP BY ?class"""
+
+_NAMES: Final = {
+    KG.PolicyDocument.value: "laws and policies on climate",
+    KG.Speech.value: "speeches in parliament",
+    KG.CodeSection.value: "sections of municipal codes",
+    KG.Municipality.value: "municipalities",
+    SKOS.Concept.value: "concepts",
+}
+
+_GUIDES: Final[Mapping[str, str]] = {
+    "/mcp": (
+        "`search` finds passages of every kind, `fetch` reads them. A topic is a concept: `concept_find` gives its "
+        "QID, `concept_mentions` the passages that name it. `family_overview` and `list_resources` list the contents. "
+        "For counts and joins write SPARQL: `describe_schema`, `find_terms` and `sparql_examples` show how, `sparql` "
+        "runs it."
+    ),
+    "/mcp/climate": (
+        "`search` (filters: iso3, language, corpus_type, family_slug), then `fetch`. `family_overview` lists laws with "
+        "their amendments, `policy_lineage` one of them over time, `jurisdiction_overview` and "
+        "`compare_jurisdictions` countries. `concept_find` gives the QID of a topic, `concept_mentions` its passages."
+    ),
+    "/mcp/parliament": (
+        "`search_speeches` (filters: speaker, party, chamber, date_from, date_to, topics, state), then `get_speech`; "
+        "cite the hansard_reference. `list_speakers` gives the names to filter by, `speech_stats` counts who spoke how "
+        "often on what and when."
+    ),
+    "/mcp/zoning": (
+        "Name municipality and state. Themes: `kg_search_by_topic`. Facts: `kg_query_permissions`, "
+        "`kg_query_standards`, `kg_query_definition`; `compare_zoning` for several places. Quote with "
+        "`kg_query_section`, check exceptions with `kg_find_related`. Law that you fetched goes in by the kg_ingest "
+        "tools, parents first; then `kg_build_summaries`. An unrecorded use is not a prohibited one: say so."
+    ),
+    "/mcp/research": "`search` with a question, then `fetch` the ids worth reading; cite their url and title.",
+}
+
+_PURPOSES: Final = {
+    "/mcp": "search, reading and SPARQL over everything",
+    "/mcp/climate": "climate laws and policies",
+    "/mcp/parliament": "speeches in parliament",
+    "/mcp/zoning": "municipal codes",
+    "/mcp/all": "every tool",
+}
+
+_SIZES: Final = (
+    "Answers keep to max_tokens: notes report each cut, next_offset (as offset) or text_from continues. `sources` has "
+    'each source once, by the keys that results refer to; detail="full" repeats it and shows whole passages; '
+    "explain=true adds the SPARQL that ran. If nothing is found, say so."
+)
+
+
+def mount_of(tags: frozenset[str] | None) -> str:
+    """Get the path that serves the tools with `tags`; the core for tags without a path of their own."""
+    return next((path for path, of in MOUNTS.items() if of == tags), "/mcp")
+
+
+def find_mount(name: str) -> str:
+    """Find the path of a mount by its name: core, climate, parliament, zoning, all or research.
+
+    Raises InvalidInputError for an unknown one.
+    """
+    names = {"core": "/mcp"} | {path.removeprefix("/mcp/"): path for path in MOUNTS if path != "/mcp"}
+    if name not in names:
+        raise InvalidInputError(f"Unknown mount {name[:100]!r}. Available: {', '.join(names)}.")
+    return names[name]
+
+
+def build_instructions(kg: KnowledgeGraph, path: str) -> str:
+    """Build the instructions of the mount at `path` from the contents of the graph."""
+    contents = _load_contents(kg)
+    kinds = [f"{count:,} {_NAMES[iri]}" for iri, count in contents.items() if count]
+    parts = [
+        "A knowledge graph of civic text: " + (", ".join(kinds) if kinds else "nothing is loaded yet") + ".",
+        "Every passage comes with its document, file and row or lines: cite them.",
+    ]
+    if path == "/mcp/all":
+        guides = [_GUIDES[each] for each in ("/mcp", "/mcp/climate", "/mcp/parliament", "/mcp/zoning")]
+    else:
+        guides = [_GUIDES[path]]
+    parts += guides
+    if path != "/mcp/research":
+        parts.append(_SIZES)
+    if path not in ("/mcp/all", "/mcp/research"):
+        others = [f"{each} ({purpose})" for each, purpose in _PURPOSES.items() if each != path]
+        parts.append(f"Other mounts of this server: {', '.join(others)}.")
+    return " ".join(parts)
+
+
+def _load_contents(kg: KnowledgeGraph) -> Mapping[str, int]:
+    """Count the contents by class. Nothing is counted while queries fail, for example at a stop."""
+    reader = Reader(kg)
+    try:
+        return reader.kept(
+            "contents",
+            CONTENTS,
+            lambda rows: {iri_of(row["class"]): int(term_text(row["count"])) for row in rows if "class" in row},
+        )
+    except QuadciteError:
+        return {}

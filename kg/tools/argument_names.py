@@ -1,0 +1,117 @@
+"""One scheme of argument names for all tools, and the other names that calls may use.
+
+The names of the scheme are ``query``, ``limit``, ``offset``, ``place`` (``iso3`` for countries, ``municipality`` and
+``state`` for towns), ``language``, ``date_from``, ``date_to``, ``id`` and ``ids``. A tool lists one name for each of
+its arguments. Calls may use the others, so that a client that knows one tool can guess the arguments of the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from kg.retrieval.results import SearchFilters
+from kg.vocabulary import BASE, PREFIXES
+
+PUBLIC: Final[Mapping[str, str]] = {"max_rows": "limit", "max_results": "limit"}
+"""The name that a tool lists for a parameter, where it differs. ``top_k`` stays: specifications of tools have it."""
+
+_GROUPS: Final[tuple[tuple[str, ...], ...]] = (
+    ("limit", "top_k", "max_rows", "max_results", "page_size"),
+    ("top_k", "limit", "max_results", "page_size"),
+    ("offset", "skip"),
+    ("query", "q", "text", "question"),
+    ("language", "languages", "lang"),
+    ("date_from", "from", "since", "start_date"),
+    ("date_to", "to", "until", "end_date"),
+    ("iso3", "place", "places", "country", "countries", "jurisdiction", "geography"),
+    ("municipality", "place", "town", "city"),
+    ("municipalities", "places"),
+    ("speaker", "person"),
+    ("topics", "topic"),
+    ("family_slug", "family", "slug", "id", "iri"),
+    ("id", "iri"),
+    ("ids", "id", "iri", "iris", "passage_ids"),
+    ("qid", "id", "iri", "concept"),
+    ("qids", "qid", "ids", "id", "iri", "concept_qids", "concepts", "concept"),
+    ("speech_id", "id", "iri", "speech"),
+    ("section_id", "id", "iri", "section"),
+    ("claim", "id", "iri"),
+    ("term", "id", "iri", "name", "query", "q", "text"),
+)
+"""Names of one argument. A name in a call is another name for the first of its groups that the tool lists."""
+
+_IDS: Final = frozenset(
+    {"id", "ids", "iri", "qid", "qids", "speech_id", "section_id", "claim", "graph", "document", "family_slug"}
+)
+"""Arguments that take IRIs."""
+
+
+def resolve_names(given: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
+    """Rename the arguments of a call to those that `model` lists, and write short IRIs in full.
+
+    A filter outside of ``filters`` is put into it. Other unknown arguments stay, and are refused later.
+    """
+    fields = model.model_fields
+    listed = _lists(model)
+    arguments: dict[str, Any] = {name: value for name, value in given.items() if name in fields}
+    for name, value in given.items():
+        if name in fields:
+            continue
+        target = _find_target(name, fields, arguments)
+        if target is not None:
+            arguments[target] = [value] if target in listed and not isinstance(value, list) else value
+        elif not ("filters" in fields and _put_into_filters(arguments, name, value)):
+            arguments[name] = value
+    if "state" in fields and "state" not in arguments and isinstance(place := arguments.get("municipality"), str):
+        town, comma, state = place.rpartition(",")
+        if comma and town.strip() and state.strip():
+            arguments |= {"municipality": town.strip(), "state": state.strip()}
+    return {name: _expand(value) if name in _IDS else value for name, value in arguments.items()}
+
+
+def _find_target(name: str, fields: Collection[str], taken: Collection[str]) -> str | None:
+    same = (other for group in _GROUPS if name in group for other in group)
+    return next((other for other in same if other in fields and other not in taken), None)
+
+
+def _put_into_filters(arguments: dict[str, Any], name: str, value: Any) -> bool:
+    """Put an argument into ``filters`` if it is one of them that is not given there."""
+    filters = arguments.get("filters")
+    inside = filters if isinstance(filters, dict) else {}
+    known = SearchFilters.model_fields
+    target = name if name in known else _find_target(name, known, inside)
+    if target is None or target in inside or not (filters is None or isinstance(filters, dict)):
+        return False
+    several = target in _lists(SearchFilters) and not isinstance(value, list)
+    arguments["filters"] = {**inside, target: [value] if several else value}
+    return True
+
+
+_LISTS: Final[dict[type[BaseModel], frozenset[str]]] = {}
+
+
+def _lists(model: type[BaseModel]) -> frozenset[str]:
+    """Get the arguments of `model` that are lists."""
+    if model not in _LISTS:
+        properties = model.model_json_schema()["properties"]
+        _LISTS[model] = frozenset(
+            name
+            for name, field in properties.items()
+            if any(option.get("type") == "array" for option in (field, *field.get("anyOf", ())))
+        )
+    return _LISTS[model]
+
+
+def _expand(value: Any) -> Any:
+    """Write an IRI in full: ``kg:Passage``, ``wd:Q42``, or a path such as ``id/speech/x`` as answers show it."""
+    if isinstance(value, list):
+        return [_expand(each) for each in value]
+    if not isinstance(value, str):
+        return value
+    prefix, colon, local = value.strip().partition(":")
+    if colon and prefix in PREFIXES and local and not local.startswith("//"):
+        return PREFIXES[prefix] + local
+    return BASE + value.strip() if value.strip().startswith(("id/", "graph/")) else value

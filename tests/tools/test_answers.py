@@ -1,0 +1,147 @@
+"""Answers in the number of tokens that the caller wants: what is stated once, what is cut, and how to get the rest."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import pytest
+from pydantic import BaseModel
+
+from kg.retrieval.results import Layout, Meta, Provenance, Result
+from kg.retrieval.token_budget import READING_TOKENS, tokens_of
+from kg.tools.answers import TITLE_CHARACTERS, Wanted, build_answer, shorten_title
+from kg.tools.registry import TOOLS
+
+
+class Hit(BaseModel):
+    id: str
+    title: str
+    provenance: Provenance
+
+
+class Hits(Result):
+    results: list[Hit]
+
+
+class Reading(Result):
+    layout: ClassVar[Layout] = Layout(text="body", reads=True)
+
+    title: str
+    body: str
+
+
+class Pairs(Result):
+    layout: ClassVar[Layout] = Layout(paged=("bins", "counts"))
+
+    bins: list[str]
+    counts: list[int]
+
+
+def make_hits(count: int) -> Hits:
+    return Hits(
+        results=[
+            Hit(
+                id=f"cpr://doc/{number}#p=1",
+                title=f"Act {number}",
+                provenance=Provenance(
+                    graph=f"https://w3id.org/quadcite/graph/src/{number // 2}",
+                    source="laws/laws.csv",
+                    sha256="ab" * 32,
+                    row=number,
+                ),
+            )
+            for number in range(count)
+        ],
+        meta=Meta(snapshot=1),
+    )
+
+
+def answer(result: Result, **wanted: Any) -> dict[str, Any]:
+    return build_answer(result, Wanted(**{"max_tokens": 50_000, **wanted})).content
+
+
+def test_a_concise_answer_states_each_source_once():
+    content = answer(make_hits(4))
+    sources = content["sources"]
+    assert [hit["provenance"] for hit in content["results"]] == [
+        {"row": 0, "source": "s1"},
+        {"row": 1, "source": "s1"},
+        {"row": 2, "source": "s2"},
+        {"row": 3, "source": "s2"},
+    ]
+    assert sources["s1"]["sha256"] == "ab" * 32
+    assert sources["s2"] == {"graph": "https://w3id.org/quadcite/graph/src/1", "same_file_as": "s1"}
+
+
+def test_a_full_answer_states_the_source_of_each_element():
+    content = answer(make_hits(2), detail="full")
+    assert "sources" not in content
+    assert all(hit["provenance"]["sha256"] == "ab" * 32 for hit in content["results"])
+
+
+@pytest.mark.parametrize("most", [200, 300, 500, 1_000])
+def test_the_pages_of_a_cut_list_have_every_element_once(most):
+    seen: list[str] = []
+    offset: int | None = 0
+    while offset is not None:
+        whole = make_hits(40)
+        whole.results = whole.results[offset:]
+        content = answer(whole, max_tokens=most, offset=offset)
+        assert tokens_of(content) <= most
+        keys = {hit["provenance"]["source"] for hit in content["results"]}
+        assert keys <= set(content["sources"])
+        seen += [hit["id"] for hit in content["results"]]
+        offset = content.get("next_offset")
+    assert seen == [hit.id for hit in make_hits(40).results]
+
+
+def test_a_list_without_pages_is_marked_as_truncated():
+    made = build_answer(make_hits(40), Wanted(max_tokens=300))
+    assert made.meta["completeness"] == "truncated"
+    assert "next_offset" not in made.content
+    assert made.content["notes"]
+
+
+def test_parallel_lists_are_cut_at_the_same_element():
+    content = answer(Pairs(bins=[f"bin {n}" for n in range(500)], counts=list(range(500))), max_tokens=400, offset=0)
+    assert len(content["bins"]) == len(content["counts"]) == content["next_offset"]
+    assert content["counts"][-1] == content["next_offset"] - 1
+
+
+def test_the_parts_of_a_long_text_are_the_text():
+    words = " ".join(f"wörd{number}" for number in range(5_000))
+    read, start, calls = "", 0, 0
+    while start < len(words):
+        content = answer(Reading(title="T", body=words), max_tokens=1_000, text_from=start)
+        assert tokens_of(content) <= 1_000
+        assert content["body"]
+        read += content["body"]
+        start += len(content["body"])
+        calls += 1
+    assert read == words
+    assert calls > 5
+
+
+def test_a_long_value_inside_an_element_is_marked_where_it_is_cut():
+    hits = make_hits(1)
+    hits.results[0].id = "x " * 4_000
+    content = answer(hits, max_tokens=500, offset=0)
+    assert tokens_of(content) <= 500
+    assert "more characters]" in content["results"][0]["id"]
+    assert content["notes"]
+
+
+def test_a_long_title_keeps_its_citation():
+    citation = " (Ms Example, 2024-03-21, House Hansard, p. 7)"
+    short = shorten_title("A very long heading of a debate " * 9 + citation)
+    assert short.endswith(citation)
+    assert len(short) <= TITLE_CHARACTERS
+    assert shorten_title("Short") == "Short"
+
+
+def test_every_tool_takes_the_size_and_the_detail():
+    for tool in TOOLS:
+        if not tool.single:
+            assert {"max_tokens", "detail"} <= set(tool.arguments.model_fields)
+            assert tool.arguments.model_fields["max_tokens"].default in (2_000, READING_TOKENS)
+            assert tool.arguments.model_fields["detail"].default == "concise"
