@@ -64,9 +64,10 @@ SELECT ?graph (GROUP_CONCAT(STR(?position); separator=" ") AS ?positions) WHERE 
 } GROUP BY ?graph"""
 
 MATCHES: Final = """
-SELECT DISTINCT ?unit ?concept ?type ?start ?end WHERE {
+SELECT DISTINCT ?unit ?concept ?type ?start ?end ?longer WHERE {
   VALUES ?unit { $units }
   ?mention oa:hasSource ?unit ; kg:object ?concept ; kg:matchType ?type ; kg:start ?start ; kg:end ?end
+  OPTIONAL { ?mention kg:nestedIn ?longer }
 }"""
 
 Properties = Mapping[NamedNode, Sequence[Term]]
@@ -349,11 +350,12 @@ def _positions(reader: Reader, descriptions: Descriptions, graph: str) -> Mappin
 
 
 def load_concept_matches(
-    reader: Reader, texts: Mapping[str, str], only: Collection[str] | None = None
+    reader: Reader, texts: Mapping[str, str], only: Collection[str] | None = None, *, nested: bool = True
 ) -> dict[str, list[ConceptMatch]]:
     """Load the mentions of concepts in passages, given with their texts, in the order of the text.
 
-    Mentions of a concept by the same kind of name are one match. `only` limits the concepts.
+    Mentions of a concept by the same kind of name are one match. `only` limits the concepts. Without `nested`, names
+    within a longer name of another concept are left out.
     """
     concepts = load_concepts(reader.kg)
     if not texts or not len(concepts):
@@ -362,7 +364,7 @@ def load_concept_matches(
     rows = reader.rows("concepts that passages mention", bind(MATCHES, units=[NamedNode(iri) for iri in sorted(texts)]))
     for row in rows:
         concept = iri_of(row["concept"])
-        if only is None or concept in only:
+        if (only is None or concept in only) and (nested or "longer" not in row):
             place = (int(term_text(row["start"])), int(term_text(row["end"])))
             places[iri_of(row["unit"]), concept, term_text(row["type"])].add(place)
     found: dict[str, list[ConceptMatch]] = defaultdict(list)
@@ -383,11 +385,15 @@ def build_evidence(
     units: Sequence[Unit],
     scores: Mapping[str, float] | None = None,
     mentioned: Collection[str] | None = None,
+    nested: bool = True,
 ) -> list[Evidence]:
-    """Build the evidence for `units`, in order, with the concepts that they mention, limited to `mentioned`."""
+    """Build the evidence for `units`, in order, with the concepts that they mention, limited to `mentioned`.
+
+    Without `nested`, mentions within a longer name of another concept are left out.
+    """
     if not units:
         return []
-    matches = load_concept_matches(reader, {unit.iri: unit.text for unit in units}, mentioned)
+    matches = load_concept_matches(reader, {unit.iri: unit.text for unit in units}, mentioned, nested=nested)
     descriptions = describe(reader, {unit.cited for unit in units}, {unit.graph for unit in units})
     voices = speakers_of(reader, units)
     return [

@@ -37,12 +37,16 @@ _DENYING: Final = frozenset({"non", "anti"})
 
 
 class Match(NamedTuple):
-    """``text[start:end]`` names `concept`. Offsets are in code points, zero-based, end-exclusive."""
+    """``text[start:end]`` names `concept`. Offsets are in code points, zero-based, end-exclusive.
+
+    `within` has the offsets of a longer name, of another concept, that contains these words.
+    """
 
     start: int
     end: int
     concept: str
     kind: Kind
+    within: Span | None = None
 
 
 class _Entry(NamedTuple):
@@ -72,8 +76,10 @@ class Matcher:
                 self._by_language[language].append(label)
 
     def find(self, text: str, languages: Collection[str] = ()) -> list[Match]:
-        """Find the mentions in `text`, in order: of overlapping names the longest, with all concepts that have it.
+        """Find the mentions in `text`, in order: of overlapping names of one concept the longest.
 
+        The mentions of a concept depend on its own names alone, and on the concepts that it must not be confused with.
+        One whose words are part of a longer name of another concept has that name's offsets in `within`.
         Names in `languages` (BCP 47, compared by primary language) and names without a language are searched for;
         without `languages`, or in an undetermined one, only names without a language.
         """
@@ -82,7 +88,7 @@ class Matcher:
             found += automaton.find(text)
         if not found or (len(found) == 1 and found[0].kind != "negative"):
             return found
-        return _keep_longest(self._drop_suppressed(found))
+        return _mark_nested(_keep_longest(self._drop_suppressed(found)))
 
     def _automata_for(self, languages: Collection[str]) -> list[_Automaton]:
         wanted = {primary_language(tag) for tag in languages}
@@ -152,19 +158,26 @@ def filter_possible(labels: Iterable[Label], texts: Iterable[str]) -> Iterator[L
 
 
 def _keep_longest(found: Sequence[Match]) -> list[Match]:
-    """Return the matches that do not overlap a longer one, or an earlier one of equal length; one for each concept."""
-    taken: list[tuple[int, int]] = []
-    best: dict[tuple[int, int, str], Match] = {}
-    for match in sorted(found, key=lambda match: (match.start - match.end, match.start)):
+    """Return, for each concept, the matches that do not overlap a longer one, or an earlier one of equal length."""
+    kept: dict[str, list[Match]] = defaultdict(list)
+    # Of a label and an alias with equal words, the label.
+    for match in sorted(found, key=lambda match: (match.start - match.end, match.start, match.kind != "label")):
+        own = kept[match.concept]
+        if not any(other.start < match.end and match.start < other.end for other in own):
+            own.append(match)
+    return [match for own in kept.values() for match in own]
+
+
+def _mark_nested(kept: Iterable[Match]) -> list[Match]:
+    """Sort the matches, and give those that are part of a longer one its offsets."""
+    marked: list[Match] = []
+    longest: Span = (0, 0)
+    for match in sorted(kept, key=lambda match: (match.start, -match.end, match.concept)):
         span = match.start, match.end
-        if any(start < span[1] and span[0] < end and (start, end) != span for start, end in taken):
-            continue
-        if span not in taken:
-            taken.append(span)
-        key = (*span, match.concept)
-        if key not in best or match.kind == "label":
-            best[key] = match
-    return sorted(best.values())
+        if match.end > longest[1]:
+            longest = span
+        marked.append(match if span == longest else match._replace(within=longest))
+    return sorted(marked)
 
 
 class _Vocabulary(dict[str, str]):

@@ -42,12 +42,15 @@ MENTIONING: Final = """
 SELECT ?unit ?document ?root ?count WHERE {
   { SELECT ?unit ?root (COUNT(DISTINCT ?mention) AS ?count) WHERE {
     VALUES (?root ?concept) { $families } ?mention kg:object ?concept ; oa:hasSource ?unit
+    #NESTED
   } GROUP BY ?unit ?root #CUT
   }
   ?unit dcterms:isPartOf ?document
   #DOCUMENT
   #UNIT
 } ORDER BY DESC(?count) LIMIT $most"""
+
+LONGEST: Final = "OPTIONAL { ?mention kg:nestedIn ?longer } FILTER(!BOUND(?longer))"
 
 # Without filters, passages beyond the limit need no lookup of their documents.
 CUT: Final = "ORDER BY DESC(?count) LIMIT $most"
@@ -109,6 +112,9 @@ def concept_mentions(
     language: Annotated[list[Language] | None, Field(max_length=100)] = None,
     corpus_type: Annotated[list[Name] | None, Field(max_length=100)] = None,
     narrower: Annotated[bool, Field(description="Also count mentions of narrower concepts")] = False,
+    nested: Annotated[
+        bool, Field(description="Also count names within a longer one of another concept: energy in solar energy")
+    ] = True,
     limit: Limit = 20,
     offset: Offset = 0,
     explain: Explain = False,
@@ -134,7 +140,7 @@ def concept_mentions(
         families, wide = narrower_of(reader, asked)
         if wide:
             notes.append(f"Only {NARROWER_READ} narrower concepts were counted; there are more. Name one of them.")
-    counting = count_mentions(reader, families, scope)
+    counting = count_mentions(reader, families, scope, nested=nested)
     counted, cut = counting.passages, counting.cut
     if cut:
         notes.append(
@@ -148,6 +154,7 @@ def concept_mentions(
         [units[iri] for iri in page if iri in units],
         {each.iri: each.score for each in counted},
         mentioned=members,
+        nested=nested,
     )
     if not counted:
         more = "" if narrower else " narrower=true also counts narrower concepts."
@@ -185,7 +192,7 @@ def narrower_of(reader: Reader, roots: Collection[str]) -> tuple[dict[str, set[s
     return found, False
 
 
-def count_mentions(reader: Reader, families: Mapping[str, set[str]], scope: Scope) -> Counted:
+def count_mentions(reader: Reader, families: Mapping[str, set[str]], scope: Scope, *, nested: bool = True) -> Counted:
     """Rank the passages in `scope` that mention one of the concepts.
 
     `families` maps each requested concept to itself and the narrower ones. Each family adds half of its share of the
@@ -194,7 +201,7 @@ def count_mentions(reader: Reader, families: Mapping[str, set[str]], scope: Scop
     """
     pairs = [(NamedNode(root), NamedNode(iri)) for root in sorted(families) for iri in sorted(families[root])]
     narrowed = scope.on_document or scope.on_unit
-    query = MENTIONING.replace("#CUT", "" if narrowed else CUT)
+    query = MENTIONING.replace("#CUT", "" if narrowed else CUT).replace("#NESTED", "" if nested else LONGEST)
     most = CONSIDERED + 1
 
     def read(rows: list[dict[str, Term]]) -> Counted:

@@ -36,7 +36,7 @@ from loaders.mentions.matcher import Match, Matcher, filter_possible
 
 log = logging.getLogger(__name__)
 
-VERSION: Final = "3"
+VERSION: Final = "4"
 """A new version searches all texts again. Recorded in ``graph/prov`` with the run of each graph of mentions."""
 METHOD: Final = "label-match"
 CONFIDENCE: Final = Literal("0.9", datatype=XSD.decimal)
@@ -115,6 +115,11 @@ def to_quads(graph: NamedNode, unit: NamedNode, found: Sequence[Match]) -> list[
     for match in found:
         concept = concepts[match.concept]
         mention = mint_mention(unit, match.start, match.end, concept)
+        if match.within is not None:
+            for other in found:
+                if (other.start, other.end) == match.within:
+                    longer = mint_mention(unit, other.start, other.end, concepts[other.concept])
+                    result.append(Quad(mention, KG.nestedIn, longer, graph))
         result += (
             Quad(mention, source, unit, graph),
             Quad(mention, thing, concept, graph),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
@@ -76,8 +77,28 @@ def test_capitals_count_where_a_name_is_known_by_them(name: str, text: str, expe
         (("carbon market", "market for credits"), "carbon market for credits", ["market for credits"]),
     ],
 )  # fmt: skip
-def test_the_longest_name_wins(names: tuple[str, ...], text: str, expected: list[str]) -> None:
-    assert found(text, *names) == expected
+def test_the_longest_name_of_a_concept_wins(names: tuple[str, ...], text: str, expected: list[str]) -> None:
+    assert found(text, *(label(name, concept="c") for name in names)) == expected
+
+
+@pytest.mark.parametrize(
+    ("names", "text", "expected"),
+    [
+        (("energy", "solar energy", "solar"), "solar energy", {"solar": True, "solar energy": False, "energy": True}),
+        (("gas", "greenhouse gas", "greenhouse gas trading"), "greenhouse gas trading, gas",
+         {"greenhouse gas trading": False, "greenhouse gas": True, "gas": False}),
+        (("greenhouse gas", "gas trading"), "greenhouse gas trading", {"greenhouse gas": False, "gas trading": False}),
+    ],
+)  # fmt: skip
+def test_names_of_other_concepts_are_found_and_marked_within_a_longer_one(
+    names: tuple[str, ...], text: str, expected: dict[str, bool]
+) -> None:
+    matches = Matcher(label(name) for name in names).find(text, ["en"])
+    assert {match.concept: match.within is not None for match in matches} == expected
+    for match in matches:
+        if match.within is not None:
+            assert text[slice(*match.within)] in names
+            assert match.within[0] <= match.start < match.end <= match.within[1]
 
 
 def test_what_is_too_long_to_be_written_so_leaves_the_shorter_name() -> None:
@@ -222,9 +243,20 @@ def test_the_words_at_the_offsets_are_a_spelling_of_the_name(text: str) -> None:
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
-def test_matches_never_overlap_unless_they_are_the_same_words(text: str) -> None:
-    spans = sorted({(match.start, match.end) for match in Matcher(label(name) for name in NAMES).find(text, ["en"])})
+def test_matches_of_one_concept_never_overlap(text: str) -> None:
+    spans = sorted(
+        (match.start, match.end) for match in Matcher(label(name, concept="c") for name in NAMES).find(text, ["en"])
+    )
     assert all(first[1] <= second[0] for first, second in pairwise(spans))
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join), st.integers(0, len(NAMES)))
+def test_more_concepts_never_take_mentions_of_another(text: str, count: int) -> None:
+    def places(names: Sequence[str]) -> set[tuple[int, int, str]]:
+        return {match[:3] for match in Matcher(label(name) for name in names).find(text, ["en"])}
+
+    few, all_names = NAMES[:count], NAMES
+    assert places(few) == {place for place in places(all_names) if place[2] in few}
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=8).map("".join), st.sampled_from(["en", None, "fr"]))

@@ -198,16 +198,25 @@ def test_mentions_go_with_their_text_and_with_their_concept(kg: KnowledgeGraph) 
     assert mention_graph(mint("graph", "src", "climate", "law")) not in kg.store.graphs()
 
 
-def test_a_longer_name_takes_the_words_of_a_shorter_one_and_gives_them_back(kg: KnowledgeGraph) -> None:
+def nested(kg: KnowledgeGraph) -> list[tuple[str, str]]:
+    """The mentions that are part of a longer one, with that one, by the ends of their IRIs."""
+    found = kg.store.query("SELECT ?short ?long WHERE { ?short <https://w3id.org/quadcite/ns#nestedIn> ?long }")
+    return sorted((row["short"].value.partition("&")[2], row["long"].value.partition("&")[2]) for row in found)  # type: ignore[union-attr]
+
+
+def test_shorter_name_keeps_its_mention_and_is_marked_within_the_longer_one(kg: KnowledgeGraph) -> None:
     put_text(kg, "act", "Solar energy.")
     put_concept(kg, "Q1", "energy")
     refresh(kg)
+    assert nested(kg) == []
     put_concept(kg, "Q2", "solar energy")
-    refresh(kg)
-    assert words(kg) == [("act#p=0", "Q2", "Solar energy")]
+    assert refresh(kg).quads_added == 7
+    assert words(kg) == [("act#p=0", "Q1", "energy"), ("act#p=0", "Q2", "Solar energy")]
+    assert nested(kg) == [("char=6,12&q=Q1", "char=0,12&q=Q2")]
     put_concept(kg, "Q2", "lunar energy")
-    refresh(kg)
+    assert refresh(kg).quads_removed == 7
     assert words(kg) == [("act#p=0", "Q1", "energy")]
+    assert nested(kg) == []
 
 
 def test_what_a_concept_is_not_called_and_not_confused_with_counts_when_it_changes(kg: KnowledgeGraph) -> None:
@@ -216,10 +225,10 @@ def test_what_a_concept_is_not_called_and_not_confused_with_counts_when_it_chang
     put_concept(kg, "Q2", "power")
     put_concept(kg, "Q3", "political power")
     refresh(kg)
-    assert [concept for _, concept, _ in words(kg)] == ["Q1", "Q2", "Q3"]
+    assert [concept for _, concept, _ in words(kg)] == ["Q1", "Q2", "Q2", "Q3"]
     put_concept(kg, "Q1", "plant", negative="power plant")
     refresh(kg)
-    assert [concept for _, concept, _ in words(kg)] == ["Q2", "Q3"]
+    assert [concept for _, concept, _ in words(kg)] == ["Q2", "Q2", "Q3"]
     put_concept(kg, "Q3", "power")
     put_concept(kg, "Q2", "power", unlike="Q3")
     refresh(kg)
@@ -391,10 +400,10 @@ def test_step_by_step_gives_what_searching_everything_gives(
         for qid, name in concepts.items():
             put_concept(kg, qid, name)
         refresh(kg)
-    found = words(kg)
+    found = words(kg), nested(kg)
     report = refresh(kg, full=True)
     assert (report.quads_added, report.quads_removed) == (0, 0)
-    assert words(kg) == found
+    assert (words(kg), nested(kg)) == found
     kg.store.close()
 
 

@@ -12,6 +12,11 @@ from kg.tools.concepts.mentions import concept_mentions
 from kg.tools.search.passages import fetch, search
 from tests.tools.made_up import TOPICS, open_graph
 
+NESTED = """
+SELECT ?concept (COUNT(DISTINCT ?mention) AS ?count) WHERE {
+  ?mention <https://w3id.org/quadcite/ns#nestedIn> ?longer ; <https://w3id.org/quadcite/ns#object> ?concept
+} GROUP BY ?concept"""
+
 WORD = {qid: word for qid, (word, _) in TOPICS.items()}
 
 
@@ -144,6 +149,19 @@ def test_the_fixtures_are_mentioned_in_two_languages(fixtures):
     assert {evidence.document.languages[0] for evidence in found} >= {"en"}
     english = concept_mentions(fixtures, ["Q1013"], language=["en"], limit=200).evidence
     assert {evidence.id for evidence in english} <= {evidence.id for evidence in found}
+
+
+def test_names_within_longer_names_count_unless_left_out(fixtures):
+    rows = list(fixtures.store.query(NESTED))
+    assert rows
+    for concept, count in {row["concept"].value: int(row["count"].value) for row in rows}.items():
+        every = concept_mentions(fixtures, [concept], limit=200)
+        longest = concept_mentions(fixtures, [concept], limit=200, nested=False)
+        assert offsets(every) - offsets(longest) == count
+
+
+def offsets(found):
+    return sum(len(match.offsets) for evidence in found.evidence for match in evidence.concept_matches)
 
 
 def test_fetched_evidence_names_the_concepts_that_it_mentions(topical, made):
