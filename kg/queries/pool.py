@@ -249,6 +249,7 @@ class QueryPool:
             dataset = [[graph.value for graph in graphs] for graphs in (default_graphs, named_graphs)]
         request: dict[str, Any] = {
             "query": query,
+            "star": checked.star,
             "union": union and not checked.names_dataset,
             "dataset": dataset,
             "limit": rows,

@@ -28,7 +28,7 @@ from kg.errors import (
 from kg.processes import confine, frames
 from kg.processes.child import Child, ChildGoneError, ChildLateError, command
 from kg.sparql import guard, service
-from kg.sparql.guard import Form
+from kg.sparql.guard import Form, Star
 from kg.sparql.service import Clause, Prologue
 
 READING_S: Final = 5.0
@@ -47,10 +47,11 @@ _PLACES: Final = threading.BoundedSemaphore(AT_ONCE)
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A query that may run: its form, and whether it names its dataset with FROM."""
+    """A query that may run: its form, whether it names its dataset with FROM, and the ``*`` of its SELECT."""
 
     form: Form | None
     names_dataset: bool
+    star: Star | None = None
 
 
 def check(query: str) -> Checked:
@@ -86,7 +87,7 @@ def build_syntax_error(query: str, message: str) -> QuerySyntaxError:
 
 
 def _check(query: str) -> Checked:
-    return Checked(guard.check_query(query), guard.has_dataset_clause(query))
+    return Checked(guard.check_query(query), guard.has_dataset_clause(query), guard.find_star(query))
 
 
 def _find_clauses(query: str) -> tuple[list[Clause], Prologue]:

@@ -2,10 +2,11 @@
 
 It imports no more of Quadcite than frames and limits, so it starts fast. Frames (`kg.processes.frames`):
 
-- in: ``Q``, a JSON object ``{snapshot, query, union, dataset, limit, bytes, results, graph}``: a path, SPARQL, whether
-  the default graph is the union of all graphs, the names of the default and of the named graphs to use instead or
-  null, the maximum number of rows or null, bytes or null after which no further row follows, and the media types to
-  answer with; ``C``, to close the snapshot.
+- in: ``Q``, a JSON object ``{snapshot, query, star, union, dataset, limit, bytes, results, graph}``: a path, SPARQL,
+  the offset of the ``*`` of its SELECT and the variables in the order of the text or null, whether the default graph is
+  the union of all graphs, the names of the default and of the named graphs to use instead or null, the maximum number
+  of rows or null, bytes or null after which no further row follows, and the media types to answer with; ``C``, to close
+  the snapshot.
 - out: ``H``, the kind of the result (JSON ``{kind}``), ``D``, a piece of it, ``E``, its end (JSON
   ``{truncated, retire}``), or ``X``, an error (JSON ``{kind, message}``). ``C`` is answered with ``C``. Small frames
   are written together.
@@ -188,6 +189,7 @@ class Evaluator:
         self._ending = False  # the next piece is the last
         self._path: str | None = None
         self._store: pyoxigraph.Store | None = None
+        self._empty = pyoxigraph.Store()
 
     def close(self) -> None:
         """Close the snapshot."""
@@ -222,7 +224,8 @@ class Evaluator:
         if request["dataset"] is not None:
             default, named = ([pyoxigraph.NamedNode(iri) for iri in graphs] for graphs in request["dataset"])
             options = {"default_graph": default, "named_graphs": named}
-        result = self._store.query(request["query"], base_iri=self._base_iri, prefixes=self._prefixes, **options)
+        query = self._order_columns(request["query"], *star) if (star := request.get("star")) else request["query"]
+        result = self._store.query(query, base_iri=self._base_iri, prefixes=self._prefixes, **options)
         limit = request["limit"]
         if isinstance(result, pyoxigraph.QuerySolutions):
             results = _find_results_format(request["results"])
@@ -241,6 +244,22 @@ class Evaluator:
             )
         self._begin("graph")
         return self._send_triples(result, graph, limit, request["bytes"])
+
+    def _order_columns(self, query: str, star: int, names: list[str]) -> str:
+        """Replace ``*`` at `star` by the variables in scope, in the order of `names`.
+
+        Oxigraph sorts the columns of ``SELECT *``. Over an empty store, it returns the variables without evaluation.
+        """
+        result = self._empty.query(query, base_iri=self._base_iri, prefixes=self._prefixes)
+        place = {name: number for number, name in enumerate(names)}
+        found = (
+            [variable.value for variable in result.variables] if isinstance(result, pyoxigraph.QuerySolutions) else []
+        )
+        ordered = sorted(found, key=lambda name: place.get(name, len(place)))
+        if ordered == found:
+            return query
+        # Spaces, since a keyword may touch the asterisk.
+        return f"{query[:star]} {' '.join('?' + name for name in ordered)} {query[star + 1 :]}"
 
     def _send_solutions(
         self,

@@ -10,7 +10,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterator
 from itertools import islice
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from kg.errors import QueryForbiddenError, QuerySyntaxError
 from kg.sparql.lexer import (
@@ -46,6 +46,9 @@ _EXPLAINED: Final = 100_000
 CHEAP_CHARS: Final = 2_000
 """Length up to which any text, even a hostile one, is tokenized in negligible time."""
 _EARLY: Final = 200
+_MAX_COLUMNS: Final = 10_000
+_NODES: Final = ("variable", "iri", "name", "blank")
+_VARIABLE: Final = re.compile(r"[?$](\w+)")
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _LINE_END: Final = re.compile(r"[\r\n]")
 _LENIENT_IRI: Final = re.compile(r"<[^<>]*>")
@@ -58,6 +61,13 @@ _PLAIN: Final = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 _SERVICE: Final = re.compile(r"SERVICE(SILENT)?$", re.IGNORECASE)
+
+
+class Star(NamedTuple):
+    """The ``*`` of the outermost SELECT: its offset, and all variables of the query in order of appearance."""
+
+    offset: int
+    names: tuple[str, ...]
 
 
 def is_cheap_to_check(query: str) -> bool:
@@ -288,6 +298,36 @@ def _is_deep(query: str) -> bool:
     return sum(map(query.count, ("(", "[", "{", "<<"))) > _MAX_DEPTH
 
 
+def find_star(query: str) -> Star | None:
+    """Find the ``*`` of the outermost SELECT with the variables of the query; None without one.
+
+    Oxigraph returns the columns of ``SELECT *`` in alphabetical order. In a long text, a name in a string or a comment
+    counts too: only the order of columns depends on it.
+    """
+    if "*" not in query:
+        return None
+    words: list[str] = []
+    prologue = False
+    for token in islice(significant_tokens(query), _EARLY):
+        if token.text == "*" and words and words[0] == "SELECT":
+            break
+        if token.kind == "word" and token.text.upper() in ("PREFIX", "BASE"):
+            prologue = True
+        elif prologue and token.kind in ("name", "iri"):
+            prologue = token.kind == "name"
+        elif token.kind == "word" and token.text.upper() in (("DISTINCT", "REDUCED") if words else ("SELECT",)):
+            words.append(token.text.upper())
+        else:
+            return None
+    else:
+        return None
+    if len(query) < CHEAP_CHARS:
+        names = [each.text[1:] for each in tokens(query) if each.kind == "variable"]
+    else:
+        names = _VARIABLE.findall(query)
+    return Star(token.start, tuple(dict.fromkeys(names))[:_MAX_COLUMNS])
+
+
 def line_and_column(query: str, offset: int) -> tuple[int, int]:
     """Return line and column (one-based) of the character at `offset`."""
     return query.count("\n", 0, offset) + 1, offset - query.rfind("\n", 0, offset)
@@ -326,6 +366,9 @@ def build_syntax_error(query: str, message: str) -> QuerySyntaxError:
     if undeclared is not None:
         prefix = undeclared.text.partition(":")[0]
         return _error(query, undeclared.start, undeclared_message(prefix, nearest_prefix(prefix, sorted(declared))))
+    if found is not None and (broken := _find_incomplete_triple(query, found)) is not None:
+        wrong, missing = broken
+        return _error(query, wrong.start, f"unexpected {wrong.text!r}: expected {missing}")
     if _UNGROUPED in expected:
         message = (
             "with an aggregate or GROUP BY, SELECT may contain only variables of GROUP BY. Group by the others too, or "
@@ -337,6 +380,34 @@ def build_syntax_error(query: str, message: str) -> QuerySyntaxError:
     if query_form(query) is None:
         expected = "expected SELECT, ASK, CONSTRUCT or DESCRIBE after the PREFIX lines"
     return _error(query, offset, f"unexpected {at}: {expected}")
+
+
+def _find_incomplete_triple(query: str, first: Token) -> tuple[Token, str] | None:
+    """Find the token at which a pattern that begins with `first` lacks a property or a value, and name what it lacks.
+
+    Oxigraph reports the start of such a pattern, or the property after a semicolon, where it tried all other readings.
+    None for a complete pattern, and for property paths, brackets and collections.
+    """
+    all_tokens = list(significant_tokens(query))
+    at = next((number for number, token in enumerate(all_tokens) if token.start == first.start), len(all_tokens))
+    before = all_tokens[at - 1].text if at else ""
+    if first.kind not in _NODES or before not in ("{", "}", ".", ";"):
+        return None
+    state = "property"
+    for token in all_tokens[at + (before != ";") :]:
+        closes = token.text in ("}", ".", ";", ",") and token.kind == "punctuation"
+        if closes and state in ("property", "value"):
+            missing = "a value after the property" if state == "value" else "a property and a value after the subject"
+            return token, missing
+        if state in ("property", "more") and (token.kind in ("variable", "iri", "name") or token.text == "a"):
+            state = "value"
+        elif state == "value" and (token.kind in (*_NODES, "string", "number") or token.text in ("true", "false")):
+            state = "end"
+        elif state == "end" and token.text in (",", ";"):
+            state = "value" if token.text == "," else "more"
+        elif state != "end" or token.kind != "language":
+            return None
+    return None
 
 
 def _undeclared_prefix(query: str) -> tuple[Token | None, Collection[str]]:

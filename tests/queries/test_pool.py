@@ -127,6 +127,47 @@ def test_each_form_has_its_finished_result(pool: QueryPool) -> None:
     assert pool.run("SELECT * {}").result == Rows((), [()])
 
 
+STARS = {
+    "SELECT * { ?z ?b ?a } LIMIT 1": ("z", "b", "a"),
+    "select*{?z ?b ?a}": ("z", "b", "a"),
+    "PREFIX ex: <urn:x> SELECT DISTINCT * { ?z ?b $a OPTIONAL { ?z ?b ?c } }": ("z", "b", "a", "c"),
+    "# ?a first\nSELECT * { ?z ?b ?c FILTER(?c != '?a') BIND(1 AS ?a) }": ("z", "b", "c", "a"),
+    "SELECT * { ?z ?b ?y MINUS { ?a ?b ?z } }": ("z", "b", "y"),
+    "SELECT * { { SELECT ?z (COUNT(?a) AS ?n) { ?z ?b ?a } GROUP BY ?z } } ORDER BY ?n": ("z", "n"),
+    "SELECT * { ?z ?b ?a } VALUES ?y { 1 }": ("z", "b", "a", "y"),
+    "SELECT * { ?z ?b ?a } #" + "-" * 3_000: ("z", "b", "a"),
+}
+
+
+@pytest.mark.parametrize(("query", "columns"), STARS.items())
+def test_select_star_has_the_columns_in_the_order_of_the_query(
+    pool: QueryPool, query: str, columns: tuple[str, ...]
+) -> None:
+    found = pool.run(query).result
+    assert isinstance(found, Rows)
+    assert found.variables == columns
+    alphabetical = pool.run(query.replace("*", " " + " ".join(f"?{name}" for name in sorted(columns)) + " ", 1)).result
+    assert isinstance(alphabetical, Rows)
+    assert len(found)
+    assert sorted(sorted(map(str, row.items())) for row in found) == sorted(
+        sorted(map(str, row.items())) for row in alphabetical
+    )
+
+
+@pytest.mark.parametrize(
+    ("media_type", "head"),
+    [
+        ("text/csv", b"z,b,a\r\n"),
+        ("text/tab-separated-values", b"?z\t?b\t?a\n"),
+        ("application/sparql-results+json", b'{"head":{"vars":["z","b","a"]}'),
+        ("application/sparql-results+xml", b'<variable name="z"/><variable name="b"/><variable name="a"/>'),
+    ],
+)
+def test_every_format_has_the_columns_in_the_order_of_the_query(pool: QueryPool, media_type: str, head: bytes) -> None:
+    with pool.stream("SELECT * { ?z ?b ?a }", media_type=media_type, limit=3) as answer:
+        assert head in b"".join(answer)
+
+
 def test_prefixes_are_declared_and_the_default_graph_is_the_union(pool: QueryPool) -> None:
     assert pool.run("SELECT (kg:Passage AS ?x) {}").result.rows == [
         (NamedNode("https://w3id.org/quadcite/ns#Passage"),)
