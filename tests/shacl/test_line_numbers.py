@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, Triple, parse
 
-from kg.shacl.line_numbers import MAX_DEPTH, LineLocator, _parse_lines, _TurtleParser
+from kg.shacl.line_numbers import MAX_DEPTH, SEARCHED, LineLocator, _parse_lines, _TurtleParser
 from kg.shacl.report import Location, Violation
 from kg.store.protocol import Term
 from tests.examples import dear
@@ -100,6 +100,50 @@ def test_lines_of_n_triples_are_told_whatever_the_way_of_writing(written: Callab
     assert line(path, a, p, Literal("x")) == 6
     assert line(path, NamedNode(X + "é")) == 5
     assert line(path, BlankNode("b")) is None
+
+
+LINES = st.lists(
+    st.tuples(
+        st.sampled_from(["", " ", "\t"]),
+        st.sampled_from(["<urn:a>", "<urn:\\u0061>", "<urn:ab>", "<urn:é>", "<urn:\\u00e9>", "_:a"]),
+        st.sampled_from(["<urn:p>", "<urn:q>"]),
+        st.sampled_from(["<urn:a>", "<urn:é>", '"x"', '"\\u0078"', '"x"@EN', '"<urn:a>"']),
+    ).map(lambda parts: f"{parts[0]}{' '.join(parts[1:])} ."),
+    max_size=12,
+)
+
+
+@settings(max_examples=dear(75), deadline=None)
+@given(LINES, st.sampled_from(["urn:a", "urn:é", "urn:ab", "urn:none"]), st.sampled_from([None, "urn:a", "x"]))
+def test_a_search_finds_the_line_that_an_index_of_all_lines_has(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str], focus: str, value: str | None
+) -> None:
+    path = tmp_path_factory.mktemp("lines") / "a.nt"
+    path.write_text("\n".join(lines) + "\n")
+    wanted = None if value is None else NamedNode(value) if value.startswith("urn:") else Literal(value)
+    violation = Violation(NamedNode(focus), "Odd.", path=NamedNode("urn:p"), value=wanted, source=str(path))
+    one, many = LineLocator(), LineLocator()
+    for _ in range(SEARCHED):
+        many.locate(violation)
+    found, indexed = one.locate(violation), many.locate(violation)
+    assert found is not None
+    assert indexed is not None
+    assert (found.line is None) == (indexed.line is None)
+    if found.line is not None:
+        parsed = [set(named(quad.triple)) for quad in parse(lines[found.line - 1], format=RdfFormat.N_TRIPLES)]
+        assert f"<{focus}>" in parsed[0]
+        triple = f"<{focus}> <urn:p> {wanted}"
+        everything = {key for quad in parse("\n".join(lines), format=RdfFormat.N_TRIPLES) for key in named(quad.triple)}
+        assert triple not in everything or triple in parsed[0]
+
+
+def test_few_results_of_n_triples_need_no_index(
+    written: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written("a.nt", "".join(f'<urn:{n}> <urn:p> "{n}" .\n' for n in range(100)))
+    monkeypatch.setattr("kg.shacl.line_numbers._LineIndex.from_file", lambda _: pytest.fail("all lines were indexed"))
+    assert line(path, NamedNode("urn:42"), NamedNode("urn:p"), Literal("42")) == 43
+    assert line(path, NamedNode("urn:1000")) is None
 
 
 @pytest.mark.parametrize(
