@@ -46,6 +46,8 @@ SELECT DISTINCT ?family WHERE {
 
 JURISDICTION: Final = "VALUES ?place { $places } ?document kg:jurisdiction ?place ."
 STATE: Final = "VALUES ?place { $states } ?document kg:state ?place ."
+# As a UNION, the engine would list all speeches of the states for each block of proposals.
+JURISDICTION_OR_STATE: Final = "VALUES (?located ?place) { $places } ?document ?located ?place ."
 CORPUS_TYPE: Final = "VALUES ?corpusType { $corpus_types } ?document kg:corpusType ?corpusType ."
 FAMILY: Final = "VALUES ?family { $families } ?document eli:is_member_of ?family ."
 UNIT_LANGUAGE: Final = """OPTIONAL { ?unit schema:inLanguage ?own }
@@ -165,7 +167,8 @@ def _pattern_of_places(territories: Sequence[Territory]) -> tuple[str, dict[str,
         return JURISDICTION, {"places": places}
     if not places:
         return STATE, {"states": states}
-    return f"{{ {JURISDICTION} }} UNION {{ {STATE} }}", {"places": places, "states": states}
+    both = [(KG.jurisdiction, place) for place in places] + [(KG.state, state) for state in states]
+    return JURISDICTION_OR_STATE, {"places": both}  # type: ignore[dict-item]  # rows, which `bind` takes too
 
 
 def compile_territory(territory: Territory) -> Scope:

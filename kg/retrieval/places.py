@@ -40,6 +40,8 @@ SELECT ?place ?role WHERE {
 SHOWN: Final = 8
 """Maximum number of places in a message."""
 TEXT_CHARACTERS: Final = 300
+CODE_CHARACTERS: Final = 6
+"""Maximum length of a code of ISO 3166, of which one letter may be wrong."""
 
 _PLACE: Final = iri_prefix("place")
 _MUNICIPALITY: Final = iri_prefix("municipality")
@@ -186,7 +188,8 @@ class Places:
             place = self.stored[iri]
             for name in (*place.names, place.code):
                 owners.setdefault(fold(name), iri)
-        own = [owners[name] for name in nearest(fold(text), owners, SHOWN, least=60)]
+        least = 60 if len(fold(text)) <= CODE_CHARACTERS else 70
+        own = [owners[name] for name in nearest(fold(text), owners, SHOWN, least=least)]
         names = {fold(name): area for area in iso3166.load_areas().values() for name in area.names}
         others = [mint("place", names[name].code).value for name in nearest(fold(text), names, 3, least=75)]
         found = (self.get(iri) for iri in dict.fromkeys([*own, *others]))

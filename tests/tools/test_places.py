@@ -134,6 +134,10 @@ def test_municipality_filter_finds_its_sections(kg: KnowledgeGraph, text: str) -
     assert found(kg, text, query="minimum lot area") == found(kg, "Utah", query="minimum lot area")
 
 
+def test_places_and_states_of_speakers_are_alternatives(kg: KnowledgeGraph) -> None:
+    assert found(kg, "NSW", "GEO") == found(kg, "NSW") | {law("ge-water-act")}
+
+
 def test_iso3_filter_takes_places_too_and_adds_to_place(kg: KnowledgeGraph) -> None:
     assert found(kg, iso3=["AUS"]) == found(kg, "AUS")
     assert found(kg, "GEO", iso3=["US-CA"]) == {law("ge-water-act"), law("ca-water-act")}
