@@ -35,6 +35,9 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", description="Address to bind. Only loopback until auth is configured.")
     port: int = Field(8000, ge=0, le=65535, description="TCP port of the server. 0 selects a free port.")
     access_log: bool = Field(False, description="Log each request with its URL.")
+    log_calls: bool = Field(True, description="Log each call of a tool, as a JSON object without secrets.")
+    log_format: Literal["text", "json"] = Field("text", description="Format of the server's log: text or JSON lines.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Lowest level that is logged.")
 
     model: str = Field("sentence-transformers/all-MiniLM-L6-v2", description="Embedding model (fastembed name).")
     model_precision: Literal["int8", "fp32"] = Field(

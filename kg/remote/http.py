@@ -18,6 +18,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from kg.errors import UpstreamError
+from kg.remote.outcomes import record_outcome
 
 ATTEMPTS: Final = 4
 """Attempts before a service counts as unavailable."""
@@ -97,6 +98,34 @@ def send_request(
     Raises DeadlinePassedError after `seconds`, even if data still arrives, TooLargeError beyond `max_bytes`, and
     httpx.HTTPError, httpx.StreamError or OSError for an incomplete response or an unknown host.
     """
+    problem: str | None = "The request was interrupted."
+    try:
+        reply = _send(url, form, accept, seconds, max_bytes, json, token, running)
+        problem = f"HTTP {reply.status}" if reply.status in _BUSY else None
+    except DeadlinePassedError:
+        problem = f"No complete response in {seconds:.0f} s."
+        raise
+    except TooLargeError:
+        problem = None  # it did answer
+        raise
+    except Exception as error:
+        problem = f"{type(error).__name__}: {error}"[:_MAX_ERROR_CHARS]
+        raise
+    finally:
+        record_outcome(url, problem)
+    return reply
+
+
+def _send(
+    url: str,
+    form: Mapping[str, str] | None,
+    accept: str,
+    seconds: float,
+    max_bytes: int,
+    json: object,
+    token: str | None,
+    running: set[Deadline] | None,
+) -> Reply:
     import httpx  # here, since the import is slow and most commands send no requests
 
     # trust_env=False: no proxies and no credentials from the environment.

@@ -40,7 +40,7 @@ from kg.server import (
 from kg.server import sparql_protocol as queries
 from kg.server.auth import HostGuard, LocalToken
 from kg.server.endpoint import Endpoint
-from kg.server.http_server import GRACE_S, LOGGING, Server, address_of, listen, signals_that_return
+from kg.server.http_server import GRACE_S, Server, address_of, build_logging, listen, signals_that_return
 from kg.server.instructions import MOUNTS, find_mount
 from kg.server.mcp import CancelOnDisconnect, ToolThreads, build_mcp
 from kg.server.problem_details import HANDLERS
@@ -180,7 +180,7 @@ def serve(
             kg.announce(address)  # clients may read the token from here on
             config = uvicorn.Config(
                 create_app(kg, raw, token),
-                log_config=LOGGING,
+                log_config=build_logging(settings),
                 access_log=settings.access_log,
                 http=ArrivalProtocol,
                 loop="uvloop",

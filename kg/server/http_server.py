@@ -10,11 +10,13 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 import uvicorn
 
 from kg.errors import InvalidInputError
+from kg.server.call_log import JsonFormatter
+from kg.settings import Settings
 
 GRACE_S: Final = 5
 """Seconds for requests in progress to finish when the server stops."""
@@ -110,15 +112,23 @@ class Server(uvicorn.Server):
                 timer.cancel()
 
 
-LOGGING: Final = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain", "stream": "ext://sys.stderr"}},
-    "loggers": {
-        "uvicorn": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
-        "uvicorn.access": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
-        "kg": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
-    },
-}
-"""All logs, including the access log, go to standard error."""
+def build_logging(settings: Settings) -> dict[str, Any]:
+    """Build the configuration of the logs. All of them, including the access log, go to standard error."""
+    logger = {"handlers": ["stderr"], "level": settings.log_level.upper(), "propagate": False}
+    calls = {"level": "INFO" if settings.log_calls else "CRITICAL"}
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {
+            "text": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"},
+            "json": {"()": JsonFormatter},
+        },
+        "handlers": {
+            "stderr": {
+                "class": "logging.StreamHandler",
+                "formatter": settings.log_format,
+                "stream": "ext://sys.stderr",
+            }
+        },
+        "loggers": {"uvicorn": logger, "uvicorn.access": logger, "kg": logger, "kg.calls": calls},
+    }

@@ -32,6 +32,7 @@ from kg.queries.pool import Cancellation
 from kg.retrieval.reader import Reader
 from kg.retrieval.token_budget import to_json
 from kg.server.auth import ACTOR
+from kg.server.call_log import REQUEST_ID, CallLog, find_request_id
 from kg.server.fair_limiter import FairLimiter
 from kg.server.instructions import build_instructions, mount_of
 from kg.server.problem_details import fault
@@ -113,11 +114,13 @@ class CancelOnDisconnect:
         token = CANCELLATION.set(cancellation)
         caller = CALLER.set(f"tools@{(scope.get('client') or ['nowhere'])[0]}")
         actor = ACTOR.set(partial(self._actor, Request(scope)))
+        request_id = REQUEST_ID.set(find_request_id(dict(scope.get("headers", ()))))
         watching = asyncio.create_task(watch())
         try:
             await self._app(scope, reading, send)
         finally:
             watching.cancel()
+            REQUEST_ID.reset(request_id)
             ACTOR.reset(actor)
             CALLER.reset(caller)
             CANCELLATION.reset(token)
@@ -147,17 +150,21 @@ class GraphTool(McpTool):
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         """Call the function in a worker thread. Errors become results that the model can act on."""
+        record = CallLog(self.name, arguments, "mcp")
         try:
             permit(self._tool)
             answer = await self._threads.run(partial(self._tool.answer, self._kg, arguments), kind=self._tool.kind)
         except QuadciteError as error:
+            record.failed(error.code)
             return failure(error.code, str(error), error.retryable)
         except Exception:  # noqa: BLE001 -- `fault` logs it
+            record.failed("internal")
             return failure("internal", fault(f"tool {self.name}"), False)
+        record.answered(answer)
         return ToolResult(
             content=[TextContent(type="text", text=to_json(answer.content))],
             structured_content=answer.content,
-            meta=answer.meta,
+            meta=answer.meta | {"request_id": record.request_id},
         )
 
 

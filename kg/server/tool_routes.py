@@ -31,6 +31,7 @@ from kg.actors import ADMIN, EVERYONE, Actor
 from kg.errors import QuadciteError, QueryLimitError
 from kg.knowledge_graph import CANCELLATION, PROGRESS, KnowledgeGraph
 from kg.server import request_bodies
+from kg.server.call_log import CallLog
 from kg.server.mcp import CancelOnDisconnect, ToolThreads, error_data, input_schema, output_schema, permit
 from kg.server.negotiation import negotiate
 from kg.server.problem_details import HttpError, answering, fault, method_not_allowed
@@ -97,10 +98,18 @@ def health_route(kg: KnowledgeGraph, threads: ToolThreads) -> Route:
 
 
 def _content(tool: Command, kg: KnowledgeGraph, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    if not isinstance(tool, Tool):
-        return tool.content(kg, arguments)
-    answer = tool.answer(kg, arguments)
-    return {**answer.content, "meta": answer.meta}
+    record = CallLog(tool.name, arguments, "http")
+    try:
+        answer = tool.answer(kg, arguments) if isinstance(tool, Tool) else None
+        content = tool.content(kg, arguments) if answer is None else answer.content
+    except QuadciteError as error:
+        record.failed(error.code)
+        raise
+    except Exception:
+        record.failed("internal")
+        raise
+    record.answered(answer)
+    return content if answer is None else {**content, "meta": answer.meta | {"request_id": record.request_id}}
 
 
 def _described(tool: Tool) -> dict[str, Any]:

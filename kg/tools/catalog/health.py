@@ -2,14 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import os
+import time
+from typing import Final, Literal
+from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import Field
 
 from kg import __version__
 from kg.knowledge_graph import KnowledgeGraph
+from kg.remote.outcomes import last_outcome
 from kg.retrieval.concept_index import get_loaded_concepts
 from kg.retrieval.results import DatasetCheck, Result
+from kg.retrieval.token_budget import Lean
+from kg.settings import Settings
+from kg.tools.schema.schema_measurement import get_measured_generation
+
+COUNTED: Final = 5_000
+"""Maximum number of cached responses whose age is looked up."""
+
+
+class Service(Lean):
+    """A remote service of the settings. It is not contacted for this report."""
+
+    name: str
+    url: str
+    state: Literal["ok", "failed", "unknown"] = Field(description="Last outcome; unknown: not contacted yet")
+    age_s: float | None = Field(None, description="Seconds since that outcome")
+    problem: str | None = None
+
+
+class CacheState(Lean):
+    """A cache, and how old its contents are."""
+
+    name: str
+    generation: int | None = Field(None, description="Generation of the store that it was made from")
+    behind: int | None = Field(None, description="Generations since")
+    entries: int | None = None
+    newest_age_s: float | None = None
+    oldest_age_s: float | None = None
 
 
 class Health(Result):
@@ -29,12 +60,15 @@ class Health(Result):
     concepts: str
     dataset_shapes: DatasetCheck | None = None
     problems: list[str] = Field(default_factory=list)
+    services: list[Service] = Field(default_factory=list)
+    caches: list[CacheState] = Field(default_factory=list)
 
 
 def health(kg: KnowledgeGraph) -> Health:
     """Report the health of the server, the size of the graph, and the number of passages without an embedding.
 
-    Use when results look incomplete or a call failed. Returns status (ok | degraded), counts, generation, problems.
+    Use when results look incomplete or a call failed. Returns status (ok | degraded), counts, generation, problems,
+    services (last outcome and age), caches (ages).
     Example: health().
     Next: `list_resources` for the contents.
     """
@@ -58,6 +92,8 @@ def health(kg: KnowledgeGraph) -> Health:
         concepts=_state_of_concepts(kg),
         dataset_shapes=None if kg.dataset_check is None else kg.dataset_check(),
         problems=problems,
+        services=_load_services(kg.settings, index.embedder_error),
+        caches=_load_caches(kg, counted.generation),
     )
     result.meta.snapshot = counted.generation
     return result
@@ -68,3 +104,58 @@ def _state_of_concepts(kg: KnowledgeGraph) -> str:
     if concepts is None:
         return "not loaded yet: the first call of a concept tool loads them"
     return f"{len(concepts):,} concepts, as of generation {concepts.generation}" if len(concepts) else "none"
+
+
+def _load_services(settings: Settings, embedder_error: str | None) -> list[Service]:
+    """List the configured services with the last outcome of each."""
+    urls = {
+        "embedding": settings.embedding_url,
+        "chat": settings.chat_url,
+        "concept_store": settings.concept_store_url,
+        "municode": settings.municode_url,
+    }
+    named = [(name, str(url)) for name, url in urls.items() if url is not None]
+    named += [("service_endpoint", str(url)) for url in settings.service_endpoints]
+    return [_load_service(name, url, embedder_error if name == "embedding" else None) for name, url in named]
+
+
+def _load_service(name: str, url: str, problem: str | None) -> Service:
+    parts = urlsplit(url)
+    shown = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    outcome = last_outcome(url)
+    if outcome is None:
+        return Service(name=name, url=shown, state="failed" if problem else "unknown", problem=problem)
+    problem = problem or outcome.problem
+    state: Literal["ok", "failed"] = "failed" if problem else "ok"
+    return Service(name=name, url=shown, state=state, age_s=round(outcome.age_s, 1), problem=problem)
+
+
+def _load_caches(kg: KnowledgeGraph, generation: int) -> list[CacheState]:
+    concepts = get_loaded_concepts(kg)
+    made = {"concepts": None if concepts is None else concepts.generation, "schema": get_measured_generation(kg)}
+    states = [
+        CacheState(name=name, generation=of, behind=None if of is None else max(0, generation - of))
+        for name, of in made.items()
+    ]
+    times = _load_times(kg.settings)
+    now = time.time()
+    ages = [max(0.0, round(now - at, 1)) for at in times]
+    responses = CacheState(name="responses", entries=len(times))
+    if ages:
+        responses.newest_age_s, responses.oldest_age_s = min(ages), max(ages)
+    return [*states, responses]
+
+
+def _load_times(settings: Settings) -> list[float]:
+    """Load the times of the cached responses of live services."""
+    times: list[float] = []
+    try:
+        with os.scandir(settings.answers_dir) as entries:
+            for entry in entries:
+                if len(times) == COUNTED:
+                    break
+                if entry.is_file(follow_symlinks=False):
+                    times.append(entry.stat(follow_symlinks=False).st_mtime)
+    except OSError:  # no response was cached, or the folder cannot be read
+        return times
+    return times

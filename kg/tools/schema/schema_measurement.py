@@ -128,6 +128,12 @@ def get_schema(kg: KnowledgeGraph, wait_s: float = FIRST_WAIT_S, *, newest: bool
     return _get_measurements(kg).current(wait_s, newest)
 
 
+def get_measured_generation(kg: KnowledgeGraph) -> int | None:
+    """Get the generation of the last measured schema, without starting a measurement. None before the first one."""
+    known: _Measurements | None = kg.memory.get("measurements")
+    return None if known is None or known.schema is None else known.schema.generation
+
+
 def get_family(graph: str) -> str:
     """Get the family of a graph: ``src/climate``, ``prov``. A graph outside ``graph/`` is its own family."""
     parts = graph.removeprefix(BASE + "graph/")
@@ -143,26 +149,26 @@ class _Measurements:
         self._running: threading.Thread | None = None
         self._next = self._retry = 0.0
         self._failed = -1
-        self._schema = _load(kg.settings.data_dir / FILE, kg.store.statistics().generation)
+        self.schema = _load(kg.settings.data_dir / FILE, kg.store.statistics().generation)
 
     def current(self, wait_s: float, newest: bool) -> Schema:
         running = self._begin(newest)
         if running is not None:
             running.join(wait_s)
-        return self._schema or Schema(0, 0, {}, {}, load_declared_terms())
+        return self.schema or Schema(0, 0, {}, {}, load_declared_terms())
 
     def _begin(self, newest: bool) -> threading.Thread | None:
         """Start a measurement if one is due. Returns the thread to wait for: without a result, or for the newest."""
         generation = self._kg.store.statistics().generation
         with self._lock:
-            stale = self._schema is None or self._schema.generation < generation
+            stale = self.schema is None or self.schema.generation < generation
             now = time.monotonic()
             due = now >= (self._retry if generation == self._failed else self._next)
             if self._running is None and stale and due:
                 self._running = threading.Thread(target=self._work, args=(generation,), name="measure", daemon=True)
                 self._running.start()
             # The schema of an empty store is useless once it has data: wait as for the first.
-            return self._running if newest or self._schema is None or self._schema.triples == 0 else None
+            return self._running if newest or self.schema is None or self.schema.triples == 0 else None
 
     def _work(self, generation: int) -> None:
         started = time.monotonic()
@@ -177,7 +183,7 @@ class _Measurements:
         finally:
             took = time.monotonic() - started
             with self._lock:
-                self._schema = schema or self._schema
+                self.schema = schema or self.schema
                 self._failed = -1 if schema else generation
                 self._next = time.monotonic() + REST * took
                 self._retry = max(self._next, time.monotonic() + RETRY_S)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import httpx
+import pytest
+
+from kg.remote.http import send_request
+from kg.remote.outcomes import record_outcome
 from kg.tools.catalog.health import health
 
 
@@ -12,4 +17,24 @@ def test_health_answers_without_a_query_and_names_what_is_wrong(kg):
     assert state.status == "degraded"
     assert "kg models pull" in state.problems[0]
     assert (state.generation, state.pending_vectors) == (1, 3)
+    assert kg.pool.asked == []
+
+
+def test_health_reports_the_last_outcome_of_each_service_and_the_age_of_caches(kg, tmp_path):
+    chat = "http://user:pw@127.0.0.1:9/v1"
+    (tmp_path / "answer").write_text("{}")
+    kg.settings = kg.settings.model_copy(update={"chat_url": chat, "answers_dir": tmp_path})
+    services = {service.name: service for service in health(kg).services}
+    assert services["chat"].state == "unknown"
+    assert "pw" not in services["chat"].url
+    with pytest.raises(httpx.ConnectError):
+        send_request("http://127.0.0.1:9/v1/chat", None, "application/json", 2.0, 1_000)
+    failed = next(service for service in health(kg).services if service.name == "chat")
+    assert (failed.state, failed.problem is not None) == ("failed", True)
+    assert failed.age_s is not None
+    record_outcome(chat, None)
+    assert next(service for service in health(kg).services if service.name == "chat").state == "ok"
+    caches = {cache.name: cache for cache in health(kg).caches}
+    assert set(caches) == {"concepts", "schema", "responses"}
+    assert (caches["responses"].entries, caches["responses"].newest_age_s is not None) == (1, True)
     assert kg.pool.asked == []

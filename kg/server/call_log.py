@@ -1,0 +1,111 @@
+"""One log line for each call of a tool: a JSON object with its arguments, outcome, size and time.
+
+Arguments are shortened. Secrets, and texts that a caller sent to be stored, are left out, since the log has other
+readers than the caller.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import time
+import uuid
+from collections.abc import Mapping
+from contextvars import ContextVar
+from typing import Any, Final
+
+from kg.tools.answers import Answer
+
+log = logging.getLogger("kg.calls")
+
+REQUEST_ID: Final[ContextVar[str]] = ContextVar("request_id", default="")
+"""Identifies the request of the current call in logs; set by the server."""
+
+SHOWN_CHARACTERS: Final = 120
+SHOWN_ELEMENTS: Final = 10
+_SECRET: Final = re.compile(r"token|password|passwd|secret|api_?key|authorization|credential", re.IGNORECASE)
+_INLINE: Final = re.compile(
+    r"(?i)\b(bearer\s+|(?:token|password|passwd|secret|api[_-]?key)\s*[=:]\s*)\S+|\b(?:sk|ghp|hf)[_-]\w{16,}"
+)
+_SENT: Final = frozenset({"raw_content", "turtle", "shapes", "summary", "definitions", "permissions", "standards"})
+"""Arguments with texts that callers store or check."""
+_REQUEST_ID: Final = re.compile(rb"[\w.-]{1,64}")
+
+
+def find_request_id(headers: Mapping[bytes, bytes]) -> str:
+    """Get the id that a proxy gave the request (``X-Request-Id``), or make one."""
+    given = headers.get(b"x-request-id", b"")
+    return given.decode() if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex[:16]
+
+
+class CallLog:
+    """Logs one call when it has ended."""
+
+    def __init__(self, tool: str, arguments: Mapping[str, Any], transport: str) -> None:
+        self.request_id: Final = REQUEST_ID.get() or uuid.uuid4().hex[:16]
+        self._tool, self._arguments, self._transport = tool, arguments, transport
+        self._began = time.perf_counter()
+
+    def answered(self, answer: Answer | None = None) -> None:
+        """Log a call that returned `answer`."""
+        fields: dict[str, Any] = {}
+        if answer is not None:
+            counts = {name: len(value) for name, value in answer.content.items() if isinstance(value, list)}
+            fields = {"counts": counts, **{name: answer.meta.get(name) for name in ("total", "tokens", "snapshot")}}
+        self._write(logging.INFO, "ok", fields)
+
+    def failed(self, code: str) -> None:
+        """Log a call that ended with the error `code`. Its message may quote arguments, so it is not logged."""
+        self._write(logging.ERROR if code == "internal" else logging.INFO, code, {})
+
+    def _write(self, level: int, outcome: str, more: Mapping[str, Any]) -> None:
+        if not log.isEnabledFor(level):
+            return
+        fields = {
+            "event": "tool_call",
+            "request_id": self.request_id,
+            "tool": self._tool,
+            "transport": self._transport,
+            "outcome": outcome,
+            "ms": round((time.perf_counter() - self._began) * 1_000, 1),
+            **more,
+            "arguments": redact(self._arguments),
+        }
+        log.log(level, "%s", json.dumps(fields, ensure_ascii=False, default=str), extra={"fields": fields})
+
+
+def redact(value: Any, name: str = "") -> Any:
+    """Shorten arguments for a log, without secrets and without texts that the caller sent."""
+    if _SECRET.search(name) and name != "max_tokens":
+        return "[redacted]"
+    if name in _SENT and value is not None:
+        return f"[{len(value):,} {'characters' if isinstance(value, str) else 'entries'}]"
+    if isinstance(value, str):
+        text = _INLINE.sub(lambda match: f"{match[1] or ''}[redacted]", value.encode(errors="replace").decode())
+        if name == "file_path":
+            text = text.replace("\\", "/").rpartition("/")[2]
+        return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}… [{len(text):,} characters]"
+    if isinstance(value, Mapping):
+        return {str(key)[:80]: redact(each, str(key)) for key, each in list(value.items())[:SHOWN_ELEMENTS]}
+    if isinstance(value, list | tuple):
+        shown = [redact(each, name) for each in value[:SHOWN_ELEMENTS]]
+        return shown if len(value) <= SHOWN_ELEMENTS else [*shown, f"[{len(value) - SHOWN_ELEMENTS:,} more]"]
+    return value
+
+
+class JsonFormatter(logging.Formatter):
+    """Writes each record as one line of JSON: time, level, logger, and its fields or message."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Format `record`."""
+        said: dict[str, Any] = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
+            "level": record.levelname,
+            "logger": record.name,
+        }
+        fields = getattr(record, "fields", None)
+        said |= fields if isinstance(fields, dict) else {"message": record.getMessage()}
+        if record.exc_info:
+            said["exception"] = self.formatException(record.exc_info)
+        return json.dumps(said, ensure_ascii=False, default=str)
