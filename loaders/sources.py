@@ -55,17 +55,20 @@ def _wikibase(given: Settings, options: Options) -> Loader:
 def _hansard(given: Settings, options: Options) -> Loader:
     from loaders.hansard import loader as hansard
     from loaders.hansard.authorities import merge_quads
+    from loaders.hansard.graph.citations import Citations
     from loaders.hansard.graph.memberships import Memberships
     from loaders.hansard.graph.seats import Seats
 
-    memberships, seats = Memberships(hansard.DOMAIN), Seats(hansard.DOMAIN)
+    views = (Memberships(hansard.DOMAIN), Seats(hansard.DOMAIN), Citations(hansard.DOMAIN))
     return Loader(
         hansard.DOMAIN,
         hansard.VERSION,
         hansard.Reading.of(options).read,
         hansard.FORMATS,
         config=options,
-        derive=lambda store, replace: {**memberships.derive(store, replace), **seats.derive(store, replace)},
+        derive=lambda store, replace: {
+            graph: derived for view in views for graph, derived in view.derive(store, replace).items()
+        },
         cut=hansard.cut_records,
         options=options,
         exclusive=True,

@@ -19,7 +19,7 @@ from kg.retrieval.results import ConceptMatch, Document, Evidence, Passage, Prov
 from kg.sparql.terms import bind
 from kg.store.ownership import is_user_graph
 from kg.store.protocol import Term, term_text
-from kg.vocabulary import DCTERMS, ELI, FOAF, KG, PROV, PROV_GRAPH, SCHEMA, SKOS, iri_prefix, slug_of
+from kg.vocabulary import DCTERMS, DERIVED, ELI, FOAF, KG, PROV, PROV_GRAPH, SCHEMA, SKOS, iri_prefix, slug_of
 
 # Properties are selected by FILTER, after the lookup by subject: with a second VALUES, or with OPTIONAL patterns inside
 # GRAPH, Oxigraph scans the whole store (10 passages of 2,000: 9 and 50 ms, against 0.6 ms).
@@ -71,6 +71,8 @@ SELECT DISTINCT ?unit ?concept ?type ?start ?end ?longer WHERE {
 }"""
 
 Properties = Mapping[NamedNode, Sequence[Term]]
+_DERIVED_REFERENCE: Final = NamedNode(DERIVED + KG.hansardReference.value)
+"""The key of a reference that is derived, not stated by the source."""
 _NOTHING: Final[Properties] = {}
 _SECTIONS: Final = iri_prefix("section")
 _STATE: Final = re.compile(r"us-([a-z]{2})-")
@@ -201,7 +203,10 @@ def describe(reader: Reader, documents: Iterable[str], graphs: Iterable[str], *,
         read: dict[str, dict[str, dict[NamedNode, list[Term]]]] = {iri: {} for iri in missing}
         for row in reader.rows("documents and origins", query, declared=("of", "subject")):
             about = read[iri_of(row["of"])].setdefault(iri_of(row["subject"]), {})
-            about.setdefault(NamedNode(iri_of(row["property"])), []).append(row["value"])
+            name = NamedNode(iri_of(row["property"]))
+            if name == KG.hansardReference and "graph" in row and iri_of(row["graph"]).startswith(DERIVED):
+                name = _DERIVED_REFERENCE
+            about.setdefault(name, []).append(row["value"])
         for iri, found in read.items():
             said.update(memory.keep(("said", iri, reader.generation), found))
     descriptions = Descriptions(said)
@@ -232,7 +237,10 @@ def citation_of(descriptions: Descriptions, document: str, voice: Voice | None =
         return _cite_section(descriptions, document)
     reference = descriptions.one(document, KG.hansardReference)
     if reference is None:
-        return None
+        derived = descriptions.one(document, _DERIVED_REFERENCE)
+        if derived is None:
+            return None
+        reference = f"{derived} (derived from chamber, date and page)"
     speaker = descriptions.one(document, KG.speakerAsRecorded)
     if voice is not None and voice.other:
         speaker = f"{voice.other} in the speech of {speaker}" if speaker else voice.other

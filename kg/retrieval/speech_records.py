@@ -180,8 +180,14 @@ class Speech:
 
     @property
     def reference(self) -> str:
-        """The official citation."""
-        return self.one(KG.hansardReference) or ""
+        """The citation of the source, else the derived one."""
+        derived = self.values.get(f"{DERIVED}{KG.hansardReference.value}", ())
+        return self.one(KG.hansardReference) or next(map(term_text, derived), "")
+
+    @property
+    def has_derived_reference(self) -> bool:
+        """Whether the citation follows from chamber, date and page, since the source has none."""
+        return bool(self.reference) and self.one(KG.hansardReference) is None
 
     @property
     def topics(self) -> list[str]:

@@ -17,7 +17,6 @@ from loaders.hansard.speech_records import (
     Recorded,
     Writer,
     day_of,
-    format_citation,
     format_lines,
     label_of,
     mint_code,
@@ -106,7 +105,6 @@ class _Day:
             (DCTERMS.date, Literal(sitting.date.isoformat(), datatype=XSD.date)),
             (KG.chamber, self.chamber),
             (KG.jurisdiction, AUSTRALIA),
-            (KG.hansardReference, Literal(format_citation(self.chamber, sitting.date))),
         ]
         if sitting.chamber != label_of(self.chamber):
             said.append((KG.chamberAsRecorded, Literal(sitting.chamber)))

@@ -101,10 +101,8 @@ class Writer:
         if recorded.venue is not None:
             yield KG.venue, recorded.venue
         yield KG.jurisdiction, AUSTRALIA
-        yield (
-            KG.hansardReference,
-            Literal(recorded.reference or format_citation(recorded.chamber, recorded.on, speech.page)),
-        )
+        if recorded.reference:  # else it is derived (`loaders.hansard.graph.citations`)
+            yield KG.hansardReference, Literal(recorded.reference)
         yield KG.speechType, mint_code("speechType", speech.kind)
         yield KG.transcriptQuality, mint_code("transcriptQuality", recorded.quality)
         yield KG.length, Literal(len(speech.text))

@@ -70,6 +70,7 @@ class SpeechSearchResult(BaseModel):
     excerpt: str = Field(description="500 characters around the match, verbatim")
     relevance_score: float = Field(ge=0, le=1)
     hansard_reference: str
+    derived_reference: bool = Field(description="The source has no reference; it follows from chamber, date, page")
     topic_tags: list[str]
     source_url: str | None
     chunk_index: int
@@ -132,6 +133,7 @@ def search_speeches(
                 excerpt=text,
                 relevance_score=min(1.0, max(0.0, unit.score)),
                 hansard_reference=speech.reference,
+                derived_reference=speech.has_derived_reference,
                 topic_tags=speech.topics,
                 source_url=speech.url,
                 chunk_index=span.position,

@@ -107,6 +107,7 @@ class SpeechDetail(Result):
     derived_state: str | None = Field(None, description="Not recorded: the state of the electorate in that year")
     date: str
     hansard_reference: str
+    derived_reference: bool = Field(description="Whether it follows from chamber, date and page: the source has none")
     topic_tags: list[str]
     full_text: str
     word_count: int
@@ -156,6 +157,7 @@ def get_speech(
         derived_state=speech.derived_state,
         date=speech.date,
         hansard_reference=speech.reference,
+        derived_reference=speech.has_derived_reference,
         topic_tags=speech.topics,
         full_text=text,
         word_count=len(text.split()),
