@@ -14,6 +14,7 @@ CHAPTERS: Final = (
     "zoning",
     "concepts",
     "places",
+    "citations",
     "tools",
     "sparql",
     "validation",

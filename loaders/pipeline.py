@@ -30,6 +30,7 @@ from kg.store.difference import content_sha256
 from kg.store.protocol import Commit, GraphChange, Store, select
 from kg.text import to_single_line
 from kg.vocabulary import BASE, DCTERMS, KG, mint
+from loaders.citations.graph.refresh import Citations
 from loaders.languages.graph.text_languages import derive_languages
 from loaders.mentions.graph.refresh import refresh as refresh_mentions
 from loaders.model import Notice, Rejection, Snapshot, SourceDocument, SourceGraph, Withdrawal, graph_name, to_quads
@@ -79,6 +80,8 @@ class Loader:
     """Whether a record keeps its first source: the same record from another source is rejected if it differs, and
     skipped if it is equal.
     """
+    cites: bool = True
+    """Whether its texts are searched for citations of laws."""
     merge: Callable[[Sequence[Quad], Sequence[Quad]], Sequence[Quad]] | None = None
     """Merges new quads into a shared graph. Without it they replace the graph."""
 
@@ -263,10 +266,13 @@ class Loading:
             if graphs is None
             else load_records.load_versions_of(kg.store, graphs)
         )
+        self.citations: Final = Citations(kg.settings.data_dir, kg.store) if loader.cites else None
         self.identities: Final = Identities(kg.store, self.known)
         self.seen: dict[NamedNode, tuple[str, str]] = {}
         """The graphs of this load, with the hash and the location of the record of each."""
         self.batch = _Batch()
+        self.committing: Mapping[NamedNode, SourceDocument | SourceGraph] = {}
+        """The records of the current commit."""
         self.started = time.perf_counter()
         self.shape_warnings: Counter[str] = Counter()
         self.rows = 0
@@ -296,8 +302,10 @@ class Loading:
         return self.finish()
 
     def finish(self) -> LoadReport:
-        """Update the index and the mentions, and complete the report."""
+        """Update the index, the citations and the mentions, and complete the report."""
         report = self.report
+        if self.citations is not None:
+            self.citations.refresh(self.on_progress)
         if self.index:
             self.heal_index()
             report.pending_vectors = self.kg.search.status().pending_vectors
@@ -481,7 +489,10 @@ class Loading:
         for document in batch.documents.values():
             for graph in document.shared.keys() & shared.keys():
                 records.setdefault(graph, _record_origin(document, rows=False))
-        return self.commit_graphs({**shared, **batch.candidates}, records)
+        self.committing = batch.documents
+        commit = self.commit_graphs({**shared, **batch.candidates}, records)
+        self.committing = {}
+        return commit
 
     def commit_graphs(self, replace: dict[NamedNode, Sequence[Quad]], records: dict[NamedNode, RecordOrigin]) -> Commit:
         """Commit graphs with their provenance and their derived graphs."""
@@ -489,6 +500,10 @@ class Loading:
             for graph, (derived, origin) in derive(self.kg.store, replace).items() if derive is not None else ():
                 replace[graph] = derived
                 records[graph] = origin
+        if self.citations is not None:
+            for graph, (derived, origin) in self.citations.derive(replace, self.committing).items():
+                replace.setdefault(graph, derived)
+                records.setdefault(graph, origin)
         described = promotion.build_load_patch(self.prov_run, self.kg.store, replace, records)
         commit = self.kg.store.commit(replace, lambda changes: described([*changes, *self.confirmed(replace, changes)]))
         if any(change.content_sha256 is not None for change in commit.changes):

@@ -49,6 +49,7 @@ def _wikibase(given: Settings, options: Options) -> Loader:
         find_warnings=views.cycles,
         fetchers={live_endpoint.SCHEME: live_endpoint.fetch_items},
         cut=reading.cut,
+        cites=False,
     )
 
 

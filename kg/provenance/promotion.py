@@ -22,7 +22,7 @@ from kg.sparql.terms import bind
 from kg.store.difference import content_sha256
 from kg.store.ownership import CURATED
 from kg.store.protocol import GraphChange, Patch, Store, Term, named_node, select
-from kg.vocabulary import DERIVED, EXTRACTED, KG, RDF, SOURCED
+from kg.vocabulary import CITATIONS, DERIVED, EXTRACTED, KG, RDF, SOURCED
 
 THRESHOLD: Final = Decimal("0.7")
 """Minimum confidence for promotion."""
@@ -148,7 +148,8 @@ def _promote(
     made: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = {}
     for graph, quads in claims.items():
         unit = graph.value.removeprefix(EXTRACTED)
-        source, own = NamedNode(SOURCED + unit), NamedNode(_PROMOTED + unit)
+        record = graph.value.removeprefix(CITATIONS).removeprefix(EXTRACTED)
+        source, own = NamedNode(SOURCED + record), NamedNode(_PROMOTED + unit)
         asserted = (replace or {}).get(source)
         found = build_edges(quads, own, verdicts, store.graph(source) if asserted is None else asserted)
         if set(found) != set(store.graph(own)):

@@ -343,6 +343,12 @@ class OxigraphStore:
         deltas += following
         ownership.reject_copies(store, deltas)
         changes += [delta.change() for delta in following]
+        if any(delta.removed for delta in following):
+            # What only a removed derived graph still referred to.
+            for graph in find_orphans(store, changes, [*kept, *orphans]):
+                orphans.append(graph)
+                deltas.append(Delta(graph, difference.load_statements(store, graph), {}, None))
+                changes.append(deltas[-1].change())
         old = self._head
         ceded = user_statements.cessions(store, deltas)
         patch = ownership.add_cessions(store, described, ceded, old.generation + 1)

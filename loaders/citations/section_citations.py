@@ -245,7 +245,8 @@ def _read_sections_of_body(
     """Parse the sections or parts after the name of another law: ``40 CFR Part 312``, ``MCL 125.3101``."""
     form = _form(body) or ""
     at = anchor.end()
-    if amended := _IN_BRACKETS.match(text, at):
+    # After a title the number of a section may look like a year: 42 U.S.C. 1983.
+    if (amended := _IN_BRACKETS.match(text, at)) and not (title and amended[0].strip().isdigit()):
         at = amended.end()
     chain, after = _chain(text, at, "")
     if chain and chain[0][0] != "section":
@@ -362,7 +363,7 @@ def _read_relative(text: str, anchor: re.Match[str], state: str | None) -> tuple
 
 
 def _read_section(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
-    word = anchor[0].rstrip().lower()
+    word = anchor[0].rstrip(" .").lower()
     plural = word.endswith("s") or word.count("§") > 1
     members, end = parse_numbers(text, anchor.end(), anchor.end() if plural else anchor.start(), plural=plural)
     if not members:

@@ -124,7 +124,7 @@ FEDERAL_REGULATIONS: Final = r"C\.\s?F\.\s?R\b\.?|CFR\b|Code\s+of\s+Federal\s+Re
 
 ACTS: Final = (
     r"(?P<public_law>(?:Pub(?:lic\s+|\.\s?)L(?:aw\b|\.)|P\.\s?L\.)\s?(?:No\.\s?)?(?P<pl>\d{1,3}[-\u2013]\d{1,4}))"
-    r"|(?P<il>(?P<il_number>\d{1,3}\s+ILCS\s+\d{1,4}/\d[\w.-]*\w))"
+    r"|(?P<il>(?P<il_number>\d{1,3}\s+ILCS\s+\d{1,4}/\d(?:[\w.-]*\w)?))"
     r"|(?P<dc>D\.\s?C\.\s+(?P<dc_kind>Law|Act)\s+(?P<dc_number>\d{1,3}[A-Z]?-\d{1,4}))"
     r"|(?P<public_act>(?:Public\s+Act|P\.\s?A\.|PA)\s+(?:No\.\s?)?(?P<pa>\d{1,4})\s+of\s+(?P<pa_year>\d{4})"
     r"|(?P<year_first>\d{4})\s+(?:Public\s+Act|P\.\s?A\.|PA)\s+(?:No\.\s?)?(?P<number_last>\d{1,4})"

@@ -20,6 +20,18 @@ LAW_TYPES: Final = {
     "act": "publicAct",
     "regulations": "regulation",
     "ordinance": "ordinance",
+    "bill": "bill",
+    "directive": "directive",
+    "regulation": "regulation",
+    "decision": "decision",
+    "treaty": "treaty",
+    "decree": "decree",
+    "royal-decree": "decree",
+    "royal-decree-law": "decree",
+    "legislative-decree": "decree",
+    "supreme-decree": "decree",
+    "presidential-decree": "decree",
+    "decree-law": "decree",
 }
 """The kind of a law by its numbering scheme. All others are laws of a state."""
 
@@ -104,17 +116,16 @@ def evidence_quads(node: NamedNode, evidence: Evidence, graph: NamedNode, known:
     return said
 
 
-def build_law(law: Law) -> tuple[NamedNode, NamedNode, Sequence[Quad]]:
-    """Build the node of a law, its shared graph, and the quads of that graph."""
+def build_law(law: Law, title: str | None = None) -> tuple[NamedNode, NamedNode, Sequence[Quad]]:
+    """Build the node of a law, its shared graph, and the quads of that graph. `title` names it, else its citation."""
     parts = law.jurisdiction, law.scheme, law.citation
     iri, graph = mint("law", *parts), mint("graph", "ref", "law", *parts)
-    kind = mint("code", "lawType", LAW_TYPES.get(law.scheme, "state"))
     return (
         iri,
         graph,
         (
             Quad(iri, RDF.type, KG.ExternalLaw, graph),
-            Quad(iri, DCTERMS.identifier, Literal(law.citation), graph),
-            Quad(iri, KG.lawType, kind, graph),
+            Quad(iri, DCTERMS.identifier, Literal(title or law.citation), graph),
+            Quad(iri, KG.lawType, mint("code", "lawType", LAW_TYPES.get(law.scheme, "state")), graph),
         ),
     )

@@ -1,0 +1,249 @@
+"""Updating the citations of a store after policy families have changed, or with a new version of the scanner.
+
+Citations are written in the commit of their record, with the families that were known before its load. After a load,
+`refresh` searches the stored texts for the titles of families that are new, renamed or gone, and redoes the records
+with one. ``citations/families.json`` in the data directory contains the families that all records were searched for; it
+is written last, so that a killed update is repeated.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote
+
+from pyoxigraph import Literal, NamedNode, Quad
+
+from kg.provenance import promotion
+from kg.provenance.load_records import Agent, Derived, RecordOrigin, Run
+from kg.sparql.terms import bind
+from kg.store.protocol import Store, named_node, select, term_text
+from kg.vocabulary import CITATIONS, DCTERMS, SCHEMA, SOURCED, iri_prefix, mint
+from loaders.citations import jurisdictions
+from loaders.citations.family_names import FamilyNames, find_needle, is_distinctive
+from loaders.citations.graph.texts import Record, derive_citations
+from loaders.model import SourceDocument, SourceGraph
+
+VERSION: Final = "1"
+"""A new version of the scanner searches all texts again after the next load."""
+BATCH_QUADS: Final = 50_000
+NEEDLES: Final = 500
+"""Maximum changed titles for a search by words. Beyond it all texts are read."""
+
+FAMILIES: Final = """
+SELECT ?family ?title WHERE { GRAPH ?graph { ?family a kg:PolicyFamily ; dcterms:title ?title }
+  FILTER(STRSTARTS(STR(?graph), $shared)) }"""
+
+PLACES: Final = """
+SELECT DISTINCT ?family ?place WHERE { GRAPH ?graph { ?document eli:is_member_of ?family ; kg:jurisdiction ?place }
+  FILTER(STRSTARTS(STR(?graph), $sources)) }"""
+
+WITH_TEXT: Final = """
+SELECT DISTINCT ?graph WHERE { GRAPH ?graph { ?unit schema:text ?text } FILTER(STRSTARTS(STR(?graph), $sources)) }"""
+
+HOLDING: Final = """
+SELECT ?graph ?text WHERE {
+  GRAPH ?graph { ?unit schema:text ?text } FILTER(REGEX(?text, $pattern) && STRSTARTS(STR(?graph), $sources))
+}"""
+
+WITH_FAMILY: Final = """
+SELECT DISTINCT ?graph WHERE {
+  VALUES ?family { $families } GRAPH ?graph { ?claim rdf:object ?family } FILTER(STRSTARTS(STR(?graph), $prefix))
+}"""
+
+_FILE: Final = "families.json"
+_AT_ONCE: Final = 500
+_PLACES: Final = iri_prefix("place")
+_FAMILY_GRAPHS: Final = mint("graph", "ref", "family").value + "/"
+
+Families = Mapping[str, tuple[str, tuple[str, ...]]]
+"""Title and jurisdictions of each family, by IRI."""
+Report = Callable[[int, int | None, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The families that all records of a store were searched for. `complete` is false if that is unknown."""
+
+    families: Families = field(default_factory=dict)
+    complete: bool = True
+    empty: bool = False
+    """Whether the store has no texts."""
+
+    @classmethod
+    def load(cls, folder: Path, store: Store) -> Settled:
+        """Load the state of the last update; of a store without texts it is complete."""
+        try:
+            said = json.loads((folder / _FILE).read_text(encoding="utf-8"))
+            # A store with a lower generation was restored from a backup.
+            if said["version"] == VERSION and said["generation"] <= store.statistics().generation:
+                return cls({family: (title, tuple(keys)) for family, title, keys in said["families"]})
+        except (OSError, ValueError, KeyError, TypeError):
+            pass
+        empty = not load_text_graphs(store)
+        return cls({}, empty, empty)
+
+    def save(self, folder: Path, generation: int) -> None:
+        """Write the state."""
+        folder.mkdir(parents=True, exist_ok=True)
+        rows = [[family, title, list(keys)] for family, (title, keys) in sorted(self.families.items())]
+        partial = folder / f"{_FILE}.partial"
+        with partial.open("w", encoding="utf-8") as file:
+            file.write(json.dumps({"version": VERSION, "generation": generation, "families": rows}, ensure_ascii=False))
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(folder / _FILE)
+
+
+def load_families(store: Store) -> Families:
+    """Load the families of the store, as its sources describe them."""
+    titles: dict[str, str] = {}
+    shared = Literal(mint("graph", "ref").value + "/")
+    for row in select(store.query, bind(FAMILIES, shared=shared)):
+        family, title = named_node(row["family"]).value, term_text(row["title"])
+        titles[family] = min(title, titles.get(family, title))
+    keys: dict[str, set[str]] = defaultdict(set)
+    for row in select(store.query, bind(PLACES, sources=Literal(SOURCED))) if titles else ():
+        keys[named_node(row["family"]).value] |= _keys_of([named_node(row["place"]).value])
+    return {family: (title, tuple(sorted(keys[family]))) for family, title in titles.items()}
+
+
+def load_text_graphs(store: Store) -> list[NamedNode]:
+    """Load the names of the graphs of records with texts."""
+    rows = select(store.query, bind(WITH_TEXT, sources=Literal(SOURCED)))
+    return sorted((named_node(row["graph"]) for row in rows), key=str)
+
+
+class Citations:
+    """The citations of a store, for one load."""
+
+    def __init__(self, data_dir: Path, store: Store) -> None:
+        self._folder: Final = data_dir / "citations"
+        self._store: Final = store
+        self._settled: Final = Settled.load(self._folder, store)
+        self._families: dict[str, tuple[str, tuple[str, ...]]] = dict(self._settled.families)
+        """The families as far as known: those before this load, and those in its commits so far."""
+        self._names = FamilyNames(self._families)
+        self._searched: Final[dict[NamedNode, int]] = {}
+        """The records of this load, with the number of families that each was searched for."""
+        if self._settled.complete:
+            self._settled.save(self._folder, store.statistics().generation)
+
+    def derive(
+        self,
+        replace: Mapping[NamedNode, Sequence[Quad]],
+        documents: Mapping[NamedNode, SourceDocument | SourceGraph],
+    ) -> Derived:
+        """Build the graphs of citations that change with a commit. `documents` are the records in it, if at hand."""
+        records: dict[NamedNode, Record | None] = {}
+        for graph, quads in replace.items():
+            if graph.value.startswith(SOURCED):
+                document = documents.get(graph)
+                records[graph] = (
+                    None if not quads else Record.of(quads) if document is None else Record.from_document(document)
+                )
+        self._add_families(replace, records)
+        self._searched.update((graph, len(self._families)) for graph in records)
+        return derive_citations(self._store, records, self._names)
+
+    def _add_families(
+        self, replace: Mapping[NamedNode, Sequence[Quad]], records: Mapping[NamedNode, Record | None]
+    ) -> None:
+        """Add the families in a commit, so that the texts of their load need not be searched again."""
+        titles = {
+            quad.subject.value: quad.object.value
+            for graph, quads in replace.items()
+            if graph.value.startswith(_FAMILY_GRAPHS)
+            for quad in quads
+            if quad.predicate == DCTERMS.title
+            and isinstance(quad.subject, NamedNode)
+            and isinstance(quad.object, Literal)
+        }
+        if not titles.keys() - self._families.keys():
+            return
+        keys: dict[str, set[str]] = defaultdict(set)
+        for record in records.values():
+            for document, families in record.families.items() if record is not None else ():
+                for family in families:
+                    keys[family].update(_keys_of(record.places.get(document, ()) if record is not None else ()))
+        for family in titles.keys() - self._families.keys():
+            self._families[family] = titles[family], tuple(sorted(keys[family]))
+        self._names = FamilyNames(self._families)
+
+    def refresh(self, on_progress: Report | None = None) -> int:
+        """Redo the records whose citations may differ with the current families. Returns their number."""
+        store, before = self._store, self._settled
+        families = load_families(store)
+        current = {graph for graph, number in self._searched.items() if number == len(self._families)}
+        if not before.complete:
+            graphs = load_text_graphs(store)
+        elif families == before.families:
+            graphs = []
+        elif families == self._families:
+            graphs = self._find_affected(before.families, families, current)
+        else:
+            graphs = self._find_affected(before.families, families, frozenset())
+        if graphs:
+            _redo(store, graphs, FamilyNames(families), on_progress)
+        if graphs or families != before.families or not before.complete:
+            Settled(families).save(self._folder, store.statistics().generation)
+        return len(graphs)
+
+    def _find_affected(self, before: Families, after: Families, current: Collection[NamedNode]) -> list[NamedNode]:
+        """Find the records that cite a changed family, or contain an old or a new title, except the `current` ones."""
+        store = self._store
+        changed = sorted(family for family in {**before, **after} if before.get(family) != after.get(family))
+        found: set[NamedNode] = set()
+        for start in range(0, len(changed), _AT_ONCE):
+            part = [NamedNode(family) for family in changed[start : start + _AT_ONCE]]
+            for row in select(store.query, bind(WITH_FAMILY, families=part, prefix=Literal(CITATIONS))):
+                found.add(NamedNode(SOURCED + named_node(row["graph"]).value.removeprefix(CITATIONS)))
+        said = {table[family][0] for table in (before, after) for family in changed if family in table}
+        titles = {" ".join(title.split()) for title in said if is_distinctive(title)}
+        if titles and not (self._settled.empty and self._searched.keys() <= set(current)):
+            names = FamilyNames({title: (title, ()) for title in titles})
+            found.update(graph for graph, text in _find_texts(store, titles) if graph not in found and names.find(text))
+        return sorted(found - set(current), key=str)
+
+
+def _find_texts(store: Store, titles: Collection[str]) -> Iterator[tuple[NamedNode, str]]:
+    """Yield the texts of records, with their graphs, that may contain one of these titles."""
+    words = sorted({find_needle(title) for title in titles})
+    if len(words) <= NEEDLES:
+        pattern = Literal("|".join(re.escape(word) for word in words))
+        rows = select(store.query, bind(HOLDING, pattern=pattern, sources=Literal(SOURCED)))
+        yield from ((named_node(row["graph"]), term_text(row["text"])) for row in rows)
+        return
+    for graph in load_text_graphs(store):
+        for quad in store.graph(graph):
+            if quad.predicate == SCHEMA.text and isinstance(quad.object, Literal):
+                yield graph, quad.object.value
+
+
+def _keys_of(places: Iterable[str]) -> set[str]:
+    """Get the keys of the jurisdictions among the IRIs of places."""
+    codes = (unquote(place.removeprefix(_PLACES)) for place in places if place.startswith(_PLACES))
+    return {key for code in codes if (key := jurisdictions.key_of(code)) is not None}
+
+
+def _redo(store: Store, graphs: Sequence[NamedNode], names: FamilyNames, on_progress: Report | None) -> None:
+    """Find the citations of stored records again, and commit them in batches."""
+    run = Run(Agent("loaders.citations", VERSION), {"families": "all"})
+    batch: dict[NamedNode, Sequence[Quad]] = {}
+    origins: dict[NamedNode, RecordOrigin] = {}
+    for done, graph in enumerate(graphs, start=1):
+        for made, (quads, origin) in derive_citations(store, {graph: Record.of(store.graph(graph))}, names).items():
+            if made not in batch:
+                batch[made], origins[made] = quads, origin
+        size = sum(map(len, batch.values()))
+        if size >= BATCH_QUADS or (done == len(graphs) and batch):
+            store.commit(batch, promotion.build_load_patch(run, store, batch, origins))
+            batch, origins = {}, {}
+        if on_progress is not None:
+            on_progress(done, len(graphs), "finding citations")

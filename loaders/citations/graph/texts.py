@@ -1,0 +1,164 @@
+"""The citations in the texts of records, as claims in a graph of each record.
+
+The graph ``graph/ext/citations/{domain}/{record}`` is written in the commit of its record, and removed with it. The
+subject of a claim is the text unit. Numbered sections and codified law in codes of municipalities are not repeated
+here: `loaders.zoning` extracts them with the sections that they resolve to.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import unquote
+
+from pyoxigraph import Literal, NamedNode, Quad
+
+from kg.provenance.load_records import Derived, RecordOrigin
+from kg.store.protocol import Store, Term
+from kg.vocabulary import CITATIONS, DCTERMS, ELI, KG, SCHEMA, SOURCED, iri_prefix
+from loaders.citations import jurisdictions
+from loaders.citations.family_names import FamilyNames
+from loaders.citations.graph.claims import Claims, Evidence, build_law
+from loaders.citations.laws import Context, find_laws
+from loaders.model import SourceDocument, SourceGraph, TextUnit, graph_name
+
+_PLACES: Final = iri_prefix("place")
+_MUNICIPALITIES: Final = iri_prefix("municipality") + "us-"
+_DATES: Final = (DCTERMS.date, ELI.date_document)
+
+
+def citation_graph(source: NamedNode) -> NamedNode:
+    """Return the name of the graph of the citations in the texts of the graph `source`."""
+    return NamedNode(CITATIONS + source.value.removeprefix(SOURCED))
+
+
+@dataclass(slots=True)
+class Record:
+    """The text units of a record, and the properties of its documents that citations depend on."""
+
+    texts: dict[NamedNode, str] = field(default_factory=dict)
+    parents: dict[NamedNode, NamedNode] = field(default_factory=dict)
+    places: dict[NamedNode | None, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """IRIs of jurisdictions by document or unit; those of the whole record under None."""
+    years: dict[NamedNode | None, set[int]] = field(default_factory=lambda: defaultdict(set))
+    families: dict[NamedNode, set[str]] = field(default_factory=lambda: defaultdict(set))
+
+    @classmethod
+    def of(cls, quads: Iterable[Quad], units: Sequence[TextUnit] = ()) -> Record:
+        """Collect the texts and properties in the quads of one record, and those of `units`."""
+        record = cls()
+        read = {
+            SCHEMA.text: record._add_text,
+            DCTERMS.isPartOf: record._add_parent,
+            KG.jurisdiction: record._add_place,
+            ELI.is_member_of: record._add_family,
+            **dict.fromkeys(_DATES, record._add_date),
+        }
+        for quad in quads:
+            if (add := read.get(quad.predicate)) is not None and isinstance(quad.subject, NamedNode):
+                add(quad.subject, quad.object)
+        for unit in units:
+            record.texts[unit.iri] = unit.text
+            if unit.parent is not None:
+                record.parents[unit.iri] = unit.parent
+            for predicate, value in unit.properties:
+                if predicate == KG.jurisdiction:
+                    record._add_place(unit.iri, value)
+        return record
+
+    @classmethod
+    def from_document(cls, document: SourceDocument | SourceGraph) -> Record:
+        """Collect the texts and properties of a record that is being loaded, without its quads."""
+        if isinstance(document, SourceGraph):
+            return cls.of(document.quads, document.units)
+        graph = graph_name(document)
+        quads = (Quad(document.iri, predicate, value, graph) for predicate, value in document.properties)
+        return cls.of(quads, document.units)
+
+    def _add_text(self, subject: NamedNode, value: Term) -> None:
+        self.texts[subject] = value.value if isinstance(value, Literal) else ""
+
+    def _add_parent(self, subject: NamedNode, value: Term) -> None:
+        if isinstance(value, NamedNode):
+            self.parents[subject] = value
+
+    def _add_place(self, subject: NamedNode, value: Term) -> None:
+        if isinstance(value, NamedNode):
+            self.places[subject].add(value.value)
+            self.places[None].add(value.value)
+
+    def _add_family(self, subject: NamedNode, value: Term) -> None:
+        if isinstance(value, NamedNode):
+            self.families[subject].add(value.value)
+
+    def _add_date(self, subject: NamedNode, value: Term) -> None:
+        if isinstance(value, Literal) and value.value[:4].isdigit():
+            self.years[subject].add(int(value.value[:4]))
+            self.years[None].add(int(value.value[:4]))
+
+    def document_of(self, unit: NamedNode) -> NamedNode:
+        """Get the nearest node above a unit that has a jurisdiction, else its parent, else the unit."""
+        above, place = [unit], unit
+        while (parent := self.parents.get(place)) is not None and parent not in above:
+            above.append(parent)
+            place = parent
+        return next((each for each in above if each in self.places), self.parents.get(unit, unit))
+
+    def context_of(self, document: NamedNode) -> Context:
+        """Build the context of the texts of a document. Without a jurisdiction it has that of the whole record."""
+        places = self.places.get(document) or self.places.get(None) or ()
+        years = self.years.get(document) or self.years.get(None) or ()
+        place = next(iter(places)) if len(places) == 1 else ""
+        year = max(years) if years else None
+        if place.startswith(_MUNICIPALITIES):
+            return Context("us", year, only_federal=True)
+        key = jurisdictions.key_of(unquote(place.removeprefix(_PLACES))) if place.startswith(_PLACES) else None
+        return Context(key, year)
+
+
+def build_citations(
+    source: NamedNode, record: Record, families: FamilyNames
+) -> tuple[list[Quad], Mapping[NamedNode, Sequence[Quad]]]:
+    """Build the claims about the citations in the texts of a record, and the shared graphs of the laws they cite."""
+    graph = citation_graph(source)
+    contexts: dict[NamedNode, Context] = {}
+    claims: list[Quad] = []
+    laws: dict[NamedNode, Sequence[Quad]] = {}
+    for unit, text in record.texts.items():
+        document = record.document_of(unit)
+        context = contexts.get(document) or contexts.setdefault(document, record.context_of(document))
+        found = find_laws(text, context)
+        named = families.find(text, context.jurisdiction, record.families.get(document, ()))
+        if not found and not named:
+            continue
+        made = Claims(text, unit, graph)
+        for each in found:
+            target = None
+            if each.law is not None:
+                target, shared, described = build_law(each.law, each.title)
+                laws[shared] = described
+            words = text[each.start : each.end]
+            made.add(Evidence(unit, each.start, each.end, words, each.confidence, each.method), target, words)
+        for name in named:
+            words = text[name.start : name.end]
+            evidence = Evidence(unit, name.start, name.end, words, name.confidence, "title of a policy family")
+            made.add(evidence, NamedNode(name.family), words)
+        claims += made.quads
+    return claims, laws
+
+
+def derive_citations(store: Store, records: Mapping[NamedNode, Record | None], families: FamilyNames) -> Derived:
+    """Build the graphs of citations, and of new laws, that change with these records; None removes those of one."""
+    made: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = {}
+    for source, record in records.items():
+        graph, origin = citation_graph(source), RecordOrigin("", (), (source,))
+        claims, laws = build_citations(source, record, families) if record is not None else ([], {})
+        if claims or store.graph(graph):
+            made[graph] = claims, origin
+        for law, described in laws.items():
+            # A law keeps its first description: titles may differ in capitals.
+            if law not in made and not store.graph(law):
+                made[law] = described, origin
+    return made

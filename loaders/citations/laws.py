@@ -1,0 +1,347 @@
+"""Laws that any text cites: acts and bills by title and year, numbered laws, law of the European Union, treaties,
+federal law of the United States.
+
+A bare ``the Act`` is only a citation where the same text defines it, as in ``Clean Rivers Act 2011 (the Act)``. Each
+search begins with words that every citation of its kind contains, so that a text without them costs little.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from loaders.citations import act_titles, jurisdictions, section_citations, treaties
+from loaders.citations.statutes import Law
+from loaders.readers.cells import to_slug
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+UNSURE: Final = 0.6
+"""The confidence of a citation whose words are found but whose law is not sure. It is below that of promotion."""
+
+
+@dataclass(frozen=True, slots=True)
+class LawCitation:
+    """A citation at [start, end) of a text. `law` is None if its jurisdiction is unknown."""
+
+    start: int
+    end: int
+    law: Law | None
+    title: str
+    """The title of the law in one line, as its identifier."""
+    confidence: float
+    method: str
+    named: str = ""
+    """The title without its year, by which the same text may cite the law again."""
+    whole: int = 0
+    """The end of the words that belong to the title: a mark of the jurisdiction, a number in brackets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The text's document: its jurisdiction, None if it has none or several, and its year, None if unknown.
+
+    With `only_federal`, as for codes of municipalities, an act may be of a state unless words say that it is federal.
+    """
+
+    jurisdiction: str | None = None
+    year: int | None = None
+    only_federal: bool = False
+
+
+_KIND: Final = r"Act|ACT|Bill|BILL|Ordinance|ORDINANCE|Regulations|REGULATIONS"
+_ACT_YEAR: Final = r"(?:1[6-9]|20)\d\d"
+_NUMBER_OF: Final = r"\(?(?:[Aa]ct,?\s+)?(?:[Nn]o\.?\s*)?\d{1,4}\s+of\s+"
+_ACT: Final = re.compile(
+    rf"(?<![\w-])(?P<kind>{_KIND})(?![\w-])"
+    rf"(?:,?\s*{_NUMBER_OF}(?P<numbered>{_ACT_YEAR})\)?"
+    rf"|(?P<part>\s*\([Nn]o\.?\s?\d{{1,2}}\))?,?\s+(?:of\s+)?(?P<open>\(\s?)?(?P<year>{_ACT_YEAR})(?![\d,]\d|\d)"
+    rf"(?:\s?[-–/]\s?(?:1[89]|20)?\d\d(?!\d))?(?(open)\s?\))(?:\s+(?=\(){_NUMBER_OF}{_ACT_YEAR}\))?)"
+)
+_SCHEMES: Final = {"act": "act", "bill": "bill", "ordinance": "ordinance", "regulations": "regulations"}
+
+_NO: Final = r"(?:\s*(?:[Nn]umber|[Nn]o\.?|[Nn][º°o]\.?|[Nn]r\.?|[Nn]úm\.?))?"
+_YEAR: Final = r"(?:1[89]|20)\d\d"
+_NUMBERED: Final = re.compile(
+    r"(?<![\w-])(?P<kind>Royal Decree[- ]Law|Royal Decree|Real Decree|Legislative Decree|Supreme Decree"
+    r"|Presidential Decree|Decree[- ]Law|Decree|Law|Real Decreto-[Ll]ey|Real Decreto|Decreto Legislativo"
+    r"|Decreto Supremo|Decreto[- ][Ll]ey|Decreto[- ][Ll]ei|Decreto|Ley|Lei|Loi|Décret)"
+    rf"(?P<no>{_NO})\s*(?:(?P<first>{_YEAR})-(?P<serial>\d{{1,5}})|(?P<number>\d{{1,3}}(?:\.\d{{3}})+|\d{{1,5}})"
+    rf"(?:\s*[/-]\s*(?P<slash>{_YEAR})|,?\s+(?:of|de|del)\s+(?:the\s+)?"
+    rf"(?:\d{{1,2}}\s+(?:of\s+|de\s+)?[A-Za-zç]+\s+(?:of\s+|de\s+|del\s+)?)?(?P<year>{_YEAR})))(?![\d/-])"
+)
+_NUMBERED_SIGNS: Final = ("Law", "Decree", "Decreto", "Ley", "Lei", "Loi", "Décret")
+_NUMBERED_KINDS: Final = {
+    "law": "law", "ley": "law", "lei": "law", "loi": "law",
+    "decree": "decree", "decreto": "decree", "décret": "decree",
+    "royal decree": "royal-decree", "real decree": "royal-decree", "royal decree law": "royal-decree-law",
+    "real decreto ley": "royal-decree-law", "real decreto": "royal-decree",
+    "legislative decree": "legislative-decree", "decreto legislativo": "legislative-decree",
+    "supreme decree": "supreme-decree", "decreto supremo": "supreme-decree",
+    "presidential decree": "presidential-decree",
+    "decree law": "decree-law", "decreto ley": "decree-law", "decreto lei": "decree-law",
+}  # fmt: skip
+_LOCAL: Final = re.compile(
+    r"\b(?:state|provincial|municipal|regional|local|cantonal|estad\w+|municipal|autonómic\w+)\W*$", re.I
+)
+
+_TAG: Final = r"EC|EU|EEC|Euratom|CE|UE|CEE|EG|EWG"
+_EU: Final = re.compile(
+    r"(?<![\w-])(?P<kind>[Dd]irective|[Rr]egulation|[Dd]ecision|[Dd]irectiva|[Rr]eglamento|[Dd]ecisión|[Rr]èglement"
+    r"|[Dd]écision|[Rr]egulamento|[Dd]ecisão|[Rr]ichtlinie|[Vv]erordnung)s?\s+"
+    rf"(?:\((?P<tag>{_TAG})(?:,\s?Euratom)?\)\s+)?(?:[Nn][o°º.r]{{0,2}}\s?)?(?P<first>\d{{2,4}})/(?P<second>\d{{1,4}})"
+    rf"(?:/(?P<suffix>{_TAG})\b)?(?![\d/])"
+)
+_EU_FURTHER: Final = re.compile(
+    rf"(?:,\s*|\s+(?:and|or|y|et|und|e)\s+)(?P<first>\d{{2,4}})/(?P<second>\d{{1,4}})/(?P<suffix>{_TAG})\b"
+)
+_EU_KINDS: Final = {
+    "directi": "directive", "richtli": "directive", "decisi": "decision", "décisi": "decision",
+    "regula": "regulation", "reglam": "regulation", "règlem": "regulation", "verord": "regulation",
+}  # fmt: skip
+_EU_TAGS: Final = {"CE": "EC", "EG": "EC", "UE": "EU", "CEE": "EEC", "EWG": "EEC"}
+_OLD: Final = 2015
+"""Regulations of the European Union had number and year until 2014, and have year and number since."""
+
+_FEDERAL: Final = re.compile(
+    r"U\.\s?S\.\s?C|USCA?\b|C\.\s?F\.\s?R|CFR\b|Pub(?:lic|\.)\s?L|U(?:nited States|\.\s?S\.) Code"
+)
+_FEDERAL_SCHEMES: Final = frozenset({"usc", "cfr", "public-law"})
+
+_PINPOINT: Final = re.compile(
+    r"(?<![\w-])(?:(?:[Ss]ub)?[Ss]ections?|[Aa]rticles?|[Pp]arts?|[Cc]hapters?|[Ss]chedules?|[Dd]ivisions?|[Pp]aragraphs?"
+    r"|[Rr]egulations?|[Cc]lauses?|[Aa]rts?\.|[Ss]ecs?\.|ss?\.?|paras?\.?|§§?)\s?"
+    r"\d+[A-Z]{0,3}(?:\.\d+)*(?:\s?\(\w{1,4}\))*(?:(?:,\s?|\s+(?:and|or|to)\s+|\s?[-–]\s?)\d+[A-Z]{0,3}(?:\.\d+)*(?:\s?\(\w{1,4}\))*){0,8}"
+    r",?\s+(?:of|to|in|under)\s+(?:the\s+|that\s+)?$"
+)
+_FEDERAL_BEFORE: Final = re.compile(r"(?:[Ff]ederal|U\.\s?S\.|US|United States|national|Congress\w*)\s+$")
+
+_DEFINED: Final = re.compile(
+    r",?\s*[(\[]\s*(?:(?:hereinafter|hereafter|herein|referred to as|called|collectively|or)\s+){0,3}"
+    r"(?:[\"“‘']?the\s+)?[\"“‘']?(?:the\s+)?(?P<name>[A-Z][\w&-]*(?:\s[A-Z][\w&-]*){0,3})[\"”’']?\s*[)\]]"
+)
+_GENERIC: Final = _words(
+    """
+    Act Bill Law Convention Protocol Agreement Treaty Directive Regulation Regulations Decree Ordinance Decision
+    Statute Covenant Code
+    """
+)
+
+
+def find_laws(text: str, context: Context = Context()) -> Sequence[LawCitation]:
+    """Find the laws that `text` cites, in text order and without overlaps."""
+    found: list[LawCitation] = []
+    if (
+        "Act" in text
+        or "Bill" in text
+        or "ACT" in text
+        or "BILL" in text
+        or "Regulations" in text
+        or "rdinance" in text
+    ):
+        found += _find_acts(text, context)
+    if "/" in text and ("/E" in text or "(E" in text or "/C" in text or "/U" in text or "(UE" in text or "(C" in text):
+        found += _find_european(text)
+    if any(sign in text for sign in treaties.SIGNS):
+        found += _find_treaties(text, context)
+    if not context.only_federal:
+        if any(sign in text for sign in _NUMBERED_SIGNS):
+            found += _find_numbered(text, context)
+        if _FEDERAL.search(text):
+            found += _find_federal(text)
+    if found:
+        found = [*_find_again(text, _drop_overlaps(found), context)]
+        found = _drop_overlaps(found)
+    return found
+
+
+def _find_acts(text: str, context: Context) -> Iterator[LawCitation]:
+    for match in _ACT.finditer(text):
+        kind, year = match["kind"], int(match["year"] or match["numbered"])
+        title = act_titles.find_title(text, match.start(), capitals=kind.isupper())
+        if title is None:
+            continue
+        part = " ".join((match["part"] or "").split())
+        words = title.words if not kind.isupper() else _to_title_case(title.words)
+        called = f"{words} {kind.capitalize()}"
+        name = f"{called}{f' {part}' if part else ''} {year}"
+        key, confidence, end = _find_jurisdiction(text, title, match, context)
+        if context.year is not None and year > context.year + 1:
+            confidence = min(confidence, UNSURE)
+        scheme = _SCHEMES[kind.lower()]
+        law = None if key is None else Law(key, scheme, to_slug(re.sub(r"^(?:The|A|An) ", "", name)))
+        confidence = min(confidence, UNSURE) if law is None else confidence
+        yield LawCitation(title.start, match.end(), law, name, confidence, "title and year", called, end)
+
+
+def _find_jurisdiction(
+    text: str, title: act_titles.Title, match: re.Match[str], context: Context
+) -> tuple[str | None, float, int]:
+    """Find the jurisdiction of an act: stated by words, else that of the document. Uncertain if others are near."""
+    own, end = context.jurisdiction, match.end()
+    if after := jurisdictions.find_after(text, end, own):
+        return after[0], title.confidence, after[1]
+    if title.jurisdiction is not None:
+        return title.jurisdiction, title.confidence, end
+    # The sentence before the title, and the words of the title: a name of another country makes it uncertain.
+    low = max(0, title.start - 120)
+    sentence = max(
+        text.rfind(". ", low, title.start), text.rfind("\n\n", low, title.start), text.rfind("; ", low, title.start)
+    )
+    named = jurisdictions.find_named(text, low if sentence < 0 else sentence, match.start())
+    foreign = [key for key in named if key != own]
+    if context.only_federal:
+        federal = _FEDERAL_BEFORE.search(text, max(0, title.start - 20), title.start)
+        return own, title.confidence if federal and not set(foreign) - {"us"} else UNSURE, end
+    if foreign:
+        return foreign[-1], UNSURE, end
+    return own, title.confidence, end
+
+
+def _find_treaties(text: str, context: Context) -> Iterator[LawCitation]:
+    for match in treaties.PATTERN.finditer(text):
+        treaty = treaties.BY_NAME[" ".join(match[0].split())]
+        if context.year is None or context.year >= treaty.year:
+            law = Law(jurisdictions.TREATIES, "treaty", treaty.key)
+            yield LawCitation(match.start(), match.end(), law, treaty.name, 0.9, "name of a treaty", whole=match.end())
+
+
+def _find_european(text: str) -> Iterator[LawCitation]:
+    for match in _EU.finditer(text):
+        kind = next(kind for start, kind in _EU_KINDS.items() if match["kind"].casefold().startswith(start))
+        at: re.Match[str] | None = match
+        place, tag = match.start(), match["tag"]
+        while at is not None:
+            law = _build_european(kind, at["first"], at["second"], tag or at["suffix"])
+            if law is None:
+                break
+            yield LawCitation(place, at.end(), law[0], law[1], 0.95, "number of the European Union", whole=at.end())
+            at = _EU_FURTHER.match(text, at.end())
+            place = at.start("first") if at else 0
+
+
+def _build_european(kind: str, first: str, second: str, tag: str | None) -> tuple[Law, str] | None:
+    if tag is None:
+        return None
+    tag = _EU_TAGS.get(tag, tag)
+    if kind == "regulation":
+        newer = len(first) == 4 and int(first) >= _OLD and tag == "EU"
+        year, number = (first, second) if newer else (second, first)
+    else:
+        # "Decision No 406/2009/EC" has number and year too.
+        newer = (len(first) == 4 and first[:2] in ("19", "20")) or len(second) != 4
+        year, number = (first, second) if newer else (second, first)
+    if len(year) == 2:
+        year = f"19{year}"
+    if len(year) != 4 or not "1951" <= year <= "2049":
+        return None
+    name = (
+        f"{kind.capitalize()} ({tag}) {year}/{number}"
+        if int(year) >= _OLD
+        else f"{kind.capitalize()} {year}/{number}/{tag}"
+    )
+    if kind == "regulation" and int(year) < _OLD:
+        name = f"Regulation ({tag}) No {number}/{year}"
+    return Law(jurisdictions.EU, kind, f"{year}-{number}"), name
+
+
+def _find_numbered(text: str, context: Context) -> Iterator[LawCitation]:
+    if context.jurisdiction == "us":
+        return
+    for match in _NUMBERED.finditer(text):
+        kind = _NUMBERED_KINDS[match["kind"].lower().replace("-", " ")]
+        number = (match["serial"] or match["number"]).replace(".", "")
+        year = match["first"] or match["slash"] or match["year"]
+        if match["first"] and not match["no"]:
+            continue
+        if _LOCAL.search(text, max(0, match.start() - 24), match.start()):
+            continue
+        key = context.jurisdiction
+        law = None if key is None else Law(key, kind, f"{number}-{year}")
+        sure = 0.85 if kind != "decree" and law is not None else UNSURE
+        name = f"{kind.replace('-', ' ').capitalize()} {number}/{year}"
+        yield LawCitation(match.start(), match.end(), law, name, sure, "number and year", whole=match.end())
+
+
+def _find_federal(text: str) -> Iterator[LawCitation]:
+    for each in section_citations.find_citations(text):
+        if each.law is not None and each.law.scheme in _FEDERAL_SCHEMES:
+            yield LawCitation(
+                each.start, each.end, each.law, each.law.citation, 0.9, "federal citation", whole=each.end
+            )
+
+
+def _find_again(text: str, found: Sequence[LawCitation], context: Context) -> Iterator[LawCitation]:
+    """Yield the citations with the sections that they name, and those by a name which the text defines before."""
+    names: dict[str, LawCitation | None] = {}
+    defined_at: dict[str, int] = {}
+    for each in found:
+        start = each.start
+        if each.method != "federal citation" and (pinpoint := _PINPOINT.search(text, max(0, start - 90), start)):
+            start = pinpoint.start()
+        end = max(each.end, each.whole)
+        yield LawCitation(start, end, each.law, each.title, each.confidence, each.method)
+        if each.law is None or each.confidence <= UNSURE:
+            continue
+        if each.named and len(each.named.split()) > 1:
+            names[each.named] = each if each.named not in names or _same(names[each.named], each) else None
+        if defined := _DEFINED.match(text, end):
+            name, defined_at[defined["name"]] = defined["name"], defined.end()
+            if name in _GENERIC or not re.fullmatch(r"\d+|[IVX]+", name):
+                names[name] = each if name not in names or _same(names[name], each) else None
+    for name, law in names.items():
+        if law is None:
+            continue
+        the = r"(?:[Tt]he|[Tt]his|[Tt]hat)\s+" if name in _GENERIC else ""
+        spaced = re.escape(name).replace(r"\ ", r"\s+")
+        pattern = re.compile(
+            rf"(?<![\w-])(?:{the})(?P<name>{spaced})(?![\w-])(?!\s+(?:of\s+)?(?:\(|No\b|[12]\d{{3}}))(?!,\s[12]\d{{3}})"
+        )
+        for again in pattern.finditer(text, defined_at.get(name, law.end)):
+            if name not in _GENERIC and _is_part(text, again.start("name")):
+                continue
+            begin = again.start("name")
+            pinpoint = _PINPOINT.search(text, max(0, begin - 90), begin)
+            yield LawCitation(
+                pinpoint.start() if pinpoint else begin, again.end(), law.law, law.title, min(law.confidence, 0.8),
+                "name defined in the text",
+            )  # fmt: skip
+
+
+def _same(one: LawCitation | None, other: LawCitation) -> bool:
+    return one is not None and one.law == other.law
+
+
+def _is_part(text: str, at: int) -> bool:
+    """Whether a name at `at` is the end of a longer one, as ``Rivers Act`` in ``Clean Rivers Act``."""
+    before = text[max(0, at - 30) : at].split()
+    return (
+        bool(before) and before[-1][:1].isupper() and before[-1] not in ("The", "Under", "In", "See", "A", "An", "This")
+    )
+
+
+def _drop_overlaps(found: Iterable[LawCitation]) -> list[LawCitation]:
+    """Keep the longest of overlapping citations, in text order."""
+    kept: list[LawCitation] = []
+    for each in sorted(found, key=lambda each: (each.start, -each.end)):
+        if kept and each.start < kept[-1].end:
+            if each.end - each.start > kept[-1].end - kept[-1].start:
+                kept[-1] = each
+        else:
+            kept.append(each)
+    return kept
+
+
+def _to_title_case(words: str) -> str:
+    """Convert a title in capitals to one with initial capitals, and small words in lower case."""
+    small = {"OF", "AND", "FOR", "THE", "TO", "IN", "ON", "OR", "BY", "WITH", "A", "AN"}
+    parts = words.split(" ")
+    return " ".join(
+        word.lower() if number and word in small else re.sub(r"\w[\w'’]*", lambda found: found[0].capitalize(), word)
+        for number, word in enumerate(parts)
+    )

@@ -1,0 +1,134 @@
+"""Citations in the texts of all domains are claims of their records: written, promoted and removed with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyoxigraph import NamedNode
+
+from kg.knowledge_graph import KnowledgeGraph
+from kg.provenance.explanation import explain_iri
+from kg.store.protocol import select, term_text
+from kg.vocabulary import CITATIONS, mint
+from loaders.sources import load
+from tests.loaders.citations.written import write_code, write_policy, write_speech
+
+ACT = mint("law", "us", "act", "clear-streams-act-1974")
+TREATY = mint("law", "int", "treaty", "paris-agreement")
+
+CITED = """
+SELECT ?kind ?words ?confidence ?text ?start ?end WHERE {
+  ?claim a kg:Statement, kg:CrossReference ; rdf:subject ?unit ; rdf:predicate eli:cites ; rdf:object <%s> ;
+    kg:rawCitation ?words ; kg:confidence ?confidence ; kg:evidence ?span .
+  ?span oa:hasSource ?unit ; kg:start ?start ; kg:end ?end ; oa:exact ?words .
+  ?unit a ?kind ; schema:text ?text ; eli:cites <%s>
+}"""
+
+
+def cited(kg: KnowledgeGraph, law: NamedNode) -> list[tuple[str, str]]:
+    """The kinds of the text units that cite a law, and their words, which are checked against their offsets."""
+    found = []
+    for row in select(kg.store.query, CITED % (law.value, law.value)):
+        start, end = int(term_text(row["start"])), int(term_text(row["end"]))
+        assert term_text(row["text"])[start:end] == term_text(row["words"])
+        found.append((term_text(row["kind"]).rpartition("#")[2], term_text(row["words"])))
+    return sorted(found)
+
+
+def citing_graphs(kg: KnowledgeGraph) -> set[str]:
+    return {graph.value for graph in kg.store.graphs() if graph.value.startswith(CITATIONS)}
+
+
+def test_one_law_is_cited_from_all_domains(open_graph: Callable[..., KnowledgeGraph], tmp_path: Path) -> None:
+    kg = open_graph()
+    load(kg, "climate", [write_policy(tmp_path, "streams", "It follows the Clear Streams Act of 1974.")])
+    load(kg, "hansard", [write_speech(tmp_path, "Streams", "I praise the US Clear Streams Act 1974.")])
+    load(kg, "zoning", [write_code(tmp_path, "A ditch complies with the federal Clear Streams Act of 1974.")])
+    assert cited(kg, ACT) == [
+        ("CodeSection", "Clear Streams Act of 1974"),
+        ("Passage", "Clear Streams Act of 1974"),
+        ("SpeechChunk", "Clear Streams Act 1974"),
+    ]
+
+
+def test_uncertain_citation_is_a_claim_and_no_edge(open_graph: Callable[..., KnowledgeGraph], tmp_path: Path) -> None:
+    kg = open_graph()
+    load(kg, "zoning", [write_code(tmp_path, "A ditch complies with the Clear Streams Act of 1974.")])
+    assert cited(kg, ACT) == []
+    claims = select(kg.store.query, f"SELECT ?claim WHERE {{ ?claim a kg:CrossReference ; rdf:object <{ACT.value}> }}")
+    assert len(claims) == 1
+
+
+def test_citations_change_and_go_with_their_text(open_graph: Callable[..., KnowledgeGraph], tmp_path: Path) -> None:
+    kg = open_graph()
+    path = write_policy(tmp_path, "streams", "It follows the Clear Streams Act of 1974.")
+    load(kg, "climate", [path])
+    assert load(kg, "climate", [path]).quads_added == 0
+    write_policy(tmp_path, "streams", "It follows the Paris Agreement.")
+    load(kg, "climate", [path])
+    assert (cited(kg, ACT), len(cited(kg, TREATY))) == ([], 1)
+    assert not select(kg.store.query, f"SELECT ?p WHERE {{ <{ACT.value}> ?p ?o }}")
+    write_policy(tmp_path, "streams", "It follows nothing.")
+    load(kg, "climate", [path])
+    assert citing_graphs(kg) == set()
+
+
+def test_removed_record_leaves_no_citation(open_graph: Callable[..., KnowledgeGraph], tmp_path: Path) -> None:
+    kg = open_graph()
+    folder = tmp_path / "policies"
+    folder.mkdir()
+    write_policy(folder, "streams", "It follows the Paris Agreement.")
+    write_policy(folder, "ponds", "It has no reason.")
+    load(kg, "climate", [str(folder)])
+    assert len(cited(kg, TREATY)) == 1
+    (folder / "streams.csv").unlink()
+    load(kg, "climate", [str(folder)], prune=True)
+    assert citing_graphs(kg) == set()
+    assert not select(kg.store.query, f"SELECT ?p WHERE {{ <{TREATY.value}> ?p ?o }}")
+
+
+@pytest.mark.parametrize("family_first", [True, False])
+def test_family_is_cited_whichever_is_loaded_first(
+    open_graph: Callable[..., KnowledgeGraph], tmp_path: Path, family_first: bool
+) -> None:
+    kg = open_graph()
+    policy = write_policy(tmp_path, "harbour", "A plan.", iso="AUS", family="Quillpoint Mossgrove Accord")
+    speech = write_speech(tmp_path, "Accord", "Senator FENWRIGHT: We kept the Quillpoint Mossgrove Accord.")
+    loads = [("climate", policy), ("hansard", speech)]
+    for source, path in loads if family_first else loads[::-1]:
+        load(kg, source, [path])
+    assert cited(kg, mint("family", "family-harbour")) == [("SpeechChunk", "Quillpoint Mossgrove Accord")]
+
+
+def test_renamed_family_is_searched_for_again(open_graph: Callable[..., KnowledgeGraph], tmp_path: Path) -> None:
+    kg = open_graph()
+    speech = write_speech(tmp_path, "Accord", "Senator FENWRIGHT: We kept the Quillpoint Mossgrove Accord.")
+    load(kg, "hansard", [speech])
+    path = write_policy(tmp_path, "harbour", "A plan.", iso="AUS", family="Quillpoint Mossgrove Accord")
+    load(kg, "climate", [path])
+    write_policy(tmp_path, "harbour", "A new plan.", iso="AUS", family="Quillpoint Fernbrook Accord")
+    load(kg, "climate", [path])
+    assert cited(kg, mint("family", "family-harbour")) == []
+
+
+def test_store_of_an_earlier_version_is_searched_at_the_next_load(
+    open_graph: Callable[..., KnowledgeGraph], tmp_path: Path
+) -> None:
+    kg = open_graph()
+    load(kg, "climate", [write_policy(tmp_path, "streams", "It follows the Paris Agreement.")])
+    for graph in [NamedNode(name) for name in citing_graphs(kg)]:
+        kg.store.commit({graph: ()})
+    (kg.settings.data_dir / "citations" / "families.json").unlink()
+    load(kg, "climate", [write_policy(tmp_path, "ponds", "It has no reason.")])
+    assert len(citing_graphs(kg)) == 1
+
+
+def test_edge_is_explained_by_its_claim(open_graph: Callable[..., KnowledgeGraph], tmp_path: Path) -> None:
+    kg = open_graph()
+    load(kg, "climate", [write_policy(tmp_path, "streams", "It follows the Paris Agreement.")])
+    [graph] = citing_graphs(kg)
+    assert graph == f"{CITATIONS}climate/streams"
+    [claim] = [row["claim"] for row in select(kg.store.query, "SELECT ?claim WHERE { ?claim a kg:CrossReference }")]
+    assert explain_iri(kg.store.query, NamedNode(term_text(claim)))
