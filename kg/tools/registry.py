@@ -9,7 +9,7 @@ from kg.retrieval.token_budget import READING_TOKENS
 from kg.tools.calls import Command, Tool
 from kg.tools.catalog.health import health
 from kg.tools.catalog.resources import list_resources
-from kg.tools.claims import review
+from kg.tools.claims import citations, review
 from kg.tools.climate import families, jurisdictions
 from kg.tools.commands import COMMANDS
 from kg.tools.concepts import find as concepts
@@ -49,6 +49,7 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(jurisdictions.jurisdiction_overview, "One country", frozenset({CLIMATE})),
     Tool(jurisdictions.compare_jurisdictions, "Two countries", frozenset({CLIMATE})),
     Tool(families.policy_lineage, "History of a family", frozenset({CLIMATE})),
+    Tool(citations.citations, "Citations of laws", frozenset({CORE, CLIMATE, PARLIAMENT, ZONING})),
     Tool(speech_search.search_speeches, "Search speeches", frozenset({PARLIAMENT, "search", "rag", "stable"})),
     Tool(
         speeches.get_speech,

@@ -29,6 +29,7 @@ from kg.retrieval.results import (
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
+from kg.tools.claims.citations import find_citations, load_citations
 from kg.vocabulary import DCTERMS, ELI, slug_of
 
 # A document and its translation have one slug: they count once.
@@ -69,6 +70,7 @@ TITLES: Final = """
 SELECT DISTINCT ?thing ?title WHERE { VALUES ?thing { $things } ?thing dcterms:title ?title }"""
 
 EDGES_SHOWN: Final = 200
+CITING_SHOWN: Final = 5
 
 Relation = Literal["amends", "repeals"]
 _RELATIONS: Final[dict[NamedNode, tuple[Relation, bool]]] = {
@@ -128,14 +130,24 @@ class LineageEdge(Lean):
     object_title: str | None = None
 
 
+class CitingText(Lean):
+    """A text that cites a family by its title."""
+
+    citing: str
+    title: str
+    words: str
+    confidence: float
+
+
 class LineageResult(Result):
-    """A family, its documents oldest first, and the relations between them."""
+    """A family, its documents oldest first, the relations between them, and the first texts that cite it."""
 
     id: str
     family_title: str
     doc_count: int
     documents: list[LineageDocument]
     edges: list[LineageEdge]
+    cited_by: list[CitingText]
 
 
 def family_overview(
@@ -235,7 +247,8 @@ def policy_lineage(
     """List the documents of one policy family, oldest first, and which of them amend or repeal which.
 
     Use to find the version in force or how a law changed. Returns family_title, doc_count, documents{id, slug, title,
-    date, corpus_type, languages, provenance}, edges{subject, relation, object} where the graph has them.
+    date, corpus_type, languages, provenance}, edges{subject, relation, object} where the graph has them, and cited_by,
+    the first texts of any domain that cite the family by title.
     Example: policy_lineage(family_slug="fictional-geothermal-programme_d0f0").
     Next: `fetch` a document id, or `search` with filters.family_slug.
     """
@@ -255,6 +268,7 @@ def policy_lineage(
     page = works[offset : offset + limit] if include_docs else []
     descriptions = describe(reader, [family.value], [graphs[iris[0]] for iris in page], rows=False)
     edges = _edges(reader, [*said, family.value])
+    citing = find_citations(reader, family, "cited_by", [])
     result = LineageResult(
         id=family.value,
         family_title=descriptions.one(family.value, DCTERMS.title) or slug_of(family.value),
@@ -272,7 +286,13 @@ def policy_lineage(
             for iris in page
         ],
         edges=edges[:EDGES_SHOWN],
+        cited_by=[
+            CitingText(citing=each.citing, title=each.title, words=each.words, confidence=each.confidence)
+            for each in load_citations(reader, citing[:CITING_SHOWN])
+        ],
     )
+    if len(citing) > CITING_SHOWN:
+        result.notes.append(f"cited_by has the first {CITING_SHOWN} of {len(citing)}. citations lists all.")
     if len(edges) > EDGES_SHOWN:
         result.notes.append(f"edges is truncated to the first {EDGES_SHOWN} of {len(edges)} relations.")
     if not edges:

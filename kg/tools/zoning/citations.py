@@ -29,7 +29,7 @@ from kg.tools.zoning.municipalities import (
     get_section_key,
     load_statuses,
 )
-from kg.tools.zoning.rule_rows import Rule, Span, load_origins, load_rules
+from kg.tools.zoning.rule_rows import Rule, Span, load_asserted, load_origins, load_rules
 from kg.tools.zoning.term_lookup import natural_key
 from kg.vocabulary import KG, RDF, SOURCED, iri_prefix
 from kg.zoning_summaries import code_tree
@@ -51,15 +51,16 @@ SELECT ?citing ?cited ?graph WHERE {
   FILTER(STRSTARTS(STR(?graph), $asserted))
 }"""
 
-ASSERTED: Final = """
-SELECT DISTINCT ?citing ?predicate ?cited WHERE {
-  VALUES (?citing ?predicate ?cited) { $triples } ?citing ?predicate ?cited
-}"""
-
 LAWS: Final = """
 SELECT ?law ?name ?type WHERE {
   VALUES ?law { $laws } ?law dcterms:identifier ?name OPTIONAL { ?law kg:lawType ?type }
 }"""
+
+CITED_ELSEWHERE: Final = """
+SELECT ?law (COUNT(DISTINCT ?unit) AS ?units) WHERE {
+  VALUES ?law { $laws } ?claim a kg:CrossReference ; rdf:object ?law ; rdf:subject ?unit
+  FILTER(!STRSTARTS(STR(?unit), $code))
+} GROUP BY ?law"""
 
 TYPES: Final = (
     "defines", "constrains", "requires", "excepts", "supersedes", "authorizes", "delegates", "supplements",
@@ -84,6 +85,7 @@ class Related(Lean):
     cited_title: str | None = None
     cited_status: str | None = None
     law_type: str | None = None
+    cited_elsewhere: int | None = Field(None, description="Texts outside this code that cite the law; see citations")
     relationship_type: str
     reads: str = Field(description="E.g. subjectTo: citing is subject to cited")
     raw_citation: str | None = None
@@ -124,6 +126,8 @@ class _Names:
     laws: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
     """Name and type by IRI."""
     statuses: Mapping[str, str] = field(default_factory=dict)
+    elsewhere: Mapping[str, int] = field(default_factory=dict)
+    """Number of texts outside the code that cite a law, by its IRI."""
 
     def of(self, iri: str) -> tuple[str, str | None]:
         """Get the name of a section or law, and the heading of a section."""
@@ -166,8 +170,9 @@ def kg_find_related(
     claims = load_rules(reader, {each.claim: each.graph for each in page if each.claim is not None})
     known = load_origins(reader, {each.graph for each in page})
     statuses = load_statuses(reader, [iri, *(end for each in page for end in (each.citing, each.cited))])
-    names = _Names(tree, _load_laws(reader, page), statuses)
-    promoted = _load_promoted(reader, claims.values())
+    laws = _load_laws(reader, page)
+    names = _Names(tree, laws, statuses, _count_elsewhere(reader, laws, iri))
+    promoted = load_asserted(reader, claims.values())
     result = RelatedResult(
         section_id=own,
         iri=iri,
@@ -214,6 +219,7 @@ def _to_related(
         cited_title=heading,
         cited_status=names.statuses.get(cited or ""),
         law_type=names.laws.get(cited or "", (None, None))[1],
+        cited_elsewhere=names.elsewhere.get(cited or ""),
         relationship_type="unknown",
         reads="cites",
         asserted=True,
@@ -267,6 +273,14 @@ def _load_citations(reader: Reader, iri: str, direction: str) -> list[_Citation]
     ]
 
 
+def _count_elsewhere(reader: Reader, laws: Iterable[str], section: str) -> dict[str, int]:
+    """Count the texts outside the code of a section that cite each of `laws`."""
+    nodes = [NamedNode(law) for law in sorted(laws)]
+    code = Text(section[: section.index("/", len(_SECTIONS)) + 1])
+    rows = reader.rows("other texts that cite the laws", bind(CITED_ELSEWHERE, laws=nodes, code=code)) if nodes else ()
+    return {iri_of(row["law"]): int(term_text(row["units"])) for row in rows}
+
+
 def _load_laws(reader: Reader, citations: Iterable[_Citation]) -> dict[str, tuple[str, str | None]]:
     """Load name and type of the cited laws outside the code, by IRI."""
     cited = {each.cited for each in citations}
@@ -278,14 +292,3 @@ def _load_laws(reader: Reader, citations: Iterable[_Citation]) -> dict[str, tupl
         iri_of(row["law"]): (term_text(row["name"]), code_of(iri_of(row["type"])) if "type" in row else None)
         for row in rows
     }
-
-
-def _load_promoted(reader: Reader, claims: Iterable[Rule]) -> set[tuple[str, str, str]]:
-    """Load those triples of `claims` that are asserted."""
-    triples = {(claim.one(RDF.subject), claim.one(RDF.predicate), claim.one(RDF.object)) for claim in claims}
-    whole = sorted((s, p, o) for s, p, o in triples if s is not None and p is not None and o is not None)
-    if not whole:
-        return set()
-    query = bind(ASSERTED, triples=[(NamedNode(s), NamedNode(p), NamedNode(o)) for s, p, o in whole])
-    rows = reader.rows("asserted citations", query)
-    return {(iri_of(row["citing"]), iri_of(row["predicate"]), iri_of(row["cited"])) for row in rows}

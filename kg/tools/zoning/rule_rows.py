@@ -16,7 +16,7 @@ from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
 from kg.tools.zoning.municipalities import get_section_key, load_statuses
-from kg.vocabulary import BASE, DCTERMS, EXTRACTED, KG, OA, PROV, QUDT
+from kg.vocabulary import BASE, DCTERMS, EXTRACTED, KG, OA, PROV, QUDT, RDF
 
 # Rows name a rule by its number: repeating its IRI in hundreds of rows is the largest cost.
 # One property per row, after the lookup by subject: with OPTIONAL inside GRAPH the engine reads the whole store.
@@ -27,6 +27,11 @@ SELECT ?number ?part ?property ?value WHERE {
   UNION { { ?rule kg:quantity ?part } UNION { ?rule kg:evidence ?part } ?part ?property ?value
           FILTER(?property NOT IN (rdf:type, oa:hasSource)) }
   UNION { ?rule kg:definedIn ?part . ?part dcterms:title ?value BIND(dcterms:title AS ?property) }
+}"""
+
+ASSERTED: Final = """
+SELECT DISTINCT ?citing ?predicate ?cited WHERE {
+  VALUES (?citing ?predicate ?cited) { $triples } ?citing ?predicate ?cited
 }"""
 
 _GRAPHS: Final = BASE + "graph/"
@@ -123,6 +128,17 @@ def load_rules(reader: Reader, graphs: Mapping[str, str]) -> dict[str, Rule]:
             said = rule.said if part is None else rule.parts.setdefault(iri_of(part), {})
             said.setdefault(iri_of(name), []).append(term_text(value))
     return {rule.iri: rule for rule in rules}
+
+
+def load_asserted(reader: Reader, claims: Iterable[Rule]) -> set[tuple[str, str, str]]:
+    """Load those triples of `claims` that are edges of the graph."""
+    triples = {(claim.one(RDF.subject), claim.one(RDF.predicate), claim.one(RDF.object)) for claim in claims}
+    whole = sorted((s, p, o) for s, p, o in triples if s is not None and p is not None and o is not None)
+    if not whole:
+        return set()
+    query = bind(ASSERTED, triples=[(NamedNode(s), NamedNode(p), NamedNode(o)) for s, p, o in whole])
+    rows = reader.rows("asserted citations", query)
+    return {(iri_of(row["citing"]), iri_of(row["predicate"]), iri_of(row["cited"])) for row in rows}
 
 
 class Origin(NamedTuple):

@@ -1,0 +1,217 @@
+"""Tool for citations across all domains: the laws and policy families that texts cite, and the texts that cite them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+from pyoxigraph import NamedNode
+
+from kg.errors import NotFoundError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.evidence import code_of, describe, lines_of, load_units, origin_of, speakers_of, title_of
+from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of
+from kg.retrieval.results import Explain, Identifier, Limit, Offset, Provenance, Result
+from kg.retrieval.token_budget import Lean
+from kg.sparql.terms import bind
+from kg.store.protocol import Term, term_text
+from kg.tools.search.identifiers import Resolved, explain_missing, parse_id
+from kg.tools.zoning.rule_rows import load_asserted, load_rules
+from kg.vocabulary import EXTRACTED, KG, RDF
+
+# The text units of an entity: itself, those of a document, of the documents of a family, of the sections of a code.
+CITED_BY_UNITS: Final = """
+SELECT ?claim ?graph ?unit ?cited ?position ?start WHERE {
+  { BIND($iri AS ?unit) } UNION { ?unit dcterms:isPartOf $iri }
+  UNION { ?document eli:is_member_of $iri . ?unit dcterms:isPartOf ?document }
+  GRAPH ?graph { ?claim rdf:subject ?unit ; kg:rawCitation ?words }
+  OPTIONAL { ?claim rdf:object ?cited }
+  OPTIONAL { ?unit schema:position ?position }
+  OPTIONAL { ?claim kg:evidence ?span . ?span kg:start ?start }
+}"""
+
+CITING_UNITS: Final = """
+SELECT ?claim ?graph ?unit ?cited ?position ?start WHERE {
+  VALUES ?cited { $targets }
+  GRAPH ?graph { ?claim rdf:object ?cited ; rdf:subject ?unit ; kg:rawCitation ?words }
+  OPTIONAL { ?unit schema:position ?position }
+  OPTIONAL { ?claim kg:evidence ?span . ?span kg:start ?start }
+}"""
+
+FAMILIES_OF: Final = """
+SELECT DISTINCT ?family WHERE { $iri eli:is_member_of ?family }"""
+
+CLASSES: Final = """
+SELECT DISTINCT ?kind WHERE { $iri a ?kind }"""
+
+TARGETS: Final = """
+SELECT ?node ?kind ?name ?type WHERE {
+  VALUES ?node { $nodes } ?node a ?kind FILTER(?kind IN (kg:ExternalLaw, kg:PolicyFamily, kg:CodeSection))
+  OPTIONAL { ?node dcterms:identifier ?number } OPTIONAL { ?node dcterms:title ?title }
+  OPTIONAL { ?node kg:lawType ?type }
+  BIND(COALESCE(?number, ?title) AS ?name)
+}"""
+
+_KINDS: Final = {KG.ExternalLaw.value: "law", KG.PolicyFamily.value: "policy family", KG.CodeSection.value: "section"}
+
+Direction = Literal["cites", "cited_by", "both"]
+
+
+class Citation(Lean):
+    """One citation: the words of a text unit that cite something."""
+
+    direction: Literal["cites", "cited_by"]
+    citing: str = Field(description="Text unit, for `fetch`")
+    title: str = Field(description="Title of its document")
+    words: str
+    offsets: list[tuple[int, int]] = Field(description="Of the words in the text unit")
+    cited: str | None = Field(None, description="Absent: unknown")
+    cited_name: str | None = None
+    cited_kind: str | None = Field(None, description="law, policy family or section")
+    law_type: str | None = None
+    relation: str
+    asserted: bool = Field(description="Whether it is an edge of the graph")
+    confidence: float
+    method: str
+    id: str = Field(description="Claim, for `review_claim`")
+    provenance: Provenance
+
+
+class CitationsResult(Result):
+    """Citations: those of the texts of `iri` first, then those of it."""
+
+    iri: str
+    citations: list[Citation]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A citation before its claim is loaded."""
+
+    claim: str
+    graph: str
+    unit: str
+    cited: str | None
+    position: int
+    start: int
+    outgoing: bool
+
+
+def citations(
+    kg: KnowledgeGraph,
+    iri: Annotated[Identifier, Field(description="Id of a law, policy family, document, passage, section or speech")],
+    direction: Annotated[Direction, Field()] = "both",
+    limit: Limit = 20,
+    offset: Offset = 0,
+    explain: Explain = False,
+) -> CitationsResult:
+    """List the laws and policies that a text cites, and the texts of all domains that cite a law or policy.
+
+    Use to go from a law to the speeches, policies and code sections that cite it, and back.
+    Example: citations(iri="https://w3id.org/quadcite/id/law/int/treaty/paris-agreement", direction="cited_by").
+    Next: `fetch` citing, or `citations` with cited.
+    """
+    bounded_page(limit, offset)
+    reader = Reader(kg)
+    node = parse_id(iri)
+    kinds = [] if node is None else reader.rows("what it is", bind(CLASSES, iri=node))
+    if node is None or not kinds:
+        raise NotFoundError(f"No resource has the id {iri[:200]!r}. {explain_missing(reader, iri, Resolved())}")
+    reader.ran.clear()
+    notes: list[str] = []
+    found = find_citations(reader, node, direction, notes)
+    page = found[offset : offset + limit]
+    result = CitationsResult(iri=node.value, citations=load_citations(reader, page), notes=notes)
+    if not found:
+        result.notes.append("No such citation is recorded.")
+    return reader.finish(result, total=len(found), next_offset=page_of(found, offset, limit), explain=explain)
+
+
+def find_citations(reader: Reader, node: NamedNode, direction: Direction, notes: list[str]) -> list[Found]:
+    """Find the citations in the texts of a node and of it, in the order of the texts. Adds remarks to `notes`."""
+    found: list[Found] = []
+    if direction != "cited_by":
+        rows = reader.rows("what it cites", bind(CITED_BY_UNITS, iri=node))
+        found += sorted(_read(rows, outgoing=True), key=lambda each: (each.position, each.unit, each.start, each.claim))
+    if direction != "cites":
+        targets = [node]
+        families = reader.rows("its family", bind(FAMILIES_OF, iri=node))
+        if families:
+            targets += sorted((NamedNode(iri_of(row["family"])) for row in families), key=str)
+            notes.append("A document is cited by the title of its family, whose citations are included.")
+        rows = reader.rows("what cites it", bind(CITING_UNITS, targets=targets))
+        found += sorted(
+            _read(rows, outgoing=False), key=lambda each: (each.graph, each.position, each.start, each.claim)
+        )
+    return found
+
+
+def _read(rows: Sequence[Mapping[str, Term]], *, outgoing: bool) -> list[Found]:
+    """Convert rows to citations: each claim once, at its first words."""
+    found: dict[str, Found] = {}
+    for row in rows:
+        claim, graph = iri_of(row["claim"]), iri_of(row["graph"])
+        if not graph.startswith(EXTRACTED):
+            continue
+        start = int(term_text(row["start"])) if "start" in row else 0
+        if claim not in found or start < found[claim].start:
+            cited = iri_of(row["cited"]) if "cited" in row else None
+            position = int(term_text(row["position"])) if "position" in row else 0
+            found[claim] = Found(claim, graph, iri_of(row["unit"]), cited, position, start, outgoing)
+    return list(found.values())
+
+
+def load_citations(reader: Reader, page: Sequence[Found]) -> list[Citation]:
+    """Load the words, documents and origins of citations."""
+    if not page:
+        return []
+    claims = load_rules(reader, {each.claim: each.graph for each in page})
+    units = load_units(reader, sorted({each.unit for each in page}))
+    page = [each for each in page if each.unit in units]
+    documents = {units[each.unit].cited for each in page}
+    descriptions = describe(reader, documents, {units[each.unit].graph for each in page})
+    voices = speakers_of(reader, units.values())
+    targets = _load_targets(reader, {each.cited for each in page if each.cited is not None})
+    asserted = load_asserted(reader, claims.values())
+    result = []
+    for each in page:
+        claim, unit = claims[each.claim], units[each.unit]
+        predicate, cited = claim.one(RDF.predicate) or "", claim.one(RDF.object)
+        name, kind, law_type = targets.get(cited or "", (None, None, None))
+        result.append(
+            Citation(
+                direction="cites" if each.outgoing else "cited_by",
+                citing=each.unit,
+                title=title_of(descriptions, unit.cited, voices.get(each.unit)),
+                words=claim.one(KG.rawCitation) or "",
+                offsets=[(span.start, span.end) for span in claim.spans()],
+                cited=cited,
+                cited_name=name,
+                cited_kind=kind,
+                law_type=law_type,
+                relation=predicate.rpartition("#")[2],
+                asserted=cited is not None and (each.unit, predicate, cited) in asserted,
+                confidence=float(claim.one(KG.confidence) or 0),
+                method=claim.one(KG.method) or "",
+                id=each.claim,
+                provenance=origin_of(reader, descriptions, unit.graph, unit.position, lines_of(descriptions, unit)),
+            )
+        )
+    return result
+
+
+def _load_targets(reader: Reader, cited: Collection[str]) -> dict[str, tuple[str | None, str | None, str | None]]:
+    """Load name, kind and type of law of each cited entity."""
+    if not cited:
+        return {}
+    rows = reader.rows("cited laws and families", bind(TARGETS, nodes=[NamedNode(each) for each in sorted(cited)]))
+    return {
+        iri_of(row["node"]): (
+            term_text(row["name"]) if "name" in row else None,
+            _KINDS[iri_of(row["kind"])],
+            code_of(iri_of(row["type"])) if "type" in row else None,
+        )
+        for row in rows
+    }
