@@ -26,8 +26,10 @@ from kg.tools.parliament.search import search_speeches
 from kg.tools.parliament.speakers import speech_stats
 from kg.tools.parliament.speeches import get_speech
 from kg.tools.search.passages import search
+from kg.tools.zoning.provisions import kg_query_permissions
 from kg.vocabulary import BASE, KG, mint
 from loaders.sources import load
+from loaders.zoning.graph.authorities import Authorities, merge
 
 LAWS = (
     ("us-water-act", "Fictional Water Act", "USA", "United States of America"),
@@ -42,7 +44,13 @@ SPEECHES = (
     ("house-unknown", "House", "Ines Calder", "Lower Tidewater", ""),
     ("senate-nsw", "Senate", "Hugo Dell", "", "NSW"),
 )
-TOWNS = (("Victoria", "TX"), ("Georgia", "VT"), ("Oak City", "UT"))
+TOWNS = (
+    ("Victoria", "TX", ""),
+    ("Georgia", "VT", ""),
+    ("Oak City", "UT", "Saltbush"),
+    ("Two Forks", "UT", "Saltbush"),
+    ("Two Forks", "UT", "Gypsum"),
+)
 TEXT = "The harbour water level is surveyed every year by the fictional surveyor."
 
 
@@ -77,11 +85,11 @@ def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
         )
         mapping = folder / "towns.toml"
         mapping.write_text(
-            'name = "made-up"\n[jurisdiction]\ncolumn = "Town"\nstate_column = "State"\n'
+            'name = "made-up"\n[jurisdiction]\ncolumn = "Town"\nstate_column = "State"\ncounty_column = "County"\n'
             '[district]\ncode = "District"\n[levels]\n"Allowed" = "byRight"\n[[use]]\ncolumn = "House"\n'
         )
-        rows = [(town, state, "R1", "Allowed") for town, state in TOWNS]
-        path = write(folder / "towns.csv", "Town,State,District,House", rows)
+        rows = [(*town, f"R{number}", "Allowed") for number, town in enumerate(TOWNS)]
+        path = write(folder / "towns.csv", "Town,State,County,District,House", rows)
         assert load(opened, "zoning", [path], mapping=str(mapping)).rejected == 0
         load(opened, "wikibase", [str(bundle.folder("fixtures") / "wikibase")], base="climate")
         yield opened
@@ -275,6 +283,38 @@ def test_overview_names_places_that_every_tool_takes(kg: KnowledgeGraph) -> None
             assert jurisdiction_overview(kg, town.code).id == town.id
 
 
+@pytest.mark.parametrize("text", ["Saltbush County", "Saltbush County, Utah", "US-UT-saltbush-county"])
+def test_county_is_between_a_municipality_and_its_state(kg: KnowledgeGraph, text: str) -> None:
+    county = jurisdiction_overview(kg, place=text)
+    assert [part.name for part in county.parts] == ["Oak City"]
+    assert [outer.code for outer in county.within] == ["US-UT", "USA"]
+    assert [(each.kind, each.records) for each in county.kinds] == [("zoning districts", 1)]
+    town = jurisdiction_overview(kg, place="Oak City")
+    assert [outer.name for outer in town.within] == ["Saltbush County", "Utah", "United States"]
+    assert [part.name for part in jurisdiction_overview(kg, "Utah").parts] == [
+        "Quarry Bend", "Saltbush County", "Two Forks",
+    ]  # fmt: skip
+
+
+def test_municipality_whose_rows_name_two_counties_is_in_neither(kg: KnowledgeGraph) -> None:
+    assert [outer.code for outer in jurisdiction_overview(kg, "Two Forks").within] == ["US-UT", "USA"]
+
+
+def test_zoning_tools_find_a_municipality_in_a_county_by_its_state(kg: KnowledgeGraph) -> None:
+    found = kg_query_permissions(kg, "Oak City", "Utah", use="House")
+    assert [each.district for each in found.permissions] == ["R2"]
+    again = kg_query_permissions(kg, "Oak City", "UT", use="House")
+    assert again.permissions == found.permissions
+
+
+def test_county_is_kept_when_a_record_without_county_follows(kg: KnowledgeGraph) -> None:
+    stored, county = Authorities("Oak City", "UT", "Saltbush"), mint("place", "US-UT-saltbush-county")
+    graph = mint("graph", "ref", "municipality", "us-ut-oak-city")
+    for first, second in ((stored, Authorities("Oak City", "UT")), (Authorities("Oak City", "UT"), stored)):
+        merged = merge(first.own[graph], second.own[graph])
+        assert [quad.object for quad in merged if quad.predicate == KG.within] == [county]
+
+
 def test_comparison_of_a_state_and_a_country_counts_records(kg: KnowledgeGraph) -> None:
     both = compare_jurisdictions(kg, "Utah", "AUS", by="kind")
     counts = dict(zip(both.bins, zip(both.a, both.b, strict=True), strict=True))
@@ -315,7 +355,7 @@ def test_absent_mentions_are_explained_by_what_is_loaded(kg: KnowledgeGraph) -> 
 def test_list_resources_lists_countries_and_states_with_records(kg: KnowledgeGraph) -> None:
     resources = {resource.title: resource for resource in list_resources(kg).resources}
     assert resources["Filter iso3: values in use"].values == [
-        "AU-NSW", "AU-VIC", "AUS", "EUR", "GEO", "US-CA", "US-TX", "US-UT", "US-VT", "USA",
+        "AU-NSW", "AU-VIC", "AUS", "EUR", "GEO", "US-CA", "US-TX", "US-UT", "US-UT-saltbush-county", "US-VT", "USA",
     ]  # fmt: skip
 
 

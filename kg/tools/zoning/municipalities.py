@@ -26,7 +26,10 @@ NEAR: Final = 5
 MUNICIPALITIES: Final = """
 SELECT ?municipality ?name ?code ?state WHERE {
   ?municipality a kg:Municipality ; skos:prefLabel ?name
-  OPTIONAL { ?municipality kg:within ?within . ?within skos:notation ?code ; skos:prefLabel ?state }
+  OPTIONAL {
+    ?municipality kg:within+ ?within . ?within skos:notation ?code ; skos:prefLabel ?state
+    FILTER(REGEX(?code, "^[A-Z]{2}-[A-Z]{2}$"))
+  }
 }"""
 
 STATUSES: Final = """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
@@ -28,6 +28,7 @@ STATES: Final = {letters.upper(): name for name, letters in statutes.STATES.item
 """States, the District and the territories of the United States, by their two letters."""
 
 _BY_NAME: Final = {name.casefold(): code for code, name in STATES.items()}
+_COUNTIES: Final = frozenset({"county", "parish", "borough"})
 _ONE_VALUE: Final = (SKOS.prefLabel, KG.category)
 _CODES: Final = BASE + "vocab/"
 
@@ -57,12 +58,16 @@ def municipality_key(name: str, state: str) -> str:
 
 
 def merge(stored: Sequence[Quad], said: Sequence[Quad]) -> Sequence[Quad]:
-    """Merge `said` into a shared graph: everything, but one label per node.
+    """Merge `said` into a shared graph: everything, but one label per node, and the county of a municipality, if any
+    record has one, in place of its state.
 
     A label other than the code itself takes precedence, then the latest. Of labels that differ only in capitals, as
     with land uses, the first in code point order is used.
     """
     quads = dict.fromkeys([*said, *stored])
+    within = [quad for quad in quads if quad.predicate == KG.within]
+    for quad in sorted(within, key=lambda quad: len(str(quad.object)))[:-1]:
+        del quads[quad]
     named: dict[tuple[object, NamedNode], list[Quad]] = defaultdict(list)
     for quad in quads:
         if quad.predicate in _ONE_VALUE:
@@ -83,10 +88,26 @@ def _text(quad: Quad) -> str:
     return quad.object.value if isinstance(quad.object, Literal) else ""
 
 
+def _county(name: str, state: str) -> tuple[NamedNode, Mapping[NamedNode, Sequence[Quad]]]:
+    """Build the graph of a county, which ISO 3166 does not list: ``id/place/US-CT-hartford-county``."""
+    words = name.split()
+    label = " ".join(words if words[-1].casefold() in _COUNTIES else [*words, "County"])
+    code = f"US-{state}-{to_slug(label)}"
+    iri, graph = mint("place", code), mint("graph", "ref", "place", code)
+    return iri, {
+        graph: (
+            Quad(iri, RDF.type, KG.Place, graph),
+            Quad(iri, SKOS.notation, Literal(code), graph),
+            Quad(iri, SKOS.prefLabel, Literal(label, language="en"), graph),
+            Quad(iri, KG.within, mint("place", f"US-{state}"), graph),
+        )
+    }
+
+
 class Authorities:
     """Builds the shared graphs for records of one municipality. `graphs` are those of the nodes requested so far."""
 
-    def __init__(self, name: str, state: str) -> None:
+    def __init__(self, name: str, state: str, county: str | None = None) -> None:
         """Raises RecordError for an invalid name or state."""
         self.key: Final = municipality_key(name, state)
         self.name: Final = " ".join(name.split())
@@ -94,10 +115,13 @@ class Authorities:
         self.iri: Final = mint("municipality", self.key)
         self.graphs: dict[NamedNode, Sequence[Quad]] = {}
         self._said: set[tuple[NamedNode, str | None, str | None]] = set()
-        place = mint("place", f"US-{self.state}")
+        place, outer = mint("place", f"US-{self.state}"), build_place_graphs(f"US-{self.state}")
+        if county is not None and to_slug(county):
+            place, around = _county(county, self.state)
+            outer = {**outer, **around}
         graph = mint("graph", "ref", "municipality", self.key)
         self.own: Final[dict[NamedNode, Sequence[Quad]]] = {
-            **build_place_graphs(f"US-{self.state}"),
+            **outer,
             graph: (
                 Quad(self.iri, RDF.type, KG.Municipality, graph),
                 Quad(self.iri, SKOS.prefLabel, Literal(self.name, language="en"), graph),

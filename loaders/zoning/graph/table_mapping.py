@@ -7,6 +7,7 @@
     [jurisdiction]                       # either columns of the table ...
     column = "Town"
     state_column = "State"               # ... or the same for all rows: name = "Example City", state = "UT"
+    county_column = "County"             # optional
 
     [district]
     code = "District"                    # columns
@@ -60,7 +61,9 @@ FOLDER: Final = Path(__file__).parent.parent / "mappings"
 _CODE: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _NAME: Final = re.compile(r"[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*")
 _BOUNDS: Final = ("min", "max")
-_TABLE_KEYS: Final = frozenset(("column", "state_column", "name", "levels", "use", "standard", "key_column"))
+_TABLE_KEYS: Final = frozenset(
+    ("column", "state_column", "county_column", "name", "levels", "use", "standard", "key_column")
+)
 """Keys which show that a file next to a source is meant as a mapping for a table."""
 _NO_DISTRICT: Final = 'Missing [district]. A mapping needs code = "...", the column of districts.'
 
@@ -99,6 +102,7 @@ class TableMapping:
     municipality: str | None = None
     state_column: str | None = None
     state: str | None = None
+    county_column: str | None = None
     district_name: str | None = None
     category: str | None = None
     facts: Sequence[str] = ()
@@ -113,7 +117,8 @@ class TableMapping:
         conditions = (condition for use in self.uses for condition in use.conditions)
         standards = (each.column for each in self.standards)
         named: Iterable[str | None] = (
-            self.jurisdiction, self.state_column, self.district, self.district_name, self.category, *self.facts,
+            self.jurisdiction, self.state_column, self.county_column, self.district, self.district_name, self.category,
+            *self.facts,
             *(use.column for use in self.uses), *conditions, *standards,
         )  # fmt: skip
         return list(dict.fromkeys(name for name in named if name is not None))
@@ -215,6 +220,7 @@ def _mapping(top: _Table) -> TableMapping:
         where.text("name"),
         where.column("state_column"),
         where.text("state"),
+        where.column("county_column"),
         district.column("name"),
         district.column("category"),
         district.columns("facts"),

@@ -116,9 +116,10 @@ def _records(file: File, rows: Iterable[Numbered], taking: _TableReader) -> Iter
         yield from refused
         for group in staged.groups():
             one: _Municipality | None = None
-            for each in sorted(group.rows, key=lambda row: row.row):
-                cells = dict(zip(columns, json.loads(each.values[0] or "[]"), strict=True))
-                one = one or taking.municipality(cells)
+            rows_of = sorted(group.rows, key=lambda row: row.row)
+            all_cells = [dict(zip(columns, json.loads(each.values[0] or "[]"), strict=True)) for each in rows_of]
+            for each, cells in zip(rows_of, all_cells, strict=True):
+                one = one or taking.municipality(all_cells)
                 try:
                     taking.take(one, each.row, cells)
                 except RecordError as error:
@@ -159,10 +160,12 @@ class _TableReader:
             self._keys[name, state] = municipality_key(name, state)
         return self._keys[name, state]
 
-    def municipality(self, cells: Cells) -> _Municipality:
-        """Start the graph of the municipality whose first row this is."""
-        name, state = self._where(cells)
-        shared = Authorities(name or "", state or "")
+    def municipality(self, rows: Sequence[Cells]) -> _Municipality:
+        """Start the graph of the municipality whose rows these are. It has a county if all rows name the same."""
+        name, state = self._where(rows[0])
+        column = self.mapping.county_column
+        counties = {" ".join(county.split()) for cells in rows if (county := _cell(cells, column)) is not None}
+        shared = Authorities(name or "", state or "", next(iter(counties)) if len(counties) == 1 else None)
         graph = mint("graph", "src", self.domain, shared.key, "table", self.mapping.name)
         one = _Municipality(shared, Rules(graph, shared))
         one.digest.update(self._read_by + repr(shared.name).encode())
