@@ -182,6 +182,14 @@ def search(
         list[str] | None,
         typer.Option("--corpus-type", metavar="TYPE", help="Document type, e.g. Policy. Repeatable."),
     ] = None,
+    must: Annotated[
+        list[str] | None,
+        typer.Option("--must", metavar="WORDS", help="Words that each result contains, in any form. Repeatable."),
+    ] = None,
+    min_score: Annotated[
+        float | None,
+        typer.Option("--min-score", metavar="X", min=0, max=1, help="Least score. 0 lists irrelevant results too."),
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, max=200, help="Maximum results.")] = 10,
     offset: Annotated[int, typer.Option("--offset", metavar="N", min=0, help="Results to skip.")] = 0,
     data_dir: DataDir = None,
@@ -204,7 +212,7 @@ def search(
             # After a crash, or in a restored backup, the index differs from the store. A server heals it by itself.
             graph.call("reindex", {"wait": False}, advance)
         arguments = {"query": text, "filters": filters, "limit": limit, "offset": offset, "detail": "full"}
-        arguments["max_tokens"] = MOST_TOKENS
+        arguments |= {"must": must, "min_score": min_score, "max_tokens": MOST_TOKENS}
         found = SearchResult.model_validate(graph.call("search", arguments, advance))
         index = IndexStatus(**graph.call("index_status", {}))
     if as_json:

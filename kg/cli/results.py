@@ -152,6 +152,8 @@ def show_found(found: SearchResult, index: IndexStatus, *, first: int = 1) -> No
         output.put(f"   {place.source or place.graph}{row}, sha256 {place.sha256 or 'not recorded'}")
     if not found.results:
         output.say("No results.")
+    elif found.relevance != "unknown":
+        output.say(f"Relevance: {found.relevance}.")
     for note in found.notes:
         output.say(note)
     if index.embedder_error is not None:

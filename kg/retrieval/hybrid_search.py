@@ -9,19 +9,20 @@ page repeats or omits a unit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from math import ceil
-from typing import Final
+from typing import Any, Final
 
 from pyoxigraph import NamedNode
 
 from kg.retrieval.filters import Scope
 from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.results import Completeness
-from kg.search.protocol import Candidate
-from kg.search.ranking import Fusion
+from kg.search.protocol import Candidate, Mode, Ranking, SearchIndex
+from kg.search.ranking import PAIR_WEIGHT, Fusion
+from kg.search.relevance import Relevance, assess_relevance, drop_unrelated
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 
@@ -34,6 +35,7 @@ FEW_DOCUMENTS: Final = 2_000
 of speeches; 64 proposals from 1,000 documents: 22 ms, 2,000: 44, 4,000: 68, all: 34; 256 from all: 119)."""
 FIRST_BLOCK: Final = 64
 """Number of proposals in the first block, enough for a page of 50. Each later block is four times as deep."""
+NOTHING: Final = Ranking((), exhaustive=True)
 DEEPEST: Final = 16_384
 """Maximum number of proposals. Truncation is reported."""
 OWN: Final = ("unit", "document")
@@ -118,11 +120,51 @@ class Retrieved:
     next_offset: int | None
     pending: int = 0
     """Number of considered units without an embedding, which are scored by keywords only."""
+    relevance: Relevance = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What to search: a query, words that each unit must contain, and the minimum score of a unit.
+
+    Without a minimum score, an answer that is not relevant has no units, and units far from the query are dropped.
+    """
+
+    query: str
+    must: Sequence[str] = ()
+    min_score: float | None = None
+    typed: str | None = None
+    """The query as the caller wrote it, if `query` adds names of concepts to it."""
+
+    def rank(
+        self,
+        search: SearchIndex,
+        *,
+        limit: int,
+        units: Sequence[str] | None = None,
+        parents: Sequence[str] | None = None,
+        mode: Mode | None = None,
+    ) -> Ranking:
+        """Rank units by it; see `SearchIndex.rank`."""
+        given: dict[str, Any] = {"units": units, "parents": parents, "mode": mode, "must": self.must or None}
+        return search.rank(self.query, limit=limit, **{name: each for name, each in given.items() if each is not None})
+
+    def assess(self, candidates: Sequence[Candidate], ranking: Ranking) -> Relevance:
+        """Assess an answer by its candidates; see `assess_relevance`."""
+        return assess_relevance(self.typed or self.query, candidates, ranking.model, ranking.pending)
+
+    def select(self, candidates: Sequence[Candidate], ranking: Ranking, relevance: Relevance) -> list[Candidate]:
+        """Drop the candidates below the minimum score, or without one those that are not relevant."""
+        if self.min_score is not None:
+            return [candidate for candidate in candidates if candidate.score >= self.min_score]
+        if relevance == "none":
+            return []
+        return list(candidates) if relevance == "unknown" else drop_unrelated(candidates, ranking.model)
 
 
 def retrieve(
     reader: Reader,
-    query: str,
+    query: str | Asked,
     scope: Scope,
     *,
     limit: int,
@@ -133,22 +175,50 @@ def retrieve(
     """Rank the units in `scope` by `query` and return a page, with at most `per_document` units of one document.
 
     The order is by fused score, then date (newest first), family title, document title, and position. Units that share
-    no word with the query and have no embedding yet are dropped. Units that mention one of `concepts` rank first.
+    no word with the query and have no embedding yet are dropped. Units that mention one of `concepts` rank first, and
+    are relevant with any score.
     """
+    asked = query if isinstance(query, Asked) else Asked(query)
     favoured = _Favoured(reader, scope, concepts) if concepts else None
     units = _listed(reader, scope)
     if units is not None:
-        scored = reader.kg.search.rank(query, units=list(units), limit=len(units)).candidates if units else []
-        candidates = _kept(scored) if favoured is None else favoured.first(scored)
+        ranking = asked.rank(reader.kg.search, units=list(units), limit=len(units)) if units else NOTHING
+        scored = ranking.candidates
+        relevance = asked.assess(_kept(scored), ranking) if units else "none"
+        candidates = _select(asked, scored, ranking, relevance, favoured)
         pending = _pending(scored)
         total = _count(Counter(_work(units[candidate.iri]) for candidate in candidates), per_document)
         stream = _capped(_ordered(reader, candidates, units, offset + limit), per_document, Counter())
         page = list(islice(stream, offset, offset + limit))
         following = offset + limit if total > offset + limit else None
+        relevance = _with_mentions(relevance, asked, candidates)
         if pending:
-            return Retrieved(page, "approximate", None, following, pending)
-        return Retrieved(page, "complete", total, following)
-    return _proposed(reader, query, scope, limit, offset, per_document, favoured)
+            return Retrieved(page, "approximate", None, following, pending, relevance)
+        return Retrieved(page, "complete", total, following, 0, relevance)
+    return _proposed(reader, asked, scope, limit, offset, per_document, favoured)
+
+
+def describe_nothing(must: Sequence[str], min_score: float | None) -> str:
+    """Describe an answer without anything relevant."""
+    if must:
+        return f"Nothing relevant contains {' and '.join(repr(words) for words in must)}. Require fewer words."
+    listed = "" if min_score is not None else " min_score=0 lists the nearest passages."
+    return f"Nothing relevant to the query was found.{listed} Use other words, or see list_resources."
+
+
+def _select(
+    asked: Asked, scored: Sequence[Candidate], ranking: Ranking, relevance: Relevance, favoured: _Favoured | None
+) -> list[Candidate]:
+    """Drop candidates that are not to be listed. Those that mention a favoured concept stay and are first."""
+    selected = asked.select(_kept(scored), ranking, relevance)
+    if favoured is None:
+        return selected
+    return favoured.first(scored, {candidate.iri for candidate in selected})
+
+
+def _with_mentions(relevance: Relevance, asked: Asked, listed: Sequence[object]) -> Relevance:
+    """Count an answer as weak that has units only because they mention a favoured concept."""
+    return "weak" if relevance == "none" and listed and asked.min_score is None else relevance
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +230,7 @@ class Known:
 
 
 def best_of_each(
-    reader: Reader, query: str, scope: Scope, *, limit: int, wide: bool, known: Known | None = None
+    reader: Reader, query: str | Asked, scope: Scope, *, limit: int, wide: bool, known: Known | None = None
 ) -> Retrieved:
     """Rank documents in `scope` by `query` and return the best unit of each of the first `limit`; no further pages.
 
@@ -169,6 +239,7 @@ def best_of_each(
     their number decides which way is faster. `scope` has patterns on ?document only, with constants if it is wide or
     its documents are known. All scores are computed over one set.
     """
+    query = query if isinstance(query, Asked) else Asked(query)
     first = max(FIRST_BLOCK, 4 * limit)
     parents: Sequence[str] | None = None
     if known is not None:
@@ -185,7 +256,7 @@ def best_of_each(
             parents = known.documents
     if parents is not None:
         found = _best_proposals(reader, query, scope, limit, parents, first, DEEPEST)
-        if found.units:
+        if found.units or found.relevance == "none":
             return found
     too_many = known is not None and len(known.documents) > MANY_DOCUMENTS
     listed = None if too_many else _parents(reader, scope)
@@ -197,14 +268,14 @@ def best_of_each(
 
 
 def _best_proposals(
-    reader: Reader, query: str, scope: Scope, limit: int, parents: Sequence[str] | None, depth: int, deepest: int
+    reader: Reader, asked: Asked, scope: Scope, limit: int, parents: Sequence[str] | None, depth: int, deepest: int
 ) -> Retrieved:
     """Rank proposals of the index, `depth` at first; `truncated` if `deepest` proposals are too few."""
     documents: dict[str, str] = {}
     proposed: list[Candidate] = []
     seen: set[str] = set()
     while True:
-        ranking = reader.kg.search.rank(query, parents=parents, limit=depth)
+        ranking = asked.rank(reader.kg.search, parents=parents, limit=depth)
         fresh = [candidate for candidate in ranking.candidates if candidate.iri not in seen]
         seen.update(candidate.iri for candidate in fresh)
         units = [NamedNode(candidate.iri) for candidate in fresh]
@@ -219,13 +290,16 @@ def _best_proposals(
         if done or depth >= deepest or len({documents[each.iri] for each in proposed}) >= limit:
             break
         depth = min(deepest, 4 * depth)
-    candidates = _kept(_rescored(proposed))
+    kept = _kept(_rescored(proposed))
+    relevance = asked.assess(kept, ranking) if kept or done else "unknown"
+    candidates = asked.select(kept, ranking, relevance)
     page = list(islice(_capped(_ordered(reader, candidates, documents, limit), 1, Counter()), limit))
     pending = _pending(proposed)
     if done and ranking.exhaustive and not pending:
-        return Retrieved(page, "complete", len({documents[each.iri] for each in candidates}), None)
-    completeness: Completeness = "approximate" if len(page) == limit or done else "truncated"
-    return Retrieved(page, completeness, None, None, pending)
+        return Retrieved(page, "complete", len({documents[each.iri] for each in candidates}), None, 0, relevance)
+    enough = done or len({documents[each.iri] for each in kept}) >= limit
+    completeness: Completeness = "approximate" if enough else "truncated"
+    return Retrieved(page, completeness, None, None, pending, relevance)
 
 
 class _Favoured:
@@ -247,10 +321,10 @@ class _Favoured:
         """All of them with their documents, or None if there are more than `NARROW`."""
         return self._units if len(self._units) <= NARROW else None
 
-    def first(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """Drop candidates without any score or mention, and map the scores of those with a mention to 0.5 to 1."""
+    def first(self, candidates: Sequence[Candidate], others: Collection[str]) -> list[Candidate]:
+        """Drop candidates without a mention except `others`, and map the scores of those with a mention to 0.5 to 1."""
         mentioning = self._mentioning([candidate.iri for candidate in candidates])
-        kept = [each for each in candidates if each.iri in mentioning or _speaks(each)]
+        kept = [each for each in candidates if each.iri in mentioning or each.iri in others]
         return [replace(each, score=(each.score + (each.iri in mentioning)) / 2) for each in kept]
 
     def _mentioning(self, iris: Sequence[str]) -> set[str]:
@@ -282,13 +356,15 @@ def _listed(reader: Reader, scope: Scope) -> Mapping[str, str] | None:
 
 def _proposed(
     reader: Reader,
-    query: str,
+    asked: Asked,
     scope: Scope,
     limit: int,
     offset: int,
     per_document: int | None,
     favoured: _Favoured | None,
 ) -> Retrieved:
+    search = reader.kg.search
+    relevance: Relevance | None = None
     parents = _parents(reader, scope)
     seen: set[str] = set()
     taken: Counter[str] = Counter()
@@ -299,21 +375,24 @@ def _proposed(
     pending = 0
     if favoured is not None and favoured.units:
         # They form the first block, before the proposals of the index.
-        scored = reader.kg.search.rank(query, units=list(favoured.units), limit=len(favoured.units)).candidates
+        scored = asked.rank(search, units=list(favoured.units), limit=len(favoured.units)).candidates
         seen.update(favoured.units)
         pending += _pending(scored)
-        block = favoured.first(scored)
+        block = favoured.first(scored, ())
         counts.update(_work(favoured.units[candidate.iri]) for candidate in block)
         found.extend(islice(_capped(_ordered(reader, block, favoured.units, wanted), per_document, taken), wanted))
     while True:
-        ranking = reader.kg.search.rank(query, parents=parents, limit=depth)
+        ranking = asked.rank(search, parents=parents, limit=depth)
         fresh = [candidate for candidate in ranking.candidates if candidate.iri not in seen]
         seen.update(candidate.iri for candidate in fresh)
         allowed = _allowed(reader, scope, [candidate.iri for candidate in fresh])
         proposed = [candidate for candidate in fresh if candidate.iri in allowed]
         pending += _pending(proposed)
         rescored = _rescored(proposed)
-        block = _kept(rescored) if favoured is None else favoured.first(rescored)
+        if relevance is None and (kept := _kept(rescored)):
+            # by the first block that has any, so that it is the same for all pages
+            relevance = asked.assess(kept, ranking)
+        block = _select(asked, rescored, ranking, relevance or "unknown", favoured)
         counts.update(_work(allowed[candidate.iri]) for candidate in block)
         left = wanted - len(found)
         found.extend(islice(_capped(_ordered(reader, block, allowed, left), per_document, taken), left))
@@ -329,7 +408,10 @@ def _proposed(
         completeness = "complete"
     elif not more and not done:
         completeness = "truncated"
-    return Retrieved(page, completeness, total, offset + limit if more else None, pending)
+    if relevance is None:
+        relevance = asked.assess((), ranking) if done else "unknown"
+    relevance = _with_mentions(relevance, asked, found)
+    return Retrieved(page, completeness, total, offset + limit if more else None, pending, relevance)
 
 
 def _parents(reader: Reader, scope: Scope) -> Sequence[str] | None:
@@ -373,10 +455,13 @@ def _work(document: str) -> str:
 
 def _rescored(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Fuse the scores again, relative to the best BM25 and cosine score among these candidates."""
-    bm25 = {candidate.iri: candidate.bm25 for candidate in candidates}
-    cosine = {candidate.iri: candidate.cosine for candidate in candidates if candidate.cosine is not None}
-    fusion = Fusion(max(bm25.values(), default=0.0), max(cosine.values(), default=0.0))
-    return fusion.rank(bm25, bm25, cosine)
+    fusion = Fusion(
+        max((candidate.bm25 for candidate in candidates), default=0.0),
+        max((candidate.cosine for candidate in candidates if candidate.cosine is not None), default=0.0),
+        pair_weight=PAIR_WEIGHT if any(candidate.pairs is not None for candidate in candidates) else 0.0,
+    )
+    rescored = [replace(each, score=fusion.score(each.bm25, each.cosine, each.pairs or 0.0)) for each in candidates]
+    return sorted(rescored, key=lambda candidate: (-candidate.score, candidate.iri))
 
 
 def _count(by_document: Mapping[str, int], per_document: int | None) -> int:

@@ -164,6 +164,11 @@ def clean_text(name: str, text: str, longest: int) -> str:
     return stripped
 
 
+def clean_words(must: Sequence[str]) -> list[str]:
+    """Strip required words. Raises InvalidInputError for an empty one, and for one that is not valid text."""
+    return [clean_text("must", words, 200) for words in must]
+
+
 def page_of(total: Sequence[object], offset: int, limit: int) -> int | None:
     """Compute the offset of the next page, or None on the last page."""
     return offset + limit if len(total) > offset + limit else None

@@ -11,6 +11,8 @@ from typing import Annotated, ClassVar, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 
+from kg.search.relevance import Relevance
+
 Completeness = Literal["complete", "approximate", "truncated"]
 """`complete`: everything in the scope of the request was considered. `approximate`: the index proposed the candidates,
 and a passage that it did not propose may rank higher. `truncated`: the result was cut at a limit."""
@@ -27,6 +29,11 @@ Offset = Annotated[
     int, Field(ge=0, le=MOST_SKIPPED, description="Results to skip; pass next_offset of the previous page")
 ]
 Query = Annotated[str, Field(min_length=1, max_length=QUERY_CHARACTERS, description="What to look for, in words")]
+Must = Annotated[
+    list[Annotated[str, Field(min_length=1, max_length=200)]],
+    Field(max_length=20, description="Words that each result must contain, in any form"),
+]
+MinScore = Annotated[float, Field(ge=0, le=1, description="Least score; 0 also lists results that are not relevant")]
 Explain = Annotated[bool, Field(description="Also return the SPARQL that ran")]
 PlaceName = Annotated[
     str, Field(min_length=1, max_length=200, description="Code or name of a place: BRA, US-UT, Utah, Sandy, UT")
@@ -125,7 +132,16 @@ class SearchHit(BaseModel):
     provenance: Provenance
 
 
-class SearchResult(Result):
+class Judged(Result):
+    """The results of a search, with the relevance of the best of them."""
+
+    relevance: Relevance = Field(
+        "unknown",
+        description="none: nothing relevant was found; weak: related, an answer may be missing; unknown: not judged",
+    )
+
+
+class SearchResult(Judged):
     """Passages, best first."""
 
     results: list[SearchHit]

@@ -79,12 +79,16 @@ class EdgeIndex:
         parents: Sequence[str] | None = None,
         limit: int,
         mode: Mode = "hybrid",
+        must: Sequence[str] = (),
     ) -> Ranking:
         """Return the best `limit` units for `query` by fused score (or by `mode`), equal scores by IRI.
 
         With `units`, each of these is scored (0 if it is not in the index) and the ranking is exhaustive. Otherwise the
         index searches as deep as needed for the first `limit` to be exact, so a shorter page is the beginning of a
         longer one; the ranking is exhaustive if nothing is left beyond `limit`.
+
+        With `must`, only units with all of these words are ranked, in their text, title or names; words match as in
+        a query: in any form (`tariff` matches `Tariffs`), without accents. A stop word matches nothing.
         """
         if limit < 1:
             raise InvalidInputError(f"Invalid limit {limit}. It must be at least 1.")
@@ -98,9 +102,11 @@ class EdgeIndex:
                 parents=None if parents is None else list(parents),
                 limit=limit,
                 mode=mode,
+                must=list(must),
             )
         )
-        return Ranking(tuple(Candidate(*fields) for fields in found["candidates"]), found["exhaustive"])
+        candidates = tuple(Candidate(*fields) for fields in found["candidates"])
+        return Ranking(candidates, found["exhaustive"], found["model"], found["pending"])
 
     def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]] | None:
         """Return a unit vector for each of a few hundred short texts, or None if no vectors are being computed."""
@@ -262,7 +268,7 @@ def _replace(connection: _Connection, part: Mapping[str, GraphUnits]) -> None:
     for graph, content in part.items():
         for unit in content.units:
             batch.append(_to_fields(unit, graph))
-            characters += len(unit.text) + len(unit.prelude)
+            characters += len(unit.text) + len(unit.prelude) + len(unit.names)
             if len(batch) == _UNITS_PER_MESSAGE or characters >= _CHARACTERS_PER_MESSAGE:
                 connection.call("put", units=batch)
                 batch, characters = [], 0
@@ -278,7 +284,7 @@ def _remove(connection: _Connection, graphs: Sequence[str]) -> None:
 def _to_fields(unit: IndexedUnit, graph: str) -> list[Any]:
     if unit.graph != graph:
         raise InvalidInputError(f"The unit {unit.iri} is in graph {unit.graph}, but was given for {graph}.")
-    return [unit.iri, unit.graph, unit.parent, unit.text, unit.prelude, unit.language, unit.in_context]
+    return [unit.iri, unit.graph, unit.parent, unit.text, unit.prelude, unit.language, unit.in_context, unit.names]
 
 
 def _split_replacement(graphs: Mapping[str, GraphUnits]) -> Iterator[dict[str, GraphUnits]]:

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -56,13 +56,15 @@ class Server:
         }
 
     def _rank(
-        self, query: str, units: list[str] | None, parents: list[str] | None, limit: int, mode: Mode
+        self, query: str, units: list[str] | None, parents: list[str] | None, limit: int, mode: Mode, must: list[str]
     ) -> dict[str, Any]:
         with self._vectors.pause():
-            ranking = self._units.rank(query, units, parents, limit, mode)
+            ranking = self._units.rank(query, units, parents, limit, mode, must)
         return {
-            "candidates": [(c.iri, c.score, c.bm25, c.cosine) for c in ranking.candidates],
+            "candidates": [astuple(candidate) for candidate in ranking.candidates],
             "exhaustive": ranking.exhaustive,
+            "model": ranking.model,
+            "pending": ranking.pending,
         }
 
     def _status(self) -> dict[str, Any]:

@@ -1,15 +1,15 @@
 """Synchronization of the search index with the store: units are built from graphs, differences are repaired.
 
-The prelude of a unit (document title and nearest heading above it) is computed only here, from the store, so that a
-load and a rebuild give the same index. For a piece of running text the prelude is embedded too: for 24 instead of 20 of
-30 questions about 1,733 speeches the answer is among the first ten.
+The prelude of a unit (document title and nearest heading above it) and its names (who speaks, the place) are computed
+only here, from the store, so that a load and a rebuild give the same index. For a piece of running text the prelude is
+embedded too: for 24 instead of 20 of 30 questions about 1,733 speeches the answer is among the first ten.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,11 +26,16 @@ HEADINGS: Final = frozenset(mint("code", "blockType", code).value for code in ("
 _SHOWN: Final = 150
 """Characters of the prelude that are embedded with a piece: the first one or two of a list of bills."""
 
+_FORMAT: Final = "2"
+"""Version of the indexed fields of a unit. Graphs that were indexed with another one are indexed again."""
+
 _FAMILIES: Final = ("src", "user", "cur")
 """The families of graphs that contain text units."""
 _GRAPHS_AT_ONCE: Final = 50
 _UNITS_AT_ONCE: Final = 5_000
 _ATTEMPTS: Final = 3
+
+_NOTHING: Final[Mapping[str, Collection[str]]] = {}
 
 Progress = Callable[[int, int | None, str], None]
 """Called with the number of finished items, the total if known, and the current activity."""
@@ -61,8 +66,13 @@ class Healed:
     removed: int = 0
 
 
-def build_units(graph: str, titles: Mapping[str, str], facts: Iterable[UnitFacts]) -> list[IndexedUnit]:
-    """Build the index units of one graph, in order of position. `titles` are by the IRI of a document or unit."""
+def build_units(
+    graph: str,
+    titles: Mapping[str, str],
+    facts: Iterable[UnitFacts],
+    names: Mapping[str, Collection[str]] = _NOTHING,
+) -> list[IndexedUnit]:
+    """Build the index units of one graph, in order of position. `titles` and `names` are by IRI of document or unit."""
     units = []
     headings: dict[str, str] = {}
     for fact in sorted(facts, key=lambda fact: (fact.parent, fact.position, fact.iri)):
@@ -71,7 +81,8 @@ def build_units(graph: str, titles: Mapping[str, str], facts: Iterable[UnitFacts
         prelude = "\n".join(part for part in parts if part)
         if fact.is_cut and len(prelude) > _SHOWN:
             prelude = prelude[:_SHOWN].rpartition(" ")[0] or prelude[:_SHOWN]
-        units.append(IndexedUnit(fact.iri, graph, fact.parent, fact.text, prelude, fact.language, fact.is_cut))
+        about = "\n".join(sorted({*names.get(fact.parent, ()), *names.get(fact.iri, ())}))
+        units.append(IndexedUnit(fact.iri, graph, fact.parent, fact.text, prelude, fact.language, fact.is_cut, about))
         if fact.block_type in HEADINGS:
             headings[fact.parent] = fact.text
     return units
@@ -103,6 +114,38 @@ SELECT ?graph ?document ?title WHERE {
   VALUES ?graph { $graphs }
   GRAPH ?graph { ?document dcterms:title ?title }
 }"""
+
+LANGUAGES: Final = """
+SELECT ?graph ?document ?language WHERE {
+  VALUES ?graph { $graphs }
+  GRAPH ?graph { ?document schema:inLanguage ?language FILTER NOT EXISTS { ?document schema:text ?text } }
+}"""
+
+RECORDED_SPEAKERS: Final = """
+SELECT ?graph ?node ?name WHERE {
+  VALUES ?graph { $graphs }
+  GRAPH ?graph { ?node kg:speakerAsRecorded ?name }
+}"""
+
+SPEAKERS: Final = """
+SELECT ?graph ?node ?named WHERE {
+  VALUES ?graph { $graphs }
+  GRAPH ?graph { ?node kg:speaker ?named }
+}"""
+
+PLACES: Final = """
+SELECT ?graph ?node ?named WHERE {
+  VALUES ?graph { $graphs }
+  GRAPH ?graph { ?node kg:jurisdiction ?named }
+}"""
+
+NAMES: Final = """
+SELECT DISTINCT ?named ?name WHERE {
+  { VALUES ?named { $nodes } GRAPH ?from { ?named foaf:name ?name } }
+  UNION { VALUES ?named { $nodes } GRAPH ?from { ?named skos:prefLabel ?name } }
+  FILTER(LANG(?name) IN ("", "en") && !STRSTARTS(STR(?from), $user))
+}"""
+"""Names of persons and places, which are described in other graphs than the text; not as users state them."""
 
 
 def heal(
@@ -162,16 +205,22 @@ def refresh(store: Store, search: SearchIndex, graphs: Mapping[str, str], emptie
     if emptied:
         search.remove(emptied)
     units = _load_units(store, list(graphs)) if graphs else {}
-    for batch in _build_batches({graph: found for graph, found in units.items() if found}, graphs):
+    hashes = {graph: _to_state(content) for graph, content in graphs.items()}
+    for batch in _build_batches({graph: found for graph, found in units.items() if found}, hashes):
         search.replace(batch)
 
 
 def _load_hashes(store: Store) -> dict[str, str]:
     return {
-        row["graph"].value: row["hash"].value
+        row["graph"].value: _to_state(row["hash"].value)
         for family in _FAMILIES
         for row in _select(store, bind(HASHES, prov=PROV_GRAPH, prefix=Literal(mint("graph", family).value + "/")))
     }
+
+
+def _to_state(content_sha256: str) -> str:
+    """Build the hash that the index keeps of a graph, from the hash of its content."""
+    return f"{content_sha256}/{_FORMAT}"
 
 
 def _build_batches(
@@ -190,13 +239,21 @@ def _build_batches(
 
 
 def _load_units(store: Store, graphs: Sequence[str]) -> dict[str, list[IndexedUnit]]:
-    names = [NamedNode(graph) for graph in graphs]
+    nodes = [NamedNode(graph) for graph in graphs]
     titles: dict[str, dict[str, str]] = defaultdict(dict)
-    for row in _select(store, bind(TITLES, graphs=names)):
+    for row in _select(store, bind(TITLES, graphs=nodes)):
         titles[row["graph"].value][row["document"].value] = row["title"].value
+    languages: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for row in _select(store, bind(LANGUAGES, graphs=nodes)):
+        languages[row["graph"].value, row["document"].value].add(row["language"].value)
+    names = _load_names(store, nodes)
     facts: dict[str, list[UnitFacts]] = {graph: [] for graph in graphs}
-    for row in _select(store, bind(UNITS, graphs=names)):
-        kind, language, parent = row.get("type"), row.get("language"), row.get("parent", row["unit"])
+    for row in _select(store, bind(UNITS, graphs=nodes)):
+        kind, parent = row.get("type"), row.get("parent", row["unit"])
+        declared = languages.get((row["graph"].value, parent.value), ())
+        language = row["language"].value if "language" in row else next(iter(declared), None)
+        if len(declared) > 1 and "language" not in row:
+            language = None  # a document in several languages does not say which of them a passage is in
         facts[row["graph"].value].append(
             UnitFacts(
                 row["unit"].value,
@@ -204,11 +261,28 @@ def _load_units(store: Store, graphs: Sequence[str]) -> dict[str, list[IndexedUn
                 int(row["position"].value),
                 row["text"].value,
                 None if kind is None else kind.value,
-                None if language is None else language.value,
+                language,
                 "start" in row,
             )
         )
-    return {graph: build_units(graph, titles[graph], found) for graph, found in facts.items()}
+    return {graph: build_units(graph, titles[graph], found, names.get(graph, {})) for graph, found in facts.items()}
+
+
+def _load_names(store: Store, graphs: Sequence[NamedNode]) -> dict[str, dict[str, set[str]]]:
+    """Load the names of speakers and places by graph and by the IRI of the document or unit that they belong to."""
+    names: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for row in _select(store, bind(RECORDED_SPEAKERS, graphs=graphs)):
+        names[row["graph"].value][row["node"].value].add(row["name"].value)
+    named = [row for query in (SPEAKERS, PLACES) for row in _select(store, bind(query, graphs=graphs))]
+    nodes = sorted({row["named"].value for row in named if isinstance(row["named"], NamedNode)})
+    known: dict[str, set[str]] = defaultdict(set)
+    if nodes:
+        prefix = Literal(mint("graph", "user").value + "/")
+        for row in _select(store, bind(NAMES, nodes=[NamedNode(iri) for iri in nodes], user=prefix)):
+            known[row["named"].value].add(row["name"].value)
+    for row in named:
+        names[row["graph"].value][row["node"].value] |= known.get(row["named"].value, set())
+    return names
 
 
 def _select(store: Store, query: str) -> Iterator[Mapping[str, NamedNode | Literal]]:

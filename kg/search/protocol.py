@@ -16,7 +16,8 @@ class IndexedUnit:
 
     `prelude` (document title and heading) is searched with `text` but is not part of it. `parent` is the IRI of the
     document, `graph` the named graph of the unit. If `in_context`, the embedding includes the prelude too: for a piece
-    cut out of running text, which may not mention its subject.
+    cut out of running text, which may not mention its subject. `names` (who spoke, the place) are searched by words
+    only: an embedding of names would bring every unit of a person or town closer to every query that names one.
     """
 
     iri: str
@@ -26,6 +27,7 @@ class IndexedUnit:
     prelude: str = ""
     language: str | None = None
     in_context: bool = False
+    names: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +43,18 @@ class Candidate:
     """A unit with its scores for one query.
 
     `bm25` is 0 if no term matches; `cosine` (-1 to 1) is None while the unit has no vector; `score` is their fusion.
+    `pairs` and `words` are the shares of the query's pairs of adjacent words and of its words in the unit, rare ones
+    weighing more, 0 for a unit that is not among the first ones. `pairs` is None if the query has no pair.
     """
 
     iri: str
     score: float
     bm25: float
     cosine: float | None
+    pairs: float | None = None
+    words: float = 0.0
+    language: str | None = None
+    """The stated language of a unit among the first ones, if it has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +63,10 @@ class Ranking:
 
     candidates: Sequence[Candidate]
     exhaustive: bool
+    model: str | None = None
+    """The model that embedded the query, or None if it was ranked by words alone."""
+    pending: int = 0
+    """Units of the whole index without a vector."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +104,13 @@ class SearchIndex(Protocol):
         parents: Sequence[str] | None = None,
         limit: int,
         mode: Mode = "hybrid",
+        must: Sequence[str] = (),
     ) -> Ranking:
         """Return the best `limit` units for `query` by fused score, or by words or meaning only.
 
         With `units`, each of these is scored, without approximation. With `parents`, candidates are searched among the
-        units of these documents, without both among all units.
+        units of these documents, without both among all units. With `must`, only units that contain all of these words
+        are candidates.
         """
         ...
 

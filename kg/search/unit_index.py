@@ -12,16 +12,20 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Final
 
 import qdrant_edge as qe
 
 from kg.search.protocol import Candidate, IndexedUnit, Mode, Ranking
-from kg.search.ranking import Fusion, is_settled
+from kg.search.ranking import PAIR_WEIGHT, Fusion, is_settled
 from kg.search.shard import DENSE, UPDATE_POINTS, Shard
+from kg.search.word_overlap import NO_WORDS, QuestionWords, parse_question
 
 BM25 = qe.Bm25Params(k=0.9, b=0.4)
 """nDCG@10 on regulation passages, fused: 0.706, and 0.698 with the usual k 1.2, b 0.75."""
+
+POOL: Final = 100
+"""The first candidates of a query, whose words are compared with the question's."""
 
 _FIRST_DEPTH = 256
 _DEEPER = 4
@@ -37,6 +41,21 @@ _HAS_VECTOR = qe.HasVectorCondition(DENSE)
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
 
 Vector = list[list[float]]
+_Conditions = list["qe.ConditionType"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A query: its text for BM25 and its vector, each None if it does not count, and its words to compare."""
+
+    text: str | None
+    vector: Sequence[float] | None
+    words: QuestionWords
+
+    def fuse(self, bm25: Mapping[str, float], cosine: Mapping[str, float]) -> Fusion:
+        """Build the fusion for these scores."""
+        pair_weight = PAIR_WEIGHT if self.words.pairs else 0.0
+        return Fusion(max(bm25.values(), default=0.0), max(cosine.values(), default=0.0), pair_weight=pair_weight)
 
 
 def point_id(iri: str) -> str:
@@ -115,40 +134,54 @@ class UnitIndex:
         parents: Sequence[str] | None,
         limit: int,
         mode: Mode = "hybrid",
+        must: Sequence[str] = (),
     ) -> Ranking:
         """Return the best `limit` units by fused score; see `SearchIndex.rank`."""
-        text = None if mode == "dense" else to_searchable(query)
-        vector = self.embed_query(query) if query.strip() and mode != "bm25" else None
+        if (units is not None and not units) or (parents is not None and not parents):
+            return Ranking((), exhaustive=True)
+        asked = _Asked(
+            None if mode == "dense" else to_searchable(query),
+            self.embed_query(query) if query.strip() and mode != "bm25" else None,
+            parse_question(query) if mode == "hybrid" else NO_WORDS,
+        )
+        required: _Conditions = [
+            qe.FieldCondition("search", match=qe.MatchText(to_searchable(words))) for words in must
+        ]
         if units is not None:
-            return self._rank_units(text, vector, units, limit)
-        where = None
-        if parents is not None:
-            if not parents:
-                return Ranking((), exhaustive=True)
-            where = qe.Filter(must=[_build_condition("parent", *parents)])
-        return self._rank_proposed(text, vector, where, limit)
+            ranking = self._rank_units(asked, units, required, limit)
+        else:
+            if parents is not None:
+                required.append(_build_condition("parent", *parents))
+            ranking = self._rank_proposed(asked, qe.Filter(must=required) if required else None, limit)
+        space = self.shard.space
+        model = space.model if space is not None and asked.vector is not None else None
+        return replace(ranking, model=model, pending=self.counts()[1])
 
-    def _rank_units(
-        self, text: str | None, vector: Sequence[float] | None, units: Sequence[str], limit: int
-    ) -> Ranking:
+    def _rank_units(self, asked: _Asked, units: Sequence[str], required: _Conditions, limit: int) -> Ranking:
         iris = {point_id(iri): iri for iri in units}
+        if required and iris:
+            where = qe.Filter(must=[qe.HasIdCondition(set(iris)), *required])
+            iris = {str(record.id): iris[str(record.id)] for record in self.scroll(where, [])}
         if not iris:
             return Ranking((), exhaustive=True)
         where = qe.Filter(must=[qe.HasIdCondition(set(iris))])
-        bm25 = {iris[id_]: score for id_, score in self._by_words(text, where, len(iris)).items()}
-        cosine = {iris[id_]: score for id_, score in self._by_meaning(vector, where, len(iris)).items()}
-        fusion = Fusion(max(bm25.values(), default=0.0), max(cosine.values(), default=0.0))
-        return Ranking(fusion.rank(iris.values(), bm25, cosine)[:limit], exhaustive=True)
+        bm25 = {iris[id_]: score for id_, score in self._by_words(asked.text, where, len(iris)).items()}
+        cosine = {iris[id_]: score for id_, score in self._by_meaning(asked.vector, where, len(iris)).items()}
+        fusion = asked.fuse(bm25, cosine)
+        ranked = fusion.rank(iris.values(), bm25, cosine)
+        ids = {iri: id_ for id_, iri in iris.items()}
+        return Ranking(self._compare_words(asked, fusion, ranked, ids)[:limit], exhaustive=True)
 
-    def _rank_proposed(
-        self, text: str | None, vector: Sequence[float] | None, where: qe.Filter | None, limit: int
-    ) -> Ranking:
+    def _rank_proposed(self, asked: _Asked, where: qe.Filter | None, limit: int) -> Ranking:
         """Fetch the best by words and by meaning, and more of both until no other unit can enter the page."""
+        text, vector = asked.text, asked.vector
+        # the first ones are ordered again, so they are the same for every page size
+        settled = max(limit, POOL)
         depth = max(_FIRST_DEPTH, _DEEPER * limit)
         while True:
             bm25 = self._by_words(text, where, depth)
             cosine = self._by_meaning(vector, where, depth)
-            fusion = Fusion(max(bm25.values(), default=0.0), max(cosine.values(), default=0.0))
+            fusion = asked.fuse(bm25, cosine)
             # a list shorter than `depth` contains every unit that it can score
             words_end, meaning_end = len(bm25) < depth, len(cosine) < depth
             ceiling = fusion.ceiling(
@@ -161,9 +194,37 @@ class UnitIndex:
                 cosine |= self._by_meaning(vector, _id_filter(rest), len(rest))
             ranked = fusion.rank(known_words | known_meaning, bm25, cosine)
             complete = words_end and meaning_end
-            if complete or depth >= _MAX_DEPTH or is_settled(ranked, limit, ceiling):
+            if complete or depth >= _MAX_DEPTH or is_settled(ranked, settled, ceiling):
+                ranked = self._compare_words(asked, fusion, ranked)
                 return Ranking(self._to_page(ranked, limit), exhaustive=complete and len(ranked) <= limit)
             depth *= _DEEPER
+
+    def _compare_words(
+        self, asked: _Asked, fusion: Fusion, ranked: list[Candidate], ids: Mapping[str, str] | None = None
+    ) -> list[Candidate]:
+        """Score the first POOL candidates again, with the words and pairs of the question that they contain.
+
+        `ids` has the point id of each candidate, which is its IRI without `ids`.
+        """
+        pool = {ids[each.iri] if ids is not None else each.iri: each for each in ranked[:POOL]}
+        if not pool or not (asked.words.words or asked.words.pairs):
+            return ranked
+        with self.shard.borrow() as shard:
+            payloads = {str(each.id): _payload(each) for each in shard.retrieve([*pool], ["search", "language"], False)}
+        known = [id_ for id_ in pool if id_ in payloads]
+        overlaps = asked.words.measure([str(payloads[id_]["search"]) for id_ in known])
+        for id_, overlap in zip(known, overlaps, strict=True):
+            one = pool[id_]
+            pairs = overlap.pairs if asked.words.pairs else None
+            pool[id_] = replace(
+                one,
+                score=fusion.score(one.bm25, one.cosine, overlap.pairs),
+                pairs=pairs,
+                words=round(overlap.words, _DECIMALS),
+                language=payloads[id_].get("language"),
+            )
+        first = sorted(pool.values(), key=lambda candidate: (-candidate.score, candidate.iri))
+        return first + ranked[POOL:]
 
     def _to_page(self, ranked: Sequence[Candidate], limit: int) -> list[Candidate]:
         """Return the first `limit` candidates, with IRIs instead of point ids; equal scores by IRI.
@@ -221,7 +282,7 @@ class UnitIndex:
             changed: dict[str, tuple[str, dict[str, Any]]] = {}
             for unit in units:
                 id_ = point_id(unit.iri)
-                said = unit.prelude, unit.text, unit.language or "", str(unit.in_context)
+                said = unit.prelude, unit.text, unit.language or "", str(unit.in_context), unit.names
                 fingerprint = digest(unit.iri, unit.graph, unit.parent, *said)
                 old = self._old[unit.graph].pop(id_, None)
                 if old != fingerprint:
@@ -320,12 +381,12 @@ class UnitIndex:
 
 
 def _searched_text(unit: IndexedUnit) -> str:
-    return f"{unit.prelude}\n{unit.text}" if unit.prelude else unit.text
+    return "\n".join(part for part in (unit.names, unit.prelude, unit.text) if part)
 
 
 def _embedded_text(unit: IndexedUnit) -> str:
-    """Return the text that the vector of a unit is computed from."""
-    return _searched_text(unit) if unit.in_context else unit.text
+    """Return the text that the vector of a unit is computed from, which is the end of the searched text."""
+    return f"{unit.prelude}\n{unit.text}" if unit.in_context and unit.prelude else unit.text
 
 
 def _unit_payload(unit: IndexedUnit, fingerprint: str) -> dict[str, Any]:
@@ -342,6 +403,8 @@ def _unit_payload(unit: IndexedUnit, fingerprint: str) -> dict[str, Any]:
     }
     if search != plain:
         payload["text"] = meant
+    if unit.language:
+        payload["language"] = unit.language
     return payload
 
 

@@ -24,7 +24,9 @@ from kg.vocabulary import BASE, KG, PREFIXES, RDF, curie
 
 _TYPE = RDF.type.value
 _MAX_HINTS = 20
-_SEARCH_PARTS = frozenset(KG.iri + part for part in ("matches", "score", "rank", "limit", "mode"))
+_SEARCH_PARTS = frozenset(
+    KG.iri + part for part in ("matches", "score", "rank", "limit", "mode", "must", "minScore", "relevance")
+)
 """Properties that are valid in SERVICE kg:search only; no triple has them."""
 
 

@@ -15,8 +15,8 @@ from rich.console import Console
 from tests.benchmarks.comparison import Comparison, table
 
 BENCHMARKS = (
-    "loading", "validation", "embedding", "search", "ranking", "repair", "endpoint", "adversarial", "wikibase",
-    "mentions", "concepts", "hansard", "speeches", "sittings", "summaries", "zoning", "districts",
+    "loading", "validation", "embedding", "search", "ranking", "relevance", "repair", "endpoint", "adversarial",
+    "wikibase", "mentions", "concepts", "hansard", "speeches", "sittings", "summaries", "zoning", "districts",
 )  # fmt: skip
 
 

@@ -12,9 +12,9 @@ from kg.errors import StoreDamagedError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.evidence import describe, origin_of
 from kg.retrieval.excerpts import best_window, trim_to_words, window
-from kg.retrieval.hybrid_search import best_of_each
-from kg.retrieval.reader import Reader, bounded, clean_text
-from kg.retrieval.results import QUERY_CHARACTERS, Provenance, Query, Result
+from kg.retrieval.hybrid_search import Asked, best_of_each, describe_nothing
+from kg.retrieval.reader import Reader, bounded, clean_text, clean_words
+from kg.retrieval.results import QUERY_CHARACTERS, Judged, MinScore, Must, Provenance, Query
 from kg.retrieval.speech_records import (
     Span,
     Speech,
@@ -78,7 +78,7 @@ class SpeechSearchResult(BaseModel):
     evidence: SpeechEvidence
 
 
-class SpeechSearchResults(Result):
+class SpeechSearchResults(Judged):
     """Speeches, best first."""
 
     results: list[SpeechSearchResult]
@@ -95,6 +95,8 @@ def search_speeches(
     topics: Topics = None,
     state: StateName = None,
     top_k: TopK = 10,
+    must: Must | None = None,
+    min_score: MinScore | None = None,
 ) -> SpeechSearchResults:
     """Find parliamentary speeches by meaning and words, best first, each once.
 
@@ -112,7 +114,8 @@ def search_speeches(
     scope, notes = speech_scope(reader, filters)
     known, scope = list_known_speeches(reader, filters, scope)
     reader.ran.clear()
-    found = best_of_each(reader, words, scope, limit=top_k, wide=filters.none, known=known)
+    required = clean_words(must or ())
+    found = best_of_each(reader, Asked(words, required, min_score), scope, limit=top_k, wide=filters.none, known=known)
     order = [unit.document for unit in found.units]
     speeches = load_speeches(reader, order)
     excerpts = _excerpts(reader, speeches, {unit.document: unit.iri for unit in found.units}, words)
@@ -151,13 +154,15 @@ def search_speeches(
         )
     if found.completeness == "truncated":
         notes.append("Too few of the speeches that the index proposed pass the filters. Narrow the query or filters.")
+    elif found.relevance == "none" and not narrowed:
+        notes.append(describe_nothing(required, min_score))
     elif not results:
         wide = "Use other words. list_resources shows whether speeches are loaded."
         notes.append("No speech found. " + (f"Widen the filters ({', '.join(narrowed)})." if narrowed else wide))
     if found.pending:
         notes.append(f"{found.pending} of the chunks considered have no embedding yet and are ranked by keywords only.")
     return reader.finish(
-        SpeechSearchResults(results=results, notes=notes),
+        SpeechSearchResults(results=results, notes=notes, relevance=found.relevance),
         total=found.total,
         completeness=found.completeness,
     )

@@ -25,8 +25,8 @@ from kg.retrieval.evidence import (
 )
 from kg.retrieval.excerpts import best_window
 from kg.retrieval.filters import compile_scope, resolve_concept_filter
-from kg.retrieval.hybrid_search import retrieve
-from kg.retrieval.reader import Reader, bounded_page, clean_text, page_of
+from kg.retrieval.hybrid_search import Asked, describe_nothing, retrieve
+from kg.retrieval.reader import Reader, bounded_page, clean_text, clean_words, page_of
 from kg.retrieval.results import (
     QUERY_CHARACTERS,
     Evidence,
@@ -34,6 +34,8 @@ from kg.retrieval.results import (
     Identifier,
     Layout,
     Limit,
+    MinScore,
+    Must,
     Offset,
     Query,
     Result,
@@ -82,12 +84,14 @@ def search(
     limit: Limit = 20,
     offset: Offset = 0,
     explain: Explain = False,
+    must: Must | None = None,
+    min_score: MinScore | None = None,
 ) -> SearchResult:
     """Find passages of laws, policies and speeches by meaning and words, best first.
 
     Use when you need evidence on a topic. Narrow by `filters`: place (["BRA"], ["Utah"]), language, corpus_type,
     family_slug, max_passages_per_doc; passages that mention concept_qids rank first. Each result: id, title, url,
-    snippet, score, provenance (graph, source file, sha256, row).
+    snippet, score, provenance (graph, source file, sha256, row). relevance "none": nothing relevant was found.
     A result takes about 800 characters: a small limit, then next_offset, saves tokens.
     Example: search(query="geothermal exploration licences", filters={"iso3": ["DJI"]}, limit=5).
     Next: `fetch` the relevant ids for the full text; `list_resources` lists the valid filter values.
@@ -100,9 +104,10 @@ def search(
     concepts = resolve_concept_filter(reader, filters.concept_qids, notes)
     reader.ran.clear()
     asked = widen_query(words, concepts)
+    required = clean_words(must or ())
     found = retrieve(
         reader,
-        asked,
+        Asked(asked, required, min_score, typed=words),
         scope,
         limit=limit,
         offset=offset,
@@ -136,6 +141,8 @@ def search(
     ]
     if found.completeness == "truncated":
         notes.append("Too few of the passages that the index proposed pass the filters. Narrow the query or filters.")
+    elif found.relevance == "none" and filters == SearchFilters() and not offset:
+        notes.append(describe_nothing(required, min_score))
     elif not hits:
         narrowed = filters.model_dump(exclude_defaults=True)
         notes.append(
@@ -149,7 +156,7 @@ def search(
             "order and the pages can change until health reports no pending vectors."
         )
     return reader.finish(
-        SearchResult(results=hits, notes=notes),
+        SearchResult(results=hits, notes=notes, relevance=found.relevance),
         total=found.total,
         next_offset=found.next_offset,
         completeness=found.completeness,

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from pydantic import BaseModel, Field
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.results import Identifier, Layout, Query, Result
+from kg.retrieval.results import Identifier, Judged, Layout, Query, Result
 from kg.tools.search import passages
 
 
@@ -19,7 +19,7 @@ class ResearchHit(BaseModel):
     url: str
 
 
-class ResearchHits(Result):
+class ResearchHits(Judged):
     """Results in the form of the deep-research contract."""
 
     results: list[ResearchHit]
@@ -41,12 +41,13 @@ def search(kg: KnowledgeGraph, query: Query) -> ResearchHits:
     """Find passages of laws, policies and speeches by meaning and words, best first.
 
     Use for evidence on a topic; name the country, law or speaker in the query. Each result: id, title, url.
+    relevance is "none" if nothing found is relevant.
     Example: search(query="geothermal exploration licences in Djibouti").
     Next: `fetch` an id for the full text.
     """
     found = passages.search(kg, query, limit=20)
     hits = [ResearchHit(id=hit.id, title=hit.title, url=hit.url) for hit in found.results]
-    return ResearchHits(results=hits, notes=found.notes, meta=found.meta)
+    return ResearchHits(results=hits, notes=found.notes, relevance=found.relevance, meta=found.meta)
 
 
 def fetch(kg: KnowledgeGraph, id: Annotated[Identifier, Field(description="An id from search")]) -> ResearchDocument:

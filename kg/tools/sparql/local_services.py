@@ -7,6 +7,7 @@ so it joins with any pattern. Hits that are not in the graph join with nothing.
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Iterator, Sequence
@@ -21,7 +22,9 @@ from kg.fuzzy_names import nearest
 from kg.knowledge_graph import KnowledgeGraph
 from kg.queries.federation import Federation
 from kg.queries.text_check import find_clauses
+from kg.retrieval.hybrid_search import FIRST_BLOCK, Asked
 from kg.search.protocol import Candidate, Mode
+from kg.search.relevance import Relevance
 from kg.sparql import label_service
 from kg.sparql.guard import line_and_column
 from kg.sparql.lexer import Token
@@ -32,7 +35,8 @@ from kg.vocabulary import KG
 FORM: Final = 'SERVICE kg:search { ?unit kg:matches "words" ; kg:score ?score ; kg:limit 50 }'
 DEFAULT_HITS: Final = 50
 MAX_HITS: Final = 1_000
-_PARTS: Final = ("matches", "score", "rank", "limit", "mode")
+_PARTS: Final = ("matches", "score", "rank", "limit", "mode", "must", "minScore", "relevance")
+_VARIABLES: Final = ("score", "rank", "relevance")
 _MODES: Final[tuple[Mode, ...]] = get_args(Mode)
 _DECIMALS: Final = 6
 
@@ -111,22 +115,43 @@ class _Search:
     mode: Mode = "hybrid"
     score: list[str] = field(default_factory=list)
     rank: list[str] = field(default_factory=list)
+    relevance: list[str] = field(default_factory=list)
+    must: list[str] = field(default_factory=list)
+    min_score: float | None = None
 
 
 def _to_values(kg: KnowledgeGraph, search: _Search) -> str:
     """Run `search` and write its hits as a VALUES block."""
-    if not search.words.strip() or not search.limit:
-        candidates: Sequence[Candidate] = ()
-    elif search.mode == "hybrid":
-        candidates = kg.search.rank(search.words, limit=search.limit).candidates
-    else:
-        candidates = kg.search.rank(search.words, limit=search.limit, mode=search.mode).candidates
+    candidates, relevance = _find(kg, search)
     rows: list[tuple[Bindable | None, ...]] = []
-    for number, candidate in enumerate(_with_evidence(candidates), 1):
+    for number, candidate in enumerate(candidates, 1):
         score = Decimal(str(round(_score(candidate, search.mode), _DECIMALS)))
-        rows.append((NamedNode(candidate.iri), *[score] * len(search.score), *[number] * len(search.rank)))
-    names = " ".join(f"?{name}" for name in (search.unit, *search.score, *search.rank))
+        rows.append(
+            (
+                NamedNode(candidate.iri),
+                *[score] * len(search.score),
+                *[number] * len(search.rank),
+                *[Literal(relevance)] * len(search.relevance),
+            )
+        )
+    names = " ".join(f"?{name}" for name in (search.unit, *search.score, *search.rank, *search.relevance))
     return bind(f"VALUES ({names}) {{ $rows }}", rows=rows)
+
+
+def _find(kg: KnowledgeGraph, search: _Search) -> tuple[Sequence[Candidate], Relevance]:
+    """Find the units of a clause, and the relevance of the answer. In mode bm25 every unit has one of the words."""
+    if not search.words.strip() or not search.limit:
+        return (), "none"
+    asked = Asked(search.words, search.must, search.min_score)
+    # The first ones decide about the relevance, so that it does not depend on the limit.
+    limit = max(search.limit, FIRST_BLOCK)
+    ranking = asked.rank(kg.search, limit=limit, mode=None if search.mode == "hybrid" else search.mode)
+    kept = list(_with_evidence(ranking.candidates))
+    if search.mode == "bm25":
+        least = search.min_score or 0.0
+        return [each for each in kept if each.bm25 >= least][: search.limit], "unknown"
+    relevance = asked.assess(kept, ranking)
+    return asked.select(kept, ranking, relevance)[: search.limit], relevance
 
 
 def _with_evidence(candidates: Sequence[Candidate]) -> Iterator[Candidate]:
@@ -163,9 +188,9 @@ class _Reader:
         if subject is None or "matches" not in self._said:
             self._fail(None, "kg:matches with a string is missing")
         self._search.unit = subject.text[1:]
-        named = [self._search.unit, *self._search.score, *self._search.rank]
+        named = [self._search.unit, *self._search.score, *self._search.rank, *self._search.relevance]
         if len(set(named)) < len(named):
-            self._fail(None, "unit, score and rank need different variables")
+            self._fail(None, "unit, score, rank and relevance need different variables")
         return self._search
 
     def _properties(self) -> None:
@@ -203,14 +228,22 @@ class _Reader:
         value = self._next()
         if value is None:
             self._fail(None, f"kg:{part} has no value")
-        if part in ("score", "rank"):
+        if part in _VARIABLES:
             if value.kind != "variable":
                 self._fail(value, f"kg:{part} takes a variable, not {value.text}. Use a FILTER outside the clause")
-            (self._search.score if part == "score" else self._search.rank).append(value.text[1:])
+            variables: list[str] = getattr(self._search, part)
+            variables.append(value.text[1:])
             return
         if value.kind == "variable":
             why = "the search runs before the query does, so it cannot depend on a variable"
             self._fail(value, f"kg:{part} takes a constant, not {value.text}: {why}")
+        if part == "must":
+            words = self._string(value, part).strip()
+            if not words:
+                self._fail(value, "kg:must takes words, not an empty string")
+            self._said[part] = value
+            self._search.must.append(words)
+            return
         if part in self._said:
             self._fail(predicate, f"kg:{part} is given twice")
         self._said[part] = value
@@ -218,6 +251,8 @@ class _Reader:
             self._search.words = self._string(value, part)
         elif part == "limit":
             self._search.limit = self._limit(value)
+        elif part == "minScore":
+            self._search.min_score = self._least(value)
         else:
             mode = self._string(value, part).lower()
             chosen = next((known for known in _MODES if known == mode), None)
@@ -249,6 +284,15 @@ class _Reader:
         if token.kind != "number" or not token.text.isdecimal() or not 1 <= int(token.text[:9]) <= MAX_HITS:
             self._fail(token, f"kg:limit takes a whole number from 1 to {MAX_HITS}, not {token.text[:20]}")
         return int(token.text)
+
+    def _least(self, token: Token) -> float:
+        try:
+            least = float(token.text) if token.kind == "number" else math.nan
+        except ValueError:
+            least = math.nan
+        if not 0 <= least < math.inf:
+            self._fail(token, f"kg:minScore takes a number of at least 0, not {token.text[:20]}")
+        return least
 
     def _peek(self) -> Token | None:
         return self._tokens[self._at] if self._at < len(self._tokens) else None

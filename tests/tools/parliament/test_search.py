@@ -40,6 +40,7 @@ def test_a_result_has_the_fields_of_the_specification_and_where_it_is_quoted_fro
     }  # fmt: skip
     assert [name for name in SEARCH.arguments.model_fields if name not in SHARED] == [
         "query", "speaker", "party", "chamber", "date_from", "date_to", "topics", "state", "top_k",
+        "must", "min_score",
     ]  # fmt: skip
     for result in search_speeches(speeches.kg, QUERY).model_dump(mode="json")["results"]:
         assert {name: isinstance(result[name], kind) for name, kind in fields.items()} == dict.fromkeys(fields, True)

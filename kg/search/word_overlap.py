@@ -1,0 +1,93 @@
+"""The words that a question shares with passages, and its pairs of adjacent words. Pure functions.
+
+BM25 counts words one by one. A passage with the question's words next to each other, as the question has them, is more
+often about the same topic.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+
+from kg.fuzzy_names import fold
+from kg.words import STOP_WORDS, singular, stem
+
+STEM: Final = 6
+_MOST_WORDS: Final = 64
+"""Words of a question that are compared: a longer one has enough of them."""
+_MOST_CHARACTERS: Final = 20_000
+"""Characters of a passage that are compared."""
+_STOP_WORDS: Final = STOP_WORDS["en"]
+_WORD: Final = re.compile(r"\w+")
+_QUOTED: Final = re.compile(r'["\u201c\u201d]([^"\u201c\u201d]{3,})["\u201c\u201d]')
+_IDENTIFIER: Final = re.compile(r"(?<!\w)(?:\d+\w*(?:[.-]\d+\w*){2,}|[a-z]+-?\d{2,}\w*)(?!\w)")
+"""Numbers of several parts, such as ``61-3-115``, and letters with numbers, such as ``hb1234``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """The shares (0 to 1) of a question's pairs and words in one passage; rare words weigh more.
+
+    `words` is 1 for a passage with a phrase that the question has in quotes, or with an identifier of the question.
+    """
+
+    pairs: float
+    words: float
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionWords:
+    """The parts of a question that are compared."""
+
+    words: frozenset[str]
+    """Stems of the words that carry its topic."""
+    pairs: frozenset[tuple[str, str]]
+    """Pairs of stems of words that follow each other, with the words that carry no topic: ``the loss``, ``loss of``."""
+    exact: tuple[re.Pattern[str], ...] = ()
+    """Phrases in quotes and identifiers."""
+
+    def measure(self, texts: Sequence[str]) -> list[Overlap]:
+        """Measure the overlap with each of `texts`. How rare a word is, is measured in these texts."""
+        found: list[tuple[frozenset[str], float, bool]] = []
+        for text in texts:
+            plain = text[:_MOST_CHARACTERS].casefold()
+            stems = [_to_stem(word) for word in _WORD.findall(plain)]
+            pairs = len(self.pairs.intersection(pairwise(stems))) / len(self.pairs) if self.pairs else 0.0
+            exact = any(pattern.search(plain) for pattern in self.exact)
+            found.append((self.words.intersection(stems), pairs, exact))
+        counts = Counter(word for words, _, _ in found for word in words)
+        weights = {word: math.log(1 + len(texts) / (0.5 + counts[word])) for word in self.words}
+        whole = sum(weights.values()) or 1.0
+        return [
+            Overlap(pairs, 1.0 if exact else sum(weights[word] for word in sorted(words)) / whole)
+            for words, pairs, exact in found
+        ]
+
+
+@lru_cache(maxsize=50_000)
+def _to_stem(word: str) -> str:
+    plain = word if word.isascii() else fold(word) or word
+    return stem(singular(plain), STEM)
+
+
+@lru_cache(maxsize=256)
+def parse_question(text: str) -> QuestionWords:
+    """Parse a question into its words, pairs of words, phrases in quotes and identifiers."""
+    plain = text.casefold()
+    words = _WORD.findall(plain)[:_MOST_WORDS]
+    exact = [*_QUOTED.findall(plain), *_IDENTIFIER.findall(plain)]
+    patterns = [r"\W+".join(map(re.escape, parts)) for phrase in exact if (parts := _WORD.findall(phrase))]
+    return QuestionWords(
+        frozenset(_to_stem(word) for word in words if word not in _STOP_WORDS and (len(word) > 1 or word.isdecimal())),
+        frozenset((one, other) for one, other in pairwise(map(_to_stem, words)) if one != other),
+        tuple(re.compile(rf"(?<!\w){pattern}(?!\w)") for pattern in patterns),
+    )
+
+
+NO_WORDS: Final = QuestionWords(frozenset(), frozenset())

@@ -1,0 +1,72 @@
+"""Whether an answer is relevant, from the scores of its candidates."""
+
+from __future__ import annotations
+
+import pytest
+
+from kg.search.protocol import Candidate
+from kg.search.relevance import CALIBRATIONS, assess_relevance, drop_unrelated, is_english
+
+[(MODEL, LIMITS)] = CALIBRATIONS.items()
+BELOW = LIMITS.floor - 0.01
+
+
+def candidate(cosine: float | None, words: float = 0.0, language: str | None = None) -> Candidate:
+    return Candidate("urn:a", 0.5, 1.0, cosine, 0.0, words, language)
+
+
+def assess(*candidates: Candidate, query: str = "rooftop solar", model: str | None = MODEL, pending: int = 0) -> str:
+    return assess_relevance(query, candidates, model, pending)
+
+
+def test_an_answer_below_the_floor_is_not_relevant() -> None:
+    assert assess(candidate(BELOW), candidate(0.1)) == "none"
+    assert assess(candidate(0.1), candidate(LIMITS.floor)) == "weak"
+    assert assess() == "none"
+
+
+def test_most_words_of_the_query_are_never_refused_for_the_cosine() -> None:
+    assert assess(candidate(0.0, words=LIMITS.words)) == "weak"
+    assert assess(candidate(0.0, words=LIMITS.words - 0.01)) == "none"
+
+
+def test_a_strong_answer_is_near_and_has_the_words_in_one_unit() -> None:
+    assert assess(candidate(LIMITS.strong, words=LIMITS.strong_words)) == "strong"
+    assert assess(candidate(LIMITS.strong), candidate(BELOW, words=1.0)) == "weak"
+
+
+@pytest.mark.parametrize("model", [None, "other/model", "sentence-transformers/all-MiniLM-L6-v2/fp32"])
+def test_without_a_calibrated_model_relevance_is_unknown(model: str | None) -> None:
+    assert assess(candidate(0.0), model=model) == "unknown"
+    assert drop_unrelated([candidate(0.0)], model) == [candidate(0.0)]
+
+
+def test_without_a_model_an_empty_answer_is_unknown() -> None:
+    assert assess(model=None) == "unknown"
+    assert assess(pending=2) == "unknown"
+
+
+def test_while_vectors_are_pending_relevance_is_unknown() -> None:
+    assert assess(candidate(0.0), pending=1) == "unknown"
+    assert assess(candidate(0.0), candidate(None)) == "unknown"
+
+
+def test_texts_and_queries_in_other_languages_are_unknown() -> None:
+    assert assess(candidate(0.0, language="en-GB")) == "none"
+    assert assess(candidate(0.0, language="fr")) == "unknown"
+    assert assess(candidate(0.0), query="énergie solaire") == "unknown"
+    assert assess(candidate(0.0), query="droits des communautes") == "unknown"
+
+
+def test_english_queries_with_foreign_names_are_english() -> None:
+    assert is_english("what is the effect of the El Niño on rain in Peru")
+    assert is_english("carbon price")
+    assert is_english("")
+    assert not is_english("地热开发许可证")
+    assert not is_english("energia solar nos edificios publicos")
+
+
+def test_a_single_unit_is_dropped_if_it_is_far_and_has_few_words() -> None:
+    near, far = candidate(LIMITS.cut), candidate(LIMITS.cut - 0.01)
+    worded = candidate(0.0, words=LIMITS.words)
+    assert drop_unrelated([near, far, worded, candidate(None)], MODEL) == [near, worded, candidate(None)]

@@ -1,0 +1,128 @@
+"""Search says that nothing is relevant, in every way of asking, instead of listing the nearest passages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from kg.errors import InvalidInputError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval import hybrid_search
+from kg.retrieval.results import SearchFilters
+from kg.search.protocol import Ranking
+from kg.search.relevance import CALIBRATIONS
+from kg.store.protocol import Rows
+from kg.tools.search import research
+from kg.tools.search.passages import search
+from kg.tools.sparql.local_services import expand_services
+from tests.tools.made_up import Passages, WordIndex
+
+[(MODEL, LIMITS)] = CALIBRATIONS.items()
+NONSENSE = "qwxyz asdfgh zzzz"
+
+
+class Calibrated(WordIndex):
+    """An index whose cosine is high for passages with a word of the query, as a calibrated model would have it."""
+
+    cosines = (LIMITS.cut + 0.01, LIMITS.floor + 0.1)
+    pending = 0
+
+    def rank(
+        self,
+        query: str,
+        *,
+        units: Sequence[str] | None = None,
+        parents: Sequence[str] | None = None,
+        limit: int,
+        must: Sequence[str] = (),
+    ) -> Ranking:
+        found = super().rank(query, units=units, parents=parents, limit=limit)
+        kept = [
+            replace(each, cosine=self.cosines[each.bm25 > 0])
+            for each in found.candidates
+            if all(self.score(word, each.iri) for word in must)
+        ]
+        return Ranking(kept, found.exhaustive, MODEL, self.pending)
+
+
+@pytest.fixture(params=[True, False], ids=["narrow", "wide"])
+def calibrated(kg: KnowledgeGraph, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> KnowledgeGraph:
+    if not request.param:
+        monkeypatch.setattr(hybrid_search, "NARROW", 3)
+    assert isinstance(kg.search, WordIndex)
+    kg.search = Calibrated(kg.search.units)
+    return kg
+
+
+def rows(kg: KnowledgeGraph, clause: str) -> list[dict[str, str]]:
+    result = kg.pool.run(expand_services(kg, f"SELECT * {{ SERVICE kg:search {{ {clause} }} }}")).result
+    assert isinstance(result, Rows)
+    return [{name: term.value for name, term in row.items()} for row in result]
+
+
+def test_nonsense_finds_nothing_and_says_so(calibrated: KnowledgeGraph) -> None:
+    found = search(calibrated, NONSENSE, limit=50)
+    assert (found.results, found.relevance, found.next_offset) == ([], "none", None)
+    assert found.notes
+    assert research.search(calibrated, NONSENSE).relevance == "none"
+    assert search(calibrated, NONSENSE, SearchFilters(iso3=["DJI"])).results == []
+
+
+def test_a_question_with_an_answer_is_answered(calibrated: KnowledgeGraph) -> None:
+    found = search(calibrated, "solar", limit=5)
+    assert (len(found.results), found.relevance) == (5, "weak")
+    second = search(calibrated, "solar", limit=5, offset=5)
+    assert second.relevance == "weak"
+
+
+def test_a_minimum_score_lists_what_is_not_relevant_too(calibrated: KnowledgeGraph) -> None:
+    found = search(calibrated, NONSENSE, limit=5, min_score=0)
+    assert (len(found.results), found.relevance) == (5, "none")
+    assert search(calibrated, NONSENSE, limit=5, min_score=0.9).results == []
+    scores = [hit.score for hit in search(calibrated, "solar tariff", limit=100, min_score=0.5).results]
+    assert scores
+    assert min(scores) >= 0.5
+
+
+def test_required_words_are_in_every_result(calibrated: KnowledgeGraph, made: Passages) -> None:
+    text = {passage.iri: passage.text.casefold() for passage in made}
+    found = search(calibrated, "solar", limit=50, must=["tariff"])
+    assert found.results
+    assert all("tariff" in text[hit.id] for hit in found.results)
+    nothing = search(calibrated, "solar", must=["zeppelin"])
+    assert (nothing.results, nothing.relevance) == ([], "none")
+    with pytest.raises(InvalidInputError):
+        search(calibrated, "solar", must=[" "])
+
+
+def test_while_vectors_are_pending_all_are_listed_as_unknown(calibrated: KnowledgeGraph) -> None:
+    assert isinstance(calibrated.search, Calibrated)
+    calibrated.search.pending = 1
+    found = search(calibrated, NONSENSE, limit=5)
+    assert (len(found.results), found.relevance) == (5, "unknown")
+
+
+def test_a_clause_finds_nothing_for_nonsense(calibrated: KnowledgeGraph) -> None:
+    assert rows(calibrated, f'?unit kg:matches "{NONSENSE}" ; kg:limit 500') == []
+    forced = rows(calibrated, f'?unit kg:matches "{NONSENSE}" ; kg:limit 20 ; kg:minScore 0 ; kg:relevance ?how')
+    assert {row["how"] for row in forced} == {"none"}
+    assert len(forced) == 20
+
+
+def test_a_clause_takes_required_words_and_states_the_relevance(calibrated: KnowledgeGraph, made: Passages) -> None:
+    text = {passage.iri: passage.text.casefold() for passage in made}
+    found = rows(calibrated, '?unit kg:matches "solar" ; kg:must "tariff" ; kg:relevance ?how ; kg:limit 50')
+    assert found
+    assert all("tariff" in text[row["unit"]] and row["how"] == "weak" for row in found)
+    both = rows(calibrated, '?unit kg:matches "solar" ; kg:must "tariff" ; kg:must "zeppelin"')
+    assert both == []
+
+
+@pytest.mark.parametrize(
+    "part", ["kg:must ?word", 'kg:must " "', 'kg:minScore "high"', "kg:minScore -1", 'kg:relevance "strong"']
+)
+def test_an_invalid_part_of_a_clause_is_an_error(kg: KnowledgeGraph, part: str) -> None:
+    with pytest.raises(InvalidInputError):
+        rows(kg, f'?unit kg:matches "solar" ; {part}')
