@@ -1,7 +1,7 @@
 """Compilation of filters to SPARQL patterns. Values are checked against the graph; places are in `kg.retrieval.places`.
 
-A value that the graph does not have matches nothing, and a note suggests similar values. Results for the other values
-of the filter are kept.
+A filter of which the graph has no value is an error that names valid ones. If it has some of the values, their results
+are returned, and a note names the others.
 """
 
 from __future__ import annotations
@@ -94,7 +94,10 @@ class Scope:
 
 
 def compile_scope(reader: Reader, filters: SearchFilters) -> tuple[Scope, list[str]]:
-    """Compile `filters` to a scope, with notes for the caller."""
+    """Compile `filters` to a scope, with notes for the caller.
+
+    Raises NotFoundError with valid values for a filter of which no value is known, as all tools do.
+    """
     on_document: list[str] = []
     on_unit: list[str] = []
     alone: list[str] = []
@@ -114,6 +117,9 @@ def compile_scope(reader: Reader, filters: SearchFilters) -> tuple[Scope, list[s
         terms["languages"] = _languages(reader, filters.language, notes)
         on_unit.append(UNIT_LANGUAGE)
         alone.append(LANGUAGE_ALONE)
+    for argument, name in (("corpus_type", "corpus_types"), ("family_slug", "families"), ("language", "languages")):
+        if name in terms and not terms[name]:
+            raise NotFoundError(" ".join(note for note in notes if note.startswith(f"{argument}: ")))
     return Scope(tuple(on_document), tuple(on_unit), tuple(alone), terms), notes
 
 
@@ -141,17 +147,24 @@ def resolve_concept_filter(reader: Reader, qids: Sequence[str], notes: list[str]
 def _places(reader: Reader, filters: SearchFilters, notes: list[str]) -> tuple[str, dict[str, Sequence[Terms]]]:
     """Compile the filters ``iso3`` and ``place`` to a pattern: any of these places, or a place inside one.
 
-    Adds a note for each unknown place, and for each without records. Raises InvalidInputError for an ambiguous name.
+    Adds a note for each unknown place, and for each without records. Raises InvalidInputError for an ambiguous name,
+    and NotFoundError if no place is known.
     """
     found: list[Territory] = []
+    known: list[Place] = []
+    unknown: list[str] = []
     for argument, wanted in (("iso3", filters.iso3), ("place", filters.place)):
         places: list[Place] = []
         for text in wanted:
             try:
                 places.append(find_place(reader, argument, text))
             except NotFoundError as error:
-                notes.append(str(error))
+                unknown.append(str(error))
+        known += places
         found.append(load_territory(reader, argument, places))
+    if not known:
+        raise NotFoundError(" ".join(unknown))
+    notes += unknown
     for territory in found:
         notes.extend(territory.empty)
     if any(territory.states for territory in found):

@@ -144,7 +144,7 @@ def _describe_domains(schema: Schema) -> SchemaResult:
     titles = {name: title for name, (title, _) in load_modules().items()} | {STANDARDS: "Classes of other vocabularies"}
     domains = [
         Domain(name=name, title=titles.get(name, name), things=sum(line.things for line in lines), classes=lines)
-        for name, lines in sorted(of.items(), key=lambda item: -sum(line.things for line in item[1]))
+        for name, lines in sorted(of.items(), key=_order_of_domain)
     ]
     result = SchemaResult(level="domains", triples=schema.triples, domains=domains)
     if unused:
@@ -154,6 +154,12 @@ def _describe_domains(schema: Schema) -> SchemaResult:
         "GRAPH ?g { } selects one, and graph/prov contains the source of each."
     )
     return result
+
+
+def _order_of_domain(item: tuple[str, list[ClassLine]]) -> tuple[bool, int]:
+    """Order the domains of the ontology by size. Those of other vocabularies, which have few texts, come last."""
+    name, lines = item
+    return name == STANDARDS, -sum(line.things for line in lines)
 
 
 def _describe_class(terms: TermIndex, iri: str) -> SchemaResult:

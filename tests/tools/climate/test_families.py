@@ -56,9 +56,8 @@ def test_a_place_is_found_by_its_name_and_its_codes(fixtures, name):
 
 
 def test_a_misspelt_name_of_a_place_is_unknown_with_similar_ones(fixtures):
-    found = family_overview(fixtures, place=["Japn"])
-    assert found.families == []
-    assert "place: Unknown place 'Japn'. Similar: Japan (JPN)" in found.notes[0]
+    with pytest.raises(NotFoundError, match=r"place: Unknown place 'Japn'. Similar: Japan \(JPN\)"):
+        family_overview(fixtures, place=["Japn"])
 
 
 def test_documents_come_oldest_first_and_the_undated_last(kg, made):

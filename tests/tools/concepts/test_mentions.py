@@ -113,7 +113,8 @@ def test_a_hierarchy_that_is_too_wide_is_cut_and_said_to_be(topical, monkeypatch
 def test_nothing_found_says_what_to_do(topical):
     found = concept_mentions(topical, ["Q1009"])
     assert "narrower=true" in found.notes[0]
-    assert "Available:" in concept_mentions(topical, ["Q1012"], iso3=["XXX"]).notes[0]
+    with pytest.raises(NotFoundError, match="Available:"):
+        concept_mentions(topical, ["Q1012"], iso3=["XXX"])
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.ontology import load_code_lists, load_modules, load_shapes
 from kg.retrieval.token_budget import tokens_of
 from kg.tools.answers import content_of
-from kg.tools.schema.describe_schema import describe_schema
+from kg.tools.schema.describe_schema import STANDARDS, describe_schema
 from kg.tools.schema.term_index import describe_foreign
 from kg.vocabulary import KG
 
@@ -21,6 +21,13 @@ def test_the_first_level_counts_the_classes_of_each_domain(fixtures):
     assert classes["core"]["kg:Place"] == 9
     assert {"prov:Activity", "prov:SoftwareAgent", "skos:Concept", "wikibase:Item"} <= set(classes["standards"])
     assert described.meta.snapshot == fixtures.store.statistics().generation
+
+
+def test_domains_of_texts_come_before_classes_of_other_vocabularies(fixtures):
+    domains = describe_schema(fixtures, max_tokens=20_000).domains
+    names = [domain.name for domain in domains]
+    assert STANDARDS in names
+    assert names[-1] == STANDARDS
 
 
 @pytest.mark.parametrize("name", ["kg:Passage", KG.Passage.value, "passage", "Passage", "<" + KG.Passage.value + ">"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from types import ModuleType
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kg.errors import InvalidInputError
+from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval import filters, hybrid_search
 from kg.retrieval.results import SearchFilters
@@ -199,11 +200,9 @@ def test_codes_and_corpus_types_are_found_whatever_their_case(kg, made):
         ({"family_slug": ["family-9"]}, "family-"),
     ],
 )
-def test_a_value_that_no_document_has_lets_nothing_through_and_a_note_names_near_ones(kg, wrong, near):
-    found = search(kg, "solar", SearchFilters(**wrong))
-    assert found.results == []
-    assert found.meta.total == 0
-    assert near in found.notes[0]
+def test_a_filter_without_a_known_value_is_an_error_that_names_near_ones(kg, wrong, near):
+    with pytest.raises(NotFoundError, match=re.escape(near)):
+        search(kg, "solar", SearchFilters(**wrong))
 
 
 def test_a_value_that_no_document_has_takes_nothing_from_the_others(kg):
@@ -289,11 +288,8 @@ HOSTILE = (
 def test_a_filter_is_data_whatever_it_says(kg, text: str, wrap: Callable[[str], dict[str, list[str]]]):
     before = kg.store.statistics()
     filters = wrap(text)
-    if "concept_qids" in filters:
-        with pytest.raises(InvalidInputError):
-            search(kg, "solar", SearchFilters(**filters))
-    else:
-        assert search(kg, "solar", SearchFilters(**filters)).results == []
+    with pytest.raises(InvalidInputError if "concept_qids" in filters else NotFoundError):
+        search(kg, "solar", SearchFilters(**filters))
     assert kg.store.statistics() == before
 
 

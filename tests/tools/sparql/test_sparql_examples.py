@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 
@@ -10,14 +11,19 @@ from pyoxigraph import Store
 
 from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
+from kg.settings import Settings
 from kg.sparql.lint import check
 from kg.store.protocol import Rows
 from kg.tools.schema.examples import Example, load_examples, sparql_examples
 from kg.tools.schema.schema_measurement import get_schema
 from kg.tools.sparql.local_services import expand_services
 from kg.vocabulary import SKOS
+from loaders.sources import load
 
 WITHOUT_DATA = {
+    "wikidata/direct-values": "the fixtures have a Wikibase of their own, not Wikidata: see the test below",
+    "wikidata/statements-with-qualifiers": "the same",
+    "wikidata/statements-with-references": "the same",
     "codes/added-codes": "the fixtures use no code that the ontology does not list",
     "parliament/unknown-parties": "the fixtures name no party that is not known",
     "provenance/superseded-sources": "no file of the fixtures was replaced",
@@ -92,7 +98,7 @@ def test_there_are_examples_of_each_kind():
     assert len(names) == len(set(names)) >= 20
     assert len([example for example in load_examples() if "SERVICE kg:search" in example.query]) >= 3
     assert all(example.question.endswith("?") and example.keywords for example in load_examples())
-    kinds = {"climate", "codes", "concepts", "parliament", "provenance", "schema", "search", "zoning"}
+    kinds = {"climate", "codes", "concepts", "parliament", "provenance", "schema", "search", "wikidata", "zoning"}
     assert {name.partition("/")[0] for name in names} == kinds
 
 
@@ -125,3 +131,59 @@ def test_the_limit_holds_and_the_total_is_told(fixtures):
     assert found.meta.total == len(load_examples())
     assert len(found.examples) == min(50, len(load_examples()))
     assert len(sparql_examples(fixtures, "count", limit=2).examples) == 2
+
+
+def snak(prop: str, datatype: str, value: object, kind: str) -> dict[str, object]:
+    return {
+        "snaktype": "value",
+        "property": prop,
+        "datatype": datatype,
+        "datavalue": {"type": kind, "value": value},
+    }
+
+
+def item_snak(prop: str, number: int) -> dict[str, object]:
+    value = {"entity-type": "item", "numeric-id": number, "id": f"Q{number}"}
+    return snak(prop, "wikibase-item", value, "wikibase-entityid")
+
+
+def time_snak(prop: str, year: int) -> dict[str, object]:
+    value = {
+        "time": f"+{year}-01-01T00:00:00Z", "timezone": 0, "before": 0, "after": 0, "precision": 11,
+        "calendarmodel": "http://www.wikidata.org/entity/Q1985727",
+    }  # fmt: skip
+    return snak(prop, "time", value, "time")
+
+
+def test_the_examples_for_wikidata_have_rows_on_a_made_up_item(tmp_path):
+    stated = {"snaks": {"P854": [snak("P854", "url", "https://example.org/who", "string")]}, "snaks-order": ["P854"]}
+    claims = {
+        "P31": [
+            {
+                "mainsnak": item_snak("P31", 900_001), "type": "statement", "id": "Q900009$a", "rank": "normal",
+                "references": [{"hash": "ab" * 20, **stated}],
+            }
+        ],
+        "P39": [
+            {
+                "mainsnak": item_snak("P39", 900_002), "type": "statement", "id": "Q900009$b", "rank": "normal",
+                "qualifiers": {"P580": [time_snak("P580", 2030)], "P582": [time_snak("P582", 2033)]},
+                "qualifiers-order": ["P580", "P582"],
+            }
+        ],
+    }  # fmt: skip
+    entity = {
+        "type": "item", "id": "Q900009", "labels": {"en": {"language": "en", "value": "Ada Example"}},
+        "descriptions": {}, "aliases": {}, "claims": claims, "sitelinks": {}, "lastrevid": 1,
+        "modified": "2031-01-15T09:00:00Z",
+    }  # fmt: skip
+    (tmp_path / "items.json").write_text(json.dumps([entity]))
+    settings = Settings(data_dir=tmp_path / "data", models_dir=tmp_path / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
+    with KnowledgeGraph.open(tmp_path / "data", settings) as opened:
+        load(opened, "wikibase", [str(tmp_path / "items.json")])
+        asked = [example for example in load_examples() if name_of(example).startswith("wikidata/")]
+        assert len(asked) == 3
+        for example in asked:
+            answer = opened.query(example.query)
+            assert isinstance(answer.result, Rows)
+            assert [set(row) for row in answer.result] == [set(answer.result.variables)], example.query
