@@ -51,7 +51,7 @@ def review_claim(
     claim: Annotated[str, Field(max_length=2_000, description="id from kg_find_related")],
     verdict: Annotated[Verdict, Field()],
 ) -> Reviewed:
-    """Accept or reject a claim that a section cites something. The edge is added or removed at once.
+    """Accept or reject a claim: a citation, or an alignment with a concept. The edge is added or removed at once.
 
     Use after reading the sentence. A rejection is final. Returns asserted: whether the edge is in the graph.
     Example: review_claim(claim="https://w3id.org/quadcite/id/st/9f2c", verdict="reject").

@@ -60,8 +60,8 @@ _PROPERTIES: Final[dict[Saying, NamedNode]] = {
 }
 _MANY: Final = 1_000
 """Maximum changed graphs or nodes for an incremental update. Beyond it all names are loaded again."""
-_CODE_LISTS: Final = BASE + "vocab/"
-"""Quadcite's own code lists, which are concepts but not searched for in texts."""
+_OWN: Final = BASE
+"""Quadcite's own code lists, topics, land uses and districts, which are concepts but not searched for in texts."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def _table_rows(
 ) -> Iterator[Row]:
     for kind, rows in said.items():
         for concept, value in rows:
-            if concept not in concepts or not isinstance(concept, NamedNode) or concept.value.startswith(_CODE_LISTS):
+            if concept not in concepts or not isinstance(concept, NamedNode) or concept.value.startswith(_OWN):
                 continue
             if kind == "unlike":
                 if isinstance(value, NamedNode):

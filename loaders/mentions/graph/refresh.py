@@ -20,6 +20,7 @@ from kg.store.protocol import Store, named_node, select
 from kg.vocabulary import BASE, EXTRACTED, KG, OA, PROV_GRAPH, XSD, mint_mention
 from loaders.languages.graph.text_languages import VERSION as LANGUAGES_VERSION
 from loaders.languages.graph.text_languages import derive_languages
+from loaders.mentions.graph.alignments import refresh_alignments
 from loaders.mentions.graph.concept_names import Table, find_needles
 from loaders.mentions.graph.search_state import Known, SearchState
 from loaders.mentions.graph.text_units import (
@@ -70,6 +71,8 @@ class MentionReport:
     text_units: int = 0
     mentions: int = 0
     """Mentions in the searched graphs."""
+    alignments: int = 0
+    """Land uses, topics and definitions that have the name of a concept."""
     quads_added: int = 0
     quads_removed: int = 0
     seconds: float = 0.0
@@ -86,6 +89,7 @@ class MentionReport:
             "graphs": self.graphs,
             "text_units": self.text_units,
             "mentions": self.mentions,
+            "alignments": self.alignments,
             "quads_added": self.quads_added,
             "quads_removed": self.quads_removed,
             "seconds": round(self.seconds, 3),
@@ -187,6 +191,7 @@ class _Refreshing:
             for start in range(0, len(gone), _GRAPHS_AT_ONCE):
                 self.write(dict.fromkeys(gone[start : start + _GRAPHS_AT_ONCE], ()), {})
             self.search(todo, table, current, state)
+        self.report.alignments = refresh_alignments(self.store, table, self.folder)
         self.vocabularies.tidy(current)
         state.close(table, current, self.store.statistics().generation)
         self.log_unfit(table, names)
