@@ -27,6 +27,7 @@ from kg.shacl.gate import RecordGate
 from kg.shacl.report import Violation
 from kg.sparql.terms import bind
 from kg.store.difference import content_sha256
+from kg.store.ownership import is_user_graph
 from kg.store.protocol import Commit, GraphChange, Store, select
 from kg.text import to_single_line
 from kg.vocabulary import BASE, DCTERMS, KG, mint
@@ -113,6 +114,10 @@ class LoadReport:
     """Warnings, at most 1,000 of them from records."""
     layouts: list[str] = field(default_factory=list)
     """Descriptions of the layouts of the files."""
+    ceded: Counter[str] = field(default_factory=Counter)
+    """Statements that moved from user graphs to those of the load, which state the same, by user graph."""
+    returned: Counter[str] = field(default_factory=Counter)
+    """Statements that returned to user graphs, because the source no longer states them, by user graph."""
 
     @property
     def rejected(self) -> int:
@@ -132,6 +137,8 @@ class LoadReport:
             "mentions": self.mentions,
             "quads_added": self.quads_added,
             "quads_removed": self.quads_removed,
+            "ceded": dict(self.ceded),
+            "returned": dict(self.returned),
             "pending_vectors": self.pending_vectors,
             "seconds": round(self.seconds, 3),
             "rejections": [{"record": each.record, "reason": each.reason} for each in self.rejections],
@@ -312,6 +319,15 @@ class Loading:
             report.mentions = refresh_mentions(self.kg, on_progress=self.on_progress).mentions
         if self.loader.find_warnings is not None and report.run is not None:
             report.warnings += self.loader.find_warnings(self.kg.store)
+        report.warnings += [
+            f"{graph}: {count:,} statement{'s' * (count != 1)} moved to graphs of this load, which state the same. "
+            "kg why explains them."
+            for graph, count in report.ceded.items()
+        ]
+        report.warnings += [
+            f"{graph}: {count:,} statement{'s' * (count != 1)} returned to it, since the source no longer states them."
+            for graph, count in report.returned.items()
+        ]
         report.seconds = time.perf_counter() - self.started
         report.warnings += [
             message + (f" ({count} times)" if count > 1 else "") for message, count in self.shape_warnings.items()
@@ -510,6 +526,11 @@ class Loading:
             self.report.run = self.prov_run.iri.value
         self.report.quads_added += commit.added
         self.report.quads_removed += commit.removed
+        for change in commit.changes:
+            if is_user_graph(change.graph) and change.removed:
+                self.report.ceded[change.graph.value] += len(change.removed)
+            if is_user_graph(change.graph) and change.added:
+                self.report.returned[change.graph.value] += len(change.added)
         return commit
 
     def confirmed(

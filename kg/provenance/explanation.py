@@ -7,6 +7,7 @@ claim, with the words that it rests on, compared with the stored text.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
@@ -18,6 +19,7 @@ from kg.provenance.claims import Claim, Words, load_claim, load_claims_of, load_
 from kg.provenance.load_records import find_row, format_rows, parse_rows
 from kg.provenance.reader import first_text, load_description
 from kg.sparql.terms import bind
+from kg.store.ownership import is_user_graph
 from kg.store.protocol import Query, Term, named_node, select, term_text
 from kg.vocabulary import BASE, DERIVED, KG, PROV, PROV_GRAPH, RDF, RDFS, SCHEMA, SOURCED, curie
 
@@ -81,6 +83,18 @@ class AppliedRule:
 
 
 @dataclass(frozen=True, slots=True)
+class Ceded:
+    """Statements of a user graph that are in another graph, which states the same."""
+
+    by: str
+    """The user graph."""
+    to: str
+    statements: int
+    sent_by: tuple[str, ...] = ()
+    """The people who sent them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """Why some quads exist: their graph, who wrote it, when, and from which sources."""
 
@@ -109,6 +123,10 @@ class Explanation:
     """The claims that state the triple, or the claim itself."""
     more_claims: bool = False
     """Whether there are more claims than listed."""
+    also_stated: tuple[Ceded, ...] = ()
+    """The people who stated the triple before this graph did (`kg.store.ownership`)."""
+    ceded: tuple[Ceded, ...] = ()
+    """For a user graph: its statements that other graphs state too, and contain in its place."""
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to JSON types."""
@@ -141,6 +159,8 @@ class Explanation:
             lines.append("  claims      none of them states this triple")
         for source in self.sources:
             lines += source.lines_of_text()
+        lines += [f"  also said   by {', '.join(each.sent_by) or 'a user'} in {each.by}" for each in self.also_stated]
+        lines += [f"  now in      {each.to}: {each.statements} more, which it states too" for each in self.ceded]
         if self.content_sha256 is not None:
             lines.append(f"  graph hash  sha256 {self.content_sha256}")
         return "\n".join(lines)
@@ -206,6 +226,19 @@ SELECT ?lines WHERE {
 LINES_OF_RECORD: Final = """
 SELECT DISTINCT ?lines WHERE { GRAPH $graph { ?thing kg:sourceLines ?lines } } LIMIT 2"""
 
+STATED_BEFORE: Final = """
+SELECT DISTINCT ?by ?to ?who WHERE {
+  GRAPH $prov {
+    ?cession rdf:object $object ; rdf:subject $subject ; rdf:predicate $predicate ; kg:cededBy ?by ; kg:cededTo ?to
+    OPTIONAL { ?cession prov:wasDerivedFrom ?payload . ?payload prov:wasAttributedTo ?agent . ?agent rdfs:label ?who }
+  }
+}"""
+
+CEDED_BY: Final = """
+SELECT ?to (COUNT(?cession) AS ?count) WHERE {
+  GRAPH $prov { ?cession kg:cededBy $graph ; kg:cededTo ?to }
+} GROUP BY ?to ORDER BY ?to LIMIT 20"""
+
 KINDS: Final[dict[Term, str]] = {
     KG.AssertedGraph: "asserted",
     KG.ExtractedGraph: "extracted",
@@ -226,13 +259,16 @@ def explain_iri(query: Query, iri: NamedNode) -> list[Explanation]:
         named_node(row["graph"]): int(term_text(row["quads"])) for row in select(query, bind(GRAPHS_ABOUT, iri=iri))
     }
     size = int(term_text(select(query, bind(GRAPH_SIZE, iri=iri)).rows[0][0]))
+    ceded = _load_ceded(query, iri) if is_user_graph(iri) else ()
+    if ceded and not size:
+        return [Explanation(str(iri), iri.value, "user", 0, ceded=ceded)]
     if size:
         found.pop(PROV_GRAPH, None)
         found[iri] = size
     if not found:
         raise NotFoundError(f"No graph contains {iri} as a subject. {_hint_for_iri(query, iri)}")
     return [
-        _explain(query, str(iri), graph, quads, iri)
+        replace(_explain(query, str(iri), graph, quads, iri), ceded=ceded if graph == iri else ())
         for graph, quads in sorted(
             found.items(), key=lambda item: (not item[0].value.startswith(SOURCED), str(item[0]))
         )
@@ -253,7 +289,14 @@ def explain_triple(
         others = ", ".join(str(row["o"]) for row in values)
         hint = f"Existing values: {others}." if others else f"{subject} has no {curie(predicate.value)}."
         raise NotFoundError(f"No graph contains {about}. {hint}")
-    found = [_explain(query, about, graph, 1, subject) for graph in sorted(graphs, key=lambda graph: graph.value)]
+    before = _load_stated_before(query, subject, predicate, object_)
+    found = [
+        replace(
+            _explain(query, about, graph, 1, subject),
+            also_stated=tuple(each for each in before if each.to == graph.value),
+        )
+        for graph in sorted(graphs, key=lambda graph: graph.value)
+    ]
     if not any(each.kind in ("derived", "extracted") for each in found):
         return found
     claims, more = load_claims_of(query, subject, predicate, object_)
@@ -264,6 +307,23 @@ def explain_triple(
         else each
         for each in found
     ]
+
+
+def _load_stated_before(
+    query: Query, subject: NamedNode, predicate: NamedNode, object_: NamedNode | Literal
+) -> list[Ceded]:
+    """Load the user graphs that stated a triple before the graph that now contains it, with their senders."""
+    text = bind(STATED_BEFORE, subject=subject, predicate=predicate, object=object_, prov=PROV_GRAPH)
+    who: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for row in select(query, text):
+        who[term_text(row["by"]), term_text(row["to"])] |= {term_text(row["who"])} if "who" in row else set()
+    return [Ceded(by, to, 1, tuple(sorted(names))) for (by, to), names in sorted(who.items())]
+
+
+def _load_ceded(query: Query, graph: NamedNode) -> tuple[Ceded, ...]:
+    """Load how many statements of a user graph are in other graphs."""
+    rows = select(query, bind(CEDED_BY, graph=graph, prov=PROV_GRAPH))
+    return tuple(Ceded(graph.value, term_text(row["to"]), int(term_text(row["count"]))) for row in rows if "to" in row)
 
 
 def _explain(query: Query, about: str, graph: NamedNode, quads: int, subject: NamedNode) -> Explanation:

@@ -34,6 +34,9 @@ from kg.vocabulary import KG, PROV, PROV_GRAPH, RDF, RDFS, mint, sha256
 DESCRIPTION: Final = """
 SELECT ?p ?o WHERE { GRAPH $prov { $subject ?p ?o } }"""
 
+CEDED_BY: Final = """
+SELECT ?cession ?p ?o WHERE { GRAPH $prov { ?cession kg:cededBy $graph ; ?p ?o } }"""
+
 _REWRITTEN: Final = frozenset({RDF.type, PROV.wasGeneratedBy, KG.contentSha256})
 
 
@@ -73,6 +76,9 @@ class Write:
             add |= {quad for quad in self._payload(payload) if not (known and quad.predicate == KG.retrievedAt)}
         for change in changes:
             old = _load_quads(store, change.graph)
+            if self.replaces:  # ceded statements of the earlier payload do not return
+                rows = select(store.query, bind(CEDED_BY, graph=change.graph, prov=PROV_GRAPH))
+                remove |= {_quad(named_node(row["cession"]), named_node(row["p"]), row["o"]) for row in rows}
             if change.content_sha256 is None:
                 remove |= old
                 add.add(_quad(self.activity, PROV.invalidated, change.graph))

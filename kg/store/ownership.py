@@ -2,10 +2,12 @@
 
 The engine counts a triple once per graph of the union, so copies would falsify counts. Graphs that people write
 (``graph/user/...``, ``graph/cur/...``) therefore *cede*: they may not copy a triple of another graph, and when a loader
-asserts one of their triples, the same commit removes it from them. ``graph/prov`` records each cession::
+asserts one of their triples, the same commit removes it from them. ``graph/prov`` records each cession, with the
+payloads and the run of the user graph. The commit that removes the triple from the other graph returns it::
 
     <id/cession/...> a kg:Cession ; rdf:subject s ; rdf:predicate p ; rdf:object o ;
-      kg:cededBy <graph/user/...> ; kg:cededTo <graph/src/...> ; prov:wasGeneratedBy <id/commit/{generation}>
+      kg:cededBy <graph/user/...> ; kg:cededTo <graph/src/...> ; prov:wasGeneratedBy <id/commit/{generation}> ;
+      prov:wasDerivedFrom <id/snapshot/...> ; prov:wasInfluencedBy <id/run/...>
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count, islice
 from typing import Any, Final
 
@@ -167,10 +169,21 @@ def _find_copies(store: Store, delta: Delta, deltas: Sequence[Delta]) -> Iterato
 
 @dataclass(frozen=True, slots=True)
 class Cession:
-    """The loss of one user graph, and for each statement the graph that now contains it."""
+    """The change of one user graph: what it loses, with the graph that now contains each statement; what it regains."""
 
     delta: Delta
     takers: Mapping[str, NamedNode]
+
+
+@dataclass(slots=True)
+class Returns:
+    """Ceded statements that return to their user graphs, and the changes of the records of cessions."""
+
+    statements: dict[NamedNode, dict[str, Quad]] = field(default_factory=lambda: defaultdict(dict))
+    descriptions: dict[NamedNode, set[Quad]] = field(default_factory=lambda: defaultdict(set))
+    """The description of each graph that regains statements, for one that has lost its own."""
+    remove: set[Quad] = field(default_factory=set)
+    add: set[Quad] = field(default_factory=set)
 
 
 _versions: Final = count(1)
@@ -196,6 +209,9 @@ class UserStatements:
         self._subjects: set[object] = set()
         self._graphs: dict[str, set[NamedNode]] = {}
         self._all: set[NamedNode] = set()
+        self._takers: set[object] = {
+            quad.object for quad in store.quads_for_pattern(None, KG.cededTo, None, PROV_GRAPH)
+        }
         self.version = next(_versions)
         """Changes with the graphs and their properties."""
         for graph in store.named_graphs():
@@ -249,8 +265,36 @@ class UserStatements:
         named = sorted(graph.value for graph in found) + [PROV_GRAPH.value] * bool(properties and properties & _CEDED)
         return f"{variable} NOT IN ({', '.join(f'<{name}>' for name in named)})"
 
-    def cessions(self, store: Store, deltas: Sequence[Delta]) -> list[Cession]:
-        """Return the losses of user graphs by `deltas`: triples added elsewhere, and replaced texts."""
+    def find_returns(self, store: Store, deltas: Sequence[Delta]) -> Returns:
+        """Find the ceded statements that no graph contains after `deltas`, so that they return to their user graphs."""
+        found = Returns()
+        losing = [delta for delta in deltas if delta.graph in self._takers and delta.removed]
+        if not losing:
+            return found
+        written = {delta.graph: delta for delta in deltas}
+        added = {_key(quad): delta.graph for delta in deltas for quad in delta.added.values()}
+        for delta in losing:
+            lost = {_key(quad) for quad in delta.removed.values()}
+            for record in store.quads_for_pattern(None, KG.cededTo, delta.graph, PROV_GRAPH):
+                quads = list(store.quads_for_pattern(record.subject, None, None, PROV_GRAPH))
+                said: dict[NamedNode, Any] = {quad.predicate: quad.object for quad in quads}
+                graph = said[KG.cededBy]
+                quad = Quad(said[RDF.subject], said[RDF.predicate], said[RDF.object], graph)
+                if graph in written or _key(quad) not in lost:
+                    continue
+                holder = added.get(_key(quad)) or _find_holder(store, written, quad)
+                if holder is None:
+                    found.statements[graph][_statement(quad)] = quad
+                    found.remove.update(quads)
+                    found.descriptions[graph] |= _build_description(graph, quads)
+                elif holder != delta.graph:
+                    found.remove.add(record)
+                    found.add.add(Quad(record.subject, KG.cededTo, holder, PROV_GRAPH))
+                    self._takers.add(holder)
+        return found
+
+    def cessions(self, store: Store, deltas: Sequence[Delta], returns: Returns) -> list[Cession]:
+        """Return the changes of user graphs by `deltas`: triples added elsewhere, replaced texts, and `returns`."""
         written = {delta.graph for delta in deltas}
         taken: dict[NamedNode, dict[str, NamedNode]] = defaultdict(dict)
         for taker in deltas if self._subjects else ():
@@ -264,25 +308,33 @@ class UserStatements:
                     graph = held.graph_name
                     if isinstance(graph, NamedNode) and is_user_graph(graph) and graph not in written:
                         taken[graph][_statement(held)] = taker.graph
+                        self._takers.add(taker.graph)
         found = []
-        for graph, takers in taken.items():
+        for graph in [*taken, *(each for each in returns.statements if each not in taken)]:
+            takers = taken.get(graph, {})
             held_there = difference.load_statements(store, graph)
             wanted = {line: quad for line, quad in held_there.items() if line not in takers}
+            wanted |= returns.statements.get(graph, {})
             if delta := difference.compare(graph, held_there, wanted):
                 found.append(Cession(delta, takers))
         return found
 
 
-def add_cessions(store: Store, described: Patch, ceded: Sequence[Cession], generation: int) -> Patch:
-    """Add the records of the cessions in commit `generation` to `described`.
+def add_cessions(store: Store, described: Patch, ceded: Sequence[Cession], returns: Returns, generation: int) -> Patch:
+    """Add the records of the cessions in commit `generation` to `described`, and remove those of `returns`.
 
     Also updates the content hash of each graph, or removes the description of a graph that is now empty.
     """
-    remove, add = set(described.remove), set(described.add)
+    remove, add = {*described.remove, *returns.remove}, {*described.add, *returns.add}
     hashes: dict[NamedNode, str | None] = {}
     for cession in ceded:
         delta = cession.delta
         hashes[delta.graph] = delta.content_sha256
+        origin = [
+            (PROV.wasDerivedFrom if said.predicate == PROV.wasDerivedFrom else PROV.wasInfluencedBy, said.object)
+            for said in store.quads_for_pattern(delta.graph, None, None, PROV_GRAPH)
+            if said.predicate in (PROV.wasDerivedFrom, PROV.wasGeneratedBy)
+        ]
         for line, quad in delta.removed.items():
             node = mint("cession", sha256(f"{generation} {delta.graph} {line}")[:24])
             values: tuple[tuple[NamedNode, Any], ...] = (
@@ -293,6 +345,7 @@ def add_cessions(store: Store, described: Patch, ceded: Sequence[Cession], gener
                 (KG.cededBy, delta.graph),
                 (KG.cededTo, cession.takers[line]),
                 (PROV.wasGeneratedBy, commit_iri(generation)),
+                *origin,
             )
             add.update(Quad(node, predicate, value, PROV_GRAPH) for predicate, value in values)
     for graph, digest in hashes.items():
@@ -301,7 +354,33 @@ def add_cessions(store: Store, described: Patch, ceded: Sequence[Cession], gener
         elif old := set(store.quads_for_pattern(graph, KG.contentSha256, None, PROV_GRAPH)):
             remove |= old
             add.add(Quad(graph, KG.contentSha256, Literal(digest), PROV_GRAPH))
+        elif graph in returns.descriptions:
+            add |= {*returns.descriptions[graph], Quad(graph, KG.contentSha256, Literal(digest), PROV_GRAPH)}
     return Patch(frozenset(remove), frozenset(add))
+
+
+def _key(quad: Quad) -> tuple[Any, Any, Any]:
+    """Return the part of a quad that only one graph may contain: a triple, or any text of a unit."""
+    return quad.subject, quad.predicate, None if quad.predicate == SCHEMA.text else quad.object
+
+
+def _find_holder(store: Store, written: Mapping[NamedNode, Delta], quad: Quad) -> NamedNode | None:
+    """Find the graph that contains the triple of `quad`, or a text of the same unit, and does not lose it."""
+    for held in store.quads_for_pattern(*_key(quad), None):
+        graph = held.graph_name
+        if isinstance(graph, NamedNode) and graph != PROV_GRAPH:
+            delta = written.get(graph)
+            if delta is None or _statement(held) not in delta.removed:
+                return graph
+    return None
+
+
+def _build_description(graph: NamedNode, record: Sequence[Quad]) -> set[Quad]:
+    """Build the description of a user graph from the record of a cession."""
+    kind = KG.CuratedGraph if graph.value.startswith(CURATED) else KG.UserGraph
+    names = {PROV.wasDerivedFrom: PROV.wasDerivedFrom, PROV.wasInfluencedBy: PROV.wasGeneratedBy}
+    said = {Quad(graph, names[quad.predicate], quad.object, PROV_GRAPH) for quad in record if quad.predicate in names}
+    return {*said, Quad(graph, RDF.type, kind, PROV_GRAPH)}
 
 
 def _statement(quad: Quad) -> str:

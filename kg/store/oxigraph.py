@@ -350,8 +350,9 @@ class OxigraphStore:
                 deltas.append(Delta(graph, difference.load_statements(store, graph), {}, None))
                 changes.append(deltas[-1].change())
         old = self._head
-        ceded = user_statements.cessions(store, deltas)
-        patch = ownership.add_cessions(store, described, ceded, old.generation + 1)
+        returns = user_statements.find_returns(store, deltas)
+        ceded = user_statements.cessions(store, deltas, returns)
+        patch = ownership.add_cessions(store, described, ceded, returns, old.generation + 1)
         patch = Patch(patch.remove | load_provenance(store, orphans), patch.add)
         deltas += [cession.delta for cession in ceded]
         changes += [cession.delta.change() for cession in ceded]
