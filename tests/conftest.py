@@ -65,3 +65,16 @@ def parliament(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGr
     with KnowledgeGraph.open(folder / "data", settings) as opened:
         load(opened, "hansard", [str(bundle.folder("fixtures") / "hansard")])
         yield opened
+
+
+@pytest.fixture(scope="session")
+def joined(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
+    """The fixtures of all domains in one graph, with the records that share concepts, places and laws."""
+    folder: Path = tmp_path_factory.mktemp("joined")
+    settings = Settings(data_dir=folder / "data", models_dir=folder / "no-models", _env_file=None)  # type: ignore[call-arg]
+    shipped = bundle.folder("fixtures")
+    with KnowledgeGraph.open(folder / "data", settings) as opened:
+        load(opened, "wikibase", [str(shipped / "wikibase")], base="climate")
+        for source in ("climate", "hansard", "zoning"):
+            load(opened, source, [str(shipped / source), str(shipped / "joined" / source)])
+        yield opened

@@ -18,7 +18,7 @@ from kg.tools.parliament import ingest, speakers, speeches
 from kg.tools.parliament import search as speech_search
 from kg.tools.schema import describe_schema as schema_levels
 from kg.tools.schema import examples, find_terms
-from kg.tools.search import passages, research
+from kg.tools.search import passages, related, research
 from kg.tools.shacl import validate
 from kg.tools.sparql import query
 from kg.tools.zoning import citations as zoning_relations
@@ -41,6 +41,7 @@ RESEARCH_TOKENS: Final = 10_000
 TOOLS: Final[tuple[Tool, ...]] = (
     Tool(passages.search, "Search passages", frozenset({CORE, CLIMATE})),
     Tool(passages.fetch, "Fetch evidence", frozenset({CORE, CLIMATE, PARLIAMENT}), max_tokens=READING_TOKENS),
+    Tool(related.related, "Related texts of other domains", frozenset({CORE, CLIMATE, PARLIAMENT, ZONING})),
     Tool(concepts.concept_find, "Find concepts", frozenset({CORE, CLIMATE})),
     Tool(neighbors.concept_neighbors, "Linked concepts", frozenset({CLIMATE})),
     Tool(concepts.concept_properties, "Properties of concepts", frozenset({CLIMATE})),

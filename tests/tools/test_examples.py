@@ -41,6 +41,7 @@ LISTS = (
     "definitions",
     "sections",
     "related",
+    "domains",
     "uses",
 )
 

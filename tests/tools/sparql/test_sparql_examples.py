@@ -40,7 +40,9 @@ def data_of(request):
 
     def chosen(example: Example) -> KnowledgeGraph:
         about = name_of(example).partition("/")[0]
-        return request.getfixturevalue({"parliament": "parliament", "zoning": "codes"}.get(about, "fixtures"))
+        return request.getfixturevalue(
+            {"parliament": "parliament", "zoning": "codes", "joined": "joined"}.get(about, "fixtures")
+        )
 
     return chosen
 
@@ -98,7 +100,18 @@ def test_there_are_examples_of_each_kind():
     assert len(names) == len(set(names)) >= 20
     assert len([example for example in load_examples() if "SERVICE kg:search" in example.query]) >= 3
     assert all(example.question.endswith("?") and example.keywords for example in load_examples())
-    kinds = {"climate", "codes", "concepts", "parliament", "provenance", "schema", "search", "wikidata", "zoning"}
+    kinds = {
+        "climate",
+        "codes",
+        "concepts",
+        "joined",
+        "parliament",
+        "provenance",
+        "schema",
+        "search",
+        "wikidata",
+        "zoning",
+    }
     assert {name.partition("/")[0] for name in names} == kinds
 
 
