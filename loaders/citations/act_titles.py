@@ -72,6 +72,12 @@ _POSSESSIVES: Final = _words(
     governor-general's lord's soldier's child's
     """
 )
+_OWNERS: Final = _words(
+    """
+    government's minister's parliament's opposition's senator's president's commission's department's nation's
+    country's state's party's committee's court's
+    """
+)
 _ENDS: Final = re.compile(r"[.;:!?]$")
 _SHORTENED: Final = re.compile(r"^(?:[A-Z]\.)+$|^(?:St|No|Mt)\.$")
 _BROKEN: Final = re.compile(r"-\s*\n\s*")
@@ -107,7 +113,7 @@ def find_title(text: str, at: int, *, capitals: bool) -> Title | None:
     """
     words, before = _read_back(text, at, capitals)
     words, sure = _cut(words, before, capitals)
-    words, jurisdiction = _take_jurisdiction(words)
+    words, jurisdiction, sure = _take_owner(words, sure)
     while words and (words[0].plain in _DROPPED or words[0].plain in _CONNECTORS or not words[0].plain):
         sure = sure or words[0].plain == "the"
         words = words[1:]
@@ -193,13 +199,21 @@ def _is_named(earlier: list[_Word]) -> bool:
     )
 
 
-def _take_jurisdiction(words: list[_Word]) -> tuple[list[_Word], str | None]:
-    """Cut an owner or a country's abbreviation before a title: ``New Zealand's``, ``UK``."""
-    for number in range(len(words) - 1, -1, -1):
-        text = words[number].text
-        if text.casefold().replace("’", "'").endswith("'s") and text.casefold().replace("’", "'") not in _POSSESSIVES:
-            before = words[number - 1].text if number else ""
-            return words[number + 1 :], jurisdictions.find_owner(text, before)
+def _take_owner(words: list[_Word], sure: bool) -> tuple[list[_Word], str | None, bool]:
+    """Cut an owner or a country's abbreviation before a title: ``New Zealand's``, ``the Minister's``, ``UK``.
+
+    Returns the words, the jurisdiction, and whether the start is sure. ``Plant Breeder's Rights`` is a title where an
+    article precedes it.
+    """
+    for place in range(len(words) - 1, -1, -1):
+        plain = words[place].plain.replace("’", "'")
+        if plain.endswith("'s") and plain not in _POSSESSIVES:
+            owner = jurisdictions.find_owner(words[place].text, words[place - 1].text if place else "")
+            if owner is not None or plain in _OWNERS:
+                return words[place + 1 :], owner, sure
+            if place and sure:
+                return words, None, True
+            return words[place + 1 :], None, False
     if len(words) > 1 and (found := jurisdictions.find_abbreviation(words[0].text)) is not None:
-        return words[1:], found
-    return words, None
+        return words[1:], found, sure
+    return words, None, sure

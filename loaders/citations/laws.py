@@ -61,7 +61,7 @@ _ACT: Final = re.compile(
     rf"(?<![\w-])(?P<kind>{_KIND})(?![\w-])"
     rf"(?:,?\s*{_NUMBER_OF}(?P<numbered>{_ACT_YEAR})\)?"
     rf"|(?P<part>\s*\([Nn]o\.?\s?\d{{1,2}}\))?,?\s+(?:of\s+)?(?P<open>\(\s?)?(?P<year>{_ACT_YEAR})(?![\d,]\d|\d)"
-    rf"(?:\s?[-–/]\s?(?:1[89]|20)?\d\d(?!\d))?(?(open)\s?\))(?:\s+(?=\(){_NUMBER_OF}{_ACT_YEAR}\))?)"
+    rf"(?:\s?[-–/]\s?(?:1[89]|20)?\d\d(?!\d))?(?(open)\s?\))(?:\s+(?=\(){_NUMBER_OF}{_ACT_YEAR}\))?(?P<later>\s*\[No\.?\s?\d\])?)"
 )
 _SCHEMES: Final = {"act": "act", "bill": "bill", "ordinance": "ordinance", "regulations": "regulations"}
 
@@ -121,6 +121,9 @@ _PINPOINT: Final = re.compile(
 )
 _FEDERAL_BEFORE: Final = re.compile(r"(?:[Ff]ederal|U\.\s?S\.|US|United States|national|Congress\w*)\s+$")
 
+_FEDERAL_AFTER: Final = re.compile(
+    r",?\s*(?:as amended,?\s*)?[(\[]?\s*(?:Pub(?:lic\s|\.\s?)L|P\.\s?L\.|\d{1,2}\s+U\.?\s?S\.?\s?C\b)"
+)
 _DEFINED: Final = re.compile(
     r",?\s*[(\[]\s*(?:(?:hereinafter|hereafter|herein|referred to as|called|collectively|or)\s+){0,3}"
     r"(?:[\"“‘']?the\s+)?[\"“‘']?(?:the\s+)?(?P<name>[A-Z][\w&-]*(?:\s[A-Z][\w&-]*){0,3})[\"”’']?\s*[)\]]"
@@ -169,7 +172,8 @@ def _find_acts(text: str, context: Context) -> Iterator[LawCitation]:
         part = " ".join((match["part"] or "").split())
         words = title.words if not kind.isupper() else _to_title_case(title.words)
         called = f"{words} {kind.capitalize()}"
-        name = f"{called}{f' {part}' if part else ''} {year}"
+        later = " ".join((match["later"] or "").split())
+        name = f"{called}{f' {part}' if part else ''} {year}{f' {later}' if later else ''}"
         key, confidence, end = _find_jurisdiction(text, title, match, context)
         if context.year is not None and year > context.year + 1:
             confidence = min(confidence, UNSURE)
@@ -196,7 +200,7 @@ def _find_jurisdiction(
     named = jurisdictions.find_named(text, low if sentence < 0 else sentence, match.start())
     foreign = [key for key in named if key != own]
     if context.only_federal:
-        federal = _FEDERAL_BEFORE.search(text, max(0, title.start - 20), title.start)
+        federal = _FEDERAL_BEFORE.search(text, max(0, title.start - 20), title.start) or _FEDERAL_AFTER.match(text, end)
         return own, title.confidence if federal and not set(foreign) - {"us"} else UNSURE, end
     if foreign:
         return foreign[-1], UNSURE, end

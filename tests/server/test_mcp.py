@@ -21,7 +21,8 @@ from kg.server.mcp import BUSY_THREADS, build_mcp
 from kg.tools.registry import TOOLS
 
 SHARED_TOOLS = [
-    "search", "fetch", "related", "concept_find", "concept_mentions", "family_overview", "list_resources", "health",
+    "search", "fetch", "related", "citations", "concept_find", "concept_mentions", "family_overview", "list_resources",
+    "health",
 ]  # fmt: skip
 CLIMATE_TOOLS = [
     *SHARED_TOOLS, "concept_neighbors", "concept_properties", "jurisdiction_overview", "compare_jurisdictions",
@@ -57,8 +58,8 @@ def ask(kg, work: Callable[[Client], Awaitable[Any]], path="/mcp", **options: An
     [
         ("/mcp", [*SHARED_TOOLS, *SCHEMA_TOOLS]),
         ("/mcp/climate", CLIMATE_TOOLS),
-        ("/mcp/parliament", [*PARLIAMENT_TOOLS, "fetch", "related", "list_resources", "health"]),
-        ("/mcp/zoning", [*ZONING_TOOLS, "related", "list_resources"]),
+        ("/mcp/parliament", [*PARLIAMENT_TOOLS, "fetch", "related", "citations", "list_resources", "health"]),
+        ("/mcp/zoning", [*ZONING_TOOLS, "related", "citations", "list_resources"]),
         ("/mcp/all", [*CLIMATE_TOOLS, *PARLIAMENT_TOOLS, *ZONING_TOOLS, *SCHEMA_TOOLS]),
         ("/mcp/research", ["search", "fetch"]),
     ],

@@ -49,6 +49,7 @@ ARGUMENTS = {
     "sparql": {"query": "SELECT ?d { ?d a kg:PolicyDocument }"},
     "validate": {"document": "cpr://doc/act-0_a1"},
     "search_speeches": {"query": "solar"},
+    "citations": {"iri": "cpr://doc/act-0_a1"},
 }
 OF_SPEECHES = ("get_speech", "ingest_speech")
 """What takes a speech, which this graph has not; see test_parliament. For those of codes see test_zoning."""

@@ -73,6 +73,7 @@ MORE: Final[Mapping[str, tuple[tuple[str, dict[str, Any]], ...]]] = {
         ("kg_query_definition", {**BEND, "term": "corner"}),
         ("kg_traverse_hierarchy", BEND),
         ("kg_find_related", {**BEND, "section_id": "17.12.010", "direction": "both"}),
+        ("citations", {"iri": mint("section", "us-ut-quarry-bend", "17.12.010").value}),
         ("kg_search_by_topic", {**BEND, "query": "parking"}),
         ("kg_query_section", {**BEND, "section_id": "17.12.010"}),
         ("list_resources", {}),

@@ -35,6 +35,9 @@ def keys(text: str, context: Context = AUSTRALIA) -> list[str]:
         ("ss 4 and 5(1) of the Racial Discrimination Act 1975 (Cth)", ["aus/act/racial-discrimination-act-1975"]),
         ("Customs Act 1901 and the Excise Act 1901", ["aus/act/customs-act-1901", "aus/act/excise-act-1901"]),
         ("Appropriation Bill (No. 1) 2011-2012", ["aus/bill/appropriation-bill-no-1-2011"]),
+        ("the Plant Breeder’s Rights Act 1994", ["aus/act/plant-breeder-s-rights-act-1994"]),
+        ("the Government's Clean Energy Act 2011", ["aus/act/clean-energy-act-2011"]),
+        ("the Clean Energy Bill 2013 [No. 2]", ["aus/bill/clean-energy-bill-2013-no-2"]),
         ("Energy Conservation Act, 2001", ["aus/act/energy-conservation-act-2001"]),
         ("Water Act (2011) and", ["aus/act/water-act-2011"]),
         (
@@ -129,6 +132,7 @@ def test_words_that_cite_no_law_give_no_sure_citation(text: str) -> None:
         "In the United Kingdom they have the Climate Change Act 2008.",
         "the Victorian Climate Change Act 2017",
         "Trading with the Enemy Act 1939",
+        "It was Keating's Native Title Act 1993",
         "Decree 895 of 2008",
         "the Clean Energy Act 2031",
     ],
@@ -166,7 +170,12 @@ def test_name_defined_in_the_text_cites_its_law() -> None:
 def test_act_in_a_city_code_is_sure_only_if_it_is_federal() -> None:
     city = Context("us", only_federal=True)
     assert keys("under the Clear Streams Act of 1974", city) == []
-    assert keys("under the federal Clear Streams Act of 1974", city) == ["us/act/clear-streams-act-1974"]
+    for text in (
+        "under the federal Clear Streams Act of 1974",
+        "the Clear Streams Act of 1974 (Public Law 93-999)",
+        "the Clear Streams Act of 1974, 42 U.S.C. 9999",
+    ):
+        assert keys(text, city) == ["us/act/clear-streams-act-1974"]
 
 
 _PIECES = st.sampled_from(
