@@ -182,6 +182,10 @@ def search(
         list[str] | None,
         typer.Option("--corpus-type", metavar="TYPE", help="Document type, e.g. Policy. Repeatable."),
     ] = None,
+    domain: Annotated[
+        list[str] | None,
+        typer.Option("--domain", metavar="NAME", help="climate, parliament or zoning. Repeatable."),
+    ] = None,
     must: Annotated[
         list[str] | None,
         typer.Option("--must", metavar="WORDS", help="Words that each result contains, in any form. Repeatable."),
@@ -204,6 +208,7 @@ def search(
     filters = {
         "iso3": iso3 or [],
         "place": place or [],
+        "domain": domain or [],
         "language": language or [],
         "corpus_type": corpus_type or [],
     }

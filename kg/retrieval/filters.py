@@ -19,7 +19,7 @@ from kg.retrieval.concept_index import Concept, check_item, load_concepts, one
 from kg.retrieval.evidence import code_of
 from kg.retrieval.places import Place, Territory, find_place, load_territory
 from kg.retrieval.reader import Reader, iri_of
-from kg.retrieval.results import SearchFilters
+from kg.retrieval.results import Domain, SearchFilters
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 from kg.vocabulary import KG, SCHEMA, mint
@@ -48,6 +48,13 @@ JURISDICTION: Final = "VALUES ?place { $places } ?document kg:jurisdiction ?plac
 STATE: Final = "VALUES ?place { $states } ?document kg:state ?place ."
 # As a UNION, the engine would list all speeches of the states for each block of proposals.
 JURISDICTION_OR_STATE: Final = "VALUES (?located ?place) { $places } ?document ?located ?place ."
+DOMAIN: Final = "VALUES ?kind { $kinds } ?document a ?kind ."
+KINDS: Final[Mapping[Domain, NamedNode]] = {
+    "climate": KG.PolicyDocument,
+    "parliament": KG.Speech,
+    "zoning": KG.CodeSection,
+}
+"""The class of the documents of each domain."""
 CORPUS_TYPE: Final = "VALUES ?corpusType { $corpus_types } ?document kg:corpusType ?corpusType ."
 FAMILY: Final = "VALUES ?family { $families } ?document eli:is_member_of ?family ."
 UNIT_LANGUAGE: Final = """OPTIONAL { ?unit schema:inLanguage ?own }
@@ -107,6 +114,9 @@ def compile_scope(reader: Reader, filters: SearchFilters) -> tuple[Scope, list[s
         pattern, of_places = _places(reader, filters, notes)
         on_document.append(pattern)
         terms |= of_places
+    if filters.domain:
+        terms["kinds"] = [KINDS[domain] for domain in dict.fromkeys(filters.domain)]
+        on_document.append(DOMAIN)
     if filters.corpus_type:
         terms["corpus_types"] = _known(reader, "corpus_type", KG.corpusType, filters.corpus_type, notes)
         on_document.append(CORPUS_TYPE)

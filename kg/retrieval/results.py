@@ -17,6 +17,8 @@ Completeness = Literal["complete", "approximate", "truncated"]
 """`complete`: everything in the scope of the request was considered. `approximate`: the index proposed the candidates,
 and a passage that it did not propose may rank higher. `truncated`: the result was cut at a limit."""
 
+Domain = Literal["climate", "parliament", "zoning"]
+
 MOST_RESULTS: Final = 200
 """Maximum page size."""
 MOST_SKIPPED: Final = 100_000
@@ -113,6 +115,7 @@ class SearchFilters(BaseModel):
     language: list[Language] = Field(
         default_factory=list, max_length=100, description="Of the passage, else of its document"
     )
+    domain: list[Domain] = Field(default_factory=list, max_length=10)
     corpus_type: list[Name] = Field(default_factory=list, max_length=100)
     family_slug: list[Name] = Field(default_factory=list, max_length=300)
     concept_qids: list[Name] = Field(

@@ -41,7 +41,7 @@ from kg.tools.calls import Command, Kind, Tool
 from kg.tools.catalog.health import health
 from kg.tools.catalog.resources import sources
 from kg.tools.entities.entity_quads import load_entity
-from kg.tools.registry import RESEARCH, TOOLS
+from kg.tools.registry import RESEARCH, mounted
 
 T = TypeVar("T")
 
@@ -313,7 +313,7 @@ _FRAME: Final = frozenset({"notes", "next_offset", "explain"})
 def build_mcp(kg: KnowledgeGraph, tags: frozenset[str] | None = None, threads: ToolThreads | None = None) -> FastMCP:
     """Build a server of the tools with one of `tags`; None: all except the deep-research pair."""
     threads = threads or ToolThreads()
-    tools = [tool for tool in TOOLS if (RESEARCH not in tool.tags if tags is None else tool.tags & tags)]
+    tools = mounted(tags)
     research = tags == frozenset({RESEARCH})
     server: FastMCP = FastMCP(
         "Quadcite",

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import RAN
-from kg.retrieval.results import Explain, Result, SearchFilters, Statement
+from kg.retrieval.results import Domain, Explain, Result, SearchFilters, Statement
 from kg.retrieval.token_budget import LIST_TOKENS, MaxTokens
 from kg.tools.answers import Answer, Detail, Wanted, build_answer, content_of
 from kg.tools.argument_names import PUBLIC, resolve_names
@@ -103,6 +103,8 @@ class Tool(Command):
     """Default size of an answer, in tokens."""
     single: bool = field(default=False, kw_only=True)
     """Whether it has the arguments of its function alone, as the deep-research contract demands."""
+    domain: Domain | None = field(default=None, kw_only=True)
+    """The domain that it searches if its filters name none."""
 
     @cached_property
     def arguments(self) -> type[BaseModel]:
@@ -120,6 +122,14 @@ class Tool(Command):
             del shared["text_from"]
         missing = {name: shared[name] for name in SHARED if name in shared and name not in own.model_fields}
         return create_model(f"{self.name}_arguments", __base__=own, **missing)
+
+    def _run(self, kg: KnowledgeGraph, checked: BaseModel) -> Any:
+        if self.domain is not None:
+            filters: SearchFilters = getattr(checked, "filters", None) or SearchFilters()
+            if not filters.domain:
+                own = filters.model_copy(update={"domain": [self.domain]})
+                checked = checked.model_copy(update={"filters": own})
+        return super()._run(kg, checked)
 
     def answer(self, kg: KnowledgeGraph, arguments: Mapping[str, Any]) -> Answer:
         """Validate `arguments`, call the function, and build the answer in the size that the caller wants."""

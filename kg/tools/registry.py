@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from kg.errors import NotFoundError
@@ -99,6 +100,17 @@ TOOLS: Final[tuple[Tool, ...]] = (
 )
 
 
+def mounted(tags: frozenset[str] | None) -> list[Tool]:
+    """Get the tools with one of `tags`; None: all except the deep-research pair.
+
+    On the mount of climate, `search` finds climate documents unless its filters name domains.
+    """
+    tools = [tool for tool in TOOLS if (RESEARCH not in tool.tags if tags is None else tool.tags & tags)]
+    if tags != frozenset({CLIMATE}):
+        return tools
+    return [replace(tool, domain="climate") if tool.function is passages.search else tool for tool in tools]
+
+
 def tagged(tag: str | None) -> list[Tool]:
     """Get the tools that have `tag`, or without it the first of each name. Raises NotFoundError for an unknown tag."""
     if tag is None:
@@ -106,7 +118,7 @@ def tagged(tag: str | None) -> list[Tool]:
         for tool in TOOLS:
             first.setdefault(tool.name, tool)
         return list(first.values())
-    if found := [tool for tool in TOOLS if tag in tool.tags]:
+    if found := mounted(frozenset({tag})):
         return found
     tags = ", ".join(sorted({name for tool in TOOLS for name in tool.tags}))
     raise NotFoundError(f"Unknown tag {tag[:100]!r}. Available: {tags}.")

@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
-from kg.search.index_sync import UnitFacts, build_units
-from kg.vocabulary import mint
+from pyoxigraph import Literal, NamedNode, Quad
+
+from kg.search.index_sync import Healed, UnitFacts, build_units, heal, refresh
+from kg.search.protocol import GraphUnits
+from kg.vocabulary import DCTERMS, FOAF, KG, PROV_GRAPH, SCHEMA, SKOS, mint
+from tests.tools.made_up import MemoryStore
 
 HEADING = mint("code", "blockType", "sectionHeading").value
+
+
+class Kept:
+    """An index that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.graphs: dict[str, GraphUnits] = {}
+
+    def replace(self, graphs):
+        self.graphs |= graphs
+
+    def remove(self, graphs):
+        raise AssertionError(graphs)
+
+    def state(self):
+        return {graph: content.content_sha256 for graph, content in self.graphs.items()}
 
 
 def test_what_stands_alone_has_its_title_and_heading_whole():
@@ -25,3 +45,41 @@ def test_of_what_a_piece_stands_under_the_start_counts_in_whole_words():
     assert (short.prelude, short.in_context) == ("Roads", True)
     [run] = build_units("urn:g", {"urn:d": "x" * 400}, [UnitFacts("urn:1", "urn:d", 0, "I rise.", is_cut=True)])
     assert run.prelude == "x" * 150
+
+
+def test_names_of_document_and_unit_are_indexed_apart_from_the_prelude():
+    facts = [UnitFacts("urn:1", "urn:d", 0, "I rise.", is_cut=True), UnitFacts("urn:2", "urn:d", 1, "So do I.")]
+    names = {"urn:d": {"Ada Quill", "Australia"}, "urn:2": {"Lower Ford"}}
+    units = build_units("urn:g", {"urn:d": "Roads"}, facts, names)
+    assert [unit.names for unit in units] == ["Ada Quill\nAustralia", "Ada Quill\nAustralia\nLower Ford"]
+    assert [unit.prelude for unit in units] == ["Roads", "Roads"]
+
+
+def test_speakers_and_places_are_named_as_sources_name_them_and_not_as_users_do():
+    graph = mint("graph", "src", "hansard", "1")
+    speech, person, place = NamedNode("urn:d"), NamedNode("urn:p"), NamedNode("urn:aus")
+    chunk = NamedNode("urn:d#1")
+    other, forged = mint("graph", "ref", "person", "p"), mint("graph", "user", "x")
+    quads = [
+        Quad(chunk, DCTERMS.isPartOf, speech, graph),
+        Quad(chunk, SCHEMA.position, Literal(0), graph),
+        Quad(chunk, SCHEMA.text, Literal("I rise."), graph),
+        Quad(speech, SCHEMA.inLanguage, Literal("en"), graph),
+        Quad(speech, KG.speakerAsRecorded, Literal("QUILL, A."), graph),
+        Quad(speech, KG.speaker, person, graph),
+        Quad(speech, KG.jurisdiction, place, graph),
+        Quad(person, FOAF.name, Literal("Ada Quill"), other),
+        Quad(place, SKOS.prefLabel, Literal("Australia", language="en"), other),
+        Quad(place, SKOS.prefLabel, Literal("Australie", language="fr"), other),
+        Quad(person, FOAF.name, Literal("Zebedee"), forged),
+        Quad(graph, KG.contentSha256, Literal("h"), PROV_GRAPH),
+    ]
+    store, index = MemoryStore(), Kept()
+    store.inner.extend(quads)
+    refresh(store, index, {graph.value: "h"})
+    [content] = index.graphs.values()
+    [unit] = content.units
+    assert (unit.names, unit.language) == ("Ada Quill\nAustralia\nQUILL, A.", "en")
+    assert content.content_sha256 != "h"
+    # the state that a load leaves is the one that a repair expects
+    assert heal(store, index) == Healed()

@@ -89,9 +89,9 @@ def search(
 ) -> SearchResult:
     """Find passages of laws, policies and speeches by meaning and words, best first.
 
-    Use when you need evidence on a topic. Narrow by `filters`: place (["BRA"], ["Utah"]), language, corpus_type,
-    family_slug, max_passages_per_doc; passages that mention concept_qids rank first. Each result: id, title, url,
-    snippet, score, provenance (graph, source file, sha256, row). relevance "none": nothing relevant was found.
+    Use when you need evidence on a topic. Narrow by `filters`: place (["BRA"], ["Utah"]), domain, language,
+    corpus_type, family_slug, max_passages_per_doc; passages that mention concept_qids rank first. Each result: id,
+    title, url, snippet, score, provenance (graph, source file, sha256, row). relevance "none": nothing relevant found.
     A result takes about 800 characters: a small limit, then next_offset, saves tokens.
     Example: search(query="geothermal exploration licences", filters={"iso3": ["DJI"]}, limit=5).
     Next: `fetch` the relevant ids for the full text; `list_resources` lists the valid filter values.

@@ -13,13 +13,13 @@ from starlette.testclient import TestClient
 
 from kg import bundle
 from kg.actors import EVERYONE
-from kg.errors import NotFoundError
+from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.server import pages
 from kg.settings import Settings
 from kg.store.protocol import select, term_text
 from kg.tools import commands
-from kg.tools.registry import TOOLS, get
+from kg.tools.registry import TOOLS, get, mounted, tagged
 from kg.tools.search import identifiers, research
 from kg.tools.search.passages import fetch
 from kg.user_graphs import UserGraphs
@@ -202,3 +202,43 @@ def test_the_advice_names_existing_tools():
 def test_an_id_in_another_spelling_is_found(everything):
     canonical = mint("section", "us-ut-quarry-bend", "17.12.040").value
     assert fetch(everything, id=f"<{canonical}>").id == canonical
+
+
+OF_DOMAIN = {"climate": "cpr://doc/", "parliament": iri_prefix("speech"), "zoning": iri_prefix("section")}
+
+
+@pytest.mark.parametrize(("domain", "prefix"), OF_DOMAIN.items())
+def test_a_domain_filter_finds_texts_of_that_domain_only(everything, domain, prefix):
+    query = {"query": "energy water land minister", "limit": 100}
+    found = [hit.id for hit in call(everything, "search", "core", **query, filters={"domain": [domain]}).results]
+    assert found
+    assert all(iri.startswith(prefix) for iri in found)
+    every = {hit.id for hit in call(everything, "search", "core", **query).results}
+    assert not all(iri.startswith(prefix) for iri in every)
+    with pytest.raises(InvalidInputError, match="parliament"):
+        call(everything, "search", "core", **query, filters={"domain": ["speeches"]})
+
+
+def test_the_climate_mount_searches_climate_documents_unless_told_otherwise(everything):
+    query = {"query": "carbon price energy minister", "limit": 50}
+    for tools in (mounted(frozenset({"climate"})), tagged("climate")):
+        [search] = [tool for tool in tools if tool.name == "search"]
+        assert {hit.id[:10] for hit in search.call(everything, query).results} == {"cpr://doc/"}
+        asked = {**query, "filters": {"domain": ["parliament"]}}
+        assert all(hit.id.startswith(OF_DOMAIN["parliament"]) for hit in search.call(everything, asked).results)
+    every = {hit.id[:10] for hit in call(everything, "search", "core", **query).results}
+    assert len(every) > 1
+
+
+def test_the_name_of_the_speaker_finds_all_of_her_speech(everything):
+    found = call(everything, "search", "core", query="Juniper", must=["Juniper Wattlebird"], limit=50).results
+    assert found
+    assert all("Wattlebird" in hit.title for hit in found)
+
+
+def test_the_name_of_a_town_finds_its_sections_which_are_titled_with_it(everything):
+    for town in ("Quarry Bend", "Upper Feign"):
+        query = {"query": f"{town} definitions", "must": [town], "filters": {"domain": ["zoning"]}, "limit": 100}
+        found = call(everything, "search", "core", **query).results
+        assert found
+        assert all(town in hit.title for hit in found), town
