@@ -44,8 +44,8 @@ _GUIDES: Final[Mapping[str, str]] = {
         "runs it."
     ),
     "/mcp/climate": (
-        "`search` (filters: iso3, language, corpus_type, family_slug), then `fetch`. `family_overview` lists laws with "
-        "their amendments, `policy_lineage` one of them over time, `jurisdiction_overview` and "
+        "`search` (filters: place, language, corpus_type, family_slug), then `fetch`. `family_overview` lists laws "
+        "with their amendments, `policy_lineage` one of them over time, `jurisdiction_overview` and "
         "`compare_jurisdictions` countries. `concept_find` gives the QID of a topic, `concept_mentions` its passages."
     ),
     "/mcp/parliament": (
