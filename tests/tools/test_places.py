@@ -232,9 +232,11 @@ def test_qualified_name_is_not_ambiguous(kg: KnowledgeGraph, text: str, iri: str
 def test_unknown_place_is_named_with_similar_ones(kg: KnowledgeGraph, text: str) -> None:
     with pytest.raises(NotFoundError, match=r"iso3: Unknown place .* (Similar|Available): "):
         jurisdiction_overview(kg, text)
-    result = search(kg, "water", SearchFilters(place=[text]))
-    assert result.results == []
-    assert result.notes[0].startswith("place: Unknown place")
+    with pytest.raises(NotFoundError, match=r"place: Unknown place .* (Similar|Available): "):
+        search(kg, "water", SearchFilters(place=[text]))
+    result = search(kg, "harbour", SearchFilters(place=[text, "GEO"]))
+    assert [hit.id for hit in result.results] == [law("ge-water-act")]
+    assert any(note.startswith("place: Unknown place") for note in result.notes)
 
 
 def test_misspelt_state_is_suggested(kg: KnowledgeGraph) -> None:
