@@ -16,7 +16,7 @@ from tests.benchmarks.comparison import Comparison, table
 
 BENCHMARKS = (
     "loading", "validation", "embedding", "search", "ranking", "relevance", "repair", "endpoint", "adversarial",
-    "wikibase", "mentions", "concepts", "hansard", "speeches", "sittings", "summaries", "zoning", "districts",
+    "wikibase", "mentions", "concepts", "hansard", "speeches", "sittings", "summaries", "zoning", "districts", "budget",
 )  # fmt: skip
 
 
