@@ -282,6 +282,8 @@ class Loading:
         """The records of the current commit."""
         self.started = time.perf_counter()
         self.shape_warnings: Counter[str] = Counter()
+        self._layout: str | None = None
+        self._alike = 0
         self.rows = 0
         self.expected_rows: int | None = None
         self.indexer = ThreadPoolExecutor(1, "indexing")
@@ -301,6 +303,7 @@ class Loading:
                     self.add_notice(item)
             self.commit()
             self.wait_for_indexing()
+        self.end_layouts()
         if prune:
             self.prune()
         self.report.warnings += self.quarantine.keep_rows({file.snapshot: file.path for file in self.located.files})
@@ -346,8 +349,26 @@ class Loading:
         elif notice.expected_rows is not None:
             self.expected_rows = notice.expected_rows
         else:
-            self.report.layouts.append(notice.text)
-            log.info("%s", to_single_line(notice.text))
+            self.add_layout(notice.text)
+
+    def add_layout(self, text: str) -> None:
+        """Add the layout of a file to the report. Of files with the same layout in a row, the first is named."""
+        _, colon, layout = text.partition(": ")
+        if colon and layout == self._layout:
+            self._alike += 1
+            return
+        self.end_layouts()
+        self._layout = layout if colon else None
+        self.report.layouts.append(text)
+        log.info("%s", to_single_line(text))
+
+    def end_layouts(self) -> None:
+        """Report how many files had the same layout as the last one."""
+        if self._alike:
+            text = f"{self._alike} more file{'s' if self._alike > 1 else ''}: {self._layout}"
+            self.report.layouts.append(text)
+            log.info("%s", to_single_line(text))
+        self._alike = 0
 
     def withdraw(self, withdrawal: Withdrawal) -> None:
         """Remove a record that its source marks as deleted."""

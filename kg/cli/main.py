@@ -29,7 +29,6 @@ app = typer.Typer(
     name="kg",
     help="One knowledge graph of civic text, where every answer cites the words, file and run behind it.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -443,7 +442,7 @@ def main() -> None:
     """Run the command line and exit: 0 success, 1 failure, 2 usage error, 3 some records rejected."""
     interruption.install_handlers()
     try:
-        app()
+        app(prog_name="kg")
     except OSError as error:  # commands report their own errors: this one is from writing the help
         output.exit_unwritable(error)
     finally:

@@ -12,8 +12,10 @@ import logging
 import os
 import pwd
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from datetime import timedelta
 from typing import Annotated, Any, Final, NoReturn, ParamSpec
 
 import typer
@@ -198,38 +200,118 @@ def table(columns: Sequence[str], rows: Iterator[Sequence[str]], width: int | No
     Console(file=sys.stdout, width=width, soft_wrap=False).print(drawn)
 
 
+_FOLLOWS: Final = {
+    "making vectors": "Keyword search works. kg serve or kg reindex makes the rest.",
+    "indexing": "kg reindex indexes the rest.",
+    "finding mentions": "kg mentions finds the rest.",
+    "loading": "Committed records stay. The same command loads the rest.",
+}
+"""How an interrupted step is continued, by the start of its label."""
+
+_LINE_EVERY_S: Final = 10.0
+"""Seconds after which a step in a pipe gets another line, if its count has not doubled before."""
+
+
+class _Step:
+    """The current step of a command: its label, its count, and its rate since the step began."""
+
+    def __init__(self, label: str) -> None:
+        self.label = self.doing = label
+        self.done = self._first = 0
+        self.total: int | None = None
+        self.began = time.monotonic()
+        self._begun = False
+
+    def advance(self, done: int, total: int | None, doing: str) -> bool:
+        """Take a report of progress, and return whether another step has begun."""
+        doing = doing or self.label
+        # A step may add details after a comma, such as its tokens.
+        changed = self._begun and doing.partition(",")[0] != self.doing.partition(",")[0]
+        self._begun = True
+        if changed:
+            self.began, self._first = time.monotonic(), done
+        self.done, self.total, self.doing = done, total, doing
+        return changed
+
+    def rate(self) -> float | None:
+        """Compute the items per second; None in the first second and without any."""
+        seconds = time.monotonic() - self.began
+        return (self.done - self._first) / seconds if seconds >= 1 and self.done > self._first else None
+
+    def speed(self) -> str:
+        """Describe the rate and the time left: ``86/s, 0:01:33 left``. Empty while unknown."""
+        rate = self.rate()
+        if rate is None:
+            return ""
+        shown = f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s"
+        if not self.total or self.done >= self.total:
+            return shown
+        return f"{shown}, {timedelta(seconds=round((self.total - self.done) / rate))} left"
+
+    def count(self) -> str:
+        """Describe the count: ``2,000 of 10,000``."""
+        return f"{self.done:,} of {self.total:,}" if self.total else f"{self.done:,}"
+
+
 @contextmanager
 def progress(label: str) -> Iterator[Advance]:
-    """Yield a function that shows progress: a bar if standard error is a terminal, else occasional lines."""
-    if not sys.stderr.isatty():
-        yield _Milestones(label)
-        return
+    """Yield a function that shows progress: a bar if standard error is a terminal, else occasional lines.
+
+    If the block is interrupted, the step that was not completed is reported.
+    """
+    step = _Step(label)
+    try:
+        with _bar(step) if sys.stderr.isatty() else nullcontext(_Milestones(step)) as advance:
+            yield advance
+    except (KeyboardInterrupt, SystemExit):
+        follows = next((text for start, text in _FOLLOWS.items() if step.doing.startswith(start)), "")
+        say(f"kg: Interrupted while {step.doing}: {step.count()} done. {follows}".rstrip())
+        raise
+
+
+@contextmanager
+def _bar(step: _Step) -> Iterator[Advance]:
+    """Show a bar with the count, the time since the step began, its rate and the time left."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("{task.fields[speed]}"),
+    )  # fmt: skip
     with Progress(*columns, console=Console(file=sys.stderr, soft_wrap=True), transient=True) as bar:
-        task = bar.add_task(label, total=None)
+        task = bar.add_task(step.label, total=None, speed="")
 
         def advance(done: int, total: int | None, doing: str) -> None:
-            bar.update(task, completed=done, total=total, description=doing or label)
+            if step.advance(done, total, doing):
+                bar.reset(task)  # a finished bar stops its clock
+            bar.update(task, completed=done, total=total, description=step.doing, speed=step.speed())
 
         yield advance
 
 
 class _Milestones:
-    """Shows progress in a pipe or log file: one line each time the count has doubled."""
+    """Shows progress in a pipe or log file: a line each time the count has doubled, and every 10 seconds."""
 
-    def __init__(self, label: str) -> None:
-        self.label = label
-        self.next = 1_000
+    def __init__(self, step: _Step) -> None:
+        self._step = step
+        self._next = 1_000
+        self._said = time.monotonic()
 
     def __call__(self, done: int, total: int | None, doing: str) -> None:
-        if done >= self.next:
-            of = f" of {total:,}" if total else ""
-            say(f"{doing or self.label}: {done:,}{of}")
-            while self.next <= done:
-                self.next *= 2
+        step = self._step
+        if step.advance(done, total, doing):
+            self._next, self._said = 1_000, time.monotonic()
+            while self._next <= done:
+                self._next *= 2
+        late = time.monotonic() - self._said >= _LINE_EVERY_S
+        if done < self._next and not late:
+            return
+        speed = step.speed()
+        say(f"{step.doing}: {step.count()}" + (f" ({speed})" if speed else ""))
+        self._said = time.monotonic()
+        while self._next <= done:
+            self._next *= 2
 
 
 def close_output() -> None:

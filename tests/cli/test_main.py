@@ -708,3 +708,10 @@ def test_a_setting_that_cannot_be_used_is_usage(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "QUADCITE_PORT=many" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_shell_completes_commands_and_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    for words, expected in (("kg loa", "load"), ("kg load --pru", "--prune"), ("kg quarantine li", "list")):
+        asked = {"_KG_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+        found = CliRunner().invoke(app, [], env=asked, prog_name="kg")
+        assert expected in found.stdout.split()

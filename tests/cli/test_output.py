@@ -6,6 +6,7 @@ import dataclasses
 import io
 import json
 import logging
+import time
 from pathlib import Path
 
 import pytest
@@ -159,3 +160,52 @@ def test_on_a_terminal_progress_is_a_bar_on_standard_error(
     out, err = capsys.readouterr()
     assert out == ""
     assert "3/10" in err
+
+
+def test_a_new_step_in_a_pipe_has_lines_of_its_own_with_rate_and_time_left(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    with output.progress("loading") as advance:
+        advance(8_000, 8_000, "loading climate")
+        for seconds in range(0, 101, 5):
+            now[0] = seconds
+            advance(20 * seconds, 2_000, "making vectors")
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) >= 6
+    assert lines[0] == "loading climate: 8,000 of 8,000"
+    assert "making vectors: 200 of 2,000 (20/s, 0:01:30 left)" in lines
+
+
+def test_on_a_terminal_the_clock_of_a_new_step_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rich.progress import Progress
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    bars: list[Progress] = []
+    start = Progress.start
+    monkeypatch.setattr(Progress, "start", lambda self: bars.append(self) or start(self))
+    with output.progress("loading") as advance:
+        advance(10, 10, "loading climate")
+        assert bars[0].finished
+        advance(3, 10, "making vectors")
+        assert not bars[0].finished
+        assert bars[0].tasks[0].finished_time is None
+
+
+@pytest.mark.parametrize(
+    ("doing", "follows"),
+    [("making vectors", "kg reindex"), ("loading climate", "same command"), ("finding mentions", "kg mentions")],
+)
+def test_an_interruption_names_what_is_pending(capsys: pytest.CaptureFixture[str], doing: str, follows: str) -> None:
+    def work() -> None:
+        with output.progress("loading") as advance:
+            advance(30, 1_200, doing)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    [line] = capsys.readouterr().err.splitlines()
+    assert f"{doing}: 30 of 1,200" in line
+    assert follows in line

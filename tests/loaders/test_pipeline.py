@@ -23,7 +23,7 @@ from kg.search.index_sync import heal
 from kg.vocabulary import DCTERMS, ELI, KG, PROV, SCHEMA, SKOS, mint
 from loaders import pipeline
 from loaders.climate.documents import read
-from loaders.model import Rejection, SourceDocument
+from loaders.model import Notice, Rejection, SourceDocument
 from loaders.pipeline import Loading
 from loaders.quarantine import Quarantine
 from loaders.readers.locations import Located
@@ -436,3 +436,13 @@ def test_a_warning_is_logged_as_one_line_whatever_the_record_says(
     loading.report.warnings.append("the value is 'a\nkg: all is well\x1b[2J'")
     loading.log_warnings()
     assert caplog.messages == ["the value is 'a\\nkg: all is well\\u001b[2J'"]
+
+
+def test_files_of_one_layout_are_one_line(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    for number in range(21):
+        write(tmp_path / f"{number:02}.jsonl", rows(f"slug-{number}", ["x"]))
+    notices = (Notice(f"{number:02}.jsonl: a table") for number in range(21))
+    other = Notice("z.csv: another table")
+    loader = replace(build_loader("climate", kg.settings), read=lambda _: (each for each in (*notices, other)))
+    report = pipeline.load(kg, loader, [str(tmp_path)])
+    assert report.layouts == ["00.jsonl: a table", "20 more files: a table", "z.csv: another table"]
