@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
+from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
+from kg.settings import Settings
 from kg.sparql.lint import check
 from kg.store.protocol import Rows, term_text
 from kg.tools.schema.examples import load_examples
 from kg.tools.schema.schema_measurement import get_schema
+from loaders.sources import load
 
 QUERIES = {example.iri.rpartition("/")[2]: example.query for example in load_examples() if "/joined/" in example.iri}
 
@@ -34,6 +39,39 @@ GOLDEN: Mapping[str, list[dict[str, str]]] = {
             "law": "Fictional Rooftop Energy Act 2023",
         },
         {"party": "Australian Labor Party", "person": "Ms Petra Quillfeather", "concept": "accessory dwelling unit"},
+    ],
+    "uses-that-a-law-promotes": [
+        {
+            "town": "Harrow Inlet",
+            "district": "R-1",
+            "use": "Accessory dwelling unit",
+            "level": "https://w3id.org/quadcite/vocab/permissionLevel/byRight",
+            "condition": "Only behind the main building",
+            "law": "Fictional Clean Homes Act of 2021",
+        },
+        {"district": "F-1", "level": "https://w3id.org/quadcite/vocab/permissionLevel/notPermitted"},
+    ],
+    "definitions-of-a-concept": [
+        {"source": "concept store", "definition": "A second, smaller home on a lot that has one."},
+        {
+            "source": "zoning code",
+            "place": "https://w3id.org/quadcite/id/section/us-ut-harrow-inlet/1.1",
+            "definition": "A second home on a lot, smaller than the first, with a kitchen of its own.",
+        },
+    ],
+    "laws-cited-in-several-domains": [
+        {"cited": "Paris Agreement", "section": "1.2", "document": "Fictional Clean Homes Act of 2021"},
+        {"cited": "Paris Agreement", "section": "1.2", "document": "Fictional Rooftop Energy Act 2023"},
+    ],
+    "corroborated-claims": [{"documents": "4"}],
+    "speeches-that-cite-a-family": [
+        {
+            "reference": "House of Representatives Hansard, 19 Jun 2024, p. 12",
+            "person": "Ms Petra Quillfeather",
+            "family": "Fictional Rooftop Energy Act 2023",
+            "words": "Fictional Rooftop Energy Act 2023",
+        },
+        {"person": "Senator Isolde Farrow", "words": "Fictional Rooftop Energy Act 2023"},
     ],
     "debated-but-in-no-law": [
         {"country": "AUS", "label": "coal"},
@@ -71,3 +109,24 @@ def test_a_competency_question_has_its_known_answer(joined: KnowledgeGraph, name
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_competency_question_has_no_hint(joined: KnowledgeGraph, name: str) -> None:
     assert check(QUERIES[name], get_schema(joined)) == []
+
+
+def test_a_superseded_source_names_the_graphs_that_rest_on_it(tmp_path: Path) -> None:
+    """The question of stale texts: of the graphs that rest on a file that a newer one has replaced."""
+    [question] = [each.query for each in load_examples() if each.iri.endswith("/superseded-sources")]
+    folder = tmp_path / "code"
+    shutil.copytree(bundle.folder("fixtures") / "joined" / "zoning", folder)
+    code = folder / "harrow_inlet.json"
+    settings = Settings(data_dir=tmp_path / "data", models_dir=tmp_path / "none", _env_file=None)  # type: ignore[call-arg]
+    with KnowledgeGraph.open(tmp_path / "data", settings) as graph:
+        load(graph, "zoning", [str(folder)])
+        rows = graph.query(question).result
+        assert isinstance(rows, Rows)
+        assert len(rows) == 0
+        code.write_text(code.read_text().replace("once in fifty years", "once in ten years"))
+        load(graph, "zoning", [str(folder)])
+        after = graph.query(question).result
+        assert isinstance(after, Rows)
+        stale = {term_text(row["graph"]).rpartition("/")[2] for row in after}
+    assert "1.1" in stale  # its text did not change, so its graph still rests on the first file
+    assert "2.2" not in stale
