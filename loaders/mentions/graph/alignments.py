@@ -79,11 +79,11 @@ class Named(NamedTuple):
     thing: NamedNode | None = None
 
 
-def refresh_alignments(store: Store, table: Table, folder: Path) -> int:
+def refresh_alignments(store: Store, table: Table, folder: Path, *, full: bool = False) -> int:
     """Align the land uses, topics and definitions in the store with the concepts of `table`.
 
     Commits what has changed and returns the number of alignments. `folder` has the state: if neither names nor concepts
-    have changed since the last time, nothing is searched.
+    have changed since the last time, nothing is searched, unless `full`.
     """
     several = sorted(set(load_named(store)), key=str) if table.rows else []
     content = "\n".join(map(str, several)).encode(errors="surrogatepass")
@@ -91,7 +91,7 @@ def refresh_alignments(store: Store, table: Table, folder: Path) -> int:
     path = folder / _STATE
     before = _load_state(path)
     stored = [named_node(row["graph"]) for row in select(store.query, bind(ALIGNED, prov=PROV_GRAPH, prefix=_PREFIX))]
-    if state == {key: before.get(key) for key in state} and bool(stored) == bool(before.get("count")):
+    if not full and state == {key: before.get(key) for key in state} and bool(stored) == bool(before.get("count")):
         return int(before.get("count") or 0)
     made = build_alignments(several, table)
     replace: dict[NamedNode, Sequence[Quad]] = {graph: quads for graph, (quads, _) in made.items()}

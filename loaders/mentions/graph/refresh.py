@@ -160,6 +160,7 @@ class _Refreshing:
         self.size = 0
 
     def run(self, full: bool) -> MentionReport:
+        self.full = full
         started = time.perf_counter()
         report, generation = self.report, self.store.statistics().generation
         with (
@@ -191,7 +192,7 @@ class _Refreshing:
             for start in range(0, len(gone), _GRAPHS_AT_ONCE):
                 self.write(dict.fromkeys(gone[start : start + _GRAPHS_AT_ONCE], ()), {})
             self.search(todo, table, current, state)
-        self.report.alignments = refresh_alignments(self.store, table, self.folder)
+        self.report.alignments = refresh_alignments(self.store, table, self.folder, full=self.full)
         self.vocabularies.tidy(current)
         state.close(table, current, self.store.statistics().generation)
         self.log_unfit(table, names)

@@ -133,6 +133,11 @@ def test_alignments_follow_names_and_concepts_as_a_full_search_does(kg: Knowledg
     generation = kg.store.statistics().generation
     assert refresh(kg, full=True).quads_added == 0
     assert kg.store.statistics().generation == generation
+    graph = mint("graph", "ext", "alignment", "municipality", "us-ut-nowhere")
+    right = kg.store.graph(graph)
+    kg.store.commit({graph: right[:1]})
+    refresh(kg, full=True)
+    assert set(kg.store.graph(graph)) == set(right)
     put_use(kg, "Pier")
     put_concept(kg, "Q2", (SKOS.prefLabel, "piers", "en"))
     put_concept(kg, "Q1")
