@@ -202,6 +202,8 @@ def test_a_search_without_a_model_says_what_it_lacks_and_how_to_get_it(
 
 def test_search_filters_by_country_and_cites(data: Path) -> None:
     found = answer("search", "geothermal", "--iso3", "KEN", "--iso3", "FJI", "--limit", "5", "--data-dir", data)
+    named = answer("search", "geothermal", "--place", "Kenya", "--place", "Fiji", "--limit", "5", "--data-dir", data)
+    assert named["results"] == found["results"]
     assert 0 < len(found["results"]) <= 5
     for hit in found["results"]:
         assert "_ke01" in hit["id"] or "_fj01" in hit["id"]
