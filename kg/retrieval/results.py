@@ -26,10 +26,8 @@ MOST_SKIPPED: Final = 100_000
 
 QUERY_CHARACTERS: Final = 2_000
 
-Limit = Annotated[int, Field(ge=1, le=MOST_RESULTS, description="Page size")]
-Offset = Annotated[
-    int, Field(ge=0, le=MOST_SKIPPED, description="Results to skip; pass next_offset of the previous page")
-]
+Limit = Annotated[int, Field(ge=1, le=MOST_RESULTS)]
+Offset = Annotated[int, Field(ge=0, le=MOST_SKIPPED, description="next_offset of the previous page")]
 Query = Annotated[str, Field(min_length=1, max_length=QUERY_CHARACTERS, description="What to look for, in words")]
 Must = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=200)]],

@@ -256,7 +256,7 @@ def _nullable(node: dict[str, Any]) -> dict[str, Any]:
     return {**one, "type": [one["type"], "null"], **others}
 
 
-_UNLISTED: Final = frozenset({"minLength", "maxLength", "minItems", "maxItems"})
+_UNLISTED: Final = frozenset({"minLength", "maxLength", "minItems", "maxItems", "minimum", "exclusiveMinimum"})
 """Limits that a call is checked for, and that agents do not need to read: their errors name them."""
 
 

@@ -17,6 +17,7 @@ from fastmcp.utilities.tests import ASGIServer
 
 from kg import errors
 from kg.server.app import create_app
+from kg.server.instructions import MOUNTS, find_mount
 from kg.server.mcp import BUSY_THREADS, build_mcp
 from kg.tools.registry import TOOLS
 
@@ -341,6 +342,36 @@ def test_every_tool_is_mounted_somewhere():
         if tool.tags & tags
     }
     assert mounted == {tool.name for tool in TOOLS}
+
+
+def test_a_mount_is_found_by_its_name_and_has_its_tools(kg):
+    async def work(path):
+        async with Client(build_mcp(kg, MOUNTS[path])) as client:
+            return {tool.name for tool in await client.list_tools()}
+
+    assert find_mount("core") == "/mcp"
+    names = anyio.run(work, find_mount("zoning"))
+    assert names >= {"kg_query_section", "compare_zoning"}
+    assert "sparql" not in names
+    with pytest.raises(errors.InvalidInputError, match="Available: core, climate, parliament, zoning, all, research"):
+        find_mount("weather")
+
+
+def test_instructions_follow_what_is_loaded_later(kg):
+    async def work():
+        async with served(kg) as server:
+            async with server.client(mode="legacy") as client:
+                before = client.initialize_result.instructions
+            kg.store.update(
+                "INSERT DATA { GRAPH <https://w3id.org/quadcite/graph/src/hansard/late> {"
+                " <https://w3id.org/quadcite/id/speech/late> a <https://w3id.org/quadcite/ns#Speech> } }"
+            )
+            async with server.client(mode="legacy") as client:
+                return before, client.initialize_result.instructions
+
+    before, after = anyio.run(work)
+    assert "speeches in parliament," not in before
+    assert "1 speeches in parliament" in after
 
 
 def test_a_server_without_http_answers_too(kg):
