@@ -79,7 +79,7 @@ READ_BY: Final[Mapping[str, str]] = {
     KG.DimensionalStandard.value: "kg_query_standards returns it with its words.",
     KG.Definition.value: "kg_query_definition returns it.",
     KG.CrossReference.value: "kg_find_related returns it with its words.",
-    KG.ExternalLaw.value: "kg_find_related returns it for the sections that cite it.",
+    KG.ExternalLaw.value: "citations with direction=cited_by lists the passages that cite it.",
     KG.Summary.value: "kg_query_section returns it with its section.",
     KG.Place.value: "jurisdiction_overview describes a country.",
 }
