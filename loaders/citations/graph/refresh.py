@@ -24,7 +24,7 @@ from kg.provenance import promotion
 from kg.provenance.load_records import Agent, Derived, RecordOrigin, Run
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, named_node, select, term_text
-from kg.vocabulary import CITATIONS, DCTERMS, SCHEMA, SOURCED, iri_prefix, mint
+from kg.vocabulary import CITATIONS, DCTERMS, SOURCED, iri_prefix, mint
 from loaders.citations import jurisdictions
 from loaders.citations.family_names import FamilyNames, find_needle, is_distinctive
 from loaders.citations.graph.texts import Record, derive_citations
@@ -51,6 +51,9 @@ HOLDING: Final = """
 SELECT ?graph ?text WHERE {
   GRAPH ?graph { ?unit schema:text ?text } FILTER(REGEX(?text, $pattern) && STRSTARTS(STR(?graph), $sources))
 }"""
+
+TEXTS: Final = """
+SELECT ?graph ?text WHERE { VALUES ?graph { $graphs } GRAPH ?graph { ?unit schema:text ?text } }"""
 
 WITH_FAMILY: Final = """
 SELECT DISTINCT ?graph WHERE {
@@ -132,6 +135,8 @@ class Citations:
         self._names = FamilyNames(self._families)
         self._searched: Final[dict[NamedNode, int]] = {}
         """The records of this load, with the number of families that each was searched for."""
+        self._changes_families = False
+        """Whether this load may have added, changed or removed a family."""
         if self._settled.complete:
             self._settled.save(self._folder, store.statistics().generation)
 
@@ -148,6 +153,7 @@ class Citations:
                 records[graph] = (
                     None if not quads else Record.of(quads) if document is None else Record.from_document(document)
                 )
+        self._changes_families |= any(record is None or record.families for record in records.values())
         self._add_families(replace, records)
         self._searched.update((graph, len(self._families)) for graph in records)
         return derive_citations(self._store, records, self._names)
@@ -179,6 +185,8 @@ class Citations:
     def refresh(self, on_progress: Report | None = None) -> int:
         """Redo the records whose citations may differ with the current families. Returns their number."""
         store, before = self._store, self._settled
+        if before.complete and not self._changes_families:
+            return 0
         families = load_families(store)
         current = {graph for graph, number in self._searched.items() if number == len(self._families)}
         if not before.complete:
@@ -220,10 +228,10 @@ def _find_texts(store: Store, titles: Collection[str]) -> Iterator[tuple[NamedNo
         rows = select(store.query, bind(HOLDING, pattern=pattern, sources=Literal(SOURCED)))
         yield from ((named_node(row["graph"]), term_text(row["text"])) for row in rows)
         return
-    for graph in load_text_graphs(store):
-        for quad in store.graph(graph):
-            if quad.predicate == SCHEMA.text and isinstance(quad.object, Literal):
-                yield graph, quad.object.value
+    graphs = load_text_graphs(store)
+    for start in range(0, len(graphs), _AT_ONCE):
+        rows = select(store.query, bind(TEXTS, graphs=graphs[start : start + _AT_ONCE]))
+        yield from ((named_node(row["graph"]), term_text(row["text"])) for row in rows)
 
 
 def _keys_of(places: Iterable[str]) -> set[str]:

@@ -12,6 +12,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_iri
 from kg.store.protocol import select, term_text
 from kg.vocabulary import CITATIONS, mint
+from loaders.citations.graph import refresh
 from loaders.sources import load
 from tests.loaders.citations.written import write_code, write_policy, write_speech
 
@@ -89,10 +90,15 @@ def test_removed_record_leaves_no_citation(open_graph: Callable[..., KnowledgeGr
     assert not select(kg.store.query, f"SELECT ?p WHERE {{ <{TREATY.value}> ?p ?o }}")
 
 
-@pytest.mark.parametrize("family_first", [True, False])
-def test_family_is_cited_whichever_is_loaded_first(
-    open_graph: Callable[..., KnowledgeGraph], tmp_path: Path, family_first: bool
+@pytest.mark.parametrize(("family_first", "needles"), [(True, 500), (False, 500), (False, 0)])
+def test_family_is_cited_in_either_order_of_loading(
+    open_graph: Callable[..., KnowledgeGraph],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    family_first: bool,
+    needles: int,
 ) -> None:
+    monkeypatch.setattr(refresh, "NEEDLES", needles)
     kg = open_graph()
     policy = write_policy(tmp_path, "harbour", "A plan.", iso="AUS", family="Quillpoint Mossgrove Accord")
     speech = write_speech(tmp_path, "Accord", "Senator FENWRIGHT: We kept the Quillpoint Mossgrove Accord.")
