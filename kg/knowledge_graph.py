@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 from kg.actors import EVERYONE, Actor
+from kg.provenance.shipped import write_shipped_graphs
+from kg.provenance.superclasses import infer_superclasses
 from kg.queries.pool import Answer, Cancellation, QueryPool
 from kg.search.index_client import EdgeIndex
 from kg.search.index_sync import Progress
@@ -93,10 +95,13 @@ class KnowledgeGraph:
     def open(cls, data_dir: Path, settings: Settings) -> Self:
         """Open `data_dir`, creating it if missing, and lock it until `close`.
 
+        The ontology, code lists and shapes of this version are written into the store unless they are there.
+
         Raises StoreLockedError, StoreVersionError or StoreReadOnlyError.
         """
-        store = OxigraphStore(data_dir)
+        store = OxigraphStore(data_dir, infer=infer_superclasses)
         try:
+            write_shipped_graphs(store)
             search = EdgeIndex(data_dir / "index", settings)
         except BaseException:
             store.close()

@@ -133,6 +133,18 @@ def load_declared_terms() -> Mapping[str, Term]:
 
 
 @cache
+def load_used_vocabulary() -> frozenset[str]:
+    """Load the IRIs of the properties and classes that the ontology and the shapes themselves use."""
+    found: set[str] = set()
+    for path in (*bundle.folder("ontology").glob("*.ttl"), *bundle.folder("shapes").glob("*.ttl")):
+        for quad in parse(path.read_bytes(), format=RdfFormat.TURTLE):
+            found.add(quad.predicate.value)
+            if quad.predicate == RDF.type and isinstance(quad.object, NamedNode):
+                found.add(quad.object.value)
+    return frozenset(found)
+
+
+@cache
 def load_modules() -> Mapping[str, tuple[str, str]]:
     """Load title and description of each ontology module (``core``, ``climate``, ...), core first."""
     found = {

@@ -143,6 +143,24 @@ DERIVED: Final = BASE + "graph/der/"
 """IRI prefix of graphs derived from other graphs."""
 GENERATED: Final = BASE + "graph/gen/"
 """IRI prefix of graphs written by models."""
+INFERRED: Final = BASE + "graph/inf/"
+"""IRI prefix of graphs that a rule infers from other graphs."""
+
+TBOX_GRAPH: Final = NamedNode(BASE + "graph/tbox")
+"""The graph with the ontology and its alignments."""
+CODES_GRAPH: Final = NamedNode(BASE + "graph/ref/vocab")
+"""The graph with the code lists and the labels of their codes."""
+SHAPES_GRAPH: Final = NamedNode(BASE + "graph/shapes")
+"""The graph with the shapes."""
+CATALOG_GRAPH: Final = NamedNode(BASE + "graph/catalog")
+"""The graph with the description of each dataset that was loaded."""
+SUPERCLASS_GRAPH: Final = NamedNode(INFERRED + "superclass")
+"""The graph with the superclasses of what other graphs give a class (`kg.provenance.superclasses`)."""
+
+SHIPPED_GRAPHS: Final = (TBOX_GRAPH, CODES_GRAPH, SHAPES_GRAPH)
+"""The graphs with the files that ship with Quadcite."""
+UNCOUNTED_GRAPHS: Final = frozenset({*SHIPPED_GRAPHS, CATALOG_GRAPH, SUPERCLASS_GRAPH})
+"""The graphs that describe content or follow from it. Counts of content leave them out."""
 
 Kind = Literal[
     "document", "passage", "family", "concept",

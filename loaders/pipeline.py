@@ -30,7 +30,7 @@ from kg.store.difference import content_sha256
 from kg.store.ownership import is_user_graph
 from kg.store.protocol import Commit, GraphChange, Store, select
 from kg.text import to_single_line
-from kg.vocabulary import BASE, DCTERMS, KG, mint
+from kg.vocabulary import BASE, DCTERMS, KG, SUPERCLASS_GRAPH, mint
 from loaders.citations.graph.refresh import Citations
 from loaders.languages.graph.text_languages import derive_languages
 from loaders.mentions.graph.refresh import refresh as refresh_mentions
@@ -146,7 +146,9 @@ class LoadReport:
 
 
 HOMES: Final = """
-SELECT DISTINCT ?thing ?graph WHERE { VALUES ?thing { $things } GRAPH ?graph { ?thing a ?class } }"""
+SELECT DISTINCT ?thing ?graph WHERE {
+  VALUES ?thing { $things } GRAPH ?graph { ?thing a ?class } FILTER(?graph != $inferred)
+}"""
 
 
 class Identities:
@@ -186,7 +188,7 @@ class Identities:
 
     def _homes(self, things: list[NamedNode]) -> list[tuple[NamedNode, NamedNode, str]]:
         found = [(thing, *self.described[thing]) for thing in things if thing in self.described]
-        for thing, graph in select(self.store.query, bind(HOMES, things=things)).rows:
+        for thing, graph in select(self.store.query, bind(HOMES, things=things, inferred=SUPERCLASS_GRAPH)).rows:
             if isinstance(thing, NamedNode) and isinstance(graph, NamedNode):
                 places = (
                     load_records.load_locations(self.store, [graph]).get(graph, set()) if graph in self.known else set()

@@ -12,16 +12,31 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
-from pyoxigraph import Literal, NamedNode
+from pyoxigraph import Literal, NamedNode, Triple
 
 from kg.errors import NotFoundError
 from kg.provenance.claims import Claim, Words, load_claim, load_claims_of, load_words
 from kg.provenance.load_records import find_row, format_rows, parse_rows
 from kg.provenance.reader import first_text, load_description
+from kg.provenance.shipped import find_shipped_files
+from kg.provenance.superclasses import SUPERCLASS, load_premises
 from kg.sparql.terms import bind
 from kg.store.ownership import is_user_graph
 from kg.store.protocol import Query, Term, named_node, select, term_text
-from kg.vocabulary import BASE, DERIVED, KG, PROV, PROV_GRAPH, RDF, RDFS, SCHEMA, SOURCED, curie
+from kg.vocabulary import (
+    BASE,
+    DERIVED,
+    KG,
+    PROV,
+    PROV_GRAPH,
+    RDF,
+    RDFS,
+    SCHEMA,
+    SHIPPED_GRAPHS,
+    SOURCED,
+    SUPERCLASS_GRAPH,
+    curie,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +273,8 @@ def explain_iri(query: Query, iri: NamedNode) -> list[Explanation]:
     found = {
         named_node(row["graph"]): int(term_text(row["quads"])) for row in select(query, bind(GRAPHS_ABOUT, iri=iri))
     }
+    if len(found) > 1:  # its superclass follows from the class that another graph has
+        found.pop(SUPERCLASS_GRAPH, None)
     size = int(term_text(select(query, bind(GRAPH_SIZE, iri=iri)).rows[0][0]))
     ceded = _load_ceded(query, iri) if is_user_graph(iri) else ()
     if ceded and not size:
@@ -290,9 +307,12 @@ def explain_triple(
         hint = f"Existing values: {others}." if others else f"{subject} has no {curie(predicate.value)}."
         raise NotFoundError(f"No graph contains {about}. {hint}")
     before = _load_stated_before(query, subject, predicate, object_)
+    triple = Triple(subject, predicate, object_)
     found = [
         replace(
-            _explain(query, about, graph, 1, subject),
+            _explain_superclass(query, subject, object_)
+            if graph == SUPERCLASS_GRAPH
+            else _explain(query, about, graph, 1, subject, triple),
             also_stated=tuple(each for each in before if each.to == graph.value),
         )
         for graph in sorted(graphs, key=lambda graph: graph.value)
@@ -326,7 +346,25 @@ def _load_ceded(query: Query, graph: NamedNode) -> tuple[Ceded, ...]:
     return tuple(Ceded(graph.value, term_text(row["to"]), int(term_text(row["count"]))) for row in rows if "to" in row)
 
 
-def _explain(query: Query, about: str, graph: NamedNode, quads: int, subject: NamedNode) -> Explanation:
+def _explain_superclass(query: Query, subject: NamedNode, anchor: NamedNode | Literal) -> Explanation:
+    """Explain that `subject` has the superclass `anchor`: the rule, the classes that it follows from, their sources."""
+    found = load_premises(query, subject, anchor)
+    premises = [_explain(query, "", graph, 1, subject) for _, graph in found]
+    said = " and ".join(f"{curie(name.value)} in {graph.value}" for name, graph in found)
+    above = " and ".join(f"{curie(name.value)} rdfs:subClassOf {curie(anchor.value)}" for name, _ in found)
+    explained = _explain(query, f"{subject} {RDF.type} {anchor}", SUPERCLASS_GRAPH, 1, subject)
+    return replace(
+        explained,
+        loaded_at=premises[0].loaded_at if premises else None,
+        started_at=premises[0].started_at if premises else None,
+        configuration={"rule": SUPERCLASS.iri.value, "class": said, "ontology": above},
+        sources=tuple(source for premise in premises for source in premise.sources),
+    )
+
+
+def _explain(
+    query: Query, about: str, graph: NamedNode, quads: int, subject: NamedNode, triple: Triple | None = None
+) -> Explanation:
     if graph == PROV_GRAPH:
         return Explanation(about, graph.value, "provenance", quads)
     description = load_description(query, graph)
@@ -349,7 +387,9 @@ def _explain(query: Query, about: str, graph: NamedNode, quads: int, subject: Na
         configuration=json.loads((first_text(run, KG.configuration) if runs else None) or "{}"),
         content_sha256=first_text(description, KG.contentSha256),
         source_sha256=first_text(description, KG.sourceSha256),
-        sources=_load_sources(query, graph, description, subject),
+        sources=_load_shipped_sources(query, graph, description, subject, triple)
+        if graph in SHIPPED_GRAPHS
+        else _load_sources(query, graph, description, subject),
         words=load_words(query, subject, graph) if claim is None else (),
         rule=_load_rule(query, graph, run) if kind in ("derived", "inferred") else None,
         claims=() if claim is None else (replace(claim, sources=_load_claim_sources(query, claim)),),
@@ -376,6 +416,19 @@ def _load_claim_sources(query: Query, claim: Claim) -> tuple[Source, ...]:
         node = NamedNode(graph or "")
         found |= dict.fromkeys(_load_sources(query, node, load_description(query, node), NamedNode(unit)))
     return tuple(found)
+
+
+def _load_shipped_sources(
+    query: Query,
+    graph: NamedNode,
+    description: Mapping[NamedNode, list[Term]],
+    subject: NamedNode,
+    triple: Triple | None,
+) -> tuple[Source, ...]:
+    """Load the shipped files that have `triple`, or quads about `subject`; all of `graph` for the graph itself."""
+    found = _load_sources(query, graph, description, subject)
+    known = set(find_shipped_files(graph, triple, subject))
+    return tuple(source for source in found if source.sha256 in known) or found
 
 
 def _load_sources(

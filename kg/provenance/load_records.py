@@ -16,7 +16,21 @@ from kg.errors import InvalidInputError
 from kg.provenance.reader import DESCRIPTIONS
 from kg.sparql.terms import bind
 from kg.store.protocol import GraphChange, Patch, Store, Term, named_node, select, term_text
-from kg.vocabulary import BASE, EXTRACTED, GENERATED, KG, PROV, PROV_GRAPH, RDF, RDFS, SCHEMA, XSD, mint, sha256
+from kg.vocabulary import (
+    BASE,
+    EXTRACTED,
+    GENERATED,
+    INFERRED,
+    KG,
+    PROV,
+    PROV_GRAPH,
+    RDF,
+    RDFS,
+    SCHEMA,
+    XSD,
+    mint,
+    sha256,
+)
 
 
 def format_rows(rows: Sequence[int]) -> str:
@@ -182,7 +196,7 @@ def build_rule_quads(rule: Rule) -> set[Quad]:
 
 
 _GRAPHS: Final = BASE + "graph/"
-_COMPUTED: Final = {EXTRACTED: KG.ExtractedGraph, GENERATED: KG.GeneratedGraph}
+_COMPUTED: Final = {EXTRACTED: KG.ExtractedGraph, GENERATED: KG.GeneratedGraph, INFERRED: KG.InferredGraph}
 _RULES: Final = BASE + "id/rule/"
 
 EXPLAINED_BY: Final = """
@@ -258,7 +272,8 @@ class _Revision:
         kind = next((kind for root, kind in _COMPUTED.items() if graph.value.startswith(root)), KG.DerivedGraph)
         self._say(graph, RDF.type, kind if derived else KG.AssertedGraph)
         self._say(graph, PROV.wasGeneratedBy, self.run.iri)
-        self._say(graph, KG.contentSha256, Literal(change.content_sha256 or ""))
+        if change.content_sha256:  # an inferred graph that is maintained by changes has none
+            self._say(graph, KG.contentSha256, Literal(change.content_sha256))
         if origin is None:
             return
         if origin.derived_from:

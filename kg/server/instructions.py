@@ -10,7 +10,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader, iri_of
 from kg.store.protocol import term_text
 from kg.tools.registry import CLIMATE, CORE, PARLIAMENT, RESEARCH, ZONING
-from kg.vocabulary import KG, SKOS
+from kg.vocabulary import KG, SKOS, iri_prefix
 
 MOUNTS: Final[Mapping[str, frozenset[str] | None]] = {
     "/mcp": frozenset({CORE}),
@@ -23,10 +23,11 @@ MOUNTS: Final[Mapping[str, frozenset[str] | None]] = {
 """Each MCP path with the tags of its tools. None: all tools except the deep-research pair."""
 
 # One scan per class, by its index, and not one per graph.
-CONTENTS: Final = """
-SELECT ?class (COUNT(DISTINCT ?thing) AS ?count) WHERE {
-  VALUES ?class { kg:PolicyDocument kg:Speech kg:Municipality kg:CodeSection skos:Concept } ?thing a ?class
-} GROUP BY ?class"""
+CONTENTS: Final = f"""
+SELECT ?class (COUNT(DISTINCT ?thing) AS ?count) WHERE {{
+  {{ VALUES ?class {{ kg:PolicyDocument kg:Speech kg:Municipality kg:CodeSection }} ?thing a ?class }}
+  UNION {{ ?thing a skos:Concept BIND(skos:Concept AS ?class) FILTER(!STRSTARTS(STR(?thing), "{iri_prefix("code")}")) }}
+}} GROUP BY ?class"""
 
 _NAMES: Final = {
     KG.PolicyDocument.value: "laws and policies on climate",

@@ -11,9 +11,8 @@ from typing import Final
 from pyoxigraph import BlankNode, DefaultGraph, Literal, NamedNode, Quad, QuerySolutions, Store, Triple
 
 from kg.shacl.literals import Lexicon, decode
-from kg.shacl.sparql_constraints import SHAPES_GRAPH
 from kg.store.protocol import Term
-from kg.vocabulary import RDFS
+from kg.vocabulary import RDFS, SHAPES_GRAPH, TBOX_GRAPH
 
 _PORTION: Final = 20_000
 """Quads added to a store at once."""
@@ -141,8 +140,10 @@ class DataGraph:
         found: dict[NamedNode | BlankNode, None] = {name: None}
         todo: list[NamedNode | BlankNode] = [name]
         while todo:
-            for each in self.find_subjects(RDFS.subClassOf, todo.pop()):
-                if isinstance(each, NamedNode | BlankNode) and each not in found:
+            for quad in self.find_quads(None, RDFS.subClassOf, todo.pop()):
+                each = quad.subject
+                # The ontology that ships describes the data but is not data: `kg.provenance.superclasses` applies it.
+                if quad.graph_name != TBOX_GRAPH and isinstance(each, NamedNode | BlankNode) and each not in found:
                     found[each] = None
                     todo.append(each)
         return tuple(found)

@@ -19,12 +19,11 @@ from pyoxigraph import NamedNode
 from kg.shacl import shape_model
 from kg.shacl.property_paths import AlternativePath, InversePath, Path, RepeatedPath, SequencePath
 from kg.shacl.shape_model import Shape, ShapeNode, SparqlConstraint, get_reachable, get_references
-from kg.shacl.sparql_constraints import SHAPES_GRAPH
 from kg.sparql.algebra import Node, Pattern, variable_name
 from kg.sparql.lexer import tokens
 from kg.sparql.parser import parse
 from kg.store.protocol import Term
-from kg.vocabulary import RDF, RDFS
+from kg.vocabulary import RDF, RDFS, SHAPES_GRAPH
 
 Direction = Literal["forward", "inverse", "graph", "home"]
 """From subject to object, from object to subject, from a graph to its subjects, or from a subject to its graph."""

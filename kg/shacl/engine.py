@@ -28,9 +28,9 @@ from kg.shacl.messages import choose_text, describe_constraint, fill_in
 from kg.shacl.property_paths import Path
 from kg.shacl.report import Violation
 from kg.shacl.shape_model import Constraint, Shape, ShapeNode, SparqlConstraint, Targets
-from kg.shacl.sparql_constraints import SHAPES_GRAPH
 from kg.sparql.terms import quote
 from kg.store.protocol import Term
+from kg.vocabulary import SHAPES_GRAPH
 
 Row = tuple[Term, ...]
 

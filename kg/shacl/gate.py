@@ -13,7 +13,7 @@ from kg.shacl.incremental import load_touched_graphs
 from kg.shacl.report import Violation
 from kg.shacl.shapes import Shapes
 from kg.store.protocol import Term
-from kg.vocabulary import BASE, RDF, SH, SOURCED, XSD
+from kg.vocabulary import BASE, CODES_GRAPH, RDF, SH, SOURCED, XSD
 
 BATCH_QUADS: Final = 60_000
 """Quads that are validated together: enough to amortize the fixed cost of a call, few enough for memory."""
@@ -170,7 +170,11 @@ def find_record_graphs(store: Store, since: int | None = None) -> list[NamedNode
     names = (
         store.named_graphs() if since is None else filter(store.contains_named_graph, load_touched_graphs(store, since))
     )
-    found = [name for name in names if isinstance(name, NamedNode) and name.value.startswith(SOURCE_GRAPHS)]
+    found = [
+        name
+        for name in names
+        if isinstance(name, NamedNode) and name.value.startswith(SOURCE_GRAPHS) and name != CODES_GRAPH
+    ]
     return sorted(found, key=lambda name: name.value)
 
 

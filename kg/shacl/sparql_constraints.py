@@ -19,10 +19,7 @@ from kg.shacl.shape_model import Constraint, ShapeNode, SparqlConstraint, shape_
 from kg.sparql.lexer import tokens
 from kg.sparql.terms import quote
 from kg.store.protocol import Term
-from kg.vocabulary import OWL, RDF, RDFS, SH, XSD, curie
-
-SHAPES_GRAPH: Final = NamedNode("https://w3id.org/quadcite/graph/shapes")
-"""The value of ``$shapesGraph``."""
+from kg.vocabulary import OWL, RDF, RDFS, SH, SHAPES_GRAPH, XSD, curie
 
 _VARIABLE: Final = re.compile(r"\w+")
 _RESERVED: Final = frozenset({"this", "shapesGraph", "currentShape", "path", "PATH", "value"})

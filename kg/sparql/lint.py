@@ -214,6 +214,8 @@ class _Names:
         index, iri = self.index, node.value
         if iri in index.domains or iri in self.wrong or self._in_wrong_namespace(iri):
             return
+        if iri in index.schema.unmeasured:
+            return
         if iri in _SEARCH_PARTS and not weak:
             clause = f'SERVICE {curie(KG.search.value)} {{ ?unit kg:matches "words" ; kg:score ?score }}'
             self._add("unused_property", node, f"no triple has {node.text}. It is valid only in {clause}", [clause])
@@ -252,6 +254,8 @@ class _Names:
     def _check_class(self, node: Node, *, weak: bool) -> None:
         index, iri = self.index, node.value
         if iri in index.used_classes or iri in self.wrong or self._in_wrong_namespace(iri):
+            return
+        if iri in index.schema.unmeasured:
             return
         if iri in index.known["class"]:
             if not weak:

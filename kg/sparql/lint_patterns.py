@@ -159,7 +159,9 @@ class _Patterns:
 
     def _range(self, pattern: Pattern) -> set[str]:
         use = self._index.use(pattern.iri)
-        return set() if use is None else {name for name, count in use.classes.items() if count}
+        found = set() if use is None else {name for name, count in use.classes.items() if count}
+        above = {name for name in self._index.superclasses if not found.isdisjoint(self._index.narrower(name))}
+        return found | above
 
     # -- findings
 
@@ -233,7 +235,7 @@ class _Patterns:
         return [
             name
             for name, of in index.schema.classes.items()
-            if name and name not in classes and own <= of.properties.keys()
+            if name and name not in classes and not of.inferred and own <= of.properties.keys()
         ][:2]
 
     def _wrong_object(self, pattern: Pattern) -> Finding | None:

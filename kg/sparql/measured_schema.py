@@ -37,6 +37,8 @@ class ClassUse:
     properties: Mapping[str, PropertyUse]
     example: str | None = None
     """The IRI of one instance."""
+    inferred: bool = False
+    """Whether it is a superclass, whose instances are those of its subclasses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,5 +85,7 @@ class Schema:
     """The IRIs of the properties that each family of graphs uses; empty if not measured."""
     holdings: Mapping[str, FamilyUse] = field(default_factory=dict)
     """The counts for each family of graphs; empty if not measured."""
+    unmeasured: frozenset[str] = frozenset()
+    """The IRIs of properties and classes that only graphs which are not measured may use: ontology, shapes."""
     measured_at: str | None = None
     """Time of the measurement: UTC, as an ``xsd:dateTime``."""

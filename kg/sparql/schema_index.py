@@ -73,6 +73,7 @@ class SchemaIndex:
         for term in schema.terms.values():
             if term.kind in self.known:
                 self.known[term.kind].add(term.iri)
+        self.superclasses: Final = {iri for iri, use in schema.classes.items() if use.inferred}
         self._names: Final = {
             kind: [self._name(iri, iri in used[kind]) for iri in sorted(iris)] for kind, iris in self.known.items()
         }
@@ -176,7 +177,8 @@ class SchemaIndex:
         """Return the classes whose instances have all of `properties`, the one with the fewest properties first."""
         if not properties:
             return []
-        found = [of for name, of in self.schema.classes.items() if name and properties <= of.properties.keys()]
+        classes = self.schema.classes.items()
+        found = [of for name, of in classes if name and not of.inferred and properties <= of.properties.keys()]
         return [of.iri for of in sorted(found, key=lambda of: len(of.properties))]
 
     def siblings(self, iri: str, most: int = 3) -> list[str]:

@@ -33,11 +33,16 @@ _COMMITS: Final = str(HEAD).removesuffix("head>")
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The counters of the store after its last commit."""
+    """The counters of the store after its last commit, without `UNCOUNTED_GRAPHS`."""
 
     generation: int = 0
     quads: int = 0
     graphs: int = 0
+
+    @property
+    def has_counted(self) -> bool:
+        """Whether the counts include the quads of this head: those of the first commits of content."""
+        return self.generation > 0 and self.quads > 0
 
     def as_quads(self) -> list[Quad]:
         """Return the quads of the head; its counts include these quads."""

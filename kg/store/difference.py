@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -81,6 +81,13 @@ class Delta:
         return GraphChange(
             self.graph, frozenset(self.added.values()), frozenset(self.removed.values()), self.content_sha256
         )
+
+
+Infer = Callable[[Store, Sequence[Delta]], Delta | None]
+"""Computes the change of an inferred graph that follows from the differences of a commit, before they are written.
+
+The inferred graph is maintained by changes alone: it has no content hash, and the commit does not report it.
+"""
 
 
 def compare(graph: NamedNode, held: Statements, wanted: Statements) -> Delta | None:

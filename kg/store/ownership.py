@@ -27,14 +27,14 @@ from kg.store import difference
 from kg.store.commits import commit_iri
 from kg.store.difference import Delta
 from kg.store.protocol import GraphChange, Patch
-from kg.vocabulary import BASE, KG, PROV, PROV_GRAPH, RDF, SCHEMA, mint, sha256
+from kg.vocabulary import BASE, CODES_GRAPH, KG, PROV, PROV_GRAPH, RDF, SCHEMA, mint, sha256
 
 _SHARED: Final = BASE + "graph/ref/"
 
 
 def is_shared_graph(graph: object) -> bool:
     """Return whether `graph` is shared: it exists only while another graph refers to it."""
-    return isinstance(graph, NamedNode) and graph.value.startswith(_SHARED)
+    return isinstance(graph, NamedNode) and graph.value.startswith(_SHARED) and graph != CODES_GRAPH
 
 
 def find_orphans(store: Store, changes: Sequence[GraphChange], kept: Collection[NamedNode]) -> list[NamedNode]:

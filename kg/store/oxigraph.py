@@ -34,13 +34,13 @@ from kg.processes.child import Limits
 from kg.sparql.guard import build_syntax_error
 from kg.store import difference, ownership
 from kg.store.commits import HEAD, Head, build_commit_record, reduce_patch
-from kg.store.difference import Delta
+from kg.store.difference import Delta, Infer
 from kg.store.lock import DirectoryLock, sync_folder
 from kg.store.ownership import UserStatements, find_orphans, load_provenance
 from kg.store.protocol import Commit, GraphChange, Patch, Result, Rows, Snapshot, Statistics, select, term_text
 from kg.store.snapshots import Snapshots
 from kg.store.updates import Outcome, Update
-from kg.vocabulary import KG, PREFIXES, PROV_GRAPH
+from kg.vocabulary import KG, PREFIXES, PROV_GRAPH, UNCOUNTED_GRAPHS
 
 _log: Final = logging.getLogger(__name__)
 _CONTESTED: Final = 2
@@ -49,6 +49,8 @@ _CONTESTED: Final = 2
 _MEASURED_EVERY_S: Final = 1.0
 _WANTED_S: Final = 2.0
 """Time after a checkpoint during which commits flush, so that the next checkpoint does not have to wait for it."""
+_PORTION: Final = 50_000
+"""Quads of an inferred graph that are written at once."""
 _COUNT: Final = "SELECT (COUNT(*) AS ?quads) (COUNT(DISTINCT ?g) AS ?graphs) WHERE { GRAPH ?g { ?s ?p ?o } }"
 
 
@@ -58,12 +60,21 @@ class OxigraphStore:
     Memory tables are flushed after `flush_quads` written quads, and after `idle_s` seconds without a write. That bounds
     memory, and the log to replay after a crash. While snapshots are requested, each commit flushes: a snapshot needs a
     flush, and its caller would wait for it.
+
+    Each commit also writes the change of an inferred graph that `infer` computes.
     """
 
     def __init__(
-        self, data_dir: Path, *, address: str | None = None, flush_quads: int = 300_000, idle_s: float = 2.0
+        self,
+        data_dir: Path,
+        *,
+        address: str | None = None,
+        flush_quads: int = 300_000,
+        idle_s: float = 2.0,
+        infer: Infer | None = None,
     ) -> None:
         self.data_dir: Final = data_dir
+        self._infer: Final = infer
         self._flush_quads: Final = flush_quads
         self._idle_s: Final = idle_s
         self._folder: Final = data_dir / "store"
@@ -187,6 +198,11 @@ class OxigraphStore:
         """Load the quads of one named graph."""
         with self._engine_errors():
             return list(self._opened().quads_for_pattern(None, None, None, graph))
+
+    def contains(self, quad: Quad) -> bool:
+        """Return whether the store contains `quad`."""
+        with self._engine_errors():
+            return quad in self._opened()
 
     def graphs(self) -> list[NamedNode]:
         """Return the names of all graphs; none is empty."""
@@ -350,8 +366,10 @@ class OxigraphStore:
                 deltas.append(Delta(graph, difference.load_statements(store, graph), {}, None))
                 changes.append(deltas[-1].change())
         old = self._head
-        returns = user_statements.find_returns(store, deltas)
-        ceded = user_statements.cessions(store, deltas, returns)
+        inferred = self._infer(store, deltas) if self._infer is not None else None
+        consequences = deltas if inferred is None else [*deltas, inferred]
+        returns = user_statements.find_returns(store, consequences)
+        ceded = user_statements.cessions(store, consequences, returns)
         patch = ownership.add_cessions(store, described, ceded, returns, old.generation + 1)
         patch = Patch(patch.remove | load_provenance(store, orphans), patch.add)
         deltas += [cession.delta for cession in ceded]
@@ -360,21 +378,17 @@ class OxigraphStore:
         touched = [delta.graph for delta in deltas] or [PROV_GRAPH]
         gone = (quad for delta in deltas for quad in delta.removed.values())
         record = build_commit_record(old.generation + 1, touched, gone, patched)
-        removed = sum(len(delta.removed) for delta in deltas) + len(patched.remove) + (3 if old.generation else 0)
-        added = sum(len(delta.added) for delta in deltas) + len(patched.add) + len(record) + 3
-        created = [delta.graph for delta in deltas if not store.contains_named_graph(delta.graph)]
         emptied = frozenset(delta.graph for delta in deltas if delta.content_sha256 is None)
-        head = Head(
-            old.generation + 1,
-            old.quads + added - removed,
-            old.graphs + len(created) - len(emptied) + (not store.contains_named_graph(PROV_GRAPH)),
-        )
+        head = self._count(store, deltas, added=len(patched.add) + len(record), removed=len(patched.remove))
         out = {delta.graph: delta.removed.keys() for delta in deltas if delta.removed and delta.graph not in emptied}
         into = {delta.graph: delta.added.keys() for delta in deltas if delta.added}
         out[PROV_GRAPH] = difference.canonical_statements(
             PROV_GRAPH, [*patched.remove, *(old.as_quads() if old.generation else ())]
         ).keys()
         into[PROV_GRAPH] = difference.canonical_statements(PROV_GRAPH, [*patched.add, *record, *head.as_quads()]).keys()
+        if inferred is not None:
+            out |= {inferred.graph: inferred.removed.keys()} if inferred.removed else {}
+            into |= {inferred.graph: inferred.added.keys()} if inferred.added else {}
         try:
             store.update(difference.build_update(out, emptied, into))
             self._sync_log()
@@ -386,11 +400,31 @@ class OxigraphStore:
                 raise StoreError(f"Cannot write the commit to {self._folder}: {error}") from error
             raise
         user_statements.follow(deltas)
-        self._unflushed += added + removed
+        self._unflushed += sum(map(len, out.values())) + sum(map(len, into.values()))
         self._last_write = time.monotonic()
         if self._unflushed >= self._flush_quads or self._last_write - self._last_checkpoint < _WANTED_S:
             self._flush(store)
         return Commit(head.generation, tuple(changes))
+
+    def _count(self, store: pyoxigraph.Store, deltas: Sequence[Delta], *, added: int, removed: int) -> Head:
+        """Count the next head. `added` and `removed` are the quads of ``graph/prov`` that accompany `deltas`.
+
+        The graphs that describe content or follow from it are not counted, nor is a commit that changes only these.
+        """
+        old = self._head
+        counted = [delta for delta in deltas if delta.graph not in UNCOUNTED_GRAPHS]
+        if deltas and not counted:
+            return Head(old.generation + 1, old.quads, old.graphs)
+        added += sum(len(delta.added) for delta in counted) + len(old.as_quads())
+        removed += sum(len(delta.removed) for delta in counted) + (len(old.as_quads()) if old.has_counted else 0)
+        created = [delta for delta in counted if not store.contains_named_graph(delta.graph)]
+        emptied = [delta for delta in counted if delta.content_sha256 is None]
+        first = not old.graphs or not store.contains_named_graph(PROV_GRAPH)
+        return Head(
+            old.generation + 1,
+            old.quads + added - removed,
+            old.graphs + len(created) - len(emptied) + first,
+        )
 
     @contextmanager
     def _committing(self) -> Iterator[pyoxigraph.Store]:
@@ -473,6 +507,19 @@ class OxigraphStore:
             return generation
         finally:
             self._write_lock.release()
+
+    def refill(self, graph: NamedNode, build: Callable[[pyoxigraph.Store], Iterator[Quad]]) -> None:
+        """Replace the content of an inferred graph by what `build` yields, in portions and not as a commit.
+
+        For a graph of any size that no commit record covers. After a crash the graph is incomplete; run it again.
+        """
+        with self._committing() as store:
+            store.remove_graph(graph)
+            quads = build(store)
+            while portion := list(islice(quads, _PORTION)):
+                store.extend(portion)
+            self._sync_log()
+            self._flush(store)
 
     def announce(self, address: str | None) -> None:
         """Publish the URL of this process's server to processes that find the directory locked."""

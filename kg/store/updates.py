@@ -22,9 +22,11 @@ from kg.store.difference import Delta
 from kg.store.protocol import Snapshot
 from kg.store.skolem import skolemize
 from kg.store.update_scope import find_mentioned_graphs, reads_any_graph, reject_default_graph_patterns
-from kg.vocabulary import KG, PREFIXES, PROV_GRAPH
+from kg.vocabulary import KG, PREFIXES, PROV_GRAPH, SUPERCLASS_GRAPH
 
 _WHAT: Final = "the update"
+_UNRECORDED: Final = frozenset({PROV_GRAPH, SUPERCLASS_GRAPH})
+"""Graphs that commits change without a record of it."""
 _SHARED_SUFFIXES: Final = frozenset({".sst", ".blob"})
 
 
@@ -107,7 +109,7 @@ class Update:
         """Return whether a commit after generation `seen` touched what this update reads or writes."""
         if seen == current:
             return False
-        if self._reads_any or PROV_GRAPH in self.scope:
+        if self._reads_any or not self.scope.isdisjoint(_UNRECORDED):
             return True
         return any(
             quad.object in self.scope

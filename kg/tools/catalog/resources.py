@@ -20,7 +20,7 @@ from kg.sparql.terms import bind
 from kg.store.protocol import term_text
 from kg.tools.parliament.speech_filters import CHAMBERS, parties, tags
 from kg.tools.zoning.municipalities import load_places as load_municipalities
-from kg.vocabulary import DCTERMS, KG, PROV_GRAPH, SCHEMA, SKOS
+from kg.vocabulary import DCTERMS, KG, PROV_GRAPH, SCHEMA, SHIPPED_GRAPHS, SKOS
 
 COUNTS: Final = """
 SELECT ?class (COUNT(DISTINCT ?thing) AS ?count) WHERE {
@@ -32,6 +32,7 @@ SOURCES: Final = """
 SELECT DISTINCT ?snapshot ?sha256 ?location ?revision WHERE {
   GRAPH $prov {
     ?snapshot kg:sha256 ?sha256 .
+    FILTER NOT EXISTS { VALUES ?shipped { $shipped } ?shipped prov:wasDerivedFrom ?snapshot }
     OPTIONAL { ?snapshot kg:location ?location }
     OPTIONAL { ?snapshot kg:datasetRevision ?revision }
   }
@@ -159,7 +160,7 @@ def sources(reader: Reader) -> list[Resource]:
     """List the loaded source files, with the hash of each at that time."""
     rows = {
         (name_source(term_text(row["location"])) if "location" in row else "", term_text(row["sha256"])): row
-        for row in reader.rows("source files", bind(SOURCES, prov=PROV_GRAPH))
+        for row in reader.rows("source files", bind(SOURCES, prov=PROV_GRAPH, shipped=list(SHIPPED_GRAPHS)))
     }
     return [
         Resource(

@@ -16,6 +16,7 @@ from kg.fuzzy_names import nearest
 from kg.knowledge_graph import KnowledgeGraph
 from kg.ontology import load_declared_terms, load_ontology
 from kg.provenance.load_records import name_source
+from kg.provenance.superclasses import ANCHORS
 from kg.retrieval.attribution import Chunk, load_voices
 from kg.retrieval.evidence import describe, origin_of
 from kg.retrieval.reader import Reader, iri_of
@@ -36,6 +37,7 @@ from kg.vocabulary import (
     RDF,
     RDFS,
     SCHEMA,
+    SHIPPED_GRAPHS,
     SKOS,
     prefixed_name,
     segment,
@@ -186,7 +188,8 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
     window: dict[str, Bindable] = {"iri": node, "limit": PAGE + 1, "offset": (page - 1) * PAGE}
     about = reader.rows("quads about it", bind(ABOUT, iri=node, limit=QUADS + 1), all_graphs=True)
     said = [Quad(node, NamedNode(iri_of(row["property"])), shown_value(row), _graph(row)) for row in about[:QUADS]]
-    declared = list(load_ontology().get(node, ()))
+    stored = any(quad.graph_name in SHIPPED_GRAPHS for quad in said)
+    declared = [] if stored else list(load_ontology().get(node, ()))
     in_order = [
         row
         for row in reader.rows("its parts", bind(PARTS, **window), all_graphs=True)
@@ -369,7 +372,7 @@ def _labels(reader: Reader, iris: set[str]) -> tuple[dict[str, str], dict[str, s
     for row in reader.rows("labels", bind(LABELS, things=things, preview=PREVIEW), declared=("thing",)):
         thing, name, label = iri_of(row["thing"]), NamedNode(iri_of(row["property"])), row.get("label")
         known.add(thing)
-        if name == RDF.type and isinstance(label, NamedNode):
+        if name == RDF.type and isinstance(label, NamedNode) and label not in ANCHORS:
             kinds[thing] = min(label.value, kinds.get(thing, label.value))
         if name == RDF.type or not isinstance(label, Literal):
             continue

@@ -303,7 +303,7 @@ def _describe_property(reader: Reader, terms: TermIndex, iri: str) -> SchemaResu
             per_thing=_per_thing(of.properties[iri], constraints.get(name), of.entities),
         )
         for name, of in schema.classes.items()
-        if iri in of.properties
+        if iri in of.properties and not of.inferred
     ]
     used_by.sort(key=lambda line: -line.triples)
     ruled = {name: constraint for name, constraint in constraints.items() if constraint is not None}

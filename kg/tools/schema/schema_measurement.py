@@ -11,6 +11,7 @@ import logging
 import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -21,11 +22,12 @@ from pyoxigraph import Literal, NamedNode
 
 from kg.errors import QuadciteError, QueryMemoryError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.ontology import load_declared_terms
+from kg.ontology import load_declared_terms, load_used_vocabulary
+from kg.provenance.superclasses import get_subclasses
 from kg.sparql.measured_schema import ClassUse, FamilyUse, PropertyUse, Schema
 from kg.sparql.terms import bind
 from kg.store.protocol import Rows, Term
-from kg.vocabulary import BASE, RDF
+from kg.vocabulary import BASE, CATALOG_GRAPH, CODES_GRAPH, RDF, SHAPES_GRAPH, SUPERCLASS_GRAPH, TBOX_GRAPH
 
 log = logging.getLogger(__name__)
 
@@ -49,56 +51,73 @@ _ALL_ROWS: Final = 1_000_000
 PARTS: Final = 16
 PART: Final = "FILTER(STRSTARTS(MD5(STR(?s)), $part))"
 
-# A single scan of the store. The family of a graph is computed once per graph, not per quad.
-FAMILIES: Final = """
-SELECT ?family ?property (SUM(?quads) AS ?count) WHERE {
-  { SELECT ?graph ?property (COUNT(*) AS ?quads) WHERE { GRAPH ?graph { ?s ?property ?o #PART
-  } } GROUP BY ?graph ?property }
-  BIND(REPLACE(STR(?graph), $pattern, "$1") AS ?family)
-} GROUP BY ?family ?property"""
+# The graphs that describe content or follow from it are not measured.
+CONTENT: Final = "FILTER(?graph NOT IN ($tbox, $codes, $shapes, $catalog, $superclasses))"
+UNCOUNTED: Final = {
+    "tbox": TBOX_GRAPH,
+    "codes": CODES_GRAPH,
+    "shapes": SHAPES_GRAPH,
+    "catalog": CATALOG_GRAPH,
+    "superclasses": SUPERCLASS_GRAPH,
+}
 
-CLASSES: Final = """
+# A single scan of the store. The family of a graph is computed once per graph, not per quad.
+FAMILIES: Final = f"""
+SELECT ?family ?property (SUM(?quads) AS ?count) WHERE {{
+  {{ SELECT ?graph ?property (COUNT(*) AS ?quads) WHERE {{ GRAPH ?graph {{ ?s ?property ?o #PART
+  }} {CONTENT} }} GROUP BY ?graph ?property }}
+  BIND(REPLACE(STR(?graph), $pattern, "$1") AS ?family)
+}} GROUP BY ?family ?property"""
+
+CLASSES: Final = f"""
+SELECT ?class (COUNT(*) AS ?count) (SAMPLE(?s) AS ?example) WHERE {{
+  {{ SELECT DISTINCT ?s ?class WHERE {{ GRAPH ?graph {{ ?s a ?class #PART
+  }} {CONTENT} }} }}
+}} GROUP BY ?class"""
+
+SUPERCLASSES: Final = """
 SELECT ?class (COUNT(*) AS ?count) (SAMPLE(?s) AS ?example) WHERE {
-  { SELECT DISTINCT ?s ?class WHERE { ?s a ?class #PART
-  } }
+  GRAPH $superclasses { ?s a ?class #PART
+  }
 } GROUP BY ?class"""
 
-CLASS_FAMILIES: Final = """
-SELECT ?family ?class (SUM(?things) AS ?count) WHERE {
-  { SELECT ?graph ?class (COUNT(*) AS ?things) WHERE { GRAPH ?graph { ?s a ?class #PART
-  } } GROUP BY ?graph ?class }
+CLASS_FAMILIES: Final = f"""
+SELECT ?family ?class (SUM(?things) AS ?count) WHERE {{
+  {{ SELECT ?graph ?class (COUNT(*) AS ?things) WHERE {{ GRAPH ?graph {{ ?s a ?class #PART
+  }} {CONTENT} }} GROUP BY ?graph ?class }}
   BIND(REPLACE(STR(?graph), $pattern, "$1") AS ?family)
-} GROUP BY ?family ?class"""
+}} GROUP BY ?family ?class"""
 
-ENTITY_FAMILIES: Final = """
-SELECT ?family (SUM(?things) AS ?count) WHERE {
-  { SELECT ?graph (COUNT(*) AS ?things) WHERE {
-    { SELECT DISTINCT ?graph ?s WHERE { GRAPH ?graph { ?s a ?class #PART
-    } } }
-  } GROUP BY ?graph }
+ENTITY_FAMILIES: Final = f"""
+SELECT ?family (SUM(?things) AS ?count) WHERE {{
+  {{ SELECT ?graph (COUNT(*) AS ?things) WHERE {{
+    {{ SELECT DISTINCT ?graph ?s WHERE {{ GRAPH ?graph {{ ?s a ?class #PART
+    }} {CONTENT} }} }}
+  }} GROUP BY ?graph }}
   BIND(REPLACE(STR(?graph), $pattern, "$1") AS ?family)
-} GROUP BY ?family"""
+}} GROUP BY ?family"""
 
-GRAPH_FAMILIES: Final = """
-SELECT ?family (COUNT(?graph) AS ?count) WHERE {
-  GRAPH ?graph {} BIND(REPLACE(STR(?graph), $pattern, "$1") AS ?family)
-} GROUP BY ?family"""
+GRAPH_FAMILIES: Final = f"""
+SELECT ?family (COUNT(?graph) AS ?count) WHERE {{
+  GRAPH ?graph {{}} {CONTENT} BIND(REPLACE(STR(?graph), $pattern, "$1") AS ?family)
+}} GROUP BY ?family"""
 
 # One index lookup per instance. A query per property would need one per triple.
-CLASS_PROPERTIES: Final = """
-SELECT ?class ?property (COUNT(*) AS ?count) WHERE {
-  { SELECT DISTINCT ?s ?class WHERE { ?s a ?class #PART
-  } }
-  ?s ?property ?o
-} GROUP BY ?class ?property"""
+CLASS_PROPERTIES: Final = f"""
+SELECT ?class ?property (COUNT(*) AS ?count) WHERE {{
+  {{ SELECT DISTINCT ?s ?class WHERE {{ GRAPH ?graph {{ ?s a ?class #PART
+  }} {CONTENT} }} }}
+  GRAPH ?graph {{ ?s ?property ?o }} {CONTENT}
+}} GROUP BY ?class ?property"""
 
 # PATTERN of a property, or of a property with the subjects of one class.
+_PATTERN: Final = f"GRAPH ?graph {{ ?s $property ?o }} {CONTENT} #PART\n"
 PATTERNS: Final = {
     # (with a class, a triple may be in two graphs)
-    (False, False): "?s $property ?o #PART\n",
-    (False, True): "{ SELECT DISTINCT ?s ?o WHERE { ?s $property ?o #PART\n} }",
-    (True, False): "?s a $class . ?s $property ?o #PART\n",
-    (True, True): "{ SELECT DISTINCT ?s ?o WHERE { ?s a $class . ?s $property ?o #PART\n} }",
+    (False, False): _PATTERN,
+    (False, True): f"{{ SELECT DISTINCT ?s ?o WHERE {{ {_PATTERN}}} }}",
+    (True, False): f"?s a $class . {_PATTERN}",
+    (True, True): f"{{ SELECT DISTINCT ?s ?o WHERE {{ ?s a $class . {_PATTERN}}} }}",
 }
 
 TRIPLES: Final = "SELECT (COUNT(*) AS ?count) WHERE { { SELECT DISTINCT ?s ?o WHERE { PATTERN } } }"
@@ -109,13 +128,13 @@ SELECT ?datatype ?language (COUNT(*) AS ?count) (SAMPLE(?o) AS ?example) WHERE {
   PATTERN
 } GROUP BY (DATATYPE(?o) AS ?datatype) (LANG(?o) AS ?language)"""
 
-OBJECT_CLASSES: Final = """
-SELECT ?type (SUM(?uses) AS ?count) WHERE {
-  { SELECT DISTINCT ?o ?uses ?type WHERE {
-    { SELECT ?o (COUNT(*) AS ?uses) WHERE { PATTERN FILTER(!isLiteral(?o)) } GROUP BY ?o }
-    OPTIONAL { ?o a ?type }
-  } }
-} GROUP BY ?type"""
+OBJECT_CLASSES: Final = f"""
+SELECT ?type (SUM(?uses) AS ?count) WHERE {{
+  {{ SELECT DISTINCT ?o ?uses ?type WHERE {{
+    {{ SELECT ?o (COUNT(*) AS ?uses) WHERE {{ PATTERN FILTER(!isLiteral(?o)) }} GROUP BY ?o }}
+    OPTIONAL {{ GRAPH ?graph {{ ?o a ?type }} {CONTENT} }}
+  }} }}
+}} GROUP BY ?type"""
 
 
 def get_schema(kg: KnowledgeGraph, wait_s: float = FIRST_WAIT_S, *, newest: bool = False) -> Schema:
@@ -155,7 +174,7 @@ class _Measurements:
         running = self._begin(newest)
         if running is not None:
             running.join(wait_s)
-        return self.schema or Schema(0, 0, {}, {}, load_declared_terms())
+        return self.schema or Schema(0, 0, {}, {}, load_declared_terms(), unmeasured=load_used_vocabulary())
 
     def _begin(self, newest: bool) -> threading.Thread | None:
         """Start a measurement if one is due. Returns the thread to wait for: without a result, or for the newest."""
@@ -239,22 +258,24 @@ class _Measurement:
                     of_class[name][iri] = PropertyUse(iri, count, entities[name], {}, {}, {"": count}, f"<{name}>")
                 else:
                     of_class[name][iri] = self._use(iri, not doubled.isdisjoint((iri, RDF.type.value)), name)
+        measured = {
+            _text(row["class"]): ClassUse(
+                iri=_text(row["class"]),
+                entities=_count(row),
+                properties=_sort(of_class[_text(row["class"])]),
+                example=_text(row["example"]),
+            )
+            for row in classes
+        }
+        for row in self._rows(SUPERCLASSES):
+            measured[_text(row["class"])] = _merge_subclasses(measured, row)
         return Schema(
             generation=self._generation or self._at_least,
             triples=sum(triples.values()),
-            classes={
-                _text(row["class"]): ClassUse(
-                    iri=_text(row["class"]),
-                    entities=_count(row),
-                    properties=dict(
-                        sorted(of_class[_text(row["class"])].items(), key=lambda use: (-use[1].triples, use[0]))
-                    ),
-                    example=_text(row["example"]),
-                )
-                for row in sorted(classes, key=lambda row: (-_count(row), _text(row["class"])))
-            },
+            classes=dict(sorted(measured.items(), key=lambda use: (-use[1].entities, use[0]))),
             properties=properties,
             terms=load_declared_terms(),
+            unmeasured=load_used_vocabulary(),
             graphs={name: family.quads for name, family in families.items()},
             families=_family_terms(families),
             holdings=families,
@@ -312,6 +333,7 @@ class _Measurement:
 
     def _rows(self, query: str, **terms: NamedNode | Literal) -> list[dict[str, Term]]:
         """Run a counting query. Its only aggregates may be `count` and `example`."""
+        terms |= {name: graph for name, graph in UNCOUNTED.items() if f"${name}" in query}
         try:
             return self._asked(bind(query, **terms))
         except QueryMemoryError:
@@ -334,6 +356,40 @@ class _Measurement:
         if self._generation is None:
             self._generation = answer.generation
         return list(answer.result)
+
+
+def _merge_subclasses(measured: Mapping[str, ClassUse], row: Mapping[str, Term]) -> ClassUse:
+    """Build the use of a superclass from its own and those of its subclasses, which have no instance in common."""
+    iri = _text(row["class"])
+    below = [measured[name.value] for name in get_subclasses(NamedNode(iri)) if name.value in measured]
+    parts = [*([measured[iri]] if iri in measured else []), *below]
+    merged: dict[str, PropertyUse] = {}
+    for use in (use for part in parts for use in part.properties.values()):
+        known = merged.get(use.iri)
+        merged[use.iri] = use if known is None else _add_uses(known, use)
+    entities = _count(row) + (measured[iri].entities if iri in measured else 0)
+    return ClassUse(iri, entities, _sort(merged), _text(row["example"]), inferred=True)
+
+
+def _add_uses(one: PropertyUse, other: PropertyUse) -> PropertyUse:
+    def add(some: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+        total = Counter(some)
+        total.update(more)
+        return dict(total.most_common())
+
+    return PropertyUse(
+        one.iri,
+        one.triples + other.triples,
+        one.subjects + other.subjects,
+        add(one.datatypes, other.datatypes),
+        add(one.languages, other.languages),
+        add(one.classes, other.classes),
+        one.example or other.example,
+    )
+
+
+def _sort(uses: Mapping[str, PropertyUse]) -> dict[str, PropertyUse]:
+    return dict(sorted(uses.items(), key=lambda use: (-use[1].triples, use[0])))
 
 
 FAMILY: Final = Literal(f"^{re.escape(BASE)}graph/([^/]+(/[^/]+)?).*$")
@@ -361,7 +417,7 @@ def _save(folder: Path, schema: Schema) -> None:
     if not folder.is_dir():
         return
     content = {"format": _FORMAT, **asdict(schema)}
-    del content["terms"], content["families"]
+    del content["terms"], content["families"], content["unmeasured"]
     partial = folder / f".{FILE}.partial"
     partial.write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")))
     partial.replace(folder / FILE)
@@ -384,6 +440,7 @@ def _load(file: Path, newest: int) -> Schema | None:
             classes=classes,
             properties=properties,
             terms=load_declared_terms(),
+            unmeasured=load_used_vocabulary(),
             families=_family_terms(holdings),
             holdings=holdings,
         )

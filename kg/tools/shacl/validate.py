@@ -24,7 +24,7 @@ from kg.store.ownership import is_user_graph
 from kg.store.protocol import Rows, term_text
 from kg.tools.entities.dereference import parse_iri, suggestions
 from kg.tools.shacl import source_locations
-from kg.vocabulary import DCTERMS, PROV_GRAPH, SCHEMA, SOURCED, curie
+from kg.vocabulary import DCTERMS, PROV_GRAPH, SCHEMA, SOURCED, SUPERCLASS_GRAPH, curie
 
 UNION: Final = "union"
 """Name of the union of all graphs, as an argument."""
@@ -41,12 +41,14 @@ EXISTS: Final = "ASK { GRAPH $graph { ?s ?p ?o } }"
 GRAPHS: Final = "SELECT DISTINCT ?name WHERE { GRAPH ?name {} } LIMIT $limit"
 DOCUMENTS: Final = "SELECT DISTINCT ?name WHERE { ?name kg:slug ?slug } LIMIT $limit"
 HOMES: Final = """
-SELECT DISTINCT ?graph WHERE { GRAPH ?graph { $document rdf:type ?class } FILTER(?graph != $prov) } LIMIT 20"""
+SELECT DISTINCT ?graph WHERE {
+  GRAPH ?graph { $document rdf:type ?class } FILTER(?graph NOT IN ($prov, $inferred))
+} LIMIT 20"""
 STANDS: Final = """
 SELECT DISTINCT ?node ?graph ?property ?value WHERE {
   VALUES ?node { $nodes }
   GRAPH ?graph { ?node ?property ?value }
-  FILTER(?property IN (rdf:type, schema:position, dcterms:isPartOf))
+  FILTER(?property IN (rdf:type, schema:position, dcterms:isPartOf)) FILTER(?graph != $inferred)
 }"""
 
 Why = OneOf["results", "tokens"]
@@ -249,7 +251,8 @@ def _require_graph(reader: Reader, graph: NamedNode) -> NamedNode:
 
 def _find_home(reader: Reader, document: NamedNode) -> NamedNode:
     """Find the graph that describes a document, preferring one written by a loader."""
-    rows = reader.rows("graphs of the document", bind(HOMES, document=document, prov=PROV_GRAPH), all_graphs=True)
+    query = bind(HOMES, document=document, prov=PROV_GRAPH, inferred=SUPERCLASS_GRAPH)
+    rows = reader.rows("graphs of the document", query, all_graphs=True)
     homes = sorted(iri_of(row["graph"]) for row in rows)
     loaded = [home for home in homes if home.startswith(SOURCED)]
     if not homes:
@@ -336,7 +339,8 @@ def _load_places(reader: Reader, focus: Iterable[str], home: NamedNode | None) -
     if not nodes:
         return {}
     said: dict[str, dict[str, dict[str, str]]] = {}
-    for row in reader.rows("graphs of the nodes", bind(STANDS, nodes=nodes), all_graphs=True):
+    query = bind(STANDS, nodes=nodes, inferred=SUPERCLASS_GRAPH)
+    for row in reader.rows("graphs of the nodes", query, all_graphs=True):
         if "graph" in row and (home is None or row["graph"] == home):
             about = said.setdefault(iri_of(row["node"]), {}).setdefault(iri_of(row["graph"]), {})
             if isinstance(row["value"], NamedNode | Literal):

@@ -151,7 +151,8 @@ def _to_quads(each: Named, plain: str, match: Match, whole: Sequence[Match], gra
         thing = mint("code", "topic", plain.casefold())
         yield Quad(thing, RDF.type, SKOS.Concept, graph)
         yield Quad(thing, SKOS.inScheme, mint("code", "topic"), graph)
-        yield Quad(thing, SKOS.prefLabel, Literal(plain.casefold()), graph)
+        language = None if each.language == UNDETERMINED else each.language
+        yield Quad(thing, SKOS.prefLabel, Literal(plain.casefold(), language=language), graph)
         yield Quad(thing, KG.topicAsRecorded, Literal(each.name), graph)
     base = match.concept.rpartition("/")[0]
     alike = sum(other.concept.rpartition("/")[0] == base for other in whole)

@@ -1,0 +1,165 @@
+"""The files that ship with Quadcite as graphs of the store: ontology, alignments, code lists and shapes.
+
+`write_shipped_graphs` is called when a process opens the store for writing. It commits only if the files differ from
+those that the store was last opened with, so that opening stays fast::
+
+    <graph/tbox>       classes, properties, alignments; <graph/tbox> owl:versionInfo "{version}+sha256.{hash of files}"
+    <graph/ref/vocab>  the code lists, with the labels of their codes
+    <graph/shapes>     the SHACL shapes
+
+A triple is in one of them only, and blank nodes become IRIs (`kg.store.skolem`). ``graph/prov`` records the files with
+their hashes and versions. None of these graphs is content (`UNCOUNTED_GRAPHS`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote
+
+from pyoxigraph import Literal, NamedNode, Quad, RdfFormat, Triple, parse
+
+from kg import __version__, bundle
+from kg.provenance.load_records import Agent, RecordOrigin, RowsOf, Run, SourceFile
+from kg.provenance.superclasses import SUPERCLASS, infer_all
+from kg.store.difference import content_sha256
+from kg.store.oxigraph import OxigraphStore
+from kg.store.protocol import GraphChange, Patch
+from kg.store.skolem import skolemize
+from kg.vocabulary import (
+    BASE,
+    CODES_GRAPH,
+    OWL,
+    SHAPES_GRAPH,
+    SHIPPED_GRAPHS,
+    SKOS,
+    SUPERCLASS_GRAPH,
+    TBOX_GRAPH,
+    mint,
+    sha256,
+)
+
+_FORMAT: Final = "1"
+"""Version of the mapping from files to graphs."""
+_CODES: Final = BASE + "vocab/"
+
+
+@dataclass(frozen=True, slots=True)
+class ShippedFile:
+    """A file that ships with Quadcite. `name` is its path in the package, `version` the owl:versionInfo in it."""
+
+    name: str
+    sha256: str
+    version: str | None
+    triples: Mapping[NamedNode, Sequence[Triple]]
+    """Its triples by graph."""
+
+    @property
+    def source(self) -> SourceFile:
+        """Its description in ``graph/prov``."""
+        return SourceFile(self.sha256, self.name, self.version)
+
+
+def write_shipped_graphs(store: OxigraphStore) -> bool:
+    """Write the shipped graphs, and the superclasses of all data, unless they are current. Returns whether it wrote."""
+    if store.contains(Quad(TBOX_GRAPH, OWL.versionInfo, _version(), TBOX_GRAPH)):
+        return False
+    store.refill(SUPERCLASS_GRAPH, infer_all)
+    replace: dict[NamedNode, Sequence[Quad]] = dict(build_shipped_graphs())
+    # A code that an earlier version did not ship has a graph of its own, written by its loader.
+    described = {
+        _code_graph(quad.subject)
+        for quad in replace[CODES_GRAPH]
+        if quad.predicate == SKOS.inScheme and isinstance(quad.subject, NamedNode)
+    }
+    replace |= dict.fromkeys(described.intersection(store.graphs()), ())
+    files = load_shipped_files()
+    records = {
+        graph: RecordOrigin(
+            sha256("".join(file.sha256 for file in files if graph in file.triples)),
+            [RowsOf(file.source) for file in files if graph in file.triples],
+        )
+        for graph in SHIPPED_GRAPHS
+    }
+    records[SUPERCLASS_GRAPH] = RecordOrigin("", (), (TBOX_GRAPH,), SUPERCLASS)
+    run = Run(Agent("quadcite", __version__), {"source": "shipped files"}, [file.source for file in files])
+
+    def describe(changes: Sequence[GraphChange]) -> Patch:
+        # All of them, so that one run explains them after an upgrade that changes a single file.
+        others = records.keys() - {change.graph for change in changes} - {SUPERCLASS_GRAPH}
+        same = [
+            GraphChange(graph, frozenset(), frozenset(), _content_sha256(graph)) for graph in sorted(others, key=str)
+        ]
+        inferred = GraphChange(SUPERCLASS_GRAPH, frozenset(), frozenset(), "")
+        return run.describe(store, records)([*changes, *same, inferred])
+
+    store.commit(replace, describe)
+    return True
+
+
+@cache
+def build_shipped_graphs() -> Mapping[NamedNode, Sequence[Quad]]:
+    """Build the quads of each shipped graph. A triple that several graphs would have is in the first of them."""
+    found: dict[Triple, NamedNode] = {}
+    for graph in SHIPPED_GRAPHS:
+        for file in load_shipped_files():
+            for triple in file.triples.get(graph, ()):
+                found.setdefault(triple, graph)
+    found[Triple(TBOX_GRAPH, OWL.versionInfo, _version())] = TBOX_GRAPH
+    graphs: dict[NamedNode, list[Quad]] = {graph: [] for graph in SHIPPED_GRAPHS}
+    for triple, graph in found.items():
+        graphs[graph].append(Quad(triple.subject, triple.predicate, triple.object, graph))
+    return graphs
+
+
+@cache
+def load_shipped_files() -> Sequence[ShippedFile]:
+    """Load the modules of the ontology and the suites of shapes."""
+    return [_load_file(name, path) for name, path in _paths().items()]
+
+
+def find_shipped_files(graph: NamedNode, triple: Triple | None = None, subject: NamedNode | None = None) -> list[str]:
+    """Find the hashes of the files of this version that have `triple`, or quads about `subject`, in `graph`."""
+    return [
+        file.sha256
+        for file in load_shipped_files()
+        if any(triple == each or (triple is None and subject == each.subject) for each in file.triples.get(graph, ()))
+    ]
+
+
+def _load_file(name: str, path: Path) -> ShippedFile:
+    content = path.read_bytes()
+    triples = [quad.triple for quad in parse(content, format=RdfFormat.TURTLE)]
+    version = next((each.object.value for each in triples if each.predicate == OWL.versionInfo), None)
+    found: dict[NamedNode, list[Triple]] = {}
+    if name.startswith("shapes/"):
+        found[SHAPES_GRAPH] = skolemize(SHAPES_GRAPH, triples)
+    else:
+        for triple in skolemize(TBOX_GRAPH, triples):
+            is_code = isinstance(triple.subject, NamedNode) and triple.subject.value.startswith(_CODES)
+            found.setdefault(CODES_GRAPH if is_code else TBOX_GRAPH, []).append(triple)
+    return ShippedFile(name, sha256(content), version, found)
+
+
+def _paths() -> Mapping[str, Path]:
+    folders = {"ontology": bundle.folder("ontology"), "shapes": bundle.folder("shapes")}
+    return {f"{name}/{path.name}": path for name, folder in folders.items() for path in sorted(folder.glob("*.ttl"))}
+
+
+def _version() -> Literal:
+    """Return the version of Quadcite with a hash of the files and of the rule, without parsing them."""
+    files = "".join(f"{name} {sha256(path.read_bytes())}\n" for name, path in _paths().items())
+    return Literal(f"{__version__}+sha256.{sha256(f'{_FORMAT} {SUPERCLASS.iri}{chr(10)}{files}')}")
+
+
+@cache
+def _content_sha256(graph: NamedNode) -> str:
+    return content_sha256(build_shipped_graphs()[graph])
+
+
+def _code_graph(code: NamedNode) -> NamedNode:
+    """Return the graph in which a loader describes a code that the ontology does not have."""
+    return mint("graph", "ref", "code", *map(unquote, code.value.removeprefix(_CODES).split("/")))

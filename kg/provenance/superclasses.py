@@ -1,0 +1,127 @@
+"""Superclasses: each text unit is a `kg:TextUnit`, and each document a `kg:Document`, in addition to its own class.
+
+The ontology declares the hierarchy. SPARQL without a reasoner does not follow it, and a path over ``rdfs:subClassOf*``
+is slow, so the superclass of each entity is a triple in one inferred graph, `SUPERCLASS_GRAPH`. Only the two anchor
+classes are inferred: one quad per text unit and document. The store calls `infer_superclasses` with the differences of
+a commit and writes the result in the same transaction, so that a superclass comes and goes with the class that it
+follows from. Nothing follows from graphs that people write, so that tools which read only what sources say may read
+the inferred graph too. These quads are not content: no commit record, statistic or result of a commit counts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, Final
+
+import pyoxigraph
+from pyoxigraph import NamedNode, Quad
+
+from kg.ontology import get_ancestors, load_declared_terms
+from kg.provenance.load_records import Rule
+from kg.sparql.terms import bind
+from kg.store.difference import Delta, Statements
+from kg.store.ownership import is_user_graph
+from kg.store.protocol import Query, Term, named_node, select
+from kg.vocabulary import KG, RDF, SUPERCLASS_GRAPH, UNCOUNTED_GRAPHS
+
+ANCHORS: Final = (KG.TextUnit, KG.Document)
+"""The superclasses that are inferred."""
+
+SUPERCLASS: Final = Rule("superclass", "1", "what has a class has the superclass that the ontology declares for it")
+
+PREMISES: Final = """
+SELECT DISTINCT ?class ?graph WHERE {
+  VALUES ?class { $classes } GRAPH ?graph { $subject a ?class }
+}"""
+
+
+@cache
+def load_hierarchy() -> Mapping[Any, tuple[NamedNode, ...]]:
+    """Load the anchors above each class that has any."""
+    found = {}
+    for iri, term in load_declared_terms().items():
+        above = get_ancestors(iri) if term.kind == "class" else ()
+        if anchors := tuple(anchor for anchor in ANCHORS if anchor.value in above):
+            found[NamedNode(iri)] = anchors
+    return found
+
+
+def get_subclasses(anchor: Term) -> list[NamedNode]:
+    """Get the classes below `anchor`, direct and indirect, sorted."""
+    return sorted((name for name, above in load_hierarchy().items() if anchor in above), key=str)
+
+
+@cache
+def _endings() -> tuple[str, ...]:
+    """Return how the statements end that give something a class below an anchor, or an anchor itself."""
+    return tuple(f" {RDF.type} {name}" for name in (*load_hierarchy(), *ANCHORS))
+
+
+def infer_superclasses(store: pyoxigraph.Store, deltas: Sequence[Delta]) -> Delta | None:
+    """Compute the change of `SUPERCLASS_GRAPH` that follows from `deltas`, which are not written yet."""
+    endings, hierarchy = _endings(), load_hierarchy()
+    content = [delta for delta in deltas if _is_premise(delta.graph)]
+    gone = [quad for delta in content for line, quad in delta.removed.items() if line.endswith(endings)]
+    come = [quad for delta in content for line, quad in delta.added.items() if line.endswith(endings)]
+    # What lost a class, or is said to be an anchor itself, is decided by all of its classes.
+    unclear = {quad.subject for quad in gone} | {quad.subject for quad in come if quad.object in ANCHORS}
+    added: Statements = {}
+    removed: Statements = {}
+    held: dict[Any, set[tuple[object, object]]] = {subject: set() for subject in unclear}
+    for subject in unclear:
+        for quad in store.quads_for_pattern(subject, RDF.type, None, None):
+            if _is_premise(quad.graph_name):
+                held[subject].add((quad.graph_name, quad.object))
+    for quad in gone:
+        held[quad.subject].discard((quad.graph_name, quad.object))
+    for quad in come:
+        if quad.subject in unclear:
+            held[quad.subject].add((quad.graph_name, quad.object))
+        else:
+            for anchor in hierarchy[quad.object]:
+                _add(added, quad.subject, anchor)
+    for subject, classes in held.items():
+        wanted = _infer({name for _, name in classes})
+        known = {quad.object for quad in store.quads_for_pattern(subject, RDF.type, None, SUPERCLASS_GRAPH)}
+        for anchor in ANCHORS:
+            if (anchor in wanted) != (anchor in known):
+                _add(added if anchor in wanted else removed, subject, anchor)
+    return Delta(SUPERCLASS_GRAPH, removed, added, None) if added or removed else None
+
+
+def infer_all(store: pyoxigraph.Store) -> Iterator[Quad]:
+    """Yield the content of `SUPERCLASS_GRAPH` for the whole store."""
+    for anchor in ANCHORS:
+        asserted = {
+            quad.subject
+            for quad in store.quads_for_pattern(None, RDF.type, anchor, None)
+            if _is_premise(quad.graph_name)
+        }
+        for name in get_subclasses(anchor):
+            for quad in store.quads_for_pattern(None, RDF.type, name, None):
+                if quad.subject not in asserted and _is_premise(quad.graph_name):
+                    yield Quad(quad.subject, RDF.type, anchor, SUPERCLASS_GRAPH)
+
+
+def load_premises(query: Query, subject: NamedNode, anchor: Term) -> list[tuple[NamedNode, NamedNode]]:
+    """Load the classes from which the superclass `anchor` of `subject` follows, each with the graph that has it."""
+    classes = get_subclasses(anchor)
+    rows = select(query, bind(PREMISES, classes=classes, subject=subject)) if classes else ()
+    found = {(named_node(row["class"]), named_node(row["graph"])) for row in rows}
+    return sorted((pair for pair in found if _is_premise(pair[1])), key=str)
+
+
+def _is_premise(graph: object) -> bool:
+    """Return whether superclasses follow from `graph`. Nothing follows from a graph that people write."""
+    return graph not in UNCOUNTED_GRAPHS and not is_user_graph(graph)
+
+
+def _infer(classes: set[object]) -> set[NamedNode]:
+    """Infer the anchors of something with `classes`, without those that it is said to be."""
+    hierarchy = load_hierarchy()
+    return {anchor for name in classes for anchor in hierarchy.get(name, ())} - classes
+
+
+def _add(statements: Statements, subject: Any, anchor: NamedNode) -> None:
+    statements[f"{subject} {RDF.type} {anchor}"] = Quad(subject, RDF.type, anchor, SUPERCLASS_GRAPH)
