@@ -35,6 +35,7 @@ def load(
     paths: Sequence[str],
     prune: bool,
     wait: bool,
+    replace_newer: bool = False,
     **options: str | None,
 ) -> dict[str, Any]:
     """Load a source as ``kg load`` does.
@@ -45,7 +46,9 @@ def load(
     if kg.load is None:
         raise InvalidInputError("This process cannot load: it was started without loaders.")
     with exclusive_load(on_progress):
-        report = kg.load(kg, source, list(paths), prune=prune, on_progress=on_progress, **options)
+        report = kg.load(
+            kg, source, list(paths), prune=prune, replace_newer=replace_newer, on_progress=on_progress, **options
+        )
     failure = None
     if wait:
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -20,6 +20,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import load_records, promotion
 from kg.provenance.load_records import Agent, Derived, RecordOrigin, RowsOf, Run, SourceFile, format_rows
+from kg.provenance.record_age import Age, find_age, load_ages
 from kg.search import index_sync
 from kg.search.index_sync import Progress, UnitFacts, build_units
 from kg.search.protocol import GraphUnits
@@ -92,6 +93,14 @@ class Loader:
         return Agent(f"loaders.{self.domain}", self.version)
 
 
+@dataclass(frozen=True, slots=True)
+class Older:
+    """A record that was skipped since the stored one is newer, and the reason."""
+
+    record: str
+    reason: str
+
+
 @dataclass(slots=True)
 class LoadReport:
     """The outcome of a load. `run` is the IRI of the run in ``graph/prov``, None if nothing was committed."""
@@ -114,6 +123,8 @@ class LoadReport:
     """Warnings, at most 1,000 of them from records."""
     layouts: list[str] = field(default_factory=list)
     """Descriptions of the layouts of the files."""
+    older: list[Older] = field(default_factory=list)
+    """Records that are older than the stored ones, and were skipped."""
     ceded: Counter[str] = field(default_factory=Counter)
     """Statements that moved from user graphs to those of the load, which state the same, by user graph."""
     returned: Counter[str] = field(default_factory=Counter)
@@ -137,6 +148,7 @@ class LoadReport:
             "mentions": self.mentions,
             "quads_added": self.quads_added,
             "quads_removed": self.quads_removed,
+            "older": [{"record": each.record, "reason": each.reason} for each in self.older],
             "ceded": dict(self.ceded),
             "returned": dict(self.returned),
             "pending_vectors": self.pending_vectors,
@@ -220,17 +232,20 @@ def load(
     on_progress: Progress | None = None,
     gate: bool = True,
     index: bool = True,
+    replace_newer: bool = False,
 ) -> LoadReport:
     """Load the records that `loader` reads from `locations` and report the outcome.
 
     Unchanged records are skipped. Records that violate their shapes or cannot be read are quarantined; neither stops
-    the load. `prune` removes the records that an earlier load read from these locations and that are gone. Without
-    `gate` no record is validated; without `index` none is indexed (for benchmarks, or when the index is healed later).
+    the load. A record that is older than the stored one, by revision or time of modification, is skipped and reported,
+    unless `replace_newer`. `prune` removes the records that an earlier load read from these locations and that are
+    gone. Without `gate` no record is validated; without `index` none is indexed (for benchmarks, or when the index is
+    healed later).
 
     Raises SourceError if a named file cannot be read.
     """
     located = find_files(locations, kg.settings, loader.formats, loader.fetchers)
-    return Loading(kg, loader, located, on_progress, gate, index).run(prune)
+    return Loading(kg, loader, located, on_progress, gate, index, replace_newer=replace_newer).run(prune)
 
 
 @dataclass(slots=True)
@@ -258,8 +273,10 @@ class Loading:
         index: bool = True,
         config: Mapping[str, str] | None = None,
         graphs: Sequence[NamedNode] | None = None,
+        replace_newer: bool = False,
     ) -> None:
         """`graphs` are those that the load may write, if known in advance."""
+        self.replace_newer: Final = replace_newer
         self.kg = kg
         self.loader = loader
         self.located = located
@@ -324,6 +341,7 @@ class Loading:
             report.mentions = refresh_mentions(self.kg, on_progress=self.on_progress).mentions
         if self.loader.find_warnings is not None and report.run is not None:
             report.warnings += self.loader.find_warnings(self.kg.store)
+        report.warnings += [f"Skipped {each.record}: {each.reason}" for each in report.older[:_KEPT_WARNINGS]]
         report.warnings += [
             f"{graph}: {count:,} statement{'s' * (count != 1)} moved to graphs of this load, which state the same. "
             "kg why explains them."
@@ -438,6 +456,7 @@ class Loading:
         batch, self.batch = self.batch, _Batch()
         if not batch.documents:
             return
+        undated = self.skip_older(batch)
         shared = self.changed_shared_graphs(batch)
         for graph, violations in self.blocking_violations(batch, shared).items():
             document = batch.documents.pop(graph)
@@ -454,6 +473,7 @@ class Loading:
         shared = {graph: candidate for graph, candidate in shared.items() if graph in used}
         commit = self.commit_batch(batch, shared)
         hashes = {change.graph: change.content_sha256 for change in commit.changes}
+        self.warn_of_shrinking(batch, commit, undated)
         for graph, document in batch.documents.items():
             self.mark_stored(graph)
             if graph in hashes:
@@ -471,6 +491,38 @@ class Loading:
             }
             self.indexing = self.indexer.submit(self.index_records, committed)
         self.report_progress()
+
+    def skip_older(self, batch: _Batch) -> set[NamedNode]:
+        """Take the records out of the batch that are older than the stored ones; return those of unknown order."""
+        changed = [graph for graph in batch.documents if graph in self.known]
+        ages = {graph: find_age(batch.candidates[graph]) for graph in changed}
+        stored = load_ages(self.kg.store, [graph for graph, age in ages.items() if age != Age()])
+        for graph, before in stored.items() if not self.replace_newer else ():
+            if ages[graph].is_older(before):
+                document = batch.documents.pop(graph)
+                del batch.candidates[graph]
+                self.report.skipped += 1
+                self.report.older.append(
+                    Older(
+                        display_name(document),
+                        f"The stored record is newer ({before}) than this one ({ages[graph]}). "
+                        "To replace it, load with --replace-newer.",
+                    )
+                )
+        return {graph for graph in changed if not ages[graph].is_comparable(stored.get(graph, Age()))}
+
+    def warn_of_shrinking(self, batch: _Batch, commit: Commit, undated: Collection[NamedNode]) -> None:
+        """Warn of records that lost more than half of their quads, where no revision shows that they are newer."""
+        for change in commit.changes:
+            if change.graph in undated and change.graph in batch.documents:
+                after = len(set(batch.candidates[change.graph]))
+                before = after - len(change.added) + len(change.removed)
+                if 2 * after < before and len(self.report.warnings) < _KEPT_WARNINGS:
+                    name = display_name(batch.documents[change.graph])
+                    self.report.warnings.append(
+                        f"{name} shrank from {before:,} to {after:,} quads. Which record is newer is unknown: "
+                        "they have no revisions or times of modification to compare."
+                    )
 
     def index_records(self, committed: Mapping[NamedNode, tuple[str, SourceDocument | SourceGraph]]) -> None:
         """Index one batch. Runs in its own thread, so that the next batch is committed meanwhile."""

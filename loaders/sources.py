@@ -135,6 +135,7 @@ def load(
     on_progress: Progress | None = None,
     gate: bool = True,
     index: bool = True,
+    replace_newer: bool = False,
     **options: str | None,
 ) -> LoadReport:
     """Load `source` from `locations` as `pipeline.load` does, with the loader that `options` configure.
@@ -144,4 +145,13 @@ def load(
     Raises InvalidInputError for an unknown source or option, SourceError if a named file cannot be read.
     """
     loader = build_loader(source, kg.settings, {name: value for name, value in options.items() if value is not None})
-    return pipeline.load(kg, loader, locations, prune=prune, on_progress=on_progress, gate=gate, index=index)
+    return pipeline.load(
+        kg,
+        loader,
+        locations,
+        prune=prune,
+        on_progress=on_progress,
+        gate=gate,
+        index=index,
+        replace_newer=replace_newer,
+    )

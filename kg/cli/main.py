@@ -100,6 +100,12 @@ def load(
     prune: Annotated[
         bool, typer.Option("--prune", help="Remove stored records of this source that are no longer at the location.")
     ] = False,
+    replace_newer: Annotated[
+        bool,
+        typer.Option(
+            "--replace-newer", help="Replace stored records that are newer, by revision or date. Default: skip them."
+        ),
+    ] = False,
     base: Annotated[
         str | None,
         typer.Option("--base", metavar="WIKIBASE", help="Wikibase of the items: climate, wikidata or a URL."),
@@ -134,6 +140,8 @@ def load(
         places = paths if graph.local else [resolve_for_server(path) for path in paths]
         asked = {"source": source, "paths": places, "prune": prune, "wait": wait}
         options = {"base": base, "chamber": chamber, "date": date, "municipality": municipality, "state": state}
+        if replace_newer:
+            asked["replace_newer"] = True
         if mapping is not None:
             options["mapping"] = mapping if graph.local else resolve_for_server(mapping)
         done = graph.call("load", asked | options, advance)
@@ -144,7 +152,13 @@ def load(
     if as_json:
         output.put_json(report)
     else:
-        output.show({name: value for name, value in report.items() if name != "rejections"})
+        counts = {
+            "older": len(report["older"]),
+            "ceded": sum(report["ceded"].values()),
+            "returned": sum(report["returned"].values()),
+        }
+        shown = {name: counts.get(name, value) for name, value in report.items() if name != "rejections"}
+        output.show({name: value for name, value in shown.items() if value or name not in counts})
         for each in report["rejections"]:
             output.say(
                 to_single_line(

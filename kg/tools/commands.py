@@ -88,6 +88,7 @@ def load(
     paths: list[str],
     prune: bool = False,
     wait: bool = False,
+    replace_newer: bool = False,
     base: str | None = None,
     chamber: str | None = None,
     date: str | None = None,
@@ -95,10 +96,21 @@ def load(
     state: str | None = None,
     mapping: str | None = None,
 ) -> Document:
-    """Load a source (`kg.loading.load`). The arguments from `base` on are options of single sources."""
+    """Load a source (`kg.loading.load`); with `replace_newer` also records that are older than the stored ones.
+
+    The arguments from `base` on are options of single sources.
+    """
     options = {"base": base, "chamber": chamber, "date": date, "municipality": municipality, "state": state}
     return loading.load(
-        kg, PROGRESS.get(), source=source, paths=paths, prune=prune, wait=wait, mapping=mapping, **options
+        kg,
+        PROGRESS.get(),
+        source=source,
+        paths=paths,
+        prune=prune,
+        wait=wait,
+        replace_newer=replace_newer,
+        mapping=mapping,
+        **options,
     )
 
 
