@@ -24,8 +24,9 @@ def test_the_research_pair_takes_exactly_one_argument_each():
 
 
 def test_lists_come_in_pages():
-    # The schema, rows and findings are cut by size, examples are the few nearest, and health is no list.
-    sized = {"describe_schema", "sparql", "sparql_examples", "validate", "health"}
+    # The schema, rows and findings are cut by size, examples and related texts are the few nearest, and health is no
+    # list.
+    sized = {"describe_schema", "sparql", "sparql_examples", "related", "validate", "health"}
     listing = [tool for tool in TOOLS if CORE in tool.tags and tool.name not in sized]
     assert all({"limit", "offset"} <= set(tool.arguments.model_fields) for tool in listing)
 

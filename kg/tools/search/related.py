@@ -130,6 +130,7 @@ def related(
     Use to get from a rule to the promise and the law behind it. `id` is of a passage, document, speech, section,
     concept or law. Returns domains{domain, total, evidence}, shared{id, kind, label, units}.
     Example: related(id="cpr://concept/Q1009").
+    Next: `fetch` the ids.
     """
     bounded("limit", limit, 1, MOST_PER_DOMAIN)
     reader = Reader(kg)
