@@ -151,7 +151,7 @@ class Asked:
 
     def assess(self, candidates: Sequence[Candidate], ranking: Ranking) -> Relevance:
         """Assess an answer by its candidates; see `assess_relevance`."""
-        return assess_relevance(self.typed or self.query, candidates, ranking.model, ranking.pending)
+        return assess_relevance(self.typed or self.query, candidates, ranking.model, ranking.pending, ranking.units)
 
     def select(self, candidates: Sequence[Candidate], ranking: Ranking, relevance: Relevance) -> list[Candidate]:
         """Drop the candidates below the minimum score, or without one those that are not relevant."""

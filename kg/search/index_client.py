@@ -106,7 +106,7 @@ class EdgeIndex:
             )
         )
         candidates = tuple(Candidate(*fields) for fields in found["candidates"])
-        return Ranking(candidates, found["exhaustive"], found["model"], found["pending"])
+        return Ranking(candidates, found["exhaustive"], found["model"], found["pending"], found["units"])
 
     def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]] | None:
         """Return a unit vector for each of a few hundred short texts, or None if no vectors are being computed."""

@@ -65,6 +65,7 @@ class Server:
             "exhaustive": ranking.exhaustive,
             "model": ranking.model,
             "pending": ranking.pending,
+            "units": ranking.units,
         }
 
     def _status(self) -> dict[str, Any]:

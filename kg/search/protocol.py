@@ -67,6 +67,8 @@ class Ranking:
     """The model that embedded the query, or None if it was ranked by words alone."""
     pending: int = 0
     """Units of the whole index without a vector."""
+    units: int | None = None
+    """Units that the request allows, if counted."""
 
 
 @dataclass(frozen=True, slots=True)

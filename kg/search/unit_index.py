@@ -155,7 +155,12 @@ class UnitIndex:
             ranking = self._rank_proposed(asked, qe.Filter(must=required) if required else None, limit)
         space = self.shard.space
         model = space.model if space is not None and asked.vector is not None else None
-        return replace(ranking, model=model, pending=self.counts()[1])
+        every, pending, _ = self.counts()
+        allowed = every if units is None else len(units)
+        if parents is not None:
+            with self.shard.borrow() as shard:
+                allowed = shard.count(qe.CountRequest(True, qe.Filter(must=[_build_condition("parent", *parents)])))
+        return replace(ranking, model=model, pending=pending, units=allowed)
 
     def _rank_units(self, asked: _Asked, units: Sequence[str], required: _Conditions, limit: int) -> Ranking:
         iris = {point_id(iri): iri for iri in units}

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from kg.search.protocol import Candidate
-from kg.search.relevance import CALIBRATIONS, assess_relevance, drop_unrelated, is_english
+from kg.search.relevance import (
+    CALIBRATIONS,
+    FEW,
+    MANY,
+    assess_relevance,
+    drop_unrelated,
+    find_floor,
+    is_english,
+)
 
 [(MODEL, LIMITS)] = CALIBRATIONS.items()
 BELOW = LIMITS.floor - 0.01
@@ -70,3 +78,16 @@ def test_a_single_unit_is_dropped_if_it_is_far_and_has_few_words() -> None:
     near, far = candidate(LIMITS.cut), candidate(LIMITS.cut - 0.01)
     worded = candidate(0.0, words=LIMITS.words)
     assert drop_unrelated([near, far, worded, candidate(None)], MODEL) == [near, worded, candidate(None)]
+
+
+def test_the_floor_is_lower_for_fewer_units() -> None:
+    floors = [find_floor(LIMITS, units) for units in (1, FEW, 500, MANY, 10 * MANY, None)]
+    assert floors == sorted(floors)
+    assert floors[0] == floors[1] < floors[2] < floors[3] == floors[4] == floors[5] == LIMITS.floor
+    assert assess_relevance("rooftop solar", [candidate(BELOW)], MODEL, 0, FEW) == "weak"
+    assert assess_relevance("rooftop solar", [candidate(0.2)], MODEL, 0, FEW) == "none"
+
+
+def test_english_passages_are_judged_next_to_others() -> None:
+    assert assess(candidate(0.1, language="pt"), candidate(0.1)) == "none"
+    assert assess(candidate(0.1, language="pt"), candidate(0.2, language="fr")) == "unknown"
