@@ -27,6 +27,8 @@ _VALUES: Final = re.compile(
 )
 """The data of VALUES. They can be long, so they are not split into tokens."""
 _CLAUSES: Final = frozenset({"FILTER", "BIND", "VALUES", "OPTIONAL", "MINUS", "GRAPH", "LATERAL"})
+_ALTERNATIVES: Final = re.compile(r"[\w-]*:[\w-]+(?:\s*\|\s*[\w-]*:[\w-]+)+")
+"""A path of alternative prefixed names: ``kg:mentions|eli:cites``."""
 _UNSUPPORTED: Final = frozenset({"[", "(", "<<", "<<("})
 
 _Step = tuple[Token, bool]
@@ -210,6 +212,15 @@ class _Rewriting:
         """Split a path into patterns: subject, property, object, and the condition on its graph variable."""
         if steps is None:
             if self._condition({each for each in properties if each is not None}, "?_g") is not None:
+                if _ALTERNATIVES.fullmatch(path):  # a|b is the union of a and b
+                    self._made += 1
+                    variable = f"?_g{self._made}"
+                    parts = []
+                    for name in path.split("|"):
+                        known = {self._iri(Token("name", name.strip(), 0))}
+                        parts.append((subject, name.strip(), value, self._condition(known, variable), variable))
+                    text = " UNION ".join(f"{{ {_to_text(part)} }}" for part in parts)
+                    return [("", text, "", "", "")]
                 raise TypeError(f"the path {path} cannot exclude graphs: it spans several")
             return [(subject, path, value, None, "")]
         found = []
@@ -278,6 +289,8 @@ class _Rewriting:
 
 def _to_text(pattern: tuple[str, str, str, str | None, str]) -> str:
     subject, name, value, condition, variable = pattern
+    if not variable and condition == "":  # a union
+        return name
     if condition is None:
         return f"{subject} {name} {value}"
     return f"GRAPH {variable} {{ {subject} {name} {value} }} FILTER({condition})"

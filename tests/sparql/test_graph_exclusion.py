@@ -27,6 +27,7 @@ QUERIES = (
     "SELECT ?s ?o { ?s skos:prefLabel ?o }",
     "SELECT ?s ?o { ?s skos:prefLabel ?o ; <urn:n> ?n , ?m . FILTER(?n < ?m) }",
     "SELECT ?s ?o { ?s skos:broader/skos:prefLabel ?o . }",
+    "SELECT ?s ?o { ?s skos:broader|skos:prefLabel ?o ; skos:prefLabel ?l . ?s <urn:n> 1 }",
     "SELECT ?s ?o { ?s ^skos:broader ?o }",
     "SELECT ?s ?o { ?s skos:broader/^skos:broader ?o }",
     "SELECT ?s ?p ?o { ?s ?p ?o }",
@@ -67,7 +68,7 @@ def not_forged(properties: Set[str] | None, variable: str) -> str:
 def test_query_without_a_graph_finds_what_it_finds_where_the_graph_is_absent(query: str) -> None:
     quads = list(parse(DATA, format=RdfFormat.TRIG))
     rest = [quad for quad in quads if quad.graph_name != NamedNode("urn:forged")]
-    if "|" in query:
+    if "|<" in query or ">|" in query:
         with pytest.raises(TypeError, match="path"):
             exclude_graphs(query, not_forged)
         return
