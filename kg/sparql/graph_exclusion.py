@@ -217,8 +217,8 @@ class _Rewriting:
                     variable = f"?_g{self._made}"
                     parts = []
                     for name in path.split("|"):
-                        known = {self._iri(Token("name", name.strip(), 0))}
-                        parts.append((subject, name.strip(), value, self._condition(known, variable), variable))
+                        iri = self._iri(Token("name", name.strip(), 0))
+                        parts.append((subject, name.strip(), value, self._condition({iri}, variable), variable))
                     text = " UNION ".join(f"{{ {_to_text(part)} }}" for part in parts)
                     return [("", text, "", "", "")]
                 raise TypeError(f"the path {path} cannot exclude graphs: it spans several")

@@ -27,7 +27,8 @@ MUNICIPALITIES: Final = """
 SELECT ?municipality ?name ?code ?state WHERE {
   ?municipality a kg:Municipality ; skos:prefLabel ?name
   OPTIONAL {
-    ?municipality kg:within+ ?within . ?within skos:notation ?code ; skos:prefLabel ?state
+    { ?municipality kg:within ?within } UNION { ?municipality kg:within/kg:within ?within }
+    UNION { ?municipality kg:within/kg:within/kg:within ?within } ?within skos:notation ?code ; skos:prefLabel ?state
     FILTER(REGEX(?code, "^[A-Z]{2}-[A-Z]{2}$"))
   }
 }"""
