@@ -86,7 +86,7 @@ def _ask_law(address: str) -> Mapping[str, Any]:
     _heading(f"search over MCP: {LAW['query']}?")
     hits = call_tool(address, "search", {**LAW, "limit": 1})["results"]
     expect([slug_of(hit["id"]) for hit in hits] == [LAW_FOUND], LAW_FOUND, hits)
-    evidence: dict[str, Any] = call_tool(address, "fetch", {"ids": [hits[0]["id"]]})["evidence"][0]
+    evidence: dict[str, Any] = call_tool(address, "fetch", {"ids": [hits[0]["id"]], "detail": "full"})["evidence"][0]
     _cite(evidence)
     return evidence
 
@@ -95,7 +95,8 @@ def _ask_concept(address: str) -> None:
     _heading(f"concept_find and concept_mentions over MCP: {CONCEPT['q']}")
     found = call_tool(address, "concept_find", CONCEPT)["concepts"]
     expect([concept["qid"] for concept in found] == [CONCEPT_FOUND], CONCEPT_FOUND, found)
-    mention = call_tool(address, "concept_mentions", {"qids": [CONCEPT_FOUND], "limit": 1})["evidence"][0]
+    wanted = {"qids": [CONCEPT_FOUND], "limit": 1, "detail": "full"}
+    mention = call_tool(address, "concept_mentions", wanted)["evidence"][0]
     for match in mention["concept_matches"]:
         for (start, end), words in zip(match["offsets"], match["words"], strict=True):
             check_quote(mention["passage"]["text"], start, end, words)
@@ -105,9 +106,9 @@ def _ask_concept(address: str) -> None:
 
 def _ask_speech(address: str) -> None:
     _heading(f"search_speeches and get_speech over MCP: {SPEECH['query']}?")
-    (hit,) = call_tool(address, "search_speeches", SPEECH)["results"]
+    (hit,) = call_tool(address, "search_speeches", {**SPEECH, "detail": "full"})["results"]
     expect(hit["speech_id"] == SPEECH_FOUND, SPEECH_FOUND, hit)
-    speech = call_tool(address, "get_speech", {"speech_id": SPEECH_FOUND})
+    speech = call_tool(address, "get_speech", {"speech_id": SPEECH_FOUND, "detail": "full"})
     check_quote(speech["full_text"], hit["evidence"]["start"], hit["evidence"]["end"], hit["excerpt"])
     check_hash(speech["full_text"].encode(), speech["record"]["text_sha256"])
     _quote(hit["excerpt"])
@@ -117,14 +118,14 @@ def _ask_speech(address: str) -> None:
 
 def _ask_code(address: str) -> None:
     _heading(f"kg_query_permissions over MCP: may I build a {USE['use']} in {USE['district']}, {CODE['municipality']}?")
-    rules = call_tool(address, "kg_query_permissions", {**CODE, **USE})["permissions"]
+    rules = call_tool(address, "kg_query_permissions", {**CODE, **USE, "detail": "full"})["permissions"]
     expect({rule["permission"] for rule in rules} == {USE_FOUND}, USE_FOUND, rules)
     for rule in rules:
-        section = call_tool(address, "kg_query_section", {**CODE, "section_id": rule["section_ref"]})
+        section = call_tool(address, "kg_query_section", {**CODE, "section_id": rule["section_ref"], "detail": "full"})
         evidence = rule["evidence"]
         for span in evidence["spans"]:
             check_quote(section["raw_content"], span["start"], span["end"], span["text"])
-        check_hash(Path(evidence["source"]).read_bytes(), evidence["sha256"])
+        check_hash(_read_source(evidence["source"]), evidence["sha256"])
         put(f"   {rule['district']}: {rule['permission']}, {'; '.join(rule['conditions'])}")
         _quote(" ... ".join(span["text"] for span in evidence["spans"]))
         put(f"   section {rule['section_ref']}, {Path(evidence['source']).name}, sha256 {evidence['sha256']}")
@@ -185,10 +186,15 @@ def _quote(text: str) -> None:
 def _cite(evidence: Mapping[str, Any]) -> None:
     """Print a passage with its document, file, row and hash, once the file is checked."""
     document, origin = evidence["document"], evidence["provenance"]
-    check_hash(Path(origin["source"]).read_bytes(), origin["sha256"])
+    check_hash(_read_source(origin["source"]), origin["sha256"])
     _quote(evidence["passage"]["text"])
     put(f"   {document['title']} ({', '.join(document['geographies'])})\n   {evidence['id']}")
     put(f"   {Path(origin['source']).name}, row {origin['row']}, sha256 {origin['sha256']}")
+
+
+def _read_source(name: str) -> bytes:
+    """Read a source file of the fixtures by the name that evidence has, relative to their folder."""
+    return (bundle.folder("fixtures") / name).read_bytes()
 
 
 def _run_kg(*arguments: str | Path) -> str:

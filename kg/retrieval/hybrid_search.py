@@ -135,6 +135,8 @@ class Asked:
     min_score: float | None = None
     typed: str | None = None
     """The query as the caller wrote it, if `query` adds names of concepts to it."""
+    refuses: bool = True
+    """Whether an answer can be refused as not relevant. False for texts on which the thresholds were not measured."""
 
     def rank(
         self,
@@ -151,7 +153,8 @@ class Asked:
 
     def assess(self, candidates: Sequence[Candidate], ranking: Ranking) -> Relevance:
         """Assess an answer by its candidates; see `assess_relevance`."""
-        return assess_relevance(self.typed or self.query, candidates, ranking.model, ranking.pending, ranking.units)
+        found = assess_relevance(self.typed or self.query, candidates, ranking.model, ranking.pending, ranking.units)
+        return "unknown" if found == "none" and candidates and not self.refuses else found
 
     def select(self, candidates: Sequence[Candidate], ranking: Ranking, relevance: Relevance) -> list[Candidate]:
         """Drop the candidates below the minimum score, or without one those that are not relevant."""
@@ -159,7 +162,8 @@ class Asked:
             return [candidate for candidate in candidates if candidate.score >= self.min_score]
         if relevance == "none":
             return []
-        return list(candidates) if relevance == "unknown" else drop_unrelated(candidates, ranking.model)
+        keeps_all = relevance == "unknown" or not self.refuses
+        return list(candidates) if keeps_all else drop_unrelated(candidates, ranking.model)
 
 
 def retrieve(

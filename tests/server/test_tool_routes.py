@@ -42,6 +42,7 @@ ARGUMENTS = {
     "policy_lineage": {"family_slug": "family-1"},
     "concept_find": {"q": "solar"},
     "concept_neighbors": {"qid": "Q1012"},
+    "related": {"id": "Q1012"},
     "concept_mentions": {"qids": ["Q1012"]},
     "describe_schema": {"term": "kg:Passage"},
     "find_terms": {"text": "passage"},

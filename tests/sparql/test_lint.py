@@ -37,10 +37,8 @@ def all_kinds(tmp_path_factory: pytest.TempPathFactory) -> Schema:
     folder = tmp_path_factory.mktemp("data")
     with KnowledgeGraph.open(folder, Settings(data_dir=folder, models_dir=folder / "no-models", _env_file=None)) as kg:
         load(kg, "wikibase", [str(ROOT / "fixtures" / "wikibase")], base="climate")
-        for source in ("climate", "hansard"):
-            load(kg, source, [str(ROOT / "fixtures" / source)])
-        codes = ROOT / "fixtures" / "zoning"
-        load(kg, "zoning", [str(codes)])
+        for source in ("climate", "hansard", "zoning"):
+            load(kg, source, [str(ROOT / "fixtures" / source), str(ROOT / "fixtures" / "joined" / source)])
         (first, *_), _ = find_pending(kg, mint("municipality", "us-ut-quarry-bend").value)
         record_summary(kg, first.section, "It says what the others mean.")
         return measure_schema(kg)

@@ -72,6 +72,8 @@ def codes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
 
 def fixture_of(tool: Tool) -> str:
     """Which fixtures the example of a tool is shown on."""
+    if tool.name in ("related", "citations"):  # they join the domains
+        return "joined"
     if tool.tags & {CORE, CLIMATE, RESEARCH}:
         return "fixtures"
     return "codes" if ZONING in tool.tags else "speeches"

@@ -110,7 +110,7 @@ def citations(
     """List the laws and policies that a text cites, and the texts of all domains that cite a law or policy.
 
     Use to go from a law to the speeches, policies and code sections that cite it, and back.
-    Example: citations(iri="cpr://family/fictional-geothermal-programme_d0f0", direction="cited_by").
+    Example: citations(iri="cpr://family/fictional-rooftop-energy-act-2023-4386bac4", direction="cited_by").
     Next: `fetch` citing, or `citations` with cited.
     """
     bounded_page(limit, offset)

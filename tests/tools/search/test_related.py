@@ -68,7 +68,7 @@ def test_a_place_limits_the_texts(joined: KnowledgeGraph) -> None:
 
 
 def test_a_text_without_topics_has_nothing_related(joined: KnowledgeGraph) -> None:
-    result = related(joined, f"{ACT}#p=1")
+    result = related(joined, "cpr://doc/fictional-forest-stewardship-law_br01#p=1")
     assert all(each.total == 0 for each in result.domains)
     assert result.shared == []
     assert result.notes
