@@ -41,7 +41,7 @@ LISTS = (
     "definitions",
     "sections",
     "related",
-    "domains",
+    "citations",
     "uses",
 )
 

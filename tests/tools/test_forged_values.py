@@ -121,7 +121,8 @@ class Forgery:
         settings = Settings(data_dir=data, models_dir=data / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
         kg = self.stores[name] = KnowledgeGraph.open(data, settings)
         if name == "fixtures":
-            load(kg, "climate", [str(fixtures / "climate")])
+            load(kg, "climate", [str(fixtures / "climate"), str(fixtures / "joined" / "climate")])
+            load(kg, "hansard", [str(fixtures / "joined" / "hansard")])  # its speeches cite a law
             load(kg, "wikibase", [str(fixtures / "wikibase")], base="climate")
         elif name == "speeches":
             load(kg, "hansard", [str(fixtures / "hansard")])

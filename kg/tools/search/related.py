@@ -14,7 +14,7 @@ from pyoxigraph import NamedNode
 from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import load_concepts
-from kg.retrieval.evidence import Unit, build_evidence, load_units
+from kg.retrieval.evidence import build_evidence, load_units
 from kg.retrieval.filters import Scope, compile_scope
 from kg.retrieval.reader import Reader, bounded, iri_of
 from kg.retrieval.results import Evidence, Explain, Identifier, Layout, PlaceName, Result, SearchFilters
@@ -80,20 +80,19 @@ class SharedTopic(BaseModel):
     units: dict[str, int] = Field(description="Number of text units by domain")
 
 
-class RelatedTexts(BaseModel):
-    """The text units of one domain that share a concept or law."""
+class RelatedText(Evidence):
+    """A text unit that shares a concept or law."""
 
     domain: str
-    total: int = Field(description="Number of text units that share one")
-    evidence: list[Evidence]
 
 
 class RelatedResult(Result):
     """Texts of other domains on the same concepts and laws."""
 
-    layout: ClassVar[Layout] = Layout(paged=("domains", "shared"))
+    layout: ClassVar[Layout] = Layout(paged=("evidence", "shared"))
 
-    domains: list[RelatedTexts]
+    totals: dict[str, int] = Field(description="Number of text units that share a concept or law, by domain")
+    evidence: list[RelatedText]
     shared: list[SharedTopic]
 
 
@@ -128,7 +127,7 @@ def related(
     """List texts of other domains on the concepts and laws of a text: laws, speeches and sections of codes.
 
     Use to get from a rule to the promise and the law behind it. `id` is of a passage, document, speech, section,
-    concept or law. Returns domains{domain, total, evidence}, shared{id, kind, label, units}.
+    concept or law. Returns totals, evidence{domain, ...}, shared{id, kind, label, units}.
     Example: related(id="cpr://concept/Q1009").
     Next: `fetch` the ids.
     """
@@ -146,7 +145,10 @@ def related(
         notes.append("No text there mentions its concepts or cites its laws.")
     return reader.finish(
         RelatedResult(
-            domains=_rank(reader, linked, wanted, limit), shared=_describe(reader, topics, linked, wanted), notes=notes
+            totals={name: [*linked.domains.values()].count(name) for name in wanted},
+            evidence=_rank(reader, linked, wanted, limit),
+            shared=_describe(reader, topics, linked, wanted),
+            notes=notes,
         ),
         completeness="truncated" if linked.cut or len(units) > UNITS_READ else "complete",
         explain=explain,
@@ -233,8 +235,11 @@ def _nodes(iris: Iterable[str]) -> list[NamedNode]:
     return [NamedNode(iri) for iri in sorted(iris)]
 
 
-def _rank(reader: Reader, linked: _Linked, wanted: Collection[str], limit: int) -> list[RelatedTexts]:
-    """Rank the text units of each domain by their shared topics; a rare topic weighs more (inverse frequency)."""
+def _rank(reader: Reader, linked: _Linked, wanted: Collection[str], limit: int) -> list[RelatedText]:
+    """Rank the text units of each domain by their shared topics; a rare topic weighs more (inverse frequency).
+
+    The domains alternate, so that a result that is cut has texts of each.
+    """
     frequency: dict[str, int] = defaultdict(int)
     for shared in linked.topics.values():
         for topic in shared:
@@ -245,18 +250,10 @@ def _rank(reader: Reader, linked: _Linked, wanted: Collection[str], limit: int) 
     by_domain: dict[str, list[str]] = {name: [] for name in wanted}
     for unit in sorted(scores, key=lambda unit: (-scores[unit], unit)):
         by_domain[linked.domains[unit]].append(unit)
-    shown = load_units(reader, [unit for units in by_domain.values() for unit in units[:limit]])
-    evidence = {each.id: each for each in build_evidence(reader, _in_order(shown), scores)}
-    return [
-        RelatedTexts(
-            domain=name, total=len(units), evidence=[evidence[unit] for unit in units[:limit] if unit in evidence]
-        )
-        for name, units in by_domain.items()
-    ]
-
-
-def _in_order(units: Mapping[str, Unit]) -> list[Unit]:
-    return [units[iri] for iri in sorted(units)]
+    page = [units[rank] for rank in range(limit) for units in by_domain.values() if rank < len(units)]
+    loaded = load_units(reader, page)
+    found = build_evidence(reader, [loaded[unit] for unit in page if unit in loaded], scores)
+    return [RelatedText(domain=linked.domains[each.id], **dict(each)) for each in found]
 
 
 def _describe(reader: Reader, topics: _Topics, linked: _Linked, wanted: Collection[str]) -> list[SharedTopic]:
