@@ -22,6 +22,7 @@ from loaders.citations import jurisdictions
 from loaders.citations.family_names import FamilyNames
 from loaders.citations.graph.claims import Claims, Evidence, build_law
 from loaders.citations.laws import Context, find_laws
+from loaders.citations.statutes import Law
 from loaders.model import SourceDocument, SourceGraph, TextUnit, graph_name
 
 _PLACES: Final = iri_prefix("place")
@@ -44,6 +45,7 @@ class Record:
     """IRIs of jurisdictions by document or unit; those of the whole record under None."""
     years: dict[NamedNode | None, set[int]] = field(default_factory=lambda: defaultdict(set))
     families: dict[NamedNode, set[str]] = field(default_factory=lambda: defaultdict(set))
+    titles: dict[NamedNode, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     @classmethod
     def of(cls, quads: Iterable[Quad], units: Sequence[TextUnit] = ()) -> Record:
@@ -54,6 +56,7 @@ class Record:
             DCTERMS.isPartOf: record._add_parent,
             KG.jurisdiction: record._add_place,
             ELI.is_member_of: record._add_family,
+            DCTERMS.title: record._add_title,
             **dict.fromkeys(_DATES, record._add_date),
         }
         for quad in quads:
@@ -75,7 +78,9 @@ class Record:
             return cls.of(document.quads, document.units)
         graph = graph_name(document)
         quads = (Quad(document.iri, predicate, value, graph) for predicate, value in document.properties)
-        return cls.of(quads, document.units)
+        record = cls.of(quads, document.units)
+        record.titles[document.iri].add(document.title)
+        return record
 
     def _add_text(self, subject: NamedNode, value: Term) -> None:
         self.texts[subject] = value.value if isinstance(value, Literal) else ""
@@ -92,6 +97,10 @@ class Record:
     def _add_family(self, subject: NamedNode, value: Term) -> None:
         if isinstance(value, NamedNode):
             self.families[subject].add(value.value)
+
+    def _add_title(self, subject: NamedNode, value: Term) -> None:
+        if isinstance(value, Literal):
+            self.titles[subject].add(value.value)
 
     def _add_date(self, subject: NamedNode, value: Term) -> None:
         if isinstance(value, Literal) and value.value[:4].isdigit():
@@ -117,19 +126,35 @@ class Record:
         key = jurisdictions.key_of(unquote(place.removeprefix(_PLACES))) if place.startswith(_PLACES) else None
         return Context(key, year)
 
+    def find_own_laws(self, document: NamedNode, context: Context) -> set[Law]:
+        """Find the laws that a document of a policy family is itself, by its titles. It does not cite them.
+
+        A speech is not the bill that it is titled after, so only members of families count.
+        """
+        titles = self.titles.get(document, ()) if document in self.families else ()
+        found = ((title, each) for title in titles for each in find_laws(title, context))
+        return {
+            each.law
+            for title, each in found
+            if each.law is not None and each.start == 0 and max(each.end, each.whole) == len(title)
+        }
+
 
 def build_citations(
     source: NamedNode, record: Record, families: FamilyNames
 ) -> tuple[list[Quad], Mapping[NamedNode, Sequence[Quad]]]:
     """Build the claims about the citations in the texts of a record, and the shared graphs of the laws they cite."""
     graph = citation_graph(source)
-    contexts: dict[NamedNode, Context] = {}
+    contexts: dict[NamedNode, tuple[Context, set[Law]]] = {}
     claims: list[Quad] = []
     laws: dict[NamedNode, Sequence[Quad]] = {}
     for unit, text in record.texts.items():
         document = record.document_of(unit)
-        context = contexts.get(document) or contexts.setdefault(document, record.context_of(document))
-        found = find_laws(text, context)
+        if document not in contexts:
+            context = record.context_of(document)
+            contexts[document] = context, record.find_own_laws(document, context)
+        context, own = contexts[document]
+        found = [each for each in find_laws(text, context) if each.law is None or each.law not in own]
         named = families.find(text, context.jurisdiction, record.families.get(document, ()))
         if not found and not named:
             continue

@@ -138,3 +138,14 @@ def test_edge_is_explained_by_its_claim(open_graph: Callable[..., KnowledgeGraph
     assert graph == f"{CITATIONS}climate/streams"
     [claim] = [row["claim"] for row in select(kg.store.query, "SELECT ?claim WHERE { ?claim a kg:CrossReference }")]
     assert explain_iri(kg.store.query, NamedNode(term_text(claim)))
+
+
+def test_an_act_does_not_cite_itself(joined: KnowledgeGraph) -> None:
+    """The first passage of an act is its title."""
+    acts = ("cpr://doc/fictional-rooftop-energy-act-2023_au01", "cpr://doc/fictional-clean-homes-act_us01")
+    for act in acts:
+        rows = select(
+            joined.store.query,
+            f"SELECT ?cited WHERE {{ ?unit dcterms:isPartOf <{act}> ; eli:cites ?cited }}",
+        )
+        assert {term_text(row["cited"]) for row in rows} == {TREATY.value}
