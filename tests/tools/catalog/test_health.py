@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import httpx
 import pytest
 
@@ -21,14 +23,17 @@ def test_health_answers_without_a_query_and_names_what_is_wrong(kg):
 
 
 def test_health_reports_the_last_outcome_of_each_service_and_the_age_of_caches(kg, tmp_path):
-    chat = "http://user:pw@127.0.0.1:9/v1"
+    with socket.socket() as free:  # a port that no other test has asked
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    chat = f"http://user:pw@127.0.0.1:{port}/v1"
     (tmp_path / "answer").write_text("{}")
     kg.settings = kg.settings.model_copy(update={"chat_url": chat, "answers_dir": tmp_path})
     services = {service.name: service for service in health(kg).services}
     assert services["chat"].state == "unknown"
     assert "pw" not in services["chat"].url
     with pytest.raises(httpx.ConnectError):
-        send_request("http://127.0.0.1:9/v1/chat", None, "application/json", 2.0, 1_000)
+        send_request(f"http://127.0.0.1:{port}/v1/chat", None, "application/json", 2.0, 1_000)
     failed = next(service for service in health(kg).services if service.name == "chat")
     assert (failed.state, failed.problem is not None) == ("failed", True)
     assert failed.age_s is not None
