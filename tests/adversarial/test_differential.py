@@ -73,12 +73,20 @@ def _ask(client: httpx.Client, query: str, media_type: str) -> bytes:
 
 
 def _rows(solutions: object) -> tuple[list[str], Counter[tuple[str, ...]]]:
+    """The variables and rows, with the columns sorted: of SELECT *, the engine has another order than the query."""
     assert isinstance(solutions, QuerySolutions)
-    return [str(name) for name in solutions.variables], Counter(tuple(map(str, row)) for row in solutions)
+    names = [str(name) for name in solutions.variables]
+    order = sorted(range(len(names)), key=names.__getitem__)
+    rows = Counter(tuple(str(row[column]) for column in order) for row in solutions)
+    return [names[column] for column in order], rows
 
 
-def _lines(text: bytes) -> Counter[tuple[str, ...]]:
-    return Counter(map(tuple, csv.reader(io.StringIO(text.decode(), newline=""))))
+def _lines(text: bytes) -> tuple[list[str], Counter[tuple[str, ...]]]:
+    """The header and lines of CSV, with the columns sorted as in `_rows`."""
+    header, *lines = csv.reader(io.StringIO(text.decode(), newline=""))
+    order = sorted(range(len(header)), key=header.__getitem__)
+    rows = Counter(tuple(line[column] for column in order if column < len(line)) for line in lines)
+    return [header[column] for column in order], rows
 
 
 MOST_ROWS = 5_000

@@ -650,6 +650,7 @@ def test_two_stdio_servers_and_a_command_share_one_data_directory(copy: Path) ->
         return [(each.structured_content, each.meta) for each in found]
 
     first, second = anyio.run(ask)
+    assert first[1].pop("request_id") != second[1].pop("request_id")
     assert first == second
     assert len(first[0]["results"]) == 2
     assert first[1]["snapshot"] > 0
