@@ -90,7 +90,7 @@ def ask(kg: KnowledgeGraph, question: Question, **more: Any) -> Outcome:
 
 def open_fixtures(folder: Path) -> KnowledgeGraph:
     """Open a graph with the fixtures of all domains."""
-    settings = Settings(data_dir=folder, models_dir=folder / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
+    settings = Settings(data_dir=folder, models_dir=folder / "none", query_workers=1, _env_file=None)
     opened = KnowledgeGraph.open(folder, settings)
     files = bundle.folder("fixtures")
     load(opened, "wikibase", [str(files / "wikibase")], base="climate")

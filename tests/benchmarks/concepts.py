@@ -55,7 +55,7 @@ def run(arguments: Sequence[str]) -> Iterator[Comparison]:
     parser.add_argument("--mentions", type=int, default=1_000_000)
     mentions: int = parser.parse_args(arguments).mentions
     with tempfile.TemporaryDirectory(prefix="quadcite-bench-") as folder:
-        settings = Settings(data_dir=Path(folder) / "data", models_dir=Path(folder) / "models", _env_file=None)  # type: ignore[call-arg]
+        settings = Settings(data_dir=Path(folder) / "data", models_dir=Path(folder) / "models", _env_file=None)
         KnowledgeGraph.open(settings.data_dir, settings).close()
         # In a process of its own: the engine keeps what it has written in memory.
         command = [sys.executable, "-m", "tests.benchmarks.concepts", str(settings.data_dir / "store"), str(mentions)]
@@ -114,7 +114,9 @@ def bare(engine: pyoxigraph.Store, qid: str) -> int:
     """Return how many edges the engine gives for two steps, asked at once and in this process."""
     node, start = NamedNode(f"{BASE}entity/{qid}"), Literal(f"{BASE}prop/direct/")
     query = bind(TWO_STEPS, node=node, start=start)
-    return sum(1 for _ in engine.query(query, prefixes=PREFIXES, use_default_graph_as_union=True))
+    found = engine.query(query, prefixes=PREFIXES, use_default_graph_as_union=True)
+    assert isinstance(found, pyoxigraph.QuerySolutions)
+    return sum(1 for _ in found)
 
 
 def once(call: Callable[[], Any]) -> float:

@@ -206,7 +206,9 @@ def commit_wait_p95_ms(store: OxigraphStore, settings: Settings, queries: int = 
             stop.wait(0.5)
 
     writer = threading.Thread(target=write)
-    waits, plain, most = [], [], 0.0
+    waits: list[float] = []
+    plain: list[float] = []
+    most = 0.0
     commits: list[float] = []
     with QueryPool(store, settings) as pool:
         pool.run(ask)
@@ -248,7 +250,7 @@ def run(arguments: Sequence[str]) -> Iterable[Comparison]:
     runaways = int(arguments[1]) if len(arguments) > 1 else 1_000
     console = Console(stderr=True)
     folder = Path(tempfile.mkdtemp(prefix="endpoint-"))
-    settings = Settings(data_dir=folder / "data", _env_file=None)  # type: ignore[call-arg]
+    settings = Settings(data_dir=folder / "data", _env_file=None)
     try:
         items = size // PER_ITEM
         with OxigraphStore(folder / "data") as store:
@@ -313,7 +315,7 @@ def _rdflib(ours: str, items: int, console: Console) -> Iterator[Comparison]:
 
 
 def _serve(folder: str) -> None:
-    settings = Settings(data_dir=Path(folder), _env_file=None)  # type: ignore[call-arg]
+    settings = Settings(data_dir=Path(folder), _env_file=None)
     serve(Path(folder), settings, port=0, on_ready=lambda address: print(address, flush=True))
 
 
@@ -329,7 +331,8 @@ def _bare(folder: str) -> None:
 
     def sparql(request: Request) -> Response:
         result = store.query(request.query_params["query"], use_default_graph_as_union=True)
-        data = result.serialize(format=pyoxigraph.QueryResultsFormat.JSON)  # type: ignore[call-arg, union-attr]
+        assert isinstance(result, pyoxigraph.QuerySolutions)
+        data = result.serialize(format=pyoxigraph.QueryResultsFormat.JSON)
         return Response(data, media_type="application/sparql-results+json")
 
     _run(Starlette(routes=[Route("/sparql", sparql)]))
@@ -351,12 +354,13 @@ def _run(app: Callable[..., object]) -> None:
     """Run an application as ours runs, on a free port."""
     import uvicorn
 
-    from kg.server.http_server import LOGGING, address_of, listen
+    from kg.server.http_server import address_of, build_logging, listen
     from kg.server.request_limits import ArrivalProtocol
 
     listening = listen("127.0.0.1", 0)
     print(address_of(listening), flush=True)
-    config = uvicorn.Config(app, log_config=LOGGING, server_header=False, http=ArrivalProtocol, loop="uvloop")
+    logging = build_logging(Settings(_env_file=None))
+    config = uvicorn.Config(app, log_config=logging, server_header=False, http=ArrivalProtocol, loop="uvloop")
     uvicorn.Server(config).run(sockets=[listening])
 
 

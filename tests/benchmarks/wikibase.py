@@ -146,7 +146,7 @@ class NoIndex:
 
 def loaded(source: Path, gate: bool) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="quadcite-bench-") as folder:
-        settings = Settings(_env_file=None, data_dir=Path(folder) / "data")  # type: ignore[call-arg]
+        settings = Settings(_env_file=None, data_dir=Path(folder) / "data")
         with OxigraphStore(settings.data_dir) as store:
             kg = KnowledgeGraph(settings, store, cast(Any, NoIndex()), cast(Any, None))
             begun, used = time.perf_counter(), time.process_time()
