@@ -17,8 +17,9 @@ from pyoxigraph import Literal, NamedNode
 
 from kg.search.protocol import GraphUnits, IndexedUnit, SearchIndex
 from kg.sparql.terms import bind
+from kg.store.ownership import CURATED, USER
 from kg.store.protocol import Store, select
-from kg.vocabulary import PROV_GRAPH, mint
+from kg.vocabulary import DCTERMS, KG, PROV_GRAPH, SOURCED, mint
 
 HEADINGS: Final = frozenset(mint("code", "blockType", code).value for code in ("Title", "title", "sectionHeading"))
 """Block types whose text is the heading of the following units."""
@@ -29,8 +30,8 @@ _SHOWN: Final = 150
 _FORMAT: Final = "2"
 """Version of the indexed fields of a unit. Graphs that were indexed with another one are indexed again."""
 
-_FAMILIES: Final = ("src", "user", "cur")
-"""The families of graphs that contain text units."""
+_FAMILIES: Final = (SOURCED, USER, CURATED)
+"""IRI prefixes of the graphs that contain text units."""
 _GRAPHS_AT_ONCE: Final = 50
 _UNITS_AT_ONCE: Final = 5_000
 _ATTEMPTS: Final = 3
@@ -109,34 +110,16 @@ SELECT ?graph ?unit ?parent ?position ?text ?type ?language ?start WHERE {
 TEXT_UNITS: Final = """
 SELECT (COUNT(DISTINCT ?unit) AS ?units) WHERE { ?unit schema:text ?text MINUS { ?unit a kg:Summary } }"""
 
-TITLES: Final = """
-SELECT ?graph ?document ?title WHERE {
+VALUES_OF: Final = """
+SELECT ?graph ?node ?value WHERE {
   VALUES ?graph { $graphs }
-  GRAPH ?graph { ?document dcterms:title ?title }
+  GRAPH ?graph { ?node $property ?value }
 }"""
 
 LANGUAGES: Final = """
 SELECT ?graph ?document ?language WHERE {
   VALUES ?graph { $graphs }
   GRAPH ?graph { ?document schema:inLanguage ?language FILTER NOT EXISTS { ?document schema:text ?text } }
-}"""
-
-RECORDED_SPEAKERS: Final = """
-SELECT ?graph ?node ?name WHERE {
-  VALUES ?graph { $graphs }
-  GRAPH ?graph { ?node kg:speakerAsRecorded ?name }
-}"""
-
-SPEAKERS: Final = """
-SELECT ?graph ?node ?named WHERE {
-  VALUES ?graph { $graphs }
-  GRAPH ?graph { ?node kg:speaker ?named }
-}"""
-
-PLACES: Final = """
-SELECT ?graph ?node ?named WHERE {
-  VALUES ?graph { $graphs }
-  GRAPH ?graph { ?node kg:jurisdiction ?named }
 }"""
 
 NAMES: Final = """
@@ -177,6 +160,7 @@ def heal(
         for start in range(0, len(wanted), _GRAPHS_AT_ONCE):
             if stop is not None and stop.is_set():
                 return Healed(replaced + done, removed)
+            # Few graphs at once, so that a rebuild holds the units of these only.
             units = _load_units(store, wanted[start : start + _GRAPHS_AT_ONCE])
             # A graph without text is not in the index.
             units = {graph: found for graph, found in units.items() if found or graph in indexed}
@@ -214,7 +198,7 @@ def _load_hashes(store: Store) -> dict[str, str]:
     return {
         row["graph"].value: _to_state(row["hash"].value)
         for family in _FAMILIES
-        for row in _select(store, bind(HASHES, prov=PROV_GRAPH, prefix=Literal(mint("graph", family).value + "/")))
+        for row in _select(store, bind(HASHES, prov=PROV_GRAPH, prefix=Literal(family)))
     }
 
 
@@ -241,8 +225,8 @@ def _build_batches(
 def _load_units(store: Store, graphs: Sequence[str]) -> dict[str, list[IndexedUnit]]:
     nodes = [NamedNode(graph) for graph in graphs]
     titles: dict[str, dict[str, str]] = defaultdict(dict)
-    for row in _select(store, bind(TITLES, graphs=nodes)):
-        titles[row["graph"].value][row["document"].value] = row["title"].value
+    for graph, node, title in _load_values(store, nodes, DCTERMS.title):
+        titles[graph][node] = title.value
     languages: dict[tuple[str, str], set[str]] = defaultdict(set)
     for row in _select(store, bind(LANGUAGES, graphs=nodes)):
         languages[row["graph"].value, row["document"].value].add(row["language"].value)
@@ -251,9 +235,9 @@ def _load_units(store: Store, graphs: Sequence[str]) -> dict[str, list[IndexedUn
     for row in _select(store, bind(UNITS, graphs=nodes)):
         kind, parent = row.get("type"), row.get("parent", row["unit"])
         declared = languages.get((row["graph"].value, parent.value), ())
-        language = row["language"].value if "language" in row else next(iter(declared), None)
-        if len(declared) > 1 and "language" not in row:
-            language = None  # a document in several languages does not say which of them a passage is in
+        # A document in several languages does not say which of them a passage is in.
+        only = next(iter(declared)) if len(declared) == 1 else None
+        language = row["language"].value if "language" in row else only
         facts[row["graph"].value].append(
             UnitFacts(
                 row["unit"].value,
@@ -271,18 +255,25 @@ def _load_units(store: Store, graphs: Sequence[str]) -> dict[str, list[IndexedUn
 def _load_names(store: Store, graphs: Sequence[NamedNode]) -> dict[str, dict[str, set[str]]]:
     """Load the names of speakers and places by graph and by the IRI of the document or unit that they belong to."""
     names: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for row in _select(store, bind(RECORDED_SPEAKERS, graphs=graphs)):
-        names[row["graph"].value][row["node"].value].add(row["name"].value)
-    named = [row for query in (SPEAKERS, PLACES) for row in _select(store, bind(query, graphs=graphs))]
-    nodes = sorted({row["named"].value for row in named if isinstance(row["named"], NamedNode)})
+    for graph, node, name in _load_values(store, graphs, KG.speakerAsRecorded):
+        names[graph][node].add(name.value)
+    named = [each for link in (KG.speaker, KG.jurisdiction) for each in _load_values(store, graphs, link)]
+    nodes = sorted({thing.value for _, _, thing in named if isinstance(thing, NamedNode)})
     known: dict[str, set[str]] = defaultdict(set)
     if nodes:
-        prefix = Literal(mint("graph", "user").value + "/")
-        for row in _select(store, bind(NAMES, nodes=[NamedNode(iri) for iri in nodes], user=prefix)):
+        for row in _select(store, bind(NAMES, nodes=[NamedNode(iri) for iri in nodes], user=Literal(USER))):
             known[row["named"].value].add(row["name"].value)
-    for row in named:
-        names[row["graph"].value][row["node"].value] |= known.get(row["named"].value, set())
+    for graph, node, thing in named:
+        names[graph][node] |= known.get(thing.value, set())
     return names
+
+
+def _load_values(
+    store: Store, graphs: Sequence[NamedNode], name: NamedNode
+) -> Iterator[tuple[str, str, NamedNode | Literal]]:
+    """Load the values of the property `name` in `graphs`, each with its graph and the node that has it."""
+    for row in _select(store, bind(VALUES_OF, graphs=graphs, property=name)):
+        yield row["graph"].value, row["node"].value, row["value"]
 
 
 def _select(store: Store, query: str) -> Iterator[Mapping[str, NamedNode | Literal]]:
