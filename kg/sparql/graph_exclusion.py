@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from typing import Final
+from typing import Final, NamedTuple
 
 from kg.sparql.lexer import Token, token_at
 from kg.vocabulary import PREFIXES, RDF
@@ -33,6 +33,13 @@ _UNSUPPORTED: Final = frozenset({"[", "(", "<<", "<<("})
 
 _Step = tuple[Token, bool]
 """A property of a path, and whether it is inverse."""
+
+
+class _Part(NamedTuple):
+    """A pattern as it is written into the result, and whether it has a condition on its graph."""
+
+    text: str
+    restricted: bool
 
 
 def exclude_graphs(query: str, condition: Condition) -> str:
@@ -160,11 +167,11 @@ class _Rewriting:
         name = self._next()
         properties: set[str | None] = set()
         self._group(properties)
-        if name.kind == "variable" and properties:
-            known = None if None in properties else {each for each in properties if each is not None}
-            if (condition := self._condition(known, name.text)) is not None:
-                end = self._tokens[self._at - 1].end
-                self._edits.append((end, end, f" FILTER({condition})"))
+        if name.kind != "variable" or not properties:
+            return
+        if (condition := self._condition(_known(properties), name.text)) is not None:
+            end = self._tokens[self._at - 1].end
+            self._edits.append((end, end, f" FILTER({condition})"))
 
     def _brackets(self, inside: set[str | None] | None) -> None:
         """Read ``( ... )`` with the groups of EXISTS in it."""
@@ -200,40 +207,42 @@ class _Rewriting:
         if inside is not None:
             inside.update(*(properties for _, properties, _, _ in found))
             return
-        patterns = [
-            part for steps, names, path, value in found for part in self._cut(subject, steps, names, path, value)
-        ]
-        if any(condition is not None for *_, condition, _ in patterns):
-            self._edits.append((start, end, " . ".join(map(_to_text, patterns))))
+        parts = [part for steps, names, path, value in found for part in self._cut(subject, steps, names, path, value)]
+        if any(part.restricted for part in parts):
+            self._edits.append((start, end, " . ".join(part.text for part in parts)))
 
     def _cut(
         self, subject: str, steps: list[_Step] | None, properties: set[str | None], path: str, value: str
-    ) -> list[tuple[str, str, str, str | None, str]]:
-        """Split a path into patterns: subject, property, object, and the condition on its graph variable."""
+    ) -> list[_Part]:
+        """Split a path into patterns, each with the condition on its graph."""
         if steps is None:
-            if self._condition({each for each in properties if each is not None}, "?_g") is not None:
-                if _ALTERNATIVES.fullmatch(path):  # a|b is the union of a and b
-                    self._made += 1
-                    variable = f"?_g{self._made}"
-                    parts = []
-                    for name in path.split("|"):
-                        iri = self._iri(Token("name", name.strip(), 0))
-                        parts.append((subject, name.strip(), value, self._condition({iri}, variable), variable))
-                    text = " UNION ".join(f"{{ {_to_text(part)} }}" for part in parts)
-                    return [("", text, "", "", "")]
+            if self._condition(_known(properties), "?_g") is None:
+                return [_Part(f"{subject} {path} {value}", restricted=False)]
+            if not _ALTERNATIVES.fullmatch(path):
                 raise TypeError(f"the path {path} cannot exclude graphs: it spans several")
-            return [(subject, path, value, None, "")]
+            # a|b is the union of a and b
+            names = [name.strip() for name in path.split("|")]
+            union = [self._restrict(subject, name, value, {self._iri(Token("name", name, 0))}) for name in names]
+            return [_Part(" UNION ".join(f"{{ {part.text} }}" for part in union), restricted=True)]
         found = []
         before = subject
         for number, (token, inverse) in enumerate(steps):
-            self._made += 1
-            after = value if number == len(steps) - 1 else f"?_p{self._made}"
+            after = value if number == len(steps) - 1 else f"?_p{self._made + 1}"
             ends = (after, before) if inverse else (before, after)
             known = None if token.kind == "variable" else {self._iri(token)}
-            variable = f"?_g{self._made}"
-            found.append((ends[0], token.text, ends[1], self._condition(known, variable), variable))
+            found.append(self._restrict(ends[0], token.text, ends[1], known))
             before = after
         return found
+
+    def _restrict(self, subject: str, name: str, value: str, properties: set[str] | None) -> _Part:
+        """Write one pattern, with the condition on its graph if it needs one."""
+        self._made += 1
+        variable = f"?_g{self._made}"
+        pattern = f"{subject} {name} {value}"
+        condition = self._condition(properties, variable)
+        if condition is None:
+            return _Part(pattern, restricted=False)
+        return _Part(f"GRAPH {variable} {{ {pattern} }} FILTER({condition})", restricted=True)
 
     def _term(self) -> str:
         token = self._next()
@@ -287,13 +296,9 @@ class _Rewriting:
         return (steps if is_sequence else None), properties, text
 
 
-def _to_text(pattern: tuple[str, str, str, str | None, str]) -> str:
-    subject, name, value, condition, variable = pattern
-    if not variable and condition == "":  # a union
-        return name
-    if condition is None:
-        return f"{subject} {name} {value}"
-    return f"GRAPH {variable} {{ {subject} {name} {value} }} FILTER({condition})"
+def _known(properties: set[str | None]) -> set[str] | None:
+    """Return the properties of patterns; None (any property) if one is a variable or a path like ``!kg:start``."""
+    return None if None in properties else {each for each in properties if each is not None}
 
 
 def _split(query: str) -> list[Token]:

@@ -89,6 +89,15 @@ def test_only_patterns_with_a_condition_are_rewritten() -> None:
     )
 
 
+def test_negated_property_counts_as_any_property() -> None:
+    def condition(properties: Set[str] | None, variable: str) -> str | None:
+        return f"{variable} != <urn:g>" if properties is None or "urn:q" in properties else None
+
+    with pytest.raises(TypeError, match="path"):
+        exclude_graphs("SELECT ?s { ?s !<urn:p> ?o }", condition)
+    assert "!= <urn:g>" in exclude_graphs("SELECT ?s { GRAPH ?g { ?s !<urn:p> ?o } }", condition)
+
+
 @pytest.mark.parametrize(
     "query",
     [
