@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 from pyoxigraph import Literal, NamedNode
 
 from kg.provenance.promotion import is_promoted, parse_confidence
-from kg.provenance.reader import first_text, load_description
+from kg.provenance.reader import first_text, load_description, load_run
 from kg.sparql.terms import bind
 from kg.store.ownership import CURATED
 from kg.store.protocol import Query, Term, named_node, select, term_text
-from kg.vocabulary import EXTRACTED, KG, OA, PROV, RDF, RDFS, SCHEMA, SOURCED
+from kg.vocabulary import EXTRACTED, KG, OA, PROV, RDF, RDFS, SOURCED
 
 if TYPE_CHECKING:
     from kg.provenance.explanation import Source
@@ -105,6 +105,7 @@ class Claim:
     agent: str | None = None
     agent_version: str | None = None
     extracted_at: str | None = None
+    """End of the run."""
     sources: tuple[Source, ...] = ()
     """The files of the text."""
 
@@ -140,10 +141,7 @@ def load_claim(query: Query, node: NamedNode, graph: NamedNode) -> Claim | None:
     method = first_text(said, KG.method) or first_text(described, KG.method)
     reviews = _load_reviews(query, node)
     verdicts = {review.verdict for review in reviews}
-    run = next((named_node(term) for term in described[PROV.wasGeneratedBy]), None)
-    activity = described if run is None else load_description(query, run)
-    agents = [] if run is None else [named_node(term) for term in activity[PROV.wasAssociatedWith]]
-    agent = load_description(query, agents[0]) if agents else None
+    run = load_run(query, described)
     return Claim(
         iri=node.value,
         graph=graph.value,
@@ -153,10 +151,10 @@ def load_claim(query: Query, node: NamedNode, graph: NamedNode) -> Claim | None:
         live=is_mention or is_promoted(confidence, accepted="accepted" in verdicts, rejected="rejected" in verdicts),
         reviews=reviews,
         words=_load_mentioned(query, said) if is_mention else load_words(query, node, graph),
-        run=None if run is None else run.value,
-        agent=None if agent is None else first_text(agent, RDFS.label),
-        agent_version=None if agent is None else first_text(agent, SCHEMA.softwareVersion),
-        extracted_at=None if run is None else first_text(activity, PROV.endedAtTime),
+        run=run.iri,
+        agent=run.agent,
+        agent_version=run.agent_version,
+        extracted_at=first_text(run.description, PROV.endedAtTime),
     )
 
 

@@ -10,14 +10,16 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from typing import Any, Final
 
 from pyoxigraph import Literal, NamedNode, Triple
 
 from kg.errors import NotFoundError
 from kg.provenance.claims import Claim, Words, load_claim, load_claims_of, load_words
-from kg.provenance.load_records import find_row, format_rows, parse_rows
-from kg.provenance.reader import first_text, load_description
+from kg.provenance.load_records import RULES, find_row, format_rows, parse_rows
+from kg.provenance.promotion import PROMOTED
+from kg.provenance.reader import first_text, load_description, load_descriptions, load_run
 from kg.provenance.shipped import find_shipped_files
 from kg.provenance.superclasses import SUPERCLASS, load_premises
 from kg.sparql.terms import bind
@@ -25,7 +27,6 @@ from kg.store.ownership import is_user_graph
 from kg.store.protocol import Query, Term, named_node, select, term_text
 from kg.vocabulary import (
     BASE,
-    DERIVED,
     KG,
     PROV,
     PROV_GRAPH,
@@ -36,6 +37,7 @@ from kg.vocabulary import (
     SOURCED,
     SUPERCLASS_GRAPH,
     curie,
+    iri_prefix,
 )
 
 
@@ -157,8 +159,7 @@ class Explanation:
         if self.kind == "undescribed":
             lines.append("  written by  unknown: graph/prov does not describe this graph")
         if self.agent is not None:
-            agent = " ".join(part for part in (self.agent, self.agent_version) if part is not None)
-            lines.append(f"  written by  {agent}, run {self.run}")
+            lines.append(f"  written by  {_name_agent(self.agent, self.agent_version)}, run {self.run}")
         if self.loaded_at is not None:
             lines.append(f"  loaded      {self.loaded_at} (the run started {self.started_at})")
         if self.configuration:
@@ -170,7 +171,7 @@ class Explanation:
             lines += _describe_claim(claim)
         if self.more_claims:
             lines.append(f"  claims      more than these {len(self.claims)}")
-        elif not self.claims and self.graph.startswith(_PROMOTED) and self.rule is not None and self.quads == 1:
+        elif not self.claims and self.graph.startswith(PROMOTED) and self.rule is not None and self.quads == 1:
             lines.append("  claims      none of them states this triple")
         for source in self.sources:
             lines += source.lines_of_text()
@@ -179,6 +180,10 @@ class Explanation:
         if self.content_sha256 is not None:
             lines.append(f"  graph hash  sha256 {self.content_sha256}")
         return "\n".join(lines)
+
+
+def _name_agent(name: str, version: str | None) -> str:
+    return name if version is None else f"{name} {version}"
 
 
 def _describe_claim(claim: Claim) -> list[str]:
@@ -194,14 +199,12 @@ def _describe_claim(claim: Claim) -> list[str]:
     lines += [f"    in words  {words}" for words in claim.words]
     lines.append(f"    graph     {claim.graph}")
     if claim.agent is not None:
-        agent = " ".join(part for part in (claim.agent, claim.agent_version) if part is not None)
+        agent = _name_agent(claim.agent, claim.agent_version)
         lines.append(f"    by        {agent}, {claim.extracted_at}, run {claim.run}")
     return lines + [line for source in claim.sources for line in source.lines_of_text("  ")]
 
 
-_GRAPHS: Final = BASE + "graph/"
-_PROMOTED: Final = DERIVED + "promote/"
-_RULES: Final = BASE + "id/rule/"
+_GRAPHS: Final = iri_prefix("graph")
 MAX_INPUTS: Final = 10
 """Maximum graphs that a computed graph was made from whose own sources are listed."""
 
@@ -270,6 +273,7 @@ def explain_iri(query: Query, iri: NamedNode) -> list[Explanation]:
 
     For a text unit, includes its row in the file. Raises NotFoundError if no graph has `iri` as a subject.
     """
+    query = cache(query)  # graphs, claims and sources share runs, agents and files
     found = {
         named_node(row["graph"]): int(term_text(row["quads"])) for row in select(query, bind(GRAPHS_ABOUT, iri=iri))
     }
@@ -296,6 +300,7 @@ def explain_triple(
     query: Query, subject: NamedNode, predicate: NamedNode, object_: NamedNode | Literal
 ) -> list[Explanation]:
     """Explain every graph that contains this triple. Raises NotFoundError with the existing values if none does."""
+    query = cache(query)  # as in `explain_iri`
     graphs = [
         named_node(row["graph"])
         for row in select(query, bind(GRAPHS_OF_TRIPLE, subject=subject, predicate=predicate, object=object_))
@@ -369,38 +374,35 @@ def _explain(
         return Explanation(about, graph.value, "provenance", quads)
     description = load_description(query, graph)
     kind = next((KINDS[term] for term in description[RDF.type] if term in KINDS), "undescribed")
-    runs = [named_node(term) for term in description[PROV.wasGeneratedBy]]
-    run = load_description(query, runs[0]) if runs else description
-    agents = [named_node(term) for term in run[PROV.wasAssociatedWith]] if runs else []
-    agent = load_description(query, agents[0]) if agents else description
+    run = load_run(query, description)
     claim = load_claim(query, subject, graph) if kind == "extracted" else None
     return Explanation(
         about=about,
         graph=graph.value,
         kind=kind,
         quads=quads,
-        run=runs[0].value if runs else None,
-        agent=first_text(agent, RDFS.label) if agents else None,
-        agent_version=first_text(agent, SCHEMA.softwareVersion) if agents else None,
-        started_at=first_text(run, PROV.startedAtTime) if runs else None,
-        loaded_at=first_text(run, PROV.endedAtTime) if runs else None,
-        configuration=json.loads((first_text(run, KG.configuration) if runs else None) or "{}"),
+        run=run.iri,
+        agent=run.agent,
+        agent_version=run.agent_version,
+        started_at=first_text(run.description, PROV.startedAtTime),
+        loaded_at=first_text(run.description, PROV.endedAtTime),
+        configuration=json.loads(first_text(run.description, KG.configuration) or "{}"),
         content_sha256=first_text(description, KG.contentSha256),
         source_sha256=first_text(description, KG.sourceSha256),
         sources=_load_shipped_sources(query, graph, description, subject, triple)
         if graph in SHIPPED_GRAPHS
         else _load_sources(query, graph, description, subject),
         words=load_words(query, subject, graph) if claim is None else (),
-        rule=_load_rule(query, graph, run) if kind in ("derived", "inferred") else None,
+        rule=_load_rule(query, graph, run.description) if kind in ("derived", "inferred") else None,
         claims=() if claim is None else (replace(claim, sources=_load_claim_sources(query, claim)),),
     )
 
 
 def _load_rule(query: Query, graph: NamedNode, run: Mapping[NamedNode, list[Term]]) -> AppliedRule | None:
     """Load the rule that computed `graph`: the one that its run used and that the graph is named after."""
-    used = [term.value for term in run[PROV.used] if isinstance(term, NamedNode) and term.value.startswith(_RULES)]
+    used = [term.value for term in run[PROV.used] if isinstance(term, NamedNode) and term.value.startswith(RULES)]
     family = graph.value.removeprefix(_GRAPHS).split("/")[1:2]
-    named = [iri for iri in used if [iri.removeprefix(_RULES).partition("@")[0]] == family]
+    named = [iri for iri in used if [iri.removeprefix(RULES).partition("@")[0]] == family]
     if not named and len(used) != 1:
         return None
     iri = max(named or used)
@@ -436,7 +438,8 @@ def _load_sources(
 ) -> tuple[Source, ...]:
     parts: list[tuple[NamedNode, str | None]]
     if description[PROV.qualifiedDerivation]:
-        derivations = [load_description(query, named_node(term)) for term in description[PROV.qualifiedDerivation]]
+        nodes = [named_node(term) for term in description[PROV.qualifiedDerivation]]
+        derivations = list(load_descriptions(query, nodes).values())
         derivations.sort(key=lambda derivation: int(first_text(derivation, SCHEMA.position) or 0))
         parts = [
             (named_node(derivation[PROV.entity][0]), first_text(derivation, KG.sourceRows))
@@ -450,11 +453,15 @@ def _load_sources(
     lines = next((term_text(row["lines"]) for row in select(query, bind(LINES, graph=graph, iri=subject))), None)
     numbers = [parse_rows(rows or "") for _, rows in parts]
     place = find_row(rank, numbers) if rank >= 0 else None
+    # Not one by one: a graph that a rule computed may have thousands of inputs.
+    files = load_descriptions(
+        query, [snapshot for number, (snapshot, _) in enumerate(parts) if place is None or place[0] == number]
+    )
     sources = []
     for number, (snapshot, rows) in enumerate(parts):
         if place is not None and place[0] != number:
             continue
-        file = load_description(query, snapshot)
+        file = files[snapshot]
         senders = [
             first_text(load_description(query, named_node(term)), RDFS.label) for term in file[PROV.wasAttributedTo]
         ]

@@ -17,7 +17,6 @@ from kg.provenance.reader import DESCRIPTIONS
 from kg.sparql.terms import bind
 from kg.store.protocol import GraphChange, Patch, Store, Term, named_node, select, term_text
 from kg.vocabulary import (
-    BASE,
     EXTRACTED,
     GENERATED,
     INFERRED,
@@ -28,6 +27,7 @@ from kg.vocabulary import (
     RDFS,
     SCHEMA,
     XSD,
+    iri_prefix,
     mint,
     sha256,
 )
@@ -189,15 +189,19 @@ class Run:
 
 def build_rule_quads(rule: Rule) -> set[Quad]:
     """Build the description of a rule in ``graph/prov``."""
-    said = {_quad(rule.iri, RDF.type, KG.Rule), _quad(rule.iri, RDFS.label, Literal(rule.label, language="en"))}
+    said = {
+        to_quad(rule.iri, RDF.type, KG.Rule),
+        to_quad(rule.iri, RDFS.label, Literal(rule.label, language="en")),
+    }
     if rule.threshold is not None:
-        said.add(_quad(rule.iri, KG.threshold, Literal(rule.threshold, datatype=XSD.decimal)))
+        said.add(to_quad(rule.iri, KG.threshold, Literal(rule.threshold, datatype=XSD.decimal)))
     return said
 
 
-_GRAPHS: Final = BASE + "graph/"
+_GRAPHS: Final = iri_prefix("graph")
 _COMPUTED: Final = {EXTRACTED: KG.ExtractedGraph, GENERATED: KG.GeneratedGraph, INFERRED: KG.InferredGraph}
-_RULES: Final = BASE + "id/rule/"
+RULES: Final = iri_prefix("rule")
+"""IRI prefix of rules."""
 
 EXPLAINED_BY: Final = """
 SELECT ?s WHERE { GRAPH $prov { ?s $relation $node } } LIMIT $enough"""
@@ -258,13 +262,13 @@ class _Revision:
         self.old.update((subject, set()) for subject in wanted)
         if wanted:
             for row in select(self.store.query, bind(DESCRIPTIONS, subjects=wanted, prov=PROV_GRAPH)):
-                self.old[named_node(row["s"])].add(_quad(named_node(row["s"]), named_node(row["p"]), row["o"]))
+                self.old[named_node(row["s"])].add(to_quad(named_node(row["s"]), named_node(row["p"]), row["o"]))
 
     def _objects(self, subject: NamedNode, predicate: NamedNode) -> list[NamedNode]:
         return [named_node(quad.object) for quad in self.old.get(subject, ()) if quad.predicate == predicate]
 
     def _say(self, subject: NamedNode, predicate: NamedNode, value: NamedNode | Literal) -> None:
-        self.new[subject].add(_quad(subject, predicate, value))
+        self.new[subject].add(to_quad(subject, predicate, value))
 
     def _graph(self, change: GraphChange) -> None:
         graph, origin = change.graph, self.records.get(change.graph)
@@ -386,7 +390,7 @@ class _Revision:
         snapshots = [node for node in explained if not node.value.startswith(_GRAPHS)]
         self._drop([*runs, *snapshots])
         self._drop(self._unneeded(PROV.wasAssociatedWith, runs, set(runs)))
-        self._drop([used for used in self._unneeded(PROV.used, runs, set(runs)) if used.value.startswith(_RULES)])
+        self._drop([used for used in self._unneeded(PROV.used, runs, set(runs)) if used.value.startswith(RULES)])
         senders = self._unneeded(PROV.wasAttributedTo, snapshots, set(snapshots))
         self._drop([each for each in senders if not self._explains_others(each, PROV.wasAssociatedWith, set(runs))])
         for snapshot in snapshots:
@@ -412,7 +416,7 @@ class _Revision:
         query = bind(EXPLAINED_BY, relation=PROV.used, node=snapshot, prov=PROV_GRAPH, enough=1_000_000)
         for row in select(self.store.query, query):
             run = named_node(row["s"])
-            used = _quad(run, PROV.used, snapshot)
+            used = to_quad(run, PROV.used, snapshot)
             if run in self.new:
                 self.new[run].discard(used)
             self.old.setdefault(run, set()).add(used)
@@ -506,7 +510,8 @@ def load_locations(store: Store, graphs: Sequence[NamedNode]) -> dict[NamedNode,
     return found
 
 
-def _quad(subject: NamedNode, predicate: NamedNode, value: Term) -> Quad:
+def to_quad(subject: NamedNode, predicate: NamedNode, value: Term) -> Quad:
+    """Build a quad of ``graph/prov``."""
     return Quad(subject, predicate, value, PROV_GRAPH)
 
 

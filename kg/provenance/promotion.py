@@ -37,7 +37,8 @@ SELECT DISTINCT ?g WHERE {
   VALUES ?claim { $claims } GRAPH ?g { ?claim rdf:subject ?s } FILTER(STRSTARTS(STR(?g), $prefix))
 }"""
 
-_PROMOTED: Final = DERIVED + "promote/"
+PROMOTED: Final = DERIVED + "promote/"
+"""IRI prefix of the graphs of edges, followed by the path of the graph of their claims."""
 _PARTS: Final = {RDF.subject: 0, RDF.predicate: 1, RDF.object: 2, KG.confidence: 3}
 
 
@@ -149,7 +150,7 @@ def _promote(
     for graph, quads in claims.items():
         unit = graph.value.removeprefix(EXTRACTED)
         record = graph.value.removeprefix(CITATIONS).removeprefix(EXTRACTED)
-        source, own = NamedNode(SOURCED + record), NamedNode(_PROMOTED + unit)
+        source, own = NamedNode(SOURCED + record), NamedNode(PROMOTED + unit)
         asserted = (replace or {}).get(source)
         found = build_edges(quads, own, verdicts, store.graph(source) if asserted is None else asserted)
         if set(found) != set(store.graph(own)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from pyoxigraph import NamedNode
@@ -11,18 +12,54 @@ from pyoxigraph import NamedNode
 from kg.sparql.terms import bind
 from kg.store.commits import commit_iri
 from kg.store.protocol import Query, Term, named_node, select, term_text
-from kg.vocabulary import BASE, PROV_GRAPH, SOURCED
+from kg.vocabulary import BASE, PROV, PROV_GRAPH, RDFS, SCHEMA, SOURCED
 
 DESCRIPTIONS: Final = """
 SELECT ?s ?p ?o WHERE { VALUES ?s { $subjects } GRAPH $prov { ?s ?p ?o } }"""
 
 
-def load_description(query: Query, subject: NamedNode) -> defaultdict[NamedNode, list[Term]]:
-    """Load the description of `subject` in ``graph/prov``: values by predicate."""
-    found: defaultdict[NamedNode, list[Term]] = defaultdict(list)
-    for row in select(query, bind(DESCRIPTIONS, subjects=[subject], prov=PROV_GRAPH)):
-        found[named_node(row["p"])].append(row["o"])
+_AT_ONCE: Final = 100
+"""Nodes that are described by one query: few, since a query has a maximum number of rows."""
+
+Description = defaultdict[NamedNode, list[Term]]
+"""What ``graph/prov`` says of a node: values by predicate."""
+
+
+def load_descriptions(query: Query, subjects: Iterable[NamedNode]) -> dict[NamedNode, Description]:
+    """Load the descriptions of `subjects` in ``graph/prov``, empty for those without one."""
+    found: dict[NamedNode, Description] = {subject: defaultdict(list) for subject in subjects}
+    nodes = list(found)
+    for start in range(0, len(nodes), _AT_ONCE):
+        some = nodes[start : start + _AT_ONCE]
+        for row in select(query, bind(DESCRIPTIONS, subjects=some, prov=PROV_GRAPH)):
+            found[named_node(row["s"])][named_node(row["p"])].append(row["o"])
     return found
+
+
+def load_description(query: Query, subject: NamedNode) -> Description:
+    """Load the description of `subject` in ``graph/prov``."""
+    return load_descriptions(query, [subject])[subject]
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """The run that wrote a graph, with its agent. All fields are empty for a graph that no run wrote."""
+
+    iri: str | None
+    agent: str | None
+    agent_version: str | None
+    description: Description
+
+
+def load_run(query: Query, graph: Description) -> RunRecord:
+    """Load the run that wrote the graph with this description."""
+    run = next((named_node(term) for term in graph[PROV.wasGeneratedBy]), None)
+    if run is None:
+        return RunRecord(None, None, None, defaultdict(list))
+    description = load_description(query, run)
+    agents = [named_node(term) for term in description[PROV.wasAssociatedWith]]
+    agent: Description = load_description(query, agents[0]) if agents else defaultdict(list)
+    return RunRecord(run.value, first_text(agent, RDFS.label), first_text(agent, SCHEMA.softwareVersion), description)
 
 
 def first_text(description: Mapping[NamedNode, list[Term]], predicate: NamedNode) -> str | None:

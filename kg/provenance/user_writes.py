@@ -23,12 +23,19 @@ from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.provenance.load_records import EXPLAINED_BY, Derived, RecordOrigin, build_rule_quads, timestamp
+from kg.provenance.load_records import (
+    EXPLAINED_BY,
+    Derived,
+    RecordOrigin,
+    build_rule_quads,
+    timestamp,
+    to_quad,
+)
 from kg.provenance.promotion import build_reviewed_edges
 from kg.sparql.terms import bind
 from kg.store.difference import content_sha256
 from kg.store.ownership import CURATED
-from kg.store.protocol import GraphChange, Patch, Store, Term, named_node, select
+from kg.store.protocol import GraphChange, Patch, Store, named_node, select
 from kg.vocabulary import KG, PROV, PROV_GRAPH, RDF, RDFS, mint, sha256
 
 DESCRIPTION: Final = """
@@ -78,10 +85,10 @@ class Write:
             old = _load_quads(store, change.graph)
             if self.replaces:  # ceded statements of the earlier payload do not return
                 rows = select(store.query, bind(CEDED_BY, graph=change.graph, prov=PROV_GRAPH))
-                remove |= {_quad(named_node(row["cession"]), named_node(row["p"]), row["o"]) for row in rows}
+                remove |= {to_quad(named_node(row["cession"]), named_node(row["p"]), row["o"]) for row in rows}
             if change.content_sha256 is None:
                 remove |= old
-                add.add(_quad(self.activity, PROV.invalidated, change.graph))
+                add.add(to_quad(self.activity, PROV.invalidated, change.graph))
             else:
                 remove |= {quad for quad in old if self.replaces or quad.predicate in _REWRITTEN}
                 add |= self._graph(change, payload)
@@ -102,52 +109,52 @@ class Write:
     def _derived(self, graph: NamedNode, quads: Sequence[Quad], origin: RecordOrigin) -> set[Quad]:
         """Build the description of a derived graph, and of its rule, which is described for a removed graph too."""
         rule = origin.rule
-        used = set() if rule is None else {_quad(self.activity, PROV.used, rule.iri), *build_rule_quads(rule)}
+        used = set() if rule is None else {to_quad(self.activity, PROV.used, rule.iri), *build_rule_quads(rule)}
         if not quads:
-            return used | {_quad(self.activity, PROV.invalidated, graph)}
+            return used | {to_quad(self.activity, PROV.invalidated, graph)}
         return used | {
-            _quad(graph, RDF.type, KG.DerivedGraph),
-            _quad(graph, PROV.wasGeneratedBy, self.activity),
-            _quad(graph, KG.contentSha256, Literal(content_sha256(quads))),
-            *(_quad(graph, PROV.wasDerivedFrom, source) for source in origin.derived_from),
+            to_quad(graph, RDF.type, KG.DerivedGraph),
+            to_quad(graph, PROV.wasGeneratedBy, self.activity),
+            to_quad(graph, KG.contentSha256, Literal(content_sha256(quads))),
+            *(to_quad(graph, PROV.wasDerivedFrom, source) for source in origin.derived_from),
         }
 
     def _activity(self) -> set[Quad]:
         activity, time = self.activity, timestamp(self.time)
         return {
-            _quad(activity, RDF.type, PROV.Activity),
-            _quad(activity, PROV.startedAtTime, time),
-            _quad(activity, PROV.endedAtTime, time),
-            _quad(activity, PROV.wasAssociatedWith, self.agent),
-            _quad(activity, KG.configuration, Literal(json.dumps({"request": self.request}))),
-            _quad(self.agent, RDF.type, PROV.Agent),
-            _quad(self.agent, RDFS.label, Literal(self.actor)),
+            to_quad(activity, RDF.type, PROV.Activity),
+            to_quad(activity, PROV.startedAtTime, time),
+            to_quad(activity, PROV.endedAtTime, time),
+            to_quad(activity, PROV.wasAssociatedWith, self.agent),
+            to_quad(activity, KG.configuration, Literal(json.dumps({"request": self.request}))),
+            to_quad(self.agent, RDF.type, PROV.Agent),
+            to_quad(self.agent, RDFS.label, Literal(self.actor)),
         }
 
     def _payload(self, payload: NamedNode) -> set[Quad]:
         return {
-            _quad(self.activity, PROV.used, payload),
-            _quad(payload, RDF.type, KG.Snapshot),
-            _quad(payload, KG.sha256, Literal(self.payload_sha256)),
-            _quad(payload, KG.location, Literal(self.request)),
-            _quad(payload, KG.retrievedAt, timestamp(self.time)),
-            _quad(payload, PROV.wasAttributedTo, self.agent),
+            to_quad(self.activity, PROV.used, payload),
+            to_quad(payload, RDF.type, KG.Snapshot),
+            to_quad(payload, KG.sha256, Literal(self.payload_sha256)),
+            to_quad(payload, KG.location, Literal(self.request)),
+            to_quad(payload, KG.retrievedAt, timestamp(self.time)),
+            to_quad(payload, PROV.wasAttributedTo, self.agent),
         }
 
     def _graph(self, change: GraphChange, payload: NamedNode) -> set[Quad]:
         graph = change.graph
         kind = KG.CuratedGraph if graph.value.startswith(CURATED) else KG.UserGraph
         return {
-            _quad(graph, RDF.type, kind),
-            _quad(graph, PROV.wasGeneratedBy, self.activity),
-            _quad(graph, KG.contentSha256, Literal(change.content_sha256 or "")),
-            _quad(graph, PROV.wasDerivedFrom, payload),
+            to_quad(graph, RDF.type, kind),
+            to_quad(graph, PROV.wasGeneratedBy, self.activity),
+            to_quad(graph, KG.contentSha256, Literal(change.content_sha256 or "")),
+            to_quad(graph, PROV.wasDerivedFrom, payload),
         }
 
 
 def _load_quads(store: Store, subject: NamedNode) -> set[Quad]:
     rows = select(store.query, bind(DESCRIPTION, subject=subject, prov=PROV_GRAPH))
-    return {_quad(subject, named_node(row["p"]), row["o"]) for row in rows}
+    return {to_quad(subject, named_node(row["p"]), row["o"]) for row in rows}
 
 
 def _unneeded(store: Store, relation: NamedNode, node: NamedNode, gone: Sequence[NamedNode]) -> set[Quad]:
@@ -156,7 +163,3 @@ def _unneeded(store: Store, relation: NamedNode, node: NamedNode, gone: Sequence
     if any(named_node(row["s"]) not in gone for row in select(store.query, query)):
         return set()
     return _load_quads(store, node)
-
-
-def _quad(subject: NamedNode, predicate: NamedNode, value: Term) -> Quad:
-    return Quad(subject, predicate, value, PROV_GRAPH)
