@@ -318,6 +318,19 @@ class OxigraphStore:
         finally:
             self._updating.release()
 
+    def refill(self, graph: NamedNode, build: Callable[[pyoxigraph.Store], Iterator[Quad]]) -> None:
+        """Replace the content of an inferred graph by what `build` yields, in portions and not as a commit.
+
+        For a graph of any size that no commit record covers. After a crash the graph is incomplete; run it again.
+        """
+        with self._committing() as store:
+            store.remove_graph(graph)
+            quads = build(store)
+            while portion := list(islice(quads, _PORTION)):
+                store.extend(portion)
+            self._sync_log()
+            self._flush(store)
+
     def _run(self, update: Update, limits: Limits) -> tuple[Outcome, int]:
         """Run `update` on a snapshot of the current generation; return the outcome and that generation."""
         with self.snapshot(self._head.generation) as snapshot:
@@ -350,10 +363,7 @@ class OxigraphStore:
         """Write the difference and its consequences as one transaction; return when it is on disk."""
         user_statements = self._user_statements = self._user_statements or UserStatements(store)
         changes = [delta.change() for delta in deltas]
-        orphans = find_orphans(store, changes, kept)
-        for graph in orphans:
-            deltas.append(Delta(graph, difference.load_statements(store, graph), {}, None))
-            changes.append(deltas[-1].change())
+        orphans = self._remove_orphans(store, deltas, changes, kept)
         described = describe(tuple(changes)) if describe else Patch()
         following = difference.compare_all(store, difference.canonical_graphs(described.graphs))
         deltas += following
@@ -361,15 +371,13 @@ class OxigraphStore:
         changes += [delta.change() for delta in following]
         if any(delta.removed for delta in following):
             # What only a removed derived graph still referred to.
-            for graph in find_orphans(store, changes, [*kept, *orphans]):
-                orphans.append(graph)
-                deltas.append(Delta(graph, difference.load_statements(store, graph), {}, None))
-                changes.append(deltas[-1].change())
+            orphans += self._remove_orphans(store, deltas, changes, [*kept, *orphans])
         old = self._head
         inferred = self._infer(store, deltas) if self._infer is not None else None
-        consequences = deltas if inferred is None else [*deltas, inferred]
-        returns = user_statements.find_returns(store, consequences)
-        ceded = user_statements.cessions(store, consequences, returns)
+        # The inferred graph is written with the others, but is not reported, counted or described.
+        consequences = [] if inferred is None else [inferred]
+        returns = user_statements.find_returns(store, [*deltas, *consequences])
+        ceded = user_statements.cessions(store, [*deltas, *consequences], returns)
         patch = ownership.add_cessions(store, described, ceded, returns, old.generation + 1)
         patch = Patch(patch.remove | load_provenance(store, orphans), patch.add)
         deltas += [cession.delta for cession in ceded]
@@ -380,15 +388,13 @@ class OxigraphStore:
         record = build_commit_record(old.generation + 1, touched, gone, patched)
         emptied = frozenset(delta.graph for delta in deltas if delta.content_sha256 is None)
         head = self._count(store, deltas, added=len(patched.add) + len(record), removed=len(patched.remove))
-        out = {delta.graph: delta.removed.keys() for delta in deltas if delta.removed and delta.graph not in emptied}
-        into = {delta.graph: delta.added.keys() for delta in deltas if delta.added}
+        written = [*deltas, *consequences]
+        out = {delta.graph: delta.removed.keys() for delta in written if delta.removed and delta.graph not in emptied}
+        into = {delta.graph: delta.added.keys() for delta in written if delta.added}
         out[PROV_GRAPH] = difference.canonical_statements(
             PROV_GRAPH, [*patched.remove, *(old.as_quads() if old.generation else ())]
         ).keys()
         into[PROV_GRAPH] = difference.canonical_statements(PROV_GRAPH, [*patched.add, *record, *head.as_quads()]).keys()
-        if inferred is not None:
-            out |= {inferred.graph: inferred.removed.keys()} if inferred.removed else {}
-            into |= {inferred.graph: inferred.added.keys()} if inferred.added else {}
         try:
             store.update(difference.build_update(out, emptied, into))
             self._sync_log()
@@ -405,6 +411,16 @@ class OxigraphStore:
         if self._unflushed >= self._flush_quads or self._last_write - self._last_checkpoint < _WANTED_S:
             self._flush(store)
         return Commit(head.generation, tuple(changes))
+
+    def _remove_orphans(
+        self, store: pyoxigraph.Store, deltas: list[Delta], changes: list[GraphChange], kept: Collection[NamedNode]
+    ) -> list[NamedNode]:
+        """Add the removal of the graphs that `changes` orphan to `deltas` and `changes`; return these graphs."""
+        orphans = find_orphans(store, changes, kept)
+        for graph in orphans:
+            deltas.append(Delta(graph, difference.load_statements(store, graph), {}, None))
+            changes.append(deltas[-1].change())
+        return orphans
 
     def _count(self, store: pyoxigraph.Store, deltas: Sequence[Delta], *, added: int, removed: int) -> Head:
         """Count the next head. `added` and `removed` are the quads of ``graph/prov`` that accompany `deltas`.
@@ -507,19 +523,6 @@ class OxigraphStore:
             return generation
         finally:
             self._write_lock.release()
-
-    def refill(self, graph: NamedNode, build: Callable[[pyoxigraph.Store], Iterator[Quad]]) -> None:
-        """Replace the content of an inferred graph by what `build` yields, in portions and not as a commit.
-
-        For a graph of any size that no commit record covers. After a crash the graph is incomplete; run it again.
-        """
-        with self._committing() as store:
-            store.remove_graph(graph)
-            quads = build(store)
-            while portion := list(islice(quads, _PORTION)):
-                store.extend(portion)
-            self._sync_log()
-            self._flush(store)
 
     def announce(self, address: str | None) -> None:
         """Publish the URL of this process's server to processes that find the directory locked."""
