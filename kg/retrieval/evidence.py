@@ -181,23 +181,15 @@ def describe(reader: Reader, documents: Iterable[str], graphs: Iterable[str], *,
 
     Cached until the next commit.
     """
-    memory = reader.kg.memory
     documents, graphs = set(documents), set(graphs)
-    generation = reader.generation or reader.kg.store.statistics().generation
-    said: dict[str, Properties] = {}
-    missing = set()
-    for iri in documents | graphs:
-        known: dict[str, Properties] | None = memory.get(("said", iri, generation))
-        if known is None:
-            missing.add(iri)
-        else:
-            said.update(known)
-    if missing:
+
+    def load(missing: list[str]) -> Mapping[str, Mapping[str, Properties]]:
+        nodes = {iri: NamedNode(iri) for iri in missing}
         query = bind(
             DESCRIPTIONS,
-            documents=[NamedNode(iri) for iri in sorted(documents & missing)],
-            sections=[NamedNode(iri) for iri in sorted(documents & missing) if iri.startswith(_SECTIONS)],
-            graphs=[NamedNode(iri) for iri in sorted(graphs & missing)],
+            documents=[node for iri, node in nodes.items() if iri in documents],
+            sections=[node for iri, node in nodes.items() if iri in documents and iri.startswith(_SECTIONS)],
+            graphs=[node for iri, node in nodes.items() if iri in graphs],
             prov=PROV_GRAPH,
         )
         read: dict[str, dict[str, dict[NamedNode, list[Term]]]] = {iri: {} for iri in missing}
@@ -207,8 +199,12 @@ def describe(reader: Reader, documents: Iterable[str], graphs: Iterable[str], *,
             if name == KG.hansardReference and "graph" in row and iri_of(row["graph"]).startswith(DERIVED):
                 name = _DERIVED_REFERENCE
             about.setdefault(name, []).append(row["value"])
-        for iri, found in read.items():
-            said.update(memory.keep(("said", iri, reader.generation), found))
+        return read
+
+    known = reader.kept_by_iri("said", documents | graphs, load)
+    said = {subject: about for found in known.values() for subject, about in found.items()}
+    # What is requested itself is described in full; as the family or place of another document by its title alone.
+    said |= {iri: found[iri] for iri, found in known.items() if iri in found}
     descriptions = Descriptions(said)
     if rows:
         _read_positions(reader, descriptions, graphs)

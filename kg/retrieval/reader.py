@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Final, TypeVar
 
@@ -104,6 +104,25 @@ class Reader:
         self.truncated = self.truncated or before
         self.generation = max(self.generation, earlier)
         return value
+
+    def kept_by_iri(self, kind: str, iris: Iterable[str], load: Callable[[list[str]], Mapping[str, T]]) -> dict[str, T]:
+        """Get a value of each IRI, cached until the next commit, and `load` those that are missing. Do not modify them.
+
+        `kind` tells the values of different callers apart.
+        """
+        memory, statistics = self.kg.memory, self.kg.store.statistics
+        generation = self.generation or statistics().generation
+        known: dict[str, T | None] = {iri: memory.get((kind, iri, generation)) for iri in iris}
+        missing = sorted(iri for iri, value in known.items() if value is None)
+        if missing:
+            before = statistics().generation
+            loaded = load(missing)
+            known.update(loaded)
+            # After a commit in the meantime it is unknown to which generation they belong.
+            if statistics().generation == before and not self.truncated:
+                for iri, value in loaded.items():
+                    memory.keep((kind, iri, before), value)
+        return {iri: value for iri, value in known.items() if value is not None}
 
     def finish(
         self,

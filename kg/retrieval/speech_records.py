@@ -235,24 +235,19 @@ def load_speeches(reader: Reader, iris: Sequence[str]) -> dict[str, Speech]:
 
 def labels_of(reader: Reader, things: Iterable[str]) -> dict[str, Mapping[NamedNode, str]]:
     """Load the labels of nodes by property, English ones first. Cached until the next commit."""
-    wanted = set(things)
-    memory, generation = reader.kg.memory, reader.generation or reader.kg.store.statistics().generation
-    known: dict[str, Mapping[NamedNode, str]] = {}
-    for iri in wanted:
-        names: Mapping[NamedNode, str] | None = memory.get(("names", iri, generation))
-        if names is not None:
-            known[iri] = names
-    missing = sorted(wanted - known.keys())
-    if missing:
+
+    def load(missing: list[str]) -> Mapping[str, Mapping[NamedNode, str]]:
         found: dict[str, dict[NamedNode, list[Literal]]] = {iri: defaultdict(list) for iri in missing}
         query = bind(LABELS, things=[NamedNode(iri) for iri in missing])
         for row in reader.rows("names", query, declared=("thing",)):
             if isinstance(row["label"], Literal):
                 found[iri_of(row["thing"])][NamedNode(iri_of(row["property"]))].append(row["label"])
-        for iri, kinds in found.items():
-            best = {kind: min(names, key=preference).value for kind, names in kinds.items()}
-            known[iri] = memory.keep(("names", iri, reader.generation), best)
-    return known
+        return {
+            iri: {kind: min(names, key=preference).value for kind, names in kinds.items()}
+            for iri, kinds in found.items()
+        }
+
+    return reader.kept_by_iri("names", set(things), load)
 
 
 def load_spans(reader: Reader, speeches: Sequence[str]) -> dict[str, list[Span]]:

@@ -80,18 +80,14 @@ def property_labels(reader: Reader, predicates: Iterable[str]) -> Mapping[str, s
 
 def _names(reader: Reader, entities: Mapping[str, str]) -> Mapping[str, str]:
     """Load the labels of properties, given as entities with their predicates. Cached until the next commit."""
-    memory, generation = reader.kg.memory, reader.kg.store.statistics().generation
-    known = {iri: memory.get(("name of a property", iri, generation)) for iri in entities}
-    missing = sorted(iri for iri, name in known.items() if name is None)
-    if missing:
+
+    def load(missing: list[str]) -> Mapping[str, str]:
         names: dict[str, list[Literal]] = defaultdict(list)
         query = bind(PROPERTY_LABELS, properties=[NamedNode(iri) for iri in missing])
         for row in reader.rows("names of properties", query):
             if isinstance(row["label"], Literal):
                 names[iri_of(row["property"])].append(row["label"])
-        settled = reader.kg.store.statistics().generation == generation
-        for iri in missing:
-            known[iri] = (min(names[iri], key=preference).value,) if iri in names else ()
-            if settled:
-                memory.keep(("name of a property", iri, generation), known[iri])
-    return {entities[iri]: name[0] for iri, name in known.items() if name}
+        return {iri: min(names[iri], key=preference).value if iri in names else "" for iri in missing}
+
+    found = reader.kept_by_iri("name of a property", entities, load)
+    return {entities[iri]: name for iri, name in found.items() if name}
