@@ -246,17 +246,20 @@ def load_territory(reader: Reader, argument: str, places: Iterable[Place]) -> Te
     """Load the places inside `places` that records have."""
     hierarchy, in_use = load_places(reader), load_places_in_use(reader)
     wanted = {place.iri: place for place in places}
+    # Records may be of a place that the store does not describe, such as a country with nothing but its code.
+    others = _load_in_use(reader, sorted(wanted.keys() - hierarchy.stored.keys()))
+    jurisdictions_in_use = in_use.jurisdictions | others.jurisdictions
+    states_in_use = in_use.states | others.states
     jurisdictions: dict[str, None] = {}
     states: dict[str, None] = {}
     empty: list[str] = []
     for iri, place in wanted.items():
-        own = in_use if iri in hierarchy.stored else _load_in_use(reader, [iri])
         inside = hierarchy.get_all_parts(iri)
-        both = (in_use.jurisdictions | own.jurisdictions, in_use.states | own.states)
-        here = [[each for each in inside if each in used] for used in both]
-        jurisdictions |= dict.fromkeys(here[0])
-        states |= dict.fromkeys(here[1])
-        if not here[0] and not here[1]:
+        own = [each for each in inside if each in jurisdictions_in_use]
+        own_states = [each for each in inside if each in states_in_use]
+        jurisdictions |= dict.fromkeys(own)
+        states |= dict.fromkeys(own_states)
+        if not own and not own_states:
             available = _available(hierarchy, in_use.jurisdictions)
             empty.append(f"{argument}: Nothing is loaded for {hierarchy.show(place)}. {available}")
     # A speech has the country of its parliament as its jurisdiction.
