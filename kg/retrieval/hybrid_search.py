@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from math import ceil
-from typing import Any, Final
+from typing import Final
 
 from pyoxigraph import NamedNode
 
@@ -145,11 +145,10 @@ class Asked:
         limit: int,
         units: Sequence[str] | None = None,
         parents: Sequence[str] | None = None,
-        mode: Mode | None = None,
+        mode: Mode = "hybrid",
     ) -> Ranking:
         """Rank units by it; see `SearchIndex.rank`."""
-        given: dict[str, Any] = {"units": units, "parents": parents, "mode": mode, "must": self.must or None}
-        return search.rank(self.query, limit=limit, **{name: each for name, each in given.items() if each is not None})
+        return search.rank(self.query, units=units, parents=parents, limit=limit, mode=mode, must=self.must)
 
     def assess(self, candidates: Sequence[Candidate], ranking: Ranking) -> Relevance:
         """Assess an answer by its candidates; see `assess_relevance`."""
@@ -168,7 +167,7 @@ class Asked:
 
 def retrieve(
     reader: Reader,
-    query: str | Asked,
+    asked: Asked,
     scope: Scope,
     *,
     limit: int,
@@ -176,19 +175,18 @@ def retrieve(
     per_document: int | None = None,
     concepts: Sequence[NamedNode] = (),
 ) -> Retrieved:
-    """Rank the units in `scope` by `query` and return a page, with at most `per_document` units of one document.
+    """Rank the units in `scope` by `asked` and return a page, with at most `per_document` units of one document.
 
     The order is by fused score, then date (newest first), family title, document title, and position. Units that share
     no word with the query and have no embedding yet are dropped. Units that mention one of `concepts` rank first, and
     are relevant with any score.
     """
-    asked = query if isinstance(query, Asked) else Asked(query)
     favoured = _Favoured(reader, scope, concepts) if concepts else None
     units = _listed(reader, scope)
     if units is not None:
         ranking = asked.rank(reader.kg.search, units=list(units), limit=len(units)) if units else NOTHING
         scored = ranking.candidates
-        relevance = asked.assess(_kept(scored), ranking) if units else "none"
+        relevance = asked.assess(drop_unscored(scored), ranking) if units else "none"
         candidates = _select(asked, scored, ranking, relevance, favoured)
         pending = _pending(scored)
         total = _count(Counter(_work(units[candidate.iri]) for candidate in candidates), per_document)
@@ -214,7 +212,7 @@ def _select(
     asked: Asked, scored: Sequence[Candidate], ranking: Ranking, relevance: Relevance, favoured: _Favoured | None
 ) -> list[Candidate]:
     """Drop candidates that are not to be listed. Those that mention a favoured concept stay and are first."""
-    selected = asked.select(_kept(scored), ranking, relevance)
+    selected = asked.select(drop_unscored(scored), ranking, relevance)
     if favoured is None:
         return selected
     return favoured.first(scored, {candidate.iri for candidate in selected})
@@ -234,16 +232,15 @@ class Known:
 
 
 def best_of_each(
-    reader: Reader, query: str | Asked, scope: Scope, *, limit: int, wide: bool, known: Known | None = None
+    reader: Reader, asked: Asked, scope: Scope, *, limit: int, wide: bool, known: Known | None = None
 ) -> Retrieved:
-    """Rank documents in `scope` by `query` and return the best unit of each of the first `limit`; no further pages.
+    """Rank documents in `scope` by `asked` and return the best unit of each of the first `limit`; no further pages.
 
     In a `wide` scope, the index proposes and SPARQL drops units outside the scope. In any other scope, or if too few
     proposals remain, SPARQL lists the documents and the index ranks only their units. If the documents are `known`,
     their number decides which way is faster. `scope` has patterns on ?document only, with constants if it is wide or
     its documents are known. All scores are computed over one set.
     """
-    query = query if isinstance(query, Asked) else Asked(query)
     first = max(FIRST_BLOCK, 4 * limit)
     parents: Sequence[str] | None = None
     if known is not None:
@@ -253,22 +250,22 @@ def best_of_each(
         else:
             first, wide = min(max(first, enough), 4 * first), True
     if wide:
-        found = _best_proposals(reader, query, scope, limit, None, first, max(first, 4 * FIRST_BLOCK))
+        found = _best_proposals(reader, asked, scope, limit, None, first, max(first, 4 * FIRST_BLOCK))
         if found.completeness != "truncated":
             return found
         if known is not None and len(known.documents) <= MANY_DOCUMENTS:
             parents = known.documents
     if parents is not None:
-        found = _best_proposals(reader, query, scope, limit, parents, first, DEEPEST)
+        found = _best_proposals(reader, asked, scope, limit, parents, first, DEEPEST)
         if found.units or found.relevance == "none":
             return found
     too_many = known is not None and len(known.documents) > MANY_DOCUMENTS
     listed = None if too_many else _parents(reader, scope)
     if listed is None:
         reader.ran.clear()  # an abandoned list selected nothing
-        return _best_proposals(reader, query, scope, limit, None, first, DEEPEST)
+        return _best_proposals(reader, asked, scope, limit, None, first, DEEPEST)
     # proposals are limited to their units
-    return _best_proposals(reader, query, Scope(), limit, listed, first, DEEPEST)
+    return _best_proposals(reader, asked, Scope(), limit, listed, first, DEEPEST)
 
 
 def _best_proposals(
@@ -294,7 +291,7 @@ def _best_proposals(
         if done or depth >= deepest or len({documents[each.iri] for each in proposed}) >= limit:
             break
         depth = min(deepest, 4 * depth)
-    kept = _kept(_rescored(proposed))
+    kept = drop_unscored(_rescored(proposed))
     relevance = asked.assess(kept, ranking) if kept or done else "unknown"
     candidates = asked.select(kept, ranking, relevance)
     page = list(islice(_capped(_ordered(reader, candidates, documents, limit), 1, Counter()), limit))
@@ -393,7 +390,7 @@ def _proposed(
         proposed = [candidate for candidate in fresh if candidate.iri in allowed]
         pending += _pending(proposed)
         rescored = _rescored(proposed)
-        if relevance is None and (kept := _kept(rescored)):
+        if relevance is None and (kept := drop_unscored(rescored)):
             # by the first block that has any, so that it is the same for all pages
             relevance = asked.assess(kept, ranking)
         block = _select(asked, rescored, ranking, relevance or "unknown", favoured)
@@ -439,13 +436,9 @@ def _allowed(reader: Reader, scope: Scope, proposals: Sequence[str]) -> dict[str
     return {iri_of(row["unit"]): iri_of(row["document"]) for row in rows}
 
 
-def _kept(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Drop candidates without any score."""
-    return [candidate for candidate in candidates if _speaks(candidate)]
-
-
-def _speaks(candidate: Candidate) -> bool:
-    return candidate.bm25 > 0 or candidate.cosine is not None
+def drop_unscored(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Drop candidates that match neither by words nor by meaning."""
+    return [each for each in candidates if each.bm25 > 0 or each.cosine is not None]
 
 
 def _pending(candidates: Iterable[Candidate]) -> int:

@@ -18,7 +18,7 @@ from pyoxigraph import Literal, NamedNode, Quad, QuerySolutions, RdfFormat, Stor
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.queries.pool import Answer, Cancellation
-from kg.search.protocol import Candidate, GraphUnits, IndexStatus, Ranking
+from kg.search.protocol import Candidate, GraphUnits, IndexStatus, Mode, Ranking
 from kg.settings import Settings
 from kg.store.protocol import Commit, GraphChange, Patch, Rows, Snapshot, Statistics
 from kg.vocabulary import (
@@ -175,7 +175,14 @@ class WordIndex:
         return float(sum(min(words[word], 3) for word in set(query.casefold().split())))
 
     def rank(
-        self, query: str, *, units: Sequence[str] | None = None, parents: Sequence[str] | None = None, limit: int
+        self,
+        query: str,
+        *,
+        units: Sequence[str] | None = None,
+        parents: Sequence[str] | None = None,
+        limit: int,
+        mode: Mode = "hybrid",
+        must: Sequence[str] = (),
     ) -> Ranking:
         self.ranked.append((None if units is None else len(units), None if parents is None else len(parents), limit))
         if units is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final, NoReturn, get_args
@@ -22,7 +22,7 @@ from kg.fuzzy_names import nearest
 from kg.knowledge_graph import KnowledgeGraph
 from kg.queries.federation import Federation
 from kg.queries.text_check import find_clauses
-from kg.retrieval.hybrid_search import FIRST_BLOCK, Asked
+from kg.retrieval.hybrid_search import FIRST_BLOCK, Asked, drop_unscored
 from kg.search.protocol import Candidate, Mode
 from kg.search.relevance import Relevance
 from kg.sparql import label_service
@@ -145,18 +145,13 @@ def _find(kg: KnowledgeGraph, search: _Search) -> tuple[Sequence[Candidate], Rel
     asked = Asked(search.words, search.must, search.min_score)
     # The first ones decide about the relevance, so that it does not depend on the limit.
     limit = max(search.limit, FIRST_BLOCK)
-    ranking = asked.rank(kg.search, limit=limit, mode=None if search.mode == "hybrid" else search.mode)
-    kept = list(_with_evidence(ranking.candidates))
+    ranking = asked.rank(kg.search, limit=limit, mode=search.mode)
+    kept = drop_unscored(ranking.candidates)
     if search.mode == "bm25":
         least = search.min_score or 0.0
         return [each for each in kept if each.bm25 >= least][: search.limit], "unknown"
     relevance = asked.assess(kept, ranking)
     return asked.select(kept, ranking, relevance)[: search.limit], relevance
-
-
-def _with_evidence(candidates: Sequence[Candidate]) -> Iterator[Candidate]:
-    """Yield the candidates that match by words or meaning."""
-    return (candidate for candidate in candidates if candidate.bm25 > 0 or candidate.cosine is not None)
 
 
 def _score(candidate: Candidate, mode: Mode) -> float:

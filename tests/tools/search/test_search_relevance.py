@@ -11,7 +11,7 @@ from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval import hybrid_search
 from kg.retrieval.results import SearchFilters
-from kg.search.protocol import Ranking
+from kg.search.protocol import Mode, Ranking
 from kg.search.relevance import CALIBRATIONS
 from kg.store.protocol import Rows
 from kg.tools.search import research
@@ -36,6 +36,7 @@ class Calibrated(WordIndex):
         units: Sequence[str] | None = None,
         parents: Sequence[str] | None = None,
         limit: int,
+        mode: Mode = "hybrid",
         must: Sequence[str] = (),
     ) -> Ranking:
         found = super().rank(query, units=units, parents=parents, limit=limit)

@@ -87,7 +87,7 @@ class Modes:
     def __init__(self) -> None:
         self.modes: list[str] = []
 
-    def rank(self, query: str, *, limit: int, mode: str = "hybrid") -> Ranking:
+    def rank(self, query: str, *, mode: str, **_: object) -> Ranking:
         self.modes.append(mode)
         return Ranking([Candidate("cpr://doc/a#p=1", 0.5, 7.25, 0.125)], exhaustive=True)
 
@@ -106,7 +106,7 @@ class Words:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    def rank(self, query: str, *, limit: int) -> Ranking:
+    def rank(self, query: str, **_: object) -> Ranking:
         self.asked.append(query)
         return Ranking([], exhaustive=True)
 
