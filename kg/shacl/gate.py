@@ -12,8 +12,9 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Quad, Store
 from kg.shacl.incremental import load_touched_graphs
 from kg.shacl.report import Violation
 from kg.shacl.shapes import Shapes
+from kg.store.ownership import is_shared_graph
 from kg.store.protocol import Term
-from kg.vocabulary import BASE, CODES_GRAPH, RDF, SH, SOURCED, XSD
+from kg.vocabulary import RDF, SH, SOURCED, XSD
 
 BATCH_QUADS: Final = 60_000
 """Quads that are validated together: enough to amortize the fixed cost of a call, few enough for memory."""
@@ -156,8 +157,9 @@ def _build_batches(candidates: Sequence[_Candidate]) -> Iterator[Sequence[_Candi
     yield from (batch.candidates for batch in open_batches)
 
 
-SOURCE_GRAPHS: Final = (SOURCED, BASE + "graph/ref/")
-"""Prefixes of the graphs that contain records."""
+def is_record_graph(graph: object) -> bool:
+    """Return whether `graph` contains a record: of a source, or shared by several."""
+    return is_shared_graph(graph) or (isinstance(graph, NamedNode) and graph.value.startswith(SOURCED))
 
 
 def find_record_graphs(store: Store, since: int | None = None) -> list[NamedNode]:
@@ -170,11 +172,7 @@ def find_record_graphs(store: Store, since: int | None = None) -> list[NamedNode
     names = (
         store.named_graphs() if since is None else filter(store.contains_named_graph, load_touched_graphs(store, since))
     )
-    found = [
-        name
-        for name in names
-        if isinstance(name, NamedNode) and name.value.startswith(SOURCE_GRAPHS) and name != CODES_GRAPH
-    ]
+    found = [name for name in names if isinstance(name, NamedNode) and is_record_graph(name)]
     return sorted(found, key=lambda name: name.value)
 
 

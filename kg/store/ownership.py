@@ -154,8 +154,7 @@ def reject_copies(store: Store, deltas: Sequence[Delta]) -> None:
 def _find_copies(store: Store, delta: Delta, deltas: Sequence[Delta]) -> Iterator[tuple[str, NamedNode]]:
     others = {other.graph: other for other in deltas if other is not delta}
     for line, quad in delta.added.items():
-        value = None if quad.predicate == SCHEMA.text else quad.object
-        for held in store.quads_for_pattern(quad.subject, quad.predicate, value, None):
+        for held in store.quads_for_pattern(*_key(quad), None):
             graph = held.graph_name
             if not isinstance(graph, NamedNode) or graph in (delta.graph, PROV_GRAPH):
                 continue
@@ -251,6 +250,7 @@ class UserStatements:
         """Find the user graphs with any of these properties; None: with any property."""
         if properties is None:
             return set(self._all)
+        # Copies, since the thread of a commit may add a graph in the meantime.
         return {graph for name in properties for graph in tuple(self._graphs.get(name, ()))}
 
     def _condition(self, properties: AbstractSet[str] | None, variable: str) -> str | None:
@@ -303,8 +303,7 @@ class UserStatements:
             for quad in taker.added.values():
                 if quad.subject not in self._subjects:
                     continue
-                value = None if quad.predicate == SCHEMA.text else quad.object
-                for held in store.quads_for_pattern(quad.subject, quad.predicate, value, None):
+                for held in store.quads_for_pattern(*_key(quad), None):
                     graph = held.graph_name
                     if isinstance(graph, NamedNode) and is_user_graph(graph) and graph not in written:
                         taken[graph][_statement(held)] = taker.graph
