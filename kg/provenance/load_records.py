@@ -369,6 +369,7 @@ class _Revision:
         locations: dict[NamedNode, set[Term]] = defaultdict(set)
         for row in select(self.store.query, bind(SNAPSHOTS_OF, sources=list(sources), prov=PROV_GRAPH)):
             locations[named_node(row["snapshot"])].add(row["source"])
+        # Content that is also at a location which was not read now is still current there.
         outdated = [snapshot for snapshot, of in locations.items() if snapshot not in self.new and of <= sources]
         self._read(outdated)
         for snapshot in outdated:

@@ -119,8 +119,8 @@ class Conversation:
             try:
                 yield Call(partial(self._dispatcher.prepare, ticket))
             except ChildGoneError:
-                raise
-            except Exception:
+                raise  # handled by the caller, which may try another worker
+            except Exception:  # an error of the store: the worker is unharmed, and free for the next query
                 self.ticket = None
                 self._dispatcher.hand_back(ticket)
                 raise

@@ -108,7 +108,7 @@ def send_request(
     except TooLargeError:
         problem = None  # it did answer
         raise
-    except Exception as error:
+    except Exception as error:  # any failure counts against the endpoint, and is raised
         problem = f"{type(error).__name__}: {error}"[:_MAX_ERROR_CHARS]
         raise
     finally:

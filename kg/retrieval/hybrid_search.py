@@ -351,7 +351,7 @@ def _listed(reader: Reader, scope: Scope) -> Mapping[str, str] | None:
     query = scope.compile(UNITS_IN_SCOPE, most=NARROW + 1)
     listed = reader.kept("passages that the filters leave", query, read, declared=OWN)
     if listed is None:
-        reader.ran.pop()
+        reader.ran.pop()  # an abandoned list selected nothing
     return listed
 
 

@@ -97,6 +97,7 @@ class Reader:
             self.generation = max(self.generation, generation)
             return known[0]
         before, self.truncated = self.truncated, False
+        # From zero, so that it is the generation of these rows and not that of an earlier query.
         self.generation, earlier = 0, self.generation
         value = read(self.rows(purpose, query, declared=declared))
         if not self.truncated:

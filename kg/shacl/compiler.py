@@ -291,6 +291,7 @@ class Compiler:
                 if not allowed:
                     return [Query(f"{start} }}", one, has_path=True)]
                 known = f"MINUS {{ VALUES ?path {{ {' '.join(map(quote, allowed))} }} }}"
+                # Much faster than MINUS, but it does not bind the property.
                 probed = f"!({'|'.join(map(quote, allowed))})"
                 probe = f"SELECT ?this WHERE {{ {nodes} ?this {probed} ?value . }} LIMIT 1"
                 return [Query(f"{start} {known} }}", one, has_path=True, probe=probe)]

@@ -175,7 +175,7 @@ class Engine:
         targets = self._find_targets(self._shapes[node].targets)
         if targets is None:
             return
-        if targets != self._asked_about:
+        if targets != self._asked_about:  # results are kept for one set of targets, to bound memory
             self._asked_about = targets
             self._known.clear()
             self._failed.clear()
@@ -370,6 +370,7 @@ class Engine:
         else:
             prebound, query = ("this",), prebinding.to_distinct(constraint.query)  # type: ignore[assignment]
             pattern = self._plain.compile_focus(focus)
+        # A pattern that finds a node several times would repeat its results, and its variables may clash.
         binding = pattern
         if constraint.ask or not self._plain.is_plain(focus):
             binding = f"{{ SELECT DISTINCT {' '.join(f'?{name}' for name in prebound)} WHERE {{ {pattern} }} }}"

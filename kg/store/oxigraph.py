@@ -187,7 +187,7 @@ class OxigraphStore:
         found = self._user_statements
         if found is not None:
             return found
-        if self._writer == threading.get_ident():
+        if self._writer == threading.get_ident():  # called by `describe`: this thread has the lock already
             found = self._user_statements = UserStatements(self._opened())
             return found
         with self._write_lock, self._engine_errors():
@@ -400,6 +400,7 @@ class OxigraphStore:
             self._sync_log()
             self._head = head
         except BaseException as error:  # also an interrupt, which may come after the engine has written
+            # Whether the engine has written is unknown, so both are read again.
             self._user_statements = None
             self._head = self._load_head()
             if isinstance(error, (OSError, RuntimeError)):
@@ -435,6 +436,7 @@ class OxigraphStore:
         removed += sum(len(delta.removed) for delta in counted) + (len(old.as_quads()) if old.has_counted else 0)
         created = [delta for delta in counted if not store.contains_named_graph(delta.graph)]
         emptied = [delta for delta in counted if delta.content_sha256 is None]
+        # graph/prov counts as well, from the first commit of content.
         first = not old.graphs or not store.contains_named_graph(PROV_GRAPH)
         return Head(
             old.generation + 1,
@@ -541,7 +543,7 @@ class OxigraphStore:
             except (OSError, RuntimeError) as error:
                 raise StoreError(f"Cannot flush {self._folder}: {error}") from error
             finally:
-                del store
+                del store  # closes the files, before another process may lock them
                 self._lock.release()
         self._flusher.join()
 
