@@ -78,6 +78,13 @@ class LineLocator:
         return self._known[source]
 
 
+def _to_key(focus: NamedNode, path: object, value: Term | None) -> str | None:
+    """Return the text by which a triple is found; None for a result without a triple that can be found."""
+    if isinstance(path, NamedNode) and value is not None and not isinstance(value, BlankNode):
+        return f"{focus} {path} {value}"
+    return None
+
+
 class _LineIndex:
     """The first line of each subject and triple of a file, by hash, in arrays: a file may have millions of subjects."""
 
@@ -109,9 +116,8 @@ class _LineIndex:
 
     def find_line(self, focus: NamedNode, path: object, value: Term | None) -> int | None:
         """Return the line of the triple, or else of the first statement about `focus`."""
-        found = None
-        if isinstance(path, NamedNode) and value is not None and not isinstance(value, BlankNode):
-            found = self._find(f"{focus} {path} {value}")
+        triple = _to_key(focus, path, value)
+        found = None if triple is None else self._find(triple)
         return self._find(str(focus)) if found is None else found
 
     def _find(self, key: str) -> int | None:
@@ -143,12 +149,11 @@ class _LineSearch:
     def find_line(self, focus: NamedNode, path: object, value: Term | None) -> int | None:
         """Return the line of the triple, or else of the first statement about `focus`."""
         self._left -= 1
-        has_triple = isinstance(path, NamedNode) and value is not None and not isinstance(value, BlankNode)
         if self._index is None and self._left >= 0:
-            wanted = f"{focus} {path} {value}" if has_triple else None
+            wanted = _to_key(focus, path, value)
             subject, triple = self._search(str(focus), wanted)
             # The subject may be written with escapes on other lines.
-            if (found := triple if has_triple else subject) is not None or not self._may_escape:
+            if (found := subject if wanted is None else triple) is not None or not self._may_escape:
                 return self._count(subject if found is None else found)
         if self._index is None:
             self._index = _LineIndex.from_file(self._path)
@@ -172,7 +177,8 @@ class _LineSearch:
             placed = _parse_lines([content[start : len(content) if end < 0 else end]])
             if any(what == triple for what, _ in placed):
                 return first, at
-        self._left = -1  # the index is faster
+        # An IRI in so many places that the index is faster; as after escapes, the search has not decided.
+        self._left = -1
         self._may_escape = True
         return None, None
 
