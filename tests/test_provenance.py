@@ -25,7 +25,7 @@ from kg.provenance.load_records import (
     parse_rows,
 )
 from kg.store.oxigraph import OxigraphStore
-from kg.store.protocol import Commit, Rows
+from kg.store.protocol import Commit, Result, Rows
 from kg.vocabulary import DCTERMS, KG, PROV, PROV_GRAPH, RDF, SCHEMA, mint, sha256
 
 AGENT = Agent("fictional loader", "1.0")
@@ -328,3 +328,20 @@ def test_the_rows_of_a_record_are_those_of_its_files_one_after_another(parts: li
 def test_rows_count_from_one() -> None:
     with pytest.raises(InvalidInputError, match="1-based"):
         format_rows([0])
+
+
+def test_inputs_of_a_computed_graph_are_described_together(store: OxigraphStore, clock: Clock) -> None:
+    run = Run(AGENT, clock=clock)
+    inputs = [graph_of(f"act-{number}") for number in range(150)]
+    graph = mint("graph", "der", "summary")
+    origins = {graph: RecordOrigin("", (), inputs)}
+    store.commit({graph: [Quad(KG.s, KG.p, Literal("x"), graph)]}, run.describe(store, origins))
+    asked: list[str] = []
+
+    def query(text: str) -> Result:
+        asked.append(text)
+        return store.query(text)
+
+    [explanation] = explain_iri(query, KG.s)
+    assert len(explanation.sources) == len(inputs)
+    assert len(asked) == len(set(asked)) < len(inputs)

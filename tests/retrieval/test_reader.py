@@ -64,3 +64,34 @@ def test_what_a_row_limit_cut_off_is_not_kept(kg: KnowledgeGraph, monkeypatch) -
     whole.kept("documents", query, len)
     assert not whole.truncated
     assert len(kg.pool.asked) == 2
+
+
+def test_values_by_iri_are_cached_until_the_next_commit(kg: KnowledgeGraph) -> None:
+    loaded: list[list[str]] = []
+
+    def load(missing: list[str]) -> dict[str, str]:
+        loaded.append(missing)
+        return {iri: iri.upper() for iri in missing}
+
+    assert Reader(kg).kept_by_iri("made up", ["urn:b", "urn:a"], load) == {"urn:a": "URN:A", "urn:b": "URN:B"}
+    assert Reader(kg).kept_by_iri("made up", ["urn:b", "urn:c"], load) == {"urn:b": "URN:B", "urn:c": "URN:C"}
+    assert loaded == [["urn:a", "urn:b"], ["urn:c"]]
+    kg.store.update("INSERT DATA { GRAPH <urn:g> { <urn:a> <urn:p> 1 } }")
+    Reader(kg).kept_by_iri("made up", ["urn:a"], load)
+    assert loaded[2:] == [["urn:a"]]
+
+
+def test_values_by_iri_of_a_cut_result_or_an_unknown_generation_are_not_cached(kg: KnowledgeGraph) -> None:
+    loaded: list[str] = []
+
+    def load(missing: list[str]) -> dict[str, str]:
+        loaded.extend(missing)
+        if missing == ["urn:late"]:
+            kg.store.update(f"INSERT DATA {{ GRAPH <urn:g> {{ <urn:a> <urn:p> {len(loaded)} }} }}")
+        cut.truncated = missing == ["urn:cut"]
+        return dict.fromkeys(missing, "value")
+
+    for iri in ("urn:cut", "urn:cut", "urn:late", "urn:late", "urn:whole", "urn:whole"):
+        cut = Reader(kg)
+        assert cut.kept_by_iri("made up", [iri], load) == {iri: "value"}
+    assert loaded == ["urn:cut", "urn:cut", "urn:late", "urn:late", "urn:whole"]

@@ -14,7 +14,7 @@ import pytest
 from kg import bundle
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.places import PLACES, find_place, load_places
+from kg.retrieval.places import PLACES, find_place, load_places, load_territory
 from kg.retrieval.reader import Reader
 from kg.retrieval.results import SearchFilters
 from kg.settings import Settings
@@ -393,3 +393,10 @@ def test_claim_from_a_text_does_not_move_a_place(kg: KnowledgeGraph) -> None:
         assert law("ge-water-act") not in found(kg, "USA")
     finally:
         kg.store.update(f"DELETE DATA {{ GRAPH <{graph.value}> {{ {triple} }} }}")
+
+
+def test_use_of_places_that_the_store_does_not_describe_is_looked_up_at_once(kg: KnowledgeGraph) -> None:
+    reader = Reader(kg)
+    places = [find_place(reader, "place", code) for code in ("BRA", "FRA", "DEU", "CHL")]
+    assert len(load_territory(reader, "place", places).empty) == len(places)
+    assert sum("?role" in statement.sparql for statement in reader.ran) <= 2
