@@ -96,7 +96,7 @@ class Places:
         self._by_code: Final = {place.code.casefold(): iri for iri, place in stored.items()}
         for iri, place in stored.items():
             # With the places between them and their country that the store does not describe.
-            for inner in (place, *self.load_chain(place)):
+            for inner in (place, *self.get_chain(place)):
                 for outer in self._above(inner):
                     self._parts[outer][inner.iri] = None
             for name in place.names:
@@ -117,7 +117,7 @@ class Places:
         area = iso3166.find_area(code := unquote(iri.removeprefix(_PLACE)))
         return _of_area(area) if area is not None and area.code == code else None
 
-    def load_chain(self, place: Place) -> Sequence[Place]:
+    def get_chain(self, place: Place) -> Sequence[Place]:
         """Get the places that contain `place`, the smallest first."""
         found: dict[str, Place] = {}
         queue = [*self._above(place)]
@@ -164,7 +164,7 @@ class Places:
         if not comma or not name.strip() or not outer.strip():
             return []
         outside = {each.iri for each in self.find(outer)}
-        inside = [place for place in self.find(name) if outside & {each.iri for each in self.load_chain(place)}]
+        inside = [place for place in self.find(name) if outside & {each.iri for each in self.get_chain(place)}]
         # "Georgia, USA" is the state, not a town in one of the states.
         return [place for place in inside if not outside.isdisjoint(self._above(place))] or inside
 
@@ -179,7 +179,7 @@ class Places:
 
     def show(self, place: Place) -> str:
         """Format a place for messages: ``Utah, United States (US-UT)``."""
-        return f"{', '.join([place.name, *(outer.name for outer in self.load_chain(place))])} ({place.code})"
+        return f"{', '.join([place.name, *(outer.name for outer in self.get_chain(place))])} ({place.code})"
 
     def find_similar(self, text: str, preferred: Collection[str]) -> list[str]:
         """Find places with names or codes similar to `text`, formatted for messages, those in `preferred` first."""
@@ -233,7 +233,6 @@ def find_place(reader: Reader, argument: str, text: str) -> Place:
 class Territory:
     """Some places with all places inside them, as far as records have them."""
 
-    places: Sequence[Place]
     jurisdictions: Sequence[NamedNode]
     """Those that records have as their jurisdiction."""
     states: Sequence[NamedNode]
@@ -264,14 +263,12 @@ def load_territory(reader: Reader, argument: str, places: Iterable[Place]) -> Te
             empty.append(f"{argument}: Nothing is loaded for {hierarchy.show(place)}. {available}")
     # A speech has the country of its parliament as its jurisdiction.
     alone = [iri for iri in states if not _has_country(hierarchy, iri, jurisdictions)]
-    return Territory(
-        tuple(wanted.values()), [NamedNode(iri) for iri in jurisdictions], [NamedNode(iri) for iri in alone], empty
-    )
+    return Territory([NamedNode(iri) for iri in jurisdictions], [NamedNode(iri) for iri in alone], empty)
 
 
 def _has_country(places: Places, iri: str, jurisdictions: Collection[str]) -> bool:
     place = places.get(iri)
-    return place is not None and any(outer.iri in jurisdictions for outer in places.load_chain(place))
+    return place is not None and any(outer.iri in jurisdictions for outer in places.get_chain(place))
 
 
 def _load_in_use(reader: Reader, iris: Sequence[str]) -> InUse:
@@ -315,7 +312,7 @@ def _available(places: Places, iris: Collection[str]) -> str:
     outermost: dict[str, Place] = {}
     for iri in iris:
         if (place := places.get(iri)) is not None:
-            outer = [place, *places.load_chain(place)][-1]
+            outer = [place, *places.get_chain(place)][-1]
             outermost[outer.iri] = outer
     names = sorted(f"{place.name} ({place.code})" for place in outermost.values())
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""

@@ -110,7 +110,7 @@ def _places(reader: Reader) -> Resource:
     """List the countries and states with records; municipalities are in a list of their own."""
     places, in_use = load_places(reader), load_places_in_use(reader)
     used = [place for iri in in_use.jurisdictions | in_use.states if (place := places.get(iri)) is not None]
-    found = {outer.iri: outer for place in used for outer in (place, *places.load_chain(place))}
+    found = {outer.iri: outer for place in used for outer in (place, *places.get_chain(place))}
     values = sorted(place.code for place in found.values() if place.kind != "municipality")
     title = "Filter iso3: values in use"
     return Resource(uri=KG.jurisdiction.value, title=title, kind="filter", count=len(values), values=values)

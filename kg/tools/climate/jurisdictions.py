@@ -164,7 +164,7 @@ def jurisdiction_overview(
         id=found.iri,
         iso3=found.code,
         name=found.name,
-        within=[_part(outer) for outer in places.load_chain(found)],
+        within=[_part(outer) for outer in places.get_chain(found)],
         parts=[_part(part) for part in parts[:PARTS_SHOWN]],
         kinds=[KindCount(kind=kind, records=count) for kind, count in _ranked(kinds)],
         documents=int(term_text(totals["documents"])),

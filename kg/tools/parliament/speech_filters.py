@@ -291,7 +291,7 @@ def find_state(reader: Reader, text: str) -> NamedNode:
     places = load_places(reader)
     for form in (text[:100], fold(text[:100]).removeprefix("au ")):
         for place in places.find(form):
-            if place.kind == "subdivision" and AUSTRALIA in (outer.code for outer in places.load_chain(place)):
+            if place.kind == "subdivision" and AUSTRALIA in (outer.code for outer in places.get_chain(place)):
                 return NamedNode(place.iri)
     states = [area.short for area in load_areas().values() if area.within == AUSTRALIA]
     raise InvalidInputError(f"state: Unknown state {text[:100]!r}. Available: {', '.join(states)}.")
