@@ -30,8 +30,6 @@ _SHOWN: Final = 150
 _FORMAT: Final = "2"
 """Version of the indexed fields of a unit. Graphs that were indexed with another one are indexed again."""
 
-_FAMILIES: Final = (SOURCED, USER, CURATED)
-"""IRI prefixes of the graphs that contain text units."""
 _GRAPHS_AT_ONCE: Final = 50
 _UNITS_AT_ONCE: Final = 5_000
 _ATTEMPTS: Final = 3
@@ -91,9 +89,10 @@ def build_units(
 
 HASHES: Final = """
 SELECT ?graph ?hash WHERE {
-  GRAPH $prov { ?graph kg:contentSha256 ?hash }
-  FILTER(STRSTARTS(STR(?graph), $prefix))
+  GRAPH $prov { ?graph kg:contentSha256 ?hash } BIND(STR(?graph) AS ?name)
+  FILTER(STRSTARTS(?name, $sources) || STRSTARTS(?name, $user) || STRSTARTS(?name, $curated))
 }"""
+"""The hashes of the graphs in the families that contain text units."""
 
 UNITS: Final = """
 SELECT ?graph ?unit ?parent ?position ?text ?type ?language ?start WHERE {
@@ -195,11 +194,9 @@ def refresh(store: Store, search: SearchIndex, graphs: Mapping[str, str], emptie
 
 
 def _load_hashes(store: Store) -> dict[str, str]:
-    return {
-        row["graph"].value: _to_state(row["hash"].value)
-        for family in _FAMILIES
-        for row in _select(store, bind(HASHES, prov=PROV_GRAPH, prefix=Literal(family)))
-    }
+    families = {"sources": Literal(SOURCED), "user": Literal(USER), "curated": Literal(CURATED)}
+    rows = _select(store, bind(HASHES, prov=PROV_GRAPH, **families))
+    return {row["graph"].value: _to_state(row["hash"].value) for row in rows}
 
 
 def _to_state(content_sha256: str) -> str:
