@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import logging
 import math
 import os
 import threading
@@ -28,6 +29,7 @@ from kg.queries.admission import SLICE_S, Admission, Lane, Place
 from kg.settings import Settings
 from kg.store.protocol import Snapshot, Snapshotted
 
+_log: Final = logging.getLogger(__name__)
 _LONG_NICENESS: Final = 10
 _CLOSE_S: Final = 5.0
 _ATTEMPTS: Final = 3
@@ -478,7 +480,14 @@ class Dispatcher:
             chore()
 
     def _add_worker(self) -> None:
-        self._receive(Worker(self.settings, self._prologue))
+        try:
+            worker = Worker(self.settings, self._prologue)
+        except OSError as error:  # no memory or file descriptor is left for it; the next query tries again
+            _log.warning("Cannot start a query worker: %s", error)
+            with self._changing():
+                self._processes -= 1
+            return
+        self._receive(worker)
 
     def _close_snapshot(self, worker: Worker) -> None:
         if worker.close_snapshot():

@@ -149,3 +149,20 @@ def test_processes_stay_within_their_number_and_all_are_replaced(snapshots: Snap
         until(lambda: len(small.dispatcher._idle) >= 1)
         assert small.run("ASK {}").result is True
         assert small.list_queries() == []
+
+
+def test_pool_goes_on_after_a_worker_that_cannot_be_started(
+    snapshots: Snapshots, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(11, "Resource temporarily unavailable")
+
+    with QueryPool(snapshots, Settings(query_workers=1, query_long_workers=1)) as small:
+        dispatcher = small.dispatcher
+        with monkeypatch.context() as patch:
+            patch.setattr("kg.queries.dispatcher.Worker", fail)
+            worker = dispatcher._idle.pop()
+            dispatcher._chores.put(lambda: dispatcher._replace(worker))
+            until(lambda: "Resource temporarily unavailable" in caplog.text and dispatcher._processes == 0)
+        assert small.run("ASK {}").result is True
+        assert all(thread.is_alive() for thread in dispatcher._threads)
