@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import zlib
-from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -13,6 +11,7 @@ from numpy.typing import NDArray
 
 from kg.fuzzy_names import fold
 from kg.knowledge_graph import KnowledgeGraph
+from kg.search.word_overlap import find_shares
 from kg.vocabulary import sha256
 from kg.words import stems
 
@@ -60,12 +59,7 @@ def find_cosines(kg: KnowledgeGraph, question: str, texts: Sequence[str]) -> lis
 
 def find_overlaps(question: str, texts: Sequence[str]) -> list[float]:
     """Compute the share of the question's words in each text, from 0 to 1. Rare words weigh more."""
-    wanted = set(stems(fold(question)))
-    having = [set(stems(fold(text))) for text in texts]
-    spread = Counter(stem for stem_set in having for stem in stem_set)
-    weights = {stem: math.log(1 + len(texts) / (0.5 + spread[stem])) for stem in wanted}
-    whole = sum(weights.values()) or 1.0
-    return [sum(weights[stem] for stem in wanted & found) / whole for found in having]
+    return find_shares(set(stems(fold(question))), [set(stems(fold(text))) for text in texts])
 
 
 def word_vectors(texts: Sequence[str]) -> Vectors:

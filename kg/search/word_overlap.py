@@ -10,6 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -61,13 +62,20 @@ class QuestionWords:
             pairs = len(self.pairs.intersection(pairwise(stems))) / len(self.pairs) if self.pairs else 0.0
             exact = any(pattern.search(plain) for pattern in self.exact)
             found.append((self.words.intersection(stems), pairs, exact))
-        counts = Counter(word for words, _, _ in found for word in words)
-        weights = {word: math.log(1 + len(texts) / (0.5 + counts[word])) for word in self.words}
-        whole = sum(weights.values()) or 1.0
-        return [
-            Overlap(pairs, 1.0 if exact else sum(weights[word] for word in sorted(words)) / whole)
-            for words, pairs, exact in found
-        ]
+        shares = find_shares(self.words, [words for words, _, _ in found])
+        return [Overlap(pairs, 1.0 if exact else share) for (_, pairs, exact), share in zip(found, shares, strict=True)]
+
+
+def find_shares(wanted: AbstractSet[str], having: Sequence[AbstractSet[str]]) -> list[float]:
+    """Find the share of the words `wanted` in each of some sets of words, from 0 to 1.
+
+    Rare words weigh more. How rare a word is, is measured in these sets.
+    """
+    counts = Counter(word for words in having for word in words)
+    # sorted, since a sum of floats depends on their order, and that of a set differs between processes
+    weights = {word: math.log(1 + len(having) / (0.5 + counts[word])) for word in sorted(wanted)}
+    whole = sum(weights.values()) or 1.0
+    return [sum(weights[word] for word in sorted(wanted & words)) / whole for words in having]
 
 
 @lru_cache(maxsize=50_000)

@@ -20,7 +20,7 @@ from kg.shacl import shape_model
 from kg.shacl.property_paths import AlternativePath, InversePath, Path, RepeatedPath, SequencePath
 from kg.shacl.shape_model import Shape, ShapeNode, SparqlConstraint, get_reachable, get_references
 from kg.sparql.algebra import Node, Pattern, variable_name
-from kg.sparql.lexer import tokens
+from kg.sparql.lexer import significant_tokens
 from kg.sparql.parser import parse
 from kg.store.protocol import Term
 from kg.vocabulary import RDF, RDFS, SHAPES_GRAPH
@@ -276,9 +276,7 @@ class Automaton:
             )
 
 
-def _find_state(
-    places: Sequence[tuple[str, tuple[int, ...], int]], node: Node | None, scope: tuple[int, ...]
-) -> int | None:
+def _find_state(places: Sequence[_Place], node: Node | None, scope: tuple[int, ...]) -> int | None:
     name = "" if node is None else _variable_name(node)
     if not name:
         return None
@@ -294,7 +292,7 @@ def _variable_name(node: Node) -> str:
 
 def _parse_path(pattern: Pattern) -> Path:
     """Parse the path of a pattern. Raises UnanalysableError for a negated one."""
-    words = [token for token in tokens(pattern.path) if token.kind not in ("space", "comment")]
+    words = list(significant_tokens(pattern.path))
     atoms = iter(pattern.atoms)
     at = 0
 

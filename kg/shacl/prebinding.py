@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Final
 
 from kg.shacl.property_paths import IllFormedError
-from kg.sparql.lexer import Token, tokens
+from kg.sparql.lexer import Token, significant_tokens, tokens
 
 _FORBIDDEN: Final = frozenset({"MINUS", "VALUES", "SERVICE"})
 _SLICES: Final = frozenset({"LIMIT", "OFFSET"})
@@ -184,7 +184,7 @@ def _get_tokens(query: str) -> tuple[Token, ...]:
 
 @lru_cache(maxsize=512)
 def _tokenize(query: str) -> tuple[Token, ...]:
-    return tuple(token for token in tokens(query) if token.kind not in ("space", "comment"))
+    return tuple(significant_tokens(query))
 
 
 def _variable_at(significant: Sequence[Token], at: int) -> str | None:

@@ -16,7 +16,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Store, Triple
 from kg.shacl import prebinding
 from kg.shacl.property_paths import IllFormedError, Path, to_sparql
 from kg.shacl.shape_model import Constraint, ShapeNode, SparqlConstraint, shape_error
-from kg.sparql.lexer import tokens
+from kg.sparql.lexer import significant_tokens
 from kg.sparql.terms import quote
 from kg.store.protocol import Term
 from kg.vocabulary import OWL, RDF, RDFS, SH, SHAPES_GRAPH, XSD, curie
@@ -217,7 +217,7 @@ def _node_text(node: NamedNode | BlankNode) -> str:
 
 def _find_undeclared_prefixes(query: str) -> list[str]:
     """Return the prefixes that `query` uses without declaring them."""
-    names = [token for token in tokens(query) if token.kind not in ("space", "comment")]
+    names = list(significant_tokens(query))
     declared = {
         name.text for before, name in pairwise(names) if before.text.lower() == "prefix" and name.kind == "name"
     }
