@@ -79,6 +79,7 @@ class Write:
         payload = mint("snapshot", f"sha256-{self.payload_sha256}")
         gone = [*(change.graph for change in changes), *derived]
         if any(change.content_sha256 is not None for change in changes):
+            # The same payload may have been sent before: it keeps its first time.
             known = any(quad.predicate == KG.retrievedAt for quad in _load_quads(store, payload))
             add |= {quad for quad in self._payload(payload) if not (known and quad.predicate == KG.retrievedAt)}
         for change in changes:

@@ -49,6 +49,7 @@ class Reader:
         may declare: rows follow that user graphs take part in, where no source describes any of these nodes.
         """
         found = list(self._selected(purpose, query, all_graphs=all_graphs))
+        # Without a user graph that the query could read, nothing is declared.
         if declared and self.kg.store.hide_user_graphs(query) != query:
             found += self._declared(purpose, query, found, declared)
         return found

@@ -105,25 +105,25 @@ class _Rewriting:
 
     # -- groups
 
-    def _select(self) -> None:
-        """Read a query or a sub-SELECT, up to the end of its group."""
+    def _select(self, inside: set[str | None] | None = None) -> None:
+        """Read a query or a sub-SELECT, up to the end of its group. `inside` is that of `_group`."""
         while self._word() != "{":
+            if self._word() == "(":
+                self._brackets(inside)
+                continue
             token = self._next()
-            if token.text == "(":
-                self._at -= 1
-                self._brackets(None)
-            elif token.text == "*":
+            if token.text == "*":
                 self._all = True
             elif token.text.upper() in ("FROM", "CONSTRUCT", "DESCRIBE"):
                 raise TypeError(f"{token.text} cannot exclude graphs")
-        self._group(None)
+        self._group(inside)
 
     def _group(self, inside: set[str | None] | None) -> None:
         """Read ``{ ... }``. `inside` collects the properties of patterns in GRAPH; None is any property."""
         if self._next().text != "{":
             raise TypeError(f"a group was expected: {self._query}")
         if self._word() == "SELECT":
-            self._select()
+            self._select(inside)
             while self._word() != "}":
                 if self._word() == "(":
                     self._brackets(inside)

@@ -33,6 +33,7 @@ QUERIES = (
     "SELECT ?s ?p ?o { ?s ?p ?o }",
     "SELECT ?g ?s { GRAPH ?g { ?s skos:prefLabel ?o ; ?p ?q } }",
     "SELECT ?s ?o { GRAPH <urn:g1> { ?s ?p ?o } }",
+    "SELECT ?g { GRAPH ?g { { SELECT DISTINCT ?s { ?s skos:prefLabel ?o } } ?s skos:broader ?o } }",
     "SELECT ?s ?l { ?s <urn:n> ?n OPTIONAL { ?s skos:broader ?o . ?o skos:prefLabel ?l } }",
     "SELECT ?s { { ?s <urn:n> 9 } UNION { ?s <urn:n> 1 } UNION { ?s skos:broader <urn:c> } }",
     "SELECT ?s { ?s <urn:n> ?n FILTER NOT EXISTS { ?s skos:broader ?o } }",
