@@ -24,7 +24,8 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any, BinaryIO, Final, NoReturn, Protocol
 
 import pyoxigraph
@@ -34,6 +35,8 @@ from kg.processes import confine, frames
 PIECE_BYTES: Final = 65_536
 _FLUSH_S: Final = 0.1
 """Maximum seconds that a row waits for others to share its frame, once there is a further row."""
+_SAMPLED: Final = 1_000
+"""Maximum number of triples whose prefixes the head of a graph declares. Later ones may need IRIs in full."""
 
 
 class Send(Protocol):
@@ -295,8 +298,10 @@ class Evaluator:
                     check(triple)
                 yield triple
 
-        named = {name: iri for name, iri in self._prefixes.items() if name}
-        pyoxigraph.serialize(limited(), pieces, format=graph, prefixes=named)  # type: ignore[arg-type]
+        following = limited()
+        sample = _take_sample(following)
+        prefixes = _find_used_prefixes(sample, graph, self._prefixes)
+        pyoxigraph.serialize(chain(sample, following), pieces, format=graph, prefixes=prefixes)  # type: ignore[arg-type]
         self._ending = True
         pieces.finish()
         return truncated
@@ -349,6 +354,42 @@ class Pieces:
             self._emit(bytes(self._buffer))
             self._buffer.clear()
         self._flushed = time.monotonic()
+
+
+# Within neither an IRI nor a string, which the serializer writes on one line.
+_TURTLE_NAME: Final = re.compile(rb'@prefix[^\n]*|<[^>\n]*>|"(?:[^"\\\n]|\\.)*"|([A-Za-z][\w.-]*):\S*')
+# The names of elements are those of properties and classes; text is escaped.
+_XML_NAME: Final = re.compile(rb"<([A-Za-z][\w.-]*):")
+_PREFIXED: Final = {
+    "text/turtle": _TURTLE_NAME,
+    "application/trig": _TURTLE_NAME,
+    "text/n3": _TURTLE_NAME,
+    "application/rdf+xml": _XML_NAME,
+}
+
+
+def _take_sample(triples: Iterator[pyoxigraph.Triple]) -> Sequence[pyoxigraph.Triple]:
+    """Take the first triples, as many as arrive soon."""
+    end = time.monotonic() + _FLUSH_S
+    sample = []
+    for triple in triples:
+        sample.append(triple)
+        if len(sample) == _SAMPLED or time.monotonic() > end:
+            break
+    return sample
+
+
+def _find_used_prefixes(
+    sample: Sequence[pyoxigraph.Triple], graph: pyoxigraph.RdfFormat, prefixes: dict[str, str]
+) -> dict[str, str]:
+    """Find the prefixes with which `sample` is written in the format `graph`."""
+    pattern = _PREFIXED.get(graph.media_type.partition(";")[0])
+    if pattern is None:
+        return {}
+    named = {name: iri for name, iri in prefixes.items() if name}
+    text = pyoxigraph.serialize(sample, format=graph, prefixes=named) or b""
+    used = {match[1].decode() for match in pattern.finditer(text) if match[1] is not None}
+    return {name: iri for name, iri in named.items() if name in used}
 
 
 def check_json_ld(triple: pyoxigraph.Triple) -> None:

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import platform
+import re
 import signal
 import socket
 import subprocess
@@ -402,6 +403,39 @@ def test_triples_are_limited_in_every_format(pool: QueryPool) -> None:
         lines = [line for line in b"".join(stream).splitlines() if not line.startswith(b"@prefix")]
         assert (len(lines), stream.truncated) == (3, True)
     assert pool.run("CONSTRUCT WHERE { ?s ?p ?o }", limit=3).truncated
+
+
+PREFIX_DECLARATION = re.compile(rb"@prefix (\w+):|xmlns:(\w+)=")
+
+
+@pytest.mark.parametrize(
+    ("media_type", "used"),
+    [
+        ("text/turtle", {b"kg", b"dcterms", b"xsd"}),
+        ("application/trig", {b"kg", b"dcterms", b"xsd"}),
+        # The serializer always declares these two; only properties are written with prefixes.
+        ("application/rdf+xml", {b"dcterms", b"rdf", b"its"}),
+        ("application/n-triples", set()),
+    ],
+)
+def test_graph_result_declares_only_prefixes_that_it_uses(pool: QueryPool, media_type: str, used: set[bytes]) -> None:
+    query = """CONSTRUCT { kg:a dcterms:title "geo:x <foaf:y> \\" prov:z", "skos:q"@en ; dcterms:date ?date }
+        WHERE { BIND("2020-01-01"^^xsd:date AS ?date) }"""
+    with pool.stream(query, media_type=media_type) as stream:
+        body = b"".join(stream)
+    assert {first or second for first, second in PREFIX_DECLARATION.findall(body)} == used
+    assert len(list(parse(body, RdfFormat.from_media_type(media_type)))) == 3
+
+
+def test_graph_result_that_uses_a_prefix_late_writes_its_iris_in_full(pool: QueryPool) -> None:
+    query = """CONSTRUCT { ?s <http://example.org/q> ?o . } WHERE { { ?s <http://example.org/p> ?o }
+        UNION { BIND(kg:late AS ?s) BIND(foaf:name AS ?o) } }"""
+    with pool.stream(query, media_type="text/turtle", limit=UNLIMITED) as stream:
+        body = b"".join(stream)
+    written = [quad.triple for quad in parse(body, RdfFormat.TURTLE)]
+    assert len(written) > 1_000
+    assert any(triple.subject == NamedNode("https://w3id.org/quadcite/ns#late") for triple in written)
+    assert b"@prefix" not in body
 
 
 def test_first_rows_leave_before_the_last_are_computed_and_closing_stops_the_query(pool: QueryPool) -> None:
