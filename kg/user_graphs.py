@@ -104,7 +104,11 @@ class UserGraphs:
         return graph
 
     def delete(self, graph: NamedNode | None, actor: Actor) -> None:
-        """Remove `graph`. Raises NotFoundError if it does not exist."""
+        """Remove `graph`. Raises NotFoundError if it does not exist.
+
+        A graph whose statements are all in graphs of sources, which state the same, exists for its owner. After its
+        removal they do not return to it.
+        """
         actor.require(WRITE, "removing a graph")
         target = _writable(graph, "DELETE", USER)
         write = Write(actor.name, f"DELETE {target.value}", payload_sha256(()), replaces=True)

@@ -85,8 +85,7 @@ class Write:
         for change in changes:
             old = _load_quads(store, change.graph)
             if self.replaces:  # ceded statements of the earlier payload do not return
-                rows = select(store.query, bind(CEDED_BY, graph=change.graph, prov=PROV_GRAPH))
-                remove |= {to_quad(named_node(row["cession"]), named_node(row["p"]), row["o"]) for row in rows}
+                remove |= _load_cessions(store, change.graph, gone)
             if change.content_sha256 is None:
                 remove |= old
                 add.add(to_quad(self.activity, PROV.invalidated, change.graph))
@@ -156,6 +155,19 @@ class Write:
 def _load_quads(store: Store, subject: NamedNode) -> set[Quad]:
     rows = select(store.query, bind(DESCRIPTION, subject=subject, prov=PROV_GRAPH))
     return {to_quad(subject, named_node(row["p"]), row["o"]) for row in rows}
+
+
+def _load_cessions(store: Store, graph: NamedNode, gone: Sequence[NamedNode]) -> set[Quad]:
+    """Load the records of what `graph` ceded, with the payloads and activities that explain nothing else."""
+    rows = select(store.query, bind(CEDED_BY, graph=graph, prov=PROV_GRAPH))
+    found = {to_quad(named_node(row["cession"]), named_node(row["p"]), row["o"]) for row in rows}
+    going = [*gone, *{named_node(quad.subject) for quad in found}]
+    for payload in {named_node(quad.object) for quad in found if quad.predicate == PROV.wasDerivedFrom}:
+        found |= _unneeded(store, PROV.wasDerivedFrom, payload, going)
+    for activity in {named_node(quad.object) for quad in found if quad.predicate == PROV.wasInfluencedBy}:
+        if _unneeded(store, PROV.wasGeneratedBy, activity, going):
+            found |= _unneeded(store, PROV.wasInfluencedBy, activity, going)
+    return found
 
 
 def _unneeded(store: Store, relation: NamedNode, node: NamedNode, gone: Sequence[NamedNode]) -> set[Quad]:

@@ -25,7 +25,7 @@ from kg.errors import ConflictError
 from kg.sparql.graph_exclusion import exclude_graphs
 from kg.store import difference
 from kg.store.commits import commit_iri
-from kg.store.difference import Delta
+from kg.store.difference import Delta, Statements
 from kg.store.protocol import GraphChange, Patch
 from kg.vocabulary import BASE, CODES_GRAPH, KG, PROV, PROV_GRAPH, RDF, SCHEMA, mint, sha256
 
@@ -164,6 +164,21 @@ def _find_copies(store: Store, delta: Delta, deltas: Sequence[Delta]) -> Iterato
             break
         else:
             yield from ((line, graph) for graph, other in others.items() if line in other.added)
+
+
+def find_ceded_graphs(store: Store, wanted: Mapping[NamedNode, Statements]) -> list[Delta]:
+    """Find the user graphs to remove whose statements are all in other graphs, each with an empty change.
+
+    Their records of cessions are removed with the change, so that the statements do not return.
+    """
+    return [
+        Delta(graph, {}, {}, None)
+        for graph, statements in wanted.items()
+        if not statements
+        and is_user_graph(graph)
+        and not store.contains_named_graph(graph)
+        and any(True for _ in store.quads_for_pattern(None, KG.cededBy, graph, PROV_GRAPH))
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -259,7 +259,8 @@ class OxigraphStore:
             raise InvalidInputError(f"{PROV_GRAPH} cannot be replaced. Use `describe` to change it.")
         candidates = difference.canonical_graphs(replace)
         with self._committing() as store:
-            if deltas := difference.compare_all(store, candidates):
+            deltas = difference.compare_all(store, candidates) + ownership.find_ceded_graphs(store, candidates)
+            if deltas:
                 return self._write(store, deltas, candidates.keys(), describe)
             return Commit(self._head.generation)
 

@@ -327,6 +327,37 @@ def test_a_curated_graph_is_one(client: TestClient, kg: KnowledgeGraph) -> None:
     assert Quad(CURATED, RDF.type, KG.CuratedGraph, PROV_GRAPH) in kg.store.graph(PROV_GRAPH)
 
 
+def test_delete_of_a_graph_whose_statements_a_source_states_too_succeeds_once(
+    client: TestClient, kg: KnowledgeGraph
+) -> None:
+    client.put(NOTES, content=NOTE, headers=TURTLE)
+    [said] = kg.store.graph(GRAPH)
+    source = mint("graph", "src", "climate", "reefs")
+    kg.store.commit({source: [Quad(said.subject, said.predicate, said.object, source)]})
+    assert (kg.store.graph(GRAPH), client.get(NOTES).status_code) == ([], 404)
+    assert [client.delete(NOTES).status_code for _ in range(2)] == [204, 404]
+    prov = kg.store.graph(PROV_GRAPH)
+    assert not any(quad.object == KG.Cession for quad in prov)
+    removals = [quad for quad in prov if quad.predicate == PROV.invalidated and quad.object == GRAPH]
+    assert len(removals) == 1
+    assert not any(quad.object == Literal(f"PUT {GRAPH.value}") for quad in prov if quad.predicate == KG.location)
+    statistics = kg.store.statistics()
+    sizes = [len(kg.store.graph(graph)) for graph in kg.store.graphs()]
+    assert (statistics.graphs, statistics.quads) == (len(sizes), sum(sizes))
+    kg.store.commit({source: []})
+    assert kg.store.graph(GRAPH) == []
+
+
+def test_put_of_an_empty_graph_withdraws_what_a_source_states_too(client: TestClient, kg: KnowledgeGraph) -> None:
+    client.put(NOTES, content=NOTE, headers=TURTLE)
+    [said] = kg.store.graph(GRAPH)
+    source = mint("graph", "src", "climate", "reefs")
+    kg.store.commit({source: [Quad(said.subject, said.predicate, said.object, source)]})
+    assert client.put(NOTES, content=b"", headers=TURTLE).status_code == 204
+    kg.store.commit({source: []})
+    assert kg.store.graph(GRAPH) == []
+
+
 # Blank nodes
 
 
