@@ -21,6 +21,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import load_records, promotion
 from kg.provenance.load_records import Agent, Derived, RecordOrigin, RowsOf, Run, SourceFile, format_rows
 from kg.provenance.record_age import Age, find_age, load_ages
+from kg.provenance.source_paths import SourcePaths
 from kg.search import index_sync
 from kg.search.index_sync import Progress, UnitFacts, build_units
 from kg.search.protocol import GraphUnits
@@ -166,8 +167,9 @@ SELECT DISTINCT ?thing ?graph WHERE {
 class Identities:
     """Finds the records, of the store or of this load, that already describe the resources of a record."""
 
-    def __init__(self, store: Store, known: Mapping[NamedNode, tuple[str, str]]) -> None:
+    def __init__(self, store: Store, known: Mapping[NamedNode, tuple[str, str]], paths: SourcePaths) -> None:
         self.store: Final = store
+        self.paths: Final = paths
         self.known: Final = known
         self.described: dict[NamedNode, tuple[NamedNode, str]] = {}
         """For each resource of this load, the graph of its record and the location of that record."""
@@ -193,19 +195,22 @@ class Identities:
         if graph not in self.known or self.known[graph][0] == document.source_sha256:
             return None
         ours = {origin.snapshot.source for origin in document.origins}
-        theirs = load_records.load_locations(self.store, [graph]).get(graph, set())
+        theirs = load_records.load_sources(self.store, [graph]).get(graph, {})
+        if any(load_records.mint_source(place).value in theirs for place in ours):
+            return None
         # The source replaces a person's correction once the source is correct.
-        corrected = any(f"{load_records.CORRECTION}{place} rows" in each for each in theirs for place in ours)
-        return None if ours & theirs or corrected else ", ".join(sorted(theirs)) or "an earlier load"
+        known = {source: self.paths.get(source) or name for source, name in theirs.items()}
+        if any(f"{load_records.CORRECTION}{place} rows" in each for each in known.values() for place in ours):
+            return None
+        return ", ".join(sorted(theirs.values())) or "an earlier load"
 
     def _homes(self, things: list[NamedNode]) -> list[tuple[NamedNode, NamedNode, str]]:
         found = [(thing, *self.described[thing]) for thing in things if thing in self.described]
         for thing, graph in select(self.store.query, bind(HOMES, things=things, inferred=SUPERCLASS_GRAPH)).rows:
             if isinstance(thing, NamedNode) and isinstance(graph, NamedNode):
-                places = (
-                    load_records.load_locations(self.store, [graph]).get(graph, set()) if graph in self.known else set()
-                )
-                found.append((thing, graph, ", ".join(sorted(places)) or "an unknown location"))
+                known = graph in self.known
+                places = load_records.load_sources(self.store, [graph]).get(graph, {}) if known else {}
+                found.append((thing, graph, ", ".join(sorted(places.values())) or "an unknown location"))
         return found
 
 
@@ -285,7 +290,8 @@ class Loading:
         self.index = index
         self.report = LoadReport(loader.domain, warnings=list(located.warnings))
         sources = [_source_file(file.snapshot) for file in located.files]
-        self.prov_run: Final = Run(loader.agent, {"source": loader.domain, **loader.config, **(config or {})}, sources)
+        given = {name: load_records.name_source(value) for name, value in loader.config.items()}
+        self.prov_run: Final = Run(loader.agent, {"source": loader.domain, **given, **(config or {})}, sources)
         self.quarantine = Quarantine(kg.settings.data_dir, self.loader.domain, self.loader.cut)
         self.known = (
             load_records.load_versions(kg.store, self.loader.domain)
@@ -293,7 +299,8 @@ class Loading:
             else load_records.load_versions_of(kg.store, graphs)
         )
         self.citations: Final = Citations(kg.settings.data_dir, kg.store) if loader.cites else None
-        self.identities: Final = Identities(kg.store, self.known)
+        self.paths: Final = SourcePaths(kg.settings.data_dir)
+        self.identities: Final = Identities(kg.store, self.known, self.paths)
         self.seen: dict[NamedNode, tuple[str, str]] = {}
         """The graphs of this load, with the hash and the location of the record of each."""
         self.batch = _Batch()
@@ -456,6 +463,7 @@ class Loading:
         batch, self.batch = self.batch, _Batch()
         if not batch.documents:
             return
+        self.paths.add({origin.snapshot.source for each in batch.documents.values() for origin in each.origins})
         undated = self.skip_older(batch)
         shared = self.changed_shared_graphs(batch)
         for graph, violations in self.blocking_violations(batch, shared).items():
@@ -633,12 +641,12 @@ class Loading:
         gone = [graph for graph in self.known if graph not in self.seen]
         for start in range(0, len(gone), 500):
             part = gone[start : start + 500]
-            locations = load_records.load_locations(self.kg.store, part)
+            sources = load_records.load_sources(self.kg.store, part)
             removed = [
                 graph
                 for graph in part
                 # A file that could not be read may still contain the record.
-                if (places := locations.get(graph))
+                if (places := {self.paths.get(source) or name for source, name in sources.get(graph, {}).items()})
                 and all(self.located.covers(place) for place in places)
                 and not places & unread
             ]

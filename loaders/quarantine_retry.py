@@ -148,7 +148,8 @@ class _Retry(Loading):
             if correction is None
             else {
                 "corrects": "; ".join(
-                    f"{each.file} (sha256 {each.sha256}) rows {each.rows}" for each in entries[0].places
+                    f"{load_records.name_source(each.file)} (sha256 {each.sha256}) rows {each.rows}"
+                    for each in entries[0].places
                 )
             }
         )
@@ -219,9 +220,9 @@ class _Retry(Loading):
     def _is_from_earlier_retry(self, document: SourceDocument | SourceGraph) -> bool:
         """Whether an interrupted retry has stored this record already."""
         graph = graph_name(document)
-        places = load_records.load_locations(self.kg.store, [graph]).get(graph)
-        return self.known[graph] == (document.source_sha256, self.loader.version) and places == {
-            origin.snapshot.source for origin in document.origins
+        sources = load_records.load_sources(self.kg.store, [graph]).get(graph, {})
+        return self.known[graph] == (document.source_sha256, self.loader.version) and sources.keys() == {
+            load_records.mint_source(origin.snapshot.source).value for origin in document.origins
         }
 
     def mark_stored(self, graph: NamedNode) -> None:

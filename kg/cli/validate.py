@@ -329,18 +329,21 @@ def _open_store(
     from pyoxigraph import Store
 
     from kg.cli import connection
+    from kg.provenance.source_paths import SourcePaths
     from kg.shacl.rdf_files import expand_paths, open_document
     from kg.tools.shacl.source_locations import Locator
 
+    settings = settings_for(data_dir)
     own = _parse_shapes([open_document(name) for name in expand_paths(shapes)]) if shapes else None
-    with connection.connect(settings_for(data_dir)) as reached, reached.snapshot() as folder:
+    with connection.connect(settings) as reached, reached.snapshot() as folder:
         store = Store.read_only(str(folder))
         name = _find_graph(store, graph) if graph is not None else None
         if own is None and suite != "dataset":
             check = _check_records(store, name, since)
         else:
             check = _check_stored(store, own or _load_suite(suite), name, since)
-        yield replace(check, results=_wrap_store_errors(check.results, folder), locate=Locator(store).locate)
+        locate = Locator(store, SourcePaths(settings.data_dir).get).locate
+        yield replace(check, results=_wrap_store_errors(check.results, folder), locate=locate)
 
 
 def _wrap_store_errors(results: Iterable[Violation], folder: Path) -> Iterator[Violation]:

@@ -15,7 +15,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.errors import InvalidInputError
 from kg.provenance.reader import DESCRIPTIONS
 from kg.sparql.terms import bind
-from kg.store.protocol import GraphChange, Patch, Store, Term, named_node, select, term_text
+from kg.store.protocol import GraphChange, Patch, Query, Store, Term, named_node, select, term_text
 from kg.vocabulary import (
     EXTRACTED,
     GENERATED,
@@ -87,7 +87,7 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file as it was when it was read. `location` is the path or URL given to the load."""
+    """A file as it was when it was read. `location` is its path or URL. The graph has only `name_source` of it."""
 
     sha256: str
     location: str
@@ -322,14 +322,14 @@ class _Revision:
             self._sender(snapshot, file.sent_by)
         self._say(snapshot, RDF.type, KG.Snapshot)
         self._say(snapshot, KG.sha256, Literal(file.sha256))
-        self._say(snapshot, KG.location, Literal(file.location))
+        self._say(snapshot, KG.location, Literal(name_source(file.location)))
         self._say(snapshot, PROV.specializationOf, mint_source(file.location))
         if file.revision is not None:
             self._say(snapshot, KG.datasetRevision, Literal(file.revision))
 
     def _read_later(self, file: SourceFile, read: Literal) -> str | None:
         """Return the time after `read` at which different content was first found at the location of `file`."""
-        query = bind(SNAPSHOTS_OF, sources=[*_sources(file.location)], prov=PROV_GRAPH)
+        query = bind(SNAPSHOTS_OF, sources=[mint_source(file.location)], prov=PROV_GRAPH)
         found = [term_text(row["retrieved"]) for row in select(self.store.query, query)]
         return min((each for each in found if each > read.value), default=None)
 
@@ -363,7 +363,7 @@ class _Revision:
 
     def _supersede(self, files: Iterable[SourceFile]) -> None:
         """Mark older snapshots of the same files as superseded."""
-        sources = {each for file in files if file.read_at is None for each in _sources(file.location)}
+        sources = {mint_source(file.location) for file in files if file.read_at is None}
         if not sources:
             return
         locations: dict[NamedNode, set[Term]] = defaultdict(set)
@@ -466,49 +466,87 @@ def load_versions(store: Store, domain: str) -> dict[NamedNode, tuple[str, str]]
 
 CORRECTION: Final = ", a correction of "
 """Separates, in the location of a corrected record, the correcting file from the corrected one."""
+_HASH: Final = re.compile("(?:-[0-9a-f]{16})?")
 _LOCAL: Final = re.compile(r"(?:file://)?(?:/|[A-Za-z]:[/\\])")
+
+
+def is_local(location: str) -> bool:
+    """Whether `location` is an absolute path on this machine."""
+    return _LOCAL.match(location) is not None
 
 
 def mint_source(location: str) -> NamedNode:
     """Return the identifier of a source. That of a file on this machine has a hash of the path, not the path."""
-    if _LOCAL.match(location) is None:
+    if not is_local(location):
         return mint("source", location)
     return mint("source", f"{name_source(location)}-{sha256(location)[:16]}")
 
 
-def _sources(location: str) -> set[NamedNode]:
-    """Return the identifier of a source, and the one that earlier versions stored."""
-    return {mint_source(location), mint("source", location)}
-
-
 def name_source(location: str) -> str:
-    """Return the name of a source for people: for a file on this machine, its folder and name without the path.
+    """Return the name of a source: for a file on this machine, its folder and name without the path.
 
-    The hash identifies the file. The path is stored, to recognize the file in the next load, but is not
-    part of answers, since it describes the disk of the server.
+    The hash identifies the file. The path is not part of the graph, since it describes the disk of the server
+    (`kg.provenance.source_paths`).
     """
     return CORRECTION.join(_name_file(part) for part in location.split(CORRECTION))
 
 
 def _name_file(location: str) -> str:
-    if _LOCAL.match(location) is None:
+    if not is_local(location):
         return location
     return "/".join(re.split(r"[/\\]+", location.rstrip("/"))[-2:]).lstrip("/")
 
 
-LOCATIONS: Final = """
-SELECT ?graph ?location WHERE {
+SOURCES: Final = """
+SELECT ?graph ?source ?location WHERE {
   VALUES ?graph { $graphs }
-  GRAPH $prov { ?graph prov:wasDerivedFrom ?snapshot . ?snapshot kg:location ?location }
+  GRAPH $prov { ?graph prov:wasDerivedFrom ?snapshot . ?snapshot prov:specializationOf ?source ; kg:location ?location }
 }"""
 
 
-def load_locations(store: Store, graphs: Sequence[NamedNode]) -> dict[NamedNode, set[str]]:
-    """Load the paths and URLs of the source files for each of `graphs` that was read from files."""
-    found: dict[NamedNode, set[str]] = defaultdict(set)
-    for row in select(store.query, bind(LOCATIONS, graphs=graphs, prov=PROV_GRAPH)):
-        found[named_node(row["graph"])].add(term_text(row["location"]))
+def load_sources(store: Store, graphs: Sequence[NamedNode]) -> dict[NamedNode, dict[str, str]]:
+    """Load the sources of each of `graphs` that was read from files: the name of each by its identifier."""
+    found: dict[NamedNode, dict[str, str]] = defaultdict(dict)
+    for row in select(store.query, bind(SOURCES, graphs=graphs, prov=PROV_GRAPH)):
+        source, name = named_node(row["source"]).value, term_text(row["location"])
+        # The same content can have several locations. The identifier of each is its name, with a hash for a file.
+        if _HASH.fullmatch(source.removeprefix(mint("source", name).value)):
+            found[named_node(row["graph"])][source] = name
     return found
+
+
+PATHS_IN_GRAPH: Final = """
+SELECT ?s ?p ?o WHERE {
+  VALUES ?p { kg:location prov:specializationOf kg:configuration } GRAPH $prov { ?s ?p ?o }
+}"""
+_PATH_IN_TEXT: Final = re.compile(r'(?<=")(?:file://)?(?:/|[A-Za-z]:[/\\])[^"]*')
+
+
+def find_stored_paths(query: Query) -> tuple[Patch, list[str]]:
+    """Find the paths that earlier versions stored in ``graph/prov``: the patch that names them, and the paths."""
+    rows = [(row["s"], row["p"], row["o"]) for row in select(query, bind(PATHS_IN_GRAPH, prov=PROV_GRAPH))]
+    paths = [term_text(value) for _, name, value in rows if name == KG.location and is_local(term_text(value))]
+    sources = {mint("source", path): mint_source(path) for path in paths}
+    old: set[Quad] = set()
+    new: set[Quad] = set()
+    for subject, predicate, value in rows:
+        named: Term = value
+        if predicate == KG.location:
+            named = Literal(name_source(term_text(value)))
+        elif predicate == KG.configuration:
+            named = Literal(_PATH_IN_TEXT.sub(_name_paths, term_text(value)))
+        elif isinstance(value, NamedNode):
+            named = sources.get(value, value)
+        if named != value:
+            old.add(to_quad(named_node(subject), named_node(predicate), value))
+            new.add(to_quad(named_node(subject), named_node(predicate), named))
+    return Patch(frozenset(old), frozenset(new)), paths
+
+
+def _name_paths(match: re.Match[str]) -> str:
+    """Name the files of a value of a configuration: one path, or the corrected files with their hashes and rows."""
+    parts = (each.partition(" (sha256") for each in match[0].split("; "))
+    return "; ".join(name_source(path) + mark + rest for path, mark, rest in parts)
 
 
 def to_quad(subject: NamedNode, predicate: NamedNode, value: Term) -> Quad:

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from pyoxigraph import NamedNode
 
-from kg.provenance.load_records import find_row, name_source, parse_rows
+from kg.provenance.load_records import find_row, parse_rows
 from kg.retrieval.attribution import Chunk, Voice, load_voices
 from kg.retrieval.concept_index import load_concepts
 from kg.retrieval.reader import Reader, iri_of
@@ -308,10 +308,9 @@ def origin_of(
         [row] = rows
     if snapshot is None:
         return Provenance(graph=graph)
-    location = descriptions.one(snapshot, KG.location)
     return Provenance(
         graph=graph,
-        source=None if location is None else name_source(location),
+        source=descriptions.one(snapshot, KG.location),
         sha256=descriptions.one(snapshot, KG.sha256),
         row=row,
         lines=lines,

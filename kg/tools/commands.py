@@ -20,6 +20,7 @@ from kg.actors import WRITE, Actor
 from kg.errors import InvalidInputError, QuadciteError
 from kg.knowledge_graph import PROGRESS, SENDER, KnowledgeGraph
 from kg.loading import exclusive_load, wait_for_embeddings
+from kg.provenance import source_paths
 from kg.provenance.explanation import explain_iri, explain_triple
 from kg.retrieval.results import DatasetCheck
 from kg.search.index_sync import count_text_units, heal
@@ -184,6 +185,8 @@ def backup(kg: KnowledgeGraph, target: str) -> Document:
             partial.mkdir(parents=True)
             shutil.copytree(snapshot.path, partial / "store")
             shutil.copy2(kg.settings.data_dir / "format.json", partial)
+            if (kg.settings.data_dir / source_paths.FILE).exists():
+                shutil.copy2(kg.settings.data_dir / source_paths.FILE, partial)
             os.sync()
             partial.rename(folder)
     except OSError as error:

@@ -9,7 +9,6 @@ from pydantic import BaseModel, Field
 from pyoxigraph import NamedNode
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.provenance.load_records import name_source
 from kg.retrieval.concept_index import load_concepts
 from kg.retrieval.evidence import code_of
 from kg.retrieval.filters import load_values_in_use
@@ -159,7 +158,7 @@ def _concepts(reader: Reader) -> list[Resource]:
 def sources(reader: Reader) -> list[Resource]:
     """List the loaded source files, with the hash of each at that time."""
     rows = {
-        (name_source(term_text(row["location"])) if "location" in row else "", term_text(row["sha256"])): row
+        (term_text(row["location"]) if "location" in row else "", term_text(row["sha256"])): row
         for row in reader.rows("source files", bind(SOURCES, prov=PROV_GRAPH, shipped=list(SHIPPED_GRAPHS)))
     }
     return [

@@ -15,7 +15,6 @@ from kg.errors import IndexUnavailableError, InvalidInputError, ModelError, NotF
 from kg.fuzzy_names import nearest
 from kg.knowledge_graph import KnowledgeGraph
 from kg.ontology import load_declared_terms, load_ontology
-from kg.provenance.load_records import name_source
 from kg.provenance.superclasses import ANCHORS
 from kg.retrieval.attribution import Chunk, load_voices
 from kg.retrieval.evidence import describe, origin_of
@@ -187,7 +186,7 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
     reader = Reader(kg)
     window: dict[str, Bindable] = {"iri": node, "limit": PAGE + 1, "offset": (page - 1) * PAGE}
     about = reader.rows("quads about it", bind(ABOUT, iri=node, limit=QUADS + 1), all_graphs=True)
-    said = [Quad(node, NamedNode(iri_of(row["property"])), shown_value(row), _graph(row)) for row in about[:QUADS]]
+    said = [Quad(node, NamedNode(iri_of(row["property"])), row["value"], _graph(row)) for row in about[:QUADS]]
     stored = any(quad.graph_name in SHIPPED_GRAPHS for quad in said)
     declared = [] if stored else list(load_ontology().get(node, ()))
     in_order = [
@@ -345,12 +344,6 @@ def _spellings(iri: str) -> Iterable[str]:
                 yield root + "/".join(segment(unquote(part)) for part in rest.split("/")) + fragment
     if iri.startswith("cpr://doc/"):
         yield "cpr://family/" + whole.removeprefix("cpr://doc/")
-
-
-def shown_value(row: Mapping[str, Term]) -> Term:
-    """Get the value of a quad. The location of a file on this machine is shown without its path."""
-    value = row["value"]
-    return Literal(name_source(value.value)) if row["property"] == KG.location and isinstance(value, Literal) else value
 
 
 def _graph(row: Mapping[str, Term]) -> NamedNode:

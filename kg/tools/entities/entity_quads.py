@@ -11,7 +11,7 @@ from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader, iri_of
 from kg.sparql.terms import bind
-from kg.tools.entities.dereference import parse_iri, shown_value
+from kg.tools.entities.dereference import parse_iri
 from kg.vocabulary import PREFIXES
 
 ENTITY_TRIPLES: Final = 2_000
@@ -51,8 +51,7 @@ def load_entity(kg: KnowledgeGraph, iri: str) -> tuple[Entity, str]:
     rows.sort(key=lambda row: (str(row["graph"]), str(row["property"]), str(row["value"])))
     cut = rows[:ENTITY_TRIPLES]
     found = [
-        EntityQuad(graph=iri_of(row["graph"]), property=iri_of(row["property"]), value=str(shown_value(row)))
-        for row in cut
+        EntityQuad(graph=iri_of(row["graph"]), property=iri_of(row["property"]), value=str(row["value"])) for row in cut
     ]
     shown = Entity(
         iri=iri, quads=found, truncated=len(cut) < len(rows) or reader.truncated, generation=reader.generation
@@ -62,9 +61,7 @@ def load_entity(kg: KnowledgeGraph, iri: str) -> tuple[Entity, str]:
     blocks = [f"# generation {shown.generation}{', truncated' if shown.truncated else ''}"]
     for graph in dict.fromkeys(quad.graph for quad in found):
         quads = [
-            Quad(node, NamedNode(iri_of(row["property"])), shown_value(row))
-            for row in cut
-            if iri_of(row["graph"]) == graph
+            Quad(node, NamedNode(iri_of(row["property"])), row["value"]) for row in cut if iri_of(row["graph"]) == graph
         ]
         turtle = serialize((quad.triple for quad in quads), format=RdfFormat.TURTLE, prefixes=prefixes)
         blocks.append(f"# graph <{graph}>\n{(turtle or b'').decode()}")

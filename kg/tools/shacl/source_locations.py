@@ -17,7 +17,7 @@ from typing import Final, Generic, TypeVar
 
 from pyoxigraph import Literal, NamedNode, Quad, Store
 
-from kg.provenance.load_records import find_row, name_source, parse_rows
+from kg.provenance.load_records import find_row, parse_rows
 from kg.shacl import child
 from kg.shacl.report import Location, Violation
 from kg.shacl.report_writers import Locate
@@ -66,10 +66,10 @@ class _Kept(Generic[T]):
 class Locator:
     """Finds the source of nodes of `store`, by lookups of some microseconds each."""
 
-    def __init__(self, store: Store, name: Callable[[str], str] = str) -> None:
-        """`name` writes the location of a file."""
+    def __init__(self, store: Store, find_path: Callable[[str], str | None] = lambda source: None) -> None:
+        """`find_path` finds the path of a source on this machine. Without one, files have the names in the graph."""
         self._store = store
-        self._name = name
+        self._find_path = find_path
         self._parts = _Kept(self._read_parts, lambda parts: 50 + sum(len(part.rows) for part in parts))
         self._positions = _Kept(self._read_positions, lambda positions: 50 + len(positions))
 
@@ -130,14 +130,18 @@ class Locator:
             made_of = list(self._derived(graph, PROV.wasDerivedFrom))
         parts: list[_Part] = []
         for source, rows in made_of:
-            places = sorted(
-                self._name(term.value) for term in self._said(source, KG.location) if isinstance(term, Literal)
-            )
+            places = self._places(source)
             if places and not self._said(source, PROV.wasAttributedTo):
                 parts.append(_Part(places[0], rows))
             elif not places and depth < _DEPTH:
                 parts += (_Part(part.document) for part in self._read_parts(source, depth + 1))
         return tuple(parts)
+
+    def _places(self, snapshot: NamedNode) -> list[str]:
+        """Get the paths of a snapshot, else its names."""
+        sources = (term.value for term in self._said(snapshot, PROV.specializationOf) if isinstance(term, NamedNode))
+        paths = sorted(filter(None, map(self._find_path, sources)))
+        return paths or sorted(term.value for term in self._said(snapshot, KG.location) if isinstance(term, Literal))
 
     def _derived(self, node: NamedNode, relation: NamedNode) -> Iterator[tuple[NamedNode, Sequence[int]]]:
         rows = [term.value for term in self._said(node, KG.sourceRows) if isinstance(term, Literal)]
@@ -161,7 +165,7 @@ def _number(quad: Quad) -> int | None:
 
 def build_locate(store: Store) -> Locate:
     """Build the function that locates results about `store`."""
-    return Locator(store, name_source).locate
+    return Locator(store).locate
 
 
 def main() -> None:

@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 from pydantic import Field
 from pyoxigraph import NamedNode
 
-from kg.provenance.load_records import name_source
 from kg.retrieval.evidence import Descriptions, code_of, describe
 from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.token_budget import Lean
@@ -167,9 +166,8 @@ class Origins:
         if not snapshots:
             return Origin()
         sender = found.one(snapshots[0], PROV.wasAttributedTo)
-        location = found.one(snapshots[0], KG.location)
         return Origin(
-            None if location is None else name_source(location),
+            found.one(snapshots[0], KG.location),
             found.one(snapshots[0], KG.sha256),
             found.one(snapshots[0], KG.retrievedAt),
             None if sender is None else code_of(sender),
