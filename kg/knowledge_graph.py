@@ -17,6 +17,7 @@ from kg.queries.pool import Answer, Cancellation, QueryPool
 from kg.search.index_client import EdgeIndex
 from kg.search.index_sync import Progress
 from kg.search.protocol import SearchIndex
+from kg.search.reranker import Reranker, open_reranker
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Store
@@ -77,6 +78,8 @@ class KnowledgeGraph:
     pool: QueryPool
     raw: QueryPool | None = None
     """Workers for queries written by callers; without them, `pool` runs these too."""
+    reranker: Reranker | None = None
+    """Orders the first passages of a search again, if the settings name a reranker."""
     load: Callable[..., Any] | None = None
     """Loads sources."""
     mention: Callable[..., Any] | None = None
@@ -112,7 +115,8 @@ class KnowledgeGraph:
             search.close()
             store.close()
             raise
-        return cls(settings.model_copy(update={"data_dir": data_dir}), store, search, pool, announce=store.announce)
+        own = settings.model_copy(update={"data_dir": data_dir})
+        return cls(own, store, search, pool, reranker=open_reranker(own, search.rerank), announce=store.announce)
 
     @property
     def raw_pool(self) -> QueryPool:

@@ -55,6 +55,21 @@ class Settings(BaseSettings):
     embedding_token: SecretStr | None = Field(None, description="Bearer token for `embedding_url`.")
     embedding_threads: int = Field(0, ge=0, description="Threads of the local model. 0 means all cores.")
 
+    reranker_path: Path | None = Field(
+        None,
+        description="Folder of a cross-encoder in ONNX (`model.onnx` or `onnx/model.onnx`, and its tokenizer) that "
+        "orders the first passages of a search again.",
+    )
+    reranker_url: HttpUrl | None = Field(
+        None, description="Rerank endpoint (Cohere, Jina, vLLM; URL up to `/rerank`), instead of a local model."
+    )
+    reranker_model: str = Field("", description="Model to request from `reranker_url`.")
+    reranker_token: SecretStr | None = Field(None, description="Bearer token for `reranker_url`.")
+    reranker_depth: int = Field(50, ge=2, le=64, description="Passages that the reranker orders again.")
+    reranker_timeout_s: float = Field(
+        2.0, gt=0, le=60, description="Time for the reranker per search, in seconds. Then the order stays as it was."
+    )
+
     chat_url: HttpUrl | None = Field(
         None, description="OpenAI-compatible chat endpoint (URL up to `/v1`) that writes and scores summaries."
     )

@@ -207,6 +207,9 @@ def search(
         float | None,
         typer.Option("--min-score", metavar="X", min=0, max=1, help="Least score. 0 lists irrelevant results too."),
     ] = None,
+    neighbours: Annotated[
+        int, typer.Option("--neighbours", metavar="N", min=0, max=5, help="Passages before and after each result.")
+    ] = 0,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, max=200, help="Maximum results.")] = 10,
     offset: Annotated[int, typer.Option("--offset", metavar="N", min=0, help="Results to skip.")] = 0,
     data_dir: DataDir = None,
@@ -230,7 +233,7 @@ def search(
             # After a crash, or in a restored backup, the index differs from the store. A server heals it by itself.
             graph.call("reindex", {"wait": False}, advance)
         arguments = {"query": text, "filters": filters, "limit": limit, "offset": offset, "detail": "full"}
-        arguments |= {"must": must, "min_score": min_score, "max_tokens": MOST_TOKENS}
+        arguments |= {"must": must, "min_score": min_score, "neighbours": neighbours, "max_tokens": MOST_TOKENS}
         found = SearchResult.model_validate(graph.call("search", arguments, advance))
         index = IndexStatus(**graph.call("index_status", {}))
     if as_json:

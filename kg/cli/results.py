@@ -18,6 +18,7 @@ from kg.retrieval.results import SearchResult
 from kg.search.protocol import IndexStatus
 from kg.sparql.guard import check_query, query_form
 from kg.store.protocol import Result, Rows, Term
+from kg.text import to_single_line
 from kg.vocabulary import PREFIXES, curie
 
 ROW_FORMATS: Final = {
@@ -147,7 +148,11 @@ def show_found(found: SearchResult, index: IndexStatus, *, first: int = 1) -> No
         place = hit.provenance
         row = f", row {place.row}" if place.row is not None else ""
         output.put(f"{number}. {hit.title}  (score {hit.score:.3f})")
+        for near in hit.before:
+            output.put(f"   before: {to_single_line(near.text)}")
         output.put(f"   {hit.snippet}")
+        for near in hit.after:
+            output.put(f"   after: {to_single_line(near.text)}")
         output.put(f"   {hit.id}")
         output.put(f"   {place.source or place.graph}{row}, sha256 {place.sha256 or 'not recorded'}")
     if not found.results:

@@ -9,9 +9,9 @@ page repeats or omits a unit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from math import ceil
 from typing import Final
 
@@ -19,6 +19,7 @@ from pyoxigraph import NamedNode
 
 from kg.retrieval.filters import Scope
 from kg.retrieval.reader import Reader, iri_of
+from kg.retrieval.reranking import Reranking
 from kg.retrieval.results import Completeness
 from kg.search.protocol import Candidate, Mode, Ranking, SearchIndex
 from kg.search.ranking import PAIR_WEIGHT, Fusion
@@ -43,11 +44,29 @@ OWN: Final = ("unit", "document")
 
 UNITS_IN_SCOPE: Final = """
 SELECT DISTINCT ?unit ?document WHERE {
-  #DOCUMENT
-  ?unit dcterms:isPartOf ?document .
-  #BEGIN
-  FILTER EXISTS { ?unit schema:text ?words }
+  {
+    #DOCUMENT
+    ?unit dcterms:isPartOf ?document .
+    #BEGIN
+    FILTER EXISTS { ?unit schema:text ?words }
+  } UNION {
+    #WHOLE
+  }
 } LIMIT $most"""
+
+# Texts that are part of nothing are their own documents: articles of a code with a text of their own.
+WHOLE_DOCUMENTS: Final = """{ SELECT DISTINCT ?document WHERE {
+      #DOCUMENT
+      ?document schema:text ?words FILTER NOT EXISTS { ?document dcterms:isPartOf ?whole }
+    } }
+    BIND(?document AS ?unit)
+    #UNIT"""
+
+WHOLE_UNITS: Final = """{ SELECT DISTINCT ?unit WHERE {
+      #BEGIN
+      ?unit schema:text ?words FILTER NOT EXISTS { ?unit dcterms:isPartOf ?whole }
+    } }
+    BIND(?unit AS ?document)"""
 
 DOCUMENTS_IN_SCOPE: Final = """
 SELECT DISTINCT ?document WHERE {
@@ -56,7 +75,11 @@ SELECT DISTINCT ?document WHERE {
 
 PROPOSALS_IN_SCOPE: Final = """
 SELECT DISTINCT ?unit ?document WHERE {
-  { SELECT DISTINCT ?unit ?document WHERE { VALUES ?unit { $units } ?unit dcterms:isPartOf ?document } }
+  { SELECT DISTINCT ?unit ?document WHERE {
+    VALUES ?unit { $units } OPTIONAL { ?unit dcterms:isPartOf ?whole }
+    FILTER(BOUND(?whole) || EXISTS { ?unit schema:text ?words })
+    BIND(COALESCE(?whole, ?unit) AS ?document)
+  } }
   #DOCUMENT
   #UNIT
 }"""
@@ -71,7 +94,8 @@ SELECT DISTINCT ?unit ?document WHERE {
 MENTIONS_IN_SCOPE: Final = """
 SELECT DISTINCT ?unit ?document WHERE {
   { SELECT DISTINCT ?unit ?document WHERE {
-    VALUES ?concept { $concepts } ?unit kg:mentions ?concept . ?unit dcterms:isPartOf ?document
+    VALUES ?concept { $concepts } ?unit kg:mentions ?concept OPTIONAL { ?unit dcterms:isPartOf ?whole }
+    BIND(COALESCE(?whole, ?unit) AS ?document)
   } }
   #DOCUMENT
   #UNIT
@@ -121,6 +145,10 @@ class Retrieved:
     pending: int = 0
     """Number of considered units without an embedding, which are scored by keywords only."""
     relevance: Relevance = "unknown"
+    reranked: bool | None = None
+    """Whether the reranker ordered the first units; None without one."""
+    problem: str | None = None
+    """Why the reranker did not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +164,8 @@ class Asked:
     typed: str | None = None
     """The query as the caller wrote it, if `query` adds names of concepts to it."""
     refuses: bool = True
-    """Whether an answer can be refused as not relevant. False for texts on which the thresholds were not measured."""
+    """Whether an answer can be refused by its cosines alone. False for texts on which the thresholds were not measured:
+    then it is refused only if no candidate has a word of the query either."""
 
     def rank(
         self,
@@ -153,7 +182,8 @@ class Asked:
     def assess(self, candidates: Sequence[Candidate], ranking: Ranking) -> Relevance:
         """Assess an answer by its candidates; see `assess_relevance`."""
         found = assess_relevance(self.typed or self.query, candidates, ranking.model, ranking.pending, ranking.units)
-        return "unknown" if found == "none" and candidates and not self.refuses else found
+        has_words = any(candidate.words for candidate in candidates)
+        return "unknown" if found == "none" and has_words and not self.refuses else found
 
     def select(self, candidates: Sequence[Candidate], ranking: Ranking, relevance: Relevance) -> list[Candidate]:
         """Drop the candidates below the minimum score, or without one those that are not relevant."""
@@ -181,6 +211,7 @@ def retrieve(
     no word with the query and have no embedding yet are dropped. Units that mention one of `concepts` rank first, and
     are relevant with any score.
     """
+    reranking = Reranking(reader, asked.typed or asked.query)
     favoured = _Favoured(reader, scope, concepts) if concepts else None
     units = _listed(reader, scope)
     if units is not None:
@@ -190,14 +221,13 @@ def retrieve(
         candidates = _select(asked, scored, ranking, relevance, favoured)
         pending = _pending(scored)
         total = _count(Counter(_work(units[candidate.iri]) for candidate in candidates), per_document)
-        stream = _capped(_ordered(reader, candidates, units, offset + limit), per_document, Counter())
-        page = list(islice(stream, offset, offset + limit))
+        ordered = reranking.apply(_ordered(reader, candidates, units, offset + limit), _is_first(favoured))
+        page = list(islice(_capped(ordered, per_document, Counter()), offset, offset + limit))
         following = offset + limit if total > offset + limit else None
         relevance = _with_mentions(relevance, asked, candidates)
-        if pending:
-            return Retrieved(page, "approximate", None, following, pending, relevance)
-        return Retrieved(page, "complete", total, following, 0, relevance)
-    return _proposed(reader, asked, scope, limit, offset, per_document, favoured)
+        found = Retrieved(page, "complete", total, following, 0, relevance, *reranking.outcome)
+        return replace(found, completeness="approximate", total=None, pending=pending) if pending else found
+    return _proposed(reader, asked, reranking, scope, limit, offset, per_document, favoured)
 
 
 def describe_nothing(must: Sequence[str], min_score: float | None) -> str:
@@ -232,15 +262,24 @@ class Known:
 
 
 def best_of_each(
-    reader: Reader, asked: Asked, scope: Scope, *, limit: int, wide: bool, known: Known | None = None
+    reader: Reader,
+    asked: Asked,
+    scope: Scope,
+    *,
+    limit: int,
+    offset: int = 0,
+    wide: bool,
+    known: Known | None = None,
 ) -> Retrieved:
-    """Rank documents in `scope` by `asked` and return the best unit of each of the first `limit`; no further pages.
+    """Rank documents in `scope` by `asked` and return the best unit of each of `limit` documents from `offset` on.
 
     In a `wide` scope, the index proposes and SPARQL drops units outside the scope. In any other scope, or if too few
     proposals remain, SPARQL lists the documents and the index ranks only their units. If the documents are `known`,
     their number decides which way is faster. `scope` has patterns on ?document only, with constants if it is wide or
-    its documents are known. All scores are computed over one set.
+    its documents are known. The scores of the first page are computed over one set. That set and the way do not depend
+    on `offset`, so pages of one `limit` repeat or omit no document.
     """
+    page = slice(offset, offset + limit)
     first = max(FIRST_BLOCK, 4 * limit)
     parents: Sequence[str] | None = None
     if known is not None:
@@ -250,31 +289,35 @@ def best_of_each(
         else:
             first, wide = min(max(first, enough), 4 * first), True
     if wide:
-        found = _best_proposals(reader, asked, scope, limit, None, first, max(first, 4 * FIRST_BLOCK))
+        found = _best_proposals(reader, asked, scope, page, None, first, max(first, 4 * FIRST_BLOCK))
         if found.completeness != "truncated":
             return found
         if known is not None and len(known.documents) <= MANY_DOCUMENTS:
             parents = known.documents
     if parents is not None:
-        found = _best_proposals(reader, asked, scope, limit, parents, first, DEEPEST)
-        if found.units or found.relevance == "none":
+        found = _best_proposals(reader, asked, scope, page, parents, first, DEEPEST)
+        if found.units or found.relevance == "none" or found.completeness != "truncated":
             return found
     too_many = known is not None and len(known.documents) > MANY_DOCUMENTS
     listed = None if too_many else _parents(reader, scope)
     if listed is None:
         reader.ran.clear()  # an abandoned list selected nothing
-        return _best_proposals(reader, asked, scope, limit, None, first, DEEPEST)
+        return _best_proposals(reader, asked, scope, page, None, first, DEEPEST)
     # proposals are limited to their units
-    return _best_proposals(reader, asked, Scope(), limit, listed, first, DEEPEST)
+    return _best_proposals(reader, asked, Scope(), page, listed, first, DEEPEST)
 
 
 def _best_proposals(
-    reader: Reader, asked: Asked, scope: Scope, limit: int, parents: Sequence[str] | None, depth: int, deepest: int
+    reader: Reader, asked: Asked, scope: Scope, page: slice, parents: Sequence[str] | None, depth: int, deepest: int
 ) -> Retrieved:
-    """Rank proposals of the index, `depth` at first; `truncated` if `deepest` proposals are too few."""
+    """Rank proposals of the index, `depth` at first; `truncated` if `deepest` proposals are too few for a first page.
+
+    The proposals for a first page are sorted as one block, those for later pages block by block.
+    """
+    limit = page.stop - page.start
     documents: dict[str, str] = {}
-    proposed: list[Candidate] = []
     seen: set[str] = set()
+    blocks: list[list[Candidate]] = [[]]
     while True:
         ranking = asked.rank(reader.kg.search, parents=parents, limit=depth)
         fresh = [candidate for candidate in ranking.candidates if candidate.iri not in seen]
@@ -286,21 +329,31 @@ def _best_proposals(
             else []
         )
         documents |= {iri_of(row["unit"]): iri_of(row["document"]) for row in rows}
-        proposed += [candidate for candidate in fresh if candidate.iri in documents]
+        blocks[-1] += [candidate for candidate in fresh if candidate.iri in documents]
         done = ranking.exhaustive or len(ranking.candidates) < depth
-        if done or depth >= deepest or len({documents[each.iri] for each in proposed}) >= limit:
+        count = len(set(documents.values()))
+        if len(blocks) == 1 and count >= limit:
+            deepest = DEEPEST
+        if done or depth >= deepest or count > page.stop:
             break
+        if count >= limit:
+            blocks.append([])
         depth = min(deepest, 4 * depth)
-    kept = drop_unscored(_rescored(proposed))
-    relevance = asked.assess(kept, ranking) if kept or done else "unknown"
-    candidates = asked.select(kept, ranking, relevance)
-    page = list(islice(_capped(_ordered(reader, candidates, documents, limit), 1, Counter()), limit))
-    pending = _pending(proposed)
+    first = drop_unscored(_rescored(blocks[0]))
+    relevance = asked.assess(first, ranking) if first or done else "unknown"
+    kept = [first, *(drop_unscored(_rescored(block, blocks[0])) for block in blocks[1:])]
+    selected = [asked.select(block, ranking, relevance) for block in kept]
+    reranking = Reranking(reader, asked.query)
+    ordered = chain.from_iterable(reranking.apply(_ordered(reader, block, documents, page.stop)) for block in selected)
+    found = list(islice(_capped(ordered, 1, Counter()), page.stop + 1))
+    following = page.stop if len(found) > page.stop else None
+    pending = sum(map(_pending, blocks))
     if done and ranking.exhaustive and not pending:
-        return Retrieved(page, "complete", len({documents[each.iri] for each in candidates}), None, 0, relevance)
-    enough = done or len({documents[each.iri] for each in kept}) >= limit
+        total = len({documents[each.iri] for block in selected for each in block})
+        return Retrieved(found[page], "complete", total, following, 0, relevance, *reranking.outcome)
+    enough = done or len({documents[each.iri] for block in kept for each in block}) >= limit
     completeness: Completeness = "approximate" if enough else "truncated"
-    return Retrieved(page, completeness, None, None, pending, relevance)
+    return Retrieved(found[page], completeness, None, following, pending, relevance, *reranking.outcome)
 
 
 class _Favoured:
@@ -309,6 +362,7 @@ class _Favoured:
     def __init__(self, reader: Reader, scope: Scope, concepts: Sequence[NamedNode]) -> None:
         self._reader = reader
         self._concepts = list(concepts)
+        self._known: set[str] = set()
         query = scope.compile(MENTIONS_IN_SCOPE, concepts=self._concepts, most=NARROW + 1)
         self._units: Mapping[str, str] = reader.kept(
             "passages that mention the concepts",
@@ -325,8 +379,13 @@ class _Favoured:
     def first(self, candidates: Sequence[Candidate], others: Collection[str]) -> list[Candidate]:
         """Drop candidates without a mention except `others`, and map the scores of those with a mention to 0.5 to 1."""
         mentioning = self._mentioning([candidate.iri for candidate in candidates])
+        self._known |= mentioning
         kept = [each for each in candidates if each.iri in mentioning or each.iri in others]
         return [replace(each, score=(each.score + (each.iri in mentioning)) / 2) for each in kept]
+
+    def is_known(self, unit: Found) -> bool:
+        """Return whether `unit`, which `first` returned, mentions one of the concepts."""
+        return unit.iri in self._known
 
     def _mentioning(self, iris: Sequence[str]) -> set[str]:
         if self.units is not None:
@@ -336,6 +395,10 @@ class _Favoured:
         query = bind(MENTIONING, units=[NamedNode(iri) for iri in iris], concepts=self._concepts)
         rows = self._reader.rows("proposals that mention the concepts", query, declared=("unit",))
         return {iri_of(row["unit"]) for row in rows}
+
+
+def _is_first(favoured: _Favoured | None) -> Callable[[Found], bool] | None:
+    return None if favoured is None else favoured.is_known
 
 
 def _listed(reader: Reader, scope: Scope) -> Mapping[str, str] | None:
@@ -348,7 +411,8 @@ def _listed(reader: Reader, scope: Scope) -> Mapping[str, str] | None:
             return None
         return {iri_of(row["unit"]): iri_of(row["document"]) for row in rows}
 
-    query = scope.compile(UNITS_IN_SCOPE, most=NARROW + 1)
+    whole = WHOLE_DOCUMENTS if scope.on_document else WHOLE_UNITS
+    query = scope.compile(UNITS_IN_SCOPE.replace("#WHOLE", whole), most=NARROW + 1)
     listed = reader.kept("passages that the filters leave", query, read, declared=OWN)
     if listed is None:
         reader.ran.pop()  # an abandoned list selected nothing
@@ -358,6 +422,7 @@ def _listed(reader: Reader, scope: Scope) -> Mapping[str, str] | None:
 def _proposed(
     reader: Reader,
     asked: Asked,
+    reranking: Reranking,
     scope: Scope,
     limit: int,
     offset: int,
@@ -381,7 +446,8 @@ def _proposed(
         pending += _pending(scored)
         block = favoured.first(scored, ())
         counts.update(_work(favoured.units[candidate.iri]) for candidate in block)
-        found.extend(islice(_capped(_ordered(reader, block, favoured.units, wanted), per_document, taken), wanted))
+        ordered = reranking.apply(_ordered(reader, block, favoured.units, wanted))
+        found.extend(islice(_capped(ordered, per_document, taken), wanted))
     while True:
         ranking = asked.rank(search, parents=parents, limit=depth)
         fresh = [candidate for candidate in ranking.candidates if candidate.iri not in seen]
@@ -396,7 +462,8 @@ def _proposed(
         block = _select(asked, rescored, ranking, relevance or "unknown", favoured)
         counts.update(_work(allowed[candidate.iri]) for candidate in block)
         left = wanted - len(found)
-        found.extend(islice(_capped(_ordered(reader, block, allowed, left), per_document, taken), left))
+        ordered = reranking.apply(_ordered(reader, block, allowed, left), _is_first(favoured))
+        found.extend(islice(_capped(ordered, per_document, taken), left))
         done = ranking.exhaustive or len(ranking.candidates) < depth
         if done or len(found) == wanted or depth >= DEEPEST:
             break
@@ -412,7 +479,8 @@ def _proposed(
     if relevance is None:
         relevance = asked.assess((), ranking) if done else "unknown"
     relevance = _with_mentions(relevance, asked, found)
-    return Retrieved(page, completeness, total, offset + limit if more else None, pending, relevance)
+    following = offset + limit if more else None
+    return Retrieved(page, completeness, total, following, pending, relevance, *reranking.outcome)
 
 
 def _parents(reader: Reader, scope: Scope) -> Sequence[str] | None:
@@ -450,12 +518,13 @@ def _work(document: str) -> str:
     return document.partition("#lang=")[0]
 
 
-def _rescored(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Fuse the scores again, relative to the best BM25 and cosine score among these candidates."""
+def _rescored(candidates: Sequence[Candidate], among: Sequence[Candidate] | None = None) -> list[Candidate]:
+    """Fuse the scores again, relative to the best BM25 and cosine score among these candidates, or `among` others."""
+    among = candidates if among is None else among
     fusion = Fusion(
-        max((candidate.bm25 for candidate in candidates), default=0.0),
-        max((candidate.cosine for candidate in candidates if candidate.cosine is not None), default=0.0),
-        pair_weight=PAIR_WEIGHT if any(candidate.pairs is not None for candidate in candidates) else 0.0,
+        max((candidate.bm25 for candidate in among), default=0.0),
+        max((candidate.cosine for candidate in among if candidate.cosine is not None), default=0.0),
+        pair_weight=PAIR_WEIGHT if any(candidate.pairs is not None for candidate in among) else 0.0,
     )
     rescored = [replace(each, score=fusion.score(each.bm25, each.cosine, each.pairs or 0.0)) for each in candidates]
     return sorted(rescored, key=lambda candidate: (-candidate.score, candidate.iri))

@@ -5,12 +5,14 @@ Descriptions of fields are part of the tool schemas that agents read.
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 
+from kg.retrieval.token_budget import Lean
 from kg.search.relevance import Relevance
 
 Completeness = Literal["complete", "approximate", "truncated"]
@@ -122,6 +124,17 @@ class SearchFilters(BaseModel):
     max_passages_per_doc: Annotated[int, Field(ge=1, le=1_000)] | None = None
 
 
+class Neighbour(Lean):
+    """A passage before or after a result, verbatim, cut at its far end."""
+
+    id: str
+    text: str
+    start: int | None = Field(None, description="Offset of text in the passage, if it is a part of it")
+    length: int | None = Field(None, description="Characters of the whole passage, if text is a part of it")
+    said_by: str | None = Field(None, description="Who said these words, if not the speaker of the speech")
+    provenance: Provenance
+
+
 class SearchHit(BaseModel):
     """A matching passage, in short."""
 
@@ -131,6 +144,8 @@ class SearchHit(BaseModel):
     snippet: str
     score: float
     provenance: Provenance
+    before: list[Neighbour] = Field(default_factory=list, exclude_if=operator.not_)
+    after: list[Neighbour] = Field(default_factory=list, exclude_if=operator.not_)
 
 
 class Judged(Result):
@@ -140,6 +155,7 @@ class Judged(Result):
         "unknown",
         description="none: nothing relevant was found; weak: related, an answer may be missing; unknown: not judged",
     )
+    reranked: bool | None = Field(None, description="Whether a reranker ordered the first results, if there is one")
 
 
 class SearchResult(Judged):

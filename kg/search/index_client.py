@@ -113,6 +113,14 @@ class EdgeIndex:
         vectors: list[list[float]] | None = self._retry(lambda connection: connection.call("embed", texts=list(texts)))
         return vectors
 
+    def rerank(self, query: str, texts: Sequence[str], seconds: float) -> Sequence[float]:
+        """Score texts by the cross-encoder in `Settings.reranker_path`. Raises ModelError if that takes longer."""
+        until = time.monotonic() + seconds  # the clock of all processes
+        scores: list[float] = self._retry(
+            lambda connection: connection.call("rerank", query=query, texts=list(texts), until=until)
+        )
+        return scores
+
     def status(self) -> IndexStatus:
         """Return counts; never waits for work in progress."""
         return IndexStatus(**self._retry(lambda connection: connection.call("status")))
@@ -182,7 +190,7 @@ class EdgeIndex:
         return {
             name: value.get_secret_value() if isinstance(value, SecretStr) else _to_json(value)
             for name, value in self._settings
-            if name.startswith(("model", "embedding")) and value is not None
+            if name.startswith(("model", "embedding", "reranker_path")) and value is not None
         }
 
 

@@ -19,10 +19,12 @@ from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from kg.errors import IndexUnavailableError, QuadciteError
+from kg.errors import IndexUnavailableError, ModelError, QuadciteError
 from kg.processes import confine, frames
 from kg.search import embedding
+from kg.search.cross_encoder import CrossEncoder, CrossEncoderWorker
 from kg.search.protocol import IndexedUnit, IndexStatus, Mode
+from kg.search.reranker import AT_ONCE
 from kg.search.shard import Shard, optimize_folder
 from kg.search.unit_index import UnitIndex
 from kg.search.vector_worker import VectorWorker
@@ -37,14 +39,16 @@ _LOCK_WAIT_S = 2.0
 class Server:
     """Answers one client's requests: searches in parallel, writes one after the other."""
 
-    def __init__(self, folder: Path, vectors: VectorWorker) -> None:
+    def __init__(self, folder: Path, vectors: VectorWorker, reranker: CrossEncoderWorker | None = None) -> None:
         self._lock = _lock(folder)
         self._vectors = vectors
+        self._reranker = reranker
         self._units = UnitIndex(Shard(folder), vectors.embed_query, vectors.wake)
         vectors.start(self._units)
         self.operations: dict[str, Callable[..., Any]] = {
             "rank": self._rank,
             "embed": vectors.embed,
+            "rerank": self._rerank,
             "state": self._units.state,
             "status": self._status,
             "await_embedder": vectors.await_embedder,
@@ -67,6 +71,12 @@ class Server:
             "pending": ranking.pending,
             "units": ranking.units,
         }
+
+    def _rerank(self, query: str, texts: list[str], until: float) -> list[float]:
+        if self._reranker is None:
+            raise ModelError("No reranker is configured.")
+        with self._vectors.pause():
+            return self._reranker.score(query, texts, until)
 
     def _status(self) -> dict[str, Any]:
         units, pending, graphs = self._units.counts()
@@ -105,7 +115,7 @@ def serve(requests: BinaryIO, answers: int, open_embedder: Callable[[Settings], 
         configured = Settings(**settings)
         vectors = VectorWorker(lambda: open_embedder(configured), configured.model)
         try:
-            server.append(Server(Path(folder), vectors))
+            server.append(Server(Path(folder), vectors, _open_reranker(configured)))
         except OSError as error:
             raise IndexUnavailableError(f"The search index in {folder} cannot be opened: {error}") from error
 
@@ -117,14 +127,23 @@ def serve(requests: BinaryIO, answers: int, open_embedder: Callable[[Settings], 
         ThreadPoolExecutor(1, "writes") as writes,
         ThreadPoolExecutor(_SEARCHES, "searches") as searches,
         ThreadPoolExecutor(2, "states") as states,
+        ThreadPoolExecutor(AT_ONCE, "reranks") as reranks,
     ):
         pools = {"rank": searches, "embed": searches, "await_embedder": searches, "state": states, "status": states}
+        pools["rerank"] = reranks
         while (frame := frames.read(requests)) is not None:
             request = json.loads(frame[1])
             name = request["operation"]
             pools.get(name, writes).submit(answer, request, operations[name])
             if name == "close":
                 break
+
+
+def _open_reranker(settings: Settings) -> CrossEncoderWorker | None:
+    folder = settings.reranker_path
+    if folder is None:
+        return None
+    return CrossEncoderWorker(lambda: CrossEncoder(folder, settings.embedding_threads))
 
 
 def _lock(folder: Path) -> int:

@@ -22,6 +22,7 @@ _GROUPS: Final[tuple[tuple[str, ...], ...]] = (
     ("limit", "top_k", "max_rows", "max_results", "page_size"),
     ("top_k", "limit", "max_results", "page_size"),
     ("offset", "skip"),
+    ("neighbours", "neighbors", "context"),
     ("query", "q", "text", "question"),
     ("language", "languages", "lang"),
     ("date_from", "from", "since", "start_date"),

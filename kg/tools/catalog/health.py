@@ -111,6 +111,7 @@ def _load_services(settings: Settings, embedder_error: str | None) -> list[Servi
     urls = {
         "embedding": settings.embedding_url,
         "chat": settings.chat_url,
+        "reranker": settings.reranker_url,
         "concept_store": settings.concept_store_url,
         "municode": settings.municode_url,
     }

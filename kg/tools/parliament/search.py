@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Annotated, Final
@@ -10,11 +11,21 @@ from pydantic import BaseModel, Field
 
 from kg.errors import StoreDamagedError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.evidence import describe, origin_of
+from kg.retrieval.evidence import describe, load_units, origin_of
 from kg.retrieval.excerpts import best_window, trim_to_words, window
 from kg.retrieval.hybrid_search import Asked, best_of_each, describe_nothing
 from kg.retrieval.reader import Reader, bounded, clean_text, clean_words
-from kg.retrieval.results import QUERY_CHARACTERS, Judged, MinScore, Must, Provenance, Query
+from kg.retrieval.results import (
+    MOST_SKIPPED,
+    QUERY_CHARACTERS,
+    Judged,
+    MinScore,
+    Must,
+    Neighbour,
+    Offset,
+    Provenance,
+    Query,
+)
 from kg.retrieval.speech_records import (
     Span,
     Speech,
@@ -38,6 +49,7 @@ from kg.tools.parliament.speech_filters import (
     list_known_speeches,
     speech_scope,
 )
+from kg.tools.search.neighbours import Neighbours, Shown, load_neighbours
 from kg.vocabulary import KG
 
 EXCERPT_CHARACTERS: Final = 500
@@ -76,6 +88,8 @@ class SpeechSearchResult(BaseModel):
     chunk_index: int
     total_chunks: int
     evidence: SpeechEvidence
+    before: list[Neighbour] = Field(default_factory=list, exclude_if=operator.not_)
+    after: list[Neighbour] = Field(default_factory=list, exclude_if=operator.not_)
 
 
 class SpeechSearchResults(Judged):
@@ -95,8 +109,10 @@ def search_speeches(
     topics: Topics = None,
     state: StateName = None,
     top_k: TopK = 10,
+    offset: Offset = 0,
     must: Must | None = None,
     min_score: MinScore | None = None,
+    neighbours: Neighbours = 0,
 ) -> SpeechSearchResults:
     """Find parliamentary speeches by meaning and words, best first, each once.
 
@@ -108,6 +124,7 @@ def search_speeches(
     """
     words = clean_text("query", query, QUERY_CHARACTERS)
     bounded("top_k", top_k, 1, MOST)
+    bounded("offset", offset, 0, MOST_SKIPPED)
     reader = Reader(kg)
     filters = SpeechFilters(speaker, party, chamber, date_from, date_to, topics, state)
     narrowed = [name for name, value in asdict(filters).items() if value]
@@ -118,10 +135,12 @@ def search_speeches(
     # The thresholds of relevance were measured on laws and encyclopedic claims. On speeches, whose chunks are long
     # and have several subjects, they would refuse a third of the questions that have an answer.
     asked = Asked(words, required, min_score, refuses=False)
-    found = best_of_each(reader, asked, scope, limit=top_k, wide=filters.none, known=known)
+    found = best_of_each(reader, asked, scope, limit=top_k, offset=offset, wide=filters.none, known=known)
     order = [unit.document for unit in found.units]
     speeches = load_speeches(reader, order)
     excerpts = _excerpts(reader, speeches, {unit.document: unit.iri for unit in found.units}, words)
+    quoted_units = load_units(reader, [each[1].iri for each in excerpts.values()] if neighbours else [])
+    around = load_neighbours(reader, quoted_units.values(), neighbours)
     descriptions = describe(reader, (), {speech.graph for speech in speeches.values()})
     results = []
     for unit in found.units:
@@ -153,20 +172,27 @@ def search_speeches(
                     source_lines=speech.one(KG.sourceLines),
                     provenance=origin_of(reader, descriptions, speech.graph),
                 ),
+                before=around.get(span.iri, Shown()).before,
+                after=around.get(span.iri, Shown()).after,
             )
         )
     if found.completeness == "truncated":
         notes.append("Too few of the speeches that the index proposed pass the filters. Narrow the query or filters.")
+    elif offset and not results:
+        notes.append(f"No results from offset {offset} on.")
     elif found.relevance == "none" and not narrowed:
         notes.append(describe_nothing(required, min_score))
     elif not results:
         wide = "Use other words. list_resources shows whether speeches are loaded."
         notes.append("No speech found. " + (f"Widen the filters ({', '.join(narrowed)})." if narrowed else wide))
+    if found.problem:
+        notes.append(f"The reranker did not order the results: {found.problem}")
     if found.pending:
         notes.append(f"{found.pending} of the chunks considered have no embedding yet and are ranked by keywords only.")
     return reader.finish(
-        SpeechSearchResults(results=results, notes=notes, relevance=found.relevance),
+        SpeechSearchResults(results=results, notes=notes, relevance=found.relevance, reranked=found.reranked),
         total=found.total,
+        next_offset=found.next_offset,
         completeness=found.completeness,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Annotated, ClassVar, Final
 
@@ -45,6 +45,7 @@ from kg.retrieval.results import (
 )
 from kg.retrieval.speech_records import is_speech, load_speech_text
 from kg.tools.search.identifiers import Resolved, explain_missing, resolve_ids
+from kg.tools.search.neighbours import Adjacent, Neighbours, Shown, find_neighbours, load_neighbours
 
 SNIPPET_CHARACTERS: Final = 240
 NAMES_ADDED: Final = 20
@@ -86,6 +87,7 @@ def search(
     explain: Explain = False,
     must: Must | None = None,
     min_score: MinScore | None = None,
+    neighbours: Neighbours = 0,
 ) -> SearchResult:
     """Find passages of laws, policies and speeches by meaning and words, best first.
 
@@ -121,6 +123,7 @@ def search(
         else None
     )
     voices = speakers_of(reader, units.values())
+    around = load_neighbours(reader, units.values(), neighbours)
     hits = [
         SearchHit(
             id=unit.iri,
@@ -135,6 +138,8 @@ def search(
                 units[unit.iri].position,
                 lines_of(descriptions, units[unit.iri]),
             ),
+            before=around.get(unit.iri, Shown()).before,
+            after=around.get(unit.iri, Shown()).after,
         )
         for unit in found.units
         if descriptions is not None and unit.iri in units
@@ -150,13 +155,15 @@ def search(
             + (f"Widen the filters ({', '.join(narrowed)}). " if narrowed else "Use other words. ")
             + "list_resources and family_overview list the contents of the graph."
         )
+    if found.problem:
+        notes.append(f"The reranker did not order the results: {found.problem}")
     if found.pending:
         notes.append(
             f"{found.pending} of the passages considered have no embedding yet and are ranked by keywords only. The "
             "order and the pages can change until health reports no pending vectors."
         )
     return reader.finish(
-        SearchResult(results=hits, notes=notes, relevance=found.relevance),
+        SearchResult(results=hits, notes=notes, relevance=found.relevance, reranked=found.reranked),
         total=found.total,
         next_offset=found.next_offset,
         completeness=found.completeness,
@@ -197,6 +204,7 @@ def fetch(
     limit: Limit = 100,
     offset: Offset = 0,
     explain: Explain = False,
+    neighbours: Neighbours = 0,
 ) -> FetchResult:
     """Read passages verbatim, with document, page and provenance.
 
@@ -214,7 +222,9 @@ def fetch(
     bounded_page(limit, offset)
     reader = Reader(kg)
     resolved = resolve_ids(reader, wanted)
-    order = list(dict.fromkeys(iri for iris in resolved.found.values() for iri in iris))
+    single = [iris[0] for name, iris in resolved.found.items() if name not in resolved.whole]
+    around = find_neighbours(reader, load_units(reader, single if neighbours else []).values(), neighbours)
+    order = list(dict.fromkeys(each for iris in resolved.found.values() for iri in iris for each in _with(around, iri)))
     page = order[offset : offset + limit] if id is None or id in resolved.whole else order
     units = {**load_units(reader, [iri for iri in page if iri not in resolved.units]), **resolved.units}
     absent = [name for name in wanted if name not in resolved.found]
@@ -236,12 +246,19 @@ def fetch(
     )
 
 
+def _with(around: Mapping[str, Adjacent], iri: str) -> list[str]:
+    """List a passage with its neighbours, in the order of the document."""
+    near = around.get(iri, Adjacent())
+    return [*near.before, iri, *near.after]
+
+
 def _describe_one(reader: Reader, result: FetchResult, name: str, resolved: Resolved, next_offset: int | None) -> None:
     """Fill in the fields that describe the single document, family or passage."""
     whole = resolved.whole.get(name)
     metadata: dict[str, str] = {}
     if whole is None:
-        evidence = result.evidence[0]
+        [own] = resolved.found[name]
+        evidence = next(each for each in result.evidence if each.id == own)
         document, provenance = evidence.document, evidence.provenance
         result.id = evidence.id
         result.text = evidence.passage.text

@@ -47,7 +47,9 @@ def search(kg: KnowledgeGraph, query: Query) -> ResearchHits:
     """
     found = passages.search(kg, query, limit=20)
     hits = [ResearchHit(id=hit.id, title=hit.title, url=hit.url) for hit in found.results]
-    return ResearchHits(results=hits, notes=found.notes, relevance=found.relevance, meta=found.meta)
+    return ResearchHits(
+        results=hits, notes=found.notes, relevance=found.relevance, reranked=found.reranked, meta=found.meta
+    )
 
 
 def fetch(kg: KnowledgeGraph, id: Annotated[Identifier, Field(description="An id from search")]) -> ResearchDocument:

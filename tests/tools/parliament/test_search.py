@@ -40,7 +40,7 @@ def test_a_result_has_the_fields_of_the_specification_and_where_it_is_quoted_fro
     }  # fmt: skip
     assert [name for name in SEARCH.arguments.model_fields if name not in SHARED] == [
         "query", "speaker", "party", "chamber", "date_from", "date_to", "topics", "state", "top_k",
-        "must", "min_score",
+        "offset", "must", "min_score", "neighbours",
     ]  # fmt: skip
     for result in search_speeches(speeches.kg, QUERY).model_dump(mode="json")["results"]:
         assert {name: isinstance(result[name], kind) for name, kind in fields.items()} == dict.fromkeys(fields, True)
@@ -199,6 +199,29 @@ def test_filters_that_leave_nothing_are_named(speeches):
     answer = search_speeches(speeches.kg, QUERY, chamber="House", state="QLD")
     assert answer.results == []
     assert "chamber, state" in answer.notes[-1]
+
+
+@pytest.mark.parametrize(
+    "filters", [{}, {"party": "Greens"}, {"topics": ["water"], "chamber": "Senate"}, DEBATE], ids=str
+)
+@pytest.mark.parametrize("top_k", [7, 50])
+def test_pages_repeat_and_omit_no_speech(speeches, many, filters, top_k):
+    for graph in (speeches, many):
+        first = search_speeches(graph.kg, QUERY, top_k=top_k, **filters)
+        ids, offset = [result.speech_id for result in first.results], first.next_offset
+        while offset is not None and offset < 10 * top_k:
+            page = search_speeches(graph.kg, QUERY, top_k=top_k, offset=offset, **filters)
+            ids += [result.speech_id for result in page.results]
+            assert page.relevance == first.relevance
+            assert page.next_offset in (None, offset + top_k)
+            offset = page.next_offset
+        assert len(set(ids)) == len(ids)
+        assert bool(ids) == bool(found(graph, **filters))
+        if offset is None:
+            whole = search_speeches(graph.kg, QUERY, top_k=50, **filters)
+            assert set(found(graph, **filters)) <= set(ids)
+            assert len(ids) == whole.meta.total or whole.meta.total is None
+        assert search_speeches(graph.kg, QUERY, top_k=top_k, offset=50_000, **filters).results == []
 
 
 def test_an_answer_shows_the_query_that_selected_it(speeches):

@@ -67,6 +67,14 @@ def test_each_query_of_the_specification_has_its_speeches_first(kg, query):
     assert query.expect <= set(found)
 
 
+@pytest.mark.parametrize("text", ["qwxyz asdfgh zzzz", "bodavu tigomepa", "xkcdq"])
+def test_nonsense_finds_no_speech_and_is_not_relevant(kg, text):
+    found = search_speeches(kg, text)
+    assert (found.results, found.relevance) == ([], "none")
+    assert search_speeches(kg, text, party="Greens").relevance == "none"
+    assert len(search_speeches(kg, text, min_score=0).results) == 10
+
+
 def test_a_speech_of_the_fixtures_is_cited_as_its_file_says(kg):
     result = search_speeches(kg, "budget surplus", party="Liberal", chamber="House of Representatives").results[0]
     assert (result.speaker, result.party, result.date) == ("Cordelia Ashgrove", "Liberal", "2024-05-16")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,17 @@ from loaders.sources import load
 BEND = {"municipality": "Quarry Bend", "state": "UT"}
 NOTE = NamedNode("http://example.org/minutes#item=4")
 ALONE = NamedNode("http://example.org/memo")
+MESA = {
+    "municipality": "Lone Mesa",
+    "state": "NV",
+    "sections": [
+        {"section_id": "1", "title": "Dusk", "level": 1, "raw_content": "Lanterns of the mesa are lit at dusk."},
+        {"section_id": "2", "title": "Noon", "level": 1, "raw_content": "Snow is cleared from the mesa by noon."},
+        {"section_id": "3", "title": "Wells", "level": 1},
+        {"section_id": "3.1", "title": "Lids", "level": 2, "parent_id": "3", "raw_content": "A well has a lid."},
+    ],
+}
+"""A code whose articles have texts of their own, which are part of nothing."""
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +52,9 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGr
     with KnowledgeGraph.open(folder / "data", settings) as opened:
         for source, options in (("climate", {}), ("wikibase", {"base": "climate"}), ("hansard", {}), ("zoning", {})):
             load(opened, source, [str(bundle.folder("fixtures") / source)], **options)
+        mesa = folder / "mesa.json"
+        mesa.write_text(json.dumps(MESA), encoding="utf-8")
+        assert load(opened, "zoning", [str(mesa)]).rejections == []
         said = [
             Triple(NOTE, DCTERMS.isPartOf, NamedNode("http://example.org/minutes")),
             Triple(NOTE, SCHEMA.position, Literal(4)),
@@ -86,6 +101,9 @@ SEARCHES = [
     ("zoning", "search", {"query": "minimum lot area", "limit": 50}, "/id/section/"),
     ("zoning", "search@research", {"query": "minimum lot area"}, "/id/section/"),
     ("zoning", "kg_search_by_topic", {**BEND, "query": "minimum lot area"}, "/id/section/"),
+    ("zoning articles", "search", {"query": "lanterns of the mesa", "limit": 50}, "/us-nv-lone-mesa/1"),
+    ("zoning articles", "search", {"query": "mesa", "filters": {"place": ["NV"]}}, "/us-nv-lone-mesa/2"),
+    ("user", "search", {"query": "ordered from the foundry", "limit": 50}, ALONE.value),
     ("user", "search", {"query": "amber lamps zebra crossings", "limit": 50}, "http://example.org/"),
     ("user", "search@research", {"query": "amber lamps zebra crossings"}, "http://example.org/"),
 ]
@@ -111,6 +129,106 @@ def test_every_hit_is_fetched_resolved_explained_and_cited(everything, browser, 
         assert evidence.document.url
         assert evidence.provenance.sha256
         assert evidence.provenance.source
+
+
+IN_ORDER = """
+SELECT ?unit ?document ?position WHERE {
+  ?unit dcterms:isPartOf ?document ; schema:position ?position ; schema:text ?words
+}"""
+
+
+def find_in_order(kg: KnowledgeGraph) -> dict[str, list[str]]:
+    """The passages of each document in order; the sections of a code are one document."""
+    documents: dict[str, list[tuple[int, str]]] = {}
+    for row in select(kg.store.query, IN_ORDER):
+        place = int(term_text(row["position"])), term_text(row["unit"])
+        documents.setdefault(term_text(row["document"]), []).append(place)
+    found = {iri: [unit for _, unit in sorted(units)] for iri, units in documents.items()}
+    for code in ("us-ut-quarry-bend", "us-nv-lone-mesa"):
+        sections = fetch(kg, id=mint("municipality", code).value, limit=200).evidence
+        found[code] = [each.id for each in sections]
+    return found
+
+
+OF_EACH_DOMAIN = [
+    ("search", {"query": "geothermal licence", "limit": 40, "filters": {"domain": ["climate"]}}),
+    ("search", {"query": "question senators minister", "limit": 40, "filters": {"domain": ["parliament"]}}),
+    ("search", {"query": "minimum lot area", "limit": 40, "filters": {"place": ["Quarry Bend, UT"]}}),
+    ("search", {"query": "lanterns well snow", "filters": {"place": ["NV"]}}),
+    ("search_speeches", {"query": "energy", "top_k": 20}),
+]
+DOMAIN_IDS = ["climate", "parliament", "zoning", "articles", "speeches"]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"), OF_EACH_DOMAIN, ids=["climate", "parliament", "zoning", "mesa", "speeches"]
+)
+@pytest.mark.parametrize("count", [1, 3])
+def test_neighbours_are_the_passages_before_and_after_in_the_document(everything, name, arguments, count):
+    order = find_in_order(everything)
+    results = call(everything, name, **arguments, neighbours=count).results
+    assert results
+    seen = 0
+    for hit in results:
+        iri = hit.evidence.id if name == "search_speeches" else hit.id
+        whole = next(each for key, each in reversed(order.items()) if iri in each)  # codes are last
+        at = whole.index(iri)
+        before, after = [each.id for each in hit.before], [each.id for each in hit.after]
+        assert before == whole[max(0, at - count) : at]
+        assert after == whole[at + 1 : at + 1 + count]
+        read = {each.id: each for each in fetch(everything, ids=[*before, iri, *after]).evidence}
+        for near in (*hit.before, *hit.after):
+            text = read[near.id].passage.text
+            start = near.start or 0
+            assert text[start : start + len(near.text)] == near.text
+            assert near.length in (None, len(text))
+            assert near.provenance == read[near.id].provenance
+            seen += 1
+    assert seen
+    plain = call(everything, name, **arguments).results
+    assert all(hit.before == hit.after == [] for hit in plain)
+    assert [hit.model_dump() for hit in plain] == [
+        hit.model_copy(update={"before": [], "after": []}).model_dump() for hit in results
+    ]
+
+
+@pytest.mark.parametrize(("name", "arguments"), OF_EACH_DOMAIN[:4], ids=DOMAIN_IDS[:4])
+def test_fetch_reads_the_neighbours_of_a_passage_in_the_order_of_its_document(everything, name, arguments):
+    order = find_in_order(everything)
+    hits = [hit.id for hit in call(everything, name, **arguments).results]
+    whole = next(each for key, each in reversed(order.items()) if hits[0] in each)
+    at = whole.index(hits[0])
+    found = fetch(everything, id=hits[0], neighbours=2)
+    assert [each.id for each in found.evidence] == whole[max(0, at - 2) : at + 3]
+    assert found.id == hits[0]
+    assert found.text == next(each.passage.text for each in found.evidence if each.id == hits[0])
+    both = fetch(everything, ids=[hits[0]], neighbours=1)
+    assert [each.id for each in both.evidence] == whole[max(0, at - 1) : at + 2]
+
+
+def test_answers_with_neighbours_keep_to_their_tokens_and_continue(everything):
+    [tool] = [each for each in TOOLS if each.name == "search" and "core" in each.tags]
+    arguments = {"query": "minimum lot area", "neighbours": 3, "max_tokens": 1_000}
+    answer = tool.answer(everything, arguments)
+    assert answer.meta["tokens"] <= 1_000
+    following = tool.answer(everything, {**arguments, "offset": answer.content["next_offset"]})
+    first, second = ([hit["id"] for hit in each.content["results"]] for each in (answer, following))
+    assert first
+    assert second
+    assert not set(first) & set(second)
+
+
+def test_the_words_of_another_next_to_a_speech_are_attributed(everything):
+    results = call(everything, "search_speeches", query="question minister senators", top_k=50, neighbours=5).results
+    read = {near.id: near.said_by for hit in results for near in (*hit.before, *hit.after)}
+    voices = {
+        hit.evidence.id: hit.evidence.said_by
+        for query in ("question", "minister", "senators", "order", "interjection", "water", "energy")
+        for hit in call(everything, "search_speeches", query=query, top_k=50).results
+    }
+    both = read.keys() & voices.keys()
+    assert both
+    assert {iri: read[iri] for iri in both} == {iri: voices[iri] for iri in both}
 
 
 def test_a_section_is_cited_by_its_town_and_number_in_search_and_in_fetch(everything):

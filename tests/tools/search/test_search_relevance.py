@@ -10,8 +10,9 @@ import pytest
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval import hybrid_search
+from kg.retrieval.hybrid_search import Asked
 from kg.retrieval.results import SearchFilters
-from kg.search.protocol import Mode, Ranking
+from kg.search.protocol import Candidate, Mode, Ranking
 from kg.search.relevance import CALIBRATIONS
 from kg.store.protocol import Rows
 from kg.tools.search import research
@@ -103,6 +104,18 @@ def test_while_vectors_are_pending_all_are_listed_as_unknown(calibrated: Knowled
     calibrated.search.pending = 1
     found = search(calibrated, NONSENSE, limit=5)
     assert (len(found.results), found.relevance) == (5, "unknown")
+
+
+def test_texts_that_were_not_measured_are_refused_only_without_a_word_of_the_query() -> None:
+    far = Candidate("urn:a", 0.1, 0.0, LIMITS.cut - 0.1)
+    ranking = Ranking([far], True, MODEL)
+    asked = Asked(NONSENSE, refuses=False)
+    assert (asked.assess([far], ranking), asked.select([far], ranking, "none")) == ("none", [])
+    worded = replace(far, words=0.1)
+    assert asked.assess([far, worded], ranking) == "unknown"
+    assert asked.select([far, worded], ranking, "unknown") == [far, worded]
+    assert asked.assess([replace(far, cosine=LIMITS.floor)], ranking) == "weak"
+    assert Asked(NONSENSE).assess([far, worded], ranking) == "none"
 
 
 def test_a_clause_finds_nothing_for_nonsense(calibrated: KnowledgeGraph) -> None:
