@@ -417,7 +417,11 @@ def serve(
     ] = "http",
     mount: Annotated[
         str,
-        typer.Option("--mount", metavar="NAME", help="Tools for stdio: core, climate, parliament, zoning or all."),
+        typer.Option(
+            "--mount",
+            metavar="NAME",
+            help="Tools for stdio: core, climate, parliament, zoning, sparql, research or all.",
+        ),
     ] = "all",
     data_dir: DataDir = None,
 ) -> None:

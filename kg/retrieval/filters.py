@@ -136,10 +136,11 @@ def compile_scope(reader: Reader, filters: SearchFilters) -> tuple[Scope, list[s
 def resolve_concept_filter(reader: Reader, qids: Sequence[str], notes: list[str]) -> list[Concept]:
     """Resolve the filter ``concept_qids``; add a note for each unknown concept.
 
-    Raises InvalidInputError for an id that cannot be a concept.
+    Raises InvalidInputError for an id that cannot be a concept, and NotFoundError if no concept is known.
     """
     concepts = load_concepts(reader.kg) if qids else None
     found: dict[str, Concept] = {}
+    unknown: list[str] = []
     for qid in qids:
         try:
             if concepts is not None and not len(concepts):
@@ -148,7 +149,10 @@ def resolve_concept_filter(reader: Reader, qids: Sequence[str], notes: list[str]
             concept = one(reader, "concept_qids", qid)
             found[concept.iri] = concept
         except NotFoundError as error:
-            notes.append(str(error))
+            unknown.append(str(error))
+    if unknown and not found:
+        raise NotFoundError(" ".join(unknown))
+    notes += unknown
     if concepts is not None and not len(concepts):
         notes.append(f"concept_qids ({', '.join(qids)}) had no effect: no concepts are loaded.")
     return list(found.values())

@@ -144,8 +144,19 @@ class Places:
     def find(self, text: str) -> list[Place]:
         """Find the places that `text` denotes: several if it is ambiguous, none if it is unknown.
 
-        `text` is an IRI, a code, a name, or a name and a place that contains it: ``Sandy, Utah``.
+        `text` is an IRI, a code, a name, or a name and a place that contains it: ``Sandy, Utah``. A name of a country
+        and of a part of it (Djibouti, Guatemala) denotes the country.
         """
+        found = self._find(text)
+        iris = {place.iri for place in found}
+        return [
+            place
+            for place in found
+            if place.kind != "subdivision" or iris.isdisjoint(outer.iri for outer in self.get_chain(place))
+        ]
+
+    def _find(self, text: str) -> list[Place]:
+        """Find the places that `text` denotes, a country and a part of it with the same name too."""
         given = text.strip().strip("<>").strip()
         if (place := self.get(given)) is not None:
             return [place]
@@ -164,7 +175,7 @@ class Places:
         if not comma or not name.strip() or not outer.strip():
             return []
         outside = {each.iri for each in self.find(outer)}
-        inside = [place for place in self.find(name) if outside & {each.iri for each in self.get_chain(place)}]
+        inside = [place for place in self._find(name) if outside & {each.iri for each in self.get_chain(place)}]
         # "Georgia, USA" is the state, not a town in one of the states.
         return [place for place in inside if not outside.isdisjoint(self._above(place))] or inside
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from kg.errors import InvalidInputError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader, iri_of
 from kg.store.protocol import term_text
-from kg.tools.registry import CLIMATE, CORE, PARLIAMENT, RESEARCH, ZONING
+from kg.tools.registry import CLIMATE, CORE, PARLIAMENT, RESEARCH, SPARQL, TOOLS, ZONING
 from kg.vocabulary import KG, SKOS, iri_prefix
 
 MOUNTS: Final[Mapping[str, frozenset[str] | None]] = {
@@ -17,6 +18,7 @@ MOUNTS: Final[Mapping[str, frozenset[str] | None]] = {
     "/mcp/climate": frozenset({CLIMATE}),
     "/mcp/parliament": frozenset({PARLIAMENT}),
     "/mcp/zoning": frozenset({ZONING}),
+    "/mcp/sparql": frozenset({SPARQL}),
     "/mcp/all": None,
     "/mcp/research": frozenset({RESEARCH}),
 }
@@ -40,9 +42,9 @@ _NAMES: Final = {
 _GUIDES: Final[Mapping[str, str]] = {
     "/mcp": (
         "`search` finds passages of every kind, `fetch` reads them. A topic is a concept: `concept_find` gives its "
-        "QID, `concept_mentions` the passages that name it. `family_overview` and `list_resources` list the contents. "
-        "For counts and joins write SPARQL: `describe_schema`, `find_terms` and `sparql_examples` show how, `sparql` "
-        "runs it."
+        "QID, `concept_mentions` the passages that name it. `related` and `citations` lead from a text to those of "
+        "other domains. `list_resources` lists the valid filter values. For counts and joins write SPARQL: "
+        "`sparql_examples` and `describe_schema` show how, `sparql` runs it."
     ),
     "/mcp/climate": (
         "`search` (filters: place, language, corpus_type, family_slug), then `fetch`. `family_overview` lists laws "
@@ -60,6 +62,10 @@ _GUIDES: Final[Mapping[str, str]] = {
         "`kg_query_section`, check exceptions with `kg_find_related`. Law that you fetched goes in by the kg_ingest "
         "tools, parents first; then `kg_build_summaries`. An unrecorded use is not a prohibited one: say so."
     ),
+    "/mcp/sparql": (
+        "`describe_schema` shows classes and properties, `find_terms` their IRIs and those of places, codes and "
+        "concepts, `sparql_examples` tested queries, `sparql` runs one. `validate` checks data with SHACL."
+    ),
     "/mcp/research": "`search` with a question, then `fetch` the ids worth reading; cite their url and title.",
 }
 
@@ -68,6 +74,7 @@ _PURPOSES: Final = {
     "/mcp/climate": "climate laws and policies",
     "/mcp/parliament": "speeches in parliament",
     "/mcp/zoning": "municipal codes",
+    "/mcp/sparql": "writing SPARQL, validation",
     "/mcp/all": "every tool",
 }
 
@@ -81,6 +88,28 @@ _SIZES: Final = (
 def mount_of(tags: frozenset[str] | None) -> str:
     """Get the path that serves the tools with `tags`; the core for tags without a path of their own."""
     return next((path for path, of in MOUNTS.items() if of == tags), "/mcp")
+
+
+_HOMES: Final = {
+    tool.name: path
+    for path, tags in reversed(list(MOUNTS.items()))
+    if tags and RESEARCH not in tags
+    for tool in TOOLS
+    if tool.tags & tags
+}
+"""The first mount that has each tool."""
+_NAMED_TOOL: Final = re.compile(r"`(\w+)`|\b([a-z]+(?:_[a-z]+)+)\b")
+"""A tool in a text: its name in backticks, or a name with underscores, which no sentence has for anything else."""
+
+
+def name_mounts(text: str, here: Collection[str]) -> str:
+    """Add its mount to each tool that `text` names and that is not among the tools `here`."""
+
+    def add(found: re.Match[str]) -> str:
+        name = found[1] or found[2]
+        return f"{found[0]} (on {_HOMES[name]})" if name in _HOMES and name not in here else found[0]
+
+    return _NAMED_TOOL.sub(add, text)
 
 
 def find_mount(name: str) -> str:
@@ -103,7 +132,7 @@ def build_instructions(kg: KnowledgeGraph, path: str) -> str:
         "Every passage comes with its document, file and row or lines: cite them.",
     ]
     if path == "/mcp/all":
-        guides = [_GUIDES[each] for each in ("/mcp", "/mcp/climate", "/mcp/parliament", "/mcp/zoning")]
+        guides = [guide for each, guide in _GUIDES.items() if each != "/mcp/research"]
     else:
         guides = [_GUIDES[path]]
     parts += guides

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from copy import deepcopy
 from functools import cache, partial
 from typing import Any, Final, TypeVar
@@ -34,7 +34,7 @@ from kg.retrieval.token_budget import to_json
 from kg.server.auth import ACTOR
 from kg.server.call_log import REQUEST_ID, CallLog, find_request_id
 from kg.server.fair_limiter import FairLimiter
-from kg.server.instructions import build_instructions, mount_of
+from kg.server.instructions import build_instructions, mount_of, name_mounts
 from kg.server.problem_details import fault
 from kg.tools.answers import content_of
 from kg.tools.calls import Command, Kind, Tool
@@ -132,20 +132,22 @@ class GraphTool(McpTool):
     _tool: Tool = PrivateAttr()
     _kg: KnowledgeGraph = PrivateAttr()
     _threads: ToolThreads = PrivateAttr()
+    _reword: Callable[[str], str] = PrivateAttr()
 
     @classmethod
-    def build(cls, tool: Tool, kg: KnowledgeGraph, threads: ToolThreads) -> GraphTool:
-        """Build the MCP tool with its schemas."""
+    def build(cls, tool: Tool, kg: KnowledgeGraph, threads: ToolThreads, here: Collection[str]) -> GraphTool:
+        """Build the MCP tool with its schemas. Its texts name the mounts of tools that are not `here`."""
         made = cls(
             name=tool.name,
             title=tool.title,
-            description=tool.description,
+            description=name_mounts(tool.description, here),
             parameters=input_schema(tool),
             output_schema=output_schema(tool),
             annotations=ToolAnnotations.model_validate({"title": tool.title, **tool.annotations}),
             tags=set(tool.tags),
         )
         made._tool, made._kg, made._threads = tool, kg, threads
+        made._reword = partial(name_mounts, here=here)
         return made
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
@@ -153,10 +155,11 @@ class GraphTool(McpTool):
         record = CallLog(self.name, arguments, "mcp")
         try:
             permit(self._tool)
-            answer = await self._threads.run(partial(self._tool.answer, self._kg, arguments), kind=self._tool.kind)
+            work = partial(self._tool.answer, self._kg, arguments, self._reword)
+            answer = await self._threads.run(work, kind=self._tool.kind)
         except QuadciteError as error:
             record.failed(error.code)
-            return failure(error.code, str(error), error.retryable)
+            return failure(error.code, self._reword(str(error)), error.retryable)
         except Exception:  # noqa: BLE001 -- `fault` logs it
             record.failed("internal")
             return failure("internal", fault(f"tool {self.name}"), False)
@@ -314,13 +317,14 @@ def build_mcp(kg: KnowledgeGraph, tags: frozenset[str] | None = None, threads: T
     """Build a server of the tools with one of `tags`; None: all except the deep-research pair."""
     threads = threads or ToolThreads()
     tools = mounted(tags)
+    names = [tool.name for tool in tools]
     research = tags == frozenset({RESEARCH})
     server: FastMCP = FastMCP(
         "Quadcite",
         instructions=build_instructions(kg, mount_of(tags)),
         version=__version__,
-        tools=[GraphTool.build(tool, kg, threads) for tool in tools],
-        middleware=[UnknownTools([tool.name for tool in tools])],
+        tools=[GraphTool.build(tool, kg, threads, names) for tool in tools],
+        middleware=[UnknownTools(names)],
         mask_error_details=True,
         on_duplicate="error",
     )

@@ -9,7 +9,7 @@ cut is reported in ``notes``, with the arguments that get the rest.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -54,9 +54,11 @@ class Answer:
     meta: dict[str, Any]
 
 
-def build_answer(result: Result, wanted: Wanted) -> Answer:
-    """Convert `result` to JSON types as the caller wants it."""
+def build_answer(result: Result, wanted: Wanted, reword: Callable[[str], str] | None = None) -> Answer:
+    """Convert `result` to JSON types as the caller wants it, its remarks reworded."""
     content = content_of(result)
+    if reword is not None:
+        _reword(content, reword)
     if wanted.detail == "concise":
         _condense(result, content)
     text = result.layout.text
@@ -88,6 +90,13 @@ def content_of(result: Result | dict[str, Any]) -> dict[str, Any]:
         for name, value in content.items()
         if (value is not None or name in result.shown) and not (name in ("notes", "explain") and not value)
     }
+
+
+def _reword(content: dict[str, Any], reword: Callable[[str], str]) -> None:
+    if "notes" in content:
+        content["notes"] = [reword(note) for note in content["notes"]]
+    for missing in content.get("not_found", ()):
+        missing["hint"] = reword(missing["hint"])
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ its arguments. Calls may use the others, so that a client that knows one tool ca
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import cache
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -45,31 +46,38 @@ _GROUPS: Final[tuple[tuple[str, ...], ...]] = (
 """Names of one argument. A name in a call is another name for the first of its groups that the tool lists."""
 
 _IDS: Final = frozenset(
-    {"id", "ids", "iri", "qid", "qids", "speech_id", "section_id", "claim", "graph", "document", "family_slug"}
-)
+    {"id", "ids", "iri", "qid", "qids", "concept_qids", "speech_id", "section_id", "parent_id", "root_section",
+     "claim", "graph", "document", "family_slug"}
+)  # fmt: skip
 """Arguments that take IRIs."""
 
 
 def resolve_names(given: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
     """Rename the arguments of a call to those that `model` lists, and write short IRIs in full.
 
-    A filter outside of ``filters`` is put into it. Other unknown arguments stay, and are refused later.
+    One text becomes a list where a list of texts is expected, and the reverse. A filter outside of ``filters`` is put
+    into it. Other unknown arguments stay, and are refused later.
     """
     fields = model.model_fields
-    listed = _lists(model)
     arguments: dict[str, Any] = {name: value for name, value in given.items() if name in fields}
     for name, value in given.items():
         if name in fields:
             continue
         target = _find_target(name, fields, arguments)
         if target is not None:
-            arguments[target] = [value] if target in listed and not isinstance(value, list) else value
+            arguments[target] = value
         elif not ("filters" in fields and _put_into_filters(arguments, name, value)):
             arguments[name] = value
     if "state" in fields and "state" not in arguments and isinstance(place := arguments.get("municipality"), str):
         town, comma, state = place.rpartition(",")
         if comma and town.strip() and state.strip():
             arguments |= {"municipality": town.strip(), "state": state.strip()}
+    if isinstance(filters := arguments.get("filters"), dict):
+        arguments["filters"] = _expand_ids(_fit(filters, SearchFilters))
+    return _expand_ids(_fit(arguments, model))
+
+
+def _expand_ids(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _expand(value) if name in _IDS else value for name, value in arguments.items()}
 
 
@@ -86,24 +94,34 @@ def _put_into_filters(arguments: dict[str, Any], name: str, value: Any) -> bool:
     target = name if name in known else _find_target(name, known, inside)
     if target is None or target in inside or not (filters is None or isinstance(filters, dict)):
         return False
-    several = target in _lists(SearchFilters) and not isinstance(value, list)
-    arguments["filters"] = {**inside, target: [value] if several else value}
+    arguments["filters"] = {**inside, target: value}
     return True
 
 
-_LISTS: Final[dict[type[BaseModel], frozenset[str]]] = {}
+def _fit(arguments: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
+    """Wrap a text where `model` expects a list of texts, and unwrap the only one of a list where it expects a text."""
+    lists, texts = _shapes(model)
+    return {
+        name: [value]
+        if name in lists and isinstance(value, str)
+        else value[0]
+        if name in texts and isinstance(value, list) and len(value) == 1
+        else value
+        for name, value in arguments.items()
+    }
 
 
-def _lists(model: type[BaseModel]) -> frozenset[str]:
-    """Get the arguments of `model` that are lists."""
-    if model not in _LISTS:
-        properties = model.model_json_schema()["properties"]
-        _LISTS[model] = frozenset(
-            name
-            for name, field in properties.items()
-            if any(option.get("type") == "array" for option in (field, *field.get("anyOf", ())))
-        )
-    return _LISTS[model]
+@cache
+def _shapes(model: type[BaseModel]) -> tuple[frozenset[str], frozenset[str]]:
+    """Get the arguments of `model` that are lists of texts, and those that are texts."""
+    lists, texts = set[str](), set[str]()
+    for name, field in model.model_json_schema()["properties"].items():
+        options = (field, *field.get("anyOf", ()))
+        if any(option.get("type") == "array" and option["items"].get("type") == "string" for option in options):
+            lists.add(name)
+        if any(option.get("type") == "string" for option in options):
+            texts.add(name)
+    return frozenset(lists - texts), frozenset(texts - lists)
 
 
 def _expand(value: Any) -> Any:

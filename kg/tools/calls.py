@@ -131,8 +131,13 @@ class Tool(Command):
                 checked = checked.model_copy(update={"filters": own})
         return super()._run(kg, checked)
 
-    def answer(self, kg: KnowledgeGraph, arguments: Mapping[str, Any]) -> Answer:
-        """Validate `arguments`, call the function, and build the answer in the size that the caller wants."""
+    def answer(
+        self, kg: KnowledgeGraph, arguments: Mapping[str, Any], reword: Callable[[str], str] | None = None
+    ) -> Answer:
+        """Validate `arguments`, call the function, and build the answer in the size that the caller wants.
+
+        `reword` is applied to the remarks of the answer.
+        """
         checked = self._check(arguments)
         given = checked.model_dump(include={"max_tokens", "detail", "offset", "text_from", "explain"})
         wanted = Wanted(**{"max_tokens": self.max_tokens, **given})
@@ -144,7 +149,7 @@ class Tool(Command):
             RAN.reset(token)
         if wanted.explain and not result.explain:
             result.explain = ran
-        return build_answer(result, wanted)
+        return build_answer(result, wanted, reword)
 
     def content(self, kg: KnowledgeGraph, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Validate `arguments`, call the function, and return the content of the answer."""

@@ -33,6 +33,7 @@ CORE: Final = "core"
 CLIMATE: Final = "climate"
 PARLIAMENT: Final = "parliament"
 ZONING: Final = "zoning"
+SPARQL: Final = "sparql"
 RESEARCH: Final = "research"
 
 RESEARCH_TOKENS: Final = 10_000
@@ -47,7 +48,7 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(neighbors.concept_neighbors, "Linked concepts", frozenset({CLIMATE})),
     Tool(concepts.concept_properties, "Properties of concepts", frozenset({CLIMATE})),
     Tool(mentions.concept_mentions, "Mentions of concepts", frozenset({CORE, CLIMATE})),
-    Tool(families.family_overview, "Policy families", frozenset({CORE, CLIMATE})),
+    Tool(families.family_overview, "Policy families", frozenset({CLIMATE})),
     Tool(jurisdictions.jurisdiction_overview, "One country", frozenset({CLIMATE})),
     Tool(jurisdictions.compare_jurisdictions, "Two countries", frozenset({CLIMATE})),
     Tool(families.policy_lineage, "History of a family", frozenset({CLIMATE})),
@@ -88,13 +89,13 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(review.review_claim, "Review a claim", frozenset({ZONING}), scope="write"),
     Tool(zoning_summaries.kg_search_by_topic, "Search by topic", frozenset({ZONING})),
     Tool(zoning_comparison.compare_zoning, "Compare zoning", frozenset({ZONING})),
-    Tool(list_resources, "Contents", frozenset({CORE, CLIMATE, PARLIAMENT, ZONING})),
-    Tool(schema_levels.describe_schema, "Schema", frozenset({CORE})),
-    Tool(find_terms.find_terms, "Find terms", frozenset({CORE})),
-    Tool(examples.sparql_examples, "Example queries", frozenset({CORE})),
-    Tool(query.sparql, "SPARQL", frozenset({CORE}), kind="raw"),
-    Tool(validate.validate, "Validate with SHACL", frozenset({CORE}), kind="raw"),
-    Tool(health, "Health", frozenset({CORE, CLIMATE, PARLIAMENT}), kind="light"),
+    Tool(list_resources, "Contents", frozenset({CORE, CLIMATE, PARLIAMENT, ZONING, SPARQL})),
+    Tool(schema_levels.describe_schema, "Schema", frozenset({CORE, SPARQL})),
+    Tool(find_terms.find_terms, "Find terms", frozenset({SPARQL})),
+    Tool(examples.sparql_examples, "Example queries", frozenset({CORE, SPARQL})),
+    Tool(query.sparql, "SPARQL", frozenset({CORE, SPARQL}), kind="raw"),
+    Tool(validate.validate, "Validate with SHACL", frozenset({SPARQL}), kind="raw"),
+    Tool(health, "Health", frozenset({CORE, CLIMATE, PARLIAMENT, SPARQL}), kind="light"),
     Tool(research.search, "Search", frozenset({RESEARCH}), single=True),
     Tool(research.fetch, "Fetch", frozenset({RESEARCH}), single=True, max_tokens=RESEARCH_TOKENS),
 )

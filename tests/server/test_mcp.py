@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -22,12 +23,12 @@ from kg.server.mcp import BUSY_THREADS, build_mcp
 from kg.tools.registry import TOOLS
 
 SHARED_TOOLS = [
-    "search", "fetch", "related", "citations", "concept_find", "concept_mentions", "family_overview", "list_resources",
-    "health",
+    "search", "fetch", "related", "citations", "concept_find", "concept_mentions", "list_resources", "health",
 ]  # fmt: skip
+CORE_TOOLS = [*SHARED_TOOLS, "describe_schema", "sparql_examples", "sparql"]
 CLIMATE_TOOLS = [
-    *SHARED_TOOLS, "concept_neighbors", "concept_properties", "jurisdiction_overview", "compare_jurisdictions",
-    "policy_lineage",
+    *SHARED_TOOLS, "concept_neighbors", "concept_properties", "family_overview", "jurisdiction_overview",
+    "compare_jurisdictions", "policy_lineage",
 ]  # fmt: skip
 ZONING_TOOLS = [
     "kg_ingest_code_section", "kg_ingest_use_permissions", "kg_ingest_dimensional_standards", "kg_ingest_definitions",
@@ -57,10 +58,11 @@ def ask(kg, work: Callable[[Client], Awaitable[Any]], path="/mcp", **options: An
 @pytest.mark.parametrize(
     ("path", "names"),
     [
-        ("/mcp", [*SHARED_TOOLS, *SCHEMA_TOOLS]),
+        ("/mcp", CORE_TOOLS),
         ("/mcp/climate", CLIMATE_TOOLS),
         ("/mcp/parliament", [*PARLIAMENT_TOOLS, "fetch", "related", "citations", "list_resources", "health"]),
         ("/mcp/zoning", [*ZONING_TOOLS, "related", "citations", "list_resources"]),
+        ("/mcp/sparql", [*SCHEMA_TOOLS, "list_resources", "health"]),
         ("/mcp/all", [*CLIMATE_TOOLS, *PARLIAMENT_TOOLS, *ZONING_TOOLS, *SCHEMA_TOOLS]),
         ("/mcp/research", ["search", "fetch"]),
     ],
@@ -86,6 +88,7 @@ def test_each_mount_serves_the_tools_of_its_tags(kg, path, names):
         ("/mcp/climate", 5_000, 7_000),
         ("/mcp/parliament", 5_000, 7_000),
         ("/mcp/zoning", 5_000, 7_000),
+        ("/mcp/sparql", 5_000, 7_000),
     ],
 )
 def test_a_list_of_tools_keeps_to_its_tokens(kg, path, read, whole):
@@ -101,7 +104,38 @@ def test_a_list_of_tools_keeps_to_its_tokens(kg, path, read, whole):
     assert len(listed.model_dump_json(exclude_none=True, by_alias=True).encode()) / 4 <= whole
 
 
-@pytest.mark.parametrize("path", ["/mcp", "/mcp/climate", "/mcp/parliament", "/mcp/zoning", "/mcp/all"])
+TOOL_NAMES = {tool.name for tool in TOOLS}
+
+
+@pytest.mark.parametrize("path", list(MOUNTS))
+def test_a_description_names_the_mount_of_each_tool_that_is_not_here(kg, path):
+    async def work(client):
+        return await client.list_tools()
+
+    tools = ask(kg, work, path)
+    here = {tool.name for tool in tools}
+    for tool in tools:
+        for found in re.finditer(r"`(\w+)`( \(on (/mcp[/a-z]*)\))?", tool.description):
+            if found[1] in TOOL_NAMES and (found[1] not in here or found[3]):
+                assert found[3], f"{tool.name} names {found[1]}"
+                tags = MOUNTS[found[3]]
+                assert found[1] not in here
+                assert any(each.name == found[1] and each.tags & tags for each in TOOLS)
+
+
+def test_remarks_and_errors_name_the_mount_of_a_tool_that_is_not_here(kg):
+    async def work(client):
+        missed = await client.call_tool("fetch", {"ids": ["cpr://concept/Q1010", "cpr://family/none-of-it"]})
+        refused = await client.call_tool("fetch", {"id": "cpr://family/none-of-it"}, raise_on_error=False)
+        return [each["hint"] for each in missed.structured_content["not_found"]], refused.content[0].text
+
+    (concept, family), refused = ask(kg, work)
+    assert "(on " not in concept
+    assert "family_overview (on /mcp/climate)" in family
+    assert "family_overview (on /mcp/climate)" in refused
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/climate", "/mcp/parliament", "/mcp/zoning", "/mcp/sparql", "/mcp/all"])
 def test_instructions_name_what_is_loaded_and_the_other_mounts(kg, path):
     async def work(client):
         return client.initialize_result.instructions
@@ -156,7 +190,7 @@ def test_both_protocol_eras_get_cited_passages_and_only_those_asked_for(kg, corp
 
 def test_every_core_tool_keeps_its_output_schema(kg, corpus):
     calls = [
-        ("search", {"query": "solar", "explain": True, "filters": {"concept_qids": ["Q1"]}}),
+        ("search", {"query": "solar", "explain": True, "filters": {"concept_qids": ["Q1010"]}}),
         ("fetch", {"ids": [corpus[0][0].iri, "cpr://doc/none#p=1"]}),
         ("fetch", {"id": corpus[0][0].document, "limit": 2}),
         ("family_overview", {"iso3": ["BRA"], "explain": True}),
@@ -335,12 +369,7 @@ def test_an_entity_that_is_not_there_is_an_error_and_no_path(kg, iri):
 
 
 def test_every_tool_is_mounted_somewhere():
-    mounted = {
-        tool.name
-        for tags in map(frozenset, (["core"], ["climate"], ["parliament"], ["zoning"], ["research"]))
-        for tool in TOOLS
-        if tool.tags & tags
-    }
+    mounted = {tool.name for tags in MOUNTS.values() if tags is not None for tool in TOOLS if tool.tags & tags}
     assert mounted == {tool.name for tool in TOOLS}
 
 
@@ -353,7 +382,9 @@ def test_a_mount_is_found_by_its_name_and_has_its_tools(kg):
     names = anyio.run(work, find_mount("zoning"))
     assert names >= {"kg_query_section", "compare_zoning"}
     assert "sparql" not in names
-    with pytest.raises(errors.InvalidInputError, match="Available: core, climate, parliament, zoning, all, research"):
+    with pytest.raises(
+        errors.InvalidInputError, match="Available: core, climate, parliament, zoning, sparql, all, research"
+    ):
         find_mount("weather")
 
 

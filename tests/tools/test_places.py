@@ -181,7 +181,7 @@ def test_speech_says_which_state_is_derived(kg: KnowledgeGraph) -> None:
 
 def test_speech_state_victoria_is_the_australian_one(kg: KnowledgeGraph) -> None:
     assert {each.speech_id for each in search_speeches(kg, "harbour", state="Victoria").results} == {"house-vic"}
-    with pytest.raises(InvalidInputError, match="Available: ACT, NSW"):
+    with pytest.raises(NotFoundError, match="Available: ACT, NSW"):
         search_speeches(kg, "harbour", state="Utah")
 
 
@@ -219,6 +219,8 @@ def test_ambiguous_name_is_an_error_with_the_choices(kg: KnowledgeGraph, text: s
         ("Korea, Republic of", f"{BASE}id/place/KOR"),
         ("Puerto Rico", f"{BASE}id/place/PRI"),
         ("Oak, Utah", f"{BASE}id/municipality/us-ut-oak-city"),
+        ("Djibouti", f"{BASE}id/place/DJI"),
+        ("Guatemala", f"{BASE}id/place/GTM"),
     ],
 )
 def test_qualified_name_is_not_ambiguous(kg: KnowledgeGraph, text: str, iri: str) -> None:

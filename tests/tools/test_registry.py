@@ -43,9 +43,9 @@ def test_lists_come_in_pages():
         ),
         ("search", {"query": "x", "limit": 1_000_000}, "limit"),
         ("search", {"query": "x" * 100_000}, "query"),
-        ("search", {"query": ["x"]}, "query"),
-        ("search", {"query": "x", "filters": {"iso3": "DJI"}}, r'filters\.iso3.* as in \["DJI"\]'),
-        ("fetch", {"ids": "cpr://doc/x"}, "ids"),
+        ("search", {"query": ["x", "y"]}, "query"),
+        ("search", {"query": "x", "filters": {"iso3": 3}}, r"filters\.iso3.* list"),
+        ("fetch", {"ids": {"id": "cpr://doc/x"}}, "ids"),
         ("family_overview", {"iso3": ["X" * 400]}, "iso3"),
     ],
 )

@@ -17,7 +17,7 @@ from kg.retrieval.results import Explain, Identifier, Limit, Offset, Provenance,
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
-from kg.tools.search.identifiers import Resolved, explain_missing, parse_id
+from kg.tools.search.identifiers import Resolved, complete_ids, explain_missing, parse_id
 from kg.tools.zoning.rule_rows import load_asserted, load_rules
 from kg.vocabulary import EXTRACTED, KG, RDF
 
@@ -115,10 +115,11 @@ def citations(
     """
     bounded_page(limit, offset)
     reader = Reader(kg)
+    [iri] = complete_ids(reader, [iri])
     node = parse_id(iri)
     kinds = [] if node is None else reader.rows("what it is", bind(CLASSES, iri=node))
     if node is None or not kinds:
-        raise NotFoundError(f"No resource has the id {iri[:200]!r}. {explain_missing(reader, iri, Resolved())}")
+        raise NotFoundError(f"iri: Unknown id {iri[:200]!r}. {explain_missing(reader, iri, Resolved())}")
     reader.ran.clear()
     notes: list[str] = []
     found = find_citations(reader, node, direction, notes)

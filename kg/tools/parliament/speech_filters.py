@@ -204,8 +204,8 @@ def _day(row: dict[str, Term]) -> date | None:
 def speech_scope(reader: Reader, filters: SpeechFilters) -> tuple[Scope, list[str]]:
     """Compile `filters` to a scope, with notes on how their values were interpreted.
 
-    Raises InvalidInputError for an invalid date, chamber or state, and NotFoundError with similar values for a
-    speaker, party or topic that no speech has.
+    Raises InvalidInputError for an invalid date, and NotFoundError with valid or similar values for an unknown
+    chamber or state, and for a speaker, party or topic that no speech has.
     """
     patterns: list[str] = []
     terms: dict[str, Sequence[Terms]] = {}
@@ -279,22 +279,22 @@ def day(argument: str, text: str | None) -> date | None:
 
 
 def find_chamber(text: str) -> NamedNode:
-    """Find the chamber with a name. Raises InvalidInputError for an unknown one."""
+    """Find the chamber with a name. Raises NotFoundError with the chambers for an unknown one."""
     code = _CHAMBER_FORMS.get(fold(text[:100]))
     if code is None:
-        raise InvalidInputError(f"chamber: Unknown chamber {text[:100]!r}. Available: {', '.join(CHAMBERS.values())}.")
+        raise NotFoundError(f"chamber: Unknown chamber {text[:100]!r}. Available: {', '.join(CHAMBERS.values())}.")
     return mint("chamber", code)
 
 
 def find_state(reader: Reader, text: str) -> NamedNode:
-    """Find the state or territory of Australia with a code or name. Raises InvalidInputError for any other place."""
+    """Find the state or territory of Australia with a code or name. Raises NotFoundError with all of them otherwise."""
     places = load_places(reader)
     for form in (text[:100], fold(text[:100]).removeprefix("au ")):
         for place in places.find(form):
             if place.kind == "subdivision" and AUSTRALIA in (outer.code for outer in places.get_chain(place)):
                 return NamedNode(place.iri)
     states = [area.short for area in load_areas().values() if area.within == AUSTRALIA]
-    raise InvalidInputError(f"state: Unknown state {text[:100]!r}. Available: {', '.join(states)}.")
+    raise NotFoundError(f"state: Unknown state {text[:100]!r}. Available: {', '.join(states)}.")
 
 
 def speakers(reader: Reader) -> list[Choice]:

@@ -16,6 +16,7 @@ from pyoxigraph import Literal, NamedNode
 from kg.errors import InvalidInputError
 from kg.fuzzy_names import nearest
 from kg.ontology import load_declared_terms
+from kg.retrieval.concept_index import load_concepts
 from kg.retrieval.evidence import Unit, load_units
 from kg.retrieval.hybrid_search import OWN
 from kg.retrieval.reader import Reader, iri_of
@@ -23,7 +24,7 @@ from kg.retrieval.speech_records import is_speech, suggest_speeches
 from kg.sparql.terms import bind, is_iri
 from kg.store.protocol import term_text
 from kg.tools.entities.dereference import names_of, short_name, suggestions
-from kg.vocabulary import BASE, FOAF, KG, SKOS, WIKIBASE, mint, segment, slug_of
+from kg.vocabulary import BASE, FOAF, KG, SKOS, WIKIBASE, iri_prefix, mint, segment, slug_of
 from kg.zoning_summaries import code_tree
 
 PARTS: Final = """
@@ -41,6 +42,9 @@ SELECT DISTINCT ?thing ?kind ?municipality WHERE {
 
 MEMBERS: Final = """
 SELECT DISTINCT ?family ?document WHERE { VALUES ?family { $families } ?document eli:is_member_of ?family }"""
+
+PRESENT: Final = """
+SELECT DISTINCT ?thing WHERE { VALUES ?thing { $things } FILTER EXISTS { ?thing ?property ?value } }"""
 
 VERSIONS: Final = """
 SELECT DISTINCT ?asked WHERE {
@@ -86,7 +90,11 @@ READ_BY: Final[Mapping[str, str]] = {
 """The tools that read entities without text, by class."""
 
 _DOCUMENT: Final = re.compile(r"cpr://doc/(?P<slug>[^#]+)(?:#(?:p=(?P<index>\d{1,18}))?(?:&?lang=(?P<lang>[^&]+))?)?")
+_DOCUMENTS_START: Final = "cpr://doc/"
 _FAMILIES: Final = "cpr://family/"
+_SPEECHES_START: Final = iri_prefix("speech")
+_BARE: Final = re.compile(r"[^\s:/<>\"{}|\\^`]{1,300}")
+"""An id without a scheme."""
 _OWN: Final = BASE + "id/"
 _SITTINGS: Final = frozenset((KG.Sitting.value, KG.Debate.value))
 _DOCUMENTS: Final = frozenset((KG.PolicyDocument.value, KG.Speech.value))
@@ -124,6 +132,30 @@ def parse_id(name: str) -> NamedNode | None:
         return NamedNode(text) if ":" in text else None
     except (InvalidInputError, ValueError):
         return None
+
+
+def complete_ids(reader: Reader, names: Sequence[str]) -> list[str]:
+    """Complete ids without a scheme: the slug of a document, passage or family, a speech_id, a QID.
+
+    Those that the graph does not have stay.
+    """
+    candidates = {name: _candidates(reader, name.strip()) for name in names if _BARE.fullmatch(name.strip())}
+    if not candidates:
+        return [*names]
+    nodes = {node.value: node for each in candidates.values() for node in each}
+    rows = reader.rows("ids without a scheme", bind(PRESENT, things=[*nodes.values()]), declared=("thing",))
+    present = {iri_of(row["thing"]) for row in rows}
+    full = {
+        name: next((node.value for node in each if node.value in present), name) for name, each in candidates.items()
+    }
+    return [full.get(name, name) for name in names]
+
+
+def _candidates(reader: Reader, text: str) -> list[NamedNode]:
+    """List the IRIs that a text without a scheme can be short for."""
+    found = [parse_id(start + text) for start in (_DOCUMENTS_START, _FAMILIES, _SPEECHES_START)]
+    concepts = [NamedNode(concept.iri) for concept in load_concepts(reader.kg).named(text)]
+    return [*(node for node in found if node is not None), *(concepts if len(concepts) == 1 else ())]
 
 
 def resolve_ids(reader: Reader, names: Sequence[str]) -> Resolved:
@@ -184,7 +216,7 @@ def explain_missing(reader: Reader, name: str, resolved: Resolved) -> str:
         return "A concept has no text. concept_find describes it, concept_mentions lists passages that mention it."
     if is_speech(node.value):
         return suggest_speeches(reader, unquote(node.value.partition("#")[0].rpartition("/")[2]))
-    if not node.value.startswith(("cpr://doc/", _FAMILIES)):
+    if not node.value.startswith((_DOCUMENTS_START, _FAMILIES)):
         close = suggestions(reader.kg, node.value)
         return f"Similar: {', '.join(close)}." if close else "Nothing has it. search returns valid ids."
     return _explain_unknown_document(reader, node)

@@ -44,7 +44,7 @@ from kg.retrieval.results import (
     SearchResult,
 )
 from kg.retrieval.speech_records import is_speech, load_speech_text
-from kg.tools.search.identifiers import Resolved, explain_missing, resolve_ids
+from kg.tools.search.identifiers import Resolved, complete_ids, explain_missing, resolve_ids
 from kg.tools.search.neighbours import Adjacent, Neighbours, Shown, find_neighbours, load_neighbours
 
 SNIPPET_CHARACTERS: Final = 240
@@ -216,11 +216,13 @@ def fetch(
     """
     if (ids is None) == (id is None):
         raise InvalidInputError("Pass either ids (a list) or id (one), for example ids=['cpr://doc/{slug}#p=3'].")
-    wanted = list(dict.fromkeys([id] if id is not None else ids or []))
-    if not 1 <= len(wanted) <= MANY_IDS:
-        raise InvalidInputError(f"ids has {len(wanted)} entries. Pass 1 to {MANY_IDS}.")
+    given = [id] if id is not None else ids or []
+    if not 1 <= len(given) <= MANY_IDS:
+        raise InvalidInputError(f"ids has {len(given)} entries. Pass 1 to {MANY_IDS}.")
     bounded_page(limit, offset)
     reader = Reader(kg)
+    wanted = list(dict.fromkeys(complete_ids(reader, given)))
+    id = None if id is None else wanted[0]
     resolved = resolve_ids(reader, wanted)
     single = [iris[0] for name, iris in resolved.found.items() if name not in resolved.whole]
     around = find_neighbours(reader, load_units(reader, single if neighbours else []).values(), neighbours)
@@ -232,7 +234,7 @@ def fetch(
     missing += [Missing(id=name, hint="search returns valid ids.") for name in absent[MANY_HINTS:]]
     if id is not None and missing:
         problem = f"{id} cannot be read." if id in resolved.kinds else f"Unknown id {id!r}."
-        raise NotFoundError(f"{problem} {missing[0].hint}")
+        raise NotFoundError(f"id: {problem} {missing[0].hint}")
     evidence = build_evidence(reader, [units[iri] for iri in page if iri in units])
     result = FetchResult(evidence=evidence, not_found=missing, notes=list(resolved.notes))
     next_offset = page_of(order, offset, limit)

@@ -20,7 +20,7 @@ from kg.retrieval.reader import Reader, bounded, iri_of
 from kg.retrieval.results import Evidence, Explain, Identifier, Layout, PlaceName, Result, SearchFilters
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
-from kg.tools.search.identifiers import explain_missing, resolve_ids
+from kg.tools.search.identifiers import complete_ids, explain_missing, resolve_ids
 from kg.vocabulary import KG
 
 DOMAINS: Final[Mapping[str, NamedNode]] = {
@@ -165,6 +165,7 @@ def _load_topics(reader: Reader, name: str, notes: list[str]) -> tuple[list[str]
     if len(concepts) == 1:
         topics.concepts[concepts[0].iri] = 1
         return [], topics
+    [name] = complete_ids(reader, [name])
     resolved = resolve_ids(reader, [name])
     kinds = resolved.kinds.get(name, [])
     if not kinds and name not in resolved.found:

@@ -270,7 +270,7 @@ def _not_found(reader: Reader, kind: str, iri: str, names: str) -> NotFoundError
     spelt = [name for name in suggestions(reader.kg, iri) if kind == "document" or name in known]
     near = list(dict.fromkeys([*spelt, *(name for name, _, _ in alike)]))[:5]
     hint = f"Similar: {', '.join(near)}." if near else "`list_resources` lists the loaded sources."
-    return NotFoundError(f"Unknown {kind} {clipped(iri, 300)}. {hint}")
+    return NotFoundError(f"{kind}: Unknown {kind} {clipped(iri, 300)}. {hint}")
 
 
 def _fill(

@@ -10,7 +10,7 @@ from pydantic import Field
 from pyoxigraph import Literal as Text
 from pyoxigraph import NamedNode
 
-from kg.errors import InvalidInputError
+from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.evidence import code_of
 from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of
@@ -196,7 +196,7 @@ def _parse_type(text: str) -> str:
     wanted = text.strip().casefold()
     found = [name for name in TYPES if wanted in (name, name.rstrip("s"))]
     if not found:
-        raise InvalidInputError(f"relationship_type: Unknown type {text[:40]!r}. Available: {', '.join(TYPES)}.")
+        raise NotFoundError(f"relationship_type: Unknown type {text[:40]!r}. Available: {', '.join(TYPES)}.")
     return found[0]
 
 

@@ -168,7 +168,7 @@ def _parse_place(reader: Reader, given: str) -> Place:
     name, comma, state = clean_text("municipalities", given, 260).rpartition(",")
     if not comma or not name.strip() or not state.strip():
         raise InvalidInputError(f'municipalities: {given[:100]!r} is not "Name, State". Example: "Quarry Bend, UT".')
-    return find_place(reader, name, state.strip())
+    return find_place(reader, name, state.strip(), "municipalities")
 
 
 def _compare_uses(

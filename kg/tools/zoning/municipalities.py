@@ -88,18 +88,23 @@ class _Places:
     """The same, without the words in `_COMMON`."""
 
 
-def find_place(reader: Reader, name: str, state: str) -> Place:
-    """Find a municipality by name, key or IRI.
+def find_place(reader: Reader, name: str, state: str, argument: str = "municipality") -> Place:
+    """Find a municipality by name, with or without its state, by key or by IRI.
 
-    Raises NotFoundError with similar names, and InvalidInputError with the candidates if several match.
+    Raises NotFoundError with similar names, and InvalidInputError with the candidates if several match. Both name the
+    `argument`.
     """
-    wanted, within = clean_text("municipality", name, 200), fold(clean_text("state", state, 60))
+    wanted, within = clean_text(argument, name, 200), fold(clean_text("state", state, 60))
     within = within.removeprefix("us ")
+    town, comma, stated = wanted.rpartition(",")
     places = reader.kept("all municipalities", MUNICIPALITIES, _places)
     one = places.by_key.get(wanted.strip("<>"))
     found = [one] if one is not None and (not one.states or within in map(fold, one.states)) else []
     found = found or [*places.by_name.get((fold(wanted), within), ())]
     found = found or [*places.by_words.get((_distinct(wanted), within), ())]
+    if comma and not found:
+        named = [*places.by_name.get((fold(town), within), ())] or [*places.by_words.get((_distinct(town), within), ())]
+        found = [place for place in named if fold(stated) in map(fold, place.states)]
     # A state that is also a municipality (District of Columbia) has no other municipality.
     found = found or [
         place for place in places.all if within in map(fold, place.states) and place.key == f"us-{within}"
@@ -109,13 +114,13 @@ def find_place(reader: Reader, name: str, state: str) -> Place:
     if found:
         several = ", ".join(f"{place.name} ({place.key})" for place in found)
         raise InvalidInputError(
-            f"municipality: {name!r} in {state!r} is ambiguous. Candidates: {several}. Give the name or key of one."
+            f"{argument}: {name!r} in {state!r} is ambiguous. Candidates: {several}. Give the name or key of one."
         )
     names = sorted({place.shown for place in places.all})
     near = process.extract(f"{name}, {state}", names, scorer=fuzz.WRatio, limit=NEAR)
     names_near = "; ".join(each for each, _, _ in near)
     available = f"Available: {names_near}." if near else "None is loaded. `kg load zoning` loads a code."
-    raise NotFoundError(f"municipality: Unknown municipality {name!r} in {state!r}. {available}")
+    raise NotFoundError(f"{argument}: Unknown municipality {name!r} in {state!r}. {available}")
 
 
 def load_places(reader: Reader) -> list[Place]:

@@ -148,8 +148,8 @@ def test_a_name_that_is_not_exact_is_told(speeches):
         ({"speaker": "Jane Quilp"}, NotFoundError, "Similar: Quill, Jane, MP"),
         ({"party": "Grens"}, NotFoundError, "Similar: Australian Greens"),
         ({"topics": ["renewable_enrgy"]}, NotFoundError, "Similar: renewable_energy"),
-        ({"chamber": "Lords"}, InvalidInputError, "Available: House of Representatives, Senate"),
-        ({"state": "Utah"}, InvalidInputError, "ACT, NSW, NT, QLD, SA, TAS, VIC, WA"),
+        ({"chamber": "Lords"}, NotFoundError, "Available: House of Representatives, Senate"),
+        ({"state": "Utah"}, NotFoundError, "ACT, NSW, NT, QLD, SA, TAS, VIC, WA"),
         ({"date_from": "15/10/2024"}, InvalidInputError, "date_from: '15/10/2024' is not a day"),
         ({"date_to": "2024-02-30"}, InvalidInputError, "date_to: '2024-02-30' is not a day"),
         ({"date_from": "2024-2-3"}, InvalidInputError, "YYYY-MM-DD"),
@@ -160,7 +160,7 @@ def test_a_name_that_is_not_exact_is_told(speeches):
         ({"query": " "}, InvalidInputError, "query"),
         ({"query": ""}, InvalidInputError, "query"),
         ({"colour": "red"}, InvalidInputError, "colour"),
-        ({"topics": "water"}, InvalidInputError, "topics.*list"),
+        ({"topics": {"tag": "water"}}, InvalidInputError, "topics.*list"),
     ],
 )
 def test_a_filter_that_cannot_be_meant_is_an_error_that_says_what_can(speeches, filters, error, says):

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kg import bundle
-from kg.errors import InvalidInputError, NotFoundError
+from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.tools.answers import content_of
@@ -306,7 +306,7 @@ def test_tools_take_the_arguments_of_the_specification(tool, optional):
 
 
 def test_a_relationship_type_that_there_is_not_is_told_with_those_that_there_are(kg):
-    with pytest.raises(InvalidInputError, match=r"relationship_type: .* defines, constrains"):
+    with pytest.raises(NotFoundError, match=r"relationship_type: .* defines, constrains"):
         kg_find_related(kg, **BEND, section_id="17.12", relationship_type="")
 
 

@@ -340,7 +340,7 @@ def test_types_narrow_and_laws_beside_the_code_are_among_what_is_cited(kg):
     found = kg_find_related(kg, **BEND, section_id="17.04.020", relationship_type="authorizes").related
     assert [(each.cited, each.reads) for each in found] == [("Utah Code § 10-9a-101", "authorizedBy")]
     assert kg_find_related(kg, **BEND, section_id="17.04.020", relationship_type="delegates").related == []
-    with pytest.raises(InvalidInputError, match=", ".join(TYPES[:3])):
+    with pytest.raises(NotFoundError, match=", ".join(TYPES[:3])):
         kg_find_related(kg, **BEND, section_id="17.04.020", relationship_type="likes")
 
 
