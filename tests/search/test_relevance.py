@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kg.search.protocol import Candidate
@@ -39,8 +41,15 @@ def test_most_words_of_the_query_are_never_refused_for_the_cosine() -> None:
 
 
 def test_a_strong_answer_is_near_and_has_the_words_in_one_unit() -> None:
-    assert assess(candidate(LIMITS.strong, words=LIMITS.strong_words)) == "strong"
-    assert assess(candidate(LIMITS.strong), candidate(BELOW, words=1.0)) == "weak"
+    near = replace(candidate(LIMITS.strong, words=LIMITS.strong_words), pairs=LIMITS.strong_pairs)
+    assert assess(near) == "strong"
+    assert assess(replace(near, pairs=LIMITS.strong_pairs - 0.01)) == "weak"
+    assert assess(replace(near, words=LIMITS.strong_words - 0.01)) == "weak"
+    assert assess(candidate(LIMITS.strong), replace(near, cosine=BELOW)) == "weak"
+
+
+def test_a_query_of_one_word_has_no_strong_answer() -> None:
+    assert assess(replace(candidate(1.0, words=1.0), pairs=None), query="levy") == "weak"
 
 
 @pytest.mark.parametrize("model", [None, "other/model", "sentence-transformers/all-MiniLM-L6-v2/fp32"])
