@@ -1,5 +1,5 @@
 """Laws that any text cites: acts and bills by title and year, numbered laws, law of the European Union, treaties,
-federal law of the United States.
+federal law of the United States, and codes of its states in its own texts.
 
 A bare ``the Act`` is only a citation where the same text defines it, as in ``Clean Rivers Act 2011 (the Act)``. Each
 search begins with words that every citation of its kind contains, so that a text without them costs little.
@@ -112,6 +112,9 @@ _FEDERAL: Final = re.compile(
     r"U\.\s?S\.\s?C|USCA?\b|C\.\s?F\.\s?R|CFR\b|Pub(?:lic|\.)\s?L|U(?:nited States|\.\s?S\.) Code"
 )
 _FEDERAL_SCHEMES: Final = frozenset({"usc", "cfr", "public-law"})
+_CODE_SIGNS: Final = ("§", "ILCS", "Code", "Laws", "Statutes", "Section")
+"""Words and signs of which each citation of a state's code contains one."""
+_CODIFIED: Final = ("federal citation", "citation of a state's law")
 
 _PINPOINT: Final = re.compile(
     r"(?<![\w-])(?:(?:[Ss]ub)?[Ss]ections?|[Aa]rticles?|[Pp]arts?|[Cc]hapters?|[Ss]chedules?|[Dd]ivisions?|[Pp]aragraphs?"
@@ -155,8 +158,9 @@ def find_laws(text: str, context: Context = Context()) -> Sequence[LawCitation]:
     if not context.only_federal:
         if any(sign in text for sign in _NUMBERED_SIGNS):
             found += _find_numbered(text, context)
-        if _FEDERAL.search(text):
-            found += _find_federal(text)
+        american = context.jurisdiction is not None and jurisdictions.country_of(context.jurisdiction) == "us"
+        if _FEDERAL.search(text) or (american and any(sign in text for sign in _CODE_SIGNS)):
+            found += _find_codified(text, states=american)
     if found:
         found = [*_find_again(text, _drop_overlaps(found), context)]
         found = _drop_overlaps(found)
@@ -272,12 +276,13 @@ def _find_numbered(text: str, context: Context) -> Iterator[LawCitation]:
         yield LawCitation(match.start(), match.end(), law, name, sure, "number and year", whole=match.end())
 
 
-def _find_federal(text: str) -> Iterator[LawCitation]:
+def _find_codified(text: str, *, states: bool) -> Iterator[LawCitation]:
+    """Find citations of federal law of the United States and, with `states`, of the codes of its states."""
     for each in section_citations.find_citations(text):
-        if each.law is not None and each.law.scheme in _FEDERAL_SCHEMES:
-            yield LawCitation(
-                each.start, each.end, each.law, each.law.citation, 0.9, "federal citation", whole=each.end
-            )
+        law = each.law
+        if law is not None and (law.scheme in _FEDERAL_SCHEMES or (states and law.jurisdiction != "us")):
+            method = _CODIFIED[law.jurisdiction != "us"]
+            yield LawCitation(each.start, each.end, law, law.citation, 0.9, method, whole=each.end)
 
 
 def _find_again(text: str, found: Sequence[LawCitation], context: Context) -> Iterator[LawCitation]:
@@ -286,7 +291,7 @@ def _find_again(text: str, found: Sequence[LawCitation], context: Context) -> It
     defined_at: dict[str, int] = {}
     for each in found:
         start = each.start
-        if each.method != "federal citation" and (pinpoint := _PINPOINT.search(text, max(0, start - 90), start)):
+        if each.method not in _CODIFIED and (pinpoint := _PINPOINT.search(text, max(0, start - 90), start)):
             start = pinpoint.start()
         end = max(each.end, each.whole)
         yield LawCitation(start, end, each.law, each.title, each.confidence, each.method)

@@ -8,9 +8,10 @@ from typing import Final
 
 NUMBER: Final = re.compile(
     r"(?:\d{1,4}[A-Z]?:(?=\d)(?!\d\d? ?[ap]\.?m\b))?"
-    r"\d{1,6}[A-Za-z]{0,2}(?:[.\-–‑]\d{1,6}[A-Za-z]{0,2}){0,8}(?![A-Za-z0-9])"
+    r"\d{1,6}[A-Za-z]{0,2}(?:[.\-–‑]\d{1,6}[A-Za-z]{0,2}){0,8}(?:-(?!in\b|ft\b)[a-z]{1,2}(?=[\s,;:.()]|$))?"
+    r"(?![A-Za-z0-9])"
 )
-"""A section number: ``15.3.24.090``, ``10-113``, and with a title or chapter before a colon ``40:55D-70``,
+"""A section number: ``15.3.24.090``, ``10-113``, ``239-m``, and with a title or chapter before a colon ``40:55D-70``,
 ``674:33``."""
 LEVEL_NUMBER: Final = re.compile(
     r"(?:\d{1,4}[A-Za-z]{0,2}(?:[.\-–‑]\d{1,6}[A-Za-z]{0,2}){0,6}(?:-[A-Z])?|[A-Z]\d{1,4}|[IVXLC]{1,7}(?:-?[A-Z])?|[A-Z])"
@@ -32,7 +33,8 @@ _ORDINAL: Final = re.compile(r"\d+(?:st|nd|rd|th)")
 UNIT: Final = re.compile(
     r"[ -]?(?:%|percent|feet|foot|ft|inch|square|sq|acres?\b|(?:calendar |business )?days?\b"
     r"|months?\b|years?\b|hours?\b"
-    r"|minutes?\b|units?\b|C\.? ?F\.? ?R|U\.? ?S\.? ?C|DCMR|Stat\.|dollars?\b|stor(?:y|ies)\b"
+    r"|minutes?\b|units?\b|C\.? ?F\.? ?R|U\.? ?S\.? ?C|(?:DC|C)MR|NYCRR|ILCS|P\. ?S\.|Pa\. ?C|Stat\.|dollars?\b"
+    r"|stor(?:y|ies)\b"
     r"|spaces?\b|times\b|gallons?\b|pounds?\b|miles?\b)",
     re.IGNORECASE,
 )

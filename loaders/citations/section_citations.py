@@ -10,7 +10,7 @@ We do not use eyecite: see `statutes`.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -42,7 +42,7 @@ _LOWER_DOCUMENT: Final = re.compile(
     r"(?:(?:that|said|such|amended) )?(?:act|constitution|charter|compact|agreement|contract|lease|treaty|bylaws)\b"
 )
 _BEFORE: Final = re.compile(
-    r"((?:[A-Z][\w.&'’-]* ){1,6}(?:Code|Act|Standards?|Regulations|Reg\.|Permit|Laws?|Statutes?|Stats?\.|Ann\.)"
+    r"((?:[A-Z][\w.&'’-]* ){1,6}(?:Code|Act|Standards?|Regulations|Reg\.|Permit|Laws?|Statutes?|Stats?\.|Ann\.|Charter)"
     r"|(?:[A-Z]\.? ?){2,5} ?c(?:h(?:ap)?)?\. ?\d{1,4}[A-Z]{0,2}),? $"
 )
 _ENACTED: Final = re.compile(
@@ -157,7 +157,7 @@ _RELATIVE: Final = r"(?:(?:sub)?(?:section|paragraph|clause)|subdivision)"
 _WORDS: Final = "|".join(
     (
         rf"(?=\d)(?:(?P<reporter>(?P<in_title>\d{{1,2}}(?:-?[A-Z])?) "
-        rf"(?P<reporter_name>{statutes.FEDERAL}|{statutes.FEDERAL_REGULATIONS}|DCMR\b))"
+        rf"(?P<reporter_name>{statutes.FEDERAL}|{statutes.FEDERAL_REGULATIONS}|DCMR\b|{statutes.PENNSYLVANIAN}))"
         r"|(?P<number>(?<![.\-–$/:\n])(?=\d{1,4}[A-Za-z]?\.\d{1,6}[A-Za-z]{0,2}\.\d)))",
         rf"(?=[ADP\d])(?P<numbered>{statutes.ACTS})",
         rf"(?=[A-Z])(?P<code>(?P<code_name>{statutes.NAME}))",
@@ -196,6 +196,10 @@ _IN_BRACKETS: Final = re.compile(
 )
 _WITHIN_PART: Final = re.compile(r",? (?P<sign>(?:§§? ?|[Ss]ections? )(?P<part>\d{1,4})(?=\.\d))")
 """A section after its part: ``40 CFR Part 60, § 60.2``."""
+_CHAPTER: Final = re.compile(r",? [Cc](?:h(?:ap(?:ter)?)?)?\.? ?(?P<number>\d{1,3}[A-Z]{0,2})(?!\w)")
+_AND_CHAPTER: Final = re.compile(r"(?:,|;)?(?: and| or|,|;)(?= [Cc])")
+_OF_OTHER: Final = re.compile(r",? (?:of|in|under) (?:this|that|the|said|such)\b")
+_WITHIN_CHAPTER: Final = re.compile(r",? (?P<sign>(?:§§? ?|[Ss]ections? |[Ss]ecs?\. ?|ss?\.? ?)(?=\d))")
 _PLACED: Final = re.compile(r"\w+(?:[.:-]\w+){2}")
 """A number that is long enough for the next one to be recognized as another: ``RCW 36.70A.070 and 36.70A.080``."""
 _CLASS: Final = re.compile(r"Class \w{1,3}, $")
@@ -248,6 +252,8 @@ def _read_sections_of_body(
     # After a title the number of a section may look like a year: 42 U.S.C. 1983.
     if (amended := _IN_BRACKETS.match(text, at)) and not (title and amended[0].strip().isdigit()):
         at = amended.end()
+    if body.chaptered:
+        return _read_sections_of_chapter(text, anchor, body, at)
     chain, after = _chain(text, at, "")
     if chain and chain[0][0] != "section":
         if chain[-1][0] == "part" and body is statutes.CFR:
@@ -271,6 +277,7 @@ def _read_sections_of_body(
         members, end = parse_numbers(text, at, at, plural=plural or body is statutes.CFR)
         if not members or (not sign and title is None and not separator_of(members[0].number)):
             return (), anchor.end()
+        members, end = _cut_others(text, members, end)
         found = _split_ranges(members) if body.name == "DCMR" else members
         laws = [
             body.part(f"Part {member.number}", title)
@@ -284,6 +291,53 @@ def _read_sections_of_body(
         Citation(member.start, member.end, raw, form, labels=member.labels, through=member.through, law=law)
         for member, law in zip(found, laws, strict=True)
     ], end
+
+
+def _read_sections_of_chapter(text: str, anchor: re.Match[str], body: Body, at: int) -> tuple[Sequence[Citation], int]:
+    """Parse a chapter with its sections: ``M.G.L. c. 40A, §§ 3 and 5``. Without a chapter, a section is of any."""
+    found: list[Citation] = []
+    start, end = anchor.start(), anchor.end()
+    while (chapter := _CHAPTER.match(text, at)) and not (found and _OF_OTHER.match(text, chapter.end())):
+        members, end = [Member(start, chapter.end(), "")], chapter.end()
+        if within := _WITHIN_CHAPTER.match(text, end):
+            sections, after = parse_numbers(text, within.end(), within.start("sign"), plural=True)
+            members, end = _cut_others(text, sections, after) if sections else (members, end)
+        members[0] = replace(members[0], start=start)
+        form, raw, levels = _form(body) or "", text[start:end], {"chapter": chapter["number"]}
+        found += (
+            Citation(
+                each.start,
+                each.end,
+                raw,
+                form,
+                labels=each.labels,
+                through=each.through,
+                law=_law_of(body, each.number, None, levels),
+            )
+            for each in members
+        )
+        further = _AND_CHAPTER.match(text, end)
+        if further is None or len(found) >= MEMBERS:
+            break
+        at, start = further.end(), further.end() + 1
+    return found, end
+
+
+def _cut_others(text: str, members: list[Member], end: int) -> tuple[list[Member], int]:
+    """Cut the sections of another document from a list: ``42 U.S.C. § 1983, and section 4 of this code``."""
+    if _OF_OTHER.match(text, end):
+        for place in range(len(members) - 1, 0, -1):
+            if SIGN.match(text, members[place].start):
+                return members[:place], members[place - 1].end
+    return members, end
+
+
+def _law_of(body: Body, number: str, title: str | None, levels: Mapping[str, str]) -> Law | None:
+    """Build the law of a section of `body`, or of its chapter without a `number`. None if the chapter is unknown."""
+    if not body.chaptered:
+        return body.section(number, title)
+    chapter = levels.get("chapter")
+    return body.part(f"Chapter {chapter}" + (f", Section {number}" if number else "")) if chapter else None
 
 
 def _split_ranges(members: Sequence[Member]) -> list[Member]:
@@ -400,14 +454,15 @@ def _build_section_citations(
         members[-1] = replace(members[-1], end=tail.end)
     raw = text[anchor.start() : members[-1].end]
     title = tail.title or dict(tail.levels).get("title")
+    of = tail.of or (tail.body.name if tail.body else None)
     found = []
     for member in members:
-        law = tail.body.section(member.number, title) if tail.body else None
+        law = _law_of(tail.body, member.number, title, dict(tail.levels)) if tail.body else None
         levels = () if law else (*tail.levels, ("section", member.number))
         found.append(
             Citation(
                 member.start, member.end, raw, _form(tail.body) or form, levels, member.labels, member.through, law,
-                None if law else tail.of, 0.7 if separator_of(member.number) == "" and not law else 0.95,
+                None if law else of, 0.7 if separator_of(member.number) == "" and not law else 0.95,
             )
         )  # fmt: skip
     return found

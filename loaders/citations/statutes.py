@@ -3,8 +3,6 @@
 We do not use eyecite, which is made for reporters of cases. Of 16 citations of state law in zoning codes this module
 recognizes 12 and eyecite 2.7.8 recognizes 3, and 28 kB of text take 0.09 s here and 0.43 s there. eyecite requires the
 section sign, cuts ``Utah Code § 10-9a-103`` at its first hyphen and does not know ``MCL 125.3101``.
-
-Not recognized so far: ``M.G.L. c. 40A, § 3``, ``N.Y. Town Law § 261``, ``53 P.S. § 10603``.
 """
 
 from __future__ import annotations
@@ -40,7 +38,12 @@ class Body:
     @property
     def titled(self) -> bool:
         """Whether its chapters, parts and sections are numbered within titles: ``33 U.S.C. § 1251``."""
-        return self.scheme in ("usc", "cfr") or self.name == "DCMR"
+        return self.scheme in ("usc", "cfr") or self.name in ("DCMR", *_PENNSYLVANIAN)
+
+    @property
+    def chaptered(self) -> bool:
+        """Whether its sections are numbered within chapters: ``M.G.L. c. 40A, § 3``."""
+        return self.name == _MASSACHUSETTS
 
     def section(self, number: str, title: str | None = None) -> Law:
         """Build the citation of a section. `title` comes first where sections are numbered within a title."""
@@ -53,6 +56,8 @@ class Body:
         return Law(self.jurisdiction, self.scheme, f"{name} {words}")
 
 
+_MASSACHUSETTS: Final = "Massachusetts General Laws"
+_PENNSYLVANIAN: Final = ("P.S.", "Pa.C.S.")
 USC: Final = Body("us", "usc", "U.S.C.")
 CFR: Final = Body("us", "cfr", "C.F.R.")
 
@@ -84,6 +89,8 @@ _SHORTENED: Final = {
 _WORDS: Final = {
     "Gen.": "General", "Rev.": "Revised", "Comp.": "Compiled", "Consol.": "Consolidated", "Stat.": "Statutes",
     "Stats.": "Statutes", "Admin.": "Administrative", "Gov.": "Government", "Gov't": "Government", "Loc.": "Local",
+    "Mun.": "Municipal", "Envtl.": "Environmental", "Conserv.": "Conservation", "Pub.": "Public", "Exec.": "Executive",
+    "Prop.": "Property", "Serv.": "Service", "Transp.": "Transportation",
 }  # fmt: skip
 """Abbreviations of other words in the names of laws."""
 
@@ -98,6 +105,7 @@ _NAMED: Final = {
     "CGS": ("ct", "Connecticut General Statutes", True), "WSA": ("wi", "Wisconsin Statutes", True),
     "DCMR": ("dc", "DCMR", True), "ORC": ("oh", "Ohio Code", True), "TCA": ("tn", "Tennessee Code", True),
     "NMSA": ("nm", "New Mexico Statutes", True), "RIGL": ("ri", "Rhode Island General Laws", True),
+    "MGLA": ("ma", _MASSACHUSETTS, True), "MGL": ("ma", _MASSACHUSETTS, True),
 }  # fmt: skip
 """Codes of states that are cited by letters, with or without full stops."""
 
@@ -109,17 +117,27 @@ _KIND: Final = r"(?:(?:Code|Statutes?|Laws|Regulations)\b|Stats?\.)(?:\s+Ann(?:o
 _SUBJECTS: Final = r"(?:(?:[A-Z][a-z'’]+\.?|and|&)\s+){0,4}?"
 _OF: Final = rf"{_KIND}\s+of\s+(?:the\s+)?(?:State\s+of\s+)?"
 _OF_STATE: Final = rf"(?:(?:[A-Z][a-z]+\.?|and|&)\s+){{0,4}}?{_OF}(?:{_STATE})\b(?:,?\s+Annotated)?"
+_OF_NEW_YORK: Final = (
+    r"(?:State\s+of\s+)?(?:N\.\s?Y\.|New\s+York)(?:\s+State)?\s+"
+    r"(?!(?:City|Local)\b)({0}(?:[A-Z][a-z'’]+\.?|and|&)(?:\s+(?:[A-Z][a-z'’]+\.?|and|&)){{0,3}}?)\s+Law\b"
+)
+"""Pattern of the consolidated laws of New York, each cited by its own name: ``N.Y. Town Law``."""
 _LETTERS_AFTER: Final = r"\s+\([A-Z.]{2,8}\)"
-NAME: Final = rf"(?:(?:State\s+of\s+)?(?:{_STATE})\s+{_SUBJECTS}{_KIND}|{_OF_STATE}|{_SHORT})(?:{_LETTERS_AFTER})?"
+NAME: Final = (
+    rf"(?:(?:State\s+of\s+)?(?:{_STATE})\s+{_SUBJECTS}{_KIND}|{_OF_STATE}|{_SHORT}"
+    rf"|{_OF_NEW_YORK.format('?:')})(?:{_LETTERS_AFTER})?"
+)
 """Pattern of the names of a state's law."""
 _NAME: Final = re.compile(rf"(?:State\s+of\s+)?(?P<state>{_STATE})\s+(?P<subject>{_SUBJECTS})(?P<kind>{_KIND})")
 _NAME_OF: Final = re.compile(
     rf"(?P<subject>.*?)(?=(?P<kind>[A-Z]\w+\.?\s)){_OF}(?P<state>{_STATE})(?:,?\s+Annotated)?", re.DOTALL
 )
+_NAME_OF_NEW_YORK: Final = re.compile(_OF_NEW_YORK.format("?P<subject>"))
 _CALLED: Final = {"Washington Code": "RCW", "Georgia Code": "OCGA"}
 """Letters of the codes that are cited both by name and by letters."""
 _PLAIN: Final = frozenset({"", "Official", "Revised", "General", "Compiled", "Consolidated"})
 FEDERAL: Final = r"(?:United\s+States|U\.\s?S\.)\s+Code|U\.\s?S\.\s?C\.(?:\s?A\.)?|USCA?\b"
+PENNSYLVANIAN: Final = r"(?:P\.\s?S\.|Pa\.\s?C\.\s?S\.(?:\s?A\.)?)(?=,?\s?§)"
 FEDERAL_REGULATIONS: Final = r"C\.\s?F\.\s?R\b\.?|CFR\b|Code\s+of\s+Federal\s+Regulations(?:\s+\(CFR\))?"
 
 ACTS: Final = (
@@ -140,17 +158,26 @@ def body_of(name: str) -> Body | None:
         return USC
     if re.fullmatch(FEDERAL_REGULATIONS, name):
         return CFR
+    if re.fullmatch(r"P(?:a\.\s?C)?\.\s?S\.(?:\s?A\.)?", name):
+        return Body("us-pa", "code", _PENNSYLVANIAN[name.startswith("Pa")])
     name = re.sub(rf"{_LETTERS_AFTER}$", "", name)
     letters = re.sub(r"[.\s]", "", name)
     if letters in _NAMED:
         return _by_letters(letters)
+    if match := _NAME_OF_NEW_YORK.fullmatch(name):
+        return Body("us-ny", "code", f"New York {_expand(match['subject'])} Law")
     if match := _NAME.fullmatch(name) or _NAME_OF.fullmatch(name):
         called = " ".join(match["state"].split())
         state = _SHORTENED.get(called.replace(". ", "."), called)
-        subject = " ".join(_WORDS.get(word.replace("’", "'"), word) for word in match["subject"].split())
+        subject = _expand(match["subject"])
         kind = match["kind"].split()[0]
         return _of_state(state, STATES[state], subject, _WORDS.get(kind, kind))
     return None
+
+
+def _expand(words: str) -> str:
+    """Expand the abbreviations in the name of a law."""
+    return " ".join(_WORDS.get(word.replace("’", "'"), word) for word in words.split())
 
 
 def _by_letters(letters: str) -> Body:

@@ -154,6 +154,16 @@ def test_acts_of_different_countries_are_different_laws() -> None:
     assert keys(text, Context("gbr")) == keys(f"{text} (UK)", Context("ken"))
 
 
+def test_codes_of_states_are_cited_in_texts_of_their_country_only() -> None:
+    text = "under M.G.L. c. 21N, § 3, 765 ILCS 5/1 and Cal. Health and Safety Code § 38500"
+    assert keys(text, Context("us", 2020)) == [
+        "us-ma/code/Massachusetts General Laws Chapter 21N, Section 3",
+        "us-il/code/765 ILCS 5/1",
+        "us-ca/code/California Health and Safety Code § 38500",
+    ]
+    assert keys(text) == []
+
+
 def test_treaty_is_not_cited_before_it_was_made() -> None:
     assert keys("the Paris Agreement on Viet Nam", Context("aus", 1973)) == []
 

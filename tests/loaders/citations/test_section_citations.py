@@ -125,11 +125,53 @@ def test_what_a_citation_is_of_may_stand_before_it_or_behind(text: str, expected
             "RCW 36.70A.070",
         ),
         (("Va. Code Ann. § 15.2-2286", "Code of Virginia, § 15.2-2286"), "Virginia Code § 15.2-2286"),
+        (
+            ("M.G.L. c. 40A, § 3", "MGL Ch. 40A Sec. 3", "M.G.L.A. Chapter 40A, s. 3", "Mass. Gen. Laws ch. 40A, § 3",
+             "Massachusetts General Laws, Chapter 40A, Section 3",
+             "Section 3 of Chapter 40A of the Massachusetts General Laws"),
+            "Massachusetts General Laws Chapter 40A, Section 3",
+        ),
+        (("N.Y. Town Law § 261", "Section 261 of the New York State Town Law"), "New York Town Law § 261"),
+        (
+            ("N.Y. Gen. Mun. Law § 239-m", "New York General Municipal Law § 239-m"),
+            "New York General Municipal Law § 239-m",
+        ),
+        (("53 P.S. § 10603", "53 P. S. § 10603"), "53 P.S. § 10603"),
         (("O.C.G.A. § 36-66-4", "Official Code of Georgia Annotated § 36-66-4"), "O.C.G.A. § 36-66-4"),
     ],
 )  # fmt: skip
 def test_the_law_of_a_state_is_one_however_its_name_is_shortened(texts: Sequence[str], law: str) -> None:
     assert {key for text in texts for key in keys(f"as {text} says")} == {law}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("42 U.S.C. 1983, 40 CFR 52.21", ["42 U.S.C. § 1983", "40 C.F.R. § 52.21"]),
+        ("42 U.S.C. § 1983, and Section 4 of this code", ["42 U.S.C. § 1983", "section 4"]),
+        ("Secs. 61-3-115 and 61-3-116", ["section 61-3-115", "section 61-3-116"]),
+        (
+            "M.G.L. c. 40A, §§ 3 and 6A(b), c. 41, § 81 and Chapter 12 of this code",
+            [
+                "Massachusetts General Laws Chapter 40A, Section 3",
+                "Massachusetts General Laws Chapter 40A, Section 6A(b)",
+                "Massachusetts General Laws Chapter 41, Section 81",
+                "chapter 12",
+            ],
+        ),
+        ("M.G.L. c. 131, § 40 and 310 CMR 10.00", ["Massachusetts General Laws Chapter 131, Section 40"]),
+        ("section 3 of the M.G.L.", ["section 3 of Massachusetts General Laws"]),
+        ("New York Local Law § 5", ["section 5 of New York Local Law"]),
+        ("New York City Charter § 197", ["section 197 of New York City Charter"]),
+        (
+            "N.Y. Gen. Mun. Law §§ 239-l and 239-m",
+            ["New York General Municipal Law § 239-l", "New York General Municipal Law § 239-m"],
+        ),
+        ("Section 3-a and walls 5-ft high", ["section 3-a"]),
+    ],
+)
+def test_a_list_has_the_sections_of_its_own_law_and_no_others(text: str, expected: list[str]) -> None:
+    assert keys(text) == expected
 
 
 @pytest.mark.parametrize(
