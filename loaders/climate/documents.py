@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from functools import cache, lru_cache
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
@@ -19,7 +19,7 @@ from kg.errors import InvalidInputError, RecordError, SourceError
 from kg.vocabulary import DCTERMS, ELI, FOAF, KG, PROV, RDF, SCHEMA, SKOS, XSD, mint, segment, sha256
 from loaders.climate.layouts import BODY, FLAT, HEAD, LAWS, detect
 from loaders.model import Notice, Origin, Property, Rejection, SourceDocument, TextUnit
-from loaders.readers.cells import parse_boolean, parse_integer, parse_items, parse_web_address, present, to_slug
+from loaders.readers.cells import parse_boolean, parse_integer, parse_items, parse_web_address, present, quote, to_slug
 from loaders.readers.html import parse_blocks
 from loaders.readers.languages import language_tag
 from loaders.readers.locations import File
@@ -27,18 +27,28 @@ from loaders.readers.places import build_place_graphs
 from loaders.readers.tables import BodyRow, Group, Tables
 
 
+def _parse_object(text: str) -> dict[str, Any] | None:
+    """Parse an object in JSON, or as printed by Python. None for other text."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        try:
+            found = ast.literal_eval(text)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            return None
+    except RecursionError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
 @lru_cache(maxsize=4096)
 def parse_place_codes(text: str | None) -> tuple[str, ...]:
     """Parse a list of place codes, or an object with a code as ``iso``. Raises RecordError for other text."""
     if text is not None and text.lstrip().startswith("{"):
-        try:
-            described = json.loads(text)
-        except json.JSONDecodeError:
-            try:
-                described = ast.literal_eval(text)
-            except (ValueError, SyntaxError, MemoryError, RecursionError):
-                raise RecordError("Invalid geography. Valid: a code, a list of codes, an object with 'iso'.") from None
-        code = described.get("iso") if isinstance(described, dict) else None
+        described = _parse_object(text)
+        if described is None:
+            raise RecordError("Invalid geography. Valid: a code, a list of codes, an object with 'iso'.")
+        code = described.get("iso")
         return (str(code),) if present(code and str(code)) else ()
     return tuple(dict.fromkeys(code.upper() if len(code) <= 3 else code for code in parse_items(text)))
 
@@ -58,8 +68,18 @@ def parse_date(text: str) -> str | None:
 
 
 DOMAIN: Final = "climate"
-VERSION: Final = "2"
+VERSION: Final = "3"
 """Version of the mapping of rows. A new version maps every record again."""
+
+TOPICS: Final = {
+    "sectors": ("sector", KG.sector),
+    "responses": ("topic", KG.response),
+    "keywords": ("keyword", KG.keyword),
+    "instruments": ("instrument", KG.instrument),
+    "hazards": ("hazard", KG.hazard),
+    "frameworks": ("framework", KG.framework),
+}
+"""The fields of the topics of a document, each with its name in the field ``metadata`` and its property."""
 
 CORPUS_TYPES: Final = (
     "Executive", "Intl. agreements", "Law", "Laws and Policies", "Legislative", "Litigation", "MCF", "Policy",
@@ -360,6 +380,25 @@ class _Draft:
                 self.add_property(DCTERMS.source, NamedNode(found))
             else:
                 self.warn(f"the source {address!r} is not a web address")
+        self._add_topics()
+
+    def _add_topics(self) -> None:
+        """Add the topics that the publisher gives to the document, in its words."""
+        stated: dict[str, Any] = {}
+        if metadata := present(self.head["metadata"]):
+            found = _parse_object(metadata)
+            if found is None:
+                self.warn(f"the metadata {quote(metadata)} are not an object")
+            stated = found or {}
+        for field, (name, predicate) in TOPICS.items():
+            of_object = stated.get(name)
+            lists = of_object if isinstance(of_object, list) else [of_object]
+            items = [*parse_items(self.head[field], ";"), *(item for item in lists if item is not None)]
+            for item in dict.fromkeys(str(item).strip() for item in items):
+                if item.startswith(("{", "[")):
+                    self.warn(f"the {field} {quote(item)} is not a name")
+                elif present(item):
+                    self.add_property(predicate, item)
 
     def build_unit(self, index: int, text: str, kind: str | None, page: int | None, language: str | None) -> TextUnit:
         properties: list[Property] = []

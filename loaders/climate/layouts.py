@@ -12,12 +12,27 @@ from loaders.readers.tables import Columns
 
 HEAD: Final = (
     "slug", "document_id", "title", "description", "family_slug", "family_title", "family_id", "geographies",
-    "geography_name", "languages", "translated", "corpus_type", "date", "source_url",
+    "geography_name", "languages", "translated", "corpus_type", "date", "source_url", "sectors", "responses",
+    "keywords", "instruments", "hazards", "frameworks", "metadata",
 )  # fmt: skip
-"""The fields of a document."""
+"""The fields of a document. ``metadata`` is an object with the lists of topics by name."""
 
 BODY: Final = ("index", "text", "page", "type", "language")
 """The fields of a passage."""
+
+
+def _topics(prefix: str) -> Mapping[str, Sequence[str]]:
+    """Build the columns of the topics that a publisher gives to a document."""
+    names = {
+        "sectors": ("sectors",),
+        "responses": ("responses", "topics"),
+        "keywords": ("keywords",),
+        "instruments": ("instruments",),
+        "hazards": ("natural_hazards", "hazards"),
+        "frameworks": ("frameworks",),
+        "metadata": ("metadata",),
+    }
+    return {field: tuple(prefix + name for name in columns) for field, columns in names.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +73,7 @@ PUBLISHED: Final = Layout(
         "corpus_type": ("document_metadata.corpus_type_name", "document_metadata.category"),
         "date": ("document_metadata.publication_ts",),
         "source_url": ("document_metadata.source_url",),
+        **_topics("document_metadata."),
     },
     {
         "index": ("text_block.index",),
@@ -94,6 +110,7 @@ FLAT: Final = Layout(
         "corpus_type": ("document_metadata.corpus_type_name", "document_metadata.category"),
         "date": ("document_metadata.publication_ts", "document_metadata.date"),
         "source_url": ("document_metadata.source_url", "document_source_url"),
+        **_topics("document_metadata."),
     },
     {
         "index": ("block_index",),
@@ -123,6 +140,7 @@ SAMPLE: Final = Layout(
         "corpus_type": ("corpus_type_name", "category"),
         "date": ("publication_ts",),
         "source_url": ("document_source_url",),
+        **_topics(""),
     },
     FLAT.body,
 )
@@ -141,6 +159,7 @@ LAWS: Final = Layout(
         "corpus_type": ("legislation_type_humanize", "legislation_type"),
         "date": ("date", "date_passed"),
         "source_url": ("link",),
+        **_topics(""),
     },
     {"text": ("description",)},
     key="document_id",

@@ -64,7 +64,7 @@ def parse_items(text: str | None, separators: str = ";|") -> list[str]:
     if text.startswith("[") and text.endswith("]"):
         try:
             found = [str(item) for item in json.loads(text) if item is not None]
-        except json.JSONDecodeError:
+        except (json.JSONDecodeError, RecursionError):
             quoted = [single or double for single, double in _QUOTED.findall(text)]
             found = quoted or text[1:-1].split(",")
     else:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
@@ -177,3 +178,52 @@ def test_places_are_codes_or_the_iso_of_an_object() -> None:
 )
 def test_dates_are_days_or_nothing(text: str, day: str | None) -> None:
     assert parse_date(text) == day
+
+
+def topics_of(document: SourceDocument) -> dict[str, list[str]]:
+    found = {field: said(document, predicate) for field, (_, predicate) in documents.TOPICS.items()}
+    return {field: words for field, words in found.items() if words}
+
+
+def test_topics_of_a_document_are_stored_as_the_source_writes_them(tmp_path: Path) -> None:
+    lists = {"sectors": ["LULUCF", "Social development", "LULUCF"], "keywords": "Hydrogen;Carbon Pricing"}
+    path = write(tmp_path / "lists.jsonl", rows("a", ["one"], instruments="Capacity building|Governance", **lists))
+    assert topics_of(read(path)["a"]) == {
+        "sectors": ["LULUCF", "Social development"],
+        "keywords": ["Hydrogen", "Carbon Pricing"],
+        "instruments": ["Capacity building|Governance"],
+    }
+
+
+@pytest.mark.parametrize("written", [json.dumps, str], ids=["JSON", "Python"])
+def test_topics_in_an_object_are_stored_by_their_kind(written: Callable[[object], str], tmp_path: Path) -> None:
+    stated = {"sector": ["Energy"], "topic": ["Mitigation"], "hazard": None, "framework": [], "author": ["Anybody"]}
+    [document] = read(write(tmp_path / "object.jsonl", rows("a", ["one"], metadata=written(stated)))).values()
+    assert topics_of(document) == {"sectors": ["Energy"], "responses": ["Mitigation"]}
+    assert document.warnings == ()
+
+
+@pytest.mark.parametrize(
+    "ugly",
+    ["[]", "nan", "{broken", '["Energy"', '[{"name": "Energy"}]', "[" * 50_000 + "]" * 50_000, "{" * 50_000],
+    ids=lambda ugly: ugly[:20],
+)
+def test_topics_that_are_not_names_are_left_out(ugly: str, tmp_path: Path) -> None:
+    [document] = read(write(tmp_path / "ugly.jsonl", rows("a", ["one"], sectors=ugly, metadata=ugly))).values()
+    assert topics_of(document) == {}
+
+
+def test_a_change_of_a_topic_changes_the_record(tmp_path: Path) -> None:
+    before = read(write(tmp_path / "before.jsonl", rows("a", ["one"], sectors=["Energy"])))["a"]
+    after = read(write(tmp_path / "after.jsonl", rows("a", ["one"], sectors=["Transport"])))["a"]
+    assert before.source_sha256 != after.source_sha256
+
+
+def test_topics_in_real_data_are_those_of_its_columns(shared: Path) -> None:
+    folder = shared / "data" / "climate"
+    path = folder / "CPR_huggingface_data_sample.parquet"
+    table = pq.read_table(path, columns=["document_slug", "sectors"]).to_pylist()
+    stated = {row["document_slug"]: row["sectors"] for row in table}
+    assert {slug: topics_of(document) for slug, document in read(path).items()} == {
+        slug: {"sectors": sectors} for slug, sectors in stated.items()
+    }
