@@ -69,7 +69,8 @@ class Memory:
 class KnowledgeGraph:
     """An open data directory. All reads and writes of the graph go through it.
 
-    The composition root sets `load`, `mention`, `receive` and `quarantine`, since this package never imports loaders.
+    The composition root sets `load`, `mention`, `align`, `receive` and `quarantine`, since this package never imports
+    loaders.
     """
 
     settings: Settings
@@ -84,6 +85,8 @@ class KnowledgeGraph:
     """Loads sources."""
     mention: Callable[..., Any] | None = None
     """Updates the mentions of concepts after changes of texts or concepts."""
+    align: Callable[..., Any] | None = None
+    """Proposes alignments of names with concepts, by the embedding model."""
     receive: Callable[..., dict[str, Any]] | None = None
     """Ingests entries of zoning codes sent by agents."""
     quarantine: Mapping[str, Callable[..., dict[str, Any]]] = field(default_factory=dict, repr=False)

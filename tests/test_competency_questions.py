@@ -81,6 +81,15 @@ GOLDEN: Mapping[str, list[dict[str, str]]] = {
     "permission-to-external-law": [
         {"use": "Accessory dwelling unit", "section": "2.1", "via": "1.2", "law": "42 U.S.C. § 6834"},
     ],
+    "topics-of-policies-and-speeches": [
+        {
+            "concept": "cpr://concept/Q1009",
+            "policy": "Fictional Rooftop Energy Act 2023",
+            "kind": "https://w3id.org/quadcite/ns#keyword",
+            "words": "Renewable energy",
+            "speech": "Rooftop energy",
+        },
+    ],
     "coverage-of-a-concept": [
         {"country": "AUS", "passages": "1", "speechChunks": "4", "sections": "0"},
         {"country": "USA", "passages": "1", "speechChunks": "0", "sections": "1"},

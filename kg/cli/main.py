@@ -76,11 +76,12 @@ def _connect(
     create: bool = False,
     load: Callable[..., Any] | None = None,
     mention: Callable[..., Any] | None = None,
+    align: Callable[..., Any] | None = None,
 ) -> AbstractContextManager[Connection]:
     """Connect to the graph in a data directory (`kg.cli.connection.connect`)."""
     from kg.cli import connection
 
-    return connection.connect(settings_for(data_dir), create=create, load=load, mention=mention)
+    return connection.connect(settings_for(data_dir), create=create, load=load, mention=mention, align=align)
 
 
 @app.command()
@@ -330,15 +331,38 @@ def why(
 @app.command()
 @output.reported
 def review(
-    claim: Annotated[str, typer.Argument(metavar="CLAIM", help="IRI of the claim, from kg_find_related.")],
-    verdict: Annotated[Literal["accept", "reject"], typer.Argument(metavar="accept|reject", help="The verdict.")],
+    claim: Annotated[
+        str | None, typer.Argument(metavar="CLAIM", help="IRI of the claim, from this list or from kg_find_related.")
+    ] = None,
+    verdict: Annotated[
+        Literal["accept", "reject"] | None, typer.Argument(metavar="accept|reject", help="The verdict.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, max=200, help="Maximum claims to list.")] = 20,
+    offset: Annotated[int, typer.Option("--offset", metavar="N", min=0, help="Claims to skip.")] = 0,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Accept or reject a claim extracted from text. Accepted claims become edges; rejected ones never do.
+    """Accept or reject a claim extracted from text. Without a claim, list the alignments that wait for a review.
 
-    A rejection is final. An accepted claim can still be rejected.
+    Accepted claims become edges; rejected ones never do. A rejection is final. An accepted claim can still be rejected.
     """
+    if (claim is None) != (verdict is None):
+        raise typer.BadParameter("Give a claim and a verdict, or neither to list the claims that wait for a review.")
+    if claim is None:
+        with _connect(data_dir) as graph, output.progress("listing") as advance:
+            listed = graph.call("pending", {"limit": limit, "offset": offset}, advance)
+        if as_json:
+            output.put_json(listed)
+            return
+        output.columns(
+            ("name", "relation", "concept", "similarity", "claim"),
+            (
+                [to_single_line(each.get(part, "")) for part in ("name", "relation", "label", "similarity", "claim")]
+                for each in listed["pending"]
+            ),
+        )
+        output.say(f"kg: {listed['total']:,} alignments wait for a review.")
+        return
     arguments = {"claim": claim, "verdict": verdict, "by": output.user_name()}
     with _connect(data_dir) as graph, output.progress("reviewing") as advance:
         done = graph.call("review", arguments, advance)
@@ -349,6 +373,33 @@ def review(
     output.put(f"{edge} {'is an edge' if done['asserted'] else 'is not an edge'}")
     for note in done.get("notes", ()):
         output.say(f"kg: {note}")
+
+
+@app.command()
+@output.reported
+def align(
+    least: Annotated[
+        float | None,
+        typer.Option(
+            "--least", metavar="X", min=0, max=1, help="Least similarity. Default: as measured for the model."
+        ),
+    ] = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Propose alignments of land uses, topics and definitions with concepts that have a similar name.
+
+    Proposals never become edges without a review: see kg review. Needs an embedding model.
+    """
+    from loaders.mentions.graph.proposals import propose_alignments
+
+    with _connect(data_dir, align=propose_alignments) as graph, output.progress("comparing names") as advance:
+        document = graph.call("align", {"least": least}, advance)
+    if as_json:
+        output.put_json(document)
+        return
+    output.show(document)
+    output.say("kg: Review the proposals with kg review.")
 
 
 @app.command()

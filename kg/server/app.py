@@ -51,6 +51,7 @@ from kg.tools.shacl.background_validation import DatasetChecks
 from kg.tools.sparql.local_services import expand_services
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import KG
+from loaders.mentions.graph.proposals import propose_alignments
 from loaders.mentions.graph.refresh import refresh as refresh_mentions
 from loaders.quarantine_retry import QUARANTINE
 from loaders.sources import load
@@ -174,6 +175,7 @@ def serve(
         ):
             kg.load = load
             kg.mention = refresh_mentions
+            kg.align = propose_alignments
             kg.receive = _receive
             kg.quarantine = QUARANTINE
             kg.raw = raw

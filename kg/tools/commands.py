@@ -26,7 +26,7 @@ from kg.retrieval.results import DatasetCheck
 from kg.search.index_sync import count_text_units, heal
 from kg.tools.calls import Command
 from kg.tools.catalog.health import health
-from kg.tools.claims.review import Verdict, review_claim
+from kg.tools.claims.review import Verdict, list_pending, review_claim
 from kg.tools.entities.dereference import parse_iri
 from kg.tools.zoning.summary_commands import summaries_build, summaries_status
 
@@ -125,6 +125,21 @@ def mentions(kg: KnowledgeGraph, full: bool = False) -> Document:
     return document
 
 
+def align(kg: KnowledgeGraph, least: float | None = None) -> Document:
+    """Propose alignments of names with concepts that have a similar name; `least` is the least similarity."""
+    if kg.align is None:
+        raise InvalidInputError("This process cannot propose alignments: it was started without loaders.")
+    with exclusive_load(PROGRESS.get()):
+        report = kg.align(kg, least=least, on_progress=PROGRESS.get())
+    document: Document = report.to_dict()
+    return document
+
+
+def pending(kg: KnowledgeGraph, limit: int = 20, offset: int = 0) -> Document:
+    """List the alignments that wait for a review (`kg.tools.claims.review.list_pending`)."""
+    return list_pending(kg, limit, offset)
+
+
 def review(kg: KnowledgeGraph, claim: str, verdict: Verdict, by: str) -> Document:
     """Accept or reject a claim with the tool `review_claim`, recorded under the name `by`."""
     sender = SENDER.set(Actor(by, frozenset({WRITE})))
@@ -211,6 +226,8 @@ COMMANDS: Final = (
     Command(why),
     Command(load),
     Command(mentions),
+    Command(align),
+    Command(pending),
     Command(review),
     Command(quarantine_retry),
     Command(quarantine_drop),

@@ -104,8 +104,8 @@ def run(folder: Path, address: str, line: str) -> subprocess.CompletedProcess[st
     return done
 
 
-# A server is running, and without a model nothing can wait for embeddings.
-RUN = [line for line in RUNNABLE if not re.search(r"kg serve|--wait|kg reindex", line)]
+# A server is running, and without a model nothing can wait for embeddings or compare them.
+RUN = [line for line in RUNNABLE if not re.search(r"kg serve|--wait|kg reindex|kg align", line)]
 
 
 @pytest.mark.long

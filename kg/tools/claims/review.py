@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 from pyoxigraph import Literal as Text
@@ -10,11 +10,12 @@ from pyoxigraph import NamedNode, Triple
 
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import SENDER, KnowledgeGraph
-from kg.provenance.promotion import Verdicts
-from kg.retrieval.reader import Reader, iri_of
+from kg.provenance.promotion import THRESHOLD, Verdicts
+from kg.retrieval.reader import Reader, bounded_page, iri_of
 from kg.retrieval.results import Result
 from kg.sparql.terms import bind
 from kg.store.ownership import CURATED
+from kg.store.protocol import term_text
 from kg.tools.entities.dereference import parse_iri
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import EXTRACTED, KG, PROV_GRAPH
@@ -25,6 +26,21 @@ CLAIM: Final = """
 SELECT ?subject ?predicate ?object ?graph WHERE {
   GRAPH ?graph { $claim rdf:subject ?subject ; rdf:predicate ?predicate OPTIONAL { $claim rdf:object ?object } }
 }"""
+
+PENDING: Final = """
+SELECT ?claim ?subject ?predicate ?concept ?method ?similarity ?model WHERE {
+  GRAPH ?graph {
+    ?claim a kg:Alignment ; rdf:subject ?subject ; rdf:predicate ?predicate ; rdf:object ?concept ;
+      kg:confidence ?confidence ; kg:method ?method
+    OPTIONAL { ?claim kg:similarity ?similarity ; kg:model ?model }
+  }
+  FILTER(?confidence < $threshold && STRSTARTS(STR(?graph), $extracted))
+}"""
+
+NAMES: Final = """
+SELECT ?node (MIN(?name) AS ?label) WHERE {
+  VALUES ?node { $nodes } ?node skos:prefLabel ?name FILTER(LANG(?name) IN ("", "en", "mul"))
+} GROUP BY ?node"""
 
 STANDS: Final = """
 ASK { GRAPH ?graph { $subject $predicate $object } FILTER(?graph != $prov) }"""
@@ -88,3 +104,41 @@ def review_claim(
     if verdict == "reject" and result.asserted:
         result.notes.append("Another claim or a source still asserts the edge.")
     return reader.finish(result)
+
+
+def list_pending(kg: KnowledgeGraph, limit: int, offset: int) -> dict[str, Any]:
+    """List the alignments that only a review can make edges, the most similar first: ``pending`` and their ``total``.
+
+    Each has the ``claim``, the ``name`` and ``id`` of its subject, the ``relation`` to the ``concept`` with that
+    ``label``, and the ``method``; a proposal by vectors also has ``similarity`` and ``model``. Reviewed claims are left
+    out.
+    """
+    bounded_page(limit, offset)
+    reader, verdicts = Reader(kg), Verdicts.load(kg.store)
+    reviewed = verdicts.accepted.keys() | verdicts.rejected.keys()
+    query = bind(PENDING, threshold=THRESHOLD, extracted=Text(EXTRACTED))
+    found = [
+        {name: term_text(term) for name, term in row.items()}
+        for row in reader.rows("alignments that are not promoted", query)
+        if row["claim"] not in reviewed
+    ]
+    found.sort(key=lambda each: (-float(each.get("similarity", 1)), each["subject"], each["concept"], each["claim"]))
+    page = found[offset : offset + limit]
+    nodes = [NamedNode(iri) for iri in sorted({each[part] for each in page for part in ("subject", "concept")})]
+    rows = reader.rows("their names", bind(NAMES, nodes=nodes)) if nodes else []
+    labels = {iri_of(row["node"]): term_text(row["label"]) for row in rows if "label" in row}
+    return {
+        "pending": [
+            {
+                "claim": each["claim"],
+                "name": labels.get(each["subject"], each["subject"]),
+                "id": each["subject"],
+                "relation": each["predicate"].rpartition("#")[2],
+                "concept": each["concept"],
+                "label": labels.get(each["concept"], each["concept"]),
+                **{part: each[part] for part in ("similarity", "method", "model") if part in each},
+            }
+            for each in page
+        ],
+        "total": len(found),
+    }

@@ -162,6 +162,21 @@ def test_topic_has_the_words_of_its_documents(kg: KnowledgeGraph) -> None:
     assert [name_of(row["concept"]) for row in select(kg.store.query, bind(DEBATED))] == ["Q1"]
 
 
+def test_topics_of_policies_align_in_english_whatever_the_place(kg: KnowledgeGraph) -> None:
+    graph, document = mint("graph", "src", "climate", "d1"), mint("document", "d1")
+    said = [(KG.sector, "Tidal power"), (KG.keyword, "four"), (KG.hazard, "Tidal power"), (KG.instrument, "boats")]
+    put(
+        kg, graph, (document, RDF.type, KG.PolicyDocument), (document, KG.jurisdiction, mint("place", "TUR")),
+        *((document, predicate, Literal(words)) for predicate, words in said),
+    )  # fmt: skip
+    put_concept(kg, "Q1", (SKOS.prefLabel, "tidal power", "en"))
+    put_concept(kg, "Q2", (SKOS.prefLabel, "four", "tr"))
+    put_concept(kg, "Q3", (SKOS.altLabel, "boat", "en"))
+    refresh(kg)
+    assert claims(kg) == {("tidal%20power", "Q1"): 0.95, ("boats", "Q3"): 0.85}
+    assert edges(kg) == set(claims(kg))
+
+
 def test_words_of_users_are_not_aligned(kg: KnowledgeGraph) -> None:
     use, graph = mint("landuse", "us-ut-nowhere", "boat"), mint("graph", "user", "mine")
     put(kg, graph, (use, RDF.type, KG.LandUse), (use, SKOS.prefLabel, Literal("Boat")), (use, KG.jurisdiction, TOWN))

@@ -1,0 +1,108 @@
+"""Alignments that wait for a person are listed, and reviewed by the tool and the command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyoxigraph import Literal, NamedNode
+from typer.testing import CliRunner
+
+from kg.cli import main
+from kg.cli.main import app
+from kg.errors import InvalidInputError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.settings import Settings
+from kg.tools import commands
+from kg.tools.claims.review import list_pending, review_claim
+from kg.vocabulary import KG, SKOS, XSD, mint
+from loaders.mentions.graph.names_to_align import build_claim
+from tests.loaders.mentions.test_alignments import put, put_concept, put_use
+
+GRAPH = mint("graph", "ext", "proposal", "municipality", "us-ut-nowhere")
+
+
+def propose(kg: KnowledgeGraph, use: NamedNode, concept: NamedNode, similarity: str | None) -> str:
+    """Store an alignment of a use: a proposal with this similarity, else one by an ambiguous name."""
+    graph = NamedNode(f"{GRAPH.value}/{similarity}")
+    claim, quads = build_claim(graph, (use, SKOS.closeMatch, concept), "0.5", "made up")
+    if similarity is not None:
+        said = (claim, KG.similarity, Literal(similarity, datatype=XSD.decimal)), (claim, KG.model, Literal("none"))
+        put(kg, graph, *((quad.subject, quad.predicate, quad.object) for quad in quads), *said)
+    else:
+        put(kg, graph, *((quad.subject, quad.predicate, quad.object) for quad in quads))
+    return claim.value
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def kg(folder: Path) -> Iterator[KnowledgeGraph]:
+    settings = Settings(data_dir=folder, models_dir=folder / "no-models", query_workers=1, _env_file=None)  # type: ignore[call-arg]
+    with KnowledgeGraph.open(folder, settings) as opened:
+        concept = put_concept(opened, "Q1", (SKOS.prefLabel, "pier", "en"))
+        for name, similarity in (("Jetty", "0.75"), ("Wharf", "0.91"), ("Dock", None)):
+            propose(opened, put_use(opened, name), concept, similarity)
+        yield opened
+
+
+def test_pending_alignments_are_listed_the_most_similar_first(kg: KnowledgeGraph) -> None:
+    listed = list_pending(kg, 20, 0)
+    assert [(each["name"], each.get("similarity"), each["label"]) for each in listed["pending"]] == [
+        ("Dock", None, "pier"), ("Wharf", "0.91", "pier"), ("Jetty", "0.75", "pier"),
+    ]  # fmt: skip
+    assert (listed["total"], listed["pending"][1]["model"], listed["pending"][1]["relation"]) == (
+        3,
+        "none",
+        "closeMatch",
+    )
+    page = list_pending(kg, 1, 1)
+    assert ([each["name"] for each in page["pending"]], page["total"]) == (["Wharf"], 3)
+
+
+def test_reviewed_alignment_is_not_pending_and_a_rejection_is_final(kg: KnowledgeGraph) -> None:
+    claims = {each["name"]: each["claim"] for each in list_pending(kg, 20, 0)["pending"]}
+    assert review_claim(kg, claims["Wharf"], "accept").asserted
+    assert not review_claim(kg, claims["Jetty"], "reject").asserted
+    assert [each["name"] for each in list_pending(kg, 20, 0)["pending"]] == ["Dock"]
+    again = review_claim(kg, claims["Jetty"], "accept")
+    assert not again.asserted
+    assert again.notes
+
+
+def test_names_that_users_write_are_not_shown(kg: KnowledgeGraph) -> None:
+    use = mint("landuse", "us-ut-nowhere", "wharf")
+    put(kg, mint("graph", "user", "mine"), (use, SKOS.prefLabel, Literal("A forged name")))
+    assert "A forged name" not in {each["name"] for each in list_pending(kg, 20, 0)["pending"]}
+
+
+def test_command_lists_and_reviews(kg: KnowledgeGraph, folder: Path) -> None:
+    kg.close()
+    runner = CliRunner()
+    done = runner.invoke(app, ["review", "--json", "--data-dir", str(folder)])
+    assert done.exit_code == 0, done.output
+    listed = json.loads(done.stdout)
+    assert listed["total"] == 3
+    reviewed = runner.invoke(app, ["review", listed["pending"][1]["claim"], "accept", "--data-dir", str(folder)])
+    assert (reviewed.exit_code, reviewed.stdout.strip().endswith("is an edge")) == (0, True)
+    shown = runner.invoke(app, ["review", "--limit", "1", "--data-dir", str(folder)])
+    assert (shown.exit_code, "Dock" in shown.stdout, "Wharf" in shown.stdout) == (0, True, False)
+    half = runner.invoke(app, ["review", listed["pending"][0]["claim"], "--data-dir", str(folder)])
+    assert half.exit_code == 2
+
+
+def test_proposals_without_loaders_or_a_model_are_refused(
+    kg: KnowledgeGraph, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InvalidInputError):
+        commands.align(kg)
+    kg.close()
+    monkeypatch.setattr(main, "settings_for", lambda data_dir: kg.settings)
+    done = CliRunner().invoke(app, ["align", "--data-dir", str(folder)])
+    assert done.exit_code == 1
+    assert "kg models pull" in done.stderr
