@@ -23,8 +23,7 @@ from kg.provenance.load_records import Agent, Derived, RecordOrigin, RowsOf, Run
 from kg.provenance.record_age import Age, find_age, load_ages
 from kg.provenance.source_paths import SourcePaths
 from kg.search import index_sync
-from kg.search.index_sync import Progress, UnitFacts, build_units
-from kg.search.protocol import GraphUnits
+from kg.search.index_sync import SHOWN_PROPERTIES, GraphFacts, LoadedGraphs, Progress, UnitFacts
 from kg.shacl.gate import RecordGate
 from kg.shacl.report import Violation
 from kg.sparql.terms import bind
@@ -314,6 +313,7 @@ class Loading:
         self.expected_rows: int | None = None
         self.indexer = ThreadPoolExecutor(1, "indexing")
         self.indexing: Future[None] | None = None
+        self.indexed: Final = LoadedGraphs(kg.store, kg.search)
 
     def run(self, prune: bool) -> LoadReport:
         """Load all records of the files."""
@@ -343,6 +343,7 @@ class Loading:
         if self.citations is not None:
             self.citations.refresh(self.on_progress)
         if self.index:
+            self.indexed.finish()
             self.heal_index()
             report.pending_vectors = self.kg.search.status().pending_vectors
             report.mentions = refresh_mentions(self.kg, on_progress=self.on_progress).mentions
@@ -534,11 +535,8 @@ class Loading:
 
     def index_records(self, committed: Mapping[NamedNode, tuple[str, SourceDocument | SourceGraph]]) -> None:
         """Index one batch. Runs in its own thread, so that the next batch is committed meanwhile."""
-        self.kg.search.replace(
-            {
-                graph.value: GraphUnits(digest, _index_units(graph, document))
-                for graph, (digest, document) in committed.items()
-            }
+        self.indexed.replace(
+            {graph.value: (digest, _find_facts(document)) for graph, (digest, document) in committed.items()}
         )
 
     def wait_for_indexing(self) -> None:
@@ -689,26 +687,26 @@ def _source_file(snapshot: Snapshot) -> SourceFile:
     return SourceFile(snapshot.sha256, snapshot.source, snapshot.revision, snapshot.read_at, snapshot.sent_by)
 
 
-def _index_units(graph: NamedNode, document: SourceDocument | SourceGraph) -> list[Any]:
-    block_type, start, title = KG.blockType, KG.start, DCTERMS.title
+def _find_facts(document: SourceDocument | SourceGraph) -> GraphFacts:
+    """Find what the index shows of a record."""
+    block_type, start, facts = KG.blockType, KG.start, GraphFacts()
     if isinstance(document, SourceDocument):
-        titles = {document.iri.value: document.title}
+        facts.add(document.iri, DCTERMS.title, Literal(document.title))
+        for predicate, value in document.properties:
+            facts.add(document.iri, predicate, value)
     else:
-        titles = {
-            quad.subject.value: quad.object.value
-            for quad in document.quads
-            if quad.predicate == title and isinstance(quad.subject, NamedNode) and isinstance(quad.object, Literal)
-        }
-    facts = (
-        UnitFacts(
-            unit.iri.value,
-            (unit.parent or unit.iri).value,
-            unit.position,
-            unit.text,
-            next((value.value for predicate, value in unit.properties if predicate == block_type), None),
-            unit.language,
-            any(predicate == start for predicate, _ in unit.properties),
-        )
-        for unit in document.units
-    )
-    return build_units(graph.value, titles, facts)
+        for quad in document.quads:
+            if quad.predicate in SHOWN_PROPERTIES:
+                facts.add(*quad.triple)
+    for unit in document.units:
+        kind, is_cut = None, False
+        for predicate, value in unit.properties:
+            if predicate == block_type:
+                kind = kind or value.value
+            elif predicate == start:
+                is_cut = True
+            else:
+                facts.add(unit.iri, predicate, value)
+        parent = (unit.parent or unit.iri).value
+        facts.units.append(UnitFacts(unit.iri.value, parent, unit.position, unit.text, kind, unit.language, is_cut))
+    return facts

@@ -1,8 +1,8 @@
 """Synchronization of the search index with the store: units are built from graphs, differences are repaired.
 
 The prelude of a unit (document title and nearest heading above it) and its names (who speaks, the place) are computed
-only here, from the store, so that a load and a rebuild give the same index. For a piece of running text the prelude is
-embedded too: for 24 instead of 20 of 30 questions about 1,733 speeches the answer is among the first ten.
+only here, so that a load (`LoadedGraphs`) and a rebuild (`heal`) give the same index. For a piece of running text the
+prelude is embedded too: for 24 instead of 20 of 30 questions about 1,733 speeches the answer is among the first ten.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from pyoxigraph import Literal, NamedNode
@@ -19,7 +19,7 @@ from kg.search.protocol import GraphUnits, IndexedUnit, SearchIndex
 from kg.sparql.terms import bind
 from kg.store.ownership import CURATED, USER
 from kg.store.protocol import Store, select
-from kg.vocabulary import DCTERMS, KG, PROV_GRAPH, SOURCED, mint
+from kg.vocabulary import DCTERMS, KG, PROV_GRAPH, SCHEMA, SOURCED, mint
 
 HEADINGS: Final = frozenset(mint("code", "blockType", code).value for code in ("Title", "title", "sectionHeading"))
 """Block types whose text is the heading of the following units."""
@@ -35,6 +35,7 @@ _UNITS_AT_ONCE: Final = 5_000
 _ATTEMPTS: Final = 3
 
 _NOTHING: Final[Mapping[str, Collection[str]]] = {}
+_NO_LANGUAGES: Final[Mapping[str, str]] = {}
 
 Progress = Callable[[int, int | None, str], None]
 """Called with the number of finished items, the total if known, and the current activity."""
@@ -57,6 +58,47 @@ class UnitFacts:
     is_cut: bool = False
 
 
+_SPEAKERS_AND_PLACES: Final = (KG.speaker, KG.jurisdiction)
+SHOWN_PROPERTIES: Final = frozenset((DCTERMS.title, SCHEMA.inLanguage, KG.speakerAsRecorded, *_SPEAKERS_AND_PLACES))
+"""The properties of documents and units that the index shows."""
+
+
+@dataclass(slots=True)
+class GraphFacts:
+    """The text units of one graph, and what it states about them and their documents, as far as the index shows it."""
+
+    units: list[UnitFacts] = field(default_factory=list)
+    shown: dict[NamedNode, dict[str, list[str]]] = field(
+        default_factory=lambda: {name: defaultdict(list) for name in SHOWN_PROPERTIES}
+    )
+    """The values of each property by the IRI of the document or unit."""
+
+    def add(self, subject: NamedNode, predicate: NamedNode, value: NamedNode | Literal) -> None:
+        """Add a statement of the graph, unless the index does not show it."""
+        if predicate in SHOWN_PROPERTIES:
+            self.shown[predicate][subject.value].append(value.value)
+
+    def find_named(self) -> set[str]:
+        """Find the IRIs of the speakers and places."""
+        return {node for name in _SPEAKERS_AND_PLACES for nodes in self.shown[name].values() for node in nodes}
+
+    def build_units(self, graph: str, known: Mapping[str, Collection[str]]) -> list[IndexedUnit]:
+        """Build the index units of the graph. `known` has the names of speakers and places by IRI."""
+        titles = {iri: values[-1] for iri, values in self.shown[DCTERMS.title].items()}
+        names = {iri: set(values) for iri, values in self.shown[KG.speakerAsRecorded].items()}
+        for name in _SPEAKERS_AND_PLACES:
+            for iri, nodes in self.shown[name].items():
+                names.setdefault(iri, set()).update(*(known.get(node, ()) for node in nodes))
+        units = {fact.iri for fact in self.units}
+        languages = {
+            iri: values[0]
+            for iri, values in self.shown[SCHEMA.inLanguage].items()
+            # A document in several languages does not say which of them a passage is in.
+            if iri not in units and len(set(values)) == 1
+        }
+        return build_units(graph, titles, self.units, names, languages)
+
+
 @dataclass(frozen=True, slots=True)
 class Healed:
     """The numbers of graphs that were indexed again and removed."""
@@ -70,8 +112,12 @@ def build_units(
     titles: Mapping[str, str],
     facts: Iterable[UnitFacts],
     names: Mapping[str, Collection[str]] = _NOTHING,
+    languages: Mapping[str, str] = _NO_LANGUAGES,
 ) -> list[IndexedUnit]:
-    """Build the index units of one graph, in order of position. `titles` and `names` are by IRI of document or unit."""
+    """Build the index units of one graph, in order of position.
+
+    `titles` and `names` are by IRI of document or unit, `languages` by IRI of document.
+    """
     units = []
     headings: dict[str, str] = {}
     for fact in sorted(facts, key=lambda fact: (fact.parent, fact.position, fact.iri)):
@@ -81,7 +127,8 @@ def build_units(
         if fact.is_cut and len(prelude) > _SHOWN:
             prelude = prelude[:_SHOWN].rpartition(" ")[0] or prelude[:_SHOWN]
         about = "\n".join(sorted({*names.get(fact.parent, ()), *names.get(fact.iri, ())}))
-        units.append(IndexedUnit(fact.iri, graph, fact.parent, fact.text, prelude, fact.language, fact.is_cut, about))
+        language = fact.language or languages.get(fact.parent)
+        units.append(IndexedUnit(fact.iri, graph, fact.parent, fact.text, prelude, language, fact.is_cut, about))
         if fact.block_type in HEADINGS:
             headings[fact.parent] = fact.text
     return units
@@ -115,10 +162,10 @@ SELECT ?graph ?node ?value WHERE {
   GRAPH ?graph { ?node $property ?value }
 }"""
 
-LANGUAGES: Final = """
-SELECT ?graph ?document ?language WHERE {
-  VALUES ?graph { $graphs }
-  GRAPH ?graph { ?document schema:inLanguage ?language FILTER NOT EXISTS { ?document schema:text ?text } }
+GRAPHS_WITH: Final = """
+SELECT DISTINCT ?graph ?hash WHERE {
+  VALUES ?value { $nodes } VALUES ?property { $properties } GRAPH ?graph { ?node ?property ?value }
+  GRAPH $prov { ?graph kg:contentSha256 ?hash }
 }"""
 
 NAMES: Final = """
@@ -193,6 +240,48 @@ def refresh(store: Store, search: SearchIndex, graphs: Mapping[str, str], emptie
         search.replace(batch)
 
 
+class LoadedGraphs:
+    """Indexes the graphs of one load as they are committed, from their records instead of from the store.
+
+    The names of speakers and places are those in the store. Where a later commit of the load changes one, the graphs
+    that show it are indexed again by `finish`.
+    """
+
+    def __init__(self, store: Store, search: SearchIndex) -> None:
+        self._store: Final = store
+        self._search: Final = search
+        self._known: Final[dict[str, set[str]]] = {}
+        """The names of each speaker and place, as last read."""
+        self._changed: Final[set[str]] = set()
+        """Speakers and places whose names changed after they were first read."""
+
+    def replace(self, graphs: Mapping[str, tuple[str, GraphFacts]]) -> None:
+        """Index graphs that are committed, each given with its content hash."""
+        self._read_names({node for _, facts in graphs.values() for node in facts.find_named()})
+        self._search.replace(
+            {
+                graph: GraphUnits(_to_state(digest), facts.build_units(graph, self._known))
+                for graph, (digest, facts) in graphs.items()
+            }
+        )
+
+    def finish(self) -> None:
+        """Index the graphs again whose speakers and places have other names by now."""
+        self._read_names(self._known)
+        changed = [NamedNode(node) for node in sorted(self._changed)]
+        query = bind(GRAPHS_WITH, nodes=changed, properties=_SPEAKERS_AND_PLACES, prov=PROV_GRAPH)
+        rows = list(_select(self._store, query)) if changed else []
+        for start in range(0, len(rows), _GRAPHS_AT_ONCE):
+            part = rows[start : start + _GRAPHS_AT_ONCE]
+            refresh(self._store, self._search, {row["graph"].value: row["hash"].value for row in part})
+        self._changed.clear()
+
+    def _read_names(self, nodes: Iterable[str]) -> None:
+        found = _load_names(self._store, nodes)
+        self._changed.update(node for node, names in found.items() if self._known.get(node, names) != names)
+        self._known.update(found)
+
+
 def _load_hashes(store: Store) -> dict[str, str]:
     families = {"sources": Literal(SOURCED), "user": Literal(USER), "curated": Literal(CURATED)}
     rows = _select(store, bind(HASHES, prov=PROV_GRAPH, **families))
@@ -221,56 +310,34 @@ def _build_batches(
 
 def _load_units(store: Store, graphs: Sequence[str]) -> dict[str, list[IndexedUnit]]:
     nodes = [NamedNode(graph) for graph in graphs]
-    titles: dict[str, dict[str, str]] = defaultdict(dict)
-    for graph, node, title in _load_values(store, nodes, DCTERMS.title):
-        titles[graph][node] = title.value
-    languages: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for row in _select(store, bind(LANGUAGES, graphs=nodes)):
-        languages[row["graph"].value, row["document"].value].add(row["language"].value)
-    names = _load_names(store, nodes)
-    facts: dict[str, list[UnitFacts]] = {graph: [] for graph in graphs}
+    facts = {graph: GraphFacts() for graph in graphs}
+    for name in SHOWN_PROPERTIES:
+        for row in _select(store, bind(VALUES_OF, graphs=nodes, property=name)):
+            facts[row["graph"].value].shown[name][row["node"].value].append(row["value"].value)
     for row in _select(store, bind(UNITS, graphs=nodes)):
-        kind, parent = row.get("type"), row.get("parent", row["unit"])
-        declared = languages.get((row["graph"].value, parent.value), ())
-        # A document in several languages does not say which of them a passage is in.
-        only = next(iter(declared)) if len(declared) == 1 else None
-        language = row["language"].value if "language" in row else only
-        facts[row["graph"].value].append(
+        kind, language = row.get("type"), row.get("language")
+        facts[row["graph"].value].units.append(
             UnitFacts(
                 row["unit"].value,
-                parent.value,
+                row.get("parent", row["unit"]).value,
                 int(row["position"].value),
                 row["text"].value,
                 None if kind is None else kind.value,
-                language,
+                None if language is None else language.value,
                 "start" in row,
             )
         )
-    return {graph: build_units(graph, titles[graph], found, names.get(graph, {})) for graph, found in facts.items()}
+    known = _load_names(store, {node for found in facts.values() for node in found.find_named()})
+    return {graph: found.build_units(graph, known) for graph, found in facts.items()}
 
 
-def _load_names(store: Store, graphs: Sequence[NamedNode]) -> dict[str, dict[str, set[str]]]:
-    """Load the names of speakers and places by graph and by the IRI of the document or unit that they belong to."""
-    names: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for graph, node, name in _load_values(store, graphs, KG.speakerAsRecorded):
-        names[graph][node].add(name.value)
-    named = [each for link in (KG.speaker, KG.jurisdiction) for each in _load_values(store, graphs, link)]
-    nodes = sorted({thing.value for _, _, thing in named if isinstance(thing, NamedNode)})
-    known: dict[str, set[str]] = defaultdict(set)
-    if nodes:
-        for row in _select(store, bind(NAMES, nodes=[NamedNode(iri) for iri in nodes], user=Literal(USER))):
+def _load_names(store: Store, nodes: Iterable[str]) -> dict[str, set[str]]:
+    """Load the names of speakers and places."""
+    known: dict[str, set[str]] = {node: set() for node in sorted(nodes)}
+    if known:
+        for row in _select(store, bind(NAMES, nodes=[NamedNode(iri) for iri in known], user=Literal(USER))):
             known[row["named"].value].add(row["name"].value)
-    for graph, node, thing in named:
-        names[graph][node] |= known.get(thing.value, set())
-    return names
-
-
-def _load_values(
-    store: Store, graphs: Sequence[NamedNode], name: NamedNode
-) -> Iterator[tuple[str, str, NamedNode | Literal]]:
-    """Load the values of the property `name` in `graphs`, each with its graph and the node that has it."""
-    for row in _select(store, bind(VALUES_OF, graphs=graphs, property=name)):
-        yield row["graph"].value, row["node"].value, row["value"]
+    return known
 
 
 def _select(store: Store, query: str) -> Iterator[Mapping[str, NamedNode | Literal]]:

@@ -294,6 +294,7 @@ def test_a_load_and_a_rebuild_give_the_same_index(kg: KnowledgeGraph) -> None:
     load(kg, "climate", [str(CLIMATE)])
     loaded = index_of(kg).units()
     assert any("\n" in unit.prelude for unit in loaded)
+    assert len(index_of(kg).replaced) == len(set(index_of(kg).replaced))  # each record is indexed once
     healed = heal(kg.store, kg.search, full=True)
     assert healed.replaced == 13
     assert index_of(kg).units() == loaded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.search.index_sync import Healed, UnitFacts, build_units, heal, refresh
+from kg.search.index_sync import GraphFacts, Healed, LoadedGraphs, UnitFacts, build_units, heal, refresh
 from kg.search.protocol import GraphUnits
 from kg.vocabulary import DCTERMS, FOAF, KG, PROV_GRAPH, SCHEMA, SKOS, mint
 from tests.tools.made_up import MemoryStore
@@ -83,3 +83,38 @@ def test_speakers_and_places_are_named_as_sources_name_them_and_not_as_users_do(
     assert content.content_sha256 != "h"
     # the state that a load leaves is the one that a repair expects
     assert heal(store, index) == Healed()
+
+
+def test_names_that_a_load_adds_later_are_indexed_in_its_earlier_graphs_too():
+    first, second = (mint("graph", "src", "hansard", key) for key in "12")
+    person, about = NamedNode("urn:p"), mint("graph", "ref", "person", "p")
+    store, index = MemoryStore(), Kept()
+    loaded = LoadedGraphs(store, index)
+
+    def commit(graph: NamedNode, name: str) -> None:
+        speech, chunk = NamedNode(f"{graph.value}/d"), NamedNode(f"{graph.value}/d#1")
+        said = [
+            (chunk, DCTERMS.isPartOf, speech),
+            (chunk, SCHEMA.position, Literal(0)),
+            (chunk, SCHEMA.text, Literal("I rise.")),
+            (speech, SCHEMA.inLanguage, Literal("en")),
+            (speech, KG.speaker, person),
+        ]
+        store.inner.extend(Quad(*each, graph) for each in said)
+        store.inner.add(Quad(person, FOAF.name, Literal(name), about))
+        store.inner.add(Quad(graph, KG.contentSha256, Literal("h"), PROV_GRAPH))
+        facts = GraphFacts([UnitFacts(chunk.value, speech.value, 0, "I rise.")])
+        for each in said:
+            facts.add(*each)
+        loaded.replace({graph.value: ("h", facts)})
+
+    commit(first, "Ada Quill")
+    commit(second, "Adelaide Quill")
+    loaded.finish()
+    units = {graph: [(unit.names, unit.language) for unit in content.units] for graph, content in index.graphs.items()}
+    both = [("Ada Quill\nAdelaide Quill", "en")]
+    assert units == {first.value: both, second.value: both}
+    assert heal(store, index) == Healed()
+    rebuilt = Kept()
+    assert heal(store, rebuilt, full=True).replaced >= 2
+    assert rebuilt.graphs == index.graphs
