@@ -25,7 +25,8 @@ Forms = Callable[[str], Sequence[str]]
 """Maps a case-folded word to its forms of the other number: plurals of a singular, singulars of a plural."""
 
 
-def _words(text: str) -> frozenset[str]:
+def to_word_set(text: str) -> frozenset[str]:
+    """Split a text at white space into the set of its words."""
     return frozenset(text.split())
 
 
@@ -39,7 +40,7 @@ _ENGLISH_IRREGULAR: Final = {
     "alga": "algae", "bacterium": "bacteria", "stratum": "strata", "memorandum": "memoranda", "curriculum": "curricula",
 }  # fmt: skip
 _ENGLISH_SINGULAR: Final = {plural: singular for singular, plural in _ENGLISH_IRREGULAR.items()}
-_ENGLISH_NOT_PLURAL: Final = _words(
+_ENGLISH_NOT_PLURAL: Final = to_word_set(
     """
     alias always arms as atlas belongings besides bias biogas brussels canvas chaos christmas cosmos customs
     diabetes does earnings ethos gas glasses goes goods grounds has headquarters honduras is its kansas lens mars
@@ -48,7 +49,7 @@ _ENGLISH_NOT_PLURAL: Final = _words(
     """
 )
 _COUNTED: Final = ("gas", "lens", "bias", "alias", "atlas", "canvas")
-_IC_PLURALS: Final = _words(
+_IC_PLURALS: Final = to_word_set(
     """
     antibiotics ceramics characteristics clinics critics epidemics fabrics mechanics metrics pandemics plastics
     relics republics topics
@@ -104,12 +105,12 @@ def is_plural(word: str) -> bool:
 
 _SINGULARS: Final = {
     **{plural: singular for plural, singular in _ENGLISH_SINGULAR.items() if plural not in {"data", "media"}},
-    **{word: word for word in _words("""
+    **{word: word for word in to_word_set("""
         afterwards arrears asbestos backwards onwards ourselves outdoors remains sometimes thanks themselves towards
         """)},
-    **{f"{word}es": word for word in _words("alias atlas bias canvas gas lens mass")},
-    **{f"{word}s": word for word in _words("ache avalanche cache canoe headache horseshoe niche shoe toe")},
-    **{f"{word}es": f"{word}is" for word in _words("analys bas cris diagnos hypothes oas parenthes synthes thes")},
+    **{f"{word}es": word for word in to_word_set("alias atlas bias canvas gas lens mass")},
+    **{f"{word}s": word for word in to_word_set("ache avalanche cache canoe headache horseshoe niche shoe toe")},
+    **{f"{word}es": f"{word}is" for word in to_word_set("analys bas cris diagnos hypothes oas parenthes synthes thes")},
     "adus": "adu", "axes": "axis", "bases": "base", "menus": "menu", "mins": "min", "monies": "money",
     "poles": "pole", "sales": "sale",
 }  # fmt: skip
@@ -209,15 +210,15 @@ AND: Final = {"en": "and", "fr": "et", "es": "y", "pt": "e", "de": "und", "it": 
 """The word that ``&`` is read as."""
 
 LINKS: Final = {
-    "en": _words("against and at by for from in of on or per to under with"),
-    "fr": _words("au aux d dans de des du en et l la le les ou par pour sur à"),
-    "es": _words("a al con de del el en la las los o para por sobre y"),
-    "pt": _words("a ao as com da das de do dos e em na nas no nos o os ou para por sobre"),
+    "en": to_word_set("against and at by for from in of on or per to under with"),
+    "fr": to_word_set("au aux d dans de des du en et l la le les ou par pour sur à"),
+    "es": to_word_set("a al con de del el en la las los o para por sobre y"),
+    "pt": to_word_set("a ao as com da das de do dos e em na nas no nos o os ou para por sobre"),
 }
 """Words between two noun phrases, each of which has its own number."""
 
 STOP_WORDS: Final = {
-    "en": _words(
+    "en": to_word_set(
         """
         a about above act after again against aid all also am an and any are as at be because been before being
         below between both but by can cannot could did do does doing down during each either else ever every few for
@@ -228,28 +229,28 @@ STOP_WORDS: Final = {
         will with within without would yes yet you your
         """
     ),
-    "fr": _words(
+    "fr": to_word_set(
         """
         au aux avec car ce ces cette comme dans de des donc du elle elles en entre est et eux il ils je la le les
         leur leurs lui ma mais me mes moi mon même ne ni nos notre nous on or ou où par pas plus pour qu que qui sa
         sans se ses si son sont sous sur ta te tes toi ton tous tout toute tu un une vos votre vous y à été être
         """
     ),
-    "es": _words(
+    "es": to_word_set(
         """
         a al ante bajo cada como con cual cuando de del desde donde dos e el ella ellas ellos en entre era es esa
         ese eso esta estas este esto estos fue ha hay la las le les lo los me mi muy más ni no nos o otra otro para
         pero por que quien se según ser si sin sobre son su sus también tan te todo todos tu un una uno y ya yo
         """
     ),
-    "pt": _words(
+    "pt": to_word_set(
         """
         a ao aos as até com como da das de dela dele do dos e ela elas ele eles em entre era essa esse esta este eu
         foi há isso já lhe mais mas me mesmo meu minha muito na nas nem no nos não nós o os ou para pela pelo por
         qual quando que quem se sem ser seu sua são só também te tem um uma você à às é
         """
     ),
-    "de": _words(
+    "de": to_word_set(
         """
         aber als am an auch auf aus bei bin bis da das dass dem den der des die doch du durch ein eine einem einen
         einer es für hat ich ihr im in ist ja kann mit nach nicht noch nur ob oder sich sie sind so um und uns vom
@@ -266,7 +267,7 @@ def is_stop_word(word: str, language: str) -> bool:
     return any(word in words for words in STOP_WORDS.values())
 
 
-_COMMON: Final = _words(
+_COMMON: Final = to_word_set(
     """
     a an and any are as at be been by do does for from has have how i if in into is it its list may me more must no
     not of on or other per shall show such than that the their them there these they this those to under was were

@@ -9,29 +9,25 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from kg.words import to_word_set
 from loaders.citations import jurisdictions
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
 
 _REACH: Final = 220
 """Code points before the word Act that are read."""
 _MOST_WORDS: Final = 18
 _TOKEN: Final = re.compile(r"\([^()]{1,90}\)|[^\s()]+")
-_CONNECTORS: Final = _words(
+_CONNECTORS: Final = to_word_set(
     """
     of and for the to a an or & de
     """
 )
 """Words in lower case that may be within a title."""
-_PREPOSITIONS: Final = _words(
+_PREPOSITIONS: Final = to_word_set(
     """
     of to for in on by with from at against between into under within without
     """
 )
-_DROPPED: Final = _words(
+_DROPPED: Final = to_word_set(
     """
     the a an this that these those under in on by with see since when if as and but for from both our your their its
     his her while where which of to or at also amend amends amended amending existing proposed
@@ -42,7 +38,7 @@ _DROPPED: Final = _words(
     """
 )
 """Words before a title that begin a sentence or state a relation."""
-_REFERRED: Final = _words(
+_REFERRED: Final = to_word_set(
     """
     section sections part parts schedule schedules division chapter article articles object objects purpose purposes
     provision provisions amendment amendments title regulations clause clauses preamble passage repeal introduction
@@ -51,14 +47,14 @@ _REFERRED: Final = _words(
     """
 )
 """Nouns whose ``of`` leads to a title, without belonging to it."""
-_WITH_ARTICLE: Final = _words(
+_WITH_ARTICLE: Final = to_word_set(
     """
     protection prevention rights status law custody safety conservation preservation care control constitution
     regulation welfare court bank state elimination suppression
     """
 )
 """Nouns that begin a title which contains an article: ``Protection of the Sea Act 1983``."""
-_NOT_ALONE: Final = _words(
+_NOT_ALONE: Final = to_word_set(
     """
     principal amending amendment original present first second third private public federal commonwealth state
     parent main enabling legislative parliament parliamentary government national international local member members
@@ -66,13 +62,13 @@ _NOT_ALONE: Final = _words(
     """
 )
 """Words that are no title on their own."""
-_POSSESSIVES: Final = _words(
+_POSSESSIVES: Final = to_word_set(
     """
     children's women's men's people's seamen's fishermen's worker's workmen's queen's king's sovereign's crown's
     governor-general's lord's soldier's child's
     """
 )
-_OWNERS: Final = _words(
+_OWNERS: Final = to_word_set(
     """
     government's minister's parliament's opposition's senator's president's commission's department's nation's
     country's state's party's committee's court's

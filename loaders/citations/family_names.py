@@ -9,22 +9,18 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from ahocorasick_rs import AhoCorasick
 
-from kg.words import is_stop_word
+from kg.words import is_stop_word, to_word_set
 from loaders.citations.laws import UNSURE
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
 
 LEAST_DISTINCTIVE: Final = 2
 """Words of a title that are not common ones, from which the title alone identifies a family."""
 
-_COMMON: Final = _words(
+_COMMON: Final = to_word_set(
     """
     act acts action adaptation agency agreement agriculture air amended amendment bill biodiversity biofuels budget
     carbon change circular clean climate code commission conservation council decision declaration decree
@@ -41,6 +37,8 @@ _COMMON: Final = _words(
 )
 _WORD: Final = re.compile(r"\w[\w'’]*")
 _YEAR: Final = re.compile(r"(?:1[89]|20)\d\d")
+_YEAR_AFTER: Final = re.compile(r",?\s+(?:of\s+)?\(?(?:1[89]|20)\d\d(?!\d)")
+_CAPITAL_BEFORE: Final = re.compile(r"([A-Z][\w'’-]*)\s+$")
 _LONGEST: Final = 300
 
 
@@ -99,6 +97,7 @@ class FamilyNames:
         return families[0], 0.8 if jurisdiction is None or not self._families[families[0]][1] else UNSURE
 
 
+@lru_cache(maxsize=20_000)  # each commit that adds a family asks about all of them
 def is_distinctive(title: str) -> bool:
     """Whether a title has enough words that are not common in titles; the year of a longer title counts as one."""
     if len(title) > _LONGEST:
@@ -113,10 +112,6 @@ def is_distinctive(title: str) -> bool:
     return len(own) + dated >= LEAST_DISTINCTIVE
 
 
-def _is_common(word: str) -> bool:
-    return word in _COMMON or is_stop_word(word, "en")
-
-
 def find_needle(title: str) -> str:
     """Return the longest word of a title."""
     words: list[str] = _WORD.findall(title)
@@ -129,9 +124,9 @@ def _compile(title: str) -> re.Pattern[str]:
 
 def _is_part(text: str, start: int, end: int) -> bool:
     """Whether a title at [start, end) is part of a longer one: another capital before it, or a year after it."""
-    if re.compile(r",?\s+(?:of\s+)?\(?(?:1[89]|20)\d\d(?!\d)").match(text, end):
+    if _YEAR_AFTER.match(text, end):
         return True
-    before = re.compile(r"([A-Z][\w'’-]*)\s+$").search(text, max(0, start - 40), start)
+    before = _CAPITAL_BEFORE.search(text, max(0, start - 40), start)
     return before is not None and not is_stop_word(before[1].casefold(), "en")
 
 

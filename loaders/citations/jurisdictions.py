@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from loaders.citations.patterns import build_alternatives
+
 EU: Final = "eu"
 TREATIES: Final = "int"
 
@@ -53,8 +55,9 @@ _MARKS: Final = {
 _BY_NAME: Final = {
     name: code for table in (_COUNTRIES, _STATES) for code, names in table.items() for name in names.split("|")
 }
-_ALL: Final = "|".join(re.escape(name) for name in sorted(_BY_NAME, key=len, reverse=True))
-_ANYWHERE: Final = re.compile(rf"(?<![\w-])({_ALL})(?!\w)")
+_NAMES: Final = [re.escape(name) for name in sorted(_BY_NAME, key=len, reverse=True)]
+_ALL: Final = "|".join(_NAMES)
+_ANYWHERE: Final = re.compile(rf"({build_alternatives(_NAMES)})(?!\w)")
 _OWNER: Final = re.compile(rf"({_ALL})['’]s?$")
 _AFTER: Final = re.compile(
     rf"\s?\(\s?(?P<mark>[A-Z][A-Za-z.]{{1,9}}|{_ALL})\s?\)|,? (?:of|in) (?:the )?(?P<name>{_ALL})(?!\w)"

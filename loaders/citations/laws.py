@@ -12,14 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from kg.words import to_word_set
 from loaders.citations import act_titles, jurisdictions, section_citations, treaties
+from loaders.citations.patterns import build_alternatives
 from loaders.citations.statutes import Law
 from loaders.readers.cells import to_slug
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
 
 UNSURE: Final = 0.6
 """The confidence of a citation whose words are found but whose law is not sure. It is below that of promotion."""
@@ -54,23 +51,28 @@ class Context:
     only_federal: bool = False
 
 
-_KIND: Final = r"Act|ACT|Bill|BILL|Ordinance|ORDINANCE|Regulations|REGULATIONS"
+_KINDS: Final = ("Act", "ACT", "Bill", "BILL", "Ordinance", "ORDINANCE", "Regulations", "REGULATIONS")
+_SIGNS: Final = ("Act", "Bill", "ACT", "BILL", "Regulations", "rdinance")
 _ACT_YEAR: Final = r"(?:1[6-9]|20)\d\d"
+_ANY_YEAR: Final = re.compile(_ACT_YEAR)
 _NUMBER_OF: Final = r"\(?(?:[Aa]ct,?\s+)?(?:[Nn]o\.?\s*)?\d{1,4}\s+of\s+"
 _ACT: Final = re.compile(
-    rf"(?<![\w-])(?P<kind>{_KIND})(?![\w-])"
+    rf"(?P<kind>{build_alternatives(_KINDS)})(?![\w-])"
     rf"(?:,?\s*{_NUMBER_OF}(?P<numbered>{_ACT_YEAR})\)?"
     rf"|(?P<part>\s*\([Nn]o\.?\s?\d{{1,2}}\))?,?\s+(?:of\s+)?(?P<open>\(\s?)?(?P<year>{_ACT_YEAR})(?![\d,]\d|\d)"
     rf"(?:\s?[-–/]\s?(?:1[89]|20)?\d\d(?!\d))?(?(open)\s?\))(?:\s+(?=\(){_NUMBER_OF}{_ACT_YEAR}\))?(?P<later>\s*\[No\.?\s?\d\])?)"
 )
-_SCHEMES: Final = {"act": "act", "bill": "bill", "ordinance": "ordinance", "regulations": "regulations"}
 
 _NO: Final = r"(?:\s*(?:[Nn]umber|[Nn]o\.?|[Nn][º°o]\.?|[Nn]r\.?|[Nn]úm\.?))?"
 _YEAR: Final = r"(?:1[89]|20)\d\d"
+_NUMBERED_NAMES: Final = (
+    "Royal Decree[- ]Law", "Royal Decree", "Real Decree", "Legislative Decree", "Supreme Decree",
+    "Presidential Decree", "Decree[- ]Law", "Decree", "Law", "Real Decreto-[Ll]ey", "Real Decreto",
+    "Decreto Legislativo", "Decreto Supremo", "Decreto[- ][Ll]ey", "Decreto[- ][Ll]ei", "Decreto", "Ley", "Lei", "Loi",
+    "Décret",
+)  # fmt: skip
 _NUMBERED: Final = re.compile(
-    r"(?<![\w-])(?P<kind>Royal Decree[- ]Law|Royal Decree|Real Decree|Legislative Decree|Supreme Decree"
-    r"|Presidential Decree|Decree[- ]Law|Decree|Law|Real Decreto-[Ll]ey|Real Decreto|Decreto Legislativo"
-    r"|Decreto Supremo|Decreto[- ][Ll]ey|Decreto[- ][Ll]ei|Decreto|Ley|Lei|Loi|Décret)"
+    rf"(?P<kind>{build_alternatives(_NUMBERED_NAMES)})"
     rf"(?P<no>{_NO})\s*(?:(?P<first>{_YEAR})-(?P<serial>\d{{1,5}})|(?P<number>\d{{1,3}}(?:\.\d{{3}})+|\d{{1,5}})"
     rf"(?:\s*[/-]\s*(?P<slash>{_YEAR})|,?\s+(?:of|de|del)\s+(?:the\s+)?"
     rf"(?:\d{{1,2}}\s+(?:of\s+|de\s+)?[A-Za-zç]+\s+(?:of\s+|de\s+|del\s+)?)?(?P<year>{_YEAR})))(?![\d/-])"
@@ -91,12 +93,17 @@ _LOCAL: Final = re.compile(
 )
 
 _TAG: Final = r"EC|EU|EEC|Euratom|CE|UE|CEE|EG|EWG"
+_EU_NAMES: Final = (
+    "directive", "regulation", "decision", "directiva", "reglamento", "decisión", "règlement", "décision",
+    "regulamento", "decisão", "richtlinie", "verordnung",
+)  # fmt: skip
 _EU: Final = re.compile(
-    r"(?<![\w-])(?P<kind>[Dd]irective|[Rr]egulation|[Dd]ecision|[Dd]irectiva|[Rr]eglamento|[Dd]ecisión|[Rr]èglement"
-    r"|[Dd]écision|[Rr]egulamento|[Dd]ecisão|[Rr]ichtlinie|[Vv]erordnung)s?\s+"
+    rf"(?P<kind>{build_alternatives(each for name in _EU_NAMES for each in (name.capitalize(), name))})s?\s+"
     rf"(?:\((?P<tag>{_TAG})(?:,\s?Euratom)?\)\s+)?(?:[Nn][o°º.r]{{0,2}}\s?)?(?P<first>\d{{2,4}})/(?P<second>\d{{1,4}})"
     rf"(?:/(?P<suffix>{_TAG})\b)?(?![\d/])"
 )
+_EU_NUMBER: Final = re.compile(r"\d/\d")
+_EU_SIGNS: Final = ("/E", "(E", "/C", "/U", "(UE", "(C")
 _EU_FURTHER: Final = re.compile(
     rf"(?:,\s*|\s+(?:and|or|y|et|und|e)\s+)(?P<first>\d{{2,4}})/(?P<second>\d{{1,4}})/(?P<suffix>{_TAG})\b"
 )
@@ -131,7 +138,7 @@ _DEFINED: Final = re.compile(
     r",?\s*[(\[]\s*(?:(?:hereinafter|hereafter|herein|referred to as|called|collectively|or)\s+){0,3}"
     r"(?:[\"“‘']?the\s+)?[\"“‘']?(?:the\s+)?(?P<name>[A-Z][\w&-]*(?:\s[A-Z][\w&-]*){0,3})[\"”’']?\s*[)\]]"
 )
-_GENERIC: Final = _words(
+_GENERIC: Final = to_word_set(
     """
     Act Bill Law Convention Protocol Agreement Treaty Directive Regulation Regulations Decree Ordinance Decision
     Statute Covenant Code
@@ -142,21 +149,14 @@ _GENERIC: Final = _words(
 def find_laws(text: str, context: Context = Context()) -> Sequence[LawCitation]:
     """Find the laws that `text` cites, in text order and without overlaps."""
     found: list[LawCitation] = []
-    if (
-        "Act" in text
-        or "Bill" in text
-        or "ACT" in text
-        or "BILL" in text
-        or "Regulations" in text
-        or "rdinance" in text
-    ):
+    if _has_any(_SIGNS, text) and _ANY_YEAR.search(text):
         found += _find_acts(text, context)
-    if "/" in text and ("/E" in text or "(E" in text or "/C" in text or "/U" in text or "(UE" in text or "(C" in text):
+    if _has_any(_EU_SIGNS, text) and _EU_NUMBER.search(text):
         found += _find_european(text)
-    if any(sign in text for sign in treaties.SIGNS):
+    if _has_any(treaties.SIGNS, text):
         found += _find_treaties(text, context)
     if not context.only_federal:
-        if any(sign in text for sign in _NUMBERED_SIGNS):
+        if _has_any(_NUMBERED_SIGNS, text):
             found += _find_numbered(text, context)
         american = context.jurisdiction is not None and jurisdictions.country_of(context.jurisdiction) == "us"
         if _FEDERAL.search(text) or (american and any(sign in text for sign in _CODE_SIGNS)):
@@ -165,6 +165,13 @@ def find_laws(text: str, context: Context = Context()) -> Sequence[LawCitation]:
         found = [*_find_again(text, _drop_overlaps(found), context)]
         found = _drop_overlaps(found)
     return found
+
+
+def _has_any(signs: Sequence[str], text: str) -> bool:
+    for sign in signs:  # noqa: SIM110 (a generator would take three times as long, and each text is asked four times)
+        if sign in text:
+            return True
+    return False
 
 
 def _find_acts(text: str, context: Context) -> Iterator[LawCitation]:
@@ -181,8 +188,7 @@ def _find_acts(text: str, context: Context) -> Iterator[LawCitation]:
         key, confidence, end = _find_jurisdiction(text, title, match, context)
         if context.year is not None and year > context.year + 1:
             confidence = min(confidence, UNSURE)
-        scheme = _SCHEMES[kind.lower()]
-        law = None if key is None else Law(key, scheme, to_slug(re.sub(r"^(?:The|A|An) ", "", name)))
+        law = None if key is None else Law(key, kind.lower(), to_slug(re.sub(r"^(?:The|A|An) ", "", name)))
         confidence = min(confidence, UNSURE) if law is None else confidence
         yield LawCitation(title.start, match.end(), law, name, confidence, "title and year", called, end)
 
@@ -306,12 +312,15 @@ def _find_again(text: str, found: Sequence[LawCitation], context: Context) -> It
     for name, law in names.items():
         if law is None:
             continue
+        after = defined_at.get(name, law.end)
+        if not all(text.find(word, after) >= 0 for word in name.split()):
+            continue  # building the pattern takes longer than all other searches of a text
         the = r"(?:[Tt]he|[Tt]his|[Tt]hat)\s+" if name in _GENERIC else ""
         spaced = re.escape(name).replace(r"\ ", r"\s+")
         pattern = re.compile(
             rf"(?<![\w-])(?:{the})(?P<name>{spaced})(?![\w-])(?!\s+(?:of\s+)?(?:\(|No\b|[12]\d{{3}}))(?!,\s[12]\d{{3}})"
         )
-        for again in pattern.finditer(text, defined_at.get(name, law.end)):
+        for again in pattern.finditer(text, after):
             if name not in _GENERIC and _is_part(text, again.start("name")):
                 continue
             begin = again.start("name")

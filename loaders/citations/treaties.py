@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from loaders.citations.patterns import build_alternatives
+
 
 class Treaty(NamedTuple):
     """A treaty: its key and full name, the year of its adoption, and further names."""
@@ -59,10 +61,8 @@ TREATIES: Final = (
 )  # fmt: skip
 
 BY_NAME: Final = {name: treaty for treaty in TREATIES for name in (treaty.name, *treaty.names)}
-_SPACED: Final = {name: re.escape(name).replace(r"\ ", r"\s+") for name in BY_NAME}
-PATTERN: Final = re.compile(
-    rf"(?<![\w-])(?=[A-Z])(?:{'|'.join(_SPACED[name] for name in sorted(BY_NAME, key=len, reverse=True))})(?![\w-])"
-)
+_NAMES: Final = [re.escape(name).replace(r"\ ", r"\s+") for name in sorted(BY_NAME, key=len, reverse=True)]
+PATTERN: Final = re.compile(rf"(?:{build_alternatives(_NAMES)})(?![\w-])")
 SIGNS: Final = ("Protocol", "Convention", "Agreement", "Treaty", "treaty", "Amendment", "Covenant", "Statute", "UNFCCC",
                 "UNCCD", "MARPOL", "UNCLOS", "TFEU", "CEDAW", "ICCPR", "ICESCR")  # fmt: skip
 """Words of which each name contains one."""

@@ -214,21 +214,25 @@ class Citations:
                 found.add(NamedNode(SOURCED + named_node(row["graph"]).value.removeprefix(CITATIONS)))
         said = {table[family][0] for table in (before, after) for family in changed if family in table}
         titles = {" ".join(title.split()) for title in said if is_distinctive(title)}
+        found.difference_update(current)
         if titles and not (self._settled.empty and self._searched.keys() <= set(current)):
             names = FamilyNames({title: (title, ()) for title in titles})
-            found.update(graph for graph, text in _find_texts(store, titles) if graph not in found and names.find(text))
-        return sorted(found - set(current), key=str)
+            for graph, text in _find_texts(store, titles, current):
+                if graph not in found and names.find(text):
+                    found.add(graph)
+        return sorted(found, key=str)
 
 
-def _find_texts(store: Store, titles: Collection[str]) -> Iterator[tuple[NamedNode, str]]:
-    """Yield the texts of records, with their graphs, that may contain one of these titles."""
+def _find_texts(store: Store, titles: Collection[str], known: Collection[NamedNode]) -> Iterator[tuple[NamedNode, str]]:
+    """Yield the texts of records that may contain one of these titles, with their graphs, except the `known` ones."""
     words = sorted({find_needle(title) for title in titles})
     if len(words) <= NEEDLES:
         pattern = Literal("|".join(re.escape(word) for word in words))
         rows = select(store.query, bind(HOLDING, pattern=pattern, sources=Literal(SOURCED)))
-        yield from ((named_node(row["graph"]), term_text(row["text"])) for row in rows)
+        found = ((named_node(row["graph"]), term_text(row["text"])) for row in rows)
+        yield from ((graph, text) for graph, text in found if graph not in known)
         return
-    graphs = load_text_graphs(store)
+    graphs = [graph for graph in load_text_graphs(store) if graph not in known]
     for start in range(0, len(graphs), _AT_ONCE):
         rows = select(store.query, bind(TEXTS, graphs=graphs[start : start + _AT_ONCE]))
         yield from ((named_node(row["graph"]), term_text(row["text"])) for row in rows)
