@@ -24,7 +24,8 @@ MINIMUM: Final = 0.9
 CERTAIN: Final = 0.99
 """Minimum probability of a language that contradicts that of the jurisdiction or of the document."""
 
-_NO_WORDS: Final = re.compile(r"\S*(?:://|@|www\.)\S*|[\d\W_]+")
+_NO_WORDS: Final = re.compile(r"[\d\W_]+")
+_ADDRESSES: Final = re.compile(r"\S*(?:://|@|www\.)\S*|[\d\W_]+")
 
 
 class Detection(NamedTuple):
@@ -36,11 +37,18 @@ class Detection(NamedTuple):
 
 def detect_language(text: str) -> Detection:
     """Detect the language of a text. Numbers, marks and addresses do not count."""
-    words = _NO_WORDS.sub(" ", text).strip()
+    words = strip_marks(text)
     if not words:
         return Detection(UNDETERMINED, 0.0)
     language, probability = _identifier().classify(words.encode(errors="replace"))
     return Detection(language if probability >= MINIMUM else UNDETERMINED, round(float(probability), 3))
+
+
+def strip_marks(text: str) -> str:
+    """Strip a text of numbers, marks and addresses, so that only words are left, with spaces between them."""
+    # The pattern of addresses takes as long as the detection, and few texts have one.
+    pattern = _ADDRESSES if "://" in text or "@" in text or "www." in text else _NO_WORDS
+    return pattern.sub(" ", text).strip()
 
 
 @lru_cache(maxsize=1)
