@@ -97,8 +97,8 @@ def build_edges(claims: Iterable[Quad], graph: NamedNode, verdicts: Verdicts, as
             found[Quad(subject, predicate, value, graph)] = None
     if not found:
         return []
-    subjects = {edge.subject for edge in found}
-    known = {quad.triple for quad in asserted if quad.subject in subjects}
+    subjects, predicates = {edge.subject for edge in found}, {edge.predicate for edge in found}
+    known = {quad.triple for quad in asserted if quad.predicate in predicates and quad.subject in subjects}
     return [edge for edge in found if edge.triple not in known]
 
 

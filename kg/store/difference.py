@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import Final
 
-from pyoxigraph import BlankNode, Literal, NamedNode, Quad, Store, Triple
+from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Store, Triple, parse
 
 from kg.errors import InvalidInputError
 from kg.store.protocol import GraphChange, Term
@@ -45,14 +45,39 @@ def _sha256(lines: Iterable[str]) -> str:
 
 def canonical_statements(graph: NamedNode, quads: Iterable[Quad]) -> Statements:
     """Return the canonical form of `quads`. Raises InvalidInputError for a blank node or a quad of another graph."""
-    tail = len(str(graph)) + 1
+    ending = f" {graph}"
+    cut = -len(ending)
     found: Statements = {}
     for quad in quads:
-        if quad.graph_name != graph:
+        line = str(quad)
+        statement = line[:cut]
+        is_canonical = line.endswith(ending) and _is_canonical(statement)
+        if not is_canonical and quad.graph_name != graph:
             raise InvalidInputError(f"A quad for the graph {graph} is in the graph {quad.graph_name}: {quad}")
-        canonical = _canonical_quad(quad)
-        found[str(canonical)[:-tail]] = canonical
+        canonical = quad if is_canonical else _canonical_quad(quad)
+        found[statement if canonical is quad else str(canonical)[:cut]] = canonical
     return found
+
+
+def _is_canonical(statement: str) -> bool:
+    """Whether the text of a statement shows that it is canonical, which takes half as long as reading its terms.
+
+    False is no answer: the terms decide. A quad of the default graph has two terms here, and so no object.
+    """
+    last = statement[-1]
+    if statement[0] != "<" or last == '"':
+        return statement[0] == "<"  # the object is a plain string
+    if last == ">" and '"' not in statement:
+        return statement.count(" ") == 2  # three IRIs
+    at = statement.find(" ", statement.find(" ") + 1) + 1
+    return at > 0 and len(statement) - at <= _MEMO_LENGTH and _is_kept(statement[at:])
+
+
+@lru_cache(maxsize=65_536)
+def _is_kept(literal: str) -> bool:
+    """Whether the store keeps a literal as it is, given in N-Triples."""
+    quad = next(iter(parse(f"{_ANY} {_ANY} {literal} .", RdfFormat.N_TRIPLES)))
+    return not _has_blank(quad.object) and str(canonical_term(quad.object)) == literal
 
 
 def canonical_graphs(graphs: Mapping[NamedNode, Iterable[Quad]]) -> dict[NamedNode, Statements]:
@@ -122,29 +147,20 @@ def build_update(
 
     N-Triples terms are valid in SPARQL with the same escapes, so any text is possible (NUL is ``\\u0000``).
     """
-    return "".join(_update_parts(remove, drop, add))
+    dropped = "".join(f"DROP SILENT GRAPH {graph} ;\n" for graph in drop)
+    return _build_data("DELETE", remove) + dropped + _build_data("INSERT", add)
 
 
-def _update_parts(
-    remove: Mapping[NamedNode, Iterable[str]], drop: Iterable[NamedNode], add: Mapping[NamedNode, Iterable[str]]
-) -> Iterator[str]:
-    yield from _data_parts("DELETE", remove)
-    for graph in drop:
-        yield f"DROP SILENT GRAPH {graph} ;\n"
-    yield from _data_parts("INSERT", add)
-
-
-def _data_parts(word: str, delta: Mapping[NamedNode, Iterable[str]]) -> Iterator[str]:
+def _build_data(word: str, delta: Mapping[NamedNode, Iterable[str]]) -> str:
     if not delta:
-        return
-    yield f"{word} DATA {{\n"
+        return ""
+    parts = [f"{word} DATA {{\n"]
     for graph, lines in delta.items():
-        yield f"GRAPH {graph} {{\n"
-        for line in lines:
-            yield line
-            yield " .\n"
-        yield "}\n"
-    yield "} ;\n"
+        parts.append(f"GRAPH {graph} {{\n")
+        parts += [f"{line} .\n" for line in lines]
+        parts.append("}\n")
+    parts.append("} ;\n")
+    return "".join(parts)
 
 
 def _canonical_quad(quad: Quad) -> Quad:
@@ -173,6 +189,8 @@ _XSD_STRING: Final = NamedNode("http://www.w3.org/2001/XMLSchema#string")
 def canonical_term(term: Term) -> Term:
     """Return `term` as the store returns it after a write; the same object if it is unchanged."""
     if isinstance(term, (NamedNode, BlankNode)) or (isinstance(term, Literal) and term.datatype == _XSD_STRING):
+        return term
+    if isinstance(term, Literal) and (language := term.language) is not None and language == language.lower():
         return term
     if isinstance(term, Literal) and len(term.value) <= _MEMO_LENGTH:
         canonical = _round_trip_short(term)

@@ -312,15 +312,15 @@ def workbook_rows(path: Path) -> tuple[Sequence[str], Iterator[tuple[int, tuple[
         header = [str(name).strip() if name is not None else "" for name in next(table, ())]
     if not any(header):
         raise SourceError(f"{path}: the first sheet has no header")
+    return header, _data_rows(path)
 
-    def rows() -> Iterator[tuple[int, tuple[object, ...]]]:
-        with _workbook(path) as table:
-            next(table)
-            for number, cells in enumerate(table, 1):
-                if not all(cell is None for cell in cells):
-                    yield number, cells
 
-    return header, rows()
+def _data_rows(path: Path) -> Iterator[tuple[int, tuple[object, ...]]]:
+    with _workbook(path) as table:
+        next(table)
+        for number, cells in enumerate(table, 1):
+            if not all(cell is None for cell in cells):
+                yield number, cells
 
 
 def _xlsx(path: Path) -> Sheet:
@@ -328,7 +328,7 @@ def _xlsx(path: Path) -> Sheet:
 
     def rows(wanted: Sequence[str], verbatim: str) -> Iterator[Row]:
         places = [header.index(name) if name in header else None for name in wanted]
-        for number, cells in workbook_rows(path)[1]:
+        for number, cells in _data_rows(path):
             picked = [cells[place] if place is not None and place < len(cells) else None for place in places]
             problem = None
             if verbatim in header and not isinstance(picked[wanted.index(verbatim)], str | None):

@@ -42,7 +42,7 @@ SELECT DISTINCT ?person WHERE {
   GRAPH ?graph { ?speech kg:speaker ?person ; dcterms:date ?date }
 }"""
 
-_WHERE: Final = (KG.chamber, KG.party)
+_READ: Final = frozenset((KG.chamber, KG.party, KG.speaker, DCTERMS.date))
 
 
 class Sighting(NamedTuple):
@@ -86,13 +86,16 @@ def _collect(seen: Sightings, quads: Iterable[Quad], graph: NamedNode) -> None:
     speakers: dict[object, NamedNode] = {}
     days: dict[object, str] = {}
     places: list[tuple[NamedNode, NamedNode]] = []
-    for subject, predicate, value, _ in quads:
-        if predicate in _WHERE:
-            places.append((subject, value))
-        elif predicate == KG.speaker:
+    for quad in quads:
+        if quad.predicate not in _READ:
+            continue
+        subject, predicate, value, _ = quad
+        if predicate == KG.speaker:
             speakers[subject] = value
         elif predicate == DCTERMS.date:
             days[subject] = value.value
+        else:
+            places.append((subject, value))
     for speech, organization in places:
         if speech in speakers and speech in days:
             seen[speakers[speech]][organization].append(Sighting(days[speech], speech.value, graph))

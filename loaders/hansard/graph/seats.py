@@ -37,7 +37,7 @@ SELECT DISTINCT ?speech ?graph ?date ?electorate ?person ?state WHERE {
   FILTER(STRSTARTS(STR(?graph), $prefix))
 }"""
 
-_READ: Final = (DCTERMS.date, KG.electorate, KG.speaker, KG.state)
+_READ: Final = frozenset((DCTERMS.date, KG.electorate, KG.speaker, KG.state))
 
 
 class _Seat(NamedTuple):
@@ -79,8 +79,9 @@ class Seats:
 def _collect(by_day: dict[str, list[_Seat]], quads: Iterable[Quad], graph: NamedNode) -> None:
     """Add the seats in the speeches among `quads`."""
     said: dict[NamedNode, dict[object, str]] = defaultdict(dict)
-    for subject, predicate, value, _ in quads:
-        if predicate in _READ:
+    for quad in quads:
+        if quad.predicate in _READ:
+            subject, predicate, value, _ = quad
             said[subject][predicate] = value.value
     for speech, values in said.items():
         electorate, day = values.get(KG.electorate), values.get(DCTERMS.date)
