@@ -21,7 +21,7 @@ from kg.vocabulary import DCTERMS, KG, OWL, PROV, PROV_GRAPH, TBOX_GRAPH, mint
 from loaders.sources import load
 
 HEAD = "speech_id,date,chamber,speaker,party,state,text,title,hansard_reference\n"
-SPEECHES = [mint("graph", "src", "hansard", name) for name in "ab"]
+SPEECHES = [mint("graph", "src", "hansard", "speech", name) for name in "ab"]
 
 
 def opened(folder: Path) -> KnowledgeGraph:
@@ -30,7 +30,7 @@ def opened(folder: Path) -> KnowledgeGraph:
 
 
 def write(path: Path, name: str, text: str = "Quokkas graze.") -> Path:
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"{HEAD}{name},2024-10-16,Senate,Fern Ashby,ALP,NSW,{text},On quokkas,Made up\n", encoding="utf-8")
     return path
 
@@ -116,10 +116,12 @@ def test_paths_that_an_earlier_version_stored_are_replaced_when_it_is_opened(tmp
         )
         kg.store.commit({TBOX_GRAPH: [q for q in kg.store.graph(TBOX_GRAPH) if q != version]}, lambda _: described)
         assert find_texts(kg, str(tmp_path))
+        before = kg.store.statistics()
     (tmp_path / "data" / FILE).unlink()
     with opened(tmp_path / "data") as kg:
         assert find_texts(kg, str(tmp_path)) == []
         assert find_texts(kg, old.value) == []
+        assert (kg.store.statistics().quads, kg.store.statistics().graphs) == (before.quads, before.graphs)
         assert load_sources(kg.store, SPEECHES[:1]) == sources
         assert SourcePaths(tmp_path / "data").get(own.value) == str(path)
         [why] = explain_iri(kg.store.query, SPEECHES[0])

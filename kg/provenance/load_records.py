@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
+from urllib.parse import unquote
 
 from pyoxigraph import Literal, NamedNode, Quad
 
@@ -517,29 +518,35 @@ def load_sources(store: Store, graphs: Sequence[NamedNode]) -> dict[NamedNode, d
 
 PATHS_IN_GRAPH: Final = """
 SELECT ?s ?p ?o WHERE {
-  VALUES ?p { kg:location prov:specializationOf kg:configuration } GRAPH $prov { ?s ?p ?o }
+  VALUES ?p { kg:location prov:specializationOf kg:configuration kg:removedNode kg:described }
+  GRAPH $prov { ?s ?p ?o }
 }"""
 _PATH_IN_TEXT: Final = re.compile(r'(?<=")(?:file://)?(?:/|[A-Za-z]:[/\\])[^"]*')
+_OLD_SOURCE: Final = re.compile(re.escape(iri_prefix("source")) + "(?:file%3A%2F%2F)?(?:%2F|[A-Za-z]%3A%(?:2F|5C)).*")
 
 
 def find_stored_paths(query: Query) -> tuple[Patch, list[str]]:
     """Find the paths that earlier versions stored in ``graph/prov``: the patch that names them, and the paths."""
-    rows = [(row["s"], row["p"], row["o"]) for row in select(query, bind(PATHS_IN_GRAPH, prov=PROV_GRAPH))]
-    paths = [term_text(value) for _, name, value in rows if name == KG.location and is_local(term_text(value))]
-    sources = {mint("source", path): mint_source(path) for path in paths}
+    paths: list[str] = []
     old: set[Quad] = set()
     new: set[Quad] = set()
-    for subject, predicate, value in rows:
-        named: Term = value
+    for row in select(query, bind(PATHS_IN_GRAPH, prov=PROV_GRAPH)):
+        subject, predicate, value = named_node(row["s"]), named_node(row["p"]), row["o"]
+        text, named = term_text(value), value
         if predicate == KG.location:
-            named = Literal(name_source(term_text(value)))
+            named = Literal(name_source(text))
         elif predicate == KG.configuration:
-            named = Literal(_PATH_IN_TEXT.sub(_name_paths, term_text(value)))
-        elif isinstance(value, NamedNode):
-            named = sources.get(value, value)
+            named = Literal(_PATH_IN_TEXT.sub(_name_paths, text))
+        elif _OLD_SOURCE.fullmatch(text):
+            path = unquote(text.removeprefix(iri_prefix("source")))
+            paths.append(path)
+            source = mint_source(path)
+            named = source if isinstance(value, NamedNode) else Literal(source.value, datatype=XSD.anyURI)
         if named != value:
-            old.add(to_quad(named_node(subject), named_node(predicate), value))
-            new.add(to_quad(named_node(subject), named_node(predicate), named))
+            if predicate == KG.location:
+                paths.append(text)
+            old.add(to_quad(subject, predicate, value))
+            new.add(to_quad(subject, predicate, named))
     return Patch(frozenset(old), frozenset(new)), paths
 
 

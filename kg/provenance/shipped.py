@@ -1,7 +1,7 @@
 """The files that ship with Quadcite as graphs of the store: ontology, alignments, code lists and shapes.
 
 `write_shipped_graphs` is called when a process opens the store for writing. It commits only if the files differ from
-those that the store was last opened with, so that opening stays fast. The same commit replaces the paths of files that
+those that the store was last opened with, so that opening stays fast. Before that, it replaces the paths of files that
 earlier versions stored by their names (`kg.provenance.source_paths`)::
 
     <graph/tbox>       classes, properties, alignments; <graph/tbox> owl:versionInfo "{version}+sha256.{hash of files}"
@@ -69,8 +69,10 @@ def write_shipped_graphs(store: OxigraphStore) -> bool:
     """Write the shipped graphs, and the superclasses of all data, unless they are current. Returns whether it wrote."""
     if store.contains(Quad(TBOX_GRAPH, OWL.versionInfo, _version(), TBOX_GRAPH)):
         return False
-    hidden, paths = find_stored_paths(store.query)
-    SourcePaths(store.data_dir).add(paths)
+    named, paths = find_stored_paths(store.query)
+    if named.remove:
+        SourcePaths(store.data_dir).add(paths)
+        store.rewrite(named)
     store.refill(SUPERCLASS_GRAPH, infer_all)
     replace: dict[NamedNode, Sequence[Quad]] = dict(build_shipped_graphs())
     # A code that an earlier version did not ship has a graph of its own, written by its loader.
@@ -98,10 +100,7 @@ def write_shipped_graphs(store: OxigraphStore) -> bool:
             GraphChange(graph, frozenset(), frozenset(), _content_sha256(graph)) for graph in sorted(others, key=str)
         ]
         inferred = GraphChange(SUPERCLASS_GRAPH, frozenset(), frozenset(), "")
-        described = run.describe(store, records)([*changes, *same, inferred])
-        # The descriptions of the shipped files are in both; those that the run writes have no paths.
-        removed = hidden.remove - described.remove
-        return Patch(described.remove | removed, described.add | {*hidden.add} - described.remove)
+        return run.describe(store, records)([*changes, *same, inferred])
 
     store.commit(replace, describe)
     return True

@@ -334,6 +334,22 @@ class OxigraphStore:
             self._sync_log()
             self._flush(store)
 
+    def rewrite(self, patch: Patch) -> None:
+        """Change ``graph/prov`` as a later version writes it, in one atomic step that no commit records.
+
+        Records of commits can be changed too. For data whose removal would be recorded with the data in it.
+        """
+        with self._committing() as store:
+            old = self._head
+            remove = [quad for quad in patch.remove - patch.add if quad in store]
+            add = [quad for quad in patch.add if quad not in store]
+            head = Head(old.generation, old.quads - len(remove) + len(add), old.graphs)
+            out = difference.canonical_statements(PROV_GRAPH, [*remove, *old.as_quads()])
+            into = difference.canonical_statements(PROV_GRAPH, [*add, *head.as_quads()])
+            store.update(difference.build_update({PROV_GRAPH: out}, (), {PROV_GRAPH: into}))
+            self._sync_log()
+            self._head = head
+
     def _run(self, update: Update, limits: Limits) -> tuple[Outcome, int]:
         """Run `update` on a snapshot of the current generation; return the outcome and that generation."""
         with self.snapshot(self._head.generation) as snapshot:
