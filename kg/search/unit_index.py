@@ -156,11 +156,16 @@ class UnitIndex:
         space = self.shard.space
         model = space.model if space is not None and asked.vector is not None else None
         every, pending, _ = self.counts()
-        allowed = every if units is None else len(units)
+        allowed: int | None = every if units is None else len(units)
         if parents is not None:
-            with self.shard.borrow() as shard:
-                allowed = shard.count(qe.CountRequest(True, qe.Filter(must=[_build_condition("parent", *parents)])))
+            # A sixth of the time of a search, and only for the relevance, which is unknown without vectors.
+            allowed = None if model is None or pending else self._count_below(parents)
         return replace(ranking, model=model, pending=pending, units=allowed)
+
+    def _count_below(self, parents: Sequence[str]) -> int:
+        with self.shard.borrow() as shard:
+            count: int = shard.count(qe.CountRequest(True, qe.Filter(must=[_build_condition("parent", *parents)])))
+        return count
 
     def _rank_units(self, asked: _Asked, units: Sequence[str], required: _Conditions, limit: int) -> Ranking:
         iris = {point_id(iri): iri for iri in units}
