@@ -73,7 +73,7 @@ def _load_countries() -> Mapping[str, Area]:
 
 def _countries() -> Iterator[Area]:
     for each in pycountry.countries:
-        said = dict(each)
+        said = dict(each)  # reading a field that a country lacks would raise AttributeError
         name = said.get("common_name") or said["name"]
         names = dict.fromkeys((name, said["name"], said.get("official_name", name), *_SHORT.get(said["alpha_3"], ())))
         yield Area(said["alpha_3"], name, tuple(names), said["alpha_2"], None)

@@ -118,6 +118,7 @@ def load_claims_of(
     For ``kg:mentions`` the claims are the mentions.
     """
     form = MENTIONS_OF if predicate == KG.mentions else CLAIMS_OF
+    # One more than are returned, which shows whether there are more.
     terms = {"subject": subject, "object": object_, "prefix": Literal(EXTRACTED), "most": MAX_CLAIMS + 1}
     asked = bind(form, **terms) if predicate == KG.mentions else bind(form, predicate=predicate, **terms)
     found = [(named_node(row["claim"]), named_node(row["graph"])) for row in select(query, asked)]

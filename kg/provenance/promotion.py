@@ -149,6 +149,7 @@ def _promote(
     made: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = {}
     for graph, quads in claims.items():
         unit = graph.value.removeprefix(EXTRACTED)
+        # Both families of claims continue with the path of their record.
         record = graph.value.removeprefix(CITATIONS).removeprefix(EXTRACTED)
         source, own = NamedNode(SOURCED + record), NamedNode(PROMOTED + unit)
         asserted = (replace or {}).get(source)

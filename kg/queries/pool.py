@@ -104,7 +104,7 @@ class Streamed:
             raise StopIteration
         try:
             piece = _drive(self.conversation.next_piece())
-        except BaseException:
+        except BaseException:  # also an interrupt: nobody would read the rest
             self.conversation.close()
             raise
         if piece is None:

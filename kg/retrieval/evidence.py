@@ -131,6 +131,7 @@ def load_units(reader: Reader, iris: Sequence[str]) -> dict[str, Unit]:
     for row in drop_user_rows(reader, reader.rows("passages", query, declared=("unit",))):
         said[iri_of(row["unit"]), iri_of(row["graph"])][iri_of(row["property"])] = term_text(row["value"])
     units: dict[str, Unit] = {}
+    # Sorted, so that a passage which several graphs have is always cited from the same one.
     for (iri, graph), values in sorted(said.items()):
         document, position = values.get(DCTERMS.isPartOf.value), values.get(SCHEMA.position.value)
         text, page = values.get(SCHEMA.text.value), values.get(KG.pageNumber.value)

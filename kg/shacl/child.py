@@ -46,6 +46,7 @@ def work(
 
     `locating` builds, for a store, the function that locates a result about it in the source.
     """
+    # Python ignores SIGXFSZ, so that a larger report is an OSError (EFBIG) below.
     resource.setrlimit(resource.RLIMIT_FSIZE, (settings["max_bytes"],) * 2)
     size, _ = settings["sizes"]
     try:

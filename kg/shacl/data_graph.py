@@ -150,7 +150,7 @@ class DataGraph:
 
     def find_quads(self, subject: Term | None, predicate: NamedNode | None, value: Term | None) -> Iterator[Quad]:
         """Yield the matching quads, decoded."""
-        if isinstance(subject, Literal | Triple):
+        if isinstance(subject, Literal | Triple):  # never a subject, and the engine would raise TypeError
             return
         held = self.encode(value) if isinstance(value, Literal) else value
         found = self._store.quads_for_pattern(subject, predicate, held, self._graph)

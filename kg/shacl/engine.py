@@ -44,7 +44,7 @@ def prefetch(queries: Sequence[Query], rows: Callable[[str], Iterator[Row]]) -> 
 
     Over conforming data most queries have no rows, so that finding this out is the whole validation.
     """
-    if _THREADS == 1:
+    if _THREADS == 1:  # nothing would run at the same time
         return {}
 
     def found(query: Query) -> Sequence[Row] | None:

@@ -119,7 +119,7 @@ def substitute(query: str, terms: Mapping[str, str]) -> str:
             following = significant[place[at] + 1 : place[at] + 4]
             texts = [all_tokens[each].text for each in following]
             if len(texts) == 3 and texts[0] == "(" and texts[2] == ")" and texts[1][1:] in terms:
-                parts.append("(true)")
+                parts.append("(true)")  # BOUND takes a variable only
                 skip.update(range(at + 1, following[2] + 1))
                 continue
         name = token.text[1:]
@@ -128,7 +128,7 @@ def substitute(query: str, terms: Mapping[str, str]) -> str:
         elif projecting and depth == 0:
             parts.append(f"({terms[name]} AS ?{name})")
         else:
-            parts.append(f" {terms[name]} ")
+            parts.append(f" {terms[name]} ")  # spaces, since a keyword may touch the variable
     return "".join(parts)
 
 
@@ -147,7 +147,7 @@ def inject_binding(query: str, prebound: Collection[str], binding: str) -> str |
         if group.within_graph():
             return None
         places.append(group.start)
-    for place in sorted(places, reverse=True):
+    for place in sorted(places, reverse=True):  # from the end, so that the other offsets stay valid
         query = f"{query[:place]} {binding} {query[place:]}"
     return query
 

@@ -165,7 +165,7 @@ class Places:
             yield
         finally:
             with self._lock:
-                if not self._queue.withdraw(client, turn):
+                if not self._queue.withdraw(client, turn):  # not waiting any more: it has a place
                     self._queue.release(client)
                 while (following := self._queue.next()) is not None:
                     following.set()
