@@ -22,7 +22,7 @@ _AT_ONCE: Final = 100
 """Nodes that are described by one query: few, since a query has a maximum number of rows."""
 
 Description = defaultdict[NamedNode, list[Term]]
-"""What ``graph/prov`` says of a node: values by predicate."""
+"""The values that ``graph/prov`` has for one node, by predicate."""
 
 
 def load_descriptions(query: Query, subjects: Iterable[NamedNode]) -> dict[NamedNode, Description]:

@@ -204,7 +204,7 @@ def describe(reader: Reader, documents: Iterable[str], graphs: Iterable[str], *,
 
     known = reader.kept_by_iri("said", documents | graphs, load)
     said = {subject: about for found in known.values() for subject, about in found.items()}
-    # What is requested itself is described in full; as the family or place of another document by its title alone.
+    # A requested node is described in full; the family or place of another document by its title alone.
     said |= {iri: found[iri] for iri, found in known.items() if iri in found}
     descriptions = Descriptions(said)
     if rows:

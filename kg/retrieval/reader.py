@@ -110,7 +110,7 @@ class Reader:
     def kept_by_iri(self, kind: str, iris: Iterable[str], load: Callable[[list[str]], Mapping[str, T]]) -> dict[str, T]:
         """Get a value of each IRI, cached until the next commit, and `load` those that are missing. Do not modify them.
 
-        `kind` tells the values of different callers apart.
+        `kind` distinguishes the values of different callers.
         """
         memory, statistics = self.kg.memory, self.kg.store.statistics
         generation = self.generation or statistics().generation
