@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import socket
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import uvicorn
-from fastmcp import Client, FastMCP
+from fastmcp import FastMCP
 from fastmcp.server import create_proxy
 from fastmcp.utilities.lifespan import combine_lifespans
 from starlette.applications import Starlette
@@ -100,11 +99,12 @@ def create_app(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalTo
 
     checks = DatasetChecks(kg)
     threads = ToolThreads()
+    # Without sessions, so that clients go on after a restart. `HostGuard` checks the hosts and origins of all routes.
     apps = {
-        path: build_mcp(kg, tags, threads).http_app(
+        path: build_mcp(kg, path, threads).http_app(
             path=path, stateless_http=True, json_response=True, host_origin_protection=False
         )
-        for path, tags in MOUNTS.items()
+        for path in MOUNTS
     }
     endpoint = build_endpoint(kg, pool, token, checks)
     routes: list[BaseRoute] = [*sparql_protocol.routes(endpoint)]  # routes are tried in order: the busiest first
@@ -194,7 +194,7 @@ def serve(
             if stdio:
                 with _run_in_thread(server, listening):
                     try:
-                        build_mcp(kg, MOUNTS[path]).run(transport="stdio", show_banner=False)
+                        build_mcp(kg, path).run(transport="stdio", show_banner=False)
                     finally:
                         interruption.disarm()
             else:
@@ -217,20 +217,8 @@ def _find_address(data_dir: Path) -> str | None:
 
 def _build_proxy(address: str, path: str) -> FastMCP:
     """Build an MCP server that forwards to the mount at `path` of the server at `address`."""
-    return create_proxy(
-        f"{address}{path}", name="Quadcite", instructions=_load_instructions(address, path), version=__version__
-    )
-
-
-def _load_instructions(address: str, path: str) -> str | None:
-    """Load the instructions of a mount from its server."""
-
-    async def ask() -> str | None:
-        async with Client(f"{address}{path}", mode="legacy") as client:
-            result = client.initialize_result
-            return None if result is None else result.instructions
-
-    return asyncio.run(ask())
+    # Without instructions of its own it forwards those of the mount.
+    return create_proxy(f"{address}{path}", name="Quadcite", version=__version__)
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from typing import Final
 from kg.errors import InvalidInputError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader, iri_of
-from kg.store.protocol import term_text
+from kg.store.protocol import Term, term_text
 from kg.tools.registry import CLIMATE, CORE, PARLIAMENT, RESEARCH, SPARQL, TOOLS, ZONING
 from kg.vocabulary import KG, SKOS, iri_prefix
 
@@ -85,11 +85,6 @@ _SIZES: Final = (
 )
 
 
-def mount_of(tags: frozenset[str] | None) -> str:
-    """Get the path that serves the tools with `tags`; the core for tags without a path of their own."""
-    return next((path for path, of in MOUNTS.items() if of == tags), "/mcp")
-
-
 _HOMES: Final = {
     tool.name: path
     for path, tags in reversed(list(MOUNTS.items()))
@@ -125,10 +120,8 @@ def find_mount(name: str) -> str:
 
 def build_instructions(kg: KnowledgeGraph, path: str) -> str:
     """Build the instructions of the mount at `path` from the contents of the graph."""
-    contents = _load_contents(kg)
-    kinds = [f"{count:,} {_NAMES[iri]}" for iri, count in contents.items() if count]
     parts = [
-        "A knowledge graph of civic text: " + (", ".join(kinds) if kinds else "nothing is loaded yet") + ".",
+        f"A knowledge graph of civic text{_describe_contents(kg)}.",
         "Every passage comes with its document, file and row or lines: cite them.",
     ]
     if path == "/mcp/all":
@@ -144,14 +137,15 @@ def build_instructions(kg: KnowledgeGraph, path: str) -> str:
     return " ".join(parts)
 
 
-def _load_contents(kg: KnowledgeGraph) -> Mapping[str, int]:
-    """Count the contents by class. Nothing is counted while queries fail, for example at a stop."""
-    reader = Reader(kg)
+def _describe_contents(kg: KnowledgeGraph) -> str:
+    """Describe the contents by their numbers, or leave them out while queries fail, for example at a stop."""
+
+    def read(rows: list[dict[str, Term]]) -> str:
+        counts = {iri_of(row["class"]): int(term_text(row["count"])) for row in rows if "class" in row}
+        kinds = [f"{counts[iri]:,} {name}" for iri, name in _NAMES.items() if counts.get(iri)]
+        return f": {', '.join(kinds) or 'nothing is loaded yet'}"
+
     try:
-        return reader.kept(
-            "contents",
-            CONTENTS,
-            lambda rows: {iri_of(row["class"]): int(term_text(row["count"])) for row in rows if "class" in row},
-        )
-    except QuadciteError:
-        return {}
+        return Reader(kg).kept("contents", CONTENTS, read)
+    except QuadciteError:  # a client can connect without the numbers
+        return ""

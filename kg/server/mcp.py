@@ -34,14 +34,14 @@ from kg.retrieval.token_budget import to_json
 from kg.server.auth import ACTOR
 from kg.server.call_log import REQUEST_ID, CallLog, find_request_id
 from kg.server.fair_limiter import FairLimiter
-from kg.server.instructions import build_instructions, mount_of, name_mounts
+from kg.server.instructions import MOUNTS, build_instructions, name_mounts
 from kg.server.problem_details import fault
 from kg.tools.answers import content_of
 from kg.tools.calls import Command, Kind, Tool
 from kg.tools.catalog.health import health
 from kg.tools.catalog.resources import sources
 from kg.tools.entities.entity_quads import load_entity
-from kg.tools.registry import RESEARCH, mounted
+from kg.tools.registry import mounted
 
 T = TypeVar("T")
 
@@ -208,18 +208,18 @@ class UnknownTools(Middleware):
 
 
 class FreshInstructions(Middleware):
-    """Builds the instructions again when a client connects after the graph has changed."""
+    """Builds the instructions when a client connects, since they name the contents of the graph.
 
-    def __init__(self, server: FastMCP, build: Callable[[], str], kg: KnowledgeGraph, threads: ToolThreads) -> None:
-        self._server, self._build, self._kg, self._threads = server, build, kg, threads
-        self._generation = kg.store.statistics().generation
+    Not when the server starts: a query worker would then hold a snapshot of that time until its next query.
+    """
+
+    def __init__(self, server: FastMCP, build: Callable[[], str], threads: ToolThreads) -> None:
+        self._server, self._build, self._threads = server, build, threads
 
     async def on_message(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
-        """Pass the message on, with instructions of this generation if it is one that returns them."""
-        generation = self._kg.store.statistics().generation
-        if context.method in ("initialize", "server/discover") and generation != self._generation:
+        """Pass the message on; before one that returns the instructions, build them."""
+        if context.method in ("initialize", "server/discover"):
             self._server.instructions = await self._threads.run(self._build)
-            self._generation = generation
         return await call_next(context)
 
 
@@ -313,23 +313,21 @@ _FRAME: Final = frozenset({"notes", "next_offset", "explain"})
 """Fields that every result has."""
 
 
-def build_mcp(kg: KnowledgeGraph, tags: frozenset[str] | None = None, threads: ToolThreads | None = None) -> FastMCP:
-    """Build a server of the tools with one of `tags`; None: all except the deep-research pair."""
+def build_mcp(kg: KnowledgeGraph, path: str = "/mcp/all", threads: ToolThreads | None = None) -> FastMCP:
+    """Build the server of the mount at `path`, a key of `MOUNTS`."""
     threads = threads or ToolThreads()
-    tools = mounted(tags)
+    tools = mounted(MOUNTS[path])
     names = [tool.name for tool in tools]
-    research = tags == frozenset({RESEARCH})
     server: FastMCP = FastMCP(
         "Quadcite",
-        instructions=build_instructions(kg, mount_of(tags)),
         version=__version__,
         tools=[GraphTool.build(tool, kg, threads, names) for tool in tools],
         middleware=[UnknownTools(names)],
         mask_error_details=True,
         on_duplicate="error",
     )
-    server.add_middleware(FreshInstructions(server, partial(build_instructions, kg, mount_of(tags)), kg, threads))
-    if not research:
+    server.add_middleware(FreshInstructions(server, partial(build_instructions, kg, path), threads))
+    if path != "/mcp/research":
         _add_resources(server, kg, threads)
     return server
 

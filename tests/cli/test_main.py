@@ -643,6 +643,8 @@ def test_two_stdio_servers_and_a_command_share_one_data_directory(copy: Path) ->
             names = {tool.name for tool in await first.list_tools()}
             async with second:
                 assert {tool.name for tool in await second.list_tools()} == names
+                assert first.instructions is not None
+                assert second.instructions == first.instructions  # the second forwards to the first
                 arguments = {"query": "geothermal", "limit": 2}
                 found = [await client.call_tool("search", arguments) for client in (first, second)]
                 counted = await anyio.to_thread.run_sync(lambda: answer("status", "--data-dir", copy))

@@ -404,28 +404,25 @@ def test_a_server_keeps_a_snapshot_for_as_long_as_its_client_lives(
     ways = (["--suite", "record"], ["--shapes", "shapes.ttl", "--changed-since", 2])
     here = [_found(answer("--data-dir", held, *way, exit_code=1)) for way in ways]
     client = [sys.executable, "-c", HOLDS, held]
-    headers = {"Content-Type": "text/turtle"}
-    with served(held), connection.connect(settings_for(held)) as reached:
+    with (
+        served(held),
+        subprocess.Popen(client, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process,
+        connection.connect(settings_for(held)) as reached,
+    ):
         assert [_found(answer("--data-dir", held, *way, exit_code=1)) for way in ways] == here
+        assert process.stdout is not None
         assert isinstance(reached, connection.ServerConnection)
-        graph = f"{reached.address}/graphs/user/a"
-
-        def put(number: int) -> None:
+        folder = Path(process.stdout.readline().strip())
+        for number in range(3):
             content = f"<http://example.org/s> <http://example.org/p> {number} ."
-            sent = httpx.put(graph, content=content, headers=headers, trust_env=False)
-            assert sent.is_success, sent.text
-
-        put(0)  # an idle query worker may keep the generation that the server read for its instructions
-        with subprocess.Popen(client, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            folder = Path(process.stdout.readline().strip())
-            for number in range(1, 4):
-                put(number)
-                with reached.snapshot() as newer:  # more of them than are kept unused
-                    assert folder.is_dir()
-                    assert len(Store.read_only(str(newer))) > 0
-            process.kill()
-            until(lambda: not folder.exists(), 20)
+            headers = {"Content-Type": "text/turtle"}
+            put = httpx.put(f"{reached.address}/graphs/user/a", content=content, headers=headers, trust_env=False)
+            assert put.is_success, put.text
+            with reached.snapshot() as newer:  # more of them than are kept unused
+                assert folder.is_dir()
+                assert len(Store.read_only(str(newer))) > 0
+        process.kill()
+        until(lambda: not folder.exists(), 20)
 
 
 def _found(report: Any) -> Any:

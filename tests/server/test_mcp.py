@@ -17,6 +17,7 @@ from fastmcp.exceptions import MCPError
 from fastmcp.utilities.tests import ASGIServer
 
 from kg import errors
+from kg.retrieval.reader import Reader
 from kg.server.app import create_app
 from kg.server.instructions import MOUNTS, find_mount
 from kg.server.mcp import BUSY_THREADS, build_mcp
@@ -375,7 +376,7 @@ def test_every_tool_is_mounted_somewhere():
 
 def test_a_mount_is_found_by_its_name_and_has_its_tools(kg):
     async def work(path):
-        async with Client(build_mcp(kg, MOUNTS[path])) as client:
+        async with Client(build_mcp(kg, path)) as client:
             return {tool.name for tool in await client.list_tools()}
 
     assert find_mount("core") == "/mcp"
@@ -403,6 +404,42 @@ def test_instructions_follow_what_is_loaded_later(kg):
     before, after = anyio.run(work)
     assert "speeches in parliament," not in before
     assert "1 speeches in parliament" in after
+
+
+def test_servers_read_the_graph_when_a_client_connects_and_not_before(kg, monkeypatch):
+    asked = []
+    run = kg.pool.run
+    monkeypatch.setattr(kg.pool, "run", lambda text, **options: asked.append(text) or run(text, **options))
+    create_app(kg)
+    servers = [build_mcp(kg, path) for path in MOUNTS]
+    assert asked == []
+
+    async def work(server):
+        async with Client(server) as client:
+            return client.instructions
+
+    assert all("laws and policies on climate" in anyio.run(work, server) for server in servers)
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_instructions_do_not_say_that_nothing_is_loaded_if_it_cannot_be_counted(kg, monkeypatch, mode):
+    def fail(*_: Any, **__: Any) -> None:
+        raise errors.QueryLimitError("The server is stopping.")
+
+    async def work():
+        async with served(kg) as server:
+            with monkeypatch.context() as patch:
+                patch.setattr(Reader, "kept", fail)
+                async with server.client(mode=mode) as client:
+                    before = client.instructions
+            async with server.client(mode=mode) as client:
+                return before, client.instructions
+
+    before, after = anyio.run(work)
+    assert "nothing is loaded" not in before
+    assert "laws and policies on climate" not in before
+    assert "/mcp/climate" in before
+    assert "laws and policies on climate" in after
 
 
 def test_a_server_without_http_answers_too(kg):
