@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any, Final
 
+from kg.errors import QuadciteError
 from kg.tools.answers import Answer
 
 log = logging.getLogger("kg.calls")
@@ -40,24 +41,33 @@ def find_request_id(headers: Mapping[bytes, bytes]) -> str:
 
 
 class CallLog:
-    """Logs one call when it has ended."""
+    """Logs one call: the block of its ``with`` statement. Set `answer` to log its size."""
 
     def __init__(self, tool: str, arguments: Mapping[str, Any], transport: str) -> None:
         self.request_id: Final = REQUEST_ID.get() or uuid.uuid4().hex[:16]
+        self.answer: Answer | None = None
         self._tool, self._arguments, self._transport = tool, arguments, transport
+
+    def __enter__(self) -> CallLog:
         self._began = time.perf_counter()
+        return self
 
-    def answered(self, answer: Answer | None = None) -> None:
-        """Log a call that returned `answer`."""
-        fields: dict[str, Any] = {}
-        if answer is not None:
-            counts = {name: len(value) for name, value in answer.content.items() if isinstance(value, list)}
-            fields = {"counts": counts, **{name: answer.meta.get(name) for name in ("total", "tokens", "snapshot")}}
-        self._write(logging.INFO, "ok", fields)
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
+        """Log the outcome. The message of an error may quote arguments, so only its code is logged."""
+        if isinstance(error, QuadciteError):
+            self._write(logging.INFO, error.code, {})
+        elif isinstance(error, Exception):
+            self._write(logging.ERROR, "internal", {})
+        elif error is not None:  # no Exception: the task was cancelled, or the process is told to stop
+            self._write(logging.INFO, "cancelled", {})
+        else:
+            self._write(logging.INFO, "ok", self._measure())
 
-    def failed(self, code: str) -> None:
-        """Log a call that ended with the error `code`. Its message may quote arguments, so it is not logged."""
-        self._write(logging.ERROR if code == "internal" else logging.INFO, code, {})
+    def _measure(self) -> dict[str, Any]:
+        if self.answer is None:
+            return {}
+        counts = {name: len(value) for name, value in self.answer.content.items() if isinstance(value, list)}
+        return {"counts": counts, **{name: self.answer.meta.get(name) for name in ("total", "tokens", "snapshot")}}
 
     def _write(self, level: int, outcome: str, more: Mapping[str, Any]) -> None:
         if not log.isEnabledFor(level):

@@ -152,22 +152,20 @@ class GraphTool(McpTool):
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         """Call the function in a worker thread. Errors become results that the model can act on."""
-        record = CallLog(self.name, arguments, "mcp")
         try:
-            permit(self._tool)
             work = partial(self._tool.answer, self._kg, arguments, self._reword)
-            answer = await self._threads.run(work, kind=self._tool.kind)
+            with CallLog(self.name, arguments, "mcp") as call:
+                permit(self._tool)
+                answer = await self._threads.run(work, kind=self._tool.kind)
+                call.answer = answer
         except QuadciteError as error:
-            record.failed(error.code)
             return failure(error.code, self._reword(str(error)), error.retryable)
         except Exception:  # noqa: BLE001 -- `fault` logs it
-            record.failed("internal")
             return failure("internal", fault(f"tool {self.name}"), False)
-        record.answered(answer)
         return ToolResult(
             content=[TextContent(type="text", text=to_json(answer.content))],
             structured_content=answer.content,
-            meta=answer.meta | {"request_id": record.request_id},
+            meta=answer.meta | {"request_id": call.request_id},
         )
 
 

@@ -98,18 +98,11 @@ def health_route(kg: KnowledgeGraph, threads: ToolThreads) -> Route:
 
 
 def _content(tool: Command, kg: KnowledgeGraph, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    record = CallLog(tool.name, arguments, "http")
-    try:
-        answer = tool.answer(kg, arguments) if isinstance(tool, Tool) else None
-        content = tool.content(kg, arguments) if answer is None else answer.content
-    except QuadciteError as error:
-        record.failed(error.code)
-        raise
-    except Exception:
-        record.failed("internal")
-        raise
-    record.answered(answer)
-    return content if answer is None else {**content, "meta": answer.meta | {"request_id": record.request_id}}
+    with CallLog(tool.name, arguments, "http") as call:
+        if not isinstance(tool, Tool):
+            return tool.content(kg, arguments)
+        call.answer = answer = tool.answer(kg, arguments)
+    return {**answer.content, "meta": answer.meta | {"request_id": call.request_id}}
 
 
 def _described(tool: Tool) -> dict[str, Any]:
@@ -128,7 +121,7 @@ class _ProgressResponse(Response):
 
     def __init__(self, name: str, running: Callable[[], Any]) -> None:
         super().__init__(media_type=NDJSON, headers=_NO_STORE)
-        del self.headers["content-length"]
+        del self.headers["content-length"]  # that of an empty body
         self._name, self._running = name, running
         self._reported = 0.0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Iterator
@@ -9,8 +10,9 @@ from collections.abc import Iterator
 import pytest
 from starlette.testclient import TestClient
 
+from kg.errors import NotFoundError
 from kg.server.app import create_app
-from kg.server.call_log import JsonFormatter, redact
+from kg.server.call_log import CallLog, JsonFormatter, redact
 from kg.server.http_server import build_logging
 from kg.settings import Settings
 
@@ -50,6 +52,21 @@ def test_a_failed_call_is_logged_with_its_code(client, caplog):
     [line] = logged(caplog)
     assert line["outcome"] == "not_found"
     assert line["request_id"].isalnum()
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome", "level"),
+    [
+        (NotFoundError("x"), "not_found", logging.INFO),
+        (ValueError("x"), "internal", logging.ERROR),
+        (asyncio.CancelledError(), "cancelled", logging.INFO),
+    ],
+)
+def test_every_end_of_a_call_is_logged(caplog, error, outcome, level):
+    caplog.set_level(logging.INFO, "kg.calls")
+    with pytest.raises(type(error)), CallLog("search", {"query": "solar"}, "mcp"):
+        raise error
+    assert [(record.fields["outcome"], record.levelno) for record in caplog.records] == [(outcome, level)]
 
 
 @pytest.mark.parametrize(
