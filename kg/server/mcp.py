@@ -292,7 +292,12 @@ def output_schema(tool: Tool) -> dict[str, Any]:
     The descriptions of the tools name the fields of the elements. Their schemas would cost more than all else that an
     agent reads of a tool, and a concise answer has fewer fields than a full one.
     """
-    schema = lean_schema(tool.result.model_json_schema())
+    return deepcopy(_output_schema_of(tool.result))
+
+
+@cache
+def _output_schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    schema = lean_schema(model.model_json_schema())
     defined = schema.get("$defs", {})
     fields = {name: _type_of(field, defined) for name, field in schema["properties"].items() if name not in _FRAME}
     return {"type": "object", "properties": fields}

@@ -68,6 +68,7 @@ def resolve_names(given: Mapping[str, Any], model: type[BaseModel]) -> dict[str,
             arguments[target] = value
         elif not ("filters" in fields and _put_into_filters(arguments, name, value)):
             arguments[name] = value
+    # "Quarry Bend, UT", as the tools that take a `place` accept it.
     if "state" in fields and "state" not in arguments and isinstance(place := arguments.get("municipality"), str):
         town, comma, state = place.rpartition(",")
         if comma and town.strip() and state.strip():
@@ -130,7 +131,8 @@ def _expand(value: Any) -> Any:
         return [_expand(each) for each in value]
     if not isinstance(value, str):
         return value
-    prefix, colon, local = value.strip().partition(":")
+    text = value.strip()
+    prefix, colon, local = text.partition(":")
     if colon and prefix in PREFIXES and local and not local.startswith("//"):
         return PREFIXES[prefix] + local
-    return BASE + value.strip() if value.strip().startswith(("id/", "graph/")) else value
+    return BASE + text if text.startswith(("id/", "graph/")) else value

@@ -101,15 +101,19 @@ TOOLS: Final[tuple[Tool, ...]] = (
 )
 
 
+# Made once: a tool keeps the model of its arguments, which takes milliseconds to build.
+_OF_CLIMATE: Final = tuple(
+    replace(tool, domain="climate") if tool.function is passages.search else tool for tool in TOOLS
+)
+
+
 def mounted(tags: frozenset[str] | None) -> list[Tool]:
     """Get the tools with one of `tags`; None: all except the deep-research pair.
 
     On the mount of climate, `search` finds climate documents unless its filters name domains.
     """
-    tools = [tool for tool in TOOLS if (RESEARCH not in tool.tags if tags is None else tool.tags & tags)]
-    if tags != frozenset({CLIMATE}):
-        return tools
-    return [replace(tool, domain="climate") if tool.function is passages.search else tool for tool in tools]
+    tools = _OF_CLIMATE if tags == frozenset({CLIMATE}) else TOOLS
+    return [tool for tool in tools if (RESEARCH not in tool.tags if tags is None else tool.tags & tags)]
 
 
 def tagged(tag: str | None) -> list[Tool]:

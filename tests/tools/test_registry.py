@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kg.errors import InvalidInputError
+from kg.tools import registry
 from kg.tools.answers import content_of
 from kg.tools.registry import CORE, RESEARCH, TOOLS
 
@@ -16,6 +17,12 @@ def test_a_tool_says_when_to_use_it_what_comes_back_and_what_next(tool):
     assert "Next: " in tool.description
     assert len(tool.description) < 900
     assert tool.result.model_json_schema()["type"] == "object"
+
+
+@pytest.mark.parametrize("tag", sorted({tag for tool in TOOLS for tag in tool.tags}))
+def test_the_tools_of_a_tag_are_made_once(tag):
+    first, second = registry.tagged(tag), registry.tagged(tag)
+    assert all(one is other and one.arguments is other.arguments for one, other in zip(first, second, strict=True))
 
 
 def test_the_research_pair_takes_exactly_one_argument_each():
