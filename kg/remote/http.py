@@ -55,6 +55,10 @@ class DeadlinePassedError(Exception):
     """The response was not complete within the timeout."""
 
 
+class AbortedError(DeadlinePassedError):
+    """Another thread ended the request before its timeout, which says nothing about the service."""
+
+
 class TooLargeError(Exception):
     """The response exceeds the size limit."""
 
@@ -95,24 +99,26 @@ def send_request(
     For a status other than 200 the body may be truncated. `token` is sent as a bearer token. While the request runs,
     `running` contains its deadline, which any thread can end.
 
-    Raises DeadlinePassedError after `seconds`, even if data still arrives, TooLargeError beyond `max_bytes`, and
-    httpx.HTTPError, httpx.StreamError or OSError for an incomplete response or an unknown host.
+    Raises DeadlinePassedError after `seconds`, even if data still arrives, and AbortedError once a thread ends it,
+    TooLargeError beyond `max_bytes`, and httpx.HTTPError, httpx.StreamError or OSError for an incomplete response or an
+    unknown host.
     """
-    problem: str | None = "The request was interrupted."
+    import httpx  # here, since the import is slow and most commands send no requests
+
     try:
         reply = _send(url, form, accept, seconds, max_bytes, json, token, running)
-        problem = f"HTTP {reply.status}" if reply.status in _BUSY else None
+    except AbortedError:
+        raise
     except DeadlinePassedError:
-        problem = f"No complete response in {seconds:.0f} s."
+        record_outcome(url, f"No complete response in {seconds:.0f} s.")
         raise
     except TooLargeError:
-        problem = None  # it did answer
+        record_outcome(url, None)  # it did answer
         raise
-    except Exception as error:  # any failure counts against the endpoint, and is raised
-        problem = f"{type(error).__name__}: {error}"[:_MAX_ERROR_CHARS]
+    except (httpx.HTTPError, httpx.StreamError, OSError) as error:
+        record_outcome(url, f"{type(error).__name__}: {error}"[:_MAX_ERROR_CHARS])
         raise
-    finally:
-        record_outcome(url, problem)
+    record_outcome(url, f"HTTP {reply.status}" if reply.status in _BUSY else None)
     return reply
 
 
@@ -126,7 +132,7 @@ def _send(
     token: str | None,
     running: set[Deadline] | None,
 ) -> Reply:
-    import httpx  # here, since the import is slow and most commands send no requests
+    import httpx
 
     # trust_env=False: no proxies and no credentials from the environment.
     with (
@@ -161,7 +167,7 @@ def _send(
         except (httpx.InvalidURL, UnicodeError) as error:
             raise OSError(f"invalid host name: {error}") from None
         if deadline.passed:  # a response without Content-Length then only looks complete
-            raise DeadlinePassedError
+            raise DeadlinePassedError if deadline.expired else AbortedError
         return Reply(response.status_code, response.headers, bytes(body))
 
 
@@ -224,10 +230,12 @@ class Deadline:
 
     def __init__(self, seconds: float, running: set[Deadline] | None = None) -> None:
         self.passed = False
+        self.expired = False
+        """Whether the time was up, and no thread ended it before."""
         self._running = set() if running is None else running
         self._sockets: list[socket.socket] = []
         self._lock = threading.Lock()
-        self._timer = threading.Timer(seconds, self.end)
+        self._timer = threading.Timer(seconds, self._expire)
         self._timer.daemon = True
 
     def watch(self, event: str, info: Mapping[str, Any]) -> None:
@@ -237,8 +245,12 @@ class Deadline:
             connected: socket.socket = info["return_value"].get_extra_info("socket").dup()
             with self._lock:
                 self._sockets.append(connected)
-            if self.passed:
+            if self.passed:  # it ended while the connection was being made
                 self.end()
+
+    def _expire(self) -> None:
+        self.expired = not self.passed
+        self.end()
 
     def end(self) -> None:
         """End the connection now."""

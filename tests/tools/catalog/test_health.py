@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import socket
+import threading
+import time
 
 import httpx
 import pytest
 
-from kg.remote.http import send_request
+from kg.remote.http import Deadline, DeadlinePassedError, send_request
 from kg.remote.outcomes import record_outcome
 from kg.tools.catalog.health import health
 
@@ -43,3 +45,26 @@ def test_health_reports_the_last_outcome_of_each_service_and_the_age_of_caches(k
     assert set(caches) == {"concepts", "schema", "responses"}
     assert (caches["responses"].entries, caches["responses"].newest_age_s is not None) == (1, True)
     assert kg.pool.asked == []
+
+
+def test_a_request_that_this_process_ends_says_nothing_about_its_service(kg):
+    running: set[Deadline] = set()
+
+    def end() -> None:
+        while not running:
+            time.sleep(0.01)
+        for deadline in [*running]:
+            deadline.end()
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        kg.settings = kg.settings.model_copy(update={"chat_url": url})
+        ending = threading.Thread(target=end)
+        ending.start()
+        with pytest.raises(DeadlinePassedError):
+            send_request(url, None, "application/json", 20.0, 1_000, running=running)
+        ending.join()
+        assert next(service for service in health(kg).services if service.name == "chat").state == "unknown"
+        with pytest.raises(DeadlinePassedError):
+            send_request(url, None, "application/json", 0.2, 1_000)
+        assert next(service for service in health(kg).services if service.name == "chat").state == "failed"
