@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final, TypeVar
 
@@ -18,8 +19,7 @@ from kg.vocabulary import PROV_GRAPH
 R = TypeVar("R", bound=Result)
 T = TypeVar("T")
 
-RAN: Final[ContextVar[list[Statement] | None]] = ContextVar("ran", default=None)
-"""Receives every query that ran for the result of the current call."""
+_RAN: Final[ContextVar[list[Statement] | None]] = ContextVar("ran", default=None)
 
 DESCRIBED_NODES: Final = """
 SELECT DISTINCT ?node WHERE {
@@ -28,6 +28,17 @@ SELECT DISTINCT ?node WHERE {
 
 KEPT_ANSWERS: Final = 64
 """Maximum number of cached query results. Each is cached until the next commit and has some thousand rows at most."""
+
+
+@contextmanager
+def recording() -> Iterator[list[Statement]]:
+    """Yield a list that receives the queries of each result that is finished in the block."""
+    ran: list[Statement] = []
+    token = _RAN.set(ran)
+    try:
+        yield ran
+    finally:
+        _RAN.reset(token)
 
 
 class Reader:
@@ -133,15 +144,16 @@ class Reader:
         total: int | None = None,
         next_offset: int | None = None,
         completeness: Completeness = "complete",
-        explain: bool = False,
     ) -> R:
-        """Add the metadata to `result`. The first query is the one that selected the results."""
+        """Add the metadata to `result`. The first query is the one that selected the results.
+
+        Tools therefore clear `ran` once they have resolved their arguments.
+        """
         if self.truncated:
             completeness = "truncated"
             result.notes.append("The result was truncated at a row limit of the query engine. Narrow the request.")
         result.next_offset = next_offset
-        result.explain = list(self.ran) if explain else []
-        if (ran := RAN.get()) is not None:
+        if (ran := _RAN.get()) is not None:
             ran += self.ran
         result.meta = Meta(
             snapshot=self.generation or self.kg.store.statistics().generation,

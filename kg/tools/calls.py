@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.reader import RAN
-from kg.retrieval.results import Domain, Explain, Result, SearchFilters, Statement
+from kg.retrieval.reader import recording
+from kg.retrieval.results import Domain, Explain, Result, SearchFilters
 from kg.retrieval.token_budget import LIST_TOKENS, MaxTokens
 from kg.tools.answers import Answer, Detail, Wanted, build_answer, content_of
 from kg.tools.argument_names import PUBLIC, resolve_names
@@ -141,13 +141,9 @@ class Tool(Command):
         checked = self._check(arguments)
         given = checked.model_dump(include={"max_tokens", "detail", "offset", "text_from", "explain"})
         wanted = Wanted(**{"max_tokens": self.max_tokens, **given})
-        ran: list[Statement] = []
-        token = RAN.set(ran)
-        try:
+        with recording() as ran:
             result: Result = self._run(kg, checked)
-        finally:
-            RAN.reset(token)
-        if wanted.explain and not result.explain:
+        if wanted.explain:
             result.explain = ran
         return build_answer(result, wanted, reword)
 

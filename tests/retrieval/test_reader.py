@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.reader import Reader
+from kg.retrieval.reader import Reader, recording
 from kg.retrieval.results import SearchFilters
 from kg.tools.search.passages import fetch, search
 
@@ -11,12 +11,13 @@ COUNTRY = SearchFilters(iso3=["DJI"])
 
 
 def test_a_second_search_asks_for_nothing_but_its_passages(kg: KnowledgeGraph) -> None:
-    first = search(kg, "solar", COUNTRY, limit=200, explain=True)
+    first = search(kg, "solar", COUNTRY, limit=200)
     kg.pool.asked.clear()
-    second = search(kg, "solar", COUNTRY, limit=200, explain=True)
+    with recording() as ran:
+        second = search(kg, "solar", COUNTRY, limit=200)
     assert second.results == first.results
     assert second.meta == first.meta
-    purposes = [statement.purpose for statement in second.explain]
+    purposes = [statement.purpose for statement in ran]
     assert purposes == ["passages that the filters leave", "order of equal scores", "passages"]
     assert len(kg.pool.asked) == 2
 
@@ -41,10 +42,11 @@ def test_a_commit_is_seen_by_the_next_search(kg: KnowledgeGraph) -> None:
 
 def test_one_query_finds_the_rows_of_all_graphs(kg: KnowledgeGraph, made) -> None:
     ids = list({passage.document: passage.iri for passage in made}.values())
-    fetched = fetch(kg, ids=ids, explain=True)
+    with recording() as ran:
+        fetched = fetch(kg, ids=ids)
     assert len(ids) > 10
     assert all(evidence.provenance.row is not None for evidence in fetched.evidence)
-    assert [statement.purpose for statement in fetched.explain].count("order of passages") == 1
+    assert [statement.purpose for statement in ran].count("order of passages") == 1
 
 
 def test_what_a_row_limit_cut_off_is_not_kept(kg: KnowledgeGraph, monkeypatch) -> None:

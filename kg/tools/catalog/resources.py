@@ -14,7 +14,7 @@ from kg.retrieval.evidence import code_of
 from kg.retrieval.filters import load_values_in_use
 from kg.retrieval.places import load_places, load_places_in_use
 from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of
-from kg.retrieval.results import Explain, Limit, Offset, Result
+from kg.retrieval.results import Limit, Offset, Result
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
 from kg.tools.parliament.speech_filters import CHAMBERS, parties, tags
@@ -54,9 +54,7 @@ class ResourceResult(Result):
     resources: list[Resource]
 
 
-def list_resources(
-    kg: KnowledgeGraph, limit: Limit = 100, offset: Offset = 0, explain: Explain = False
-) -> ResourceResult:
+def list_resources(kg: KnowledgeGraph, limit: Limit = 100, offset: Offset = 0) -> ResourceResult:
     """List the contents of this server: filters with all valid values, counts by class, source files, resources.
 
     Use to look up valid filter values. Returns resources: uri, title, kind
@@ -97,7 +95,6 @@ def list_resources(
         ResourceResult(resources=resources[offset : offset + limit]),
         total=len(resources),
         next_offset=page_of(resources, offset, limit),
-        explain=explain,
     )
 
 

@@ -16,7 +16,7 @@ from kg.retrieval.evidence import code_of
 from kg.retrieval.filters import BY_STATE, Scope, compile_territory
 from kg.retrieval.places import Place, Places, Territory, find_place, load_places, load_places_in_use, load_territory
 from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of
-from kg.retrieval.results import Explain, Layout, Limit, Offset, PlaceName, Result, TopConcept
+from kg.retrieval.results import Layout, Limit, Offset, PlaceName, Result, TopConcept
 from kg.store.protocol import Term, term_text
 from kg.vocabulary import KG, SCHEMA
 
@@ -135,7 +135,6 @@ def jurisdiction_overview(
     place: PlaceName | None = None,
     limit: Limit = 20,
     offset: Offset = 0,
-    explain: Explain = False,
 ) -> JurisdictionResult:
     """Count the records of one place (country, state, town) and all places inside it, in all domains.
 
@@ -183,7 +182,7 @@ def jurisdiction_overview(
         result.notes.append(f"parts has the first {PARTS_SHOWN} of {len(parts)} places.")
     if not top and not territory.empty:
         result.notes.append(_explain_no_mentions(reader, [found]))
-    return reader.finish(result, total=len(top), next_offset=page_of(top, offset, limit), explain=explain)
+    return reader.finish(result, total=len(top), next_offset=page_of(top, offset, limit))
 
 
 def _territory(reader: Reader, argument: str, text: str) -> tuple[Place, Territory]:
@@ -223,7 +222,6 @@ def compare_jurisdictions(
     by: Annotated[By, Field(description="concept counts passages, kind records, others policies")] = "corpus_type",
     limit: Limit = 50,
     offset: Offset = 0,
-    explain: Explain = False,
 ) -> ComparisonResult:
     """Compare two places by their numbers of records per kind, documents per type or language, passages per concept.
 
@@ -268,7 +266,7 @@ def compare_jurisdictions(
         result.notes.append(BY_STATE)
     if by == "concept" and not ranked:
         result.notes.append(_explain_no_mentions(reader, [place_a, place_b]))
-    return reader.finish(result, total=len(ranked), next_offset=page_of(ranked, offset, limit), explain=explain)
+    return reader.finish(result, total=len(ranked), next_offset=page_of(ranked, offset, limit))
 
 
 def top_concepts(reader: Reader, scope: Scope) -> list[tuple[Concept, int, int]]:

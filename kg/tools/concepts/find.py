@@ -13,7 +13,7 @@ from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import Concept, Concepts, load_concepts, one, plain_id, preference
 from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of
-from kg.retrieval.results import Explain, Identifier, Limit, Offset, Result
+from kg.retrieval.results import Identifier, Limit, Offset, Result
 from kg.retrieval.token_budget import Lean, clipped
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
@@ -104,7 +104,6 @@ def concept_find(
     qid: Annotated[Identifier | None, Field(description="Or the QID (Q1167); the IRI for other Wikibases")] = None,
     limit: Limit = 20,
     offset: Offset = 0,
-    explain: Explain = False,
 ) -> ConceptResult:
     """Find concepts by label, alias or QID, misspelled ones too.
 
@@ -142,9 +141,7 @@ def concept_find(
     for (concept, matched, score), shown in zip(page, found, strict=True):
         shown.matched = matched if matched != concept.label else None
         shown.score = score
-    return reader.finish(
-        ConceptResult(concepts=found, notes=notes), next_offset=page_of(scored, offset, limit), explain=explain
-    )
+    return reader.finish(ConceptResult(concepts=found, notes=notes), next_offset=page_of(scored, offset, limit))
 
 
 _Scored = tuple[Concept, str | None, float | None]
@@ -225,7 +222,6 @@ def concept_properties(
     qid: Annotated[Identifier | None, Field(description="Only this concept's; default: all")] = None,
     limit: Limit = 50,
     offset: Offset = 0,
-    explain: Explain = False,
 ) -> PropertyResult:
     """Count the direct (best-rank) statements of each Wikibase property, for one concept or for all.
 
@@ -259,5 +255,4 @@ def concept_properties(
         PropertyResult(properties=properties, notes=notes),
         total=len(ranked),
         next_offset=page_of(ranked, offset, limit),
-        explain=explain,
     )

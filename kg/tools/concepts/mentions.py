@@ -20,7 +20,6 @@ from kg.retrieval.hybrid_search import OWN, newest_first
 from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of
 from kg.retrieval.results import (
     Evidence,
-    Explain,
     Identifier,
     Language,
     Limit,
@@ -117,7 +116,6 @@ def concept_mentions(
     ] = True,
     limit: Limit = 20,
     offset: Offset = 0,
-    explain: Explain = False,
 ) -> MentionResult:
     """List the passages that mention concepts by label or alias, with the offsets of each mention.
 
@@ -164,7 +162,6 @@ def concept_mentions(
         total=None if cut or wide else len(counted),
         next_offset=page_of(counted, offset, limit),
         completeness="truncated" if cut or wide else "complete",
-        explain=explain,
     )
 
 

@@ -14,7 +14,7 @@ from pyoxigraph import NamedNode
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import Concepts, load_concepts, one
 from kg.retrieval.reader import Reader, bounded, bounded_page, iri_of, page_of
-from kg.retrieval.results import Explain, Identifier, Limit, Offset, Result
+from kg.retrieval.results import Identifier, Limit, Offset, Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import Bindable, bind, quote
 from kg.store.protocol import term_text
@@ -114,7 +114,6 @@ def concept_neighbors(
     counts: Annotated[bool, Field(description="Also count the passages that mention each end")] = False,
     limit: Limit = 100,
     offset: Offset = 0,
-    explain: Explain = False,
 ) -> NeighborResult:
     """List the concepts linked to one by direct Wikibase statements, one or two hops away.
 
@@ -160,7 +159,6 @@ def concept_neighbors(
         total=len(edges),
         next_offset=page_of(edges, offset, limit),
         completeness="truncated" if steps.cut else "complete",
-        explain=explain,
     )
 
 

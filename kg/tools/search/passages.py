@@ -30,7 +30,6 @@ from kg.retrieval.reader import Reader, bounded_page, clean_text, clean_words, p
 from kg.retrieval.results import (
     QUERY_CHARACTERS,
     Evidence,
-    Explain,
     Identifier,
     Layout,
     Limit,
@@ -84,7 +83,6 @@ def search(
     filters: SearchFilters | None = None,
     limit: Limit = 20,
     offset: Offset = 0,
-    explain: Explain = False,
     must: Must | None = None,
     min_score: MinScore | None = None,
     neighbours: Neighbours = 0,
@@ -167,7 +165,6 @@ def search(
         total=found.total,
         next_offset=found.next_offset,
         completeness=found.completeness,
-        explain=explain,
     )
 
 
@@ -203,7 +200,6 @@ def fetch(
     id: Annotated[Identifier, Field(description="One id; the result then also has title, text and url")] | None = None,
     limit: Limit = 100,
     offset: Offset = 0,
-    explain: Explain = False,
     neighbours: Neighbours = 0,
 ) -> FetchResult:
     """Read passages verbatim, with document, page and provenance.
@@ -244,7 +240,6 @@ def fetch(
         result,
         total=len(order),
         next_offset=next_offset,
-        explain=explain,
     )
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval import filters, hybrid_search
+from kg.retrieval.reader import recording
 from kg.retrieval.results import SearchFilters
 from kg.search.protocol import Ranking
 from kg.store.protocol import Rows
@@ -250,10 +251,10 @@ def test_what_is_no_qid_is_refused(kg, qid):
 
 
 def test_the_sparql_shown_gives_the_rows_that_were_used(kg):
-    found = search(kg, "solar", SearchFilters(iso3=["BRA"], language=["fr"]), limit=200, explain=True)
-    assert [statement.sparql for statement in found.explain] == [
-        query.strip() for query in kg.pool.asked[-len(found.explain) :]
-    ]
+    with recording() as ran:
+        found = search(kg, "solar", SearchFilters(iso3=["BRA"], language=["fr"]), limit=200)
+    assert ran
+    assert [statement.sparql for statement in ran] == [query.strip() for query in kg.pool.asked[-len(ran) :]]
     rows = kg.store.query(found.meta.sparql[0].sparql)
     assert isinstance(rows, Rows)
     assert {row["unit"].value for row in rows} == {hit.id for hit in found.results}
