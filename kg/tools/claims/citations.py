@@ -13,7 +13,7 @@ from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.evidence import code_of, describe, lines_of, load_units, origin_of, speakers_of, title_of
 from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of
-from kg.retrieval.results import Explain, Identifier, Limit, Offset, Provenance, Result
+from kg.retrieval.results import Identifier, Limit, Offset, Provenance, Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
@@ -105,7 +105,6 @@ def citations(
     direction: Annotated[Direction, Field()] = "both",
     limit: Limit = 20,
     offset: Offset = 0,
-    explain: Explain = False,
 ) -> CitationsResult:
     """List the laws and policies that a text cites, and the texts of all domains that cite a law or policy.
 
@@ -121,32 +120,39 @@ def citations(
     if node is None or not kinds:
         raise NotFoundError(f"iri: Unknown id {iri[:200]!r}. {explain_missing(reader, iri, Resolved())}")
     reader.ran.clear()
-    notes: list[str] = []
-    found = find_citations(reader, node, direction, notes)
+    families = [] if direction == "cites" else reader.rows("its family", bind(FAMILIES_OF, iri=node))
+    targets = [node, *sorted((NamedNode(iri_of(row["family"])) for row in families), key=str)]
+    found = [
+        *([] if direction == "cited_by" else find_cited(reader, node)),
+        *([] if direction == "cites" else find_citing(reader, targets)),
+    ]
     page = found[offset : offset + limit]
-    result = CitationsResult(iri=node.value, citations=load_citations(reader, page), notes=notes)
+    result = CitationsResult(iri=node.value, citations=load_citations(reader, page))
+    if families:
+        result.notes.append("A document is cited by the title of its family, whose citations are included.")
     if not found:
         result.notes.append("No such citation is recorded.")
-    return reader.finish(result, total=len(found), next_offset=page_of(found, offset, limit), explain=explain)
+    return reader.finish(result, total=len(found), next_offset=page_of(found, offset, limit))
 
 
-def find_citations(reader: Reader, node: NamedNode, direction: Direction, notes: list[str]) -> list[Found]:
-    """Find the citations in the texts of a node and of it, in the order of the texts. Adds remarks to `notes`."""
-    found: list[Found] = []
-    if direction != "cited_by":
-        rows = reader.rows("what it cites", bind(CITED_BY_UNITS, iri=node))
-        found += sorted(_read(rows, outgoing=True), key=lambda each: (each.position, each.unit, each.start, each.claim))
-    if direction != "cites":
-        targets = [node]
-        families = reader.rows("its family", bind(FAMILIES_OF, iri=node))
-        if families:
-            targets += sorted((NamedNode(iri_of(row["family"])) for row in families), key=str)
-            notes.append("A document is cited by the title of its family, whose citations are included.")
-        rows = reader.rows("what cites it", bind(CITING_UNITS, targets=targets))
-        found += sorted(
-            _read(rows, outgoing=False), key=lambda each: (each.graph, each.position, each.start, each.claim)
-        )
-    return found
+def find_cited(reader: Reader, node: NamedNode) -> Sequence[Found]:
+    """Find the citations in the texts of `node`, in the order of the texts. Cached until the next commit."""
+
+    def read(rows: Sequence[Mapping[str, Term]]) -> list[Found]:
+        found = _read(rows, outgoing=True)
+        return sorted(found, key=lambda each: (each.position, each.unit, each.start, each.claim))
+
+    return reader.kept("what it cites", bind(CITED_BY_UNITS, iri=node), read)
+
+
+def find_citing(reader: Reader, targets: Sequence[NamedNode]) -> Sequence[Found]:
+    """Find the citations of any of `targets`, in the order of the texts. Cached until the next commit."""
+
+    def read(rows: Sequence[Mapping[str, Term]]) -> list[Found]:
+        found = _read(rows, outgoing=False)
+        return sorted(found, key=lambda each: (each.graph, each.position, each.start, each.claim))
+
+    return reader.kept("what cites it", bind(CITING_UNITS, targets=targets), read)
 
 
 def _read(rows: Sequence[Mapping[str, Term]], *, outgoing: bool) -> list[Found]:
@@ -154,7 +160,7 @@ def _read(rows: Sequence[Mapping[str, Term]], *, outgoing: bool) -> list[Found]:
     found: dict[str, Found] = {}
     for row in rows:
         claim, graph = iri_of(row["claim"]), iri_of(row["graph"])
-        if not graph.startswith(EXTRACTED):
+        if not graph.startswith(EXTRACTED):  # only loaders write there: a user's claim counts for nothing
             continue
         start = int(term_text(row["start"])) if "start" in row else 0
         if claim not in found or start < found[claim].start:

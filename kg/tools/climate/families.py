@@ -15,7 +15,6 @@ from kg.retrieval.evidence import code_of, describe, origin_of, title_of
 from kg.retrieval.filters import DOCUMENT_LANGUAGE, Scope, compile_scope, find_family
 from kg.retrieval.reader import Reader, bounded, bounded_page, iri_of, page_of
 from kg.retrieval.results import (
-    Explain,
     Language,
     Limit,
     Name,
@@ -29,7 +28,7 @@ from kg.retrieval.results import (
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
-from kg.tools.claims.citations import find_citations, load_citations
+from kg.tools.claims.citations import find_citing, load_citations
 from kg.vocabulary import DCTERMS, ELI, slug_of
 
 # A document and its translation have one slug: they count once.
@@ -159,7 +158,6 @@ def family_overview(
     top_concepts: Annotated[int, Field(ge=0, le=20, description="Number of concepts per family")] = 0,
     limit: Limit = 50,
     offset: Offset = 0,
-    explain: Explain = False,
 ) -> FamilyResult:
     """List policy families (a law with its amendments, a plan with its annexes) by title, with their document counts.
 
@@ -192,7 +190,6 @@ def family_overview(
         FamilyResult(families=families, notes=notes),
         total=len(rows),
         next_offset=page_of(rows, offset, limit),
-        explain=explain,
     )
 
 
@@ -242,7 +239,6 @@ def policy_lineage(
     include_docs: bool = True,
     limit: Limit = 50,
     offset: Offset = 0,
-    explain: Explain = False,
 ) -> LineageResult:
     """List the documents of one policy family, oldest first, and which of them amend or repeal which.
 
@@ -268,7 +264,7 @@ def policy_lineage(
     page = works[offset : offset + limit] if include_docs else []
     descriptions = describe(reader, [family.value], [graphs[iris[0]] for iris in page], rows=False)
     edges = _edges(reader, [*said, family.value])
-    citing = find_citations(reader, family, "cited_by", [])
+    citing = find_citing(reader, [family])
     result = LineageResult(
         id=family.value,
         family_title=descriptions.one(family.value, DCTERMS.title) or slug_of(family.value),
@@ -298,7 +294,7 @@ def policy_lineage(
     if not edges:
         result.notes.append("The graph has no amends or repeals relations for these documents, only dates.")
     following = page_of(works, offset, limit) if include_docs else None
-    return reader.finish(result, total=len(works), next_offset=following, explain=explain)
+    return reader.finish(result, total=len(works), next_offset=following)
 
 
 def _works(said: dict[str, dict[str, list[str]]]) -> list[list[str]]:
