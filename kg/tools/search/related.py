@@ -17,10 +17,10 @@ from kg.retrieval.concept_index import load_concepts
 from kg.retrieval.evidence import build_evidence, load_units
 from kg.retrieval.filters import Scope, compile_scope
 from kg.retrieval.reader import Reader, bounded, iri_of
-from kg.retrieval.results import Evidence, Explain, Identifier, Layout, PlaceName, Result, SearchFilters
+from kg.retrieval.results import Evidence, Identifier, Layout, PlaceName, Result, SearchFilters
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
-from kg.tools.search.identifiers import complete_ids, explain_missing, resolve_ids
+from kg.tools.search.identifiers import complete_ids, explain_missing, parse_id, resolve_ids
 from kg.vocabulary import KG
 
 DOMAINS: Final[Mapping[str, NamedNode]] = {
@@ -122,7 +122,6 @@ def related(
     id: Identifier,
     place: Annotated[list[PlaceName] | None, Field(max_length=300)] = None,
     limit: Annotated[int, Field(ge=1, le=MOST_PER_DOMAIN, description="Texts of each domain")] = 3,
-    explain: Explain = False,
 ) -> RelatedResult:
     """List texts of other domains on the concepts and laws of a text: laws, speeches and sections of codes.
 
@@ -151,7 +150,6 @@ def related(
             notes=notes,
         ),
         completeness="truncated" if linked.cut or len(units) > UNITS_READ else "complete",
-        explain=explain,
     )
 
 
@@ -170,8 +168,8 @@ def _load_topics(reader: Reader, name: str, notes: list[str]) -> tuple[list[str]
     kinds = resolved.kinds.get(name, [])
     if not kinds and name not in resolved.found:
         raise NotFoundError(f"id: Unknown id {name[:200]!r}. {explain_missing(reader, name, resolved)}")
-    if KG.ExternalLaw.value in kinds:
-        topics.laws[name.strip().strip("<>")] = 1
+    if KG.ExternalLaw.value in kinds and (law := parse_id(name)) is not None:
+        topics.laws[law.value] = 1
         return [], topics
     units = resolved.found.get(name, [])
     if len(units) > UNITS_READ:
