@@ -9,11 +9,13 @@ from typing import Annotated, Final
 from urllib.parse import unquote
 
 from pydantic import Field
-from pyoxigraph import Literal, NamedNode
+from pyoxigraph import NamedNode
 from rapidfuzz import fuzz, process
 
 from kg.errors import InvalidInputError, NotFoundError
 from kg.fuzzy_names import fold
+from kg.retrieval.places import Places
+from kg.retrieval.places import load_places as load_hierarchy
 from kg.retrieval.reader import Reader, clean_text, iri_of
 from kg.retrieval.results import MOST_RESULTS, MOST_SKIPPED
 from kg.sparql.terms import bind
@@ -24,14 +26,7 @@ from kg.zoning_summaries.code_tree import CodeTree
 NEAR: Final = 5
 
 MUNICIPALITIES: Final = """
-SELECT ?municipality ?name ?code ?state WHERE {
-  ?municipality a kg:Municipality ; skos:prefLabel ?name
-  OPTIONAL {
-    { ?municipality kg:within ?within } UNION { ?municipality kg:within/kg:within ?within }
-    UNION { ?municipality kg:within/kg:within/kg:within ?within } ?within skos:notation ?code ; skos:prefLabel ?state
-    FILTER(REGEX(?code, "^[A-Z]{2}-[A-Z]{2}$"))
-  }
-}"""
+SELECT ?municipality ?name WHERE { ?municipality a kg:Municipality ; skos:prefLabel ?name }"""
 
 STATUSES: Final = """
 SELECT ?section ?status WHERE { VALUES ?section { $sections } ?section kg:inForceStatus ?status }"""
@@ -97,7 +92,7 @@ def find_place(reader: Reader, name: str, state: str, argument: str = "municipal
     wanted, within = clean_text(argument, name, 200), fold(clean_text("state", state, 60))
     within = within.removeprefix("us ")
     town, comma, stated = wanted.rpartition(",")
-    places = reader.kept("all municipalities", MUNICIPALITIES, _places)
+    places = _load_all(reader)
     one = places.by_key.get(wanted.strip("<>"))
     found = [one] if one is not None and (not one.states or within in map(fold, one.states)) else []
     found = found or [*places.by_name.get((fold(wanted), within), ())]
@@ -125,16 +120,31 @@ def find_place(reader: Reader, name: str, state: str, argument: str = "municipal
 
 def load_places(reader: Reader) -> list[Place]:
     """Load all municipalities, sorted by state and name."""
-    places = reader.kept("all municipalities", MUNICIPALITIES, _places)
+    places = _load_all(reader)
     return sorted(places.all, key=lambda place: (max(place.states, key=len, default=""), fold(place.name)))
 
 
-def _places(rows: Sequence[Mapping[str, Term]]) -> _Places:
-    known: dict[str, Place] = {}
-    for row in rows:
-        codes = [row[name] for name in ("code", "state") if name in row]
-        texts = tuple(term.value.removeprefix("US-") for term in codes if isinstance(term, Literal))
-        known[iri_of(row["municipality"])] = Place(iri_of(row["municipality"]), term_text(row["name"]), texts)
+def _load_all(reader: Reader) -> _Places:
+    """Load all municipalities. Cached until the next commit."""
+
+    def read(rows: Sequence[Mapping[str, Term]]) -> _Places:
+        # With a reader of its own, so that the queries of a result are the same whether this is cached or not.
+        hierarchy = load_hierarchy(Reader(reader.kg))
+        return _index([_to_place(iri_of(row["municipality"]), term_text(row["name"]), hierarchy) for row in rows])
+
+    return reader.kept("all municipalities", MUNICIPALITIES, read)
+
+
+def _to_place(iri: str, name: str, hierarchy: Places) -> Place:
+    """Describe a municipality with its state, which can contain it indirectly: a county may be between them."""
+    place = hierarchy.get(iri)
+    above = hierarchy.load_chain(place) if place is not None else ()
+    state = next((outer for outer in above if outer.kind == "subdivision"), None)
+    return Place(iri, name, () if state is None else (state.code.removeprefix("US-"), state.name))
+
+
+def _index(places: Sequence[Place]) -> _Places:
+    known = {place.iri: place for place in places}
     by_name: dict[tuple[str, str], list[Place]] = {}
     by_words: dict[tuple[str, str], list[Place]] = {}
     for place in known.values():
