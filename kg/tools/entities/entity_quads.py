@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import Final
 
 from pydantic import BaseModel, Field
@@ -11,7 +12,7 @@ from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader, iri_of
 from kg.sparql.terms import bind
-from kg.tools.entities.dereference import parse_iri
+from kg.tools.entities.dereference import graph_of, parse_iri
 from kg.vocabulary import PREFIXES
 
 ENTITY_TRIPLES: Final = 2_000
@@ -50,19 +51,17 @@ def load_entity(kg: KnowledgeGraph, iri: str) -> tuple[Entity, str]:
         raise NotFoundError(f"No graph has quads about <{iri}>. search and family_overview return valid IRIs.")
     rows.sort(key=lambda row: (str(row["graph"]), str(row["property"]), str(row["value"])))
     cut = rows[:ENTITY_TRIPLES]
-    found = [
-        EntityQuad(graph=iri_of(row["graph"]), property=iri_of(row["property"]), value=str(row["value"])) for row in cut
+    quads = [
+        Quad(node, NamedNode(iri_of(row["property"])), row["value"], NamedNode(iri_of(row["graph"]))) for row in cut
     ]
+    found = [EntityQuad(graph=graph_of(quad), property=quad.predicate.value, value=str(quad.object)) for quad in quads]
     shown = Entity(
         iri=iri, quads=found, truncated=len(cut) < len(rows) or reader.truncated, generation=reader.generation
     )
     used = [iri, *(text for quad in found for text in (quad.property, quad.value))]
     prefixes = {name: start for name, start in PREFIXES.items() if any(start in text for text in used)}
     blocks = [f"# generation {shown.generation}{', truncated' if shown.truncated else ''}"]
-    for graph in dict.fromkeys(quad.graph for quad in found):
-        quads = [
-            Quad(node, NamedNode(iri_of(row["property"])), row["value"]) for row in cut if iri_of(row["graph"]) == graph
-        ]
-        turtle = serialize((quad.triple for quad in quads), format=RdfFormat.TURTLE, prefixes=prefixes)
+    for graph, said in groupby(quads, graph_of):  # they are sorted by graph
+        turtle = serialize((quad.triple for quad in said), format=RdfFormat.TURTLE, prefixes=prefixes)
         blocks.append(f"# graph <{graph}>\n{(turtle or b'').decode()}")
     return shown, "\n".join(blocks)
