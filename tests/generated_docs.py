@@ -16,7 +16,7 @@ from kg.cli.main import app
 from kg.server.instructions import MOUNTS
 from kg.settings import Settings
 from kg.tools.calls import SHARED
-from kg.tools.registry import RESEARCH, TOOLS
+from kg.tools.registry import TOOLS, mounted
 from tests.conformance import figures
 
 ROOT = Path(__file__).parent.parent
@@ -120,7 +120,7 @@ def pages() -> list[Path]:
 def tool_groups() -> Iterator[tuple[str, str, str]]:
     """Yield each path that serves tools over MCP, with their number and names."""
     for path, tags in MOUNTS.items():
-        names = [tool.name for tool in TOOLS if (tags & tool.tags if tags else RESEARCH not in tool.tags)]
+        names = [tool.name for tool in mounted(tags)]
         yield f"`{path}`", str(len(names)), ", ".join(f"`{name}`" for name in names) if tags else "all of the above"
 
 

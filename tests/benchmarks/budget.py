@@ -25,7 +25,7 @@ from kg.server.instructions import MOUNTS
 from kg.server.mcp import input_schema
 from kg.settings import Settings
 from kg.tools.calls import Tool
-from kg.tools.registry import RESEARCH, TOOLS
+from kg.tools.registry import mounted
 from loaders.sources import load
 from tests.benchmarks.comparison import Comparison, median, p95
 
@@ -67,9 +67,7 @@ def load_questions() -> list[Question]:
 
 def tools_of(mount: str) -> dict[str, Tool]:
     """Get the tools of a mount by name."""
-    tags = MOUNTS[mount]
-    found = [tool for tool in TOOLS if (RESEARCH not in tool.tags if tags is None else tool.tags & tags)]
-    return {tool.name: tool for tool in found}
+    return {tool.name: tool for tool in mounted(MOUNTS[mount])}
 
 
 def ask(kg: KnowledgeGraph, question: Question, **more: Any) -> Outcome:
