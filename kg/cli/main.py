@@ -139,10 +139,8 @@ def load(
         raise typer.BadParameter(f"Unknown source {source!r}. Available: {available}.", param_hint="SOURCE")
     with _connect(data_dir, create=True, load=sources.load) as graph, output.progress(f"loading {source}") as advance:
         places = paths if graph.local else [resolve_for_server(path) for path in paths]
-        asked = {"source": source, "paths": places, "prune": prune, "wait": wait}
+        asked = {"source": source, "paths": places, "prune": prune, "wait": wait, "replace_newer": replace_newer}
         options = {"base": base, "chamber": chamber, "date": date, "municipality": municipality, "state": state}
-        if replace_newer:
-            asked["replace_newer"] = True
         if mapping is not None:
             options["mapping"] = mapping if graph.local else resolve_for_server(mapping)
         done = graph.call("load", asked | options, advance)
