@@ -207,7 +207,7 @@ def connect(
     if not create and not (data_dir / "format.json").is_file():
         raise no_graph(data_dir)
     end = time.monotonic() + STARTING_S
-    while True:
+    while True:  # a server can start or stop between the two attempts
         served = find_server(data_dir)
         if served is not None:
             with served:

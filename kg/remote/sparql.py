@@ -187,7 +187,7 @@ class Endpoint:
             raise _NoSlotError(f"Rate limit of {self.url}: no request is possible within {self._patience_s:.0f} s.")
         if wait > 0:
             self._sleep(wait)
-        return max(0.05, deadline - time.monotonic())
+        return max(0.05, deadline - time.monotonic())  # a timeout of 0 would refuse the slot that it waited for
 
     def _parse(self, query: str, response: CachedResponse, problem: str | None = None) -> Answer:
         try:

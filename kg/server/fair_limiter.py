@@ -34,6 +34,7 @@ class FairLimiter:
         if not self._queue.occupy(client):
             await self._wait(client)
         try:
+            # With a limiter of its own: the queue limits these calls, and they need not wait for other threads.
             return await anyio.to_thread.run_sync(work, limiter=CapacityLimiter(1), abandon_on_cancel=abandon)
         finally:
             self._release(client)

@@ -76,6 +76,7 @@ class ToolThreads:
         try:
             if kind == "raw":
                 return await self._raw.run(CALLER.get(), work, abandon=True)
+            # A cancelled call is left at once. Its thread ends with its queries, which are stopped below.
             limiter = {"light": self._light, "long": self._long}.get(kind, self._busy)
             return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
         except anyio.get_cancelled_exc_class():
@@ -106,7 +107,7 @@ class CancelOnDisconnect:
             return message
 
         async def watch() -> None:
-            await complete.wait()
+            await complete.wait()  # before that, two readers would each get parts of the body
             while (await receive())["type"] != "http.disconnect":
                 pass
             cancellation.cancel()
@@ -232,7 +233,7 @@ def lean_schema(schema: dict[str, Any]) -> dict[str, Any]:
             return [lean(item, False) for item in node]
         if not isinstance(node, dict):
             return node
-        if not named:
+        if not named:  # elsewhere the keys are names of arguments, and one may be called title or default
             node = {
                 key: value
                 for key, value in node.items()

@@ -202,7 +202,7 @@ def backup(kg: KnowledgeGraph, target: str) -> Document:
             shutil.copy2(kg.settings.data_dir / "format.json", partial)
             if (kg.settings.data_dir / source_paths.FILE).exists():
                 shutil.copy2(kg.settings.data_dir / source_paths.FILE, partial)
-            os.sync()
+            os.sync()  # all files are on the disk before the copy gets its name
             partial.rename(folder)
     except OSError as error:
         shutil.rmtree(partial, ignore_errors=True)

@@ -76,7 +76,7 @@ class BuildReport:
     waiting: int = 0
     """Sections skipped since one of their parts failed, or since the endpoint is no longer called."""
     circular: list[str] = field(default_factory=list)
-    """Sections whose parents form a circle."""
+    """Sections whose parents form a cycle."""
     requests: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -223,7 +223,7 @@ class _Build:
                 made.append(build_summary(self.tree, source.section, text, self.writer.model, prompt))
 
         try:
-            for answered in as_completed(list(asked)):
+            for answered in as_completed(list(asked)):  # a copy, since `take` removes from it
                 take(answered)
                 if len(made) - kept >= self.writer.at_once:
                     self.keep(made[kept:])

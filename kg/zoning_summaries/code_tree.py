@@ -27,7 +27,7 @@ from kg.vocabulary import GENERATED, SOURCED, iri_prefix, mint, sha256
 
 State = Literal["current", "stale", "missing", "empty", "circular"]
 """State of the summary of a section. ``empty``: the section has no text to summarize. ``circular``: its parents form a
-circle, or it is below such a section."""
+cycle, or it is below such a section."""
 
 LENGTHS: Final = ((1, 2), (2, 3), (3, 4))
 """Minimum and maximum sentences of a summary by its level. The last entry applies to all higher levels."""
@@ -229,7 +229,7 @@ def read_tree(query: Query, generation: Callable[[], int], municipality: str) ->
         before = generation()
         sections = select(query, bind(SECTIONS, municipality=place))
         summaries = select(query, bind(SUMMARIES, municipality=place))
-        if generation() == before:
+        if generation() == before:  # else a commit between the queries can have changed what the second one read
             break
     if not sections.rows:
         raise NotFoundError(f"No section of the code of {municipality} is loaded. `kg load zoning` loads a code.")

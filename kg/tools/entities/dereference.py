@@ -187,6 +187,7 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
     window: dict[str, Bindable] = {"iri": node, "limit": PAGE + 1, "offset": (page - 1) * PAGE}
     about = reader.rows("quads about it", bind(ABOUT, iri=node, limit=QUADS + 1), all_graphs=True)
     said = [Quad(node, NamedNode(iri_of(row["property"])), row["value"], _graph(row)) for row in about[:QUADS]]
+    # A store has the ontology's quads since it was opened for writing by a version that stores them.
     stored = any(quad.graph_name in SHIPPED_GRAPHS for quad in said)
     declared = [] if stored else list(load_ontology().get(node, ()))
     in_order = [
@@ -198,7 +199,7 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
     in_parts = parts or (
         page > 1 and reader.rows("whether it has parts", bind(PARTS, iri=node, limit=1, offset=0), all_graphs=True)
     )
-    apart = DCTERMS.isPartOf if in_parts else RDF.nil
+    apart = DCTERMS.isPartOf if in_parts else RDF.nil  # which is no property: nothing is excluded
     references = [
         Quad(row["subject"], NamedNode(iri_of(row["property"])), node, _graph(row))
         for row in _referring(reader, node, apart, (page - 1) * PAGE)
