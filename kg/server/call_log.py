@@ -58,7 +58,7 @@ class CallLog:
             self._write(logging.INFO, error.code, {})
         elif isinstance(error, Exception):
             self._write(logging.ERROR, "internal", {})
-        elif error is not None:  # no Exception: the task was cancelled, or the process is told to stop
+        elif error is not None:  # the task was cancelled, or the process is stopping
             self._write(logging.INFO, "cancelled", {})
         else:
             self._write(logging.INFO, "ok", self._measure())

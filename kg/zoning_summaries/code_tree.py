@@ -229,7 +229,7 @@ def read_tree(query: Query, generation: Callable[[], int], municipality: str) ->
         before = generation()
         sections = select(query, bind(SECTIONS, municipality=place))
         summaries = select(query, bind(SUMMARIES, municipality=place))
-        if generation() == before:  # else a commit between the queries can have changed what the second one read
+        if generation() == before:  # else sections and summaries can be of different commits
             break
     if not sections.rows:
         raise NotFoundError(f"No section of the code of {municipality} is loaded. `kg load zoning` loads a code.")

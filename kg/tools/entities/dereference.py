@@ -199,7 +199,7 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
     in_parts = parts or (
         page > 1 and reader.rows("whether it has parts", bind(PARTS, iri=node, limit=1, offset=0), all_graphs=True)
     )
-    apart = DCTERMS.isPartOf if in_parts else RDF.nil  # which is no property: nothing is excluded
+    apart = DCTERMS.isPartOf if in_parts else RDF.nil  # which is never a property: nothing is excluded
     references = [
         Quad(row["subject"], NamedNode(iri_of(row["property"])), node, _graph(row))
         for row in _referring(reader, node, apart, (page - 1) * PAGE)
