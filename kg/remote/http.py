@@ -56,7 +56,7 @@ class DeadlinePassedError(Exception):
 
 
 class AbortedError(DeadlinePassedError):
-    """Another thread ended the request before its timeout, which says nothing about the service."""
+    """Another thread ended the request before its timeout. The service may be well."""
 
 
 class TooLargeError(Exception):

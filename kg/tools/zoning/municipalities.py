@@ -138,7 +138,7 @@ def _load_all(reader: Reader) -> _Places:
 def _to_place(iri: str, name: str, hierarchy: Places) -> Place:
     """Describe a municipality with its state, which can contain it indirectly: a county may be between them."""
     place = hierarchy.get(iri)
-    above = hierarchy.load_chain(place) if place is not None else ()
+    above = hierarchy.get_chain(place) if place is not None else ()
     state = next((outer for outer in above if outer.kind == "subdivision"), None)
     return Place(iri, name, () if state is None else (state.code.removeprefix("US-"), state.name))
 
