@@ -22,6 +22,10 @@ UNSURE: Final = 0.6
 """The confidence of a citation whose words are found but whose law is not sure. It is below that of promotion."""
 
 
+BY_TITLE: Final = "title and year"
+"""The method of citations of acts, bills, ordinances and regulations."""
+
+
 @dataclass(frozen=True, slots=True)
 class LawCitation:
     """A citation at [start, end) of a text. `law` is None if its jurisdiction is unknown."""
@@ -190,7 +194,7 @@ def _find_acts(text: str, context: Context) -> Iterator[LawCitation]:
             confidence = min(confidence, UNSURE)
         law = None if key is None else Law(key, kind.lower(), to_slug(re.sub(r"^(?:The|A|An) ", "", name)))
         confidence = min(confidence, UNSURE) if law is None else confidence
-        yield LawCitation(title.start, match.end(), law, name, confidence, "title and year", called, end)
+        yield LawCitation(title.start, match.end(), law, name, confidence, BY_TITLE, called, end)
 
 
 def _find_jurisdiction(

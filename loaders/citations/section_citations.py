@@ -196,6 +196,8 @@ _IN_BRACKETS: Final = re.compile(
 )
 _WITHIN_PART: Final = re.compile(r",? (?P<sign>(?:§§? ?|[Ss]ections? )(?P<part>\d{1,4})(?=\.\d))")
 """A section after its part: ``40 CFR Part 60, § 60.2``."""
+_BROKEN: Final = re.compile(r" \d")
+"""The rest of a number whose hyphens were lost: ``Utah Code § 63 9 45``."""
 _CHAPTER: Final = re.compile(r",? [Cc](?:h(?:ap(?:ter)?)?)?\.? ?(?P<number>\d{1,3}[A-Z]{0,2})(?!\w)")
 _AND_CHAPTER: Final = re.compile(r"(?:,|;)?(?: and| or|,|;)(?= [Cc])")
 _OF_OTHER: Final = re.compile(r",? (?:of|in|under) (?:this|that|the|said|such)\b")
@@ -275,7 +277,8 @@ def _read_sections_of_body(
         at = sign.end() if sign else at
         plural = ("s" in sign[0] or sign[0].count("§") > 1) if sign else bool(_PLACED.match(text, at))
         members, end = parse_numbers(text, at, at, plural=plural or body is statutes.CFR)
-        if not members or (not sign and title is None and not separator_of(members[0].number)):
+        bare = bool(members) and title is None and not separator_of(members[0].number)
+        if not members or (bare and (not sign or _BROKEN.match(text, members[0].end))):
             return (), anchor.end()
         members, end = _cut_others(text, members, end)
         found = _split_ranges(members) if body.name == "DCMR" else members

@@ -30,7 +30,7 @@ from loaders.citations.family_names import FamilyNames, find_needle, is_distinct
 from loaders.citations.graph.texts import Record, derive_citations
 from loaders.model import SourceDocument, SourceGraph
 
-VERSION: Final = "1"
+VERSION: Final = "2"
 """A new version of the scanner searches all texts again after the next load."""
 BATCH_QUADS: Final = 50_000
 NEEDLES: Final = 500

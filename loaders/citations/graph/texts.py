@@ -7,6 +7,7 @@ here: `loaders.zoning` extracts them with the sections that they resolve to.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,12 +22,18 @@ from kg.vocabulary import CITATIONS, DCTERMS, ELI, KG, SCHEMA, SOURCED, iri_pref
 from loaders.citations import jurisdictions
 from loaders.citations.family_names import FamilyNames
 from loaders.citations.graph.claims import Claims, Evidence, build_law
-from loaders.citations.laws import Context, find_laws
+from loaders.citations.laws import BY_TITLE, Context, LawCitation, find_laws
 from loaders.citations.statutes import Law
 from loaders.model import SourceDocument, SourceGraph, TextUnit, graph_name
 
 _PLACES: Final = iri_prefix("place")
 _MUNICIPALITIES: Final = iri_prefix("municipality") + "us-"
+_ARTICLE: Final = re.compile(r"(?:The |A |An )?")
+_OF_ANOTHER: Final = re.compile(
+    r"\W*(?:\([^()]*\)\W*)?(?:[Aa]mendments?|Amending|Consequential|Regulations?|Rules?|Orders?|Bill|Act|Implement\w+"
+    r"|Guidelines?|Reviews?|Reports?)\b"
+)
+"""Words after the name of a law in the title of another document."""
 _DATES: Final = (DCTERMS.date, ELI.date_document)
 
 
@@ -129,15 +136,20 @@ class Record:
     def find_own_laws(self, document: NamedNode, context: Context) -> set[Law]:
         """Find the laws that a document of a policy family is itself, by its titles. It does not cite them.
 
-        A speech is not the bill that it is titled after, so only members of families count.
+        ``Law 24/2013 on electricity`` and ``Energy labelling (Directive 2010/30/EU)`` are these laws; ``Finance Act
+        1992 (Amendment) Regulations`` are not. A speech is not the bill that it is titled after, so only members of
+        families count.
         """
         titles = self.titles.get(document, ()) if document in self.families else ()
         found = ((title, each) for title in titles for each in find_laws(title, context))
-        return {
-            each.law
-            for title, each in found
-            if each.law is not None and each.start == 0 and max(each.end, each.whole) == len(title)
-        }
+        return {each.law for title, each in found if each.law is not None and _is_own(title, each)}
+
+
+def _is_own(title: str, law: LawCitation) -> bool:
+    """Whether a title names `law` as that of its document: at its beginning, or by a number in brackets."""
+    begins = _ARTICLE.fullmatch(title, 0, law.start) is not None
+    bracketed = law.method != BY_TITLE and title[: law.start].endswith("(")
+    return (begins or bracketed) and _OF_ANOTHER.match(title, max(law.end, law.whole)) is None
 
 
 def build_citations(

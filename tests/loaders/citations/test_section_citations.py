@@ -168,6 +168,7 @@ def test_the_law_of_a_state_is_one_however_its_name_is_shortened(texts: Sequence
             ["New York General Municipal Law § 239-l", "New York General Municipal Law § 239-m"],
         ),
         ("Section 3-a and walls 5-ft high", ["section 3-a"]),
+        ("Utah Code Annotated, '63 9 45 et seq.", []),
     ],
 )
 def test_a_list_has_the_sections_of_its_own_law_and_no_others(text: str, expected: list[str]) -> None:

@@ -6,13 +6,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyoxigraph import NamedNode
+from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_iri
 from kg.store.protocol import select, term_text
-from kg.vocabulary import CITATIONS, mint
+from kg.vocabulary import CITATIONS, DCTERMS, ELI, KG, SCHEMA, mint
+from loaders.citations.family_names import FamilyNames
 from loaders.citations.graph import refresh
+from loaders.citations.graph.texts import Record, build_citations
+from loaders.citations.laws import Context
 from loaders.sources import load
 from tests.loaders.citations.written import write_code, write_policy, write_speech
 
@@ -149,3 +152,36 @@ def test_an_act_does_not_cite_itself(joined: KnowledgeGraph) -> None:
             f"SELECT ?cited WHERE {{ ?unit dcterms:isPartOf <{act}> ; eli:cites ?cited }}",
         )
         assert {term_text(row["cited"]) for row in rows} == {TREATY.value}
+
+
+@pytest.mark.parametrize(
+    ("title", "cites"),
+    [
+        ("Clear Streams Act of 1974 on rivers", False),
+        ("The Clear Streams Act 1974 as amended in 1980", False),
+        ("Clear Streams Act 1974 (Amendment) Regulations", True),
+        ("Rules of streams (Clear Streams Act 1974)", True),
+        ("Regulations to implement the Clear Streams Act 1974", True),
+    ],
+)
+def test_law_that_begins_a_title_is_the_document_itself(title: str, cites: bool) -> None:
+    graph, document, family = NamedNode("urn:g"), mint("document", "streams"), mint("family", "streams")
+    unit = mint("passage", "streams", "0")
+    said = [
+        (document, DCTERMS.title, Literal(title)),
+        (document, KG.jurisdiction, mint("place", "USA")),
+        (document, ELI.is_member_of, family),
+        (unit, DCTERMS.isPartOf, document),
+        (unit, SCHEMA.text, Literal("It follows the Clear Streams Act 1974 and Directive 2010/30/EU.")),
+    ]
+    record = Record.of(Quad(*each, graph) for each in said)
+    laws = {law.value.rpartition("/")[2] for law in build_citations(graph, record, FamilyNames({}))[1]}
+    assert laws == {"2010-30", *(["clear-streams-act-1974"] if cites else [])}
+
+
+def test_number_of_a_law_in_brackets_is_the_document_itself() -> None:
+    for title, own in (("Labelling (Directive 2010/30/EU on labels)", 1), ("Labels of Directive 2010/30/EU", 0)):
+        document = mint("document", "labels")
+        said = [(document, DCTERMS.title, Literal(title)), (document, ELI.is_member_of, mint("family", "labels"))]
+        record = Record.of(Quad(*each, NamedNode("urn:g")) for each in said)
+        assert len(record.find_own_laws(document, Context("eu"))) == own
