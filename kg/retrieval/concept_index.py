@@ -13,7 +13,7 @@ from typing import Final
 from pyoxigraph import Literal, NamedNode
 
 from kg.errors import InvalidInputError, NotFoundError
-from kg.fuzzy_names import Match, Names, nearest
+from kg.fuzzy_names import Match, Names, fold, nearest
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader, iri_of
 from kg.sparql.terms import bind
@@ -119,6 +119,19 @@ class Concepts:
         """Find at most `most` concepts with a name similar to `text`, best first."""
         found = [(each, self._ordered[each.number]) for each in self._names.nearest(text, most)]
         return [(each, concept) for each, concept in found if each.score >= NAMED]
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Sequence[Concept]]:
+        found: dict[str, list[Concept]] = defaultdict(list)
+        for concept in self.by_iri.values():
+            for name in {fold(name) for name in concept.names}:
+                found[name].append(concept)
+        return found
+
+    def called(self, text: str) -> Sequence[Concept]:
+        """Find the concept with this label or alias, if no other has it."""
+        found = self._by_name.get(fold(text), ())
+        return found if len(found) == 1 else ()
 
     def named(self, text: str) -> Sequence[Concept]:
         """Find concepts by QID or IRI. A QID can match in several Wikibases; the climate concept store comes first."""
@@ -258,9 +271,9 @@ def resolve_concepts(reader: Reader, argument: str, texts: Sequence[str]) -> lis
 
 
 def one(reader: Reader, argument: str, text: str) -> Concept:
-    """Resolve a QID or an IRI to a concept. Raises as `resolve_concepts` does."""
+    """Resolve a QID, an IRI or a name that one concept has. Raises as `resolve_concepts` does."""
     concepts = load_concepts(reader.kg)
-    candidates = concepts.named(text)
+    candidates = concepts.named(text) or concepts.called(text)
     if not candidates:
         check_item(concepts, argument, text)
         concepts = load_concepts(reader.kg, fresh=True)

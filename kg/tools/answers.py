@@ -188,9 +188,19 @@ def shorten_title(title: str) -> str:
     """Shorten a long title with an ellipsis. A citation in brackets at its end stays."""
     if len(title) <= TITLE_CHARACTERS:
         return title
-    at = title.rfind(" (") if title.endswith(")") else -1
+    at = _find_last_bracket(title)
     citation = title[at:] if at > 0 and len(title) - at < TITLE_CHARACTERS else ""
     return clipped(title[: len(title) - len(citation)], max(40, TITLE_CHARACTERS - len(citation))) + citation
+
+
+def _find_last_bracket(title: str) -> int:
+    """Find the blank before the bracket that closes at the end of `title`; -1 if there is none."""
+    depth = 0
+    for at in range(len(title) - 1, 0, -1):
+        depth += (title[at] == ")") - (title[at] == "(")
+        if depth <= 0:
+            return at - 1 if title[at - 1 : at + 1] == " (" else -1
+    return -1
 
 
 class _Cutting:

@@ -215,6 +215,7 @@ def test_every_core_tool_keeps_its_output_schema(kg, corpus):
 
     for answer in ask(kg, work, "/mcp/all"):
         assert not answer.is_error
+        assert json.loads(answer.content[0].text) == answer.structured_content
         assert any(isinstance(value, list) for value in answer.structured_content.values()) or "status" in (
             answer.structured_content
         )

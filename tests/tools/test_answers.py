@@ -137,6 +137,9 @@ def test_a_long_title_keeps_its_citation():
     assert short.endswith(citation)
     assert len(short) <= TITLE_CHARACTERS
     assert shorten_title("Short") == "Short"
+    nested = " (Ms Example, 2024-03-21, House Hansard, p. 7 (derived from chamber, date and page))"
+    assert shorten_title("A very long heading of a debate " * 9 + nested).endswith(nested)
+    assert shorten_title("A heading with a bracket (that never closes " * 9).endswith("…")
 
 
 def test_every_tool_takes_the_size_and_the_detail():

@@ -44,8 +44,8 @@ class Resource(BaseModel):
     uri: str
     title: str
     kind: Literal["resource", "endpoint", "filter", "class", "source"]
-    count: int | None = None
-    values: list[str] = Field(default_factory=list)
+    count: int | None = Field(None, exclude_if=lambda count: count is None)
+    values: list[str] = Field(default_factory=list, exclude_if=lambda values: not values)
 
 
 class ResourceResult(Result):

@@ -193,7 +193,7 @@ def list_speakers(
         tally.speeches += int(term_text(row["speeches"]))
         tally.words += int(term_text(row["said"])) if "said" in row else 0
         tally.days |= {term_text(row["first"]), term_text(row["last"])}
-        party_name = row.get("partyRecorded") or row.get("party")
+        party_name = row.get("party") or row.get("partyRecorded")
         if party_name is not None:
             tally.parties.add(term_text(party_name))
         tally.chambers.add(iri_of(row["chamber"]))

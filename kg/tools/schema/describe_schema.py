@@ -147,7 +147,7 @@ def _describe_domains(schema: Schema) -> SchemaResult:
         for name, lines in sorted(of.items(), key=_order_of_domain)
     ]
     result = SchemaResult(level="domains", triples=schema.triples, domains=domains)
-    if unused:
+    if unused and schema.generation:
         result.notes.append(f"Declared classes without instances: {', '.join(map(to_query_name, sorted(unused)))}.")
     result.notes.append(
         "Predefined prefixes: " + ", ".join(sorted(PREFIXES)) + ". The default graph is the union of all graphs. "
@@ -167,8 +167,9 @@ def _describe_class(terms: TermIndex, iri: str) -> SchemaResult:
     use = schema.classes.get(iri) or ClassUse(iri, 0, {})
     shape = load_shapes().get(iri, Shape())
     unused = [path for path in shape.properties if path not in use.properties]
+    entities = use.entities if schema.generation else None
     lines = [
-        _line(terms, path, use.properties.get(path), shape.properties.get(path), use.entities)
+        _line(terms, path, use.properties.get(path), shape.properties.get(path), entities)
         for path in [*use.properties, *unused]
         if path != RDF.type.value
     ]
@@ -180,7 +181,7 @@ def _describe_class(terms: TermIndex, iri: str) -> SchemaResult:
         iri=iri,
         name=to_query_name(iri),
         specializes=[to_query_name(parent) for parent in get_parents(iri)] or None,
-        things=use.entities,
+        things=entities,
         example=use.example,
         rules=rules or None,
         properties=lines,
@@ -189,7 +190,7 @@ def _describe_class(terms: TermIndex, iri: str) -> SchemaResult:
 
 
 def _line(
-    terms: TermIndex, path: str, use: PropertyUse | None, constraint: Constraint | None, entities: int
+    terms: TermIndex, path: str, use: PropertyUse | None, constraint: Constraint | None, entities: int | None
 ) -> PropertyLine:
     term = terms.schema.terms.get(path)
     about = term.definition if term else None
@@ -236,9 +237,12 @@ def _values(use: PropertyUse | None, constraint: Constraint | None, path: str) -
     return ", ".join(to_query_name(name) for name in dict.fromkeys(wanted)) or "IRIs"
 
 
-def _per_thing(use: PropertyUse | None, constraint: Constraint | None, entities: int) -> str:
+def _per_thing(use: PropertyUse | None, constraint: Constraint | None, entities: int | None) -> str:
+    """Describe the number of values in a few words: as declared, and as measured unless `entities` is unknown."""
     words = [constraint.cardinality] if constraint is not None else []
     subjects = use.subjects if use is not None else 0
+    if entities is None:
+        return "; ".join(words)
     if not entities:
         words.append("not used yet")
     elif subjects == entities:
@@ -322,8 +326,8 @@ def _describe_property(reader: Reader, terms: TermIndex, iri: str) -> SchemaResu
         iri=iri,
         name=to_query_name(iri),
         specializes=[to_query_name(parent) for parent in get_parents(iri)] or None,
-        triples=use.triples if use else 0,
-        things=use.subjects if use else 0,
+        triples=use.triples if use else 0 if schema.generation else None,
+        things=use.subjects if use else 0 if schema.generation else None,
         example=_example(use),
         rules=rules or None,
         used_by=used_by,

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from pyoxigraph import Literal, NamedNode
 
 from kg.errors import InvalidInputError
-from kg.fuzzy_names import nearest
+from kg.fuzzy_names import fold, nearest
 from kg.ontology import load_declared_terms
 from kg.retrieval.concept_index import load_concepts
 from kg.retrieval.evidence import Unit, load_units
@@ -22,7 +22,7 @@ from kg.retrieval.hybrid_search import OWN
 from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.speech_records import is_speech, suggest_speeches
 from kg.sparql.terms import bind, is_iri
-from kg.store.protocol import term_text
+from kg.store.protocol import Term, term_text
 from kg.tools.entities.dereference import names_of, short_name, suggestions
 from kg.vocabulary import BASE, FOAF, KG, SKOS, WIKIBASE, iri_prefix, mint, segment, slug_of
 from kg.zoning_summaries import code_tree
@@ -42,6 +42,12 @@ SELECT DISTINCT ?thing ?kind ?municipality WHERE {
 
 MEMBERS: Final = """
 SELECT DISTINCT ?family ?document WHERE { VALUES ?family { $families } ?document eli:is_member_of ?family }"""
+
+LAWS: Final = """
+SELECT DISTINCT ?law ?name WHERE {
+  VALUES ?kind { kg:ExternalLaw kg:PolicyFamily } ?law a ?kind ; ?property ?name
+  FILTER(?property IN (dcterms:title, dcterms:identifier))
+}"""
 
 PRESENT: Final = """
 SELECT DISTINCT ?thing WHERE { VALUES ?thing { $things } FILTER EXISTS { ?thing ?property ?value } }"""
@@ -135,20 +141,41 @@ def parse_id(name: str) -> NamedNode | None:
 
 
 def complete_ids(reader: Reader, names: Sequence[str]) -> list[str]:
-    """Complete ids without a scheme: the slug of a document, passage or family, a speech_id, a QID.
+    """Complete ids without a scheme: the slug of a document, passage or family, a speech_id, a QID, the name of a law.
 
-    Those that the graph does not have stay.
+    Those that the graph does not have stay. Raises InvalidInputError for a name that several laws have.
     """
     candidates = {name: _candidates(reader, name.strip()) for name in names if _BARE.fullmatch(name.strip())}
-    if not candidates:
-        return [*names]
-    nodes = {node.value: node for each in candidates.values() for node in each}
-    rows = reader.rows("ids without a scheme", bind(PRESENT, things=[*nodes.values()]), declared=("thing",))
-    present = {iri_of(row["thing"]) for row in rows}
-    full = {
-        name: next((node.value for node in each if node.value in present), name) for name, each in candidates.items()
-    }
-    return [full.get(name, name) for name in names]
+    full = {name: name for name in names}
+    if candidates:
+        nodes = {node.value: node for each in candidates.values() for node in each}
+        rows = reader.rows("ids without a scheme", bind(PRESENT, things=[*nodes.values()]), declared=("thing",))
+        present = {iri_of(row["thing"]) for row in rows}
+        full |= {
+            name: iri for name, each in candidates.items() for node in each[::-1] if (iri := node.value) in present
+        }
+    full |= {name: law for name in names if parse_id(full[name]) is None and (law := _find_law(reader, name))}
+    return [full[name] for name in names]
+
+
+def _find_law(reader: Reader, name: str) -> str | None:
+    """Find the law or policy family with a title or number."""
+    found = load_law_names(reader).get(fold(name), ())
+    if len(found) > 1:
+        raise InvalidInputError(f"{name[:200]!r} is the name of {len(found)} laws. Give one of {', '.join(found[:5])}.")
+    return found[0] if found else None
+
+
+def load_law_names(reader: Reader) -> Mapping[str, Sequence[str]]:
+    """Load the IRIs of laws and policy families by their titles and numbers, folded. Cached until the next commit."""
+
+    def read(rows: list[dict[str, Term]]) -> Mapping[str, Sequence[str]]:
+        found: dict[str, list[str]] = {}
+        for row in rows:
+            found.setdefault(fold(term_text(row["name"])), []).append(iri_of(row["law"]))
+        return {name: sorted(set(iris)) for name, iris in found.items()}
+
+    return reader.kept("names of laws", LAWS, read)
 
 
 def _candidates(reader: Reader, text: str) -> list[NamedNode]:
@@ -208,7 +235,9 @@ def explain_missing(reader: Reader, name: str, resolved: Resolved) -> str:
     if node is not None and name in resolved.kinds:
         return _explain_known(reader, node, resolved.kinds[name])
     if node is None or not node.value.startswith(("cpr://", BASE)):
-        return (
+        close = nearest(fold(name), load_law_names(reader), 3, least=75) if node is None else []
+        laws = [load_law_names(reader)[each][0] for each in close]
+        return (f"Similar: {', '.join(laws)}. " if laws else "") + (
             "Valid ids are cpr://doc/{slug}#p={index}, cpr://doc/{slug}, cpr://family/{slug}, and all ids that search "
             "returns."
         )

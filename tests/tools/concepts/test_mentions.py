@@ -122,7 +122,7 @@ def test_nothing_found_says_what_to_do(topical):
     [
         (["Q77"], NotFoundError, "Similar:"),
         (["P2"], InvalidInputError, "a property, not an item"),
-        (["solar"], InvalidInputError, "Q1010"),
+        (["solr"], InvalidInputError, "Q1010"),
     ],
 )
 def test_an_error_names_what_would_be_valid(topical, qids, error, says):

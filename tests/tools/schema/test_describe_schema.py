@@ -6,9 +6,12 @@ import pytest
 
 from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.ontology import load_code_lists, load_modules, load_shapes
+from kg.ontology import load_code_lists, load_declared_terms, load_modules, load_shapes
 from kg.retrieval.token_budget import tokens_of
+from kg.sparql.measured_schema import Schema
 from kg.tools.answers import content_of
+from kg.tools.schema import describe_schema as describing
+from kg.tools.schema import term_index
 from kg.tools.schema.describe_schema import STANDARDS, describe_schema
 from kg.tools.schema.term_index import describe_foreign
 from kg.vocabulary import KG
@@ -118,3 +121,14 @@ def test_a_class_that_the_ontology_lacks_is_said_to_be_of_its_vocabulary():
     own = describe_foreign("https://wb.example/prop/novalue/P16", "p16")
     assert own == describe_foreign("http://www.wikidata.org/prop/novalue/P16", "p16")
     assert own == "items with a statement that they have no value of P16"
+
+
+def test_a_schema_that_is_not_measured_yet_makes_no_statement_on_use(fixtures, monkeypatch):
+    schema = Schema(0, 0, {}, {}, load_declared_terms())
+    monkeypatch.setattr(describing, "get_term_index", lambda kg: term_index._build_index(kg, schema))
+    described = describe_schema(fixtures, "kg:Passage", max_tokens=20_000)
+    assert described.things is None
+    assert not any("used" in line.per_thing or "have it" in line.per_thing for line in described.properties or [])
+    assert any("measured" in note for note in described.notes)
+    assert not any("without instances" in note for note in describe_schema(fixtures).notes)
+    assert describe_schema(fixtures, "kg:jurisdiction").triples is None
