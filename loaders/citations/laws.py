@@ -67,6 +67,11 @@ _ACT: Final = re.compile(
     rf"(?:\s?[-–/]\s?(?:1[89]|20)?\d\d(?!\d))?(?(open)\s?\))(?:\s+(?=\(){_NUMBER_OF}{_ACT_YEAR}\))?(?P<later>\s*\[No\.?\s?\d\])?)"
 )
 
+_UNDER_ACT: Final = re.compile(
+    r"\s+\([^()]{1,120}\)\s+(?:\([^()]{1,40}\)\s+)?(?:Orders?|Regulations?|Rules|Notice|Determination|Proclamation)\b"
+)
+"""The rest of the title of an instrument under an act, which is cited instead: ``Oil Act 2007 (Rates) Order 2012``."""
+
 _NO: Final = r"(?:\s*(?:[Nn]umber|[Nn]o\.?|[Nn][º°o]\.?|[Nn]r\.?|[Nn]úm\.?))?"
 _YEAR: Final = r"(?:1[89]|20)\d\d"
 _NUMBERED_NAMES: Final = (
@@ -190,7 +195,7 @@ def _find_acts(text: str, context: Context) -> Iterator[LawCitation]:
         later = " ".join((match["later"] or "").split())
         name = f"{called}{f' {part}' if part else ''} {year}{f' {later}' if later else ''}"
         key, confidence, end = _find_jurisdiction(text, title, match, context)
-        if context.year is not None and year > context.year + 1:
+        if (context.year is not None and year > context.year + 1) or _UNDER_ACT.match(text, end):
             confidence = min(confidence, UNSURE)
         law = None if key is None else Law(key, kind.lower(), to_slug(re.sub(r"^(?:The|A|An) ", "", name)))
         confidence = min(confidence, UNSURE) if law is None else confidence

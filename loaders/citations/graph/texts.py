@@ -29,6 +29,7 @@ from loaders.model import SourceDocument, SourceGraph, TextUnit, graph_name
 _PLACES: Final = iri_prefix("place")
 _MUNICIPALITIES: Final = iri_prefix("municipality") + "us-"
 _ARTICLE: Final = re.compile(r"(?:The |A |An )?")
+_IN_BRACKETS: Final = re.compile(r"\s*\([^()]*\)\s*$")
 _OF_ANOTHER: Final = re.compile(
     r"\W*(?:\([^()]*\)\W*)?(?:[Aa]mendments?|Amending|Consequential|Regulations?|Rules?|Orders?|Bill|Act|Implement\w+"
     r"|Guidelines?|Reviews?|Reports?)\b"
@@ -136,11 +137,13 @@ class Record:
     def find_own_laws(self, document: NamedNode, context: Context) -> set[Law]:
         """Find the laws that a document of a policy family is itself, by its titles. It does not cite them.
 
-        ``Law 24/2013 on electricity`` and ``Energy labelling (Directive 2010/30/EU)`` are these laws; ``Finance Act
-        1992 (Amendment) Regulations`` are not. A speech is not the bill that it is titled after, so only members of
-        families count.
+        ``Law 24/2013 on electricity`` and ``Energy labelling (Directive 2010/30/EU)`` are these laws, and a document of
+        2015, ``Energy Act``, is the ``Energy Act 2015``; ``Finance Act 1992 (Amendment) Regulations`` are not. A speech
+        is not the bill that it is titled after, so only members of families count.
         """
-        titles = self.titles.get(document, ()) if document in self.families else ()
+        titles = set(self.titles.get(document, ()) if document in self.families else ())
+        if context.year is not None:
+            titles |= {f"{_IN_BRACKETS.sub('', title)} {context.year}" for title in titles}
         found = ((title, each) for title in titles for each in find_laws(title, context))
         return {each.law for title, each in found if each.law is not None and _is_own(title, each)}
 

@@ -135,6 +135,7 @@ def test_words_that_cite_no_law_give_no_sure_citation(text: str) -> None:
         "It was Keating's Native Title Act 1993",
         "Decree 895 of 2008",
         "the Clean Energy Act 2031",
+        "amended by the Oil Reserves Act 2007 (Biofuel Rate) Order 2012",
     ],
 )
 def test_act_of_uncertain_jurisdiction_or_title_is_below_promotion(text: str) -> None:

@@ -185,3 +185,14 @@ def test_number_of_a_law_in_brackets_is_the_document_itself() -> None:
         said = [(document, DCTERMS.title, Literal(title)), (document, ELI.is_member_of, mint("family", "labels"))]
         record = Record.of(Quad(*each, NamedNode("urn:g")) for each in said)
         assert len(record.find_own_laws(document, Context("eu"))) == own
+
+
+@pytest.mark.parametrize(
+    ("title", "own"), [("Streams Act", 1), ("Streams Act (No. 3)", 1), ("Plan for a Streams Act", 0)]
+)
+def test_act_without_a_year_is_that_of_the_year_of_the_document(title: str, own: int) -> None:
+    document = mint("document", "streams")
+    said = [(document, DCTERMS.title, Literal(title)), (document, ELI.is_member_of, mint("family", "streams"))]
+    record = Record.of(Quad(*each, NamedNode("urn:g")) for each in said)
+    laws = record.find_own_laws(document, Context("irl", 1998))
+    assert [law.citation for law in laws] == ["streams-act-1998"] * own
