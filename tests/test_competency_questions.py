@@ -15,6 +15,7 @@ from kg.sparql.lint import check
 from kg.store.protocol import Rows, term_text
 from kg.tools.schema.examples import load_examples
 from kg.tools.schema.schema_measurement import get_schema
+from kg.tools.sparql.query import sparql
 from loaders.sources import load
 
 QUERIES = {example.iri.rpartition("/")[2]: example.query for example in load_examples() if "/joined/" in example.iri}
@@ -118,6 +119,30 @@ def test_a_competency_question_has_its_known_answer(joined: KnowledgeGraph, name
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_competency_question_has_no_hint(joined: KnowledgeGraph, name: str) -> None:
     assert check(QUERIES[name], get_schema(joined)) == []
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_each_count_and_absence_of_a_competency_question_has_its_query(joined: KnowledgeGraph, name: str) -> None:
+    result = joined.query(QUERIES[name]).result
+    assert isinstance(result, Rows)
+    for number, row in enumerate(result, start=1):
+        answer = sparql(joined, QUERIES[name], trace=number)
+        for trace in answer.traces or ():
+            if trace.sparql is None:
+                assert (name, bool(trace.reason)) == ("links-without-reference", True)
+                continue
+            listed = joined.query(trace.sparql, raw=True).result
+            assert isinstance(listed, Rows)
+            column, _, aggregate = trace.of.removeprefix("?").partition(" ")
+            if aggregate.startswith("COUNT"):
+                assert len(listed) == int(term_text(row[column]))
+            elif trace.of.startswith("MINUS"):
+                assert len(listed) == 0
+            else:
+                assert len(listed) > 0
+    counted = {"coverage-of-a-concept": 3, "corroborated-claims": 3, "debated-but-in-no-law": 1}
+    traces = sparql(joined, QUERIES[name]).traces or []
+    assert len(traces) == counted.get(name, 1 if name == "links-without-reference" and result.rows else 0)
 
 
 def test_a_superseded_source_names_the_graphs_that_rest_on_it(tmp_path: Path) -> None:

@@ -259,6 +259,10 @@ def query(
             help="Output format. Default: a table on a terminal, else tsv (nt for triples).",
         ),
     ] = None,
+    why: Annotated[
+        int | None,
+        typer.Option("--why", metavar="ROW", min=1, help="Also print the queries that list the counts of this row."),
+    ] = None,
     data_dir: DataDir = None,
 ) -> None:
     """Run a SPARQL query (SELECT, ASK, CONSTRUCT, DESCRIBE). Rows are not limited."""
@@ -267,6 +271,8 @@ def query(
     text = _query_text(sparql, file)
     with _connect(data_dir) as graph:
         results.write_result(graph, text, form.value if form else None)
+        if why is not None:
+            results.show_traces(graph, text, why)
 
 
 def _query_text(sparql: str | None, file: str | None) -> str:

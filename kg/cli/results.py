@@ -15,6 +15,7 @@ from kg.cli.connection import Connection
 from kg.errors import InvalidInputError, QuadciteError
 from kg.queries.replies import parse_result
 from kg.retrieval.results import SearchResult
+from kg.retrieval.token_budget import MOST_TOKENS
 from kg.search.protocol import IndexStatus
 from kg.sparql.guard import check_query, query_form
 from kg.store.protocol import Result, Rows, Term
@@ -140,6 +141,19 @@ def _explain(graph: Connection, query: str) -> None:
         result = graph.call("sparql", {"query": query, "max_rows": 1})
         for line in (*result.get("notes", ()), *(hint["message"] for hint in result.get("hints") or ())):
             output.say(f"kg: {line}")
+
+
+def show_traces(graph: Connection, query: str, row: int) -> None:
+    """Print the queries behind the counts and absences of a row of the result of `query` on standard error."""
+    asked = {"query": query, "max_rows": row, "trace": row, "max_tokens": MOST_TOKENS}
+    result = graph.call("sparql", asked)
+    if searched := result.get("searched"):
+        output.say("searched: " + ", ".join(f"{name} ({count})" for name, count in searched.items()))
+    for trace in result.get("traces") or ():
+        for line in (trace["of"] + ":", *(trace.get("sparql") or trace["reason"]).splitlines(), ""):
+            output.say(line)
+    if not result.get("traces"):
+        output.say(f"kg: Row {row} has no counts, and no pattern that was not found.")
 
 
 def show_found(found: SearchResult, index: IndexStatus, *, first: int = 1) -> None:

@@ -285,6 +285,19 @@ def test_a_select_without_rows_is_explained_beside_its_result(form: str, data: P
     assert result.stderr == ""
 
 
+def test_query_why_prints_the_query_that_lists_the_count_of_a_row(data: Path) -> None:
+    counted = "SELECT ?c (COUNT(DISTINCT ?d) AS ?n) { ?d a kg:PolicyDocument, ?c } GROUP BY ?c ORDER BY ?c"
+    result = run("query", counted, "--why", "1", "--data-dir", data)
+    assert result.exit_code == 0
+    title, *lines = result.stderr.splitlines()
+    assert "COUNT(DISTINCT ?d)" in title
+    count = int(result.stdout.splitlines()[1].split("\t")[1])
+    listing = "\n".join(line for line in lines if not line.startswith("kg:"))
+    listed = run("query", listing, "--data-dir", data).stdout
+    assert len(listed.splitlines()) == count + 1
+    assert "no counts" in run("query", "SELECT ?d { ?d a ?c } LIMIT 1", "--why", "1", "--data-dir", data).stderr
+
+
 def test_in_a_pipe_the_default_is_plain(data: Path) -> None:
     assert run("query", SELECT, "--data-dir", data).stdout.startswith("?title\n")
     assert run("query", "ASK { ?s a kg:Passage }", "--data-dir", data).stdout == "true\n"

@@ -48,6 +48,8 @@ class Diagnosis:
     hints: tuple[Hint, ...]
     probes: int
     complete: bool
+    looked_for: tuple[str, ...] = ()
+    """For each of the sets, the query for it, which has no rows."""
 
 
 class Probes:
@@ -169,7 +171,8 @@ def diagnose(kg: KnowledgeGraph, query: str, *, timeout_s: float = TIMEOUT_S) ->
     known = {hint.found for hint in inside}
     hints = (*inside, *(hint for hint in values if hint.found not in known))
     message = " ".join([*(_sentence(query, core) for core in cores), *(_stopped(hint.message) for hint in hints[:3])])
-    return Diagnosis(tuple(dict.fromkeys(map(_words, parts))), message, hints, probes.count, complete)
+    queries = tuple(f"{parsed.prologue}SELECT * {parsed.dataset}WHERE {{ {_body_of(core)} }}" for core in cores)
+    return Diagnosis(tuple(dict.fromkeys(map(_words, parts))), message, hints, probes.count, complete, queries)
 
 
 # -- the search for a core

@@ -19,18 +19,26 @@ from kg.retrieval.result_cells import Cell, column, longest_cut
 from kg.retrieval.results import Layout, Result, Statement
 from kg.retrieval.token_budget import BYTES_PER_TOKEN, Lean, MaxTokens, size_of
 from kg.sparql.lint import WITHOUT_DATA, Hint
+from kg.sparql.measured_schema import Schema
 from kg.sparql.parser import parse
+from kg.sparql.tracing import Row
 from kg.store.protocol import Result as StoreResult
 from kg.store.protocol import Rows
 from kg.tools.schema.schema_measurement import get_schema
 from kg.tools.sparql.empty_results import diagnose, find_hints, is_empty
 from kg.tools.sparql.local_services import expand_services
+from kg.tools.sparql.traces import Trace, build_traces, find_searched
 from kg.vocabulary import PREFIXES
 
 QUERY_CHARACTERS: Final = 100_000
 MAX_ROWS: Final = 10_000
 FRAME_TOKENS: Final = 60
 """Tokens of an answer without its rows, notes and hints."""
+
+TRACED_SHARE: Final = 0.4
+"""Maximum share of an answer for traces."""
+NOT_FOUND: Final = "not found"
+"""The name of the trace of patterns that match nothing."""
 
 USER_GRAPHS: Final = 3
 """Maximum number of user graphs that a note names."""
@@ -68,6 +76,8 @@ class SparqlResult(Result):
     turtle: str | None = None
     hints: list[HintLine] | None = None
     empty_because: list[str] | None = Field(None, description="Minimal set of patterns that together match nothing")
+    traces: list[Trace] | None = Field(None, description="Evidence of the counts and absences of one row")
+    searched: dict[str, int] | None = Field(None, description="Graphs in which nothing was found, by family")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +94,13 @@ def sparql(
     max_tokens: MaxTokens = 4_000,
     timeout: Annotated[float | None, Field(gt=0, description="Seconds; lowers the server's deadline")] = None,
     snapshot: Annotated[int | None, Field(ge=0, description="Generation to query; the last two are available")] = None,
+    trace: Annotated[int, Field(ge=0, description="Row whose counts get the query that lists them; 0: none")] = 1,
 ) -> SparqlResult:
     """Run a read-only SPARQL query (SELECT, ASK, CONSTRUCT, DESCRIBE) over the whole graph.
 
     Use for counts, joins and lists that no other tool returns. Common prefixes are predefined. Full-text search:
     SERVICE kg:search { ?unit kg:matches "words" ; kg:score ?score ; kg:limit 50 }. Returns columns with their types,
-    rows, complete or truncated_by, and hints on likely mistakes. Count with COUNT(DISTINCT ?x).
+    rows, complete or truncated_by, traces of counts, and hints on likely mistakes. Count with COUNT(DISTINCT ?x).
     Example: sparql(query="SELECT ?place (COUNT(DISTINCT ?doc) AS ?n) { ?doc kg:jurisdiction ?place } GROUP BY ?place").
     Next: `describe_schema` or `find_terms` when rows are missing; `fetch` the passages found.
     """
@@ -112,8 +123,10 @@ def sparql(
         snapshot=answered.generation,
         hints=hints or None,
     )
+    if trace:
+        _trace(query, answered.result, trace, max_tokens * BYTES_PER_TOKEN * TRACED_SHARE, result)
     if answered.why is None and is_empty(query, answered.result):
-        _explain_emptiness(kg, query, result)
+        _explain_emptiness(kg, query, result, schema)
     else:
         _note_user_graphs(kg, query, result)
     spare = (max_tokens - FRAME_TOKENS) * BYTES_PER_TOKEN - size_of(result)
@@ -175,12 +188,38 @@ def _with_hints(error: QuadciteError, hints: Sequence[HintLine]) -> QuadciteErro
     return type(error)(" ".join([said, *more])) if more or said != str(error) else error
 
 
-def _explain_emptiness(kg: KnowledgeGraph, query: str, result: SparqlResult) -> None:
-    """Add to `result` the part of the query without solutions, and suggestions."""
+def _trace(query: str, answer: StoreResult, number: int, most: float, result: SparqlResult) -> None:
+    """Add to `result` the traces of row `number` that fit in `most` bytes."""
+    row: Row = {}
+    if isinstance(answer, Rows):
+        if number > len(answer.rows):
+            return
+        row = dict(zip(answer.variables, answer.rows[number - 1], strict=True))
+    elif answer is not True:
+        return
+    traces = build_traces(query, row)
+    kept = []
+    for each in traces:
+        most -= size_of(each)
+        if most < 0:
+            break
+        kept.append(each)
+    if len(kept) < len(traces):
+        result.notes.append(f"{len(kept)} of {len(traces)} traces fit in max_tokens.")
+    elif kept and isinstance(answer, Rows) and len(answer.rows) > 1:
+        result.notes.append(f"traces are those of row {number}. trace=N gives those of row N.")
+    result.traces = kept or None
+
+
+def _explain_emptiness(kg: KnowledgeGraph, query: str, result: SparqlResult, schema: Schema) -> None:
+    """Add to `result` the searched graphs, the part of the query without solutions, and suggestions."""
+    result.searched = find_searched(kg, query, schema, result.snapshot)
     diagnosis = diagnose(kg, query)
     if diagnosis is None:
         return
     result.empty_because = list(diagnosis.patterns)
+    looked_for = [Trace(of=NOT_FOUND, sparql=text) for text in diagnosis.looked_for]
+    result.traces = [*(result.traces or []), *looked_for] or None
     note = diagnosis.message
     for hint in diagnosis.hints:  # they are in `hints` already
         note = note.replace(hint.message, "").replace(" .", "").strip()
