@@ -16,7 +16,7 @@ from kg.retrieval.token_budget import MOST_TOKENS, to_json, tokens_of
 from kg.settings import Settings
 from kg.tools.answers import content_of
 from kg.tools.calls import Tool
-from kg.tools.registry import CLIMATE, CORE, RESEARCH, TOOLS, ZONING
+from kg.tools.registry import CLIMATE, CORE, RESEARCH, SPARQL, TOOLS, ZONING
 from kg.tools.zoning.citations import kg_find_related
 from loaders.sources import load
 from loaders.zoning.graph.ingest import ingest
@@ -74,7 +74,7 @@ def fixture_of(tool: Tool) -> str:
     """Which fixtures the example of a tool is shown on."""
     if tool.name in ("related", "citations"):  # they join the domains
         return "joined"
-    if tool.tags & {CORE, CLIMATE, RESEARCH}:
+    if tool.tags & {CORE, CLIMATE, RESEARCH, SPARQL}:
         return "fixtures"
     return "codes" if ZONING in tool.tags else "speeches"
 

@@ -26,7 +26,7 @@ from kg.store.ownership import is_user_graph
 from kg.store.protocol import Rows, select, term_text
 from kg.tools.calls import Tool, content_of
 from kg.tools.climate.families import policy_lineage
-from kg.tools.registry import CLIMATE, CORE, RESEARCH, TOOLS, ZONING
+from kg.tools.registry import CLIMATE, CORE, RESEARCH, SPARQL, TOOLS, ZONING
 from kg.tools.search.passages import fetch, search
 from kg.tools.sparql.query import sparql
 from kg.vocabulary import BASE, DCTERMS, ELI, FOAF, KG, PROV_GRAPH, RDF, RDFS, SCHEMA, SKOS, XSD, mint, sha256
@@ -82,7 +82,7 @@ MORE: Final[Mapping[str, tuple[tuple[str, dict[str, Any]], ...]]] = {
 
 
 def fixture_of(tool: Tool) -> str:
-    if tool.tags & {CORE, CLIMATE, RESEARCH}:
+    if tool.tags & {CORE, CLIMATE, RESEARCH, SPARQL}:
         return "fixtures"
     return "codes" if ZONING in tool.tags else "speeches"
 
