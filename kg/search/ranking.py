@@ -27,6 +27,10 @@ COSINE_WEIGHT = 0.65
 #                0.412  0.412  0.415  0.414  0.413  0.410
 # Pairs without stop words, of stems in a window, or weighed by their rarity gain as much on ObliQA and lose 0.001 to
 # 0.004 on CLIMATE-FEVER. Unweighed, they depend on the query and the unit alone, as the other scores do.
+#
+# SPLADE-tiny as 30 % of the word score, with pairs at 0.2: +0.007 (+-0.010, 220 questions) and +0.004 (+-0.014, 266),
+# for 28 ms of processor time a passage, where the embedding takes 19. It is not used. A reranker that is always right
+# about the first 50 would reach 0.885 and 0.795.
 PAIR_WEIGHT = 0.1
 
 _DECIMALS = 6

@@ -10,13 +10,11 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import formatdate
-from functools import partial
 from http.server import BaseHTTPRequestHandler
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -197,7 +195,7 @@ def test_the_timeout_holds_over_tls_too(
     assert live.server is not None
     live.server.socket = theirs.wrap_socket(live.server.socket, server_side=True)
     trusted = ssl.create_default_context(cafile=str(path))
-    monkeypatch.setattr(httpx, "Client", partial(httpx.Client, verify=trusted))
+    monkeypatch.setattr("kg.remote.http.load_certificates", lambda: trusted)
     url = live.url.replace("http:", "https:")
     live.data.update("INSERT DATA { <e:a> <e:p> 1 }")
     assert found(endpoint(url=url).select(QUERY)) == ["e:a"]

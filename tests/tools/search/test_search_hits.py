@@ -39,6 +39,7 @@ MESA = {
         {"section_id": "2", "title": "Noon", "level": 1, "raw_content": "Snow is cleared from the mesa by noon."},
         {"section_id": "3", "title": "Wells", "level": 1},
         {"section_id": "3.1", "title": "Lids", "level": 2, "parent_id": "3", "raw_content": "A well has a lid."},
+        {"section_id": "4", "title": "Heat", "level": 1, "raw_content": "Geothermal heat is not sold on the mesa."},
     ],
 }
 """A code whose articles have texts of their own, which are part of nothing."""
@@ -101,6 +102,7 @@ SEARCHES = [
     ("zoning", "search", {"query": "minimum lot area", "limit": 50}, "/id/section/"),
     ("zoning", "search@research", {"query": "minimum lot area"}, "/id/section/"),
     ("zoning", "kg_search_by_topic", {**BEND, "query": "minimum lot area"}, "/id/section/"),
+    ("zoning articles", "concept_mentions", {"qids": ["Q1012"], "limit": 200}, "/us-nv-lone-mesa/4"),
     ("zoning articles", "search", {"query": "lanterns of the mesa", "limit": 50}, "/us-nv-lone-mesa/1"),
     ("zoning articles", "search", {"query": "mesa", "filters": {"place": ["NV"]}}, "/us-nv-lone-mesa/2"),
     ("user", "search", {"query": "ordered from the foundry", "limit": 50}, ALONE.value),
