@@ -688,7 +688,7 @@ def _source_file(snapshot: Snapshot) -> SourceFile:
 
 
 def _find_facts(document: SourceDocument | SourceGraph) -> GraphFacts:
-    """Find what the index shows of a record."""
+    """Find the indexed facts of a record."""
     block_type, start, facts = KG.blockType, KG.start, GraphFacts()
     if isinstance(document, SourceDocument):
         facts.add(document.iri, DCTERMS.title, Literal(document.title))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from collections.abc import Iterator
@@ -75,6 +76,15 @@ def tools() -> Iterator[tuple[str, str, str, str]]:
         )
 
 
+def modules() -> Iterator[tuple[str, str]]:
+    """Each module of both packages with the first paragraph of its docstring."""
+    for package in ("kg", "loaders"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            does, _, _ = (ast.get_docstring(ast.parse(path.read_text())) or "").partition("\n\n")
+            if path.stem.strip("_") not in {"init", "main"} or path.name == "main.py":
+                yield f"`{path.relative_to(ROOT)}`", " ".join(does.split())
+
+
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
@@ -102,6 +112,8 @@ def made(section: str) -> str:
             return _table(("tool", "tags", "what it does", "use when"), tools())
         case "standards":
             return _table(("W3C test suite", "tests", "passed", "the others, each an expected failure"), figures.rows())
+        case "modules":
+            return _table(("module", "contents"), modules())
         case "groups":
             return _table(("MCP path", "tools", "names"), tool_groups())
     raise ValueError(f"the documentation has a section {section!r} that nothing makes")

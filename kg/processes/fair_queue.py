@@ -1,4 +1,4 @@
-"""A fair queue: a number of places, and clients that take turns for them. Pure: no clock, no threads, no locks."""
+"""A fair queue for any work: clients take turns for a number of places. Pure: no clock, no threads, no locks."""
 
 from __future__ import annotations
 

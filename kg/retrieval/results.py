@@ -1,4 +1,4 @@
-"""Argument types and result models that several tools share. Every passage names its graph, source file, hash and row.
+"""Argument types (filters, limits) and result models that several tools share. A passage names its graph, file and row.
 
 Descriptions of fields are part of the tool schemas that agents read.
 """

@@ -266,7 +266,7 @@ class LoadedGraphs:
         )
 
     def finish(self) -> None:
-        """Index the graphs again whose speakers and places have other names by now."""
+        """Index the graphs again whose speakers and places have other names since."""
         self._read_names(self._known)
         changed = [NamedNode(node) for node in sorted(self._changed)]
         query = bind(GRAPHS_WITH, nodes=changed, properties=_SPEAKERS_AND_PLACES, prov=PROV_GRAPH)

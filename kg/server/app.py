@@ -43,7 +43,7 @@ from kg.server.http_server import GRACE_S, Server, address_of, build_logging, li
 from kg.server.instructions import MOUNTS, find_mount
 from kg.server.mcp import CancelOnDisconnect, ToolThreads, build_mcp
 from kg.server.problem_details import HANDLERS
-from kg.server.request_limits import ArrivalProtocol
+from kg.server.request_arrival import ArrivalProtocol
 from kg.settings import Settings
 from kg.store.lock import find_holder
 from kg.tools.shacl.background_validation import DatasetChecks

@@ -1,4 +1,4 @@
-"""Calls in worker threads for which clients take turns: a client with many of them waits for itself."""
+"""Limits of concurrent calls in worker threads: clients take turns, and one with many calls waits for itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hints about a syntactically valid query: unknown terms, and patterns that cannot match the data.
+"""Hints about a syntactically valid query: unknown terms, patterns that cannot match the data, and slow forms.
 
 `check` compares a query with the measured schema and suggests corrections. In OPTIONAL, UNION, MINUS and EXISTS a
 pattern may legitimately match nothing, so hints about these are limited to unknown names.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kg.fuzzy_names import nearest
-from kg.sparql import lint_patterns, lint_values
+from kg.sparql import lint_constants, lint_patterns
 from kg.sparql.algebra import Element, Node, Query
 from kg.sparql.guard import line_and_column
 from kg.sparql.label_service import asks_for_labels
@@ -64,7 +64,7 @@ def check(query: str, schema: Schema) -> list[Hint]:
     index = get_index(schema)
     names = _Names(parsed, index)
     findings = [*names.findings, *_find_unbound(parsed), *_find_early_optionals(parsed.where, frozenset())]
-    findings += [*lint_patterns.check(parsed, index, names.wrong), *lint_values.check(parsed, index)]
+    findings += [*lint_patterns.check(parsed, index, names.wrong), *lint_constants.check(parsed, index)]
     findings.sort(key=lambda finding: finding.start)
     seen: set[tuple[str, str]] = set()
     hints: list[Hint] = []

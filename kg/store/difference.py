@@ -62,7 +62,7 @@ def canonical_statements(graph: NamedNode, quads: Iterable[Quad]) -> Statements:
 def _is_canonical(statement: str) -> bool:
     """Whether the text of a statement shows that it is canonical, which takes half as long as reading its terms.
 
-    False is no answer: the terms decide. A quad of the default graph has two terms here, and so no object.
+    False decides nothing: then the terms are read. A quad of the default graph has two terms here, and so no object.
     """
     last = statement[-1]
     if statement[0] != "<" or last == '"':

@@ -63,6 +63,16 @@ TREATIES: Final = (
 BY_NAME: Final = {name: treaty for treaty in TREATIES for name in (treaty.name, *treaty.names)}
 _NAMES: Final = [re.escape(name).replace(r"\ ", r"\s+") for name in sorted(BY_NAME, key=len, reverse=True)]
 PATTERN: Final = re.compile(rf"(?:{build_alternatives(_NAMES)})(?![\w-])")
-SIGNS: Final = ("Protocol", "Convention", "Agreement", "Treaty", "treaty", "Amendment", "Covenant", "Statute", "UNFCCC",
-                "UNCCD", "MARPOL", "UNCLOS", "TFEU", "CEDAW", "ICCPR", "ICESCR")  # fmt: skip
+_ACRONYMS: Final = [name for name in BY_NAME if name.isupper() and " " not in name]
+SIGNS: Final = (
+    "Protocol",
+    "Convention",
+    "Agreement",
+    "Treaty",
+    "treaty",
+    "Amendment",
+    "Covenant",
+    "Statute",
+    *_ACRONYMS,
+)
 """Words of which each name contains one."""

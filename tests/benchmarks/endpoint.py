@@ -355,7 +355,7 @@ def _run(app: Callable[..., object]) -> None:
     import uvicorn
 
     from kg.server.http_server import address_of, build_logging, listen
-    from kg.server.request_limits import ArrivalProtocol
+    from kg.server.request_arrival import ArrivalProtocol
 
     listening = listen("127.0.0.1", 0)
     print(address_of(listening), flush=True)

@@ -24,7 +24,7 @@ from kg.server import sparql_protocol as queries
 from kg.server.endpoint import Endpoint
 from kg.server.http_server import address_of, listen
 from kg.server.query_execution import HELD_BYTES, TRUNCATED
-from kg.server.request_limits import ArrivalProtocol
+from kg.server.request_arrival import ArrivalProtocol
 from kg.settings import Settings
 from tests.conformance.plain_store import PlainStore
 
