@@ -36,7 +36,7 @@ Must = Annotated[
     Field(max_length=20, description="Words that each result must contain, in any form"),
 ]
 MinScore = Annotated[float, Field(ge=0, le=1, description="Least score; 0 also lists results that are not relevant")]
-Explain = Annotated[bool, Field(description="Also return the SPARQL that ran")]
+Explain = Annotated[bool, Field(description="Also return the SPARQL that ran, and lists what it counted")]
 PlaceName = Annotated[
     str, Field(min_length=1, max_length=200, description="Code or name of a place: BRA, US-UT, Utah, Sandy, UT")
 ]

@@ -25,6 +25,9 @@ from kg.sparql.terms import bind
 Row = Mapping[str, object]
 """The terms of a row by variable. A variable that is missing or None is unbound."""
 
+MOST_CHARACTERS: Final = 20_000
+"""Maximum length of a query that callers trace: its sub-SELECTs are read once for each level."""
+
 _AGGREGATES: Final = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE", "GROUP_CONCAT"})
 _AFTER_KEYS: Final = frozenset({"HAVING", "ORDER", "LIMIT", "OFFSET", "VALUES"})
 _RANDOM: Final = frozenset({"RAND", "UUID", "STRUUID", "BNODE", "NOW"})

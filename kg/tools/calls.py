@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any, Final, Literal, get_type_hints
@@ -15,8 +16,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import recording
-from kg.retrieval.results import Domain, Explain, Result, SearchFilters
+from kg.retrieval.results import Domain, Explain, Result, SearchFilters, Statement
 from kg.retrieval.token_budget import LIST_TOKENS, MaxTokens
+from kg.sparql.tracing import MOST_CHARACTERS, find_counts
 from kg.tools.answers import Answer, Detail, Wanted, build_answer, content_of
 from kg.tools.argument_names import PUBLIC, resolve_names
 
@@ -144,7 +146,8 @@ class Tool(Command):
         with recording() as ran:
             result: Result = self._run(kg, checked)
         if wanted.explain:
-            result.explain = ran
+            # The query of `sparql` has traces.
+            result.explain = ran if self.kind == "raw" else [*ran, *list_counted(kg, ran)]
         return build_answer(result, wanted, reword)
 
     def content(self, kg: KnowledgeGraph, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,6 +176,19 @@ class Tool(Command):
         """The model of its result."""
         returned: type[Result] = get_type_hints(self.function)["return"]
         return returned
+
+
+def list_counted(kg: KnowledgeGraph, ran: Sequence[Statement]) -> list[Statement]:
+    """Build the queries that list the counted rows of `ran`, in all groups, without statements of users."""
+    found: dict[str, str] = {}
+    for statement in ran:
+        if "(COUNT(" not in statement.sparql or len(statement.sparql) > MOST_CHARACTERS:
+            continue
+        for count in find_counts(statement.sparql):
+            with suppress(InvalidInputError):
+                listing = kg.store.hide_user_graphs(count.compile())
+                found.setdefault(listing, f"lists ?{count.column} of: {statement.purpose}")
+    return [Statement(purpose=purpose, sparql=listing) for listing, purpose in found.items()]
 
 
 _OWN_WORDS: Final = {"extra_forbidden": "unknown argument", "missing": "required, but missing"}

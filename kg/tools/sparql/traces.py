@@ -13,10 +13,8 @@ from kg.retrieval.token_budget import Lean
 from kg.sparql.measured_schema import Schema
 from kg.sparql.parser import parse
 from kg.sparql.terms import bind
-from kg.sparql.tracing import Absence, Count, Row, find_absences, find_counts
+from kg.sparql.tracing import MOST_CHARACTERS, Absence, Count, Row, find_absences, find_counts
 
-MOST_CHARACTERS: Final = 20_000
-"""Maximum length of a query that is traced."""
 _MOST_GRAPHS: Final = 10
 _ALL: Final = "all graphs"
 _EXISTS: Final = "ASK { GRAPH $graph {} }"

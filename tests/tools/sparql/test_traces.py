@@ -7,9 +7,10 @@ from pyoxigraph import Literal, NamedNode, Triple
 
 from kg.actors import EVERYONE
 from kg.knowledge_graph import KnowledgeGraph
-from kg.store.protocol import Rows
+from kg.sparql.tracing import MOST_CHARACTERS, find_counts
+from kg.store.protocol import Rows, term_text
+from kg.tools import registry
 from kg.tools.sparql.query import sparql
-from kg.tools.sparql.traces import MOST_CHARACTERS
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import BASE, DCTERMS, mint
 
@@ -80,6 +81,34 @@ def test_row_that_exists_by_an_absence_has_the_query_for_it(fixtures: KnowledgeG
     assert trace.of.startswith("FILTER NOT EXISTS")
     assert len(list_rows(fixtures, trace.sparql)) == 0
     assert len(list_rows(fixtures, str(trace.sparql).replace("?d schema:inLanguage 'xx'\n}", "?d a ?c }"))) > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("family_overview", {"iso3": "AUS", "top_concepts": 3}),
+        ("jurisdiction_overview", {"iso3": "AUS"}),
+        ("speech_stats", {"group_by": "party"}),
+        ("list_speakers", {}),
+        ("related", {"id": "cpr://concept/Q1009"}),
+        ("list_resources", {"limit": 200}),
+    ],
+)
+def test_tool_that_counts_lists_with_explain_what_it_counted(
+    joined: KnowledgeGraph, name: str, arguments: dict[str, object]
+) -> None:
+    asked = {**arguments, "explain": True, "max_tokens": 50_000}
+    explained = registry.get(name).content(joined, asked)["explain"]
+    lists = {each["purpose"]: each["sparql"] for each in explained if each["purpose"].startswith("lists ?")}
+    counted = [each for each in explained if each["purpose"] not in lists and find_counts(each["sparql"])]
+    assert counted
+    for each in counted:
+        for count in find_counts(each["sparql"]):
+            if not count.expression.startswith("COUNT") or "LIMIT" in each["sparql"]:
+                continue
+            listing = lists[f"lists ?{count.column} of: {each['purpose']}"]
+            total = sum(int(term_text(row[count.column])) for row in list_rows(joined, each["sparql"]))
+            assert len(list_rows(joined, listing)) == total
 
 
 def test_statements_of_users_are_counted_and_listed_alike(receiving: KnowledgeGraph) -> None:
