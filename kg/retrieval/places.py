@@ -326,7 +326,7 @@ def _available(places: Places, iris: Collection[str]) -> str:
             outer = [place, *places.get_chain(place)][-1]
             outermost[outer.iri] = outer
     names = sorted(f"{place.name} ({place.code})" for place in outermost.values())
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    more = f" and {len(names) - SHOWN} more, see list_resources" if len(names) > SHOWN else ""
     return f"Available: {', '.join(names[:SHOWN])}{more}." if names else "No place has records."
 
 

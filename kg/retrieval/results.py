@@ -208,7 +208,7 @@ class TopConcept(BaseModel):
     qid: str = Field(description="QID of a climate concept; IRI of any other")
     label: str
     passages: int = Field(description="Number of passages; translations count separately")
-    documents: int = Field(description="Number of documents; translations do not count")
+    documents: int = Field(description="Number of documents, speeches and sections; translations do not count")
 
 
 class Evidence(BaseModel):

@@ -3,12 +3,16 @@
 `budget.toml` has the questions, each with the calls that answer it and expressions that the answers must match. An
 error counts as an answer: it says that nothing is there, and names what is. Tokens are those of the results, four bytes
 each.
+
+Where the folder of real data is next to the project, the questions of `budget_real.toml` are asked of real laws,
+speeches and a real code too. They are loaded once, into the folder for temporary files.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import tempfile
 import tomllib
@@ -29,7 +33,12 @@ from kg.tools.registry import mounted
 from loaders.sources import load
 from tests.benchmarks.comparison import Comparison, median, p95
 
+ROOT: Final = Path(__file__).parent.parent.parent
+REAL: Final = Path(os.environ.get("QUADCITE_SHARED", ROOT.parent / "shared")) / "data"
+REAL_STORE: Final = Path(tempfile.gettempdir()) / "quadcite-budget"
 QUESTIONS: Final = Path(__file__).with_suffix(".toml")
+REAL_QUESTIONS: Final = QUESTIONS.with_stem("budget_real")
+SITTINGS: Final = ("1920", "1998", "2014")
 MEDIAN_TOKENS: Final = 2_500
 P95_TOKENS: Final = 6_000
 MEDIAN_CALLS: Final = 2
@@ -59,9 +68,9 @@ class Outcome:
     tokens: int
 
 
-def load_questions() -> list[Question]:
-    """Load the questions."""
-    made = tomllib.loads(QUESTIONS.read_text())["question"]
+def load_questions(file: Path = QUESTIONS) -> list[Question]:
+    """Load the questions of a file."""
+    made = tomllib.loads(file.read_text())["question"]
     return [Question(**{**each, "calls": [(name, arguments) for name, arguments in each["calls"]]}) for each in made]
 
 
@@ -98,6 +107,22 @@ def open_fixtures(folder: Path) -> KnowledgeGraph:
     return opened
 
 
+def open_real(folder: Path) -> KnowledgeGraph:
+    """Open a graph with real laws, three sittings and Title 15 of a code, loading what the folder lacks."""
+    folder.mkdir(parents=True, exist_ok=True)
+    opened = KnowledgeGraph.open(folder, Settings(data_dir=folder, query_workers=1, _env_file=None))
+    laws = [
+        REAL / "climate" / name for name in ("CPR_huggingface_data_sample.parquet", "flat", "climate_laws_2021.xlsx")
+    ]
+    load(opened, "wikibase", [str(bundle.folder("fixtures") / "wikibase")], base="climate")
+    load(opened, "climate", [str(path) for path in laws])
+    load(opened, "hansard", [str(REAL / "hansard" / f"{year}.xml") for year in SITTINGS])
+    code = REAL / "zoning" / "spanish-fork" / "title_15_land_use.html"
+    load(opened, "zoning", [str(code)], municipality="Spanish Fork", state="UT")
+    opened.search.wait()
+    return opened
+
+
 def run(arguments: Sequence[str]) -> Iterable[Comparison]:
     """Ask all questions, and compare the answers with the goals; with an argument, print each question."""
     logging.getLogger("loaders").setLevel(logging.ERROR)
@@ -121,6 +146,20 @@ def run(arguments: Sequence[str]) -> Iterable[Comparison]:
         limit = 4_000 if mount == "/mcp" else 5_000
         size = listed / BYTES_PER_TOKEN
         yield Comparison(f"{mount}: list of tools", size, limit, "tokens", f"<= {limit:,}", size <= limit)
+    if REAL.is_dir():
+        yield from ask_real(bool(arguments))
+
+
+def ask_real(each: bool) -> Iterator[Comparison]:
+    """Ask the questions over real data, and print each if wanted."""
+    with open_real(REAL_STORE) as kg:
+        outcomes = [ask(kg, question) for question in load_questions(REAL_QUESTIONS)]
+    for outcome in outcomes:
+        if outcome.missed or each:
+            print(f"{outcome.tokens:6} {outcome.question.mount} {outcome.question.asks} {list(outcome.missed)}")
+    yield from compare("real data, all mounts", outcomes)
+    for mount in dict.fromkeys(outcome.question.mount for outcome in outcomes):
+        yield from compare(f"real data, {mount}", [some for some in outcomes if some.question.mount == mount])
 
 
 def compare(name: str, outcomes: Sequence[Outcome]) -> Iterator[Comparison]:

@@ -226,3 +226,16 @@ def test_a_missing_id_is_listed_with_a_hint(loaded):
     content = get_tool("fetch").answer(loaded, {"ids": ["no-such-slug", "Q1010"]}).content
     assert [each["id"] for each in content["not_found"]] == ["no-such-slug", "cpr://concept/Q1010"]
     assert all(each["hint"] for each in content["not_found"])
+
+
+def test_a_standard_that_is_not_recorded_leads_to_the_text(loaded):
+    with pytest.raises(NotFoundError, match="kg_search_by_topic"):
+        get_tool("kg_query_standards").answer(loaded, {**BEND, "standard_type": "fence height"})
+
+
+def test_an_overview_of_several_domains_states_what_its_documents_are(loaded):
+    content = get_tool("jurisdiction_overview").answer(loaded, {"place": "Australia"}).content
+    assert content["top_concepts"]
+    assert any(note.startswith("documents of top_concepts") for note in content["notes"])
+    content = get_tool("jurisdiction_overview").answer(loaded, {"place": "BRA"}).content
+    assert not any(note.startswith("documents of top_concepts") for note in content.get("notes", ()))

@@ -180,6 +180,8 @@ def jurisdiction_overview(
         result.notes.append(BY_STATE)
     if len(parts) > PARTS_SHOWN:
         result.notes.append(f"parts has the first {PARTS_SHOWN} of {len(parts)} places.")
+    if top and set(kinds) - {"policy documents"}:
+        result.notes.append("documents of top_concepts counts speeches and sections of codes too.")
     if not top and not territory.empty:
         result.notes.append(_explain_no_mentions(reader, [found]))
     return reader.finish(result, total=len(top), next_offset=page_of(top, offset, limit))

@@ -242,7 +242,8 @@ def find_standard_types(text: str, codes: Sequence[str], place: Place, notes: li
     words = _standard_words([word for word in given if word not in _BOUNDS])
     found = {code for code in codes if words and words <= _standard_words(fold(code).split())}
     if not found:
-        raise NotFoundError(no_match_message("standard_type", wanted, sorted(codes), place.shown))
+        message = no_match_message("standard_type", wanted, sorted(codes), place.shown)
+        raise NotFoundError(f"{message} Other rules are in the text only: kg_search_by_topic finds the sections.")
     if {fold(code) for code in found} != {fold(wanted)}:
         notes.append(f"standard_type: {wanted!r} was interpreted as {', '.join(sorted(found))}.")
     return found, bound
