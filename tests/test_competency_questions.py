@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -43,6 +44,13 @@ GOLDEN: Mapping[str, list[dict[str, str]]] = {
     ],
     "uses-that-a-law-promotes": [
         {
+            "town": "Tern Harbour",
+            "district": "GR",
+            "use": "Accessory dwelling unit",
+            "condition": "At most 60 square metres of floor",
+            "law": "Fictional Rooftop Energy Act 2023",
+        },
+        {
             "town": "Harrow Inlet",
             "district": "R-1",
             "use": "Accessory dwelling unit",
@@ -53,6 +61,11 @@ GOLDEN: Mapping[str, list[dict[str, str]]] = {
         {"district": "F-1", "level": "https://w3id.org/quadcite/vocab/permissionLevel/notPermitted"},
     ],
     "definitions-of-a-concept": [
+        {
+            "source": "zoning code",
+            "place": "https://w3id.org/quadcite/id/section/au-tas-tern-harbour/3.1",
+            "definition": "A small home on the lot of another, for whoever its owner chooses.",
+        },
         {"source": "concept store", "definition": "A second, smaller home on a lot that has one."},
         {
             "source": "zoning code",
@@ -61,10 +74,11 @@ GOLDEN: Mapping[str, list[dict[str, str]]] = {
         },
     ],
     "laws-cited-in-several-domains": [
+        {"cited": "Paris Agreement", "section": "3.2", "document": "Fictional Rooftop Energy Act 2023"},
         {"cited": "Paris Agreement", "section": "1.2", "document": "Fictional Clean Homes Act of 2021"},
         {"cited": "Paris Agreement", "section": "1.2", "document": "Fictional Rooftop Energy Act 2023"},
     ],
-    "corroborated-claims": [{"documents": "4"}],
+    "corroborated-claims": [{"documents": "5"}],
     "speeches-that-cite-a-family": [
         {
             "reference": "House of Representatives Hansard, 19 Jun 2024, p. 12",
@@ -92,10 +106,45 @@ GOLDEN: Mapping[str, list[dict[str, str]]] = {
         },
     ],
     "coverage-of-a-concept": [
-        {"country": "AUS", "passages": "1", "speechChunks": "4", "sections": "0"},
+        {"country": "AUS", "passages": "1", "speechChunks": "4", "sections": "1"},
         {"country": "USA", "passages": "1", "speechChunks": "0", "sections": "1"},
     ],
 }
+
+
+# What occurs in every domain, in Australia.
+SHARED: Final = {
+    "renewable energy": "cpr://concept/Q1009",
+    "accessory dwelling unit": "cpr://concept/Q1068",
+    "flood": "cpr://concept/Q1007",
+}
+OF_COUNTRY: Final = """
+SELECT DISTINCT ?class WHERE {
+  VALUES ?class { kg:Passage kg:SpeechChunk kg:CodeSection } ?unit a ?class ; $LINK .
+  { ?unit dcterms:isPartOf/kg:jurisdiction ?place } UNION { ?unit kg:jurisdiction/kg:within/kg:within ?place }
+  FILTER(?place = <https://w3id.org/quadcite/id/place/AUS>)
+}"""
+
+
+@pytest.mark.parametrize(
+    "link",
+    [*(f"kg:mentions <{iri}>" for iri in SHARED.values()), 'eli:cites/dcterms:identifier "Paris Agreement"'],
+    ids=[*SHARED, "Paris Agreement"],
+)
+def test_every_domain_of_a_country_has_the_shared_concepts_and_law(joined: KnowledgeGraph, link: str) -> None:
+    result = joined.query(OF_COUNTRY.replace("$LINK", link)).result
+    assert isinstance(result, Rows)
+    assert len(result) == 3
+
+
+def test_marks_of_an_australian_code_are_not_taken_for_law_of_the_united_states(joined: KnowledgeGraph) -> None:
+    section = "<https://w3id.org/quadcite/id/section/au-tas-tern-harbour/3.2>"
+    query = f"SELECT DISTINCT ?cited WHERE {{ ?claim rdf:subject {section} ; rdf:predicate ?by ; rdf:object ?cited }}"
+    result = joined.query(query).result
+    assert isinstance(result, Rows)
+    cited = {term_text(row["cited"]).partition("/id/")[2] for row in result} - {""}
+    assert cited >= {"law/int/treaty/paris-agreement", "law/au-tas/act/fictional-town-planning-act-1993"}
+    assert not any(each.startswith("law/us") for each in cited)
 
 
 def run(graph: KnowledgeGraph, name: str) -> list[dict[str, str]]:

@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 from pyoxigraph import NamedNode
 
+from kg.iso3166 import find_area
 from kg.provenance.load_records import find_row, parse_rows
 from kg.retrieval.attribution import Chunk, Voice, load_voices
 from kg.retrieval.concept_index import load_concepts
@@ -75,7 +76,7 @@ _DERIVED_REFERENCE: Final = NamedNode(DERIVED + KG.hansardReference.value)
 """The key of a reference that is derived, not stated by the source."""
 _NOTHING: Final[Properties] = {}
 _SECTIONS: Final = iri_prefix("section")
-_STATE: Final = re.compile(r"us-([a-z]{2})-")
+_STATE: Final = re.compile(r"([a-z]{2}-[a-z0-9]{1,3})-")
 """The state in the key of a municipality."""
 
 
@@ -253,7 +254,8 @@ def _cite_section(descriptions: Descriptions, section: str) -> str:
     name = None if place is None else descriptions.one(place, SKOS.prefLabel)
     key = section.removeprefix(_SECTIONS).partition("/")[0]
     state = _STATE.match(key)
-    parts = (name or key, state[1].upper() if name and state else None, code_of(section).replace("|", ", "))
+    area = find_area(state[1]) if name and state else None
+    parts = (name or key, area and (area.short or area.name), code_of(section).replace("|", ", "))
     return ", ".join(part for part in parts if part)
 
 

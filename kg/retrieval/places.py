@@ -33,7 +33,11 @@ SELECT DISTINCT ?place ?graph ?property ?value WHERE {
 
 IN_USE: Final = """
 SELECT ?place ?role WHERE {
-  { VALUES ?place { $places } FILTER EXISTS { ?thing kg:jurisdiction ?place } BIND("jurisdiction" AS ?role) }
+  {
+    VALUES ?place { $places }
+    FILTER EXISTS { ?thing kg:jurisdiction ?place FILTER NOT EXISTS { ?thing kg:lawType ?type } }
+    BIND("jurisdiction" AS ?role)
+  }
   UNION { VALUES ?place { $places } FILTER EXISTS { ?speech kg:state ?place } BIND("state" AS ?role) }
 }"""
 
@@ -79,7 +83,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class InUse:
-    """The places in use: jurisdictions of records, and states of speakers."""
+    """The places in use: jurisdictions of records, and states of speakers. A law that is only cited is not a record."""
 
     jurisdictions: frozenset[str]
     states: frozenset[str]

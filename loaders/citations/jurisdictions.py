@@ -8,8 +8,11 @@ European Union, ``int`` that of treaties.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from functools import cache
 from typing import Final
 
+from kg.iso3166 import load_areas
 from loaders.citations.patterns import build_alternatives
 
 EU: Final = "eu"
@@ -81,8 +84,16 @@ def place_of(key: str) -> str | None:
 
 
 def country_of(key: str) -> str:
-    """Get the country of a jurisdiction: ``aus`` for ``au-vic``."""
-    return {"au": "aus"}.get(key[:2], key[:2]) if "-" in key else key
+    """Get the country of a jurisdiction or municipality: ``aus`` for ``au-vic``, ``us`` for ``us-ut-quarry-bend``."""
+    country, part, _ = key.partition("-")
+    return _load_countries().get(country, country) if part else key
+
+
+@cache
+def _load_countries() -> Mapping[str, str]:
+    """Load the keys of countries by their two letters in lower case."""
+    countries = (area for area in load_areas().values() if area.within is None)
+    return {area.short.casefold(): key for area in countries if (key := key_of(area.code)) is not None}
 
 
 def find_after(text: str, at: int, own: str | None) -> tuple[str, int] | None:

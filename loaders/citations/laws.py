@@ -15,7 +15,7 @@ from typing import Final
 from kg.words import to_word_set
 from loaders.citations import act_titles, jurisdictions, section_citations, treaties
 from loaders.citations.patterns import build_alternatives
-from loaders.citations.statutes import Law
+from loaders.citations.statutes import FEDERAL_SCHEMES, Law
 from loaders.readers.cells import to_slug
 
 UNSURE: Final = 0.6
@@ -47,7 +47,8 @@ class LawCitation:
 class Context:
     """The text's document: its jurisdiction, None if it has none or several, and its year, None if unknown.
 
-    With `only_federal`, as for codes of municipalities, an act may be of a state unless words say that it is federal.
+    With `only_federal`, as for codes of municipalities, an act may be of a state of that country unless words say that
+    it is federal.
     """
 
     jurisdiction: str | None = None
@@ -127,7 +128,6 @@ _OLD: Final = 2015
 _FEDERAL: Final = re.compile(
     r"U\.\s?S\.\s?C|USCA?\b|C\.\s?F\.\s?R|CFR\b|Pub(?:lic|\.)\s?L|U(?:nited States|\.\s?S\.) Code"
 )
-_FEDERAL_SCHEMES: Final = frozenset({"usc", "cfr", "public-law"})
 _CODE_SIGNS: Final = ("§", "ILCS", "Code", "Laws", "Statutes", "Section")
 """Words and signs of which each citation of a state's code contains one."""
 _CODIFIED: Final = ("federal citation", "citation of a state's law")
@@ -219,8 +219,10 @@ def _find_jurisdiction(
     named = jurisdictions.find_named(text, low if sentence < 0 else sentence, match.start())
     foreign = [key for key in named if key != own]
     if context.only_federal:
-        federal = _FEDERAL_BEFORE.search(text, max(0, title.start - 20), title.start) or _FEDERAL_AFTER.match(text, end)
-        return own, title.confidence if federal and not set(foreign) - {"us"} else UNSURE, end
+        federal = own == "us" and (
+            _FEDERAL_BEFORE.search(text, max(0, title.start - 20), title.start) or _FEDERAL_AFTER.match(text, end)
+        )
+        return own, title.confidence if federal and not foreign else UNSURE, end
     if foreign:
         return foreign[-1], UNSURE, end
     return own, title.confidence, end
@@ -295,7 +297,7 @@ def _find_codified(text: str, *, states: bool) -> Iterator[LawCitation]:
     """Find citations of federal law of the United States and, with `states`, of the codes of its states."""
     for each in section_citations.find_citations(text):
         law = each.law
-        if law is not None and (law.scheme in _FEDERAL_SCHEMES or (states and law.jurisdiction != "us")):
+        if law is not None and (law.scheme in FEDERAL_SCHEMES or (states and law.jurisdiction != "us")):
             method = _CODIFIED[law.jurisdiction != "us"]
             yield LawCitation(each.start, each.end, law, law.citation, 0.9, method, whole=each.end)
 

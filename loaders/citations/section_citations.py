@@ -224,7 +224,9 @@ class _Tail:
 def find_citations(text: str, state: str | None = None) -> Sequence[Citation]:
     """Find the citations in `text`, in text order and without overlaps.
 
-    `state` is the state of the municipality, in two letters, to which public acts in the text belong.
+    `state` is the state of the municipality. Public acts in the text belong to it if it is one of the United States
+    (two letters). In a code of another country (``AU-VIC``) only citations of federal law of the United States are
+    found: letters such as UCA have other meanings there.
     """
     found: list[Citation] = []
     at = 0
@@ -232,6 +234,8 @@ def find_citations(text: str, state: str | None = None) -> Sequence[Citation]:
         read, at = _READERS[anchor.lastgroup or ""](text, anchor, state)
         found += read
         at = max(at, anchor.start() + 1)
+    if state is not None and "-" in state:
+        return [each for each in found if each.law is None or each.law.scheme in statutes.FEDERAL_SCHEMES]
     return found
 
 

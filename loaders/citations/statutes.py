@@ -58,6 +58,8 @@ class Body:
 
 _MASSACHUSETTS: Final = "Massachusetts General Laws"
 _PENNSYLVANIAN: Final = ("P.S.", "Pa.C.S.")
+FEDERAL_SCHEMES: Final = frozenset({"usc", "cfr", "public-law"})
+"""Schemes of federal law of the United States, whose citations are the same in every text."""
 USC: Final = Body("us", "usc", "U.S.C.")
 CFR: Final = Body("us", "cfr", "C.F.R.")
 

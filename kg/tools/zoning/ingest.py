@@ -207,6 +207,8 @@ def _receive(
     try:
         place = find_place(reader, name, state)
         name, letters = place.name, place.short_state or letters
+        if not place.key.startswith("us-"):
+            state = "-".join(place.key.split("-")[:2]).upper()
     except NotFoundError as error:
         notes.append(f"A new municipality is created. {error}")
     sent_by = SENDER.get().name

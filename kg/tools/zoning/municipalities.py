@@ -14,6 +14,7 @@ from rapidfuzz import fuzz, process
 
 from kg.errors import InvalidInputError, NotFoundError
 from kg.fuzzy_names import fold
+from kg.iso3166 import find_area
 from kg.retrieval.places import Places
 from kg.retrieval.places import load_places as load_hierarchy
 from kg.retrieval.reader import Reader, clean_text, iri_of
@@ -52,7 +53,7 @@ class Place:
     iri: str
     name: str
     states: tuple[str, ...]
-    """Two-letter code and name of its state, if known."""
+    """Code without the country, and name, of its state, if known: UT and Utah, VIC and Victoria."""
 
     @property
     def key(self) -> str:
@@ -61,7 +62,7 @@ class Place:
 
     @property
     def short_state(self) -> str:
-        """Two-letter code of its state, or empty."""
+        """Code of its state without the country, or empty."""
         return min(self.states, key=len, default="")
 
     @property
@@ -89,8 +90,9 @@ def find_place(reader: Reader, name: str, state: str, argument: str = "municipal
     Raises NotFoundError with similar names, and InvalidInputError with the candidates if several match. Both name the
     `argument`.
     """
-    wanted, within = clean_text(argument, name, 200), fold(clean_text("state", state, 60))
-    within = within.removeprefix("us ")
+    wanted, said = clean_text(argument, name, 200), clean_text("state", state, 60)
+    country, _, part = said.partition("-") if find_area(said) is not None else ("", "", "")
+    within = fold(part or said).removeprefix("us ")
     town, comma, stated = wanted.rpartition(",")
     places = _load_all(reader)
     one = places.by_key.get(wanted.strip("<>"))
@@ -104,6 +106,8 @@ def find_place(reader: Reader, name: str, state: str, argument: str = "municipal
     found = found or [
         place for place in places.all if within in map(fold, place.states) and place.key == f"us-{within}"
     ]
+    if part:  # WA is a state of two countries, US-WA is not
+        found = [place for place in found if place.key.startswith(f"{country.casefold()}-")]
     if len(found) == 1:
         return found[0]
     if found:
@@ -140,7 +144,7 @@ def _to_place(iri: str, name: str, hierarchy: Places) -> Place:
     place = hierarchy.get(iri)
     above = hierarchy.get_chain(place) if place is not None else ()
     state = next((outer for outer in above if outer.kind == "subdivision"), None)
-    return Place(iri, name, () if state is None else (state.code.removeprefix("US-"), state.name))
+    return Place(iri, name, () if state is None else (state.code.partition("-")[2], state.name))
 
 
 def _index(places: Sequence[Place]) -> _Places:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
+from urllib.parse import unquote
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.vocabulary import DCTERMS, ELI, KG, OA, RDF, XSD, mint, mint_span, sha256
+from kg.iso3166 import find_area
+from kg.vocabulary import DCTERMS, ELI, KG, OA, RDF, XSD, iri_prefix, mint, mint_span, sha256
+from loaders.citations import jurisdictions
 from loaders.citations.statutes import Law
+from loaders.readers.places import build_place_graphs
 
 LAW_TYPES: Final = {
     "usc": "federalCode",
@@ -116,16 +120,37 @@ def evidence_quads(node: NamedNode, evidence: Evidence, graph: NamedNode, known:
     return said
 
 
-def build_law(law: Law, title: str | None = None) -> tuple[NamedNode, NamedNode, Sequence[Quad]]:
-    """Build the node of a law, its shared graph, and the quads of that graph. `title` names it, else its citation."""
+def build_law(
+    law: Law, title: str | None = None, *, is_sure: bool = True
+) -> tuple[NamedNode, NamedNode, Sequence[Quad]]:
+    """Build the node of a law, its shared graph, and the quads of that graph.
+
+    `title` names it, else its citation. It has a jurisdiction if the citation names or implies one: not without
+    `is_sure`, and not where none is known, as of treaties.
+    """
     parts = law.jurisdiction, law.scheme, law.citation
     iri, graph = mint("law", *parts), mint("graph", "ref", "law", *parts)
-    return (
-        iri,
-        graph,
-        (
-            Quad(iri, RDF.type, KG.ExternalLaw, graph),
-            Quad(iri, DCTERMS.identifier, Literal(title or law.citation), graph),
-            Quad(iri, KG.lawType, mint("code", "lawType", LAW_TYPES.get(law.scheme, "state")), graph),
-        ),
-    )
+    said = [
+        Quad(iri, RDF.type, KG.ExternalLaw, graph),
+        Quad(iri, DCTERMS.identifier, Literal(title or law.citation), graph),
+        Quad(iri, KG.lawType, mint("code", "lawType", LAW_TYPES.get(law.scheme, "state")), graph),
+    ]
+    if is_sure and (place := _find_place(law)) is not None:
+        said.append(Quad(iri, KG.jurisdiction, mint("place", place), graph))
+    return iri, graph, said
+
+
+def build_law_places(law: Sequence[Quad]) -> Mapping[NamedNode, Sequence[Quad]]:
+    """Build the shared graphs of the jurisdiction of a law, if its quads have one."""
+    places = [
+        quad.object.value for quad in law if quad.predicate == KG.jurisdiction and isinstance(quad.object, NamedNode)
+    ]
+    return build_place_graphs(unquote(places[0].removeprefix(iri_prefix("place")))) if places else {}
+
+
+def _find_place(law: Law) -> str | None:
+    """Find the code of the place whose law this is."""
+    if law.jurisdiction == "us" and law.scheme == "public-act":
+        return None  # of a state that is unknown
+    place = jurisdictions.place_of(law.jurisdiction)
+    return place if place is not None and (place == "EUR" or find_area(place) is not None) else None

@@ -21,13 +21,13 @@ from kg.store.protocol import Store, Term
 from kg.vocabulary import CITATIONS, DCTERMS, ELI, KG, SCHEMA, SOURCED, iri_prefix
 from loaders.citations import jurisdictions
 from loaders.citations.family_names import FamilyNames
-from loaders.citations.graph.claims import Claims, Evidence, build_law
-from loaders.citations.laws import BY_TITLE, Context, LawCitation, find_laws
+from loaders.citations.graph.claims import Claims, Evidence, build_law, build_law_places
+from loaders.citations.laws import BY_TITLE, UNSURE, Context, LawCitation, find_laws
 from loaders.citations.statutes import Law
 from loaders.model import SourceDocument, SourceGraph, TextUnit, graph_name
 
 _PLACES: Final = iri_prefix("place")
-_MUNICIPALITIES: Final = iri_prefix("municipality") + "us-"
+_MUNICIPALITIES: Final = iri_prefix("municipality")
 _ARTICLE: Final = re.compile(r"(?:The |A |An )?")
 _IN_BRACKETS: Final = re.compile(r"\s*\([^()]*\)\s*$")
 _OF_ANOTHER: Final = re.compile(
@@ -130,7 +130,8 @@ class Record:
         place = next(iter(places)) if len(places) == 1 else ""
         year = max(years) if years else None
         if place.startswith(_MUNICIPALITIES):
-            return Context("us", year, only_federal=True)
+            country = jurisdictions.country_of(place.removeprefix(_MUNICIPALITIES))
+            return Context(country, year, only_federal=True)
         key = jurisdictions.key_of(unquote(place.removeprefix(_PLACES))) if place.startswith(_PLACES) else None
         return Context(key, year)
 
@@ -177,8 +178,10 @@ def build_citations(
         for each in found:
             target = None
             if each.law is not None:
-                target, shared, described = build_law(each.law, each.title)
-                laws[shared] = described
+                is_sure = each.confidence > UNSURE
+                target, shared, described = build_law(each.law, each.title, is_sure=is_sure)
+                if is_sure or shared not in laws:
+                    laws[shared] = described
             words = text[each.start : each.end]
             made.add(Evidence(unit, each.start, each.end, words, each.confidence, each.method), target, words)
         for name in named:
@@ -198,7 +201,20 @@ def derive_citations(store: Store, records: Mapping[NamedNode, Record | None], f
         if claims or store.graph(graph):
             made[graph] = claims, origin
         for law, described in laws.items():
-            # A law keeps its first description: titles may differ in capitals.
-            if law not in made and not store.graph(law):
+            # A law keeps its first description: titles may differ in capitals. Only its jurisdiction may become known.
+            held = made[law][0] if law in made else store.graph(law)
+            if not held:
                 made[law] = described, origin
+            elif known := _find_jurisdiction(described, held):
+                made[law] = [*held, *known], origin
+            for place, said in build_law_places(described).items():
+                if place not in made and not store.graph(place):
+                    made[place] = said, origin
     return made
+
+
+def _find_jurisdiction(described: Sequence[Quad], held: Sequence[Quad]) -> list[Quad]:
+    """Find the jurisdiction of a law in its new description, if the one that is held has none."""
+    if any(quad.predicate == KG.jurisdiction for quad in held):
+        return []
+    return [quad for quad in described if quad.predicate == KG.jurisdiction]

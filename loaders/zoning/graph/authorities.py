@@ -14,9 +14,10 @@ from typing import Final
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import RecordError
+from kg.iso3166 import find_area, find_areas
 from kg.vocabulary import BASE, KG, RDF, SKOS, mint
 from loaders.citations import statutes
-from loaders.citations.graph.claims import build_law
+from loaders.citations.graph.claims import build_law, build_law_places
 from loaders.citations.statutes import Law
 from loaders.readers.cells import to_slug
 from loaders.readers.places import build_place_graphs
@@ -28,24 +29,49 @@ STATES: Final = {letters.upper(): name for name, letters in statutes.STATES.item
 """States, the District and the territories of the United States, by their two letters."""
 
 _BY_NAME: Final = {name.casefold(): code for code, name in STATES.items()}
+_SHOWN: Final = 5
 _COUNTIES: Final = frozenset({"county", "parish", "borough"})
 _ONE_VALUE: Final = (SKOS.prefLabel, KG.category)
 _CODES: Final = BASE + "vocab/"
 
 
 def state_code(state: str) -> str:
-    """Parse the two letters or the name of a state into its two letters. Raises RecordError for an unknown state."""
+    """Parse a state: the two letters of one of the United States (``UT``), else the code of ISO 3166-2 (``AU-VIC``).
+
+    One of the United States may also be given by name or by its code of ISO 3166-2. Names of other states are not
+    accepted, since many of them are names of counties or towns elsewhere. Raises RecordError for an unknown state.
+    """
     given = " ".join(state.split())
-    code = given.upper() if given.upper() in STATES else _BY_NAME.get(given.casefold())
-    if code is None:
+    code = given.upper().removeprefix("US-")
+    if code in STATES:
+        return code
+    if (named := _BY_NAME.get(given.casefold())) is not None:
+        return named
+    area = find_area(given)
+    if area is None or area.within is None:
+        known = [f"{each.code} ({each.name})" for each in find_areas(given) if each.within is not None][:_SHOWN]
+        hint = f" Similar: {', '.join(known)}." if known else ""
         raise RecordError(
-            f"Unknown state {state!r}. Use the two letters, as in UT, or the name of a state of the United States."
+            f"Unknown state {state!r}. Use the two letters or the name of a state of the United States, as in UT, or a "
+            f"code of ISO 3166-2 for another country, as in AU-VIC.{hint}"
         )
-    return code
+    return area.code
+
+
+def state_of(key: str) -> str:
+    """Get the state, as `state_code` does, from the key of a municipality."""
+    country, _, rest = key.partition("-")
+    part = rest.partition("-")[0].upper()
+    return part if country == "us" else f"{country.upper()}-{part}"
+
+
+def _area_code(state: str) -> str:
+    """Get the code of ISO 3166-2 of a state."""
+    return state if "-" in state else f"US-{state}"
 
 
 def municipality_key(name: str, state: str) -> str:
-    """Build the identifier of a municipality: ``us-ut-example-city``, ``us-dc``.
+    """Build the identifier of a municipality: ``us-ut-example-city``, ``us-dc``, ``au-vic-example-shire``.
 
     Raises RecordError for a name without a letter or an unknown state.
     """
@@ -54,7 +80,7 @@ def municipality_key(name: str, state: str) -> str:
         return "us-dc"
     if not re.search(r"\w", name):
         raise RecordError("The municipality has no name.")
-    return f"us-{code.lower()}-{to_slug(name)}"
+    return f"{_area_code(code).lower()}-{to_slug(name)}"
 
 
 def merge(stored: Sequence[Quad], said: Sequence[Quad]) -> Sequence[Quad]:
@@ -90,16 +116,17 @@ def _text(quad: Quad) -> str:
 
 def _county(name: str, state: str) -> tuple[NamedNode, Mapping[NamedNode, Sequence[Quad]]]:
     """Build the graph of a county, which ISO 3166 does not list: ``id/place/US-CT-hartford-county``."""
-    words = name.split()
-    label = " ".join(words if words[-1].casefold() in _COUNTIES else [*words, "County"])
-    code = f"US-{state}-{to_slug(label)}"
+    words, area = name.split(), _area_code(state)
+    is_named = "-" in state or words[-1].casefold() in _COUNTIES
+    label = " ".join(words if is_named else [*words, "County"])
+    code = f"{area}-{to_slug(label)}"
     iri, graph = mint("place", code), mint("graph", "ref", "place", code)
     return iri, {
         graph: (
             Quad(iri, RDF.type, KG.Place, graph),
             Quad(iri, SKOS.notation, Literal(code), graph),
             Quad(iri, SKOS.prefLabel, Literal(label, language="en"), graph),
-            Quad(iri, KG.within, mint("place", f"US-{state}"), graph),
+            Quad(iri, KG.within, mint("place", area), graph),
         )
     }
 
@@ -115,7 +142,8 @@ class Authorities:
         self.iri: Final = mint("municipality", self.key)
         self.graphs: dict[NamedNode, Sequence[Quad]] = {}
         self._said: set[tuple[NamedNode, str | None, str | None]] = set()
-        place, outer = mint("place", f"US-{self.state}"), build_place_graphs(f"US-{self.state}")
+        area = _area_code(self.state)
+        place, outer = mint("place", area), build_place_graphs(area)
         if county is not None and to_slug(county):
             place, around = _county(county, self.state)
             outer = {**outer, **around}
@@ -163,6 +191,8 @@ class Authorities:
         """Add a law outside the code and get its IRI."""
         iri, graph, quads = build_law(law)
         self.graphs[graph] = quads
+        for place, described in build_law_places(quads).items():
+            self.graphs.setdefault(place, described)
         return iri
 
     def code(self, scheme: str, code: str, known: frozenset[str]) -> NamedNode:

@@ -23,9 +23,9 @@ from kg.store.protocol import Commit, Store, select, term_text
 from kg.vocabulary import EXTRACTED, KG, SKOS, SOURCED, mint
 from kg.zoning_summaries.stored_summaries import find_withdrawn
 from loaders.zoning.extraction.districts import District, plain_name
-from loaders.zoning.graph.authorities import Authorities, merge
+from loaders.zoning.graph.authorities import Authorities, merge, state_of
 from loaders.zoning.graph.stated_districts import Stated, find_stated, load_stated
-from loaders.zoning.graph.stored_codes import Code, Codes, has_sections, state_of
+from loaders.zoning.graph.stored_codes import Code, Codes, has_sections
 from loaders.zoning.graph.text_findings import build_claims, build_rules
 from loaders.zoning.readers.code_model import DOMAIN, Section
 

@@ -23,6 +23,7 @@ from kg.vocabulary import GENERATED, PROV_GRAPH, mint
 from loaders.citations.section_citations import Citation, find_citations
 from loaders.zoning.extraction.citation_resolution import Index, numbers_in, numbers_of, resolve_range
 from loaders.zoning.extraction.districts import District, find_in_section, pick_best
+from loaders.zoning.graph.authorities import state_of
 from loaders.zoning.graph.stored_sections import key_of, load_sections
 from loaders.zoning.readers.code_model import DOMAIN, Section
 
@@ -160,11 +161,6 @@ def _ranges(words: str, state: str) -> Sequence[Citation]:
         return ()
     found = (each for each in find_citations(words, state) if each.through is not None and each.internal)
     return tuple(each for each in found if not (each.through or "").startswith("("))
-
-
-def state_of(name: str) -> str:
-    """Get the two letters of the state from the key of a municipality."""
-    return name.split("-")[1].upper()
 
 
 class Codes:

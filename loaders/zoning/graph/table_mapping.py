@@ -7,6 +7,7 @@
     [jurisdiction]                       # either columns of the table ...
     column = "Town"
     state_column = "State"               # ... or the same for all rows: name = "Example City", state = "UT"
+                                         # (outside the United States a code of ISO 3166-2: state = "AU-VIC")
     county_column = "County"             # optional
 
     [district]

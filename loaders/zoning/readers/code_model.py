@@ -206,7 +206,7 @@ class Code:
     municipality: str | None
     """Name as recorded, e.g. Quarry Bend City. None if the source does not state it."""
     state: str | None
-    """Two letters. None if the source does not state it."""
+    """Two letters of a state of the United States, or a code of ISO 3166-2. None if the source does not state it."""
     sections: Sequence[Section]
     """In document order, so parents come before their children."""
     updated: str | None = None

@@ -19,7 +19,7 @@ SPEECH = mint("speech", "f06bb241-e32e-46f5-b8ba-4b5c6d8e7001").value
 
 def test_a_concept_is_found_in_every_domain(joined: KnowledgeGraph) -> None:
     result = related(joined, UNIT)
-    assert result.totals == {"climate": 2, "parliament": 2, "zoning": 4}
+    assert result.totals == {"climate": 2, "parliament": 2, "zoning": 7}
     [topic] = result.shared
     assert (topic.kind, topic.label, topic.units) == ("concept", "accessory dwelling unit", result.totals)
 
@@ -59,7 +59,7 @@ def test_totals_do_not_depend_on_the_limit(joined: KnowledgeGraph) -> None:
 
 
 def test_a_place_limits_the_texts(joined: KnowledgeGraph) -> None:
-    assert related(joined, UNIT, place=["Australia"]).totals == {"climate": 1, "parliament": 2, "zoning": 0}
+    assert related(joined, UNIT, place=["Australia"]).totals == {"climate": 1, "parliament": 2, "zoning": 3}
     assert related(joined, UNIT, place=["USA"]).totals == {"climate": 1, "parliament": 0, "zoning": 4}
 
 

@@ -22,7 +22,7 @@ from kg.vocabulary import DCTERMS, ELI, KG, RDF, SCHEMA, SKOS, mint, mint_part, 
 from loaders import model
 from loaders.model import Origin, Snapshot
 from loaders.sources import load
-from loaders.zoning.graph.authorities import Authorities, merge, municipality_key
+from loaders.zoning.graph.authorities import Authorities, merge, municipality_key, state_of
 from loaders.zoning.graph.rule_quads import level_of, number_in, quantity_of, type_and_bound, unit_of
 from loaders.zoning.graph.section_records import build_section_record, build_statements_record
 from loaders.zoning.loader import Reading
@@ -119,10 +119,35 @@ def test_what_cannot_be_is_found_by_the_shapes(change: dict[str, object], reason
 
 @pytest.mark.parametrize(
     ("name", "state", "key"),
-    [("Quarry Bend", "UT", "us-ut-quarry-bend"), ("St. Élan's", "utah", "us-ut-st-élan-s"), ("x", "DC", "us-dc")],
+    [
+        ("Quarry Bend", "UT", "us-ut-quarry-bend"),
+        ("St. Élan's", "utah", "us-ut-st-élan-s"),
+        ("x", "DC", "us-dc"),
+        ("Tern Harbour", "AU-TAS", "au-tas-tern-harbour"),
+        ("x", "us-ut", "us-ut-x"),
+        ("x", "WA", "us-wa-x"),
+    ],
 )
 def test_a_municipality_is_known_by_its_state_and_name(name: str, state: str, key: str) -> None:
     assert municipality_key(name, state) == key
+
+
+def test_a_municipality_of_any_country_is_within_its_state_and_country() -> None:
+    found = Authorities("Tern Harbour", "au-tas")
+    within = {
+        (quad.subject, quad.object) for quads in found.own.values() for quad in quads if quad.predicate == KG.within
+    }
+    state = mint("place", "AU-TAS")
+    assert within == {(found.iri, state), (state, mint("place", "AUS"))}
+    assert state_of(found.key) == found.state == "AU-TAS"
+    assert state_of("us-dc") == "DC"
+
+
+@pytest.mark.parametrize("state", ["Victoria", "VIC", "AUS", "US-XX", "Bedford"])
+def test_a_state_outside_the_united_states_is_known_by_its_code_only(state: str) -> None:
+    """Names and short codes are ambiguous: Bedford is a part of England and a county."""
+    with pytest.raises(RecordError, match="ISO 3166-2"):
+        municipality_key("Tern Harbour", state)
 
 
 def test_what_is_no_state_or_no_name_is_refused() -> None:
