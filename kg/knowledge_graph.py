@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 from kg.actors import EVERYONE, Actor
-from kg.provenance.shipped import write_shipped_graphs
-from kg.provenance.superclasses import infer_superclasses
+from kg.provenance.shipped import infer_graphs, write_shipped_graphs
 from kg.queries.pool import Answer, Cancellation, QueryPool
 from kg.search.index_client import EdgeIndex
 from kg.search.index_sync import Progress
@@ -105,7 +104,7 @@ class KnowledgeGraph:
 
         Raises StoreLockedError, StoreVersionError or StoreReadOnlyError.
         """
-        store = OxigraphStore(data_dir, infer=infer_superclasses)
+        store = OxigraphStore(data_dir, infer=infer_graphs)
         try:
             write_shipped_graphs(store)
             search = EdgeIndex(data_dir / "index", settings)

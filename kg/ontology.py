@@ -16,7 +16,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple, p
 
 from kg import bundle
 from kg.sparql.measured_schema import Term
-from kg.vocabulary import BASE, DCTERMS, OWL, RDF, RDFS, SH, SKOS
+from kg.vocabulary import BASE, DCTERMS, OWL, RDF, RDFS, SH, SKOS, UNCOUNTED_TERMS
 
 Node = NamedNode | BlankNode | Literal | Triple
 Properties = Mapping[NamedNode, Sequence[Node]]
@@ -134,8 +134,8 @@ def load_declared_terms() -> Mapping[str, Term]:
 
 @cache
 def load_used_vocabulary() -> frozenset[str]:
-    """Load the IRIs of the properties and classes that the ontology and the shapes themselves use."""
-    found: set[str] = set()
+    """Load the IRIs of the properties and classes that the ontology, the shapes, the catalog and the topics use."""
+    found: set[str] = {term.value for term in UNCOUNTED_TERMS}
     for path in (*bundle.folder("ontology").glob("*.ttl"), *bundle.folder("shapes").glob("*.ttl")):
         for quad in parse(path.read_bytes(), format=RdfFormat.TURTLE):
             found.add(quad.predicate.value)

@@ -157,14 +157,24 @@ CATALOG_GRAPH: Final = NamedNode(BASE + "graph/catalog")
 SUPERCLASS_GRAPH: Final = NamedNode(INFERRED + "superclass")
 """The graph with the superclasses of what other graphs give a class (`kg.provenance.superclasses`)."""
 
+ABOUT_GRAPH: Final = NamedNode(INFERRED + "about")
+"""The graph with the topics of text units (`kg.provenance.topics`)."""
+
 SHIPPED_GRAPHS: Final = (TBOX_GRAPH, CODES_GRAPH, SHAPES_GRAPH)
 """The graphs with the files that ship with Quadcite."""
-UNCOUNTED_GRAPHS: Final = frozenset({*SHIPPED_GRAPHS, CATALOG_GRAPH, SUPERCLASS_GRAPH})
+UNCOUNTED_GRAPHS: Final = frozenset({*SHIPPED_GRAPHS, CATALOG_GRAPH, SUPERCLASS_GRAPH, ABOUT_GRAPH})
 """The graphs that describe content or follow from it. Counts of content leave them out."""
+UNCOUNTED_TERMS: Final = frozenset(
+    {
+        KG.about, KG.loader, DCAT.Dataset, DCAT.version, DCTERMS.issued, DCTERMS.modified, DCTERMS.title, DCTERMS.type,
+        PROV.wasDerivedFrom, PROV.wasGeneratedBy, VOID.Dataset, VOID.documents, VOID.subset, VOID.triples,
+    }
+)  # fmt: skip
+"""The classes and properties in the catalog and in the graph of topics."""
 
 Kind = Literal[
     "document", "passage", "family", "concept",
-    "place", "agent", "run", "source", "snapshot", "derivation", "commit", "cession", "rule",
+    "place", "agent", "run", "source", "dataset", "snapshot", "derivation", "commit", "cession", "rule",
     "graph", "code",
     "speech", "sitting", "debate", "division", "bill", "person", "party", "chamber", "electorate",
     "membership",
@@ -181,6 +191,7 @@ _ROOTS: Final[dict[str, str]] = {
     "agent": BASE + "id/agent/",
     "run": BASE + "id/run/",
     "source": BASE + "id/source/",
+    "dataset": BASE + "id/dataset/",
     "snapshot": BASE + "id/snapshot/",
     "derivation": BASE + "id/derivation/",
     "commit": BASE + "id/commit/",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,6 +50,8 @@ from loaders.sources import load
 
 ADA = Actor("ada", frozenset({WRITE, ADMIN}))
 NOTES = mint("graph", "user", "notes")
+SHARED = Path(os.environ.get("QUADCITE_SHARED", Path(__file__).parents[2] / "shared"))
+LAWS = SHARED / "data" / "climate" / "CPR_huggingface_data_sample.parquet"
 PASSAGE = NamedNode("cpr://doc/roteiro-solar-ficticio_br02#p=0")
 DOCUMENT = NamedNode("cpr://doc/roteiro-solar-ficticio_br02")
 HEAD = "".join(f"@prefix {name}: <{iri}> . " for name, iri in PREFIXES.items())
@@ -268,6 +271,24 @@ def test_superclasses_take_less_than_an_eighth_of_the_quads(everything: Knowledg
     inferred = len(everything.store.graph(SUPERCLASS_GRAPH))
     counted = everything.store.statistics().quads
     assert 0 < inferred / counted <= 0.12
+
+
+@pytest.mark.parametrize("domain", ["climate", "hansard", "wikibase", "zoning"])
+def test_superclasses_of_each_domain_alone_take_less_than_an_eighth_of_the_quads(tmp_path: Path, domain: str) -> None:
+    with opened(tmp_path / "data") as kg:
+        load(kg, domain, [str(bundle.folder("fixtures") / domain)], index=False)
+        assert share_of_superclasses(kg) <= 0.12
+
+
+@pytest.mark.skipif(not LAWS.exists(), reason="the shared sample of laws is absent")
+def test_superclasses_of_seven_real_laws_take_less_than_an_eighth_of_the_quads(tmp_path: Path) -> None:
+    with opened(tmp_path / "data") as kg:
+        assert load(kg, "climate", [str(LAWS)], index=False).loaded == 7
+        assert 0 < share_of_superclasses(kg) <= 0.12
+
+
+def share_of_superclasses(kg: KnowledgeGraph) -> float:
+    return len(kg.store.graph(SUPERCLASS_GRAPH)) / kg.store.statistics().quads
 
 
 def test_superclasses_come_and_go_with_the_record(kg: KnowledgeGraph, tmp_path: Path) -> None:

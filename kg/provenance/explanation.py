@@ -22,10 +22,12 @@ from kg.provenance.promotion import PROMOTED
 from kg.provenance.reader import first_text, load_description, load_descriptions, load_run
 from kg.provenance.shipped import find_shipped_files
 from kg.provenance.superclasses import SUPERCLASS, load_premises
+from kg.provenance.topics import ABOUT, load_premises_of_topic
 from kg.sparql.terms import bind
 from kg.store.ownership import is_user_graph
 from kg.store.protocol import Query, Term, named_node, select, term_text
 from kg.vocabulary import (
+    ABOUT_GRAPH,
     BASE,
     KG,
     PROV,
@@ -277,8 +279,9 @@ def explain_iri(query: Query, iri: NamedNode) -> list[Explanation]:
     found = {
         named_node(row["graph"]): int(term_text(row["quads"])) for row in select(query, bind(GRAPHS_ABOUT, iri=iri))
     }
-    if len(found) > 1:  # its superclass follows from the class that another graph has
-        found.pop(SUPERCLASS_GRAPH, None)
+    for inferred in (ABOUT_GRAPH, SUPERCLASS_GRAPH):  # it follows from what another graph has
+        if len(found) > 1:
+            found.pop(inferred, None)
     size = int(term_text(select(query, bind(GRAPH_SIZE, iri=iri)).rows[0][0]))
     ceded = _load_ceded(query, iri) if is_user_graph(iri) else ()
     if ceded and not size:
@@ -317,6 +320,8 @@ def explain_triple(
         replace(
             _explain_superclass(query, subject, object_)
             if graph == SUPERCLASS_GRAPH
+            else _explain_topic(query, subject, object_)
+            if graph == ABOUT_GRAPH and isinstance(object_, NamedNode)
             else _explain(query, about, graph, 1, subject, triple),
             also_stated=tuple(each for each in before if each.to == graph.value),
         )
@@ -364,6 +369,24 @@ def _explain_superclass(query: Query, subject: NamedNode, anchor: NamedNode | Li
         started_at=premises[0].started_at if premises else None,
         configuration={"rule": SUPERCLASS.iri.value, "class": said, "ontology": above},
         sources=tuple(source for premise in premises for source in premise.sources),
+    )
+
+
+def _explain_topic(query: Query, unit: NamedNode, topic: NamedNode) -> Explanation:
+    """Explain that `unit` is about `topic`: the rule, the concepts that it follows from, their sources."""
+    found = load_premises_of_topic(query, unit, topic)
+    premises = [_explain(query, "", graph, 1, unit) for _, graph in found]
+    said = " and ".join(f"{curie(concept.value)} in {graph.value}" for concept, graph in found)
+    explained = _explain(query, f"{unit} {KG.about} {topic}", ABOUT_GRAPH, 1, unit)
+    concepts = dict.fromkeys(concept for concept, _ in found)
+    claims = [claim for concept in concepts for claim in load_claims_of(query, unit, KG.mentions, concept)[0]]
+    return replace(
+        explained,
+        loaded_at=premises[0].loaded_at if premises else None,
+        started_at=premises[0].started_at if premises else None,
+        configuration={"rule": ABOUT.iri.value, "concepts": said},
+        sources=tuple(dict.fromkeys(source for premise in premises for source in premise.sources)),
+        claims=tuple(replace(claim, sources=_load_claim_sources(query, claim)) for claim in claims),
     )
 
 

@@ -21,18 +21,23 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
+import pyoxigraph
 from pyoxigraph import Literal, NamedNode, Quad, RdfFormat, Triple, parse
 
 from kg import __version__, bundle
+from kg.provenance.catalog import build_catalog, update_catalog
 from kg.provenance.load_records import Agent, RecordOrigin, RowsOf, Run, SourceFile, find_stored_paths
 from kg.provenance.source_paths import SourcePaths
-from kg.provenance.superclasses import SUPERCLASS, infer_all
-from kg.store.difference import content_sha256
+from kg.provenance.superclasses import SUPERCLASS, infer_all, infer_superclasses
+from kg.provenance.topics import ABOUT, infer_all_topics, infer_topics
+from kg.store.difference import Delta, content_sha256
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import GraphChange, Patch
 from kg.store.skolem import skolemize
 from kg.vocabulary import (
+    ABOUT_GRAPH,
     BASE,
+    CATALOG_GRAPH,
     CODES_GRAPH,
     OWL,
     SHAPES_GRAPH,
@@ -74,6 +79,9 @@ def write_shipped_graphs(store: OxigraphStore) -> bool:
         SourcePaths(store.data_dir).add(paths)
         store.rewrite(named)
     store.refill(SUPERCLASS_GRAPH, infer_all)
+    store.refill(ABOUT_GRAPH, infer_all_topics)
+    if not store.graph(CATALOG_GRAPH):
+        store.refill(CATALOG_GRAPH, build_catalog)
     replace: dict[NamedNode, Sequence[Quad]] = dict(build_shipped_graphs())
     # A code that an earlier version did not ship has a graph of its own, written by its loader.
     described = {
@@ -90,20 +98,27 @@ def write_shipped_graphs(store: OxigraphStore) -> bool:
         )
         for graph in SHIPPED_GRAPHS
     }
-    records[SUPERCLASS_GRAPH] = RecordOrigin("", (), (TBOX_GRAPH,), SUPERCLASS)
+    inferred = {SUPERCLASS_GRAPH: SUPERCLASS, ABOUT_GRAPH: ABOUT}
+    records |= {graph: RecordOrigin("", (), (TBOX_GRAPH,), rule) for graph, rule in inferred.items()}
     run = Run(Agent("quadcite", __version__), {"source": "shipped files"}, [file.source for file in files])
 
     def describe(changes: Sequence[GraphChange]) -> Patch:
         # All of them, so that one run explains them after an upgrade that changes a single file.
-        others = records.keys() - {change.graph for change in changes} - {SUPERCLASS_GRAPH}
+        others = records.keys() - {change.graph for change in changes} - inferred.keys()
         same = [
             GraphChange(graph, frozenset(), frozenset(), _content_sha256(graph)) for graph in sorted(others, key=str)
         ]
-        inferred = GraphChange(SUPERCLASS_GRAPH, frozenset(), frozenset(), "")
-        return run.describe(store, records)([*changes, *same, inferred])
+        following = [GraphChange(graph, frozenset(), frozenset(), "") for graph in inferred]
+        return run.describe(store, records)([*changes, *same, *following])
 
     store.commit(replace, describe)
     return True
+
+
+def infer_graphs(store: pyoxigraph.Store, deltas: Sequence[Delta], patch: Patch) -> list[Delta]:
+    """Compute the changes of the superclasses, the topics and the catalog that follow from a commit."""
+    found = (infer_superclasses(store, deltas), infer_topics(store, deltas), update_catalog(store, deltas, patch))
+    return [delta for delta in found if delta is not None]
 
 
 @cache
@@ -158,7 +173,7 @@ def _paths() -> Mapping[str, Path]:
 def _version() -> Literal:
     """Return the version of Quadcite with a hash of the files and of the rule, without parsing them."""
     files = "".join(f"{name} {sha256(path.read_bytes())}\n" for name, path in _paths().items())
-    return Literal(f"{__version__}+sha256.{sha256(f'{_FORMAT} {SUPERCLASS.iri}{chr(10)}{files}')}")
+    return Literal(f"{__version__}+sha256.{sha256(f'{_FORMAT} {SUPERCLASS.iri} {ABOUT.iri}{chr(10)}{files}')}")
 
 
 @cache

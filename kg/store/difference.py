@@ -12,7 +12,7 @@ from typing import Final
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Store, Triple, parse
 
 from kg.errors import InvalidInputError
-from kg.store.protocol import GraphChange, Term
+from kg.store.protocol import GraphChange, Patch, Term
 
 Statements = dict[str, Quad]
 """The quads of one graph, each under its N-Quads statement without the graph and the dot."""
@@ -108,10 +108,11 @@ class Delta:
         )
 
 
-Infer = Callable[[Store, Sequence[Delta]], Delta | None]
-"""Computes the change of an inferred graph that follows from the differences of a commit, before they are written.
+Infer = Callable[[Store, Sequence[Delta], Patch], Sequence[Delta]]
+"""Computes the changes of graphs that follow from the differences of a commit, before they are written.
 
-The inferred graph is maintained by changes alone: it has no content hash, and the commit does not report it.
+The patch has the changes of ``graph/prov`` in that commit. These graphs are maintained by changes alone: they have no
+content hash, and the commit does not report them.
 """
 
 

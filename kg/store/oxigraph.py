@@ -61,7 +61,7 @@ class OxigraphStore:
     memory, and the log to replay after a crash. While snapshots are requested, each commit flushes: a snapshot needs a
     flush, and its caller would wait for it.
 
-    Each commit also writes the change of an inferred graph that `infer` computes.
+    Each commit also writes the changes of graphs that `infer` computes.
     """
 
     def __init__(
@@ -392,9 +392,8 @@ class OxigraphStore:
             # What only a removed derived graph still referred to.
             orphans += self._remove_orphans(store, deltas, changes, [*kept, *orphans])
         old = self._head
-        inferred = self._infer(store, deltas) if self._infer is not None else None
-        # The inferred graph is written with the others, but is not reported, counted or described.
-        consequences = [] if inferred is None else [inferred]
+        # The graphs that follow are written with the others, but are not reported, counted or described.
+        consequences = [*self._infer(store, deltas, described)] if self._infer is not None else []
         returns = user_statements.find_returns(store, [*deltas, *consequences])
         ceded = user_statements.cessions(store, [*deltas, *consequences], returns)
         patch = ownership.add_cessions(store, described, ceded, returns, old.generation + 1)

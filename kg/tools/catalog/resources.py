@@ -19,13 +19,21 @@ from kg.sparql.terms import bind
 from kg.store.protocol import term_text
 from kg.tools.parliament.speech_filters import CHAMBERS, parties, tags
 from kg.tools.zoning.municipalities import load_places as load_municipalities
-from kg.vocabulary import DCTERMS, KG, PROV_GRAPH, SCHEMA, SHIPPED_GRAPHS, SKOS
+from kg.vocabulary import CATALOG_GRAPH, DCTERMS, KG, PROV_GRAPH, SCHEMA, SHIPPED_GRAPHS, SKOS
 
 COUNTS: Final = """
 SELECT ?class (COUNT(DISTINCT ?thing) AS ?count) WHERE {
   { VALUES ?class { kg:PolicyFamily kg:Place kg:Speech kg:Debate kg:Division } ?thing a ?class }
   UNION { BIND(kg:PolicyDocument AS ?class) ?document a kg:PolicyDocument ; kg:slug ?thing }
 } GROUP BY ?class"""
+
+DATASETS: Final = """
+SELECT ?dataset ?title ?loader ?records ?triples ?modified WHERE {
+  GRAPH $catalog {
+    ?dataset a dcat:Dataset ; dcterms:title ?title ; kg:loader ?loader ; dcterms:modified ?modified ;
+      void:documents ?records ; void:triples ?triples
+  }
+} ORDER BY ?loader ?title LIMIT 10000"""
 
 SOURCES: Final = """
 SELECT DISTINCT ?snapshot ?sha256 ?location ?revision WHERE {
@@ -39,11 +47,11 @@ SELECT DISTINCT ?snapshot ?sha256 ?location ?revision WHERE {
 
 
 class Resource(BaseModel):
-    """A filter with its values, a class, a source file, a resource or an endpoint."""
+    """A filter with its values, a class, a dataset, a source file, a resource or an endpoint."""
 
     uri: str
     title: str
-    kind: Literal["resource", "endpoint", "filter", "class", "source"]
+    kind: Literal["resource", "endpoint", "filter", "class", "dataset", "source"]
     count: int | None = Field(None, exclude_if=lambda count: count is None)
     values: list[str] = Field(default_factory=list, exclude_if=lambda values: not values)
 
@@ -55,10 +63,10 @@ class ResourceResult(Result):
 
 
 def list_resources(kg: KnowledgeGraph, limit: Limit = 100, offset: Offset = 0) -> ResourceResult:
-    """List the contents of this server: filters with all valid values, counts by class, source files, resources.
+    """List the contents of this server: filters with all valid values, counts by class, datasets, source files.
 
     Use to look up valid filter values. Returns resources: uri, title, kind
-    (filter | class | source | resource | endpoint), count, values.
+    (filter | class | dataset | source | resource | endpoint), count, values.
     Example: list_resources(limit=10).
     Next: `search` or `family_overview` with these values.
     """
@@ -89,6 +97,7 @@ def list_resources(kg: KnowledgeGraph, limit: Limit = 100, offset: Offset = 0) -
         Resource(uri="cpr://status", title="Health of the server", kind="resource"),
         Resource(uri="cpr://dataset/revision", title="Source files with their hashes", kind="resource"),
         Resource(uri="kg://entity/{iri}", title="All quads about one IRI", kind="resource"),
+        *datasets(reader),
         *sources(reader),
     ]
     return reader.finish(
@@ -150,6 +159,24 @@ def _codes(reader: Reader, term: NamedNode) -> list[str]:
 def _concepts(reader: Reader) -> list[Resource]:
     count = len(load_concepts(reader.kg))
     return [Resource(uri=SKOS.Concept.value, title="Concepts", kind="class", count=count)]
+
+
+def datasets(reader: Reader) -> list[Resource]:
+    """List the datasets of the catalog with their records, and their loader, quads and last change as values."""
+    return [
+        Resource(
+            uri=iri_of(row["dataset"]),
+            title=term_text(row["title"]),
+            kind="dataset",
+            count=int(term_text(row["records"])),
+            values=[
+                term_text(row["loader"]),
+                f"{int(term_text(row['triples'])):,} quads",
+                f"last changed {term_text(row['modified'])}",
+            ],
+        )
+        for row in reader.rows("datasets of the catalog", bind(DATASETS, catalog=CATALOG_GRAPH))
+    ]
 
 
 def sources(reader: Reader) -> list[Resource]:

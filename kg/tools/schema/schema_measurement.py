@@ -27,7 +27,7 @@ from kg.provenance.superclasses import get_subclasses
 from kg.sparql.measured_schema import ClassUse, FamilyUse, PropertyUse, Schema
 from kg.sparql.terms import bind
 from kg.store.protocol import Rows, Term
-from kg.vocabulary import BASE, CATALOG_GRAPH, CODES_GRAPH, RDF, SHAPES_GRAPH, SUPERCLASS_GRAPH, TBOX_GRAPH
+from kg.vocabulary import ABOUT_GRAPH, BASE, CATALOG_GRAPH, CODES_GRAPH, RDF, SHAPES_GRAPH, SUPERCLASS_GRAPH, TBOX_GRAPH
 
 log = logging.getLogger(__name__)
 
@@ -52,13 +52,14 @@ PARTS: Final = 16
 PART: Final = "FILTER(STRSTARTS(MD5(STR(?s)), $part))"
 
 # The graphs that describe content or follow from it are not measured.
-CONTENT: Final = "FILTER(?graph NOT IN ($tbox, $codes, $shapes, $catalog, $superclasses))"
+CONTENT: Final = "FILTER(?graph NOT IN ($tbox, $codes, $shapes, $catalog, $superclasses, $about))"
 UNCOUNTED: Final = {
     "tbox": TBOX_GRAPH,
     "codes": CODES_GRAPH,
     "shapes": SHAPES_GRAPH,
     "catalog": CATALOG_GRAPH,
     "superclasses": SUPERCLASS_GRAPH,
+    "about": ABOUT_GRAPH,
 }
 
 # A single scan of the store. The family of a graph is computed once per graph, not per quad.

@@ -38,6 +38,7 @@ LINKS_READ: Final = 20_000
 _CONCEPT: Final = "concept"
 _LAW: Final = "law"
 
+# The concepts of the text itself are those that it mentions; texts are related by these and narrower ones (kg:about).
 # The laws are found by their class, so that every kind of citation counts (eli:cites and its subproperties).
 TOPICS: Final = """
 SELECT DISTINCT ?unit ?kind ?topic WHERE {
@@ -51,13 +52,13 @@ SELECT DISTINCT ?unit ?kind ?topic WHERE {
 
 COUNTS: Final = """
 SELECT ?topic (COUNT(DISTINCT ?unit) AS ?units) WHERE {
-  VALUES ?topic { $topics } ?unit kg:mentions|eli:cites ?topic
+  VALUES ?topic { $topics } ?unit kg:about|eli:cites ?topic
 } GROUP BY ?topic"""
 
 LINKED: Final = """
 SELECT DISTINCT ?topic ?unit ?document ?class WHERE {
   {
-    { VALUES ?topic { $concepts } ?unit kg:mentions ?topic }
+    { VALUES ?topic { $concepts } ?unit kg:about ?topic }
     UNION { VALUES ?topic { $laws } ?unit ?cites ?topic }
     UNION { VALUES ?topic { $laws } ?member eli:is_member_of ?topic . ?unit dcterms:isPartOf ?member }
   }

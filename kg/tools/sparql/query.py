@@ -101,7 +101,7 @@ def sparql(
     Use for counts, joins and lists that no other tool returns. Common prefixes are predefined. Full-text search:
     SERVICE kg:search { ?unit kg:matches "words" ; kg:score ?score ; kg:limit 50 }. Returns columns with their types,
     rows, complete or truncated_by, traces of counts, and hints on likely mistakes. Count with COUNT(DISTINCT ?x).
-    Example: sparql(query="SELECT ?place (COUNT(DISTINCT ?doc) AS ?n) { ?doc kg:slug ?s ; kg:jurisdiction ?place } GROUP BY ?place").
+    Example: sparql(query="SELECT ?place (COUNT(?d) AS ?n) { ?d kg:slug ?s ; kg:jurisdiction ?place } GROUP BY ?place").
     Next: `describe_schema` or `find_terms` when rows are missing; `fetch` the passages found.
     """
     bounded("max_rows", max_rows, 1, MAX_ROWS)

@@ -1,0 +1,358 @@
+"""The catalog: each source of each loader as a ``dcat:Dataset`` in ``graph/catalog``, with its records and quads.
+
+A source is a file, a URL, or a person who sends entries with a tool. The store calls `update_catalog` with the
+differences of each commit and writes the result in the same transaction, so loads, deletions and concurrent writers are
+counted exactly, and nobody else can write the graph::
+
+    <id/dataset/climate/laws.csv-1f0c...> a dcat:Dataset , void:Dataset ; dcterms:title "climate/laws.csv" ;
+      kg:loader "climate" ; dcterms:issued ... ; dcterms:modified ... ; dcat:version "..." ; void:documents 7 ;
+      void:triples 912 ; void:subset <...#AssertedGraph> , ... ; prov:wasGeneratedBy <id/run/...> ;
+      prov:wasDerivedFrom <id/snapshot/...>
+    <...#AssertedGraph> a void:Dataset ; dcterms:type kg:AssertedGraph ; void:triples 800
+
+``void:documents`` counts records, each of which is a graph; one of several files belongs to the first. A graph that is
+computed from graphs belongs to their dataset, or to none if they are of several. Graphs that records share belong to
+none. ``dcterms:issued`` and ``dcterms:modified`` are the times of the first and the last commit of its data.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import pyoxigraph
+from pyoxigraph import Literal, NamedNode, Quad
+
+from kg.provenance.load_records import CORRECTION, name_source, timestamp
+from kg.store.difference import Delta, canonical_statements
+from kg.store.protocol import Patch
+from kg.vocabulary import (
+    CATALOG_GRAPH,
+    DCAT,
+    DCTERMS,
+    DERIVED,
+    EXTRACTED,
+    GENERATED,
+    KG,
+    PROV,
+    PROV_GRAPH,
+    RDF,
+    SOURCED,
+    VOID,
+    iri_prefix,
+    mint,
+)
+
+FAMILIES: Final = {
+    SOURCED: KG.AssertedGraph,
+    EXTRACTED: KG.ExtractedGraph,
+    DERIVED: KG.DerivedGraph,
+    GENERATED: KG.GeneratedGraph,
+}
+"""The families of graphs whose quads are counted, by the start of their names."""
+
+_FAMILIES: Final = tuple(FAMILIES)
+_SNAPSHOTS: Final = iri_prefix("snapshot")
+_DATASETS: Final = iri_prefix("dataset")
+_SOURCES: Final = iri_prefix("source")
+_SENT: Final = "kg_ingest_"
+"""Begins the location of entries that a tool received: name of the tool, municipality, entry."""
+_DEPTH: Final = 4
+"""Steps from a computed graph to the record that it was computed from."""
+
+
+def update_catalog(store: pyoxigraph.Store, deltas: Sequence[Delta], patch: Patch) -> Delta | None:
+    """Compute the change of `CATALOG_GRAPH` that follows from a commit that is not written yet."""
+    commit = _Commit(store, deltas, patch)
+    commit.tally()
+    held: set[Quad] = set()
+    wanted: set[Quad] = set()
+    for dataset in sorted(commit.get_touched(), key=str):
+        before = _load_description(store, dataset)
+        held |= before
+        wanted |= commit.describe(dataset, before)
+    return _compare(held, wanted)
+
+
+def build_catalog(store: pyoxigraph.Store) -> Iterator[Quad]:
+    """Yield the content of `CATALOG_GRAPH` for the whole store, for one that was written before there was a catalog."""
+    deltas = []
+    for graph in list(store.named_graphs()):
+        if isinstance(graph, NamedNode) and graph.value.startswith(_FAMILIES):
+            deltas.append(Delta(graph, {}, {}, ""))
+    commit = _Commit(store, deltas, Patch(), is_first=True)
+    commit.tally()
+    for dataset in sorted(commit.get_touched(), key=str):
+        yield from commit.describe(dataset, set())
+
+
+def find_source(location: str) -> str:
+    """Find the source of a snapshot by its location: the file that it corrects, a tool with the municipality it was
+    called for, else the file or URL itself.
+    """
+    if location.startswith(_SENT):
+        return " ".join(location.split(" ")[:2])
+    corrected = location.rpartition(CORRECTION)[2]
+    return corrected if corrected == location else corrected.rpartition(" row")[0] or corrected
+
+
+def _load_description(store: pyoxigraph.Store, dataset: NamedNode) -> set[Quad]:
+    """Load the quads of a dataset and of its parts."""
+    found = set(store.quads_for_pattern(dataset, None, None, CATALOG_GRAPH))
+    for part in {quad.object for quad in found if quad.predicate == VOID.subset}:
+        if isinstance(part, NamedNode):
+            found.update(store.quads_for_pattern(part, None, None, CATALOG_GRAPH))
+    return found
+
+
+def _compare(held: set[Quad], wanted: set[Quad]) -> Delta | None:
+    removed = canonical_statements(CATALOG_GRAPH, held - wanted)
+    added = canonical_statements(CATALOG_GRAPH, wanted - held)
+    return Delta(CATALOG_GRAPH, removed, added, None) if removed or added else None
+
+
+class _Commit:
+    """The datasets of the graphs that one commit changes, and what changes in each."""
+
+    def __init__(
+        self, store: pyoxigraph.Store, deltas: Sequence[Delta], patch: Patch, *, is_first: bool = False
+    ) -> None:
+        self._store = store
+        self._is_first = is_first
+        self._deltas = {delta.graph: delta for delta in deltas if delta.graph.value.startswith(_FAMILIES)}
+        self._sources: dict[bool, dict[Any, set[Any]]] = {True: defaultdict(set), False: defaultdict(set)}
+        """What graphs are derived from: added and removed by the commit."""
+        self._runs: dict[Any, Any] = {}
+        self._said: dict[tuple[Any, NamedNode], set[Any]] = defaultdict(set)
+        """Properties of snapshots that the commit adds."""
+        self._gone: set[Any] = set()
+        """Snapshots that the commit removes."""
+        self._members: dict[tuple[Any, bool], NamedNode | None] = {}
+        self._datasets: dict[tuple[Any, str], NamedNode | None] = {}
+        self._titles: dict[NamedNode, str] = {}
+        self._triples: dict[NamedNode, Counter[NamedNode]] = defaultdict(Counter)
+        self._records: Counter[NamedNode] = Counter()
+        self._snapshots: dict[NamedNode, set[Any]] = defaultdict(set)
+        self._of_run: dict[NamedNode, Any] = {}
+        self._read(patch)
+
+    def _read(self, patch: Patch) -> None:
+        for quad in patch.add:
+            predicate = quad.predicate
+            if predicate == PROV.wasDerivedFrom:
+                self._sources[True][quad.subject].add(quad.object)
+            elif predicate == PROV.wasGeneratedBy:
+                self._runs[quad.subject] = quad.object
+            elif predicate in (KG.location, KG.datasetRevision, PROV.specializationOf):
+                self._said[quad.subject, predicate].add(quad.object)
+        kept = {quad.subject for quad in patch.add if quad.predicate == KG.sha256}
+        for quad in patch.remove:
+            if quad.predicate == PROV.wasDerivedFrom:
+                self._sources[False][quad.subject].add(quad.object)
+            elif quad.predicate == KG.sha256 and quad.subject not in kept:
+                self._gone.add(quad.subject)
+
+    def get_touched(self) -> set[NamedNode]:
+        """Get the datasets whose description may change."""
+        found = {*self._triples, *self._records, *self._snapshots}
+        for snapshot in self._gone:
+            for quad in self._store.quads_for_pattern(None, PROV.wasDerivedFrom, snapshot, CATALOG_GRAPH):
+                if isinstance(quad.subject, NamedNode):
+                    found.add(quad.subject)
+        return found
+
+    def tally(self) -> None:
+        """Count the changes of each dataset."""
+        moved = {
+            graph
+            for sources in self._sources.values()
+            for graph in sources
+            if isinstance(graph, NamedNode) and graph.value.startswith(_FAMILIES)
+        }
+        queue = [*{*self._deltas, *moved}]
+        seen = set(queue)
+        for graph in queue:
+            before, after = self._get_dataset(graph, False), self._get_dataset(graph, True)
+            self._tally_graph(graph, before, after)
+            if before == after or self._is_first:
+                continue
+            # The graphs computed from it move with it.
+            for quad in self._store.quads_for_pattern(None, PROV.wasDerivedFrom, graph, PROV_GRAPH):
+                computed = quad.subject
+                if isinstance(computed, NamedNode) and computed.value.startswith(_FAMILIES) and computed not in seen:
+                    seen.add(computed)
+                    queue.append(computed)
+
+    def _tally_graph(self, graph: NamedNode, before: NamedNode | None, after: NamedNode | None) -> None:
+        delta = self._deltas.get(graph)
+        family = next(kind for start, kind in FAMILIES.items() if graph.value.startswith(start))
+        change = len(delta.added) - len(delta.removed) if delta is not None else 0
+        existed = self._store.contains_named_graph(graph) and not self._is_first
+        exists = delta.content_sha256 is not None if delta is not None else existed
+        is_record = family == KG.AssertedGraph
+        if before == after and before is not None:
+            self._triples[before][family] += change
+            self._records[before] += (exists - existed) * is_record
+        elif before is not None or after is not None:
+            size = sum(1 for _ in self._store.quads_for_pattern(None, None, None, graph))
+            if before is not None and existed:
+                self._triples[before][family] -= size
+                self._records[before] -= is_record
+            if after is not None and exists:
+                self._triples[after][family] += size + change
+                self._records[after] += is_record
+        if after is not None and is_record and exists:
+            self._snapshots[after].update(self._get_snapshots(graph, True))
+            if graph in self._runs:
+                self._of_run[after] = self._runs[graph]
+
+    def _get_sources(self, graph: NamedNode, is_after: bool) -> set[Any]:
+        found = {quad.object for quad in self._store.quads_for_pattern(graph, PROV.wasDerivedFrom, None, PROV_GRAPH)}
+        if is_after:
+            found -= self._sources[False].get(graph, set())
+            found |= self._sources[True].get(graph, set())
+        return found
+
+    def _get_snapshots(self, graph: NamedNode, is_after: bool) -> list[NamedNode]:
+        found = self._get_sources(graph, is_after)
+        return sorted(
+            (each for each in found if isinstance(each, NamedNode) and each.value.startswith(_SNAPSHOTS)), key=str
+        )
+
+    def _get_dataset(self, graph: NamedNode, is_after: bool, depth: int = 0) -> NamedNode | None:
+        """Get the dataset of a graph before or after the commit."""
+        if self._is_first and not is_after:
+            return None
+        key = graph, is_after
+        if key not in self._members:
+            self._members[key] = self._find_dataset(graph, is_after, depth)
+        return self._members[key]
+
+    def _find_dataset(self, graph: NamedNode, is_after: bool, depth: int) -> NamedNode | None:
+        if graph.value.startswith(SOURCED):
+            domain = graph.value.removeprefix(SOURCED).partition("/")[0]
+            snapshots = self._get_snapshots(graph, is_after)
+            return self._get_dataset_of(snapshots[0], domain) if snapshots else None
+        if depth == _DEPTH:
+            return None
+        found = {
+            self._get_dataset(each, is_after, depth + 1)
+            for each in self._get_sources(graph, is_after)
+            if isinstance(each, NamedNode) and each.value.startswith(_FAMILIES)
+        }
+        return found.pop() if len(found) == 1 else None
+
+    def _get_dataset_of(self, snapshot: NamedNode, domain: str) -> NamedNode | None:
+        """Get the dataset that a snapshot is of, for one loader: the catalogued one, else that of its location."""
+        key = snapshot, domain
+        if key not in self._datasets:
+            self._datasets[key] = self._find_dataset_of(snapshot, domain)
+        return self._datasets[key]
+
+    def _find_dataset_of(self, snapshot: NamedNode, domain: str) -> NamedNode | None:
+        start = f"{_DATASETS}{domain}/"
+        for quad in self._store.quads_for_pattern(None, PROV.wasDerivedFrom, snapshot, CATALOG_GRAPH):
+            if isinstance(quad.subject, NamedNode) and quad.subject.value.startswith(start):
+                return quad.subject
+        said, sources = self._get_said(snapshot, KG.location), self._get_said(snapshot, PROV.specializationOf)
+        if not said or not sources:
+            return None
+        name = find_source(said[0])
+        if name == said[0]:
+            dataset = NamedNode(start + sources[0].removeprefix(_SOURCES))
+        else:
+            dataset = self._find_titled(name, start) or mint("dataset", domain, name)
+        self._titles.setdefault(dataset, name_source(name))
+        return dataset
+
+    def _find_titled(self, title: str, start: str) -> NamedNode | None:
+        """Find the dataset of the file that a correction names; None if several or no files have that name."""
+        held = self._store.quads_for_pattern(None, DCTERMS.title, Literal(title), CATALOG_GRAPH)
+        found = [quad.subject for quad in held if isinstance(quad.subject, NamedNode)]
+        found = [each for each in found if each.value.startswith(start)]
+        return found[0] if len(found) == 1 else None
+
+    def _get_said(self, snapshot: NamedNode, predicate: NamedNode) -> list[str]:
+        stored = {quad.object for quad in self._store.quads_for_pattern(snapshot, predicate, None, PROV_GRAPH)}
+        found = stored | self._said.get((snapshot, predicate), set())
+        return sorted(term.value for term in found if isinstance(term, Literal | NamedNode))
+
+    def describe(self, dataset: NamedNode, before: set[Quad]) -> set[Quad]:
+        """Build the description of a dataset after the commit; nothing for one without records and quads."""
+        own = {quad.predicate: quad.object for quad in before if quad.subject == dataset}
+        records = _to_int(own.get(VOID.documents)) + self._records[dataset]
+        triples = Counter(_read_counts(before, dataset))
+        triples.update(self._triples.get(dataset, {}))
+        if records <= 0 and not any(triples.values()):
+            return set()
+        now = timestamp(datetime.now(UTC))
+        snapshots = {quad.object for quad in before if quad.predicate == PROV.wasDerivedFrom} - self._gone
+        snapshots |= self._snapshots.get(dataset, set()) - self._gone
+        run = self._of_run.get(dataset) or own.get(PROV.wasGeneratedBy) or self._load_run(snapshots)
+        said: list[tuple[NamedNode, Any]] = [
+            (RDF.type, DCAT.Dataset),
+            (RDF.type, VOID.Dataset),
+            (DCTERMS.title, own.get(DCTERMS.title) or Literal(self._titles.get(dataset, dataset.value))),
+            (KG.loader, Literal(dataset.value.removeprefix(_DATASETS).partition("/")[0])),
+            (DCTERMS.issued, own.get(DCTERMS.issued) or self._load_first_read(snapshots) or now),
+            (DCTERMS.modified, now),
+            (VOID.documents, Literal(records)),
+            (VOID.triples, Literal(sum(triples.values()))),
+            *((PROV.wasDerivedFrom, snapshot) for snapshot in snapshots),
+            *((DCAT.version, Literal(each)) for each in self._find_versions(snapshots)),
+        ]
+        if run is not None:
+            said.append((PROV.wasGeneratedBy, run))
+        found = {Quad(dataset, predicate, value, CATALOG_GRAPH) for predicate, value in said}
+        for family, count in triples.items():
+            if count:
+                part = _mint_part(dataset, family)
+                found |= {
+                    Quad(dataset, VOID.subset, part, CATALOG_GRAPH),
+                    Quad(part, RDF.type, VOID.Dataset, CATALOG_GRAPH),
+                    Quad(part, DCTERMS.type, family, CATALOG_GRAPH),
+                    Quad(part, VOID.triples, Literal(count), CATALOG_GRAPH),
+                }
+        return found
+
+    def _find_versions(self, snapshots: Iterable[Any]) -> set[str]:
+        """Find the revisions that the source states of its data."""
+        return {each for snapshot in snapshots for each in self._get_said(snapshot, KG.datasetRevision)}
+
+    def _load_run(self, snapshots: Iterable[Any]) -> Any | None:
+        """Load a run that read one of `snapshots`."""
+        runs = {
+            quad.subject
+            for snapshot in snapshots
+            for quad in self._store.quads_for_pattern(None, PROV.used, snapshot, PROV_GRAPH)
+        }
+        return min(runs, key=str, default=None)
+
+    def _load_first_read(self, snapshots: Iterable[Any]) -> Any | None:
+        """Load when the first of `snapshots` was read, for data older than the catalog."""
+        times = {
+            quad.object
+            for snapshot in (snapshots if self._is_first else ())
+            for quad in self._store.quads_for_pattern(snapshot, KG.retrievedAt, None, PROV_GRAPH)
+        }
+        return min(times, key=str, default=None)
+
+
+def _mint_part(dataset: NamedNode, family: NamedNode) -> NamedNode:
+    return NamedNode(f"{dataset.value}#{family.value.removeprefix(KG.iri)}")
+
+
+def _read_counts(description: Iterable[Quad], dataset: NamedNode) -> Mapping[NamedNode, int]:
+    """Read the numbers of quads by family from the description of a dataset."""
+    counts = {
+        quad.subject: _to_int(quad.object)
+        for quad in description
+        if quad.predicate == VOID.triples and quad.subject != dataset
+    }
+    return {family: counts[part] for family in FAMILIES.values() if (part := _mint_part(dataset, family)) in counts}
+
+
+def _to_int(term: Any) -> int:
+    return int(term.value) if isinstance(term, Literal) else 0
