@@ -30,7 +30,7 @@ GAP: Final = 20
 
 Neighbours = Annotated[int, Field(ge=0, le=MOST, description="Passages before and after each, of the same document")]
 
-# A window of positions: reading all positions of twenty documents would take 100 ms.
+# A window of positions: for 20 passages in 20 documents of 3,000, this takes 90-160 ms, and all positions 500 ms.
 NEAR: Final = """
 SELECT DISTINCT ?unit ?document ?near ?position WHERE {
   VALUES (?unit ?document ?low ?high) { $places }
