@@ -44,6 +44,11 @@ SELECT DISTINCT ?family WHERE {
   FILTER(CONTAINS(STR(?family), $fragment) || CONTAINS(LCASE(COALESCE(?title, "")), $fragment))
 } LIMIT 200"""
 
+_TOPIC: Final = "dcterms:subject|kg:sector|kg:response|kg:keyword|kg:instrument|kg:hazard|kg:framework"
+TOPICS_IN_USE: Final = f"""
+SELECT DISTINCT ?value WHERE {{ ?document {_TOPIC} ?value }}"""
+TOPIC: Final = f"VALUES ?topic {{ $topics }} ?document {_TOPIC} ?topic ."
+
 JURISDICTION: Final = "VALUES ?place { $places } ?document kg:jurisdiction ?place ."
 STATE: Final = "VALUES ?place { $states } ?document kg:state ?place ."
 # As a UNION, the engine would list all speeches of the states for each block of proposals.
@@ -123,11 +128,16 @@ def compile_scope(reader: Reader, filters: SearchFilters) -> tuple[Scope, list[s
     if filters.family_slug:
         terms["families"] = _families(reader, filters.family_slug, notes)
         on_document.append(FAMILY)
+    if filters.topic:
+        terms["topics"] = _topics(reader, filters.topic, notes)
+        on_document.append(TOPIC)
     if filters.language:
         terms["languages"] = _languages(reader, filters.language, notes)
         on_unit.append(UNIT_LANGUAGE)
         alone.append(LANGUAGE_ALONE)
-    for argument, name in (("corpus_type", "corpus_types"), ("family_slug", "families"), ("language", "languages")):
+    for argument, name in (
+        ("corpus_type", "corpus_types"), ("family_slug", "families"), ("topic", "topics"), ("language", "languages"),
+    ):  # fmt: skip
         if name in terms and not terms[name]:
             raise NotFoundError(" ".join(note for note in notes if note.startswith(f"{argument}: ")))
     return Scope(tuple(on_document), tuple(on_unit), tuple(alone), terms), notes
@@ -241,6 +251,27 @@ def _known(reader: Reader, argument: str, name: NamedNode, wanted: Sequence[str]
         meant = f"Did you mean {labels[named[0]]}?" if named else f"{hint(code, codes)}."
         notes.append(f"{argument}: No document has {value!r}. {meant}")
     return [values[code] for code in folded if code in values]
+
+
+def _topics(reader: Reader, wanted: Sequence[str], notes: list[str]) -> list[Terms]:
+    """Find the topics of documents with the words `wanted`, in any case; add a note for each that no document has."""
+
+    def by_words(rows: list[dict[str, Term]]) -> dict[str, list[Literal]]:
+        topics: dict[str, list[Literal]] = {}
+        for row in rows:
+            if isinstance(row["value"], Literal):
+                topics.setdefault(_plain(row["value"].value), []).append(row["value"])
+        return topics
+
+    topics = reader.kept("topics in use", bind(TOPICS_IN_USE), by_words)
+    shown = {words: several[0].value for words, several in topics.items()}
+    unknown = [value for value in wanted if _plain(value) not in topics]
+    notes += (f"topic: No document has {value!r}. {hint(value, shown)}." for value in unknown)
+    return [topic for words in dict.fromkeys(map(_plain, wanted)) for topic in topics.get(words, ())]
+
+
+def _plain(topic: str) -> str:
+    return " ".join(topic.replace("_", " ").casefold().split())
 
 
 def _codes_by_label(reader: Reader, terms: Iterable[Terms]) -> dict[str, str]:

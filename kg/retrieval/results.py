@@ -118,6 +118,7 @@ class SearchFilters(BaseModel):
     domain: list[Domain] = Field(default_factory=list, max_length=10)
     corpus_type: list[Name] = Field(default_factory=list, max_length=100)
     family_slug: list[Name] = Field(default_factory=list, max_length=300)
+    topic: list[Name] = Field(default_factory=list, max_length=100, description="Sector, keyword or tag of a document")
     concept_qids: list[Name] = Field(
         default_factory=list, max_length=50, description="QIDs from concept_find; passages that mention them rank first"
     )

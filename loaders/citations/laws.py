@@ -213,9 +213,8 @@ def _find_jurisdiction(
         return title.jurisdiction, title.confidence, end
     # The sentence before the title, and the words of the title: a name of another country makes it uncertain.
     low = max(0, title.start - 120)
-    sentence = max(
-        text.rfind(". ", low, title.start), text.rfind("\n\n", low, title.start), text.rfind("; ", low, title.start)
-    )
+    # "Senator FARROW (Tasmania) (16:05): " names the seat of the speaker.
+    sentence = max(text.rfind(end_of, low, title.start) for end_of in (". ", "\n\n", "; ", "): "))
     named = jurisdictions.find_named(text, low if sentence < 0 else sentence, match.start())
     foreign = [key for key in named if key != own]
     if context.only_federal:

@@ -24,6 +24,7 @@ def keys(text: str, context: Context = AUSTRALIA) -> list[str]:
     ("text", "expected"),
     [
         ("under the Clean Energy Act 2011.", ["aus/act/clean-energy-act-2011"]),
+        ("Senator DOE (Tasmania) (16:05): I praise the Clean Energy Act 2011.", ["aus/act/clean-energy-act-2011"]),
         (
             "the Carbon Credits (Carbon Farming Initiative) Act 2011",
             ["aus/act/carbon-credits-carbon-farming-initiative-act-2011"],
