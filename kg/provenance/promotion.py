@@ -1,4 +1,4 @@
-"""Promotion of claims: the triple of a claim becomes an asserted edge if its confidence is high enough.
+"""Promotion of claims: the triple of a claim becomes an asserted edge at a confidence of `THRESHOLD` or more.
 
 Claims are in ``graph/ext/...``. A claim is promoted at the confidence of the rule, or if a person accepted it
 (``kg:accepts`` in a graph below ``graph/cur/``), but never if a person rejected it (``kg:rejects``). The edges of a

@@ -8,6 +8,12 @@ from typing import Final
 
 from kg.words import stem
 
+SNIPPET_CHARACTERS: Final = 240
+"""Maximum characters of a result of `search`."""
+WINDOW_CHARACTERS: Final = 400
+"""Maximum characters of a passage in a list: a window around what matched."""
+EXCERPT_CHARACTERS: Final = 500
+"""Maximum characters of the excerpt of a speech."""
 STEM: Final = 6
 """Characters: more than usual, since an excerpt shows which words matched."""
 CONSIDERED: Final = 400

@@ -1,4 +1,4 @@
-"""Suggestions for unknown prefixes and misspelt namespaces."""
+"""Suggestions for unknown prefixes and misspelt namespaces, from `kg.vocabulary.PREFIXES`."""
 
 from __future__ import annotations
 

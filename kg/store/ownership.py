@@ -1,4 +1,6 @@
-"""Each triple is in one content graph only (invariant I1), and shared graphs exist only while referenced.
+"""Ownership of triples: which graph has a triple that two graphs state, and until when shared graphs exist.
+
+Each triple is in one content graph only (invariant I1), and shared graphs exist only while referenced.
 
 The engine counts a triple once per graph of the union, so copies would falsify counts. Graphs that people write
 (``graph/user/...``, ``graph/cur/...``) therefore *cede*: they may not copy a triple of another graph, and when a loader

@@ -13,15 +13,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from kg.retrieval.excerpts import trim_to_words, window
+from kg.retrieval.excerpts import WINDOW_CHARACTERS, trim_to_words, window
 from kg.retrieval.results import Result
 from kg.retrieval.token_budget import BYTES_PER_TOKEN, MOST_TOKENS, clipped, size_of, tokens_of
 
 Detail = Literal["concise", "full"]
 
 TITLE_CHARACTERS: Final = 120
-WINDOW_CHARACTERS: Final = 400
-"""Maximum characters of a passage in a list: a window around what matched."""
 
 _SOURCE_FIELDS: Final = ("source", "sha256", "revision", "fetched_at", "sent_by")
 """Fields of a provenance that describe its file."""

@@ -1,4 +1,6 @@
-"""The SKOS view of the items of a Wikibase: labels, definitions and the hierarchy, from best-ranked statements.
+"""The SKOS view of the items of a Wikibase: labels, definitions and hierarchy, from its direct statements.
+
+Direct statements (``wdt:``) are those of the best rank, which `entity_rdf` decides.
 
 Each item has a graph of its own, ``graph/der/skos/{wikibase}/{id}``, which is committed in one step with the item's:
 a changed item changes only its view, no triple of the view is in two graphs, and a view is deleted with its item.

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from kg.errors import StoreDamagedError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.evidence import describe, load_units, origin_of
-from kg.retrieval.excerpts import best_window, trim_to_words, window
+from kg.retrieval.excerpts import EXCERPT_CHARACTERS, best_window, trim_to_words, window
 from kg.retrieval.hybrid_search import Asked, best_of_each, describe_nothing
 from kg.retrieval.reader import Reader, bounded, clean_text, clean_words
 from kg.retrieval.results import (
@@ -52,7 +52,6 @@ from kg.tools.parliament.speech_filters import (
 from kg.tools.search.neighbours import Neighbours, Shown, load_neighbours
 from kg.vocabulary import KG
 
-EXCERPT_CHARACTERS: Final = 500
 MOST: Final = 50
 
 TopK = Annotated[int, Field(ge=1, le=MOST, description="Speeches to return")]

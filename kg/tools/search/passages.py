@@ -23,7 +23,7 @@ from kg.retrieval.evidence import (
     title_of,
     url_of,
 )
-from kg.retrieval.excerpts import best_window
+from kg.retrieval.excerpts import SNIPPET_CHARACTERS, best_window
 from kg.retrieval.filters import compile_scope, resolve_concept_filter
 from kg.retrieval.hybrid_search import Asked, describe_nothing, retrieve
 from kg.retrieval.reader import Reader, bounded_page, clean_text, clean_words, page_of
@@ -46,7 +46,6 @@ from kg.retrieval.speech_records import is_speech, load_speech_text
 from kg.tools.search.identifiers import Resolved, complete_ids, explain_missing, resolve_ids
 from kg.tools.search.neighbours import Adjacent, Neighbours, Shown, find_neighbours, load_neighbours
 
-SNIPPET_CHARACTERS: Final = 240
 NAMES_ADDED: Final = 20
 """Maximum number of names of concepts that are added to a query."""
 TEXT_CHARACTERS: Final = 200_000

@@ -1,5 +1,7 @@
-"""The dimensions that a code limits, as named in texts and in table headers, and whether a limit is a minimum or a
-maximum."""
+"""The dimensions that a code limits, as named in its texts and the headers of its tables, and kinds of limits.
+
+The columns of a file of districts are named by its mapping (`loaders.zoning.graph.table_mapping`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mappings of the columns of a table of districts, as declarative TOML files that a user can write.
+"""Mappings of the columns of a file of districts to uses and dimensions, as TOML files that a user can write.
 
 ``loaders/zoning/mappings`` contains the bundled ones. A bundled mapping whose columns a table has is used by default::
 

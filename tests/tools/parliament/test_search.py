@@ -6,8 +6,9 @@ import pytest
 from pyoxigraph import Literal, Quad
 
 from kg.errors import InvalidInputError, NotFoundError
+from kg.retrieval.excerpts import EXCERPT_CHARACTERS
 from kg.tools.calls import SHARED
-from kg.tools.parliament.search import EXCERPT_CHARACTERS, search_speeches
+from kg.tools.parliament.search import search_speeches
 from kg.tools.registry import TOOLS
 from kg.vocabulary import KG, RDF, SKOS, mint, mint_span
 from tests.tools.made_up_speeches import CHAMBERS, Speeches, day, open_speeches, table
