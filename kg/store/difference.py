@@ -19,6 +19,7 @@ Statements = dict[str, Quad]
 
 _ANY: Final = NamedNode("urn:x")
 _MEMO_LENGTH: Final = 64
+_INTEGER: Final = '"^^<http://www.w3.org/2001/XMLSchema#integer>'
 
 
 def canonicalize(quads: Iterable[Quad]) -> list[Quad]:
@@ -70,7 +71,10 @@ def _is_canonical(statement: str) -> bool:
     if last == ">" and '"' not in statement:
         return statement.count(" ") == 2  # three IRIs
     at = statement.find(" ", statement.find(" ") + 1) + 1
-    return at > 0 and len(statement) - at <= _MEMO_LENGTH and _is_kept(statement[at:])
+    literal = statement[at : at + _MEMO_LENGTH + 1]
+    if literal.endswith(_INTEGER) and literal[1] != "0" and literal[1 : -len(_INTEGER)].isdecimal():
+        return True  # positions and offsets, which rarely repeat
+    return at > 0 and len(literal) <= _MEMO_LENGTH and _is_kept(literal)
 
 
 @lru_cache(maxsize=65_536)

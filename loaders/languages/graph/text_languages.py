@@ -13,9 +13,10 @@ ones, each with its ``kg:languageConfidence``.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Any, Final
+from functools import cache
+from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
@@ -58,8 +59,17 @@ _ONLY_ENGLISH: Final = frozenset(
     for word in STOP_WORDS["en"].difference(*(words for language, words in STOP_WORDS.items() if language != "en"))
     if len(word) > 2
 )
-_ENGLISH_WORDS: Final = 0.08
+_ENGLISH_WORDS: Final = 0.04
 """Share of such words by which a text is English. Of German and Galician samples 99 % have at most 0.03."""
+_LONG: Final = 4
+"""Minimum letters of a word that is compared with those of English texts."""
+_KNOWN_WORDS: Final = 0.6
+"""Share of the long words of a list or table by which it is English. Few words of other languages are English ones."""
+_ENOUGH: Final = 500_000
+"""Characters of English texts whose words are compared."""
+_READ: Final = frozenset(
+    (SCHEMA.text, DCTERMS.isPartOf, RDF.type, KG.jurisdiction, DCTERMS.date, SCHEMA.inLanguage)
+)  # fmt: skip
 _NO_KINDS: Final[frozenset[NamedNode]] = frozenset()
 _SAMPLE: Final = 1_000
 """Characters of a document in which its language is detected."""
@@ -82,17 +92,22 @@ class _Texts:
     def collect(cls, quads: Iterable[Quad]) -> _Texts:
         """Collect the texts among `quads`."""
         found = cls()
-        keep: dict[object, Callable[[Any, Any], object]] = {
-            SCHEMA.text: lambda subject, value: found.texts.__setitem__(subject, value.value),
-            DCTERMS.isPartOf: found.parents.__setitem__,
-            RDF.type: lambda subject, value: found.kinds[subject].add(value),
-            KG.jurisdiction: found.places.__setitem__,
-            DCTERMS.date: lambda subject, value: found.dates.__setitem__(subject, value.value),
-            SCHEMA.inLanguage: lambda subject, value: found.stated.add(subject),
-        }
         for quad in quads:
-            if (kept := keep.get(quad.predicate)) is not None:
-                kept(quad.subject, quad.object)
+            if quad.predicate not in _READ:
+                continue
+            subject, predicate, value, _ = quad
+            if predicate == SCHEMA.text:
+                found.texts[subject] = value.value
+            elif predicate == DCTERMS.isPartOf:
+                found.parents[subject] = value
+            elif predicate == RDF.type:
+                found.kinds[subject].add(value)
+            elif predicate == KG.jurisdiction:
+                found.places[subject] = value
+            elif predicate == DCTERMS.date:
+                found.dates[subject] = value.value
+            else:
+                found.stated.add(subject)
         return found
 
     def silent(self) -> dict[NamedNode, list[NamedNode]]:
@@ -136,14 +151,15 @@ def derive_languages(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) 
             outdated[graph].add(named_node(row["thing"]))
         else:
             made[graph] = (), RecordOrigin("", ())
-    for source in sources:
-        found = _Texts.collect(replace[source])
+    collected = {source: _Texts.collect(replace[source]) for source in sources}
+    english = cache(lambda: _find_english_words(text for found in collected.values() for text in found.texts.values()))
+    for source, found in collected.items():
         own = NamedNode(_DETECTED + source.value.removeprefix(_GRAPHS).removeprefix("src/"))
         detected: list[Quad] = []
         for thing, units in found.silent().items():
             texts = {unit: found.texts[unit] for unit in units}
             group, language = _group_of(source, found, thing)
-            if language is not None and not _is_in_other(language, texts.values()):
+            if language is not None and not _is_in_other(language, texts.values(), english):
                 grouped[group].append(Quad(thing, SCHEMA.inLanguage, Literal(language), group))
             elif texts:
                 detected += _to_quads(thing, texts, own)
@@ -180,13 +196,35 @@ def _sample(texts: Iterable[str]) -> str:
     return "\n".join(sample)
 
 
-def _is_in_other(language: str, texts: Iterable[str]) -> bool:
-    """Whether a long text is clearly in another language than that of its jurisdiction."""
+def _is_in_other(language: str, texts: Iterable[str], english: Callable[[], Set[str]]) -> bool:
+    """Whether a long text is clearly in another language than that of its jurisdiction.
+
+    `english` gives the words of the English texts in the same commit.
+    """
     sample = _sample(texts)
     if len(sample) < _OWN or _has_function_words(sample, language):
         return False
+    if language == "en":
+        # A list or a table: its words are those of the texts around it. Reading the model would take half a second.
+        words = {word for word in strip_marks(sample).casefold().split() if len(word) >= _LONG}
+        if len(words & english()) >= _KNOWN_WORDS * len(words):
+            return False
     found = detect_language(sample)
     return found.probability >= CERTAIN and found.language != language
+
+
+def _find_english_words(texts: Iterable[str]) -> Set[str]:
+    """Find the long words of the texts that are English by their function words."""
+    words: set[str] = set()
+    characters = 0
+    for text in texts:
+        beginning = text[:_SAMPLE]
+        if len(beginning) >= _OWN and _has_function_words(beginning, "en"):
+            words.update(word for word in strip_marks(text).casefold().split() if len(word) >= _LONG)
+            characters += len(text)
+            if characters >= _ENOUGH:
+                break
+    return words
 
 
 def _has_function_words(text: str, language: str) -> bool:

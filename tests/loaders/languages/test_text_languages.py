@@ -14,6 +14,7 @@ from kg.provenance.explanation import explain_triple
 from kg.sparql.terms import bind
 from kg.store.protocol import select
 from kg.vocabulary import BASE, DCTERMS, KG, RDF, SCHEMA, mint
+from loaders.languages.graph import text_languages
 from loaders.languages.graph.text_languages import derive_languages
 from loaders.sources import load
 from tests.loaders.conftest import values
@@ -127,6 +128,26 @@ def test_section_that_is_clearly_in_another_language_is_not_english(kg: Knowledg
     put(kg, section("1", PORTUGUESE * 3), section("2", ENGLISH))
     assert languages(kg)["id/section/us-ut-nowhere/1"] == ("pt", "der/language/detected/zoning/us-ut-nowhere/1")
     assert languages(kg)["id/section/us-ut-nowhere/2"][0] == "en"
+
+
+def test_table_with_the_words_of_the_other_sections_is_english_without_detection(
+    kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(text: str) -> None:
+        raise AssertionError(text)
+
+    table = (
+        "Council | Permit | Hearing | Building\n" + "Higher building | 12 | 14' | N/A\nHouses around | R-1 | 9 |\n" * 8
+    )
+    monkeypatch.setattr(text_languages, "detect_language", refuse)
+    put(kg, section("1", ENGLISH * 2), section("2", table))
+    assert {language for language, _ in languages(kg).values()} == {"en"}
+
+
+def test_list_of_words_that_no_english_section_has_is_detected(kg: KnowledgeGraph) -> None:
+    words = PORTUGUESE.replace(" a ", " ").replace(" o ", " ").replace(" de ", " ")
+    put(kg, section("1", ENGLISH * 2), section("2", words))
+    assert [language for language, _ in languages(kg).values() if language != "en"] == ["pt"]
 
 
 def test_section_of_a_place_with_several_languages_is_detected(kg: KnowledgeGraph) -> None:
