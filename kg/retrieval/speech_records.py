@@ -143,8 +143,10 @@ class Speech:
     @property
     def speaker(self) -> str:
         """Full name of the speaker if known, else the name as recorded."""
-        person = self.labels.get(self.one(KG.speaker) or "", {})
-        return person.get(FOAF.name) or self.one(KG.speakerAsRecorded) or ""
+        iri = self.one(KG.speaker) or ""
+        name = self.labels.get(iri, {}).get(FOAF.name)
+        known = name if name and not is_id_of(iri, name) else None
+        return known or self.one(KG.speakerAsRecorded) or name or ""
 
     @property
     def party(self) -> str:
@@ -231,6 +233,11 @@ def load_speeches(reader: Reader, iris: Sequence[str]) -> dict[str, Speech]:
         for terms in values.values():
             terms.sort(key=term_text)
     return {iri: Speech(iri, graph, said[iri], labels) for iri, graph in graphs.items()}
+
+
+def is_id_of(person: str, name: str) -> bool:
+    """Return whether a name is the id of a person, which loaders store until a name is known."""
+    return code_of(person) == f"aph-{name}"
 
 
 def labels_of(reader: Reader, things: Iterable[str]) -> dict[str, Mapping[NamedNode, str]]:

@@ -202,7 +202,10 @@ class UnknownTools(Middleware):
         """Pass the call on if the tool exists."""
         if context.message.name not in self._names:
             named = context.message.name[:100]
-            return failure("not_found", f"Unknown tool {named!r}. Available: {', '.join(self._names)}.", False)
+            elsewhere = name_mounts(f"`{named}`", self._names)
+            other = "" if elsewhere == f"`{named}`" else f" Another mount has it: {elsewhere}."
+            said = f"Unknown tool {named!r}.{other} Available: {', '.join(self._names)}."
+            return failure("not_found", said, False)
         return await call_next(context)
 
 

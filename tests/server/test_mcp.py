@@ -128,9 +128,13 @@ def test_remarks_and_errors_name_the_mount_of_a_tool_that_is_not_here(kg):
     async def work(client):
         missed = await client.call_tool("fetch", {"ids": ["cpr://concept/Q1010", "cpr://family/none-of-it"]})
         refused = await client.call_tool("fetch", {"id": "cpr://family/none-of-it"}, raise_on_error=False)
-        return [each["hint"] for each in missed.structured_content["not_found"]], refused.content[0].text
+        unknown = await client.call_tool("family_overview", {}, raise_on_error=False)
+        hints = [each["hint"] for each in missed.structured_content["not_found"]]
+        return hints, refused.content[0].text, unknown.content[0].text
 
-    (concept, family), refused = ask(kg, work)
+    (concept, family), refused, unknown = ask(kg, work)
+    assert "(on /mcp/climate)" in unknown
+    assert "Available: search, fetch" in unknown
     assert "(on " not in concept
     assert "family_overview (on /mcp/climate)" in family
     assert "family_overview (on /mcp/climate)" in refused

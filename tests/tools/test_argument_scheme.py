@@ -239,3 +239,10 @@ def test_an_overview_of_several_domains_states_what_its_documents_are(loaded):
     assert any(note.startswith("documents of top_concepts") for note in content["notes"])
     content = get_tool("jurisdiction_overview").answer(loaded, {"place": "BRA"}).content
     assert not any(note.startswith("documents of top_concepts") for note in content.get("notes", ()))
+
+
+def test_an_empty_answer_names_all_that_can_be_widened(loaded):
+    asked = {"query": "solar", "place": "BRA", "must": "zzyzx"}
+    assert "(place, must)" in " ".join(get_tool("search").answer(loaded, asked).content["notes"])
+    asked = {"query": "solar", "party": "Greens", "must": "zzyzx"}
+    assert "(party, must)" in " ".join(get_tool("search_speeches").answer(loaded, asked).content["notes"])

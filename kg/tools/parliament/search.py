@@ -184,6 +184,7 @@ def search_speeches(
     elif found.relevance == "none" and not narrowed:
         notes.append(describe_nothing(required, min_score))
     elif not results:
+        narrowed += ["must"] if required else []
         wide = "Use other words. list_resources shows whether speeches are loaded."
         notes.append("No speech found. " + (f"Widen the filters ({', '.join(narrowed)})." if narrowed else wide))
     if found.problem:

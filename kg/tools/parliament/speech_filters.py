@@ -23,6 +23,7 @@ from kg.retrieval.hybrid_search import Known
 from kg.retrieval.places import load_places
 from kg.retrieval.reader import Reader, clean_text, iri_of
 from kg.retrieval.results import Name
+from kg.retrieval.speech_records import is_id_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 from kg.tools.parliament.person_names import find_parties, find_people
@@ -313,7 +314,8 @@ def speakers(reader: Reader) -> list[Choice]:
         recorded = _pairs([row for row in rows if "speaker" in row], "speaker", "recorded")
         choices = []
         for iri, forms in recorded.items():
-            names = tuple(dict.fromkeys((*people.get(iri, ()), *forms)))
+            known = [name for name in people.get(iri, ()) if not is_id_of(iri, name)]
+            names = tuple(dict.fromkeys((*known, *forms)))
             choices.append(Choice(NamedNode(iri), names[0], names))
         offices = {term_text(row["recorded"]) for row in rows if "speaker" not in row}
         return choices + [Choice(Literal(name), name, (name,)) for name in sorted(offices)]

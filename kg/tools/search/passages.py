@@ -146,9 +146,11 @@ def search(
     elif found.relevance == "none" and filters == SearchFilters() and not offset:
         notes.append(describe_nothing(required, min_score))
     elif not hits:
-        narrowed = filters.model_dump(exclude_defaults=True)
+        narrowed = [*filters.model_dump(exclude_defaults=True), *(["must"] if required else ())]
         notes.append(
-            (f"No results from offset {offset} on. " if offset else "No passage found. ")
+            f"No results from offset {offset} on. A smaller offset returns the results, if there are any."
+            if offset
+            else "No passage found. "
             + (f"Widen the filters ({', '.join(narrowed)}). " if narrowed else "Use other words. ")
             + "list_resources and family_overview list the contents of the graph."
         )

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from dataclasses import replace
 
 import pytest
 from pyoxigraph import Literal, Quad
 
 from kg.errors import InvalidInputError, NotFoundError
 from kg.tools.parliament.speakers import list_speakers, speech_stats
+from kg.tools.parliament.speeches import get_speech
 from kg.tools.registry import TOOLS
 from kg.vocabulary import KG, RDF, SKOS, mint, mint_span
-from tests.tools.made_up_speeches import PARTIES, Speeches, day, open_speeches, table
+from tests.tools.made_up_speeches import PARTIES, PEOPLE, Speeches, day, open_speeches, table
 
 STATS = next(tool for tool in TOOLS if tool.name == "speech_stats")
 
@@ -39,6 +41,15 @@ def test_everyone_who_speaks_is_listed_once_with_what_they_said(speeches):
         assert one.parties == sorted(names - {None})
         assert set(one.recorded_names) == {said.recorded for said in own}
     assert [one.speeches for one in listed.speakers] == sorted(expected.values(), reverse=True)
+
+
+def test_a_person_without_a_known_name_is_called_as_recorded(monkeypatch):
+    """Loaders store the id of a person as the name until a sitting names the person."""
+    monkeypatch.setitem(PEOPLE, "aph-E5V", ("E5V", ()))
+    said = next(said for said in table() if said.person)
+    opened = open_speeches([replace(said, person="aph-E5V", recorded="The PRESIDENT")])
+    assert [one.name for one in list_speakers(opened.kg).speakers] == ["The PRESIDENT"]
+    assert get_speech(opened.kg, said.speech_id).speaker == "The PRESIDENT"
 
 
 @pytest.mark.parametrize(

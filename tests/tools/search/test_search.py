@@ -335,3 +335,10 @@ def test_a_snippet_is_one_short_line_of_the_text(text, query):
 def test_a_snippet_shows_the_words_asked_for():
     text = "lorem ipsum " * 100 + "geothermal licences are granted by the minister " + "dolor sit " * 100
     assert "geothermal licences" in build_snippet(text, "licence for geothermal use")
+
+
+def test_a_page_beyond_the_results_does_not_advise_other_filters(kg):
+    beyond = search(kg, "solar", SearchFilters(iso3=["BRA"]), offset=5_000)
+    assert beyond.results == []
+    assert "5000" in beyond.notes[0]
+    assert "Widen" not in beyond.notes[0]
