@@ -40,7 +40,8 @@ class Recorded:
     """The citation, if the source has one."""
     debate_type: str | None = None
     topics: Sequence[str] = ()
-    quality: str = "verbatim"
+    quality: str | None = None
+    """How close the text is to the spoken words, if the source states it."""
     source: str | None = None
     """A web address."""
     within: NamedNode | None = None
@@ -104,7 +105,8 @@ class Writer:
         if recorded.reference:  # else it is derived (`loaders.hansard.graph.citations`)
             yield KG.hansardReference, Literal(recorded.reference)
         yield KG.speechType, mint_code("speechType", speech.kind)
-        yield KG.transcriptQuality, mint_code("transcriptQuality", recorded.quality)
+        if recorded.quality is not None:
+            yield KG.transcriptQuality, mint_code("transcriptQuality", recorded.quality)
         yield KG.length, Literal(len(speech.text))
         yield KG.wordCount, Literal(len(speech.text.split()))
         yield KG.textSha256, Literal(sha256(speech.text))

@@ -239,8 +239,8 @@ class _Table:
         address = parse_web_address(source) if source else None
         if source and address is None:
             warnings.append(f"the source {quote(source)} is not a web address")
-        quality = (head["quality"] or QUALITIES[0]).strip().casefold()
-        if quality not in QUALITIES:
+        quality = (head["quality"] or "").strip().casefold() or None
+        if quality is not None and quality not in QUALITIES:
             raise RecordError(f"unknown transcript quality {quote(quality)}. Available: {', '.join(QUALITIES)}.")
         fields = [on.isoformat(), chamber.value, speech.talker.name, "" if order is None else str(order), speech.text]
         made = sha256("\n".join(f"{len(each)}:{each}" for each in fields))[:24]
