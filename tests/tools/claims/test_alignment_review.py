@@ -15,8 +15,10 @@ from kg.cli.main import app
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
+from kg.store.protocol import Rows, term_text
 from kg.tools import commands
 from kg.tools.claims.review import list_pending, review_claim
+from kg.tools.schema.examples import load_examples
 from kg.vocabulary import KG, SKOS, XSD, mint
 from loaders.mentions.graph.names_to_align import build_claim
 from tests.loaders.mentions.test_alignments import put, put_concept, put_use
@@ -73,6 +75,15 @@ def test_reviewed_alignment_is_not_pending_and_a_rejection_is_final(kg: Knowledg
     again = review_claim(kg, claims["Jetty"], "accept")
     assert not again.asserted
     assert again.notes
+
+
+def test_example_query_lists_the_alignments_to_review(kg: KnowledgeGraph) -> None:
+    [query] = [each.query for each in load_examples() if each.iri.endswith("/alignments-to-review")]
+    claims = [each["claim"] for each in list_pending(kg, 20, 0)["pending"]]
+    assert review_claim(kg, claims[-1], "reject").claim == claims[-1]
+    rows = kg.query(query, all_graphs=True).result
+    assert isinstance(rows, Rows)
+    assert {term_text(row["claim"]) for row in rows} == set(claims[:-1])
 
 
 def test_names_that_users_write_are_not_shown(kg: KnowledgeGraph) -> None:
