@@ -24,6 +24,8 @@ UNSURE: Final = 0.6
 
 BY_TITLE: Final = "title and year"
 """The method of citations of acts, bills, ordinances and regulations."""
+BY_NUMBER: Final = "number and year"
+"""The method of citations of numbered laws and decrees."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +291,7 @@ def _find_numbered(text: str, context: Context) -> Iterator[LawCitation]:
         law = None if key is None else Law(key, kind, f"{number}-{year}")
         sure = 0.85 if kind != "decree" and law is not None else UNSURE
         name = f"{kind.replace('-', ' ').capitalize()} {number}/{year}"
-        yield LawCitation(match.start(), match.end(), law, name, sure, "number and year", whole=match.end())
+        yield LawCitation(match.start(), match.end(), law, name, sure, BY_NUMBER, whole=match.end())
 
 
 def _find_codified(text: str, *, states: bool) -> Iterator[LawCitation]:

@@ -22,13 +22,18 @@ from kg.vocabulary import CITATIONS, DCTERMS, ELI, KG, SCHEMA, SOURCED, iri_pref
 from loaders.citations import jurisdictions
 from loaders.citations.family_names import FamilyNames
 from loaders.citations.graph.claims import Claims, Evidence, build_law, build_law_places
-from loaders.citations.laws import BY_TITLE, UNSURE, Context, LawCitation, find_laws
+from loaders.citations.laws import BY_NUMBER, BY_TITLE, UNSURE, Context, LawCitation, find_laws
 from loaders.citations.statutes import Law
 from loaders.model import SourceDocument, SourceGraph, TextUnit, graph_name
 
 _PLACES: Final = iri_prefix("place")
 _MUNICIPALITIES: Final = iri_prefix("municipality")
 _ARTICLE: Final = re.compile(r"(?:The |A |An )?")
+_NUMBER_AND_YEAR: Final = re.compile(r"(?<![\d/.-])\d{1,5}/(?:1[89]|20)\d\d(?![\d/])")
+_RELATION: Final = re.compile(
+    r"\b(?:amend|repeal|replac|revok|transpos|implement|supplement|contain|includ|regulated|pursuant|under|based)", re.I
+)
+"""Words after which a title names other laws."""
 _IN_BRACKETS: Final = re.compile(r"\s*\([^()]*\)\s*$")
 _OF_ANOTHER: Final = re.compile(
     r"\W*(?:\([^()]*\)\W*)?(?:[Aa]mendments?|Amending|Consequential|Regulations?|Rules?|Orders?|Bill|Act|Implement\w+"
@@ -148,6 +153,18 @@ class Record:
         found = ((title, each) for title in titles for each in find_laws(title, context))
         return {each.law for title, each in found if each.law is not None and _is_own(title, each)}
 
+    def find_own_numbers(self, document: NamedNode) -> set[str]:
+        """Find the numbers that the titles of a document of a policy family give it: ``Gas Law no. 123/2012``.
+
+        ``Decree 17/2015 amending Law 8/1997`` is the first only.
+        """
+        titles = self.titles.get(document, ()) if document in self.families else ()
+        found: set[str] = set()
+        for title in titles:
+            relation = _RELATION.search(title)
+            found.update(_NUMBER_AND_YEAR.findall(title, 0, relation.start() if relation else len(title)))
+        return found
+
 
 def _is_own(title: str, law: LawCitation) -> bool:
     """Whether a title names `law` as that of its document: at its beginning, or by a number in brackets."""
@@ -161,16 +178,21 @@ def build_citations(
 ) -> tuple[list[Quad], Mapping[NamedNode, Sequence[Quad]]]:
     """Build the claims about the citations in the texts of a record, and the shared graphs of the laws they cite."""
     graph = citation_graph(source)
-    contexts: dict[NamedNode, tuple[Context, set[Law]]] = {}
+    contexts: dict[NamedNode, tuple[Context, set[Law], set[str]]] = {}
     claims: list[Quad] = []
     laws: dict[NamedNode, Sequence[Quad]] = {}
     for unit, text in record.texts.items():
         document = record.document_of(unit)
         if document not in contexts:
             context = record.context_of(document)
-            contexts[document] = context, record.find_own_laws(document, context)
-        context, own = contexts[document]
-        found = [each for each in find_laws(text, context) if each.law is None or each.law not in own]
+            contexts[document] = context, record.find_own_laws(document, context), record.find_own_numbers(document)
+        context, own, numbers = contexts[document]
+        found = [
+            each
+            for each in find_laws(text, context)
+            if (each.law is None or each.law not in own)
+            and (each.method != BY_NUMBER or each.title.rpartition(" ")[2] not in numbers)
+        ]
         named = families.find(text, context.jurisdiction, record.families.get(document, ()))
         if not found and not named:
             continue

@@ -196,3 +196,27 @@ def test_act_without_a_year_is_that_of_the_year_of_the_document(title: str, own:
     record = Record.of(Quad(*each, NamedNode("urn:g")) for each in said)
     laws = record.find_own_laws(document, Context("irl", 1998))
     assert [law.citation for law in laws] == ["streams-act-1998"] * own
+
+
+@pytest.mark.parametrize(
+    ("title", "own"),
+    [
+        ("Law on gas no. 123/2012 and amending Law no. 8/1997", {"123/2012"}),
+        ("Royal Decrees on the climate office (371/2001, 1000/2003)", {"371/2001", "1000/2003"}),
+        ("Plan under Law 8/1997", set()),
+    ],
+)
+def test_document_does_not_cite_the_numbers_of_its_title(title: str, own: set[str]) -> None:
+    document, unit = mint("document", "gas"), mint("passage", "gas", "0")
+    said = [
+        (document, DCTERMS.title, Literal(title)),
+        (document, KG.jurisdiction, mint("place", "ROU")),
+        (document, ELI.is_member_of, mint("family", "gas")),
+        (unit, DCTERMS.isPartOf, document),
+        (unit, SCHEMA.text, Literal("Law 123/2012, Law 371/2001, Law 1000/2003 and Law 8/1997.")),
+    ]
+    record = Record.of(Quad(*each, NamedNode("urn:g")) for each in said)
+    assert record.find_own_numbers(document) == own
+    laws = {law.value.rpartition("/")[2] for law in build_citations(NamedNode("urn:g"), record, FamilyNames({}))[1]}
+    everything = {"123/2012", "371/2001", "1000/2003", "8/1997"}
+    assert laws == {number.replace("/", "-") for number in everything - own}
