@@ -5,10 +5,12 @@ A country is known by its alpha-3 code (USA), a subdivision by its ISO 3166-2 co
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Final
 
 import pycountry
@@ -80,13 +82,17 @@ def _countries() -> Iterator[Area]:
 
 
 def _subdivisions() -> Iterator[Area]:
-    countries = {str(each.alpha_2): str(each.alpha_3) for each in pycountry.countries}
-    for each in pycountry.subdivisions:
-        code, name = str(each.code), str(each.name)
-        country = countries[code.partition("-")[0]]
-        short = code.partition("-")[2] if country in ABBREVIATED else ""
+    countries = {area.short: area.code for area in _load_countries().values()}
+    # The table itself: pycountry takes six times as long to build its objects and indexes.
+    table = json.loads((Path(pycountry.DATABASE_DIR) / "iso3166-2.json").read_text(encoding="utf-8"))
+    for each in table["3166-2"]:
+        code, name, parent = each["code"], each["name"], each.get("parent")
+        letters, _, last = code.partition("-")
+        country = countries[letters]
+        if parent is not None and not parent.startswith(f"{letters}-"):
+            parent = f"{letters}-{parent}"  # some have the last part only
         names = dict.fromkeys((name, *_SHORT.get(code, ())))
-        yield Area(code, name, tuple(names), short, each.parent_code or country)
+        yield Area(code, name, tuple(names), last if country in ABBREVIATED else "", parent or country)
 
 
 @cache

@@ -59,6 +59,8 @@ class Record:
     years: dict[NamedNode | None, set[int]] = field(default_factory=lambda: defaultdict(set))
     families: dict[NamedNode, set[str]] = field(default_factory=lambda: defaultdict(set))
     titles: dict[NamedNode, set[str]] = field(default_factory=lambda: defaultdict(set))
+    documents: dict[NamedNode, NamedNode] = field(default_factory=dict)
+    """The results of `document_of` so far, by the parent of the unit."""
 
     @classmethod
     def of(cls, quads: Iterable[Quad], units: Sequence[TextUnit] = ()) -> Record:
@@ -122,11 +124,20 @@ class Record:
 
     def document_of(self, unit: NamedNode) -> NamedNode:
         """Get the nearest node above a unit that has a jurisdiction, else its parent, else the unit."""
-        above, place = [unit], unit
-        while (parent := self.parents.get(place)) is not None and parent not in above:
-            above.append(parent)
-            place = parent
-        return next((each for each in above if each in self.places), self.parents.get(unit, unit))
+        parent = self.parents.get(unit)
+        if unit in self.places or parent is None:
+            return unit
+        found = self.documents.get(parent)
+        if found is None:
+            found = self.documents[parent] = self._find_document(parent)
+        return found
+
+    def _find_document(self, parent: NamedNode) -> NamedNode:
+        above, place = [parent], parent
+        while (further := self.parents.get(place)) is not None and further not in above:
+            above.append(further)
+            place = further
+        return next((each for each in above if each in self.places), parent)
 
     def context_of(self, document: NamedNode) -> Context:
         """Build the context of the texts of a document. Without a jurisdiction it has that of the whole record."""
