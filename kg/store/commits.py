@@ -17,7 +17,7 @@ from typing import Final
 from pyoxigraph import Literal, NamedNode, Quad, Store
 
 from kg.errors import InvalidInputError
-from kg.store.difference import canonicalize
+from kg.store.difference import canonical_statements
 from kg.store.protocol import Patch
 from kg.vocabulary import KG, PROV, PROV_GRAPH, RDF, XSD, mint
 
@@ -122,13 +122,12 @@ def reduce_patch(store: Store, patch: Patch) -> Patch:
 
     Raises InvalidInputError for a quad of another graph, and for a change to the records of commits.
     """
-    remove, add = frozenset(canonicalize(patch.remove)), frozenset(canonicalize(patch.add))
-    for quad in remove | add:
-        if quad.graph_name != PROV_GRAPH:
-            raise InvalidInputError(f"`describe` may change {PROV_GRAPH} only, not {quad.graph_name}: {quad}")
-        if quad.subject == HEAD or str(quad.subject).startswith(_COMMITS):
-            raise InvalidInputError(f"{quad.subject} is a commit record of the store. It cannot be changed.")
+    remove, add = (canonical_statements(PROV_GRAPH, quads) for quads in (patch.remove, patch.add))
+    for line in (*remove, *add):
+        if line.startswith(_COMMITS):
+            subject = line.partition(" ")[0]
+            raise InvalidInputError(f"{subject} is a commit record of the store. It cannot be changed.")
     return Patch(
-        frozenset(quad for quad in remove - add if quad in store),
-        frozenset(quad for quad in add if quad not in store),
+        frozenset(quad for line, quad in remove.items() if line not in add and quad in store),
+        frozenset(quad for quad in add.values() if quad not in store),
     )
