@@ -1,4 +1,4 @@
-"""Countries and their subdivisions by ISO 3166-1 and ISO 3166-2, from pycountry: codes, names and parents.
+"""Countries and their subdivisions by ISO 3166: codes, parents, and names, also those in general use (`UK`).
 
 A country is known by its alpha-3 code (USA), a subdivision by its ISO 3166-2 code (US-UT).
 """

@@ -14,7 +14,7 @@ from rapidfuzz import fuzz, process
 
 from kg.errors import InvalidInputError, NotFoundError
 from kg.fuzzy_names import fold
-from kg.iso3166 import find_area
+from kg.retrieval.places import Place as Area
 from kg.retrieval.places import Places
 from kg.retrieval.places import load_places as load_hierarchy
 from kg.retrieval.reader import Reader, clean_text, iri_of
@@ -54,6 +54,8 @@ class Place:
     name: str
     states: tuple[str, ...]
     """Code without the country, and name, of its state, if known: UT and Utah, VIC and Victoria."""
+    containing: frozenset[str] = frozenset()
+    """IRIs of the places that contain it, and its own."""
 
     @property
     def key(self) -> str:
@@ -73,14 +75,15 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """All municipalities, indexed by their names."""
+    """All municipalities, indexed by their names, and the hierarchy that they are in."""
 
+    hierarchy: Places
     all: Sequence[Place]
     by_key: Mapping[str, Place]
     """By IRI and by key."""
-    by_name: Mapping[tuple[str, str], Sequence[Place]]
-    """By folded name and folded state."""
-    by_words: Mapping[tuple[str, str], Sequence[Place]]
+    by_name: Mapping[str, Sequence[Place]]
+    """By folded name."""
+    by_words: Mapping[str, Sequence[Place]]
     """The same, without the words in `_COMMON`."""
 
 
@@ -91,23 +94,22 @@ def find_place(reader: Reader, name: str, state: str, argument: str = "municipal
     `argument`.
     """
     wanted, said = clean_text(argument, name, 200), clean_text("state", state, 60)
-    country, _, part = said.partition("-") if find_area(said) is not None else ("", "", "")
-    within = fold(part or said).removeprefix("us ")
     town, comma, stated = wanted.rpartition(",")
     places = _load_all(reader)
+    outside = places.hierarchy.find(said)
+
+    def find_inside(outer: Iterable[Area], name: str) -> list[Place]:
+        """Find the municipalities with this name in the state that are in one of the `outer` places too."""
+        named = (places.by_name.get(fold(name), ()), places.by_words.get(_distinct(name), ()))
+        inside = ([each for each in group if _is_in(each, outside) and _is_in(each, outer)] for group in named)
+        return next((group for group in inside if group), [])
+
     one = places.by_key.get(wanted.strip("<>"))
-    found = [one] if one is not None and (not one.states or within in map(fold, one.states)) else []
-    found = found or [*places.by_name.get((fold(wanted), within), ())]
-    found = found or [*places.by_words.get((_distinct(wanted), within), ())]
+    found = [one] if one is not None and (not one.states or _is_in(one, outside)) else find_inside(outside, wanted)
     if comma and not found:
-        named = [*places.by_name.get((fold(town), within), ())] or [*places.by_words.get((_distinct(town), within), ())]
-        found = [place for place in named if fold(stated) in map(fold, place.states)]
+        found = find_inside(places.hierarchy.find(stated), town)
     # A state that is also a municipality (District of Columbia) has no other municipality.
-    found = found or [
-        place for place in places.all if within in map(fold, place.states) and place.key == f"us-{within}"
-    ]
-    if part:  # WA is a state of two countries, US-WA is not
-        found = [place for place in found if place.key.startswith(f"{country.casefold()}-")]
+    found = found or [place for area in outside if (place := places.by_key.get(area.code.casefold())) is not None]
     if len(found) == 1:
         return found[0]
     if found:
@@ -122,6 +124,10 @@ def find_place(reader: Reader, name: str, state: str, argument: str = "municipal
     raise NotFoundError(f"{argument}: Unknown municipality {name!r} in {state!r}. {available}")
 
 
+def _is_in(place: Place, areas: Iterable[Area]) -> bool:
+    return any(area.iri in place.containing for area in areas)
+
+
 def load_places(reader: Reader) -> list[Place]:
     """Load all municipalities, sorted by state and name."""
     places = _load_all(reader)
@@ -134,7 +140,8 @@ def _load_all(reader: Reader) -> _Places:
     def read(rows: Sequence[Mapping[str, Term]]) -> _Places:
         # With a reader of its own, so that the queries of a result are the same whether this is cached or not.
         hierarchy = load_hierarchy(Reader(reader.kg))
-        return _index([_to_place(iri_of(row["municipality"]), term_text(row["name"]), hierarchy) for row in rows])
+        places = [_to_place(iri_of(row["municipality"]), term_text(row["name"]), hierarchy) for row in rows]
+        return _index(hierarchy, places)
 
     return reader.kept("all municipalities", MUNICIPALITIES, read)
 
@@ -144,19 +151,19 @@ def _to_place(iri: str, name: str, hierarchy: Places) -> Place:
     place = hierarchy.get(iri)
     above = hierarchy.get_chain(place) if place is not None else ()
     state = next((outer for outer in above if outer.kind == "subdivision"), None)
-    return Place(iri, name, () if state is None else (state.code.partition("-")[2], state.name))
+    states = () if state is None else (state.code.partition("-")[2], state.name)
+    return Place(iri, name, states, frozenset((iri, *(outer.iri for outer in above))))
 
 
-def _index(places: Sequence[Place]) -> _Places:
+def _index(hierarchy: Places, places: Sequence[Place]) -> _Places:
     known = {place.iri: place for place in places}
-    by_name: dict[tuple[str, str], list[Place]] = {}
-    by_words: dict[tuple[str, str], list[Place]] = {}
+    by_name: dict[str, list[Place]] = {}
+    by_words: dict[str, list[Place]] = {}
     for place in known.values():
-        for state in dict.fromkeys(map(fold, place.states)):
-            by_name.setdefault((fold(place.name), state), []).append(place)
-            by_words.setdefault((_distinct(place.name), state), []).append(place)
+        by_name.setdefault(fold(place.name), []).append(place)
+        by_words.setdefault(_distinct(place.name), []).append(place)
     by_key = {name: place for place in known.values() for name in (place.iri, place.key)}
-    return _Places(list(known.values()), by_key, by_name, by_words)
+    return _Places(hierarchy, list(known.values()), by_key, by_name, by_words)
 
 
 def _distinct(name: str) -> str:

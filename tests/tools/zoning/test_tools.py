@@ -78,7 +78,8 @@ def test_all_tools_take_municipality_and_state_first_and_are_on_the_mount():
 @pytest.mark.parametrize(
     ("name", "state"),
     [
-        ("Quarry Bend", "UT"), ("quarry  bend", "Utah"), ("Quarry-Bend", "us-ut"), ("City of Quarry Bend", "utah"),
+        ("Quarry Bend", "UT"), ("Quarry Bend", "USA"), ("Quarry Bend", "Utah, United States"),
+        ("quarry  bend", "Utah"), ("Quarry-Bend", "us-ut"), ("City of Quarry Bend", "utah"),
         ("us-ut-quarry-bend", "UT"), ("https://w3id.org/quadcite/id/municipality/us-ut-quarry-bend", "UT"),
     ],
 )  # fmt: skip
