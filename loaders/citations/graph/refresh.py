@@ -2,8 +2,9 @@
 
 Citations are written in the commit of their record, with the families that were known before its load. After a load,
 `refresh` searches the stored texts for the titles of families that are new, renamed or gone, and redoes the records
-with one. ``citations/families.json`` in the data directory contains the families that all records were searched for; it
-is written last, so that a killed update is repeated.
+with one. ``citations/families.json`` in the data directory contains the families that all records were searched for,
+and whether a load began to change families. It is written before their commit and after the search, so that the next
+load repeats a search that was killed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from dataclasses import replace as replace_fields
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
@@ -78,6 +80,8 @@ class Settled:
     complete: bool = True
     empty: bool = False
     """Whether the store has no texts."""
+    changing: bool = False
+    """Whether a load that may have changed families was killed before its search."""
 
     @classmethod
     def load(cls, folder: Path, store: Store) -> Settled:
@@ -86,7 +90,8 @@ class Settled:
             said = json.loads((folder / _FILE).read_text(encoding="utf-8"))
             # A store with a lower generation was restored from a backup.
             if said["version"] == VERSION and said["generation"] <= store.statistics().generation:
-                return cls({family: (title, tuple(keys)) for family, title, keys in said["families"]})
+                families = {family: (title, tuple(keys)) for family, title, keys in said["families"]}
+                return cls(families, changing=said.get("changing", False))
         except (OSError, ValueError, KeyError, TypeError):
             pass
         empty = not load_text_graphs(store)
@@ -96,9 +101,10 @@ class Settled:
         """Write the state."""
         folder.mkdir(parents=True, exist_ok=True)
         rows = [[family, title, list(keys)] for family, (title, keys) in sorted(self.families.items())]
+        said = {"version": VERSION, "generation": generation, "changing": self.changing, "families": rows}
         partial = folder / f"{_FILE}.partial"
         with partial.open("w", encoding="utf-8") as file:
-            file.write(json.dumps({"version": VERSION, "generation": generation, "families": rows}, ensure_ascii=False))
+            file.write(json.dumps(said, ensure_ascii=False))
             file.flush()
             os.fsync(file.fileno())
         partial.replace(folder / _FILE)
@@ -135,9 +141,9 @@ class Citations:
         self._names = FamilyNames(self._families)
         self._searched: Final[dict[NamedNode, int]] = {}
         """The records of this load, with the number of families that each was searched for."""
-        self._changes_families = False
-        """Whether this load may have added, changed or removed a family."""
-        if self._settled.complete:
+        self._changes_families = self._settled.changing
+        """Whether this load, or a killed one before it, may have added, changed or removed a family."""
+        if self._settled.complete:  # also for an empty store: without the file, the next load would search all texts
             self._settled.save(self._folder, store.statistics().generation)
 
     def derive(
@@ -153,7 +159,10 @@ class Citations:
                 records[graph] = (
                     None if not quads else Record.of(quads) if document is None else Record.from_document(document)
                 )
-        self._changes_families |= any(record is None or record.families for record in records.values())
+        if not self._changes_families and any(record is None or record.families for record in records.values()):
+            self._changes_families = True
+            if self._settled.complete:
+                replace_fields(self._settled, changing=True).save(self._folder, self._store.statistics().generation)
         self._add_families(replace, records)
         self._searched.update((graph, len(self._families)) for graph in records)
         return derive_citations(self._store, records, self._names)
@@ -199,8 +208,7 @@ class Citations:
             graphs = self._find_affected(before.families, families, frozenset())
         if graphs:
             _redo(store, graphs, FamilyNames(families), on_progress)
-        if graphs or families != before.families or not before.complete:
-            Settled(families).save(self._folder, store.statistics().generation)
+        Settled(families).save(self._folder, store.statistics().generation)
         return len(graphs)
 
     def _find_affected(self, before: Families, after: Families, current: Collection[NamedNode]) -> list[NamedNode]:
