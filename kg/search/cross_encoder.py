@@ -62,6 +62,8 @@ class CrossEncoderWorker:
             self._model = open_model()
         except QuadciteError as error:
             self._error = str(error)
+        except OSError as error:  # such as a folder that may not be read
+            self._error = f"Cannot load the reranker: {error}"
         finally:
             self._opened.set()
 

@@ -65,6 +65,15 @@ def test_a_damaged_graph_is_an_error(folder: Path) -> None:
         CrossEncoder(folder)
 
 
+@pytest.mark.parametrize("error", [ModelError("No graph."), PermissionError(13, "Permission denied")])
+def test_a_worker_whose_model_cannot_be_opened_states_the_reason(error: Exception) -> None:
+    def open_model() -> CrossEncoder:
+        raise error
+
+    with pytest.raises(ModelError, match=r"No graph|Permission denied"):
+        CrossEncoderWorker(open_model).score("x", TEXTS, soon())
+
+
 def test_a_worker_answers_while_it_opens_and_while_others_use_it(folder: Path) -> None:
     opening = threading.Event()
 
