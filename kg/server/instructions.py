@@ -109,7 +109,7 @@ def name_mounts(text: str, here: Collection[str]) -> str:
 
 
 def find_mount(name: str) -> str:
-    """Find the path of a mount by its name: core, climate, parliament, zoning, all or research.
+    """Find the path of a mount by its name: core, climate, parliament, zoning, sparql, all or research.
 
     Raises InvalidInputError for an unknown one.
     """

@@ -32,7 +32,6 @@ _AGGREGATES: Final = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE", "
 _AFTER_KEYS: Final = frozenset({"HAVING", "ORDER", "LIMIT", "OFFSET", "VALUES"})
 _RANDOM: Final = frozenset({"RAND", "UUID", "STRUUID", "BNODE", "NOW"})
 """Functions with another value in each run of a query."""
-_FORMS: Final = frozenset({"SELECT", "ASK", "CONSTRUCT", "DESCRIBE"})
 _OPENING: Final = {"(": 1, "{": 1, ")": -1, "}": -1}
 
 

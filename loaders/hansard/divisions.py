@@ -14,7 +14,6 @@ from loaders.readers.cells import parse_digits
 
 _SIDES: Final[dict[str, VoteValue]] = {"ayes": "aye", "noes": "no", "pairs": "pair"}
 _TELLER: Final = re.compile(r"\s*(?:\*|\(\s*tellers?\s*\))\s*$", re.IGNORECASE)
-_PLACED: Final = frozenset(("title", "num.votes"))
 
 
 def parse_division(element: _Element, path: tuple[int, ...], ordinal: int) -> tuple[Division, list[str]]:

@@ -134,7 +134,7 @@ def run(arguments: Sequence[str]) -> Iterable[Comparison]:
             print(f"{outcome.tokens:6} {outcome.question.mount} {outcome.question.asks} {list(outcome.missed)}")
     yield from compare("all mounts", outcomes)
     total, uncut = (float(sum(each.tokens for each in some)) for some in (outcomes, whole))
-    yield Comparison("all questions, beside whole and uncut results", total, uncut, "tokens")
+    yield Comparison("all questions, compared with whole and uncut results", total, uncut, "tokens")
     written = sum(name == "sparql" for each in outcomes for name, _ in each.question.calls)
     yield Comparison("questions with hand-written SPARQL", written, WRITTEN, "", f"<= {WRITTEN}", written <= WRITTEN)
     for mount in dict.fromkeys(outcome.question.mount for outcome in outcomes):
