@@ -120,7 +120,9 @@ def test_words_that_the_stored_text_does_not_have_are_not_verified(code: Knowled
 
 def test_a_mention_is_explained_by_its_words_and_row(fixtures: KnowledgeGraph) -> None:
     query = "SELECT ?s ?o WHERE { ?s kg:mentions ?o } ORDER BY ?s LIMIT 5"
-    for row in select(fixtures.store.query, query):
+    rows = list(select(fixtures.store.query, query))
+    assert len(rows) == 5
+    for row in rows:
         [why] = explain_triple(fixtures.store.query, row["s"], KG.mentions, row["o"])  # type: ignore[arg-type]
         assert why.kind == "extracted"
         assert all(claim.live and claim.match_type for claim in why.claims)
@@ -152,10 +154,12 @@ def test_a_view_of_a_concept_is_explained_by_its_rule_and_the_file_behind_it(fix
 
 
 def test_a_membership_is_explained_by_its_rule_and_all_its_speeches(parliament: KnowledgeGraph) -> None:
-    for each in parliament.store.graphs():
-        if "/graph/der/membership/" in each.value:
-            [why] = explain_iri(parliament.store.query, each)[-1:]
-            assert why.rule is not None
-            assert why.rule.iri.endswith("/membership@1")
-            assert all(source.origin and source.origin[0].sha256 for source in why.sources)
-            assert all(source.origin[0].locations[0] in str(why) for source in why.sources)
+    graphs = [graph for graph in parliament.store.graphs() if "/graph/der/membership/" in graph.value]
+    assert graphs
+    for graph in graphs:
+        [why] = explain_iri(parliament.store.query, graph)[-1:]
+        assert why.rule is not None
+        assert why.rule.iri.endswith("/membership@1")
+        assert why.sources
+        assert all(source.origin and source.origin[0].sha256 for source in why.sources)
+        assert all(source.origin[0].locations[0] in str(why) for source in why.sources)

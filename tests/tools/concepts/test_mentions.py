@@ -55,7 +55,9 @@ def test_all_that_mention_are_found_with_their_score(topical, made, qids, places
 
 
 def test_the_words_stand_at_the_offsets(topical):
-    for evidence in concept_mentions(topical, ["Q1012", "Q1010"], limit=200).evidence:
+    found = concept_mentions(topical, ["Q1012", "Q1010"], limit=200).evidence
+    assert found
+    for evidence in found:
         assert evidence.concept_matches
         for match in evidence.concept_matches:
             assert match.words == [evidence.passage.text[start:end] for start, end in match.offsets]
