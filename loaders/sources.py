@@ -56,11 +56,11 @@ def _wikibase(given: Settings, options: Options) -> Loader:
 def _hansard(given: Settings, options: Options) -> Loader:
     from loaders.hansard import loader as hansard
     from loaders.hansard.authorities import merge_quads
-    from loaders.hansard.graph.citations import Citations
     from loaders.hansard.graph.memberships import Memberships
+    from loaders.hansard.graph.references import References
     from loaders.hansard.graph.seats import Seats
 
-    views = (Memberships(hansard.DOMAIN), Seats(hansard.DOMAIN), Citations(hansard.DOMAIN))
+    views = (Memberships(hansard.DOMAIN), Seats(hansard.DOMAIN), References(hansard.DOMAIN))
     return Loader(
         hansard.DOMAIN,
         hansard.VERSION,

@@ -102,7 +102,7 @@ class Writer:
         if recorded.venue is not None:
             yield KG.venue, recorded.venue
         yield KG.jurisdiction, AUSTRALIA
-        if recorded.reference:  # else it is derived (`loaders.hansard.graph.citations`)
+        if recorded.reference:  # else it is derived (`loaders.hansard.graph.references`)
             yield KG.hansardReference, Literal(recorded.reference)
         yield KG.speechType, mint_code("speechType", speech.kind)
         if recorded.quality is not None:

@@ -18,7 +18,7 @@ from kg.tools.parliament.search import search_speeches
 from kg.tools.parliament.speeches import get_speech
 from kg.tools.search.passages import search
 from kg.vocabulary import KG, mint
-from loaders.hansard.graph.citations import CITATION
+from loaders.hansard.graph.references import REFERENCE
 from loaders.sources import load
 
 COLUMNS = ("speech_id", "date", "chamber", "speaker", "party", "state", "text", "title", "hansard_reference")
@@ -68,7 +68,7 @@ def test_reference_is_derived_only_where_the_source_has_none(kg: KnowledgeGraph,
     sources = kg.store.query(f"SELECT ?g {{ ?graph prov:wasDerivedFrom ?g FILTER(?graph = <{why.graph}>) }}")
     assert isinstance(sources, Rows)
     assert len(sources) == 2
-    assert kg.store.query(f"ASK {{ ?run prov:used {CITATION.iri} . <{why.graph}> prov:wasGeneratedBy ?run }}")
+    assert kg.store.query(f"ASK {{ ?run prov:used {REFERENCE.iri} . <{why.graph}> prov:wasGeneratedBy ?run }}")
     load(kg, "hansard", [write(path, {"a": None, "b": STATED, "c": None})])
     assert references(kg) == {"a": (day, "der"), "b": (STATED, "src"), "c": (day, "der")}
     load(kg, "hansard", [write(path, {"b": STATED})], prune=True)

@@ -19,7 +19,7 @@ from kg.store.protocol import Store, Term, named_node, select, term_text
 from kg.vocabulary import DCTERMS, KG, RDF, SOURCED, XSD, mint
 from loaders.hansard.speech_records import format_citation
 
-CITATION: Final = Rule("citation", "1", "a Hansard reference from chamber, date and page, where the source has none")
+REFERENCE: Final = Rule("citation", "1", "a Hansard reference from chamber, date and page, where the source has none")
 
 DAYS: Final = """
 SELECT DISTINCT ?date WHERE {
@@ -35,7 +35,7 @@ SELECT DISTINCT ?record ?graph ?property ?value WHERE {
 }"""
 
 _READ: Final = frozenset((RDF.type, DCTERMS.date, KG.chamber, KG.pageNumber, KG.hansardReference))
-_CITED: Final = frozenset((KG.Speech, KG.Sitting))
+_REFERENCED: Final = frozenset((KG.Speech, KG.Sitting))
 
 
 class _Record(NamedTuple):
@@ -46,7 +46,7 @@ class _Record(NamedTuple):
     reference: str
 
 
-class Citations:
+class References:
     """The references of the records below ``graph/src/{domain}/`` that have none."""
 
     def __init__(self, domain: str) -> None:
@@ -82,7 +82,7 @@ def _collect(by_day: dict[str, list[_Record]], graph: NamedNode, said: Iterable[
         records[subject][name].append(value)
     days = set()
     for iri, values in records.items():
-        if not values[DCTERMS.date] or not values[KG.chamber] or _CITED.isdisjoint(values[RDF.type]):
+        if not values[DCTERMS.date] or not values[KG.chamber] or _REFERENCED.isdisjoint(values[RDF.type]):
             continue
         day = term_text(values[DCTERMS.date][0])
         days.add(day)
@@ -99,7 +99,7 @@ def _written(day: str, records: Sequence[_Record]) -> tuple[Sequence[Quad], Reco
     graph = _graph_of(day)
     quads = [Quad(record.iri, KG.hansardReference, Literal(record.reference), graph) for record in records]
     sources = sorted({record.graph for record in records}, key=lambda graph: graph.value)
-    return quads, RecordOrigin("", (), sources, CITATION)
+    return quads, RecordOrigin("", (), sources, REFERENCE)
 
 
 def _graph_of(day: str) -> NamedNode:
