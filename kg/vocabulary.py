@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Final, Literal
 from urllib.parse import quote, unquote
 
+from pyoxigraph import Literal as Text
 from pyoxigraph import NamedNode
 
 from kg.errors import InvalidInputError
@@ -273,6 +274,11 @@ def iri_prefix(kind: Kind) -> str:
 def mint_span(unit: NamedNode, start: int, end: int) -> NamedNode:
     """Return the IRI of the characters `start` to `end` (exclusive) of a text unit (RFC 5147)."""
     return NamedNode(f"{unit.value}{'&' if '#' in unit.value else '#'}char={start},{end}")
+
+
+def mint_claim(subject: NamedNode, predicate: NamedNode, value: NamedNode | Text, graph: NamedNode) -> NamedNode:
+    """Return the IRI of the claim in `graph` that `subject` has this property."""
+    return mint("statement", sha256(f"{subject} {predicate} {value} {graph} .\n")[:32])
 
 
 def mint_part(

@@ -12,6 +12,8 @@ from typing import Final, NamedTuple
 from kg.words import to_word_set
 from loaders.citations import jurisdictions
 
+UNSURE: Final = 0.6
+"""The confidence of a citation whose words are found but whose law is not sure. It is below that of promotion."""
 _REACH: Final = 220
 """Code points before the word Act that are read."""
 _MOST_WORDS: Final = 18
@@ -125,7 +127,7 @@ def find_title(text: str, at: int, *, capitals: bool) -> Title | None:
     confidence = 0.9 if len(named) > 1 else 0.85
     if any(word.text.endswith(",") for word in words[:-1]):
         confidence = 0.75
-    return Title(start, line, jurisdiction, confidence if sure else 0.6)
+    return Title(start, line, jurisdiction, confidence if sure else UNSURE)
 
 
 def _read_back(text: str, at: int, capitals: bool) -> tuple[list[_Word], list[_Word]]:

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from ahocorasick_rs import AhoCorasick
 
 from kg.words import is_stop_word, to_word_set
-from loaders.citations.laws import UNSURE
+from loaders.citations.act_titles import UNSURE
 
 LEAST_DISTINCTIVE: Final = 2
 """Words of a title that are not common ones, from which the title alone identifies a family."""

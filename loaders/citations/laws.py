@@ -14,13 +14,10 @@ from typing import Final
 
 from kg.words import to_word_set
 from loaders.citations import act_titles, jurisdictions, section_citations, treaties
+from loaders.citations.act_titles import UNSURE
 from loaders.citations.patterns import build_alternatives
 from loaders.citations.statutes import FEDERAL_SCHEMES, Law
 from loaders.readers.cells import to_slug
-
-UNSURE: Final = 0.6
-"""The confidence of a citation whose words are found but whose law is not sure. It is below that of promotion."""
-
 
 BY_TITLE: Final = "title and year"
 """The method of citations of acts, bills, ordinances and regulations."""

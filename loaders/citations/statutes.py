@@ -14,14 +14,15 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """A law outside the citing code: one of its sections, or a larger part."""
+    """A law outside the citing text: one of its sections, or a larger part."""
 
     jurisdiction: str
-    """``us``, or ``us-`` and the two letters of a state: ``us-ut``."""
+    """Its key in `loaders.citations.jurisdictions`: ``us``, ``us-ut``, ``gbr``, ``au-vic``, ``eu``, ``int``."""
     scheme: str
-    """Numbering scheme: usc, cfr, code, regulations, public-law, public-act, law, act."""
+    """Numbering scheme, such as usc, cfr, code, public-law, act, directive, treaty."""
     citation: str
-    """Normalized, without labels: ``42 U.S.C. § 1983``, ``Utah Code § 10-9a-103``, ``MCL 125.3101``."""
+    """Normalized, without labels: ``42 U.S.C. § 1983``, ``Utah Code § 10-9a-103``, ``MCL 125.3101``; for laws by title,
+    number or name a key: ``clear-streams-act-1974``, ``2009-28``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.iso3166 import find_area
-from kg.vocabulary import DCTERMS, ELI, KG, OA, RDF, XSD, iri_prefix, mint, mint_span, sha256
+from kg.vocabulary import DCTERMS, ELI, KG, OA, RDF, XSD, iri_prefix, mint, mint_claim, mint_span
 from loaders.citations import jurisdictions
 from loaders.citations.statutes import Law
 from loaders.readers.places import build_place_graphs
@@ -75,7 +75,7 @@ class Claims:
         """Add a claim that the unit relates to `target`, or to the words `raw` of the citation if that is unknown."""
         graph = self.graph
         value = Literal(raw) if target is None else target
-        node = mint("statement", sha256(f"{self.unit} {predicate} {value} {graph} .\n")[:32])
+        node = mint_claim(self.unit, predicate, value, graph)
         if node not in self.known:
             self.known.add(node)
             said: list[tuple[NamedNode, NamedNode | Literal]] = [

@@ -20,9 +20,10 @@ from kg.provenance.load_records import Derived, RecordOrigin
 from kg.store.protocol import Store, Term
 from kg.vocabulary import CITATIONS, DCTERMS, ELI, KG, SCHEMA, SOURCED, iri_prefix
 from loaders.citations import jurisdictions
+from loaders.citations.act_titles import UNSURE
 from loaders.citations.family_names import FamilyNames
 from loaders.citations.graph.claims import Claims, Evidence, build_law, build_law_places
-from loaders.citations.laws import BY_NUMBER, BY_TITLE, UNSURE, Context, LawCitation, find_laws
+from loaders.citations.laws import BY_NUMBER, BY_TITLE, Context, LawCitation, find_laws
 from loaders.citations.statutes import Law
 from loaders.model import SourceDocument, SourceGraph, TextUnit, graph_name
 

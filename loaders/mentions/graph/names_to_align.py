@@ -14,7 +14,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.sparql.terms import bind
 from kg.store.ownership import is_user_graph
 from kg.store.protocol import Store, select
-from kg.vocabulary import BASE, EXTRACTED, KG, RDF, SKOS, SOURCED, XSD, mint, sha256
+from kg.vocabulary import BASE, EXTRACTED, KG, RDF, SKOS, SOURCED, XSD, mint, mint_claim
 from loaders.languages.detection import UNDETERMINED
 from loaders.languages.jurisdictions import find_language
 
@@ -116,7 +116,7 @@ def build_claim(
 ) -> tuple[NamedNode, Sequence[Quad]]:
     """Build the node and the quads of a claim that a node is close to a concept, or defines it."""
     subject, predicate, concept = triple
-    claim = mint("statement", sha256(f"{subject} {predicate} {concept} {graph} .\n")[:32])
+    claim = mint_claim(subject, predicate, concept, graph)
     return claim, [
         Quad(claim, RDF.type, KG.Alignment, graph),
         Quad(claim, RDF.subject, subject, graph),

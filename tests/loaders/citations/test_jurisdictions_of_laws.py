@@ -10,8 +10,9 @@ from kg.retrieval.places import load_places_in_use
 from kg.retrieval.reader import Reader
 from kg.store.protocol import select
 from kg.vocabulary import KG, mint
+from loaders.citations.act_titles import UNSURE
 from loaders.citations.graph.claims import build_law, build_law_places
-from loaders.citations.laws import UNSURE, Context, find_laws
+from loaders.citations.laws import Context, find_laws
 from loaders.citations.section_citations import find_citations
 from loaders.citations.statutes import Law
 

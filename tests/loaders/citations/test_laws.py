@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loaders.citations.laws import UNSURE, Context, find_laws
+from loaders.citations.act_titles import UNSURE
+from loaders.citations.laws import Context, find_laws
 
 AUSTRALIA = Context("aus", 2020)
 
