@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote
@@ -25,7 +25,7 @@ from loaders.citations.family_names import FamilyNames
 from loaders.citations.graph.claims import Claims, Evidence, build_law, build_law_places
 from loaders.citations.laws import BY_NUMBER, BY_TITLE, Context, LawCitation, find_laws
 from loaders.citations.statutes import Law
-from loaders.model import SourceDocument, SourceGraph, TextUnit, graph_name
+from loaders.model import SourceDocument, SourceGraph, TextUnit
 
 _PLACES: Final = iri_prefix("place")
 _MUNICIPALITIES: Final = iri_prefix("municipality")
@@ -67,24 +67,11 @@ class Record:
     def of(cls, quads: Iterable[Quad], units: Sequence[TextUnit] = ()) -> Record:
         """Collect the texts and properties in the quads of one record, and those of `units`."""
         record = cls()
-        read = {
-            SCHEMA.text: record._add_text,
-            DCTERMS.isPartOf: record._add_parent,
-            KG.jurisdiction: record._add_place,
-            ELI.is_member_of: record._add_family,
-            DCTERMS.title: record._add_title,
-            **dict.fromkeys(_DATES, record._add_date),
-        }
+        read = record._readers()
         for quad in quads:
             if (add := read.get(quad.predicate)) is not None and isinstance(quad.subject, NamedNode):
                 add(quad.subject, quad.object)
-        for unit in units:
-            record.texts[unit.iri] = unit.text
-            if unit.parent is not None:
-                record.parents[unit.iri] = unit.parent
-            for predicate, value in unit.properties:
-                if predicate == KG.jurisdiction:
-                    record._add_place(unit.iri, value)
+        record._add_units(units)
         return record
 
     @classmethod
@@ -92,11 +79,34 @@ class Record:
         """Collect the texts and properties of a record that is being loaded, without its quads."""
         if isinstance(document, SourceGraph):
             return cls.of(document.quads, document.units)
-        graph = graph_name(document)
-        quads = (Quad(document.iri, predicate, value, graph) for predicate, value in document.properties)
-        record = cls.of(quads, document.units)
+        record = cls()
+        read = record._readers()
+        for predicate, value in document.properties:
+            if (add := read.get(predicate)) is not None:
+                add(document.iri, value)
+        record._add_units(document.units)
         record.titles[document.iri].add(document.title)
         return record
+
+    def _readers(self) -> Mapping[NamedNode, Callable[[NamedNode, Term], None]]:
+        """Return the method that adds the values of each property."""
+        return {
+            SCHEMA.text: self._add_text,
+            DCTERMS.isPartOf: self._add_parent,
+            KG.jurisdiction: self._add_place,
+            ELI.is_member_of: self._add_family,
+            DCTERMS.title: self._add_title,
+            **dict.fromkeys(_DATES, self._add_date),
+        }
+
+    def _add_units(self, units: Sequence[TextUnit]) -> None:
+        for unit in units:
+            self.texts[unit.iri] = unit.text
+            if unit.parent is not None:
+                self.parents[unit.iri] = unit.parent
+            for predicate, value in unit.properties:
+                if predicate == KG.jurisdiction:
+                    self._add_place(unit.iri, value)
 
     def _add_text(self, subject: NamedNode, value: Term) -> None:
         self.texts[subject] = value.value if isinstance(value, Literal) else ""
