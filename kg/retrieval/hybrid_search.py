@@ -167,6 +167,11 @@ class Asked:
     """Whether an answer can be refused by its cosines alone. False for texts on which the thresholds were not measured:
     then it is refused only if no candidate has a word of the query either."""
 
+    @property
+    def own_words(self) -> str:
+        """The words of the caller, without names of concepts."""
+        return self.typed or self.query
+
     def rank(
         self,
         search: SearchIndex,
@@ -181,7 +186,7 @@ class Asked:
 
     def assess(self, candidates: Sequence[Candidate], ranking: Ranking) -> Relevance:
         """Assess an answer by its candidates; see `assess_relevance`."""
-        found = assess_relevance(self.typed or self.query, candidates, ranking.model, ranking.pending, ranking.units)
+        found = assess_relevance(self.own_words, candidates, ranking.model, ranking.pending, ranking.units)
         has_words = any(candidate.words for candidate in candidates)
         return "unknown" if found == "none" and has_words and not self.refuses else found
 
@@ -211,7 +216,7 @@ def retrieve(
     no word with the query and have no embedding yet are dropped. Units that mention one of `concepts` rank first, and
     are relevant with any score.
     """
-    reranking = Reranking(reader, asked.typed or asked.query)
+    reranking = Reranking(reader, asked.own_words)
     favoured = _Favoured(reader, scope, concepts) if concepts else None
     units = _listed(reader, scope)
     if units is not None:
@@ -236,6 +241,19 @@ def describe_nothing(must: Sequence[str], min_score: float | None) -> str:
         return f"Nothing relevant contains {' and '.join(repr(words) for words in must)}. Require fewer words."
     listed = "" if min_score is not None else " min_score=0 lists the nearest passages."
     return f"Nothing relevant to the query was found.{listed} Use other words, or see list_resources."
+
+
+def describe_ranking(found: Retrieved, units: str) -> list[str]:
+    """Describe what may differ in the order of a later answer; `units` names what was ranked."""
+    notes = []
+    if found.problem:
+        notes.append(f"The reranker did not order the results: {found.problem}")
+    if found.pending:
+        notes.append(
+            f"{found.pending} of the {units} considered have no embedding yet and are ranked by keywords only. The "
+            "order and the pages can change until health reports no pending vectors."
+        )
+    return notes
 
 
 def _select(
@@ -343,7 +361,7 @@ def _best_proposals(
     relevance = asked.assess(first, ranking) if first or done else "unknown"
     kept = [first, *(drop_unscored(_rescored(block, blocks[0])) for block in blocks[1:])]
     selected = [asked.select(block, ranking, relevance) for block in kept]
-    reranking = Reranking(reader, asked.query)
+    reranking = Reranking(reader, asked.own_words)
     ordered = chain.from_iterable(reranking.apply(_ordered(reader, block, documents, page.stop)) for block in selected)
     found = list(islice(_capped(ordered, 1, Counter()), page.stop + 1))
     following = page.stop if len(found) > page.stop else None

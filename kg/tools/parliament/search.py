@@ -13,7 +13,7 @@ from kg.errors import StoreDamagedError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.evidence import describe, load_units, origin_of
 from kg.retrieval.excerpts import EXCERPT_CHARACTERS, best_window, trim_to_words, window
-from kg.retrieval.hybrid_search import Asked, best_of_each, describe_nothing
+from kg.retrieval.hybrid_search import Asked, Found, best_of_each, describe_nothing, describe_ranking
 from kg.retrieval.reader import Reader, bounded, clean_text, clean_words
 from kg.retrieval.results import (
     MOST_SKIPPED,
@@ -137,14 +137,36 @@ def search_speeches(
     # climate (0.33). Keywords are never refused, nor is the length of the chunks the cause.
     asked = Asked(words, required, min_score, refuses=False)
     found = best_of_each(reader, asked, scope, limit=top_k, offset=offset, wide=filters.none, known=known)
-    order = [unit.document for unit in found.units]
+    results = _build_results(reader, found.units, words, neighbours)
+    if found.completeness == "truncated":
+        notes.append("Too few of the speeches that the index proposed pass the filters. Narrow the query or filters.")
+    elif offset and not results:
+        notes.append(f"No results from offset {offset} on.")
+    elif found.relevance == "none" and not narrowed:
+        notes.append(describe_nothing(required, min_score))
+    elif not results:
+        narrowed += ["must"] if required else []
+        wide = "Use other words. list_resources shows whether speeches are loaded."
+        notes.append("No speech found. " + (f"Widen the filters ({', '.join(narrowed)})." if narrowed else wide))
+    notes += describe_ranking(found, "chunks")
+    return reader.finish(
+        SpeechSearchResults(results=results, notes=notes, relevance=found.relevance, reranked=found.reranked),
+        total=found.total,
+        next_offset=found.next_offset,
+        completeness=found.completeness,
+    )
+
+
+def _build_results(reader: Reader, units: Sequence[Found], query: str, neighbours: int) -> list[SpeechSearchResult]:
+    """Build the results for the best chunks of speeches, each with an excerpt and as many `neighbours`."""
+    order = [unit.document for unit in units]
     speeches = load_speeches(reader, order)
-    excerpts = _excerpts(reader, speeches, {unit.document: unit.iri for unit in found.units}, words)
+    excerpts = _excerpts(reader, speeches, {unit.document: unit.iri for unit in units}, query)
     quoted_units = load_units(reader, [each[1].iri for each in excerpts.values()] if neighbours else [])
     around = load_neighbours(reader, quoted_units.values(), neighbours)
     descriptions = describe(reader, (), {speech.graph for speech in speeches.values()})
     results = []
-    for unit in found.units:
+    for unit in units:
         if (speech := speeches.get(unit.document)) is None or (quoted := excerpts.get(unit.document)) is None:
             continue
         text, span, start, end, said_by, chunks = quoted
@@ -177,26 +199,7 @@ def search_speeches(
                 after=around.get(span.iri, Shown()).after,
             )
         )
-    if found.completeness == "truncated":
-        notes.append("Too few of the speeches that the index proposed pass the filters. Narrow the query or filters.")
-    elif offset and not results:
-        notes.append(f"No results from offset {offset} on.")
-    elif found.relevance == "none" and not narrowed:
-        notes.append(describe_nothing(required, min_score))
-    elif not results:
-        narrowed += ["must"] if required else []
-        wide = "Use other words. list_resources shows whether speeches are loaded."
-        notes.append("No speech found. " + (f"Widen the filters ({', '.join(narrowed)})." if narrowed else wide))
-    if found.problem:
-        notes.append(f"The reranker did not order the results: {found.problem}")
-    if found.pending:
-        notes.append(f"{found.pending} of the chunks considered have no embedding yet and are ranked by keywords only.")
-    return reader.finish(
-        SpeechSearchResults(results=results, notes=notes, relevance=found.relevance, reranked=found.reranked),
-        total=found.total,
-        next_offset=found.next_offset,
-        completeness=found.completeness,
-    )
+    return results
 
 
 _Quoted = tuple[str, Span, int, int, str | None, int]

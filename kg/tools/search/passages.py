@@ -25,7 +25,7 @@ from kg.retrieval.evidence import (
 )
 from kg.retrieval.excerpts import SNIPPET_CHARACTERS, best_window
 from kg.retrieval.filters import compile_scope, resolve_concept_filter
-from kg.retrieval.hybrid_search import Asked, describe_nothing, retrieve
+from kg.retrieval.hybrid_search import Asked, Found, describe_nothing, describe_ranking, retrieve
 from kg.retrieval.reader import Reader, bounded_page, clean_text, clean_words, page_of
 from kg.retrieval.results import (
     QUERY_CHARACTERS,
@@ -113,34 +113,7 @@ def search(
         per_document=filters.max_passages_per_doc,
         concepts=[NamedNode(concept.iri) for concept in concepts],
     )
-    units = load_units(reader, [unit.iri for unit in found.units])
-    descriptions = (
-        describe(reader, {unit.cited for unit in units.values()}, {unit.graph for unit in units.values()})
-        if units
-        else None
-    )
-    voices = speakers_of(reader, units.values())
-    around = load_neighbours(reader, units.values(), neighbours)
-    hits = [
-        SearchHit(
-            id=unit.iri,
-            title=title_of(descriptions, units[unit.iri].cited, voices.get(unit.iri)),
-            url=url_of(descriptions, units[unit.iri].cited),
-            snippet=build_snippet(units[unit.iri].text, asked),
-            score=unit.score,
-            provenance=origin_of(
-                reader,
-                descriptions,
-                units[unit.iri].graph,
-                units[unit.iri].position,
-                lines_of(descriptions, units[unit.iri]),
-            ),
-            before=around.get(unit.iri, Shown()).before,
-            after=around.get(unit.iri, Shown()).after,
-        )
-        for unit in found.units
-        if descriptions is not None and unit.iri in units
-    ]
+    hits = _build_hits(reader, found.units, asked, neighbours)
     if found.completeness == "truncated":
         notes.append("Too few of the passages that the index proposed pass the filters. Narrow the query or filters.")
     elif found.relevance == "none" and filters == SearchFilters() and not offset:
@@ -154,19 +127,41 @@ def search(
             + (f"Widen the filters ({', '.join(narrowed)}). " if narrowed else "Use other words. ")
             + "list_resources and family_overview list the contents of the graph."
         )
-    if found.problem:
-        notes.append(f"The reranker did not order the results: {found.problem}")
-    if found.pending:
-        notes.append(
-            f"{found.pending} of the passages considered have no embedding yet and are ranked by keywords only. The "
-            "order and the pages can change until health reports no pending vectors."
-        )
+    notes += describe_ranking(found, "passages")
     return reader.finish(
         SearchResult(results=hits, notes=notes, relevance=found.relevance, reranked=found.reranked),
         total=found.total,
         next_offset=found.next_offset,
         completeness=found.completeness,
     )
+
+
+def _build_hits(reader: Reader, found: Sequence[Found], query: str, neighbours: int) -> list[SearchHit]:
+    """Build the results for ranked passages, with as many `neighbours` of each, leaving out those without a text."""
+    units = load_units(reader, [each.iri for each in found])
+    if not units:
+        return []
+    descriptions = describe(reader, {unit.cited for unit in units.values()}, {unit.graph for unit in units.values()})
+    voices = speakers_of(reader, units.values())
+    around = load_neighbours(reader, units.values(), neighbours)
+    hits = []
+    for each in found:
+        if (unit := units.get(each.iri)) is None:
+            continue
+        shown = around.get(each.iri, Shown())
+        hits.append(
+            SearchHit(
+                id=each.iri,
+                title=title_of(descriptions, unit.cited, voices.get(each.iri)),
+                url=url_of(descriptions, unit.cited),
+                snippet=build_snippet(unit.text, query),
+                score=each.score,
+                provenance=origin_of(reader, descriptions, unit.graph, unit.position, lines_of(descriptions, unit)),
+                before=shown.before,
+                after=shown.after,
+            )
+        )
+    return hits
 
 
 def widen_query(query: str, concepts: Sequence[Concept]) -> str:
