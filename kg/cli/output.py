@@ -203,7 +203,9 @@ def table(columns: Sequence[str], rows: Iterator[Sequence[str]], width: int | No
 _FOLLOWS: Final = {
     "making vectors": "Keyword search works. kg serve or kg reindex makes the rest.",
     "indexing": "kg reindex indexes the rest.",
+    "finding citations": "The next load finds the rest.",
     "finding mentions": "kg mentions finds the rest.",
+    "comparing names": "No proposal was written. kg align compares them again.",
     "loading": "Committed records stay. The same command loads the rest.",
 }
 """How an interrupted step is continued, by the start of its label."""

@@ -40,6 +40,7 @@ _YEAR: Final = re.compile(r"(?:1[89]|20)\d\d")
 _YEAR_AFTER: Final = re.compile(r",?\s+(?:of\s+)?\(?(?:1[89]|20)\d\d(?!\d)")
 _CAPITAL_BEFORE: Final = re.compile(r"([A-Z][\w'’-]*)\s+$")
 _LONGEST: Final = 300
+"""Maximum characters of a title that is searched for."""
 
 
 class FamilyName(NamedTuple):

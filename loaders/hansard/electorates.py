@@ -18,6 +18,7 @@ from kg.vocabulary import mint
 
 _FILE: Final = bundle.folder("ontology") / "reference" / "electorates.tsv"
 _EXISTS: Final = 9999
+"""The last year of a division that still exists."""
 
 
 class _Period(NamedTuple):

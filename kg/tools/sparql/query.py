@@ -17,7 +17,7 @@ from kg.queries.text_check import find_form
 from kg.retrieval.reader import Reader, bounded
 from kg.retrieval.result_cells import Cell, column, longest_cut
 from kg.retrieval.results import Layout, Result, Statement
-from kg.retrieval.token_budget import BYTES_PER_TOKEN, Lean, MaxTokens, size_of
+from kg.retrieval.token_budget import BYTES_PER_TOKEN, FEWEST_TOKENS, MOST_TOKENS, Lean, MaxTokens, size_of
 from kg.sparql.lint import WITHOUT_DATA, Hint
 from kg.sparql.measured_schema import Schema
 from kg.sparql.parser import parse
@@ -105,7 +105,7 @@ def sparql(
     Next: `describe_schema` or `find_terms` when rows are missing; `fetch` the passages found.
     """
     bounded("max_rows", max_rows, 1, MAX_ROWS)
-    bounded("max_tokens", max_tokens, 200, 50_000)
+    bounded("max_tokens", max_tokens, FEWEST_TOKENS, MOST_TOKENS)
     if timeout is not None and not timeout > 0:
         raise InvalidInputError(f"timeout is {timeout}. It must be more than 0 seconds.")
     schema = get_schema(kg)

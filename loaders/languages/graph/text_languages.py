@@ -48,7 +48,7 @@ _BY_PLACE: Final = f"{_LANGUAGES}jurisdiction/"
 _DETECTED: Final = f"{_LANGUAGES}detected/"
 _GRAPHS: Final = f"{BASE}graph/"
 _THINGS: Final = f"{BASE}id/"
-_SAID: Final = ((KG.method, Literal("jurisdiction")), (KG.confidence, Literal("0.99", datatype=XSD.decimal)))
+_RECORDED: Final = ((KG.method, Literal("jurisdiction")), (KG.confidence, Literal("0.99", datatype=XSD.decimal)))
 """Method and confidence of every language by jurisdiction."""
 _OFFICIAL: Final = frozenset({KG.CodeSection, KG.Speech, KG.Sitting, KG.Debate})
 """Kinds of text that an authority publishes in the language of its jurisdiction."""
@@ -59,6 +59,7 @@ _ONLY_ENGLISH: Final = frozenset(
     for word in STOP_WORDS["en"].difference(*(words for language, words in STOP_WORDS.items() if language != "en"))
     if len(word) > 2
 )
+"""Function words of English that no other language has."""
 _ENGLISH_WORDS: Final = 0.04
 """Share of such words by which a text is English. Of German and Galician samples 99 % have at most 0.03."""
 _LONG: Final = 4
@@ -110,7 +111,7 @@ class _Texts:
                 found.stated.add(subject)
         return found
 
-    def silent(self) -> dict[NamedNode, list[NamedNode]]:
+    def find_silent(self) -> dict[NamedNode, list[NamedNode]]:
         """Return the text units without a stated language, by the node that gets theirs.
 
         That node is their document; a section of a code, which is part of another section, gets its own. Official
@@ -156,7 +157,7 @@ def derive_languages(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) 
     for source, found in collected.items():
         own = NamedNode(_DETECTED + source.value.removeprefix(_GRAPHS).removeprefix("src/"))
         detected: list[Quad] = []
-        for thing, units in found.silent().items():
+        for thing, units in found.find_silent().items():
             texts = {unit: found.texts[unit] for unit in units}
             group, language = _group_of(source, found, thing)
             if language is not None and not _is_in_other(language, texts.values(), english):
@@ -168,7 +169,10 @@ def derive_languages(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) 
     for group in {*grouped, *outdated}:
         kept = [quad for quad in store.graph(group) if quad.subject not in outdated[group]]
         place = NamedNode(f"{_GRAPHS}ref/{'/'.join(group.value.removeprefix(_BY_PLACE).split('/')[1:3])}")
-        made[group] = list(dict.fromkeys([*kept, *grouped[group]])), RecordOrigin("", (), (place,), JURISDICTION, _SAID)
+        made[group] = (
+            list(dict.fromkeys([*kept, *grouped[group]])),
+            RecordOrigin("", (), (place,), JURISDICTION, _RECORDED),
+        )
     return made
 
 
