@@ -66,7 +66,7 @@ _LONG: Final = 4
 """Minimum letters of a word that is compared with those of English texts."""
 _KNOWN_WORDS: Final = 0.6
 """Share of the long words of a list or table by which it is English. Few words of other languages are English ones."""
-_ENOUGH: Final = 150_000
+_ENOUGH: Final = 3_000_000
 """Characters of English texts whose words are compared."""
 _READ: Final = frozenset(
     (SCHEMA.text, DCTERMS.isPartOf, RDF.type, KG.jurisdiction, DCTERMS.date, SCHEMA.inLanguage)
