@@ -39,7 +39,7 @@ SELECT ?claim ?subject ?predicate ?concept ?method ?similarity ?model WHERE {
 
 NAMES: Final = """
 SELECT ?node (MIN(?name) AS ?label) WHERE {
-  VALUES ?node { $nodes } ?node skos:prefLabel ?name FILTER(LANG(?name) IN ("", "en", "mul"))
+  VALUES ?node { $nodes } ?node skos:prefLabel ?name FILTER(LANG(?name) IN ("", "en"))
 } GROUP BY ?node"""
 
 STANDS: Final = """

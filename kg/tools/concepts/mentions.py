@@ -44,7 +44,7 @@ SELECT ?unit ?document ?root ?count WHERE {
     #NESTED
   } GROUP BY ?unit ?root #CUT
   }
-  OPTIONAL { ?unit dcterms:isPartOf ?whole } BIND(COALESCE(?whole, ?unit) AS ?document)
+  ?unit schema:text ?words OPTIONAL { ?unit dcterms:isPartOf ?whole } BIND(COALESCE(?whole, ?unit) AS ?document)
   #DOCUMENT
   #UNIT
 } ORDER BY DESC(?count) LIMIT $most"""
