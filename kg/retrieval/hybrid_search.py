@@ -244,7 +244,7 @@ def describe_nothing(must: Sequence[str], min_score: float | None) -> str:
 
 
 def describe_ranking(found: Retrieved, units: str) -> list[str]:
-    """Describe what may differ in the order of a later answer; `units` names what was ranked."""
+    """Describe what may differ in the order of a later answer; `units` is the noun for the ranked texts."""
     notes = []
     if found.problem:
         notes.append(f"The reranker did not order the results: {found.problem}")
