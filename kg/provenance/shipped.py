@@ -71,7 +71,10 @@ class ShippedFile:
 
 
 def write_shipped_graphs(store: OxigraphStore) -> bool:
-    """Write the shipped graphs, and the superclasses of all data, unless they are current. Returns whether it wrote."""
+    """Write the shipped graphs, and the superclasses, topics and catalog of all data, unless they are current.
+
+    Returns whether it wrote.
+    """
     if store.contains(Quad(TBOX_GRAPH, OWL.versionInfo, _version(), TBOX_GRAPH)):
         return False
     named, paths = find_stored_paths(store.query)
@@ -171,7 +174,7 @@ def _paths() -> Mapping[str, Path]:
 
 
 def _version() -> Literal:
-    """Return the version of Quadcite with a hash of the files and of the rule, without parsing them."""
+    """Return the version of Quadcite with a hash of the files and of the rules, without parsing them."""
     files = "".join(f"{name} {sha256(path.read_bytes())}\n" for name, path in _paths().items())
     return Literal(f"{__version__}+sha256.{sha256(f'{_FORMAT} {SUPERCLASS.iri} {ABOUT.iri}{chr(10)}{files}')}")
 
