@@ -172,7 +172,7 @@ NAMES: Final = """
 SELECT DISTINCT ?named ?name WHERE {
   { VALUES ?named { $nodes } GRAPH ?from { ?named foaf:name ?name } }
   UNION { VALUES ?named { $nodes } GRAPH ?from { ?named skos:prefLabel ?name } }
-  FILTER(LANG(?name) IN ("", "en") && !STRSTARTS(STR(?from), $user))
+  FILTER(LANG(?name) IN ("", "en") && !STRSTARTS(STR(?from), $user) && !STRSTARTS(STR(?from), $curated))
 }"""
 """Names of persons and places, which are described in other graphs than the text; not as users state them."""
 
@@ -335,7 +335,8 @@ def _load_names(store: Store, nodes: Iterable[str]) -> dict[str, set[str]]:
     """Load the names of speakers and places."""
     known: dict[str, set[str]] = {node: set() for node in sorted(nodes)}
     if known:
-        for row in _select(store, bind(NAMES, nodes=[NamedNode(iri) for iri in known], user=Literal(USER))):
+        query = bind(NAMES, nodes=[NamedNode(iri) for iri in known], user=Literal(USER), curated=Literal(CURATED))
+        for row in _select(store, query):
             known[row["named"].value].add(row["name"].value)
     return known
 

@@ -59,7 +59,7 @@ def test_speakers_and_places_are_named_as_sources_name_them_and_not_as_users_do(
     graph = mint("graph", "src", "hansard", "1")
     speech, person, place = NamedNode("urn:d"), NamedNode("urn:p"), NamedNode("urn:aus")
     chunk = NamedNode("urn:d#1")
-    other, forged = mint("graph", "ref", "person", "p"), mint("graph", "user", "x")
+    other, forged, curated = (mint("graph", *parts) for parts in (("ref", "person", "p"), ("user", "x"), ("cur", "x")))
     quads = [
         Quad(chunk, DCTERMS.isPartOf, speech, graph),
         Quad(chunk, SCHEMA.position, Literal(0), graph),
@@ -72,6 +72,7 @@ def test_speakers_and_places_are_named_as_sources_name_them_and_not_as_users_do(
         Quad(place, SKOS.prefLabel, Literal("Australia", language="en"), other),
         Quad(place, SKOS.prefLabel, Literal("Australie", language="fr"), other),
         Quad(person, FOAF.name, Literal("Zebedee"), forged),
+        Quad(person, FOAF.name, Literal("Zephyrine"), curated),
         Quad(graph, KG.contentSha256, Literal("h"), PROV_GRAPH),
     ]
     store, index = MemoryStore(), Kept()
