@@ -47,6 +47,13 @@ TEXT_CHARACTERS: Final = 300
 CODE_CHARACTERS: Final = 6
 """Maximum length of a code of ISO 3166, of which one letter may be wrong."""
 
+_LEAST_CODE: Final = 60
+"""Least similarity of a suggested code, in percent: one of three letters may be wrong."""
+_LEAST_NAME: Final = 70
+"""Least similarity of a suggested name of a place in the store, in percent."""
+_LEAST_UNUSED: Final = 75
+"""Least similarity of a suggested name of another place of ISO 3166, in percent."""
+
 _PLACE: Final = iri_prefix("place")
 _MUNICIPALITY: Final = iri_prefix("municipality")
 _COMMON: Final = frozenset({"city", "town", "village", "borough", "township", "of", "the", "municipality"})
@@ -203,10 +210,10 @@ class Places:
             place = self.stored[iri]
             for name in (*place.names, place.code):
                 owners.setdefault(fold(name), iri)
-        least = 60 if len(fold(text)) <= CODE_CHARACTERS else 70
+        least = _LEAST_CODE if len(fold(text)) <= CODE_CHARACTERS else _LEAST_NAME
         own = [owners[name] for name in nearest(fold(text), owners, SHOWN, least=least)]
         names = {fold(name): area for area in iso3166.load_areas().values() for name in area.names}
-        others = [mint("place", names[name].code).value for name in nearest(fold(text), names, 3, least=75)]
+        others = [mint("place", names[name].code).value for name in nearest(fold(text), names, 3, least=_LEAST_UNUSED)]
         found = (self.get(iri) for iri in dict.fromkeys([*own, *others]))
         return [self.show(place) for place in found if place is not None][:SHOWN]
 

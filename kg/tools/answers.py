@@ -28,6 +28,8 @@ _NOTES_RESERVE: Final = 360
 """Bytes kept free for the notes about cuts."""
 _SHORTEST: Final = 160
 """Texts up to this number of characters are not cut."""
+_MOST_CUTS: Final = 500
+"""Maximum number of texts and lists inside elements that are shortened. Then whole objects are left out."""
 _FRAME: Final = frozenset({"notes", "explain", "sources"})
 
 
@@ -319,7 +321,7 @@ class _Cutting:
     def _shorten(self, most: int) -> None:
         """Cut the longest texts and lists inside elements until the content fits. Each is marked and counted."""
         cut: dict[str, int] = {}
-        for _ in range(500):
+        for _ in range(_MOST_CUTS):
             excess = size_of(self.content) - most
             if excess <= 0:
                 break

@@ -42,6 +42,10 @@ SITTINGS: Final = ("1920", "1998", "2014")
 MEDIAN_TOKENS: Final = 2_500
 P95_TOKENS: Final = 6_000
 MEDIAN_CALLS: Final = 2
+LISTED_TOKENS: Final = {"/mcp": 4_000}
+"""Maximum tokens of the list of tools, by mount."""
+LISTED_TOKENS_ELSEWHERE: Final = 5_000
+"""Maximum tokens of the list of tools of other mounts."""
 WRITTEN: Final = 4
 """Maximum number of questions that need hand-written SPARQL."""
 KINDS: Final = ("factual", "comparative", "negative", "cross-domain")
@@ -143,7 +147,7 @@ def run(arguments: Sequence[str]) -> Iterable[Comparison]:
             len((tool.name + tool.description + json.dumps(input_schema(tool), separators=(",", ":"))).encode())
             for tool in tools_of(mount).values()
         )
-        limit = 4_000 if mount == "/mcp" else 5_000
+        limit = LISTED_TOKENS.get(mount, LISTED_TOKENS_ELSEWHERE)
         size = listed / BYTES_PER_TOKEN
         yield Comparison(f"{mount}: list of tools", size, limit, "tokens", f"<= {limit:,}", size <= limit)
     if REAL.is_dir():
