@@ -11,7 +11,7 @@ Each is written from the text of the query alone. Where that is not possible, th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pyoxigraph import BlankNode, Triple
@@ -27,6 +27,10 @@ Row = Mapping[str, object]
 
 MOST_CHARACTERS: Final = 20_000
 """Maximum length of a query that callers trace: its sub-SELECTs are read once for each level."""
+
+MOST_TRACED: Final = 50
+"""Maximum number of aggregates, and of absences, of a query that get a query each: it contains most of that query."""
+_TOO_MANY: Final = f"Only the first {MOST_TRACED} of a query are traced."
 
 _AGGREGATES: Final = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE", "GROUP_CONCAT"})
 _AFTER_KEYS: Final = frozenset({"HAVING", "ORDER", "LIMIT", "OFFSET", "VALUES"})
@@ -90,7 +94,9 @@ def find_counts(query: str) -> list[Count]:
     if outer is None:
         return []
     found = [count for item in outer.items for count in _counts_of(outer, item, outer.result_names(), "")]
-    return found if outer.keys is not None or found else _find_inner_counts(query, outer)
+    if outer.keys is None and not found:
+        found = _find_inner_counts(query, outer)
+    return [*found[:MOST_TRACED], *(replace(count, reason=_TOO_MANY) for count in found[MOST_TRACED:])]
 
 
 def find_absences(query: str) -> list[Absence]:
@@ -102,10 +108,14 @@ def find_absences(query: str) -> list[Absence]:
         outer = _parse_select(query, ("SELECT", "ASK"))
     except _UnsupportedError:
         outer = None
-    return [
-        _build_absence(parsed, outer, element)
+    found = [
+        element
         for element in parsed.where
         if element.kind == "minus" or (element.kind == "filter" and element.parts and "NOT EXISTS" in _flat(element))
+    ]
+    return [
+        *(_build_absence(parsed, outer, element) for element in found[:MOST_TRACED]),
+        *(Absence(" ".join(element.text.split()), _TOO_MANY) for element in found[MOST_TRACED:]),
     ]
 
 
@@ -132,6 +142,10 @@ class _Select:
     """Name and expression of each key of GROUP BY, either of them empty; None without GROUP BY."""
     random: str = ""
     """A function that it calls with another value in each run."""
+    has_blank: bool = False
+    """Whether it has labels of blank nodes."""
+    used: frozenset[str] = frozenset()
+    """The names of all variables in its text."""
 
     def result_names(self) -> dict[str, str]:
         """Return the column of each variable that is selected as it is."""
@@ -157,6 +171,8 @@ def _parse_select(text: str, forms: Sequence[str] = ("SELECT",)) -> _Select | No
         return None
     select = _Select(text, text[: found[start].start])
     select.random = next((token.text for token in found if _word(token) in _RANDOM), "")
+    select.has_blank = any(token.kind == "blank" for token in found)
+    select.used = frozenset(token.text[1:] for token in found if token.kind == "variable")
     at = start + 1
     while (token := _get(found, at)).text != "{":
         if token.kind == "variable":
@@ -193,7 +209,8 @@ def _parse_keys(text: str, found: Sequence[Token], at: int) -> Iterator[tuple[st
             if end - at == 2 and found[at + 1].kind == "variable":
                 yield found[at + 1].text[1:], ""
             elif _word(found[end - 2]) == "AS":
-                yield found[end - 1].text[1:], text[found[at + 1].start : found[end - 2].start].strip()
+                # Up to the last token: a comment before AS would hide what follows the expression in a listing.
+                yield found[end - 1].text[1:], text[found[at + 1].start : found[end - 3].end]
             else:
                 yield "", text[token.start : found[end].end]
             at = end
@@ -265,7 +282,7 @@ class _Listing:
         lines += [f"BIND({expression} AS ?{name})" for name, expression in select.keys or () if name and expression]
         name = self.counted.strip()[1:] if _is_variable(list(significant_tokens(self.counted))) else ""
         if self.counted and not name:
-            name = _find_free_name(select.text)
+            name = _find_free_name(select.used)
             lines.append(f"BIND({self.counted} AS ?{name})")
         if name:
             lines.append(f"FILTER(BOUND(?{name}))")
@@ -284,8 +301,7 @@ def _group(body: str) -> str:
     return f"{{{body.rstrip()}\n  }}"
 
 
-def _find_free_name(text: str) -> str:
-    used = {token.text[1:] for token in significant_tokens(text) if token.kind == "variable"}
+def _find_free_name(used: frozenset[str]) -> str:
     return next(name for number in range(len(used) + 1) if (name := f"counted{number or ''}") not in used)
 
 
@@ -485,7 +501,7 @@ def _build_proof(parsed: Query, outer: _Select, element: Element) -> _Proof:
     inside = _inner_text(element)
     if any(not _is_plain(each) for each in element.parts[0]):
         raise _UnsupportedError("Its pattern has more than triple patterns and filters.")
-    if any(token.kind == "blank" for token in significant_tokens(outer.text)):
+    if outer.has_blank:
         raise _UnsupportedError("The query has labels of blank nodes, which one query may not repeat.")
     others = [each for each in parsed.where if each is not element]
     if element.kind == "minus":  # it compares with what comes before it, a filter with its whole group

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad, QuerySolutions, Store, Triple
 
 from kg.errors import InvalidInputError
-from kg.sparql.tracing import Count, find_absences, find_counts
+from kg.sparql.tracing import MOST_TRACED, Count, find_absences, find_counts
 from kg.vocabulary import PREFIXES
 
 NODES = [NamedNode(f"urn:n{number}") for number in range(4)]
@@ -165,6 +166,32 @@ def test_row_with_a_blank_node_has_no_listing() -> None:
     [(_, row, listing)] = checked(store, query)
     assert isinstance(row["t"], Triple)
     assert listing is not None
+
+
+def test_comment_in_a_group_key_is_not_in_the_listing() -> None:
+    store = Store()
+    store.extend(Quad(node, LINKS[0], NODES[1]) for node in NODES[:3])
+    query = "SELECT ?k (COUNT(*) AS ?n) { ?x <urn:p0> ?y } GROUP BY (STR(?y) # the key\n AS ?k)"
+    [(_, row, listing)] = checked(store, query)
+    assert listing is not None
+    assert (row["n"], len(ask(store, listing))) == (Literal(3), 3)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT * {{ ?x <urn:p0> ?y {'MINUS{?x ?y ?z}' * 1_200} }}",
+        f"SELECT * {{ ?x <urn:p0> ?y {'FILTER NOT EXISTS{?x ?y ?z}' * 650} }}",
+        f"SELECT ({'+'.join(['COUNT(-?x)'] * 1_500)} AS ?n) {{ ?x <urn:p0> ?y }}",
+    ],
+)
+def test_first_aggregates_and_absences_of_a_long_query_are_traced_in_time(query: str) -> None:
+    row = {"n": Literal(1), "x": NODES[0], "y": NODES[1]}
+    start = time.process_time()
+    found = [*find_counts(query), *find_absences(query)]
+    texts = [each.compile(row) for each in found if each.reason is None]
+    assert time.process_time() - start < 5
+    assert 0 < len(texts) == MOST_TRACED < len(found)
 
 
 @pytest.mark.parametrize("text", ["", "ASK { ?s ?p ?o }", "SELECT ?x { ?x a ?y }", "SELECT ((", "DESCRIBE <x:y>"])
