@@ -13,6 +13,8 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.shacl.pyshacl_engine import to_rdflib
 from kg.vocabulary import KG, OWL, RDF, RDFS, mint
 
+pytestmark = pytest.mark.long
+
 ONTOLOGY = [quad for path in sorted(bundle.folder("ontology").glob("*.ttl")) for quad in parse(path=path)]
 DOCUMENT, PLACE = mint("document", "tide-act"), mint("place", "NMK")
 

@@ -20,6 +20,8 @@ from kg.tools.commands import backup
 from kg.vocabulary import DCTERMS, KG, OWL, PROV, PROV_GRAPH, TBOX_GRAPH, mint
 from loaders.sources import load
 
+pytestmark = pytest.mark.long
+
 HEAD = "speech_id,date,chamber,speaker,party,state,text,title,hansard_reference\n"
 SPEECHES = [mint("graph", "src", "hansard", "speech", name) for name in "ab"]
 

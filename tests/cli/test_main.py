@@ -108,6 +108,7 @@ def test_a_source_that_cannot_be_loaded_is_usage_and_names_those_that_can(source
     assert not (tmp_path / "kg-data").exists()
 
 
+@pytest.mark.long
 def test_loading_the_same_again_skips_all_and_changes_nothing(copy: Path) -> None:
     before = answer("status", "--data-dir", copy)
     report = answer("load", "climate", CLIMATE, "--data-dir", copy)
@@ -117,6 +118,7 @@ def test_loading_the_same_again_skips_all_and_changes_nothing(copy: Path) -> Non
     assert (after["generation"], after["quads"]) == (before["generation"], before["quads"])
 
 
+@pytest.mark.long
 def test_a_load_with_wait_leaves_no_vector_pending_and_says_in_plain_words_what_it_did(tmp_path: Path) -> None:
     result = run("load", "climate", CLIMATE, "--data-dir", tmp_path / "kg-data", "--wait")
     assert result.exit_code == 0
@@ -142,6 +144,7 @@ def test_waiting_without_a_model_keeps_what_was_loaded_says_so_and_fails(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.long
 def test_rejected_records_end_a_load_with_3_and_are_named(tmp_path: Path) -> None:
     result = run(
         "load", "climate", MALFORMED / "duplicate-keys.csv", "--data-dir", tmp_path / "kg-data", "--json",
@@ -200,6 +203,7 @@ def test_a_search_without_a_model_says_what_it_lacks_and_how_to_get_it(
     assert re.search(r"^kg: Ranked by keywords only: .*kg models pull", done[1].stderr, re.MULTILINE)
 
 
+@pytest.mark.long
 def test_search_filters_by_country_and_cites(data: Path) -> None:
     found = answer("search", "geothermal", "--iso3", "KEN", "--iso3", "FJI", "--limit", "5", "--data-dir", data)
     named = answer("search", "geothermal", "--place", "Kenya", "--place", "Fiji", "--limit", "5", "--data-dir", data)
@@ -233,12 +237,14 @@ def test_the_answers_in_the_documentation_are_those_of_the_fixtures(data: Path) 
             assert line in chapter
 
 
+@pytest.mark.long
 def test_search_pages_do_not_overlap(data: Path) -> None:
     pages = [answer("search", "solar", "--limit", "3", "--offset", offset, "--data-dir", data) for offset in (0, 3)]
     seen = [hit["id"] for page in pages for hit in page["results"]]
     assert len(seen) == len(set(seen)) == 6
 
 
+@pytest.mark.long
 def test_search_filters_by_language_and_corpus_type(data: Path) -> None:
     french = answer("search", "puits de production", "--language", "fr", "--data-dir", data)["results"]
     assert french
@@ -273,6 +279,7 @@ def test_each_format_of_a_construct_has_the_same_triples(data: Path) -> None:
     assert len(parsed[0]) == 26
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["csv", "tsv", "json", "xml"])
 def test_a_select_without_rows_is_explained_beside_its_result(form: str, data: Path) -> None:
     result = run(
@@ -350,6 +357,7 @@ def test_a_query_that_cannot_run_says_why(query: str, form: str, said: str, data
     assert said in result.stderr
 
 
+@pytest.mark.long
 def test_a_closed_pipe_ends_a_query_without_a_word(data: Path) -> None:
     command = shlex.join([*KG, "query", "SELECT * WHERE { ?a ?b ?c . ?d ?e ?f }", "--data-dir", str(data)])
     done = subprocess.run(
@@ -453,6 +461,7 @@ def test_why_of_nothing_is_usage_and_of_something_unknown_a_failure(data: Path) 
     assert json.loads(unknown.stdout)["error"]["code"] == "not_found"
 
 
+@pytest.mark.long
 def test_a_search_finds_what_the_index_has_lost(copy: Path) -> None:
     asked = ("search", "night train", "--limit", "1", "--data-dir", copy)
     found = answer(*asked)["results"]
@@ -470,6 +479,7 @@ def test_reindex_rebuilds_an_index_that_is_lost(copy: Path) -> None:
     assert answer("reindex", "--full", "--data-dir", copy)["reindexed_graphs"] == 13
 
 
+@pytest.mark.long
 def test_a_backup_is_a_data_directory_with_the_same_quads(data: Path, tmp_path: Path) -> None:
     target = tmp_path / "deep" / "backup"
     assert run("backup", target, "--data-dir", data).exit_code == 0
@@ -517,6 +527,7 @@ def test_validate_writes_sarif_for_code_hosts(tmp_path: Path) -> None:
     assert log["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].endswith("/bad.ttl")
 
 
+@pytest.mark.long
 def test_validate_tries_data_without_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert run("validate", CLIMATE).exit_code == 0
@@ -689,6 +700,7 @@ def test_the_model_verifies_and_is_not_pulled_twice() -> None:
     assert Path(answer("models", "pull")["path"]).is_dir()
 
 
+@pytest.mark.long
 def test_a_model_that_is_absent_or_unknown_is_a_failure_with_the_way_out(tmp_path: Path) -> None:
     def models(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
         env = os.environ | {f"QUADCITE_{name}": value for name, value in settings.items()}

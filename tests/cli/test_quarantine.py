@@ -18,6 +18,8 @@ from tests.cli.test_main import KG, answer, run, served
 from tests.loaders.test_pipeline import rows, write
 from tests.loaders.test_quarantine import spoiled
 
+pytestmark = pytest.mark.long
+
 RECORD = {
     "id", "name", "domain", "record", "graph", "reason", "violations", "rejected_at", "run", "agent", "places",
 }  # fmt: skip

@@ -25,6 +25,8 @@ from kg.vocabulary import KG, RDF, SKOS, mint
 from tests.zoning_summaries.made_up_code import TOWN, Law, enact, large_code, small_code
 from tests.zoning_summaries.stand_in import Said, StandIn, summarize
 
+pytestmark = pytest.mark.long
+
 COMMAND = [sys.executable, "-m", "kg.cli"]
 HERE = ("Otter Hollow", "UT")
 

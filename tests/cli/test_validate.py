@@ -26,6 +26,8 @@ from kg.vocabulary import DCTERMS, mint
 from tests.cli.test_main import KG, run, served, until
 from tests.shacl.made_up import record, without
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parent.parent.parent
 HEAD = """@prefix sh: <http://www.w3.org/ns/shacl#> .
 @prefix ex: <http://example.org/> .

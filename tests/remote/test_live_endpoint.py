@@ -27,6 +27,8 @@ from kg.remote.response_cache import ResponseCache
 from kg.remote.sparql import INTERVAL_S, TRUNCATED, Answer, Endpoint
 from tests.remote.live_store import JSON, LiveStore, bindings, send, status
 
+pytestmark = pytest.mark.long
+
 QUERY = "SELECT ?s WHERE { ?s <e:p> ?o }"
 
 

@@ -333,6 +333,7 @@ class TestVectors:
         assert (words.models_dir / "journal").read_text("utf-8").count("'solar'") == 2
 
 
+@pytest.mark.long
 class TestProcess:
     def test_after_kill_9_the_next_call_works_and_nothing_acknowledged_is_lost(self, index: WordIndex) -> None:
         for version in range(3):
@@ -484,6 +485,7 @@ class TestProcess:
         assert sorted(times)[len(times) // 2] < (time.perf_counter() - started) / 5
 
 
+@pytest.mark.long
 class TestOptimizing:
     """The shard itself, in this process: what happens behind the index when it has grown."""
 

@@ -25,6 +25,8 @@ from kg.server.app import create_app
 from kg.server.http_server import address_of, listen
 from kg.store.protocol import Rows
 
+pytestmark = pytest.mark.long
+
 
 def request(kg, method: str, path: str, **options):
     async def run():

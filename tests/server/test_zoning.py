@@ -20,6 +20,8 @@ from kg.server.app import create_app
 from kg.settings import Settings
 from loaders.zoning.graph.ingest import ingest
 
+pytestmark = pytest.mark.long
+
 FEIGN = {"municipality": "Upper Feign", "state": "CT"}
 WRITING = [
     "kg_ingest_code_section", "kg_ingest_use_permissions", "kg_ingest_dimensional_standards", "kg_ingest_definitions",

@@ -29,6 +29,8 @@ from kg.vocabulary import DCTERMS, KG, PROV, PROV_GRAPH, RDF, RDFS, SCHEMA, SH, 
 from tests.shacl.made_up import place, record
 from tests.shacl.test_differential import KINDS, NODES, OURS, PROPERTIES, shapes, targets, triples
 
+pytestmark = pytest.mark.long
+
 EX = "https://example.org/"
 GRAPHS = [NamedNode(EX + "graph/g"), NamedNode(EX + "graph/h")]
 CONFIG = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])

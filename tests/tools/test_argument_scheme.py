@@ -40,7 +40,7 @@ ARGUMENTS: Final = {
     # switches and sizes
     "narrower": "boolean", "nested": "boolean", "counts": "boolean", "include_docs": "boolean",
     "include_context": "boolean", "include_children": "boolean", "hops": "integer", "depth": "integer",
-    "top_concepts": "integer", "timeout": "number", "snapshot": "integer", "neighbours": "integer", "trace": "boolean",
+    "top_concepts": "integer", "timeout": "number", "snapshot": "integer", "neighbours": "integer", "trace": "integer",
     # what is sent to be stored or checked
     "turtle": "string", "shapes": "string", "file_path": "string", "title": "string", "level": "integer or string",
     "raw_content": "string", "parent_id": "string", "order": "integer", "permissions": "array", "standards": "array",

@@ -33,6 +33,8 @@ from kg.vocabulary import BASE, DCTERMS, ELI, FOAF, KG, PROV_GRAPH, RDF, RDFS, S
 from kg.zoning_summaries.build import build
 from loaders.sources import load
 
+pytestmark = pytest.mark.long
+
 FORGED: Final = mint("graph", "user", "forged")
 TEXTS: Final = mint("graph", "user", "texts")
 CURATED: Final = mint("graph", "cur", "forged")

@@ -14,10 +14,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import InvalidInputError, ModelError
@@ -31,6 +29,10 @@ from kg.vocabulary import EXTRACTED, KG, RDF, XSD
 from loaders.mentions.graph.concept_names import Table
 from loaders.mentions.graph.names_to_align import ALIGNMENTS, Named, build_claim, describe_topic, load_named
 from loaders.mentions.label_variants import primary_language
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 VERSION: Final = "1"
 METHOD: Final = "embedding-similarity"
@@ -70,7 +72,6 @@ _LANGUAGE: Final = "en"
 _EMBEDDED: Final = 128
 _COMPARED: Final = 256
 
-Vectors = NDArray[np.float32]
 Subject = tuple[NamedNode, NamedNode]
 """A land use, topic or definition, with the property that would relate it to a concept."""
 
@@ -201,6 +202,8 @@ def _compare(
     names = sorted({each.plain for several in subjects.values() for each in several if each.language == _LANGUAGE})
     vectors = _embed(kg, names, 0, len(names) + len(concepts), advance)
     theirs = _embed(kg, [text for _, text in concepts], len(names), len(names) + len(concepts), advance)
+    import numpy as np  # not needed by a load
+
     owners = np.array([concept for concept, _ in concepts])
     not_named = {(concept, text.casefold()) for concept, kind, _, text in table.rows if kind == "negative"}
     close: dict[str, list[tuple[str, float]]] = {}
@@ -221,7 +224,7 @@ def _compare(
     ]
 
 
-def _embed(kg: KnowledgeGraph, texts: Sequence[str], done: int, total: int, advance: Progress) -> Vectors:
+def _embed(kg: KnowledgeGraph, texts: Sequence[str], done: int, total: int, advance: Progress) -> NDArray[np.float32]:
     """Compute a unit vector of each text, in lower case: the capitals of a source have no meaning."""
     rows: list[Sequence[float]] = []
     for start in range(0, len(texts), _EMBEDDED):
@@ -230,6 +233,8 @@ def _embed(kg: KnowledgeGraph, texts: Sequence[str], done: int, total: int, adva
         if made is None:
             raise ModelError(f"The embedding model failed: {kg.search.status().embedder_error or 'no vectors'}.")
         rows += made
+    import numpy as np
+
     return np.array(rows, dtype=np.float32).reshape(len(texts), -1)
 
 

@@ -23,6 +23,8 @@ from loaders.sources import load
 from loaders.wikibase import live_endpoint
 from tests.remote.live_store import JSON, LiveStore, send, serving, status
 
+pytestmark = pytest.mark.long
+
 CONCEPTS = Path(__file__).parent.parent.parent.parent / "fixtures" / "wikibase" / "concepts.json"
 CLIMATE = "https://climatepolicyradar.wikibase.cloud/"
 ALL = "SELECT ?item WHERE { ?item a <http://wikiba.se/ontology#Item> } ORDER BY ?item"

@@ -19,6 +19,8 @@ from loaders.sources import load
 from loaders.zoning.graph import table_mapping
 from loaders.zoning.graph.table_mapping import FileSettings
 
+pytestmark = pytest.mark.long
+
 FIXTURES = bundle.folder("fixtures") / "zoning"
 PLAIN = "<html><body><h1>Title 1</h1><section id='1_1'><h3>1.1 Name</h3><p>It is the code.</p></section></body></html>"
 

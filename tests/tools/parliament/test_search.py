@@ -206,6 +206,7 @@ def test_filters_that_leave_nothing_are_named(speeches):
     "filters", [{}, {"party": "Greens"}, {"topics": ["water"], "chamber": "Senate"}, DEBATE], ids=str
 )
 @pytest.mark.parametrize("top_k", [7, 50])
+@pytest.mark.long
 def test_pages_repeat_and_omit_no_speech(speeches, many, filters, top_k):
     for graph in (speeches, many):
         first = search_speeches(graph.kg, QUERY, top_k=top_k, **filters)

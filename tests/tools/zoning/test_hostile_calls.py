@@ -26,6 +26,8 @@ from kg.tools.zoning.sections import kg_query_section, kg_traverse_hierarchy
 from kg.vocabulary import DCTERMS
 from loaders.zoning.graph.ingest import ingest
 
+pytestmark = pytest.mark.long
+
 FEIGN = {"municipality": "Upper Feign", "state": "CT"}
 TEXTS = [
     "", " ", "\x00", "a\x00b", "\ud800", "\U0010ffff", "\u202e", "\u0130", "\u00b2", "Upp\u0435r Feign", "\uff19.1",
