@@ -206,7 +206,8 @@ class Identities:
     def _homes(self, things: list[NamedNode]) -> list[tuple[NamedNode, NamedNode, str]]:
         found = [(thing, *self.described[thing]) for thing in things if thing in self.described]
         for thing, graph in select(self.store.query, bind(HOMES, things=things, inferred=SUPERCLASS_GRAPH)).rows:
-            if isinstance(thing, NamedNode) and isinstance(graph, NamedNode):
+            # What people state about a thing is no record of it: otherwise they could keep a load from replacing it.
+            if isinstance(thing, NamedNode) and isinstance(graph, NamedNode) and not is_user_graph(graph):
                 known = graph in self.known
                 places = load_records.load_sources(self.store, [graph]).get(graph, {}) if known else {}
                 found.append((thing, graph, ", ".join(sorted(places.values())) or "an unknown location"))

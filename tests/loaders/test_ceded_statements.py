@@ -71,6 +71,21 @@ def test_ceded_statements_are_reported_explained_and_returned(
     assert load(kg, "hansard", [str(path)]).to_dict()["ceded"] == {}
 
 
+def test_class_and_text_that_a_user_states_do_not_reject_a_record(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    path = tmp_path / "speeches.csv"
+    unit = NamedNode(f"{SPEECH.value}#p=0")
+    said = [Triple(SPEECH, RDF.type, KG.Passage), Triple(SPEECH, RDF.type, RDF.Property)]
+    kg.store.commit({NOTES: [Quad(*each, NOTES) for each in (*said, Triple(unit, SCHEMA.text, Literal("forged")))]})
+    report = load(kg, "hansard", [write(path, "On quokkas")])
+    assert (report.loaded, report.rejected) == (1, 0)
+    texts = kg.store.query("SELECT ?unit ?text ?graph { GRAPH ?graph { ?unit schema:text ?text } }")
+    assert isinstance(texts, Rows)
+    sourced = [row["text"] for row in texts if row["graph"] != NOTES]
+    assert sourced == [Literal("Quokkas graze.")]
+    again = load(kg, "hansard", [write(path, "On wallabies")])
+    assert (again.loaded, again.rejected) == (1, 0)
+
+
 def test_statement_returns_after_a_restart(kg: KnowledgeGraph, tmp_path: Path) -> None:
     path = tmp_path / "speeches.csv"
     UserGraphs(kg).put(NOTES, titles("On quokkas"), ALICE)
