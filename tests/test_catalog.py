@@ -17,12 +17,13 @@ from kg.actors import ADMIN, WRITE, Actor
 from kg.errors import ForbiddenError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.catalog import FAMILIES, find_source
+from kg.provenance.explanation import explain_iri, explain_triple
 from kg.provenance.load_records import CORRECTION, Agent, RecordOrigin, RowsOf, Run, SourceFile
 from kg.settings import Settings
 from kg.store.protocol import select, term_text
 from kg.tools.catalog.resources import list_resources
 from kg.user_graphs import UserGraphs
-from kg.vocabulary import CATALOG_GRAPH, RDF, SOURCED, UNCOUNTED_GRAPHS, mint, sha256
+from kg.vocabulary import CATALOG_GRAPH, RDF, SOURCED, UNCOUNTED_GRAPHS, VOID, mint, sha256
 from loaders.sources import load
 
 ADA = Actor("ada", frozenset({WRITE, ADMIN}))
@@ -213,3 +214,22 @@ def test_the_catalog_names_existing_snapshots_only(joined: KnowledgeGraph) -> No
     }}"""
     assert rows(joined, query) == []
     assert all(isinstance(graph, NamedNode) for graph in joined.store.graphs())
+
+
+def test_why_leads_from_a_dataset_and_its_parts_to_the_run_and_the_files(joined: KnowledgeGraph) -> None:
+    query = joined.store.query
+    files = {each["hash"] for each in rows(joined)}
+    datasets = {each["dataset"]: each["run"] for each in rows(joined)}
+    assert len(datasets) > 2
+    for dataset, run in datasets.items():
+        [found] = explain_iri(query, NamedNode(dataset))
+        assert (found.graph, found.kind, found.run) == (CATALOG_GRAPH.value, "catalog", run)
+        assert found.agent
+        assert {source.sha256 for source in found.sources} <= files
+        assert found.sources
+    parts = "SELECT ?dataset ?part ?quads { ?dataset a dcat:Dataset ; void:subset ?part . ?part void:triples ?quads }"
+    for row in select(query, parts):
+        [found] = explain_triple(query, row["part"], VOID.triples, row["quads"])  # type: ignore[arg-type]
+        assert (found.kind, found.run) == ("catalog", datasets[term_text(row["dataset"])])
+    [found] = explain_iri(query, CATALOG_GRAPH)
+    assert (found.kind, found.run) == ("catalog", None)

@@ -29,6 +29,7 @@ from kg.store.protocol import Query, Term, named_node, select, term_text
 from kg.vocabulary import (
     ABOUT_GRAPH,
     BASE,
+    CATALOG_GRAPH,
     KG,
     PROV,
     PROV_GRAPH,
@@ -122,7 +123,7 @@ class Explanation:
     graph: str
     kind: str
     """``asserted``, ``extracted``, ``generated``, ``curated``, ``user``, ``derived`` or ``inferred``; ``provenance``
-    for graph/prov itself; ``undescribed`` if nothing is recorded."""
+    for graph/prov itself; ``catalog`` for graph/catalog; ``undescribed`` if nothing is recorded."""
     quads: int
     """Number of quads in the graph about the IRI."""
     run: str | None = None
@@ -158,6 +159,8 @@ class Explanation:
         ]
         if self.kind == "provenance":
             lines.append("  written by  the store, with every commit")
+        if self.kind == "catalog":
+            lines.append("  counted by  the store, with every commit")
         if self.kind == "undescribed":
             lines.append("  written by  unknown: graph/prov does not describe this graph")
         if self.agent is not None:
@@ -395,8 +398,13 @@ def _explain(
 ) -> Explanation:
     if graph == PROV_GRAPH:
         return Explanation(about, graph.value, "provenance", quads)
-    description = load_description(query, graph)
-    kind = next((KINDS[term] for term in description[RDF.type] if term in KINDS), "undescribed")
+    if graph == CATALOG_GRAPH:  # a dataset, or a part of one, names the run and the sources of its records
+        dataset = NamedNode(subject.value.partition("#")[0])
+        description = load_descriptions(query, [dataset], CATALOG_GRAPH)[dataset]
+        kind = "catalog"
+    else:
+        description = load_description(query, graph)
+        kind = next((KINDS[term] for term in description[RDF.type] if term in KINDS), "undescribed")
     run = load_run(query, description)
     claim = load_claim(query, subject, graph) if kind == "extracted" else None
     return Explanation(

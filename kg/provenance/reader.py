@@ -25,13 +25,15 @@ Description = defaultdict[NamedNode, list[Term]]
 """The values that ``graph/prov`` has for one node, by predicate."""
 
 
-def load_descriptions(query: Query, subjects: Iterable[NamedNode]) -> dict[NamedNode, Description]:
-    """Load the descriptions of `subjects` in ``graph/prov``, empty for those without one."""
+def load_descriptions(
+    query: Query, subjects: Iterable[NamedNode], graph: NamedNode = PROV_GRAPH
+) -> dict[NamedNode, Description]:
+    """Load the descriptions of `subjects` in `graph`, empty for those without one."""
     found: dict[NamedNode, Description] = {subject: defaultdict(list) for subject in subjects}
     nodes = list(found)
     for start in range(0, len(nodes), _AT_ONCE):
         some = nodes[start : start + _AT_ONCE]
-        for row in select(query, bind(DESCRIPTIONS, subjects=some, prov=PROV_GRAPH)):
+        for row in select(query, bind(DESCRIPTIONS, subjects=some, prov=graph)):
             found[named_node(row["s"])][named_node(row["p"])].append(row["o"])
     return found
 
