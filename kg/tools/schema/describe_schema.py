@@ -20,6 +20,7 @@ from kg.sparql.measured_schema import ClassUse, PropertyUse, Schema
 from kg.sparql.schema_index import local_name
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
+from kg.tools.schema.schema_measurement import UNMEASURED
 from kg.tools.schema.term_index import TermIndex, describe_foreign, get_term_index, split_words, to_query_name
 from kg.vocabulary import PREFIXES, RDF, SCHEMA
 
@@ -321,13 +322,14 @@ def _describe_property(reader: Reader, terms: TermIndex, iri: str) -> SchemaResu
     codes = _codes(reader, iri, scheme) if scheme else None
     subject = used_by[0].name if used_by else None
     typed = f"?thing a {subject} ; " if subject else "?thing "
+    unused = 0 if schema.generation and iri not in UNMEASURED else None
     return SchemaResult(
         level="property",
         iri=iri,
         name=to_query_name(iri),
         specializes=[to_query_name(parent) for parent in get_parents(iri)] or None,
-        triples=use.triples if use else 0 if schema.generation else None,
-        things=use.subjects if use else 0 if schema.generation else None,
+        triples=use.triples if use else unused,
+        things=use.subjects if use else unused,
         example=_example(use),
         rules=rules or None,
         used_by=used_by,

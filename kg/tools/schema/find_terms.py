@@ -61,8 +61,8 @@ class FoundTerm(Lean):
     kind: Kind
     label: str
     context: str = Field(description="Definition or description in one line")
-    uses: int = Field(
-        description=f"Instances of a class, triples of a property or individual (counted to {USES_COUNTED})"
+    uses: int | None = Field(
+        None, description=f"Instances of a class, triples of a property or individual (counted to {USES_COUNTED})"
     )
     matched: str | None = Field(None, description="The matching name if not the label, or `meaning`")
 
@@ -158,7 +158,7 @@ def _to_found_terms(reader: Reader, page: Sequence[tuple[float, Entry, str]]) ->
             kind=entry.kind,
             label=entry.label,
             context=clipped(_context(entry, texts), CONTEXT_CHARACTERS),
-            uses=uses.get(entry.iri, 0) if entry.kind == "individual" else entry.count or 0,
+            uses=uses.get(entry.iri, 0) if entry.kind == "individual" else entry.count,
             matched=None if name == entry.label else name,
         )
         for _, entry, name in page

@@ -27,7 +27,17 @@ from kg.provenance.superclasses import get_subclasses
 from kg.sparql.measured_schema import ClassUse, FamilyUse, PropertyUse, Schema
 from kg.sparql.terms import bind
 from kg.store.protocol import Rows, Term
-from kg.vocabulary import ABOUT_GRAPH, BASE, CATALOG_GRAPH, CODES_GRAPH, RDF, SHAPES_GRAPH, SUPERCLASS_GRAPH, TBOX_GRAPH
+from kg.vocabulary import (
+    ABOUT_GRAPH,
+    BASE,
+    CATALOG_GRAPH,
+    CODES_GRAPH,
+    KG,
+    RDF,
+    SHAPES_GRAPH,
+    SUPERCLASS_GRAPH,
+    TBOX_GRAPH,
+)
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +71,9 @@ UNCOUNTED: Final = {
     "superclasses": SUPERCLASS_GRAPH,
     "about": ABOUT_GRAPH,
 }
+
+UNMEASURED: Final = frozenset({KG.about.value})
+"""The properties that have quads in these graphs only: not measured, which is not the same as not used."""
 
 # A single scan of the store. The family of a graph is computed once per graph, not per quad.
 FAMILIES: Final = f"""

@@ -22,7 +22,7 @@ from kg.sparql.measured_schema import Schema
 from kg.sparql.schema_index import local_name
 from kg.sparql.terms import bind
 from kg.store.protocol import Rows, term_text
-from kg.tools.schema.schema_measurement import get_schema
+from kg.tools.schema.schema_measurement import UNMEASURED, get_schema
 from kg.vocabulary import BASE, DCTERMS, FOAF, KG, PREFIXES, RDF, RDFS, SCHEMA, SKOS, curie, prefixed_name
 
 Kind = Literal["class", "property", "individual"]
@@ -175,7 +175,7 @@ def _vocabulary_entries(schema: Schema) -> Iterator[Entry]:
         if term.kind in ("class", "property")
     }
     for iri in dict.fromkeys([*uses, *declared_kinds]):
-        kind, count = uses.get(iri) or (declared_kinds[iri], 0)
+        kind, count = uses.get(iri) or (declared_kinds[iri], None if iri in UNMEASURED else 0)
         term = schema.terms.get(iri)
         local = local_name(iri)
         label = term.label if term else split_words(local)

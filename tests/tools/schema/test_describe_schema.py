@@ -13,6 +13,7 @@ from kg.tools.answers import content_of
 from kg.tools.schema import describe_schema as describing
 from kg.tools.schema import term_index
 from kg.tools.schema.describe_schema import STANDARDS, describe_schema
+from kg.tools.schema.find_terms import find_terms
 from kg.tools.schema.term_index import describe_foreign
 from kg.vocabulary import KG
 
@@ -132,3 +133,11 @@ def test_a_schema_that_is_not_measured_yet_makes_no_statement_on_use(fixtures, m
     assert any("measured" in note for note in described.notes)
     assert not any("without instances" in note for note in describe_schema(fixtures).notes)
     assert describe_schema(fixtures, "kg:jurisdiction").triples is None
+
+
+def test_a_property_of_graphs_that_are_not_measured_is_not_said_to_be_unused(fixtures):
+    described = describe_schema(fixtures, "kg:about")
+    assert (described.triples, described.things) == (None, None)
+    assert described.query
+    [found] = [term for term in find_terms(fixtures, "kg:about").terms if term.iri == KG.about.value]
+    assert found.uses is None
