@@ -43,7 +43,7 @@ class CrossEncoder:
             try:
                 scores += self._model.rerank(query, texts[start : start + BATCH], batch_size=BATCH)
             except Exception as error:  # onnxruntime raises a plain Exception for an input that the graph rejects
-                raise ModelError(f"The reranker in {self._folder} failed: {error}") from error
+                raise ModelError(f"The reranker failed: {_name_files(error, self._folder)}") from error
         return scores
 
 
@@ -63,7 +63,7 @@ class CrossEncoderWorker:
         except QuadciteError as error:
             self._error = str(error)
         except OSError as error:  # such as a folder that may not be read
-            self._error = f"Cannot load the reranker: {error}"
+            self._error = f"Cannot load the reranker: {error.strerror or type(error).__name__}"
         finally:
             self._opened.set()
 
@@ -87,7 +87,7 @@ def _load(folder: Path, threads: int) -> TextCrossEncoder:
     """Load the model in `folder`. Raises ModelError if it is not a cross-encoder with one score."""
     graph = next((name for name in GRAPHS if (folder / name).is_file()), None)
     if graph is None:
-        raise ModelError(f"{folder} has no {' or '.join(GRAPHS)}. Set QUADCITE_RERANKER_PATH to a cross-encoder.")
+        raise ModelError(f"{folder.name} has no {' or '.join(GRAPHS)}. Set QUADCITE_RERANKER_PATH to a cross-encoder.")
     name = f"{folder.resolve()}/{graph}"
     try:
         from fastembed.common.model_description import ModelSource
@@ -96,11 +96,16 @@ def _load(folder: Path, threads: int) -> TextCrossEncoder:
         config = folder / "config.json"
         labels = json.loads(config.read_text("utf-8")).get("id2label", {}) if config.is_file() else {}
         if len(labels) > 1:
-            raise ModelError(f"The model in {folder} has {len(labels)} outputs. A reranker has one score.")
+            raise ModelError(f"The model in {folder.name} has {len(labels)} outputs. A reranker has one score.")
         with suppress(ValueError):  # registered by an earlier call
             TextCrossEncoder.add_custom_model(name, sources=ModelSource(hf=name), model_file=graph)
         return TextCrossEncoder(name, specific_model_path=str(folder), threads=threads or None, lazy_load=False)
     except ModelError:
         raise
     except Exception as error:  # onnxruntime and tokenizers raise various classes, some a plain Exception
-        raise ModelError(f"Cannot load the reranker in {folder}: {error}") from error
+        raise ModelError(f"Cannot load the reranker: {_name_files(error, folder)}") from error
+
+
+def _name_files(error: Exception, folder: Path) -> str:
+    """Return the text of `error` with the name of `folder` in place of its path: answers never have a path."""
+    return str(error).replace(str(folder.resolve()), folder.name).replace(str(folder), folder.name)

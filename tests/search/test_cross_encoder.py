@@ -106,3 +106,23 @@ def test_the_index_process_scores_by_the_model_of_the_settings(
 def test_without_a_model_in_the_settings_the_index_process_refuses(open_index: Callable[..., EdgeIndex]) -> None:
     with pytest.raises(ModelError):
         open_index().rerank("x", TEXTS, 60.0)
+
+
+def test_errors_name_the_folder_and_never_its_path(folder: Path, tmp_path: Path) -> None:
+    (folder / "model.onnx").write_bytes(b"not a graph")
+    with pytest.raises(ModelError) as damaged:
+        CrossEncoder(folder)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(ModelError) as missing:
+        CrossEncoder(empty)
+
+    def refuse() -> CrossEncoder:
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    with pytest.raises(ModelError) as refused:
+        CrossEncoderWorker(refuse).score("x", TEXTS, soon())
+    for error in (damaged, missing, refused):
+        assert str(tmp_path) not in str(error.value)
+    assert "empty" in str(missing.value)
+    assert "Permission denied" in str(refused.value)
