@@ -105,8 +105,8 @@ class Scope:
         return bind(text, **needed, **terms)  # type: ignore[arg-type]
 
 
-def compile_scope(reader: Reader, filters: SearchFilters) -> tuple[Scope, list[str]]:
-    """Compile `filters` to a scope, with notes for the caller.
+def compile_scope(reader: Reader, filters: SearchFilters, *, speeches: bool = True) -> tuple[Scope, list[str]]:
+    """Compile `filters` to a scope, with notes for the caller; `speeches`: whether its answer can have speeches.
 
     Raises NotFoundError with valid values for a filter of which no value is known, as all tools do.
     """
@@ -116,7 +116,9 @@ def compile_scope(reader: Reader, filters: SearchFilters) -> tuple[Scope, list[s
     terms: dict[str, Sequence[Terms]] = {}
     notes: list[str] = []
     if filters.iso3 or filters.place:
-        pattern, of_places = _places(reader, filters, notes)
+        pattern, of_places, by_state = _places(reader, filters, notes)
+        if by_state and speeches and (not filters.domain or "parliament" in filters.domain):
+            notes.append(BY_STATE)
         on_document.append(pattern)
         terms |= of_places
     if filters.domain:
@@ -168,11 +170,12 @@ def resolve_concept_filter(reader: Reader, qids: Sequence[str], notes: list[str]
     return list(found.values())
 
 
-def _places(reader: Reader, filters: SearchFilters, notes: list[str]) -> tuple[str, dict[str, Sequence[Terms]]]:
+def _places(reader: Reader, filters: SearchFilters, notes: list[str]) -> tuple[str, dict[str, Sequence[Terms]], bool]:
     """Compile the filters ``iso3`` and ``place`` to a pattern: any of these places, or a place inside one.
 
-    Adds a note for each unknown place, and for each without records. Raises InvalidInputError for an ambiguous name,
-    and NotFoundError if no place is known.
+    The last value is whether a place is a state whose speeches are found by the seats of the speakers. Adds a note for
+    each unknown place, and for each without records. Raises InvalidInputError for an ambiguous name, and NotFoundError
+    if no place is known.
     """
     found: list[Territory] = []
     known: list[Place] = []
@@ -191,9 +194,7 @@ def _places(reader: Reader, filters: SearchFilters, notes: list[str]) -> tuple[s
     notes += unknown
     for territory in found:
         notes.extend(territory.empty)
-    if any(territory.states for territory in found):
-        notes.append(BY_STATE)
-    return _pattern_of_places(found)
+    return *_pattern_of_places(found), any(territory.states for territory in found)
 
 
 def _pattern_of_places(territories: Sequence[Territory]) -> tuple[str, dict[str, Sequence[Terms]]]:

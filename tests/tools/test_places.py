@@ -14,6 +14,7 @@ import pytest
 from kg import bundle
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.filters import BY_STATE
 from kg.retrieval.places import PLACES, find_place, load_places, load_territory
 from kg.retrieval.reader import Reader, recording
 from kg.retrieval.results import SearchFilters
@@ -334,6 +335,21 @@ def test_families_of_a_country_include_its_states(kg: KnowledgeGraph) -> None:
     assert [family.family_title for family in family_overview(kg, iso3=["California"]).families] == [
         "Fictional Coast Act"
     ]
+
+
+def test_seats_of_speakers_are_not_noted_where_no_speech_is_counted(kg: KnowledgeGraph) -> None:
+    seats = BY_STATE
+    assert seats in compare_jurisdictions(kg, "NSW", "AUS", by="kind").notes
+    assert seats not in compare_jurisdictions(kg, "NSW", "AUS").notes
+    assert seats not in family_overview(kg, place=["NSW"]).notes
+    assert seats in search(kg, "water", SearchFilters(place=["NSW"])).notes
+    assert seats not in search(kg, "water", SearchFilters(place=["NSW"], domain=["climate"])).notes
+
+
+def test_a_comparison_of_policies_without_a_policy_names_the_one_of_all_records(kg: KnowledgeGraph) -> None:
+    both = compare_jurisdictions(kg, "NSW", "Utah")
+    assert both.bins == []
+    assert any("by=kind" in note for note in both.notes)
 
 
 def test_mentions_are_filtered_by_place(kg: KnowledgeGraph) -> None:

@@ -173,6 +173,7 @@ def family_overview(
     scope, notes = compile_scope(
         reader,
         SearchFilters(iso3=iso3 or [], place=place or [], language=language or [], corpus_type=corpus_type or []),
+        speeches=False,
     )
     if language:
         scope = Scope((*scope.on_document, DOCUMENT_LANGUAGE), terms=scope.terms)

@@ -264,8 +264,10 @@ def compare_jurisdictions(
         b=[counts[1].get(name, 0) for name in page],
         notes=[*territory_a.empty, *territory_b.empty],
     )
-    if territory_a.states or territory_b.states:
+    if (territory_a.states or territory_b.states) and by in ("kind", "concept"):
         result.notes.append(BY_STATE)
+    if by in ("corpus_type", "language") and not ranked:
+        result.notes.append("No law or policy of these places is loaded. by=kind counts the records of all domains.")
     if by == "concept" and not ranked:
         result.notes.append(_explain_no_mentions(reader, [place_a, place_b]))
     return reader.finish(result, total=len(ranked), next_offset=page_of(ranked, offset, limit))
