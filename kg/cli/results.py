@@ -152,7 +152,9 @@ def show_traces(graph: Connection, query: str, row: int) -> None:
     for trace in result.get("traces") or ():
         for line in (trace["of"] + ":", *(trace.get("sparql") or trace["reason"]).splitlines(), ""):
             output.say(line)
-    if not result.get("traces"):
+    if len(result.get("rows") or ()) < row and result.get("form") == "SELECT" and result.get("complete"):
+        output.say(f"kg: The result has no row {row}. It has {len(result['rows'])}.")
+    elif not result.get("traces"):
         output.say(f"kg: Row {row} has no counts, and no pattern that was not found.")
 
 
