@@ -47,7 +47,7 @@ class RerankEndpoint:
             raise UpstreamError(self._redact(f"{self.url} refused to rank: HTTP {reply.status} {reply.text}"))
         try:
             return _parse_scores(json.loads(reply.body), len(texts))
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except (ArithmeticError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise UpstreamError(self._redact(f"{self.url} returned an invalid response: {error!r:.200}")) from None
 
     def _redact(self, text: str) -> str:
@@ -56,7 +56,7 @@ class RerankEndpoint:
 
 
 def _parse_scores(response: Any, count: int) -> list[float]:
-    """Parse a response into one score per document. Raises ValueError, KeyError or TypeError for any other."""
+    """Parse a response into one score per document. Raises an error of Python for any other."""
     scores: dict[int, float] = {}
     for each in response["results"]:
         index, score = each["index"], each["relevance_score"]

@@ -75,6 +75,7 @@ INVALID: dict[str, Callable[[dict[str, Any]], Any]] = {
     "a negative index": lambda response: {"results": [{"index": -1, "relevance_score": 1}]},
     "no number": lambda response: {"results": [{"index": 0, "relevance_score": "high"}]},
     "not finite": lambda response: {"results": [{"index": i, "relevance_score": float("nan")} for i in range(3)]},
+    "too large": lambda response: {"results": [{"index": 0, "relevance_score": 10**400}]},
     "a token": lambda response: {"results": TOKEN},
 }
 
