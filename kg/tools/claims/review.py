@@ -79,7 +79,8 @@ def review_claim(
     found = next((row for row in rows if iri_of(row["graph"]).startswith(EXTRACTED)), None)
     if found is None:
         own = " It was written by a user, not extracted, and cannot be reviewed." if rows else ""
-        raise NotFoundError(f"Unknown claim {claim[:200]}.{own} kg_find_related returns the ids of claims.")
+        listed = "kg_find_related returns the ids of citations, `kg review` those of alignments."
+        raise NotFoundError(f"Unknown claim {claim[:200]}.{own} {listed}")
     if "object" not in found:
         raise InvalidInputError(f"{claim[:200]} has no resolved citation, so it has no edge to accept or reject.")
     sender = SENDER.get()
