@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shutil
 import threading
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad
@@ -16,7 +19,7 @@ from kg import bundle
 from kg.actors import ADMIN, WRITE, Actor
 from kg.errors import ForbiddenError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.provenance.catalog import FAMILIES, find_source
+from kg.provenance.catalog import FAMILIES, build_catalog, find_source
 from kg.provenance.explanation import explain_iri, explain_triple
 from kg.provenance.load_records import CORRECTION, Agent, RecordOrigin, RowsOf, Run, SourceFile
 from kg.settings import Settings
@@ -173,6 +176,28 @@ def test_a_copy_of_the_data_has_the_catalog_and_an_old_store_gets_one(tmp_path: 
         kg.store.update("DELETE WHERE { GRAPH <https://w3id.org/quadcite/graph/tbox> { ?s owl:versionInfo ?o } }")
     with opened(tmp_path / "restored") as kg:
         assert {(row["dataset"], row["records"], row["triples"], row["hash"]) for row in rows(kg)} == before
+
+
+def test_catalog_is_complete_or_empty_after_a_crash_while_it_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(tmp_path / "data") as kg:
+        load(kg, "climate", [str(FIXTURES / "joined" / "climate")], index=False)
+        before = rows(kg)
+        kg.store.refill(CATALOG_GRAPH, lambda store: iter(()))  # type: ignore[attr-defined]
+        kg.store.update("DELETE WHERE { GRAPH <https://w3id.org/quadcite/graph/tbox> { ?s owl:versionInfo ?o } }")
+
+    def build_part(store: Any) -> Iterator[Any]:
+        yield from itertools.islice(build_catalog(store), 5)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as crashing:
+        crashing.setattr("kg.store.oxigraph._PORTION", 2)
+        crashing.setattr("kg.provenance.shipped.build_catalog", build_part)
+        with pytest.raises(KeyboardInterrupt), opened(tmp_path / "data"):
+            pass
+    with opened(tmp_path / "data") as kg:
+        assert [row["triples"] for row in rows(kg)] == [row["triples"] for row in before] != []
 
 
 def test_nobody_else_writes_the_catalog(joined: KnowledgeGraph) -> None:

@@ -84,7 +84,7 @@ def write_shipped_graphs(store: OxigraphStore) -> bool:
     store.refill(SUPERCLASS_GRAPH, infer_all)
     store.refill(ABOUT_GRAPH, infer_all_topics)
     if not store.graph(CATALOG_GRAPH):
-        store.refill(CATALOG_GRAPH, build_catalog)
+        store.refill(CATALOG_GRAPH, build_catalog, whole=True)  # a part of it would be taken for all of it
     replace: dict[NamedNode, Sequence[Quad]] = dict(build_shipped_graphs())
     # A code that an earlier version did not ship has a graph of its own, written by its loader.
     described = {

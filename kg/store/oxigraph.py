@@ -321,15 +321,18 @@ class OxigraphStore:
         finally:
             self._updating.release()
 
-    def refill(self, graph: NamedNode, build: Callable[[pyoxigraph.Store], Iterator[Quad]]) -> None:
+    def refill(
+        self, graph: NamedNode, build: Callable[[pyoxigraph.Store], Iterator[Quad]], *, whole: bool = False
+    ) -> None:
         """Replace the content of an inferred graph by what `build` yields, in portions and not as a commit.
 
         For a graph of any size that no commit record covers. After a crash the graph is incomplete; run it again.
+        With `whole`, it is written in one step, and is empty or complete after a crash.
         """
         with self._committing() as store:
             store.remove_graph(graph)
             quads = build(store)
-            while portion := list(islice(quads, _PORTION)):
+            while portion := list(islice(quads, None if whole else _PORTION)):
                 store.extend(portion)
             self._sync_log()
             self._flush(store)
