@@ -146,9 +146,11 @@ class ServerConnection:
     def _post(self, path: str, arguments: Mapping[str, Any]) -> Iterator[httpx.Response]:
         import httpx
 
-        headers = {"Accept": "application/x-ndjson, application/problem+json;q=0.5"}
+        headers = {"Accept": "application/x-ndjson, application/problem+json;q=0.5", "Content-Type": "application/json"}
+        # Escapes also pass on the bytes of an argument or a file name that are not UTF-8 (lone surrogates).
+        content = json.dumps(dict(arguments), ensure_ascii=True)
         try:
-            with self._client.stream("POST", path, json=dict(arguments), headers=headers) as response:
+            with self._client.stream("POST", path, content=content, headers=headers) as response:
                 if response.is_error:
                     response.read()
                     raise _parse_refusal(response)

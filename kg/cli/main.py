@@ -261,7 +261,9 @@ def query(
     ] = None,
     why: Annotated[
         int | None,
-        typer.Option("--why", metavar="ROW", min=1, help="Also print the queries that list the counts of this row."),
+        typer.Option(
+            "--why", metavar="ROW", min=1, max=10_000, help="Also print the queries that list the counts of this row."
+        ),
     ] = None,
     data_dir: DataDir = None,
 ) -> None:
