@@ -206,7 +206,7 @@ class Identities:
     def _homes(self, things: list[NamedNode]) -> list[tuple[NamedNode, NamedNode, str]]:
         found = [(thing, *self.described[thing]) for thing in things if thing in self.described]
         for thing, graph in select(self.store.query, bind(HOMES, things=things, inferred=SUPERCLASS_GRAPH)).rows:
-            # User graphs are left out: a statement in one of them could otherwise keep a load from replacing the record.
+            # User graphs are left out: a statement there could otherwise keep a load from replacing the record.
             if isinstance(thing, NamedNode) and isinstance(graph, NamedNode) and not is_user_graph(graph):
                 known = graph in self.known
                 places = load_records.load_sources(self.store, [graph]).get(graph, {}) if known else {}
