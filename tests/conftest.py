@@ -19,6 +19,14 @@ from tests.watching import WITH_PROCESSES, watched
 ROOT = Path(__file__).parent.parent
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of real data as long: they are skipped where it is absent, and take a tenth of the time."""
+    for item in items:
+        if "shared" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.long)
+
+
 def pytest_collection_finish() -> None:
     """Keep the thousands of tests themselves, and all modules, out of what the garbage collector looks through."""
     gc.collect()

@@ -18,6 +18,8 @@ from kg.user_graphs import UserGraphs
 from kg.vocabulary import BASE, PREFIXES, mint
 from loaders.sources import load
 
+pytestmark = pytest.mark.long
+
 ADA = Actor("ada", frozenset({WRITE, ADMIN}))
 BOB = Actor("bob", frozenset({WRITE, ADMIN}))
 

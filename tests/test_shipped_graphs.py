@@ -170,6 +170,7 @@ def test_a_read_only_open_serves_what_is_there(tmp_path: Path) -> None:
     assert set(store.quads_for_pattern(None, None, None, TBOX_GRAPH)) == expected
 
 
+@pytest.mark.long
 def test_shipped_graphs_and_superclasses_are_not_counted(everything: KnowledgeGraph, kg: KnowledgeGraph) -> None:
     graphs = {graph: everything.store.graph(graph) for graph in everything.store.graphs()}
     content = {graph: quads for graph, quads in graphs.items() if graph not in UNCOUNTED_GRAPHS}
@@ -273,6 +274,7 @@ def test_superclasses_take_less_than_an_eighth_of_the_quads(everything: Knowledg
     assert 0 < inferred / counted <= 0.12
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("domain", ["climate", "hansard", "wikibase", "zoning"])
 def test_superclasses_of_each_domain_alone_take_less_than_an_eighth_of_the_quads(tmp_path: Path, domain: str) -> None:
     with opened(tmp_path / "data") as kg:

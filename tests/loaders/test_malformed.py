@@ -16,6 +16,8 @@ from kg.vocabulary import KG, SCHEMA, mint
 from loaders.pipeline import LoadReport
 from loaders.sources import load
 
+pytestmark = pytest.mark.long
+
 MALFORMED = Path(__file__).parent.parent.parent / "fixtures" / "malformed" / "climate"
 
 UNREADABLE = {

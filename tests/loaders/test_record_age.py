@@ -15,6 +15,8 @@ from kg.settings import Settings
 from kg.store.protocol import Rows, term_text
 from loaders.sources import load
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def kg(tmp_path: Path) -> Iterator[KnowledgeGraph]:

@@ -39,7 +39,10 @@ from kg.server.sparql_protocol import routes
 from kg.settings import Settings
 from tests.conformance.plain_store import PlainStore
 
-pytestmark = pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated:DeprecationWarning")  # by SPARQLWrapper
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated:DeprecationWarning"),  # by SPARQLWrapper
+]
 
 P = URIRef("http://example.org/p")
 LABEL = 'naïve "quoted", with a\ttab + 100 % & more'

@@ -168,6 +168,7 @@ KINDS = [KG.TextSpan, KG.Statement, KG.Snapshot, KG.Commit, KG.Cession, KG.Rule,
          KG.UserGraph, PROV.Activity, PROV.Derivation, KG.Place]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(name for name in OURS if name.startswith("dataset-") and "graphs" not in name))
 @settings(max_examples=5, deadline=None, phases=[Phase.generate], suppress_health_check=[HealthCheck.too_slow])
 @given(
@@ -194,6 +195,7 @@ GRAPHS = FIXTURES / "shapes" / "passing" / "graphs.trig"
 BROKEN = sorted((FIXTURES / "shapes" / "failing").glob("*.trig"))
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # rdflib deprecates what pySHACL asks it for
 @pytest.mark.parametrize("path", [GRAPHS, *BROKEN], ids=lambda path: path.stem)
 def test_shapes_of_named_graphs_find_what_pyshacl_finds_in_a_dataset(path: Path) -> None:

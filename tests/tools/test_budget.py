@@ -10,6 +10,8 @@ import pytest
 from kg.knowledge_graph import KnowledgeGraph
 from tests.benchmarks.budget import KINDS, P95_TOKENS, Question, ask, load_questions, open_fixtures
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:

@@ -33,6 +33,8 @@ from kg.vocabulary import DCTERMS, FOAF, KG, SCHEMA, mint, mint_part, mint_span,
 from loaders.sources import load
 from tests.search import word_embedder
 
+pytestmark = pytest.mark.long
+
 SOMEBODY = Actor("somebody", frozenset({WRITE, ADMIN}))
 
 FIXTURES = bundle.folder("fixtures") / "hansard"

@@ -101,6 +101,7 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return hybrid_search
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
 @settings(max_examples=dear(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(wanted=FILTERS, limit=st.integers(5, 60), many=st.sampled_from([0, 1000]))

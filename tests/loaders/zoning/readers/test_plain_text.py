@@ -251,7 +251,10 @@ def test_labelled_parts_lie_within_each_other_and_have_paths_of_their_own(lines:
 
 
 WORD = st.sampled_from(["barn", "of", "§ 5", "(a)", "yard", "1.", "Section", "7"])
-WORDS = st.lists(WORD, min_size=1, max_size=6).filter(lambda words: parse_heading(" ".join(words)) is None)
+# A line that ends in "Section" may be the begin of a citation which goes on in the next line, so it is ambiguous.
+WORDS = st.lists(WORD, min_size=1, max_size=6).filter(
+    lambda words: parse_heading(" ".join(words)) is None and words[-1] != "Section"
+)
 
 
 @given(st.lists(st.tuples(st.integers(1, 99), st.integers(1, 99), st.lists(WORDS, max_size=4)), min_size=1, max_size=6))
