@@ -138,7 +138,7 @@ def _ask_sparql(address: str) -> None:
     rows = list(csv.DictReader(response.raise_for_status().text.splitlines()))
     expect(bool(rows), "rows", rows)
     for row in rows:
-        check_hash(Path(row["file"]).read_bytes(), row["hash"])
+        check_hash(_read_source(row["file"]), row["hash"])
         put(f"   {row['country']}  {row['title']}\n        {Path(row['file']).name}, sha256 {row['hash']}")
 
 

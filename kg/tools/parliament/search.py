@@ -129,6 +129,7 @@ def search_speeches(
     narrowed = [name for name, value in asdict(filters).items() if value]
     scope, notes = speech_scope(reader, filters)
     known, scope = list_known_speeches(reader, filters, scope)
+    looked_up = reader.ran[:]
     reader.ran.clear()
     required = clean_words(must or ())
     # The thresholds of relevance were measured on laws and encyclopedic claims. On speeches they would refuse 12 of 40
@@ -137,6 +138,8 @@ def search_speeches(
     # climate (0.33). Keywords are never refused, nor is the length of the chunks the cause.
     asked = Asked(words, required, min_score, refuses=False)
     found = best_of_each(reader, asked, scope, limit=top_k, offset=offset, wide=filters.none, known=known)
+    # Where no speech passes the filters, nothing is ranked: the queries of the filters show that.
+    reader.ran += [] if reader.ran else looked_up
     results = _build_results(reader, found.units, words, neighbours)
     if found.completeness == "truncated":
         notes.append("Too few of the speeches that the index proposed pass the filters. Narrow the query or filters.")
