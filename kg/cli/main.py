@@ -522,7 +522,10 @@ def main() -> None:
     try:
         app(prog_name="kg")
     except OSError as error:  # commands report their own errors: this one is from writing the help
-        output.exit_unwritable(error)
+        if error.filename is None:
+            output.exit_unwritable(error)
+        output.say(f"kg: {error.filename}: {error.strerror}.")  # a failed write to standard output names no file
+        raise SystemExit(1) from error
     finally:
         interruption.disarm()
         output.close_output()

@@ -746,3 +746,14 @@ def test_a_shell_completes_commands_and_options(monkeypatch: pytest.MonkeyPatch)
         asked = {"_KG_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
         found = CliRunner().invoke(app, [], env=asked, prog_name="kg")
         assert expected in found.stdout.split()
+
+
+def test_an_error_of_another_file_is_not_reported_as_one_of_standard_output() -> None:
+    code = (
+        "from pathlib import Path; from kg.cli import main; "
+        "main.app = lambda prog_name: Path('missing.ttl').read_bytes(); main.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "missing.ttl" in done.stderr
+    assert "standard output" not in done.stderr
