@@ -79,7 +79,7 @@ def test_related_finds_texts_on_a_narrower_concept(joined: KnowledgeGraph) -> No
 
 
 def test_topics_follow_every_change_of_their_premises(store: OxigraphStore) -> None:
-    """Random changes of mentions, hierarchy, alignments and rules: the graph equals what is inferred anew."""
+    """Random changes of mentions, hierarchy, alignments and rules: the graph equals a new inference over all data."""
     rng = random.Random(7)
     concepts = [mint("concept", f"Q{number}") for number in range(8)]
     units = [NamedNode(f"cpr://doc/x#p={number}") for number in range(5)]

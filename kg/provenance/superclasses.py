@@ -23,7 +23,7 @@ from kg.sparql.terms import bind
 from kg.store.difference import Delta, Statements
 from kg.store.ownership import is_user_graph
 from kg.store.protocol import Query, Term, named_node, select
-from kg.vocabulary import KG, RDF, SUPERCLASS_GRAPH, UNCOUNTED_GRAPHS
+from kg.vocabulary import KG, PROV_GRAPH, RDF, SUPERCLASS_GRAPH, UNCOUNTED_GRAPHS
 
 ANCHORS: Final = (KG.TextUnit, KG.Document)
 """The superclasses that are inferred."""
@@ -61,7 +61,7 @@ def _endings() -> tuple[str, ...]:
 def infer_superclasses(store: pyoxigraph.Store, deltas: Sequence[Delta]) -> Delta | None:
     """Compute the change of `SUPERCLASS_GRAPH` that follows from `deltas`, which are not written yet."""
     endings, hierarchy = _endings(), load_hierarchy()
-    content = [delta for delta in deltas if _is_premise(delta.graph)]
+    content = [delta for delta in deltas if is_premise(delta.graph)]
     gone = [quad for delta in content for line, quad in delta.removed.items() if line.endswith(endings)]
     come = [quad for delta in content for line, quad in delta.added.items() if line.endswith(endings)]
     # What lost a class, or is said to be an anchor itself, is decided by all of its classes.
@@ -71,7 +71,7 @@ def infer_superclasses(store: pyoxigraph.Store, deltas: Sequence[Delta]) -> Delt
     held: dict[Any, set[tuple[object, object]]] = {subject: set() for subject in unclear}
     for subject in unclear:
         for quad in store.quads_for_pattern(subject, RDF.type, None, None):
-            if _is_premise(quad.graph_name):
+            if is_premise(quad.graph_name):
                 held[subject].add((quad.graph_name, quad.object))
     for quad in gone:
         held[quad.subject].discard((quad.graph_name, quad.object))
@@ -96,11 +96,11 @@ def infer_all(store: pyoxigraph.Store) -> Iterator[Quad]:
         asserted = {
             quad.subject
             for quad in store.quads_for_pattern(None, RDF.type, anchor, None)
-            if _is_premise(quad.graph_name)
+            if is_premise(quad.graph_name)
         }
         for name in get_subclasses(anchor):
             for quad in store.quads_for_pattern(None, RDF.type, name, None):
-                if quad.subject not in asserted and _is_premise(quad.graph_name):
+                if quad.subject not in asserted and is_premise(quad.graph_name):
                     yield Quad(quad.subject, RDF.type, anchor, SUPERCLASS_GRAPH)
 
 
@@ -109,12 +109,12 @@ def load_premises(query: Query, subject: NamedNode, anchor: Term) -> list[tuple[
     classes = get_subclasses(anchor)
     rows = select(query, bind(PREMISES, classes=classes, subject=subject)) if classes else ()
     found = {(named_node(row["class"]), named_node(row["graph"])) for row in rows}
-    return sorted((pair for pair in found if _is_premise(pair[1])), key=str)
+    return sorted((pair for pair in found if is_premise(pair[1])), key=str)
 
 
-def _is_premise(graph: object) -> bool:
-    """Return whether superclasses follow from `graph`. Nothing follows from a graph that people write."""
-    return graph not in UNCOUNTED_GRAPHS and not is_user_graph(graph)
+def is_premise(graph: object) -> bool:
+    """Return whether anything is inferred from `graph`: not from provenance, nor from a graph that people write."""
+    return graph not in UNCOUNTED_GRAPHS and graph != PROV_GRAPH and not is_user_graph(graph)
 
 
 def _infer(classes: set[object]) -> set[NamedNode]:

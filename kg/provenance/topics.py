@@ -20,11 +20,11 @@ import pyoxigraph
 from pyoxigraph import NamedNode, Quad
 
 from kg.provenance.load_records import Rule
+from kg.provenance.superclasses import is_premise
 from kg.sparql.terms import bind
 from kg.store.difference import Delta, Statements
-from kg.store.ownership import is_user_graph
 from kg.store.protocol import Query, named_node, select
-from kg.vocabulary import ABOUT_GRAPH, KG, PROV_GRAPH, RDF, SKOS, SOURCED, UNCOUNTED_GRAPHS
+from kg.vocabulary import ABOUT_GRAPH, KG, RDF, SKOS, SOURCED
 
 ABOUT: Final = Rule(
     "about",
@@ -88,7 +88,7 @@ def infer_all_topics(store: pyoxigraph.Store) -> Iterator[Quad]:
     """Yield the content of `ABOUT_GRAPH` for the whole store."""
     state = _State(store, ())
     units = {
-        quad.subject for quad in store.quads_for_pattern(None, KG.mentions, None, None) if _is_premise(quad.graph_name)
+        quad.subject for quad in store.quads_for_pattern(None, KG.mentions, None, None) if is_premise(quad.graph_name)
     }
     for predicate in (KG.definesConcept, KG.landUse):
         for quad in store.quads_for_pattern(None, predicate, None, None):
@@ -102,16 +102,11 @@ def load_premises_of_topic(query: Query, unit: NamedNode, topic: NamedNode) -> l
     """Load the concepts of `unit` from which its topic follows, each with the graph that connects them."""
     rows = select(query, bind(MENTIONED, unit=unit))
     found = {(named_node(row["concept"]), named_node(row["graph"])) for row in rows if "concept" in row}
-    concepts = sorted({concept for concept, graph in found if _is_premise(graph)}, key=str)
+    concepts = sorted({concept for concept, graph in found if is_premise(graph)}, key=str)
     if not concepts:
         return []
     above = {row["concept"] for row in select(query, bind(ABOVE, concepts=concepts, topic=topic)) if "concept" in row}
-    return sorted(((concept, graph) for concept, graph in found if concept in above and _is_premise(graph)), key=str)
-
-
-def _is_premise(graph: object) -> bool:
-    """Return whether topics follow from `graph`. Nothing follows from a graph that people write."""
-    return graph not in UNCOUNTED_GRAPHS and graph != PROV_GRAPH and not is_user_graph(graph)
+    return sorted(((concept, graph) for concept, graph in found if concept in above and is_premise(graph)), key=str)
 
 
 class _State:
@@ -127,7 +122,7 @@ class _State:
         """Subjects that they add, by predicate and object."""
         self._topics: dict[Any, frozenset[Any]] = {}
         for delta in deltas:
-            if not _is_premise(delta.graph) or delta.graph.value.startswith(_OF_TEXTS):
+            if not is_premise(delta.graph) or delta.graph.value.startswith(_OF_TEXTS):
                 continue
             for quad in delta.removed.values():
                 if quad.predicate in _PREMISES:
@@ -146,7 +141,7 @@ class _State:
         found = {
             quad.object
             for quad in self._store.quads_for_pattern(subject, predicate, None, None)
-            if quad not in self._removed and _is_premise(quad.graph_name)
+            if quad not in self._removed and is_premise(quad.graph_name)
         }
         return found.union(self._of.get((subject, predicate), ()))
 
@@ -155,7 +150,7 @@ class _State:
         found = {
             quad.subject
             for quad in self._store.quads_for_pattern(None, predicate, value, None)
-            if quad not in self._removed and _is_premise(quad.graph_name)
+            if quad not in self._removed and is_premise(quad.graph_name)
         }
         return found.union(self._to.get((predicate, value), ()))
 
