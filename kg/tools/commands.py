@@ -117,21 +117,20 @@ def load(
 
 def mentions(kg: KnowledgeGraph, full: bool = False) -> Document:
     """Find mentions of concepts in texts that have changed; with `full`, in every text."""
-    if kg.mention is None:
-        raise InvalidInputError("This process cannot find mentions: it was started without loaders.")
-    with exclusive_load(PROGRESS.get()):
-        report = kg.mention(kg, full=full, on_progress=PROGRESS.get())
-    document: Document = report.to_dict()
-    return document
+    return _run_of_loaders(kg, kg.mention, "find mentions", full=full)
 
 
 def align(kg: KnowledgeGraph, least: float | None = None) -> Document:
     """Propose alignments of names with concepts that have a similar name; `least` is the least similarity."""
-    if kg.align is None:
-        raise InvalidInputError("This process cannot propose alignments: it was started without loaders.")
+    return _run_of_loaders(kg, kg.align, "propose alignments", least=least)
+
+
+def _run_of_loaders(kg: KnowledgeGraph, work: Callable[..., Any] | None, purpose: str, **arguments: Any) -> Document:
+    """Run work of the loaders while no load runs, and return its report."""
+    if work is None:
+        raise InvalidInputError(f"This process cannot {purpose}: it was started without loaders.")
     with exclusive_load(PROGRESS.get()):
-        report = kg.align(kg, least=least, on_progress=PROGRESS.get())
-    document: Document = report.to_dict()
+        document: Document = work(kg, **arguments, on_progress=PROGRESS.get()).to_dict()
     return document
 
 

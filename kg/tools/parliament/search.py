@@ -139,7 +139,8 @@ def search_speeches(
     asked = Asked(words, required, min_score, refuses=False)
     found = best_of_each(reader, asked, scope, limit=top_k, offset=offset, wide=filters.none, known=known)
     # Where no speech passes the filters, nothing is ranked: the queries of the filters show that.
-    reader.ran += [] if reader.ran else looked_up
+    if not reader.ran:
+        reader.ran += looked_up
     results = _build_results(reader, found.units, words, neighbours)
     if found.completeness == "truncated":
         notes.append("Too few of the speeches that the index proposed pass the filters. Narrow the query or filters.")
