@@ -2,7 +2,10 @@
 
 Nothing here waits for a query. A `kg.queries.conversation` submits a `Ticket`, is notified when its turn has come,
 exchanges frames with the ticket's worker, and gives it back. One thread watches the deadlines; another does what takes
-time (to reap a process, to start a spare one).
+time (to replace a process, to start a spare one).
+
+A query that is stopped loses its place together with its worker, by the thread that stops it. Its conversation, which
+may wait for a client that reads nothing, only closes the pipes of the worker.
 """
 
 from __future__ import annotations
@@ -37,6 +40,8 @@ _ATTEMPTS: Final = 3
 After a worker that the system killed later, there is one more attempt."""
 _DYING_S: Final = 0.05
 _ACKNOWLEDGE_S: Final = 5.0
+_REAP_S: Final = 0.01
+"""Interval of checks whether a killed process has ended."""
 
 Reason = Literal["timeout", "cancelled", "closed", "displaced", "crowded", "waited"]
 
@@ -66,18 +71,19 @@ class Worker(Child):
             self.receive(time.monotonic() + _ACKNOWLEDGE_S)
         except ChildGoneError:
             return False
-        self._release()
+        self.release()
         return True
 
-    def _release(self) -> None:
-        if self.snapshot is not None:
-            self.snapshot.release()
-            self.snapshot = None
+    def release(self) -> None:
+        """Release the snapshot. Called after the end of the process, or after it has closed the snapshot."""
+        held, self.snapshot = self.snapshot, None
+        if held is not None:
+            held.release()
 
     def end(self) -> int:
         """Kill the process, wait for its end, release its snapshot; return its exit code."""
         code = super().end()
-        self._release()
+        self.release()
         return code
 
 
@@ -86,7 +92,8 @@ class Ticket(Place):
     """One query on its way through the pool, and its worker while it runs.
 
     `request` is sent to the worker, `timeout_s` bounds the time that it runs, and the time that it waits. `snapshot` is
-    what it is evaluated on, from `Dispatcher.send` on.
+    what it is evaluated on, from `Dispatcher.send` on. While `running` it has a place. A query that was stopped has
+    none, but keeps its killed worker until `Dispatcher.recover`.
     """
 
     request: dict[str, Any] = field(default_factory=dict)
@@ -137,6 +144,7 @@ class Dispatcher:
         self._ids = itertools.count(1)
         self._tickets: dict[int, Ticket] = {}  # that run or wait
         self._idle: deque[Worker] = deque()
+        self._killed: list[Worker] = []  # whose queries were stopped: they count as processes until they have ended
         self._processes = 0
         self._generation = 0
         self._closed = False
@@ -238,6 +246,10 @@ class Dispatcher:
         worker = ticket.worker
         assert worker is not None  # noqa: S101 -- it ran
         with self._changing():
+            if not ticket.running:  # it was stopped after its last frame
+                ticket.worker = None
+                self._chores.put(lambda: self._end_killed(worker))
+                return
             self._leave(ticket, time.monotonic() - ticket.started)
             # Only a privileged process may raise the priority again.
             self._keep(worker, ticket, retire=retire or (ticket.lane == "long" and not _set_niceness(worker, 0)))
@@ -258,13 +270,19 @@ class Dispatcher:
 
         Blocks until the killed process has ended.
         """
-        worker = ticket.worker
-        sent, at_once = ticket.sent, time.monotonic() - ticket.started < _DYING_S
         with self._lock:
-            self._leave(ticket, None)
+            worker = ticket.worker
+            sent, at_once = ticket.sent, time.monotonic() - ticket.started < _DYING_S
+            has_place = ticket.running
+            if has_place:
+                self._leave(ticket, None)
+            ticket.worker = None
         code = 0 if worker is None else worker.end()
         with self._changing():
-            self._processes -= 1
+            if has_place:
+                self._processes -= 1
+            elif worker is not None:
+                self._reap(worker)
             reason = ticket.reason
             ticket.sent = False
             if reason == "displaced":
@@ -282,7 +300,7 @@ class Dispatcher:
     def give_up(self, ticket: Ticket, reason: Reason = "cancelled") -> None:
         """End a query that has no caller any more, in any state. Blocks as `recover` does."""
         self.stop(ticket, reason)
-        if ticket.running:
+        if ticket.running or ticket.worker is not None:
             self.recover(ticket)
 
     def abandon(self, ticket: Ticket) -> None:
@@ -295,8 +313,8 @@ class Dispatcher:
             known, waited = ticket.id in self._tickets, not ticket.running
             if known:
                 self._stop(ticket, reason)
-            else:
-                ticket.reason = ticket.reason or reason  # for its next attempt
+            elif ticket.reason in (None, "displaced"):
+                ticket.reason = reason  # for its next attempt
         if known and waited:
             ticket.notify()
         return known
@@ -338,10 +356,12 @@ class Dispatcher:
             worker.end()
         with self._alarm:
             # The conversations reap their workers; those of streams that nobody reads are reaped here.
-            self._alarm.wait_for(lambda: not self._tickets, timeout=_CLOSE_S)
-            tickets = list(self._tickets.values())
+            self._alarm.wait_for(lambda: not self._tickets and not self._killed, timeout=_CLOSE_S)
+            tickets, killed = list(self._tickets.values()), list(self._killed)
         for ticket in tickets:
             self.recover(ticket)
+        for worker in killed:
+            self._end_killed(worker)
         self._chores.put(None)
         for thread in self._threads:
             if thread is not threading.current_thread():
@@ -399,6 +419,21 @@ class Dispatcher:
             del self._tickets[ticket.id]
         elif ticket.worker is not None:
             ticket.worker.kill()
+            if ticket.started != math.inf:  # before that, `send` raises and the conversation gives back the place
+                worker = ticket.worker
+                self._leave(ticket, None)
+                ticket.worker = worker
+                self._killed.append(worker)
+                self._wake_by(0.0)
+
+    def _reap(self, worker: Worker) -> None:
+        """Stop counting a killed process, which has ended."""
+        if worker in self._killed:
+            self._killed.remove(worker)
+            self._processes -= 1
+            self._chores.put(worker.release)  # it may delete files
+            if self._closed:
+                self._alarm.notify_all()
 
     def _refusal(self, ticket: Ticket) -> QueryLimitError:
         settings = self.settings
@@ -445,6 +480,9 @@ class Dispatcher:
         """Run the work that is due by `now`; return the tickets to notify, and set `_wakes_at` to the next due time."""
         notified: list[Ticket] = []
         wakes_at = math.inf
+        for worker in list(self._killed):
+            if worker.process.poll() is not None:
+                self._reap(worker)
         for ticket in list(self._tickets.values()):
             if ticket.reason is not None:
                 continue
@@ -465,7 +503,7 @@ class Dispatcher:
                 self._processes += 1
                 self._chores.put(self._add_worker)
         notified += self._dispatch()
-        self._wakes_at = wakes_at
+        self._wakes_at = min(wakes_at, now + _REAP_S) if self._killed else wakes_at
         return notified
 
     def _end_slice(self, ticket: Ticket, now: float) -> None:
@@ -501,6 +539,11 @@ class Dispatcher:
                 self._idle.appendleft(worker)
                 return
         worker.end()
+
+    def _end_killed(self, worker: Worker) -> None:
+        worker.end()
+        with self._changing():
+            self._reap(worker)
 
     def _replace(self, worker: Worker) -> None:
         worker.end()

@@ -38,12 +38,12 @@ from kg.server import (
 )
 from kg.server import sparql_protocol as queries
 from kg.server.auth import HostGuard, LocalToken
+from kg.server.connection_limits import LimitedProtocol
 from kg.server.endpoint import Endpoint
 from kg.server.http_server import GRACE_S, Server, address_of, build_logging, listen, signals_that_return
 from kg.server.instructions import MOUNTS, find_mount
 from kg.server.mcp import CancelOnDisconnect, ToolThreads, build_mcp
 from kg.server.problem_details import HANDLERS
-from kg.server.request_arrival import ArrivalProtocol
 from kg.settings import Settings
 from kg.store.lock import find_holder
 from kg.tools.shacl.background_validation import DatasetChecks
@@ -184,7 +184,7 @@ def serve(
                 create_app(kg, raw, token),
                 log_config=build_logging(settings),
                 access_log=settings.access_log,
-                http=ArrivalProtocol,
+                http=LimitedProtocol.limited_by(settings),
                 loop="uvloop",
                 timeout_graceful_shutdown=GRACE_S,
                 lifespan="on",

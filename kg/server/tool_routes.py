@@ -13,6 +13,7 @@ disconnects stops the call.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -145,7 +146,7 @@ class _ProgressResponse(Response):
             now = time.monotonic()
             if now - self._reported >= PROGRESS_INTERVAL_S:
                 self._reported = now
-                anyio.from_thread.run(writer.send, {"progress": [done, total, doing]})
+                anyio.from_thread.run_sync(_offer, writer, {"progress": [done, total, doing]})
 
         outcome: Line
         token = PROGRESS.set(report)
@@ -159,3 +160,9 @@ class _ProgressResponse(Response):
             finally:
                 PROGRESS.reset(token)
             await writer.send(outcome)
+
+
+def _offer(writer: MemoryObjectSendStream[Line], line: Line) -> None:
+    """Send a line unless the client reads none: the call must not wait for it."""
+    with contextlib.suppress(anyio.WouldBlock):
+        writer.send_nowait(line)
