@@ -42,6 +42,11 @@ _DYING_S: Final = 0.05
 _ACKNOWLEDGE_S: Final = 5.0
 _REAP_S: Final = 0.01
 """Interval of checks whether a killed process has ended."""
+_LEAST_S: Final = 0.005
+"""Minimum seconds between two looks at a query."""
+_IDLE_S: Final = 10 * SLICE_S
+"""Seconds after which a query in a fast place counts as long though it used little processor time: it waits for another
+service, or shares the processor with ten others."""
 
 Reason = Literal["timeout", "cancelled", "closed", "displaced", "crowded", "waited"]
 
@@ -93,7 +98,8 @@ class Ticket(Place):
 
     `request` is sent to the worker, `timeout_s` bounds the time that it runs, and the time that it waits. `snapshot` is
     what it is evaluated on, from `Dispatcher.send` on. While `running` it has a place. A query that was stopped has
-    none, but keeps its killed worker until `Dispatcher.recover`.
+    none, but keeps its killed worker until `Dispatcher.recover`. `processor_s` is the processor time of the
+    worker when the query `started`.
     """
 
     request: dict[str, Any] = field(default_factory=dict)
@@ -108,6 +114,7 @@ class Ticket(Place):
     sent: bool = False
     attempts: int = 0
     started: float = math.inf
+    processor_s: float | None = None
     until: float = math.inf
     reason: Reason | None = None
     notify: Callable[[], None] = field(default=lambda: None, repr=False)
@@ -175,7 +182,7 @@ class Dispatcher:
                 raise self._refusal(ticket)
             if not ticket.id:
                 ticket.id, ticket.submitted = next(self._ids), now
-            self._admission.enqueue(ticket, now)
+            self._admission.enqueue(ticket)
             ticket.notify = notify
             ticket.until = now + ticket.timeout_s
             self._tickets[ticket.id] = ticket
@@ -229,6 +236,7 @@ class Dispatcher:
             if ticket.reason is not None:
                 raise ChildGoneError
             ticket.started, ticket.until = now, now + ticket.timeout_s
+            ticket.processor_s = worker.get_processor_s()
             self._wake_by(min(ticket.until, now + (SLICE_S / 2 if ticket.lane == "fast" else math.inf)))
             if ticket.lane == "long":
                 _set_niceness(worker, _LONG_NICENESS)
@@ -250,7 +258,8 @@ class Dispatcher:
                 ticket.worker = None
                 self._chores.put(lambda: self._end_killed(worker))
                 return
-            self._leave(ticket, time.monotonic() - ticket.started)
+            self._charge(ticket, time.monotonic())
+            self._leave(ticket, ended=True)
             # Only a privileged process may raise the priority again.
             self._keep(worker, ticket, retire=retire or (ticket.lane == "long" and not _set_niceness(worker, 0)))
             self._close_old_snapshots()
@@ -259,7 +268,7 @@ class Dispatcher:
         """Give back the worker of a query that was not sent to it."""
         with self._changing():
             worker = ticket.worker
-            self._leave(ticket, None)
+            self._leave(ticket, ended=False)
             if worker is None:
                 self._processes -= 1
             else:
@@ -275,12 +284,13 @@ class Dispatcher:
             sent, at_once = ticket.sent, time.monotonic() - ticket.started < _DYING_S
             has_place = ticket.running
             if has_place:
-                self._leave(ticket, None)
+                self._leave(ticket, ended=False)
             ticket.worker = None
         code = 0 if worker is None else worker.end()
         with self._changing():
             if has_place:
                 self._processes -= 1
+                self._add_missing()
             elif worker is not None:
                 self._reap(worker)
             reason = ticket.reason
@@ -400,11 +410,21 @@ class Dispatcher:
         else:
             self._idle.append(worker)
 
-    def _leave(self, ticket: Ticket, elapsed_s: float | None) -> None:
+    def _charge(self, ticket: Ticket, now: float) -> float:
+        """Charge the client of a running query for its processor time so far, and return that, in seconds."""
+        worker, before, used_s = ticket.worker, ticket.processor_s, 0.0
+        if ticket.started < math.inf and worker is not None:
+            processor_s = worker.get_processor_s()
+            # A process that has ended, or that the system does not measure, has used all of its time.
+            used_s = now - ticket.started if before is None or processor_s is None else processor_s - before
+            self._admission.charge(ticket, used_s)
+        return used_s
+
+    def _leave(self, ticket: Ticket, *, ended: bool) -> None:
         ticket.running = False
         ticket.worker = None
         ticket.started = ticket.until = math.inf
-        self._admission.leave(ticket, elapsed_s)
+        self._admission.leave(ticket, ended=ended)
         del self._tickets[ticket.id]
         if self._closed:
             self._alarm.notify_all()
@@ -418,10 +438,11 @@ class Dispatcher:
             self._admission.withdraw(ticket)
             del self._tickets[ticket.id]
         elif ticket.worker is not None:
+            self._charge(ticket, time.monotonic())
             ticket.worker.kill()
             if ticket.started != math.inf:  # before that, `send` raises and the conversation gives back the place
                 worker = ticket.worker
-                self._leave(ticket, None)
+                self._leave(ticket, ended=False)
                 ticket.worker = worker
                 self._killed.append(worker)
                 self._wake_by(0.0)
@@ -431,6 +452,7 @@ class Dispatcher:
         if worker in self._killed:
             self._killed.remove(worker)
             self._processes -= 1
+            self._add_missing()
             self._chores.put(worker.release)  # it may delete files
             if self._closed:
                 self._alarm.notify_all()
@@ -448,7 +470,17 @@ class Dispatcher:
         )
 
     def _has_overstayed(self, now: float) -> bool:
-        return any(t.running and t.lane == "fast" and now - t.started >= SLICE_S for t in self._tickets.values())
+        fast = [ticket for ticket in self._tickets.values() if ticket.running and ticket.lane == "fast"]
+        return any(now - each.started >= SLICE_S and self._slice_left(each, now) <= 0 for each in fast)
+
+    def _slice_left(self, ticket: Ticket, now: float) -> float:
+        """Compute the seconds until the slice of a query in a fast place ends at the earliest, at most 0 if it ended.
+
+        A query whose answer is being sent waits for its client: its slice is a time, as is that of one that waits.
+        """
+        age = now - ticket.started
+        idle = SLICE_S if ticket.begun else _IDLE_S
+        return min(SLICE_S - self._charge(ticket, now), idle - age)
 
     def _close_old_snapshots(self) -> None:
         """Have idle workers close an old snapshot, so that it can be deleted."""
@@ -494,20 +526,26 @@ class Dispatcher:
             wakes_at = min(wakes_at, ticket.until)
             if ticket.lane == "long" or ticket.started == math.inf:
                 continue
-            age = now - ticket.started
-            if age >= SLICE_S:
-                self._end_slice(ticket, now)
+            left = self._slice_left(ticket, now)
+            if left <= 0:
+                self._end_slice(ticket)
             else:
-                wakes_at = min(wakes_at, ticket.started + (SLICE_S / 2 if age < SLICE_S / 2 else SLICE_S))
-            if age >= SLICE_S / 2 and not self._idle and self._processes < self._admission.processes:
+                wakes_at = min(wakes_at, now + max(_LEAST_S, left if left < SLICE_S / 2 else left - SLICE_S / 2))
+            if left < SLICE_S / 2 and not self._idle and self._processes < self._admission.processes:
                 self._processes += 1
                 self._chores.put(self._add_worker)
         notified += self._dispatch()
         self._wakes_at = min(wakes_at, now + _REAP_S) if self._killed else wakes_at
         return notified
 
-    def _end_slice(self, ticket: Ticket, now: float) -> None:
-        verdict = self._admission.end_slice(ticket, now)
+    def _add_missing(self) -> None:
+        """Have a worker started where there are fewer than fast places."""
+        if self._processes < self._admission.fast and not self._closed:
+            self._processes += 1
+            self._chores.put(self._add_worker)
+
+    def _end_slice(self, ticket: Ticket) -> None:
+        verdict = self._admission.end_slice(ticket)
         if verdict == "moved" and ticket.worker is not None:
             _set_niceness(ticket.worker, _LONG_NICENESS)
         elif verdict in ("displaced", "stopped"):
@@ -549,10 +587,7 @@ class Dispatcher:
         worker.end()
         with self._changing():
             self._processes -= 1
-            missing = self._processes < self._admission.fast and not self._closed
-            self._processes += missing
-        if missing:
-            self._add_worker()
+            self._add_missing()
 
 
 def _notify(tickets: Iterable[Ticket]) -> None:
