@@ -85,15 +85,18 @@ def routes(
     ]
 
 
-def health_route(kg: KnowledgeGraph, threads: ToolThreads) -> Route:
-    """Build the route ``/health``. Pending embeddings are counted, and do not make the server unavailable."""
+def health_route(kg: KnowledgeGraph, threads: ToolThreads, count_held: Callable[[], Mapping[str, int]] = dict) -> Route:
+    """Build the route ``/health``. Pending embeddings are counted, and do not make the server unavailable.
+
+    `count_held` counts what requests in progress hold; its result is the member ``held``.
+    """
 
     async def answer(request: Request) -> JSONResponse:
         try:
             state = await threads.run(partial(health, kg), kind="light")
         except QuadciteError as error:
             return JSONResponse({"status": "unavailable", **error_data(error)}, status_code=503, headers=_NO_STORE)
-        return JSONResponse(content_of(state), headers=_NO_STORE)
+        return JSONResponse({**content_of(state), "held": dict(count_held())}, headers=_NO_STORE)
 
     return Route("/health", answer, methods=["GET"])
 
