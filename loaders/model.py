@@ -66,7 +66,7 @@ class SourceDocument:
     key: tuple[str, ...]
     """Path of its graph below ``graph/src/{domain}/``."""
     iri: NamedNode
-    title: str
+    title: str | None
     kinds: Sequence[NamedNode]
     properties: Sequence[Property]
     units: Sequence[TextUnit]
@@ -155,7 +155,8 @@ def to_quads(document: SourceDocument | SourceGraph) -> list[Quad]:
         return [*document.quads, *_unit_quads(document.units, graph)] if document.units else list(document.quads)
     iri = document.iri
     result = [Quad(iri, RDF.type, kind, graph) for kind in document.kinds]
-    result.append(Quad(iri, DCTERMS.title, Literal(document.title), graph))
+    if document.title:
+        result.append(Quad(iri, DCTERMS.title, Literal(document.title), graph))
     result += [Quad(iri, predicate, value, graph) for predicate, value in document.properties]
     return result + _unit_quads(document.units, graph)
 

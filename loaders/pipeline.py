@@ -692,7 +692,8 @@ def _find_facts(document: SourceDocument | SourceGraph) -> GraphFacts:
     """Find the indexed facts of a record."""
     block_type, start, facts = KG.blockType, KG.start, GraphFacts()
     if isinstance(document, SourceDocument):
-        facts.add(document.iri, DCTERMS.title, Literal(document.title))
+        if document.title:
+            facts.add(document.iri, DCTERMS.title, Literal(document.title))
         for predicate, value in document.properties:
             facts.add(document.iri, predicate, value)
     else:

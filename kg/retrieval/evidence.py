@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 from urllib.parse import unquote
 
@@ -15,6 +16,7 @@ from kg.iso3166 import find_area
 from kg.provenance.load_records import find_row, parse_rows
 from kg.retrieval.attribution import Chunk, Voice, load_voices
 from kg.retrieval.concept_index import load_concepts
+from kg.retrieval.display_titles import build_display_title
 from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.results import ConceptMatch, Document, Evidence, Passage, Provenance
 from kg.sparql.terms import bind
@@ -38,7 +40,8 @@ SELECT DISTINCT ?of ?subject ?graph ?property ?value WHERE {
     VALUES ?of { $documents } GRAPH ?graph { ?of ?property ?value }
     FILTER(?property IN (dcterms:title, skos:prefLabel, kg:slug, dcterms:identifier, kg:jurisdiction,
                          schema:inLanguage, eli:is_member_of, foaf:page, dcterms:source,
-                         kg:speakerAsRecorded, dcterms:date, kg:hansardReference, kg:sourceLines))
+                         kg:speakerAsRecorded, dcterms:date, kg:hansardReference, kg:sourceLines,
+                         kg:debateType, eli:type_subdivision, kg:sectionNumber))
     BIND(?of AS ?subject)
   } UNION {
     VALUES ?of { $documents }
@@ -219,9 +222,9 @@ def url_of(descriptions: Descriptions, document: str) -> str:
 
 
 def title_of(descriptions: Descriptions, document: str, voice: Voice | None = None) -> str:
-    """Get the title or name of a document, else its slug or key, then the citation of a speech or section."""
+    """Get the title or name of a document, else one built for display, then the citation of a speech or section."""
     name = descriptions.one(document, DCTERMS.title) or descriptions.one(document, SKOS.prefLabel)
-    title = name or _key_of(document)
+    title = name or build_display_title(document, partial(descriptions.one, document))
     citation = citation_of(descriptions, document, voice)
     return f"{title} ({citation})" if citation else title
 

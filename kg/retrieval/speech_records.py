@@ -14,6 +14,7 @@ from kg.errors import InvalidInputError, NotFoundError, StoreDamagedError
 from kg.fuzzy_names import nearest
 from kg.retrieval.attribution import other_voice
 from kg.retrieval.concept_index import preference
+from kg.retrieval.display_titles import build_display_title
 from kg.retrieval.evidence import code_of
 from kg.retrieval.reader import Reader, iri_of
 from kg.sparql.terms import bind
@@ -137,8 +138,8 @@ class Speech:
 
     @property
     def title(self) -> str:
-        """Its title; its identifier if it has none."""
-        return self.one(DCTERMS.title) or self.speech_id
+        """Its title, else one built for display."""
+        return self.one(DCTERMS.title) or build_display_title(self.iri, self.one)
 
     @property
     def speaker(self) -> str:
@@ -236,7 +237,7 @@ def load_speeches(reader: Reader, iris: Sequence[str]) -> dict[str, Speech]:
 
 
 def is_id_of(person: str, name: str) -> bool:
-    """Return whether a name is the id of a person, which loaders store until a name is known."""
+    """Return whether a name is the id of a person, which earlier versions stored where no name was known."""
     return code_of(person) == f"aph-{name}"
 
 

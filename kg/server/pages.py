@@ -336,7 +336,7 @@ def _kinds(found: Dereferenced) -> list[str]:
 
 def _heading(found: Dereferenced) -> str:
     """Build the heading: a name, or for a part without a name its position in the whole."""
-    if found.label and found.values(DCTERMS.title):
+    if found.label and (found.values(DCTERMS.title) or not _HEADED.isdisjoint(_kinds(found))):
         return found.label
     texts, positions = found.values(SCHEMA.text), found.values(SCHEMA.position)
     wholes = [

@@ -21,9 +21,10 @@ from pyoxigraph import NamedNode
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph, Memory
 from kg.provenance.reader import find_changed_graphs, graphs_about
+from kg.retrieval.display_titles import build_display_title
 from kg.sparql.terms import bind
 from kg.store.protocol import Query, Rows, Term, named_node, select, term_text
-from kg.vocabulary import GENERATED, SOURCED, iri_prefix, mint, sha256
+from kg.vocabulary import ELI, GENERATED, KG, SOURCED, iri_prefix, mint, sha256
 
 State = Literal["current", "stale", "missing", "empty", "circular"]
 """State of the summary of a section. ``empty``: the section has no text to summarize. ``circular``: its parents form a
@@ -33,11 +34,12 @@ LENGTHS: Final = ((1, 2), (2, 3), (3, 4))
 """Minimum and maximum sentences of a summary by its level. The last entry applies to all higher levels."""
 
 SECTIONS: Final = """
-SELECT ?section ?graph ?number ?title ?level ?parent ?position ?sha256 WHERE {
+SELECT ?section ?graph ?number ?title ?kind ?level ?parent ?position ?sha256 WHERE {
   GRAPH ?graph {
     ?section kg:jurisdiction $municipality ; a kg:CodeSection
     OPTIONAL { ?section kg:sectionNumber ?number }
     OPTIONAL { ?section dcterms:title ?title }
+    OPTIONAL { ?section eli:type_subdivision ?kind }
     OPTIONAL { ?section kg:level ?level }
     OPTIONAL { ?section dcterms:isPartOf ?parent }
     OPTIONAL { ?section schema:position ?position }
@@ -78,16 +80,25 @@ class Section:
     graph: str
     number: str
     title: str
+    """Its heading, empty if the code has none."""
     level: int
     parent: str | None
     position: int
     text_sha256: str | None
     """Hash of its own text, None without text."""
+    kind: str = ""
+    """The IRI of the word for its level."""
 
     @property
     def name(self) -> str:
-        """Number and heading, or the IRI without either."""
-        return " ".join(part for part in (self.number, self.title) if part) or self.iri
+        """Number and heading, else a title for display."""
+        return " ".join(part for part in (self.number, self.title) if part) if self.title else self.shown_title
+
+    @property
+    def shown_title(self) -> str:
+        """Its heading, else a title for display."""
+        said = {ELI.type_subdivision: self.kind, KG.sectionNumber: self.number}
+        return self.title or build_display_title(self.iri, said.get)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +261,7 @@ def _to_summaries(rows: Rows) -> list[Summary]:
 
 
 def _section(row: Sequence[Term | None]) -> Section:
-    section, graph, number, title, level, parent, position, digest = row
+    section, graph, number, title, kind, level, parent, position, digest = row
     return Section(
         named_node(section).value,
         named_node(graph).value,
@@ -260,6 +271,7 @@ def _section(row: Sequence[Term | None]) -> Section:
         parent.value if isinstance(parent, NamedNode) else None,
         _number(position),
         None if digest is None else term_text(digest),
+        "" if kind is None else term_text(kind),
     )
 
 

@@ -96,16 +96,6 @@ def find_act_before(text: str, start: int, end: int) -> str | None:
     return law[1].strip() if law else None
 
 
-# Confidences. They were not measured: see `loaders.citations`.
-WITH_WORD: Final = 0.95
-"""Of a citation with a word or sign for what it cites: ``section``, ``§``, ``U.S.C.``."""
-BY_NUMBER_ALONE: Final = 0.85
-"""Of a number that has the form of a section's, without such a word."""
-BY_LETTER: Final = 0.75
-"""Of a subsection by a letter without brackets, which may be a word: ``paragraph A``."""
-WITHOUT_SEPARATOR: Final = 0.7
-"""Of a section of the same code whose number has no separator, and which may be of another document: ``section 5``."""
-
 THIS: Final = "this"
 """Placeholder for the number of the level that contains the citing section."""
 
@@ -132,7 +122,7 @@ class Citation:
     """The other law that is cited."""
     of: str | None = None
     """The words for a cited document that is neither this code nor a known law, such as the Act."""
-    confidence: float = WITH_WORD
+    confidence: float = 0.95
     method: str = "citation"
 
     @property
@@ -416,7 +406,7 @@ def _read_relative(text: str, anchor: re.Match[str], state: str | None) -> tuple
         return (), anchor.end()
     members[-1] = replace(members[-1], end=after)
     raw = text[anchor.start() : after]
-    confidence = BY_LETTER if bare else WITH_WORD
+    confidence = 0.75 if bare else 0.95
     return [
         Citation(
             m.start,
@@ -458,8 +448,7 @@ def _read_number(text: str, anchor: re.Match[str], state: str | None) -> tuple[S
         return (), max(end, anchor.end())
     tail = _tail(text, end)
     return [
-        replace(each, confidence=BY_NUMBER_ALONE)
-        for each in _build_section_citations(text, anchor, members, tail, "number")
+        replace(each, confidence=0.85) for each in _build_section_citations(text, anchor, members, tail, "number")
     ], tail.after
 
 
@@ -480,8 +469,7 @@ def _build_section_citations(
         found.append(
             Citation(
                 member.start, member.end, raw, _form(tail.body) or form, levels, member.labels, member.through, law,
-                None if law else of,
-                WITHOUT_SEPARATOR if separator_of(member.number) == "" and not law else WITH_WORD,
+                None if law else of, 0.7 if separator_of(member.number) == "" and not law else 0.95,
             )
         )  # fmt: skip
     return found

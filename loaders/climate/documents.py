@@ -68,7 +68,7 @@ def parse_date(text: str) -> str | None:
 
 
 DOMAIN: Final = "climate"
-VERSION: Final = "3"
+VERSION: Final = "4"
 """Version of the mapping of rows. A new version maps every record again."""
 
 TOPICS: Final = {
@@ -326,19 +326,18 @@ class _Draft:
     def warn(self, text: str) -> None:
         self.warnings.append(f"{self.slug}: {text}")
 
-    def title(self) -> str:
-        return present(self.head["title"]) or self._untitled()
+    def title(self) -> str | None:
+        title = present(self.head["title"])
+        if title is None:
+            self.warn("has no title")
+        return title
 
-    def _untitled(self) -> str:
-        self.warn("has no title, the slug is used instead")
-        return self.slug
-
-    def add_family(self, slug: str, title: str) -> None:
+    def add_family(self, slug: str, title: str | None) -> None:
         iri, graph = mint("family", slug), mint("graph", "ref", "family", slug)
         self.add_property(ELI.is_member_of, iri)
         self.shared[graph] = [
             Quad(iri, RDF.type, KG.PolicyFamily, graph),
-            Quad(iri, DCTERMS.title, Literal(title), graph),
+            *([Quad(iri, DCTERMS.title, Literal(title), graph)] if title else []),
         ]
 
     def add_places(self) -> tuple[str, ...]:
@@ -422,7 +421,7 @@ class _Draft:
         )
 
     def build(
-        self, title: str, units: Sequence[TextUnit], rows: Sequence[BodyRow], context: Sequence[Origin]
+        self, title: str | None, units: Sequence[TextUnit], rows: Sequence[BodyRow], context: Sequence[Origin]
     ) -> SourceDocument:
         if not units:
             self.warn("has no text")
@@ -455,7 +454,7 @@ def _document(head: Mapping[str, str | None], version: str | None, rows: Sequenc
     codes = draft.add_places()
     family, family_title = present(head["family_slug"]), present(head["family_title"])
     if family is not None:
-        draft.add_family(family, family_title or title)
+        draft.add_family(family, family_title)
     elif family_title is not None:
         # Many families have the same title ("Climate Change Act"), so their places are part of the identifier.
         mark = sha256(family_title + "".join(sorted(codes)))[:8]
@@ -528,7 +527,7 @@ def _law(head: Mapping[str, str | None], rows: Sequence[BodyRow], families: _Fam
     root, slug, root_title = families.root(law)
     if parent is not None and root == law:
         draft.warn(f"its parent, law {parent}, is not in the source, so it is a family of its own")
-    draft.add_family(_law_slug(present(slug), root), present(root_title) or title)
+    draft.add_family(_law_slug(present(slug), root), present(root_title))
     draft.add_to_hash(root, root_title, row.values[BODY.index("text")])
     found = parse_blocks(row.values[BODY.index("text")] or "")
     draft.add_languages(["en"])

@@ -44,25 +44,25 @@ def merge_quads(stored: Sequence[Quad], said: Sequence[Quad]) -> Sequence[Quad]:
     Other names of a person become alternative labels of the fullest. The result does not depend on the order in which
     records are read.
     """
-    quads = dict.fromkeys([*stored, *said])
+    quads = dict.fromkeys(quad for quad in (*stored, *said) if not _is_id(quad))
     names: dict[tuple[object, NamedNode, str | None], list[Quad]] = defaultdict(list)
     for quad in quads:
         if quad.predicate in _ONE_VALUE and isinstance(quad.object, Literal):
             names[quad.subject, quad.predicate, quad.object.language].append(quad)
     for (_, predicate, _), several in names.items():
-        several.sort(key=lambda quad: (not _is_id(quad), *_fullness(quad.object.value)), reverse=True)  # type: ignore[union-attr]
+        several.sort(key=lambda quad: _fullness(quad.object.value), reverse=True)  # type: ignore[union-attr]
         for quad in several[1:]:
             del quads[quad]
-            if predicate == FOAF.name and not _is_id(quad):
+            if predicate == FOAF.name:
                 quads[Quad(quad.subject, SKOS.altLabel, quad.object, quad.graph_name)] = None
     chosen = {(quad.subject, quad.object) for quad in quads if quad.predicate in _ONE_VALUE}
     return [quad for quad in quads if quad.predicate != SKOS.altLabel or (quad.subject, quad.object) not in chosen]
 
 
 def _is_id(quad: Quad) -> bool:
-    """Whether a name is the id that replaces it until a name is known."""
-    name = quad.object.value if isinstance(quad.object, Literal) else ""
-    return quad.subject == mint("person", f"{_IDENTIFIED}{name}")
+    """Whether a name is the id of the person: up to version 5 the loader wrote it where it knew no name."""
+    name = quad.object.value if quad.predicate == FOAF.name and isinstance(quad.object, Literal) else ""
+    return bool(name) and quad.subject == mint("person", f"{_IDENTIFIED}{name}")
 
 
 def _fullness(name: str) -> tuple[bool, bool, int, str]:
@@ -116,7 +116,7 @@ class Authorities:
         if office_of(talker) is not None:  # the display name is the office; a full name may also contain its holder
             forms = [_HELD.sub("", talker.full_name or "")]
         names = [name for name in forms if name and _OFFICE.match(name) is None]
-        return self._person(f"{_IDENTIFIED}{name_id}", "identified", names or [name_id], name_id)
+        return self._person(f"{_IDENTIFIED}{name_id}", "identified", names, name_id)
 
     def _named(self, talker: Talker) -> NamedNode:
         name = talker.full_name or talker.name

@@ -33,14 +33,14 @@ class Heading:
         """All titles in one line; empty if there is none."""
         return "; ".join(self.titles)
 
-    def debate(self, path: tuple[int, ...], venue: str | None, default: str) -> Debate:
-        """Return the debate of this heading. ``default`` is its title if the heading has no title and no kind."""
+    def debate(self, path: tuple[int, ...], venue: str | None) -> Debate:
+        """Return the debate of this heading."""
         kind, page, signatures = (self.fields.get(name) for name in ("type", "page.no", "no.signed"))
         numbers = {title: number for title, number in reversed(self.bills) if number}
         bills = list(dict.fromkeys(title for title, _ in self.bills))
         return Debate(
             path,
-            self.title or kind or default,
+            self.title or None,
             kind,
             page if page != "0" else None,
             bills,

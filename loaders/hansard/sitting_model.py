@@ -62,7 +62,6 @@ class Speech:
     """In the order of the text, which they cover completely."""
     debate: tuple[int, ...] = ()
     """Path of its debate: (3, 1) is the first sub-debate of the third debate; () is none."""
-    title: str | None = None
     time: time | None = None
     page: str | None = None
     answers: int | None = None
@@ -76,7 +75,8 @@ class Debate:
     """A heading of the day with its contents."""
 
     path: tuple[int, ...]
-    title: str
+    title: str | None = None
+    """Its heading, None without one."""
     kind: str | None = None
     """As recorded: Bills, Questions Without Notice."""
     page: str | None = None

@@ -16,7 +16,6 @@ from loaders.hansard.sitting_model import Debate, Division, Procedure, Sitting
 from loaders.hansard.speech_records import (
     Recorded,
     Writer,
-    day_of,
     format_lines,
     label_of,
     mint_code,
@@ -79,7 +78,7 @@ class _Day:
                     speech,
                     self.chamber,
                     self.sitting.date,
-                    ": ".join(debate.title for debate in line if debate.title) or speech.title or self._title(),
+                    ": ".join(debate.title for debate in line if debate.title) or None,
                     venue=self._venue(line),
                     debate_type=next((debate.kind for debate in reversed(line) if debate.kind), None),
                     within=self._within(speech.debate),
@@ -95,13 +94,9 @@ class _Day:
     def _speech_id(self, ordinal: int) -> str:
         return f"{self.sitting.date.isoformat()}-{self.key[0]}-{ordinal}"
 
-    def _title(self) -> str:
-        return f"{label_of(self.chamber)}, {day_of(self.sitting.date)}"
-
     def _described(self) -> list[Property]:
         sitting = self.sitting
         said: list[Property] = [
-            (DCTERMS.title, Literal(self._title())),
             (DCTERMS.date, Literal(sitting.date.isoformat(), datatype=XSD.date)),
             (KG.chamber, self.chamber),
             (KG.jurisdiction, AUSTRALIA),
@@ -141,7 +136,8 @@ class _Day:
         iri, writer = self._debate_iri(debate.path), self.writer
         writer.say(iri, RDF.type, KG.Debate)
         writer.say(iri, DCTERMS.isPartOf, self._within(debate.path[:-1]))
-        writer.say(iri, DCTERMS.title, debate.title or self._title())
+        if debate.title:
+            writer.say(iri, DCTERMS.title, debate.title)
         writer.say(iri, SCHEMA.position, position)
         if debate.kind:
             writer.say(iri, KG.debateType, debate.kind)

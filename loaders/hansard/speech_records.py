@@ -32,7 +32,8 @@ class Recorded:
     speech: Speech
     chamber: NamedNode
     on: date
-    title: str
+    title: str | None = None
+    """Its title, or the headings of its debates. None if the source has neither."""
     chamber_form: str | None = None
     """The chamber as recorded."""
     venue: NamedNode | None = None
@@ -94,7 +95,8 @@ class Writer:
     def _described(self, recorded: Recorded) -> Iterator[Property]:
         speech = recorded.speech
         yield DCTERMS.identifier, Literal(recorded.id)
-        yield DCTERMS.title, Literal(recorded.title)
+        if recorded.title:
+            yield DCTERMS.title, Literal(recorded.title)
         yield DCTERMS.date, Literal(recorded.on.isoformat(), datatype=XSD.date)
         yield KG.chamber, recorded.chamber
         if recorded.chamber_form and recorded.chamber_form != _LABELS.get(recorded.chamber):

@@ -15,7 +15,7 @@ from kg.vocabulary import mint, sha256
 from loaders.hansard import parties
 from loaders.hansard.authorities import Authorities
 from loaders.hansard.sitting_model import Speech, Utterance
-from loaders.hansard.speech_records import Recorded, Writer, day_of, label_of
+from loaders.hansard.speech_records import Recorded, Writer, label_of
 from loaders.hansard.table_columns import (
     COLUMNS,
     Cells,
@@ -193,7 +193,7 @@ class _Table:
             while int(unit.properties[0][1].value) >= ends[place]:
                 place += 1
             numbers.append(rows[place].number)
-        # The shapes cannot see these, because a default replaces them. They warn about other recommended fields.
+        # The shapes do not miss these, which sittings often lack. They warn about other recommended fields.
         for name, value in (("title", rows[0]["title"]), ("hansard_reference", rows[0]["reference"])):
             if value is None:
                 self.lacking[name].append(recorded.id)
@@ -234,7 +234,6 @@ class _Table:
         chamber = chamber_of(chamber_form)
         order = self._read(head, "order", parse_integer, warnings)
         speech = self._speech(rows, order, warnings)
-        title = head["title"]
         source = head["source"]
         address = parse_web_address(source) if source else None
         if source and address is None:
@@ -249,7 +248,7 @@ class _Table:
             speech,
             chamber,
             on,
-            title or f"{speech.talker.name}, {label_of(chamber)}, {day_of(on)}",
+            head["title"],
             chamber_form if head["chamber"] else None,
             parties.venue(chamber_form),
             head["reference"],

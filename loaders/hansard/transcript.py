@@ -171,7 +171,7 @@ class Transcript:
         path = (*above, number)
         heading = parse_heading(element, self._senate)
         self._titles[path] = heading.title
-        self.debates.append(heading.debate(path, self._venue, element.tag))
+        self.debates.append(heading.debate(path, self._venue))
         self._say(heading.notes, element)
         self._container(element, path)
 
@@ -327,7 +327,6 @@ class Transcript:
                 text,
                 utterances,
                 path,
-                self._titles.get(path) or None,
                 first.time,
                 first.page,
                 answers,

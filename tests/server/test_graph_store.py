@@ -252,7 +252,7 @@ def test_a_payload_that_breaks_its_shapes_gets_the_report(client: TestClient, kg
     assert (answer.status_code, answer.headers["content-type"].partition(";")[0]) == (422, accept)
     report = list(parse(answer.content, format=RdfFormat.from_media_type(accept)))
     assert any(quad.predicate == SH.conforms and quad.object.value == "false" for quad in report)
-    assert any("exactly one title" in quad.object.value for quad in report if quad.predicate == SH.resultMessage)
+    assert any("exactly one slug" in quad.object.value for quad in report if quad.predicate == SH.resultMessage)
     assert ends(kg) == before
     assert b"@prefix geo:" not in answer.content, "prefixes that the report does not use are not declared"
 

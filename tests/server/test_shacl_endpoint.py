@@ -19,7 +19,7 @@ from kg.queries.pool import QueryPool
 from kg.server.app import create_app
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
-from kg.vocabulary import DCTERMS, RDF, SH, mint, sha256
+from kg.vocabulary import KG, RDF, SH, mint, sha256
 from tests.shacl.made_up import graph_of, record, without
 from tests.tools.made_up import WordIndex
 
@@ -30,7 +30,7 @@ SHAPES = P + (
     'ex:MastShape sh:path ex:mast ; sh:minCount 1 ; sh:message "A boat has a mast." .'
 )
 TURTLE = {"Content-Type": "text/turtle"}
-BROKEN = graph_of("untitled")
+BROKEN = graph_of("broken")
 FLEET = "".join(f"<http://example.org/{n}> a <http://example.org/Boat> ; <urn:p> {n} .\n" for n in range(500))
 BOMB = {
     "data": FLEET,
@@ -45,11 +45,11 @@ def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     folder: Path = tmp_path_factory.mktemp("validated")
     settings = Settings(data_dir=folder, query_workers=1, query_timeout_s=6, max_graph_bytes=4_000_000, _env_file=None)
     store = OxigraphStore(folder)
-    broken, quads = record("untitled")
+    broken, quads = record("broken")
     run = Run(Agent("fictional loader", "1.0"))
     origin = RecordOrigin(sha256("read"), [RowsOf(SourceFile(sha256("bytes"), "data/acts.parquet"), [7, 9])])
     store.commit(
-        {broken: without(quads, DCTERMS.title), **dict([record("tides")])},
+        {broken: without(quads, KG.slug), **dict([record("tides")])},
         run.describe(store, {broken: origin}),
     )
     with KnowledgeGraph(settings, store, WordIndex(), QueryPool(store, settings)) as graph:
@@ -69,8 +69,8 @@ def results(answer: object) -> list[Quad]:
 
 
 def test_a_shapes_graph_as_the_body_validates_what_is_stored(client: TestClient) -> None:
-    shapes = P + "@prefix kg: <https://w3id.org/quadcite/ns#> . @prefix dct: <http://purl.org/dc/terms/> . " \
-        "ex:S sh:targetClass kg:PolicyDocument ; sh:property [ sh:path dct:title ; sh:minCount 1 ] ."  # fmt: skip
+    shapes = P + "@prefix kg: <https://w3id.org/quadcite/ns#> . " \
+        "ex:S sh:targetClass kg:PolicyDocument ; sh:property [ sh:path kg:slug ; sh:minCount 1 ] ."  # fmt: skip
     for graph, found in (("union", 1), ("default", 1), (BROKEN.value, 1), (graph_of("tides").value, 0)):
         answer = client.post("/shacl", params={"graph": graph}, content=shapes, headers=TURTLE)
         assert (answer.status_code, answer.headers["content-type"]) == (200, "text/turtle; charset=utf-8")
@@ -81,7 +81,7 @@ def test_a_shapes_graph_as_the_body_validates_what_is_stored(client: TestClient)
 def test_without_a_body_a_suite_does(client: TestClient) -> None:
     answer = client.post("/shacl", params={"graph": BROKEN.value, "format": "json"})
     assert answer.json()["conforms"] is False
-    assert {each["path"] for each in answer.json()["results"]} == {DCTERMS.title.value}
+    assert {each["path"] for each in answer.json()["results"]} == {KG.slug.value}
     document = client.post("/shacl", params={"document": mint("document", "tides").value, "format": "json"})
     assert document.json()["conforms"] is True
 
@@ -97,7 +97,7 @@ def test_sarif_of_what_is_stored_names_the_file_and_the_row(client: TestClient) 
 
 
 def test_one_focus_node_can_be_looked_at(client: TestClient) -> None:
-    params = {"graph": BROKEN.value, "target": mint("passage", "untitled", "0").value, "format": "json"}
+    params = {"graph": BROKEN.value, "target": mint("passage", "broken", "0").value, "format": "json"}
     assert client.post("/shacl", params=params).json()["results"] == []
 
 
@@ -113,9 +113,9 @@ def test_data_and_shapes_are_sent_together(client: TestClient) -> None:
 
 
 def test_data_alone_are_validated_by_the_records_suite(client: TestClient) -> None:
-    lines = "".join(f"{quad.triple} .\n" for quad in without(record("sent")[1], DCTERMS.title))
+    lines = "".join(f"{quad.triple} .\n" for quad in without(record("sent")[1], KG.slug))
     answer = client.post("/shacl?format=json", content=lines, headers={"Content-Type": "application/n-triples"})
-    assert [each["path"] for each in answer.json()["results"]] == [DCTERMS.title.value]
+    assert [each["path"] for each in answer.json()["results"]] == [KG.slug.value]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from pyoxigraph import NamedNode
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import load_concepts
+from kg.retrieval.display_titles import build_display_title
 from kg.retrieval.evidence import code_of, describe, origin_of, title_of
 from kg.retrieval.filters import DOCUMENT_LANGUAGE, Scope, compile_scope, find_family
 from kg.retrieval.reader import Reader, bounded, bounded_page, iri_of, page_of
@@ -29,14 +30,14 @@ from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
 from kg.tools.claims.citations import find_citing, load_citations
-from kg.vocabulary import DCTERMS, ELI, slug_of
+from kg.vocabulary import ELI, slug_of
 
 # A document and its translation have one slug: they count once.
 FAMILIES: Final = """
 SELECT ?family ?title (COUNT(DISTINCT ?slug) AS ?documents) (MIN(STR(?document)) AS ?sample) WHERE {
   #DOCUMENT
   ?document a kg:PolicyDocument ; kg:slug ?slug ; eli:is_member_of ?family .
-  ?family dcterms:title ?title .
+  OPTIONAL { ?family dcterms:title ?title }
 } GROUP BY ?family ?title"""
 
 CONCEPTS_OF: Final = """
@@ -179,7 +180,12 @@ def family_overview(
         scope = Scope((*scope.on_document, DOCUMENT_LANGUAGE), terms=scope.terms)
     reader.ran.clear()
     rows = [
-        (term_text(row["title"]), iri_of(row["family"]), int(term_text(row["documents"])), term_text(row["sample"]))
+        (
+            term_text(row["title"]) if "title" in row else build_display_title(iri_of(row["family"])),
+            iri_of(row["family"]),
+            int(term_text(row["documents"])),
+            term_text(row["sample"]),
+        )
         for row in reader.rows("families that the filters leave", scope.compile(FAMILIES))
     ]
     rows.sort()
@@ -268,13 +274,13 @@ def policy_lineage(
     citing = find_citing(reader, [family])
     result = LineageResult(
         id=family.value,
-        family_title=descriptions.one(family.value, DCTERMS.title) or slug_of(family.value),
+        family_title=title_of(descriptions, family.value),
         doc_count=len(works),
         documents=[
             LineageDocument(
                 id=iris[0],
                 slug=slug_of(iris[0]),
-                title=min(said[iris[0]]["title"], default=slug_of(iris[0])),
+                title=min(said[iris[0]]["title"], default=None) or build_display_title(iris[0]),
                 date=min(said[iris[0]]["date_document"], default=None),
                 corpus_type=min(said[iris[0]]["corpusType"], default=None),
                 languages=sorted({language for iri in iris for language in said[iri]["inLanguage"]}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -17,6 +18,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.ontology import load_declared_terms, load_ontology
 from kg.provenance.superclasses import ANCHORS
 from kg.retrieval.attribution import Chunk, load_voices
+from kg.retrieval.display_titles import FACTS, build_display_title
 from kg.retrieval.evidence import describe, origin_of
 from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.results import Provenance, Statement
@@ -101,7 +103,8 @@ LABELS: Final = """
 SELECT DISTINCT ?thing ?property ?label WHERE {
   VALUES ?thing { $things } ?thing ?property ?value
   FILTER(?property IN (rdfs:label, skos:prefLabel, foaf:name, dcterms:title, schema:name, schema:text,
-                       dcterms:description, rdf:type))
+                       dcterms:description, rdf:type, kg:speakerAsRecorded, dcterms:date, kg:debateType,
+                       eli:type_subdivision, kg:sectionNumber))
   BIND(IF(?property IN (schema:text, dcterms:description), SUBSTR(?value, 1, $preview), ?value) AS ?label)
 }"""
 
@@ -113,9 +116,12 @@ SELECT ?iri WHERE {
 
 _HASH: Final = re.compile("[0-9a-f]{64}")
 _SPOKEN: Final = frozenset((KG.Speech.value, KG.SpeechChunk.value))
-_NAMES: Final = (
-    RDFS.label, SKOS.prefLabel, FOAF.name, DCTERMS.title, SCHEMA.name, SCHEMA.text, DCTERMS.description
-)  # fmt: skip
+_TEXTS: Final = (SCHEMA.text, DCTERMS.description)
+_NAMES: Final = (RDFS.label, SKOS.prefLabel, FOAF.name, DCTERMS.title, SCHEMA.name, *_TEXTS)
+_TITLED: Final = frozenset(
+    kind.value for kind in (KG.Speech, KG.Sitting, KG.Debate, KG.CodeSection, KG.PolicyDocument, KG.PolicyFamily)
+)
+"""Classes with titles. Without one they are shown by a title for display, not by their text or description."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,82 +190,12 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
     if not 1 <= page <= COUNTED:
         raise InvalidInputError(f"page is {page}. It must be from 1 to {COUNTED}.")
     reader = Reader(kg)
+    window: dict[str, Bindable] = {"iri": node, "limit": PAGE + 1, "offset": (page - 1) * PAGE}
     about = reader.rows("quads about it", bind(ABOUT, iri=node, limit=QUADS + 1), all_graphs=True)
     said = [Quad(node, NamedNode(iri_of(row["property"])), row["value"], _graph(row)) for row in about[:QUADS]]
     # A store has the ontology's quads since it was opened for writing by a version that stores them.
     stored = any(quad.graph_name in SHIPPED_GRAPHS for quad in said)
     declared = [] if stored else list(load_ontology().get(node, ()))
-    listed = _load_listed(reader, node, page)
-    if not (said or declared or listed):
-        raise NotFoundError(
-            f"No graph has quads about <{iri}> or references to it." if page == 1 else f"Page {page} does not exist."
-        )
-    quads = sorted({*said, *declared}, key=lambda q: (str(q.predicate), str(q.object), str(q.graph_name)))
-    named = {
-        term.value
-        for quad in (*quads, *listed.parts, *listed.references, *listed.uses)
-        for term in (quad.subject, quad.predicate, quad.object)
-        if isinstance(term, NamedNode)
-    }
-    is_place = page == 1 and any(quad.object == KG.Municipality for quad in said if not is_user_graph(quad.graph_name))
-    tops = load_top_sections(reader, node, PAGE) if is_place else []
-    labels, kinds, known = _labels(reader, {*named, *listed.held, *tops, iri})
-    names, numbers = load_code_names(reader, kinds, labels)
-    positions = {part: numbers.get(part, position) for part, position in listed.positions.items()}
-    from_graphs = (graph_of(quad) for quad in (*said, *listed.parts) if quad.graph_name != PROV_GRAPH)
-    graphs = list(dict.fromkeys(from_graphs))[:ORIGINS]
-    inputs = _load_inputs(reader, graphs)
-    return Dereferenced(
-        iri=iri,
-        generation=reader.generation,
-        quads=quads,
-        cut=len(about) > QUADS or reader.truncated,
-        parts=listed.parts,
-        positions=positions,
-        many=_count_parts(reader, node, page, listed),
-        kinds=kinds,
-        tops=tops,
-        tables=load_section_tables(reader, node) if kinds.get(iri) == KG.CodeSection.value else [],
-        voices=_load_speakers(reader, [part for part in positions if kinds.get(part) in _SPOKEN]),
-        references=listed.references,
-        counts={
-            iri_of(row["property"]): int(term_text(row["count"]))
-            for row in reader.rows("how much refers to it", bind(COUNTS, iri=node, limit=COUNTED), all_graphs=True)
-            if "property" in row
-        },
-        uses=listed.uses,
-        held=listed.held,
-        page=page,
-        more=listed.more,
-        labels=labels | names,
-        known=frozenset(known | {str(node.value) for node in load_ontology()}),
-        origins=_origins(
-            reader, quads, list(dict.fromkeys([*graphs, *inputs, *(g for of in inputs.values() for g in of)]))
-        ),
-        inputs=inputs,
-        queries=list(reader.ran),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Listed:
-    """A page of the parts, references and uses of a node."""
-
-    parts: Sequence[Quad]
-    positions: Mapping[str, str]
-    references: Sequence[Quad]
-    uses: Sequence[Quad]
-    held: Sequence[str]
-    more: bool
-    """Whether another page follows."""
-
-    def __bool__(self) -> bool:
-        return bool(self.parts or self.references or self.uses or self.held)
-
-
-def _load_listed(reader: Reader, node: NamedNode, page: int) -> _Listed:
-    """Load a page of the parts of `node`, of references to it and of its uses as a property and as a graph."""
-    window: dict[str, Bindable] = {"iri": node, "limit": PAGE + 1, "offset": (page - 1) * PAGE}
     in_order = [
         row
         for row in reader.rows("its parts", bind(PARTS, **window), all_graphs=True)
@@ -284,23 +220,64 @@ def _load_listed(reader: Reader, node: NamedNode, page: int) -> _Listed:
     held = [
         iri_of(row["subject"]) for row in reader.rows("subjects of the graph", bind(HELD, **window), all_graphs=True)
     ]
-    return _Listed(
-        parts=parts[:PAGE],
-        positions={iri_of(row["subject"]): term_text(row["position"]) for row in in_order[:PAGE]},
-        references=references[:PAGE],
-        uses=uses[:PAGE],
-        held=held[:PAGE],
-        more=any(len(found) > PAGE for found in (parts, references, uses, held)),
+    if not any((said, declared, parts, references, uses, held)):
+        raise NotFoundError(
+            f"No graph has quads about <{iri}> or references to it." if page == 1 else f"Page {page} does not exist."
+        )
+    counts = {
+        iri_of(row["property"]): int(term_text(row["count"]))
+        for row in reader.rows("how much refers to it", bind(COUNTS, iri=node, limit=COUNTED), all_graphs=True)
+        if "property" in row
+    }
+    more = any(len(found) > PAGE for found in (parts, references, uses, held))
+    parts, references, uses, held = parts[:PAGE], references[:PAGE], uses[:PAGE], held[:PAGE]
+    quads = sorted({*said, *declared}, key=lambda q: (str(q.predicate), str(q.object), str(q.graph_name)))
+    named = {
+        term.value
+        for quad in (*quads, *parts, *references, *uses)
+        for term in (quad.subject, quad.predicate, quad.object)
+        if isinstance(term, NamedNode)
+    }
+    is_place = page == 1 and any(quad.object == KG.Municipality for quad in said if not is_user_graph(quad.graph_name))
+    tops = load_top_sections(reader, node, PAGE) if is_place else []
+    labels, kinds, known, numbers = _labels(reader, {*named, *held, *tops, iri})
+    many = (page - 1) * PAGE + len(parts)
+    if more:
+        counted = reader.rows("how many parts", bind(COUNT_PARTS, iri=node, limit=COUNTED), all_graphs=True)
+        many = max(many, *(int(term_text(row["count"])) for row in counted))
+    positions = {
+        part: numbers.get(part, term_text(row["position"]))
+        for row in in_order[:PAGE]
+        for part in [iri_of(row["subject"])]
+    }
+    graphs = list(dict.fromkeys(graph_of(quad) for quad in (*said, *parts) if quad.graph_name != PROV_GRAPH))[:ORIGINS]
+    inputs = _load_inputs(reader, graphs)
+    return Dereferenced(
+        iri=iri,
+        generation=reader.generation,
+        quads=quads,
+        cut=len(about) > QUADS or reader.truncated,
+        parts=parts,
+        positions=positions,
+        many=many,
+        kinds=kinds,
+        tops=tops,
+        tables=load_section_tables(reader, node) if kinds.get(iri) == KG.CodeSection.value else [],
+        voices=_load_speakers(reader, [part for part in positions if kinds.get(part) in _SPOKEN]),
+        references=references,
+        counts=counts,
+        uses=uses,
+        held=held,
+        page=page,
+        more=more,
+        labels=labels,
+        known=frozenset(known | {str(node.value) for node in load_ontology()}),
+        origins=_origins(
+            reader, quads, list(dict.fromkeys([*graphs, *inputs, *(g for of in inputs.values() for g in of)]))
+        ),
+        inputs=inputs,
+        queries=list(reader.ran),
     )
-
-
-def _count_parts(reader: Reader, node: NamedNode, page: int, listed: _Listed) -> int:
-    """Count the parts of `node`, up to `COUNTED`; without a query if this page is the last."""
-    many = (page - 1) * PAGE + len(listed.parts)
-    if not listed.more:
-        return many
-    counted = reader.rows("how many parts", bind(COUNT_PARTS, iri=node, limit=COUNTED), all_graphs=True)
-    return max(many, *(int(term_text(row["count"])) for row in counted))
 
 
 def _referring(reader: Reader, node: NamedNode, apart: NamedNode, offset: int) -> list[dict[str, Term]]:
@@ -319,8 +296,7 @@ def _referring(reader: Reader, node: NamedNode, apart: NamedNode, offset: int) -
 def names_of(kg: KnowledgeGraph, iris: Iterable[str]) -> dict[str, str]:
     """Load the labels of those of `iris` that have one."""
     reader = Reader(kg)
-    labels, kinds, _ = _labels(reader, set(iris))
-    return labels | load_code_names(reader, kinds, labels)[0]
+    return _labels(reader, set(iris))[0]
 
 
 def parse_iri(iri: str) -> NamedNode:
@@ -384,16 +360,20 @@ def graph_of(quad: Quad) -> str:
     return quad.graph_name.value if isinstance(quad.graph_name, NamedNode) else ""
 
 
-def _labels(reader: Reader, iris: set[str]) -> tuple[dict[str, str], dict[str, str], set[str]]:
-    """Load the labels and classes of `iris`, and those that are subjects of quads."""
+def _labels(reader: Reader, iris: set[str]) -> tuple[dict[str, str], dict[str, str], set[str], dict[str, str]]:
+    """Load the labels and classes of `iris`, those that are subjects of quads, and the numbers of sections of codes."""
     labels: dict[str, str] = {}
     kinds: dict[str, str] = {}
     known: set[str] = set()
+    facts: dict[str, dict[NamedNode, str]] = defaultdict(dict)
     ranks: dict[str, tuple[int, bool]] = {}
     things = [NamedNode(iri) for iri in sorted(iris)]
     for row in reader.rows("labels", bind(LABELS, things=things, preview=PREVIEW), declared=("thing",)):
         thing, name, label = iri_of(row["thing"]), NamedNode(iri_of(row["property"])), row.get("label")
         known.add(thing)
+        if name in FACTS:
+            facts[thing][name] = min(text := term_text(row["label"]), facts[thing].get(name, text))
+            continue
         if name == RDF.type and isinstance(label, NamedNode) and label not in ANCHORS:
             kinds[thing] = min(label.value, kinds.get(thing, label.value))
         if name == RDF.type or not isinstance(label, Literal):
@@ -405,7 +385,15 @@ def _labels(reader: Reader, iris: set[str]) -> tuple[dict[str, str], dict[str, s
         term = load_declared_terms().get(iri)
         if term is not None:
             labels[iri] = term.label
-    return labels, kinds, known
+    untitled = {
+        iri
+        for iri, kind in kinds.items()
+        if kind in _TITLED and (iri not in labels or (iri in ranks and _NAMES[ranks[iri][0]] in _TEXTS))
+    }
+    labels = {iri: label for iri, label in labels.items() if iri not in untitled}
+    names, numbers = load_code_names(reader, kinds, labels)
+    shown = {iri: build_display_title(iri, facts[iri].get) for iri in untitled}
+    return labels | names | shown, kinds, known, numbers
 
 
 def _load_speakers(reader: Reader, parts: Sequence[str]) -> dict[str, tuple[str, str]]:

@@ -45,7 +45,8 @@ SELECT DISTINCT ?speech ?position WHERE {
 DEBATES: Final = """
 SELECT DISTINCT ?debate ?title ?parent WHERE {
   GRAPH $graph {
-    $debate dcterms:isPartOf* ?debate . ?debate a kg:Debate ; dcterms:title ?title
+    $debate dcterms:isPartOf* ?debate . ?debate a kg:Debate
+    OPTIONAL { ?debate dcterms:title ?title }
     OPTIONAL { ?debate dcterms:isPartOf ?parent }
   }
 }"""
@@ -269,13 +270,13 @@ def _headings(reader: Reader, graph: str, debate: str | None) -> str | None:
     if debate is None:
         return None
     rows = reader.rows("headings of the debate", bind(DEBATES, graph=NamedNode(graph), debate=NamedNode(debate)))
-    titles = {iri_of(row["debate"]): term_text(row["title"]) for row in rows}
-    parents = {iri_of(row["debate"]): iri_of(row["parent"]) for row in rows if "parent" in row}
+    above = {iri_of(row["debate"]): row for row in rows}
     path: list[str] = []
     at: str | None = debate
-    while at is not None and at in titles and len(path) < len(titles):
-        path.insert(0, titles[at])
-        at = parents.get(at)
+    while at is not None and (row := above.pop(at, None)) is not None:
+        if "title" in row:
+            path.insert(0, term_text(row["title"]))
+        at = iri_of(row["parent"]) if "parent" in row else None
     return " / ".join(path) or None
 
 

@@ -133,7 +133,7 @@ class _Names:
         """Get the name of a section or law, and the heading of a section."""
         if iri.startswith(_SECTIONS):
             known = self.tree.sections.get(iri)
-            return get_section_key(iri), None if known is None else known.title
+            return get_section_key(iri), None if known is None else known.shown_title
         return self.laws[iri][0] if iri in self.laws else code_of(iri), None
 
 
@@ -176,7 +176,7 @@ def kg_find_related(
     result = RelatedResult(
         section_id=own,
         iri=iri,
-        title=tree.sections[iri].title,
+        title=tree.sections[iri].shown_title,
         status=statuses.get(iri),
         related=[
             _to_related(each, claims[each.claim] if each.claim else None, names, known.of(each.graph).source, promoted)

@@ -10,6 +10,7 @@ load repeats a search that was killed.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +22,6 @@ from urllib.parse import unquote
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.files import write_file
 from kg.provenance import promotion
 from kg.provenance.load_records import Agent, Derived, RecordOrigin, Run
 from kg.sparql.terms import bind
@@ -102,7 +102,12 @@ class Settled:
         folder.mkdir(parents=True, exist_ok=True)
         rows = [[family, title, list(keys)] for family, (title, keys) in sorted(self.families.items())]
         said = {"version": VERSION, "generation": generation, "changing": self.changing, "families": rows}
-        write_file(folder / _FILE, json.dumps(said, ensure_ascii=False), sync=True)
+        partial = folder / f"{_FILE}.partial"
+        with partial.open("w", encoding="utf-8") as file:
+            file.write(json.dumps(said, ensure_ascii=False))
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(folder / _FILE)
 
 
 def load_families(store: Store) -> Families:

@@ -85,7 +85,8 @@ class Record:
             if (add := read.get(predicate)) is not None:
                 add(document.iri, value)
         record._add_units(document.units)
-        record.titles[document.iri].add(document.title)
+        if document.title:
+            record.titles[document.iri].add(document.title)
         return record
 
     def _readers(self) -> Mapping[NamedNode, Callable[[NamedNode, Term], None]]:

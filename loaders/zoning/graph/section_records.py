@@ -39,11 +39,6 @@ def build_section_record(domain: str, section: Section, shared: Authorities, ori
     )
 
 
-def title_of(section: Section) -> str:
-    """The heading of a section, or kind and number if it has no heading: ``Chapter 15.1.04``."""
-    return section.title or " ".join(part for part in (section.kind.capitalize(), section.number) if part)
-
-
 class _Writer:
     def __init__(self, domain: str, section: Section, shared: Authorities) -> None:
         self.section: Final = section
@@ -79,11 +74,12 @@ class _Writer:
     def _described(self) -> list[Property]:
         section = self.section
         said: list[Property] = [
-            (DCTERMS.title, Literal(title_of(section))),
             (KG.level, Literal(section.level)),
             (ELI.type_subdivision, self.shared.code("subdivisionType", section.kind, _KINDS)),
             (KG.jurisdiction, self.shared.iri),
         ]
+        if section.title:
+            said.append((DCTERMS.title, Literal(section.title)))
         if section.number:
             said.append((KG.sectionNumber, Literal(section.number)))
         if section.status:

@@ -15,13 +15,12 @@ from pyoxigraph import NamedNode
 from kg.sparql.terms import bind
 from kg.store.protocol import Rows, Store, Term, select, term_text
 from kg.vocabulary import mint
-from loaders.zoning.graph.section_records import title_of
 from loaders.zoning.readers.code_model import Cell, Section, Subsection, Table
 
 SECTIONS: Final = """
 SELECT ?section ?number ?title ?kind ?level ?parent ?position WHERE {
-  ?section kg:jurisdiction $municipality ; kg:level ?level ; dcterms:title ?title ; eli:type_subdivision ?kind ;
-    schema:position ?position
+  ?section kg:jurisdiction $municipality ; kg:level ?level ; eli:type_subdivision ?kind ; schema:position ?position
+  OPTIONAL { ?section dcterms:title ?title }
   OPTIONAL { ?section kg:sectionNumber ?number }
   OPTIONAL { ?section dcterms:isPartOf ?parent }
 }"""
@@ -93,17 +92,15 @@ def _sections(name: str) -> str:
 
 def _light(row: Mapping[str, Term], name: str) -> Section:
     parent = row.get("parent")
-    section = Section(
+    return Section(
         key_of(row["section"], name),
         term_text(row["number"]) if "number" in row else "",
-        "",
+        term_text(row["title"]) if "title" in row else "",
         unquote(term_text(row["kind"]).rpartition("/")[2]),
         int(term_text(row["level"])),
         None if parent is None else key_of(parent, name),
         int(term_text(row["position"])),
     )
-    title = term_text(row["title"])
-    return section if title == title_of(section) else replace(section, title=title)
 
 
 def _table(text: str, row: Mapping[str, Term]) -> Table:

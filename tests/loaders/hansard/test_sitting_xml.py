@@ -67,7 +67,7 @@ def test_a_turn_has_what_others_threw_in_at_its_place() -> None:
         ("interjection", "10000", "—Order!"),
         ("continuation", "A1", "I end."),
     ]
-    assert (speech.time, speech.page, speech.debate, speech.title) == (time(9, 31), "9", (1,), "TIDES")
+    assert (speech.time, speech.page, speech.debate) == (time(9, 31), "9", (1,))
     assert (speech.talker.electorate, speech.talker.party, speech.talker.full_name) == (
         "Fictown",
         "FP",

@@ -72,7 +72,7 @@ def test_what_an_update_wrote_against_the_shapes_is_told_in_the_status(kg: Knowl
     found = health(kg).dataset_shapes
     assert found is not None
     assert not found.conforms
-    assert any("exactly one title" in message for message in found.messages)
+    assert any("exactly one slug" in message for message in found.messages)
     told = status(kg)["dataset_shapes"]
     assert told.startswith(f"generation 1: {found.violations} violation")
     assert told.endswith(found.messages[0])
