@@ -95,6 +95,8 @@ class KnowledgeGraph:
     dataset_check: Callable[[], Any] | None = field(default=None, repr=False)
     """Returns the result of the last check of the dataset shapes; set by the process that runs these checks."""
     memory: Memory = field(default_factory=Memory, repr=False)
+    unindexed: threading.Event = field(default_factory=threading.Event, repr=False)
+    """Set after a commit that the index did not take. A server then heals the index, and clears it."""
 
     @classmethod
     def open(cls, data_dir: Path, settings: Settings) -> Self:

@@ -151,7 +151,7 @@ class UserGraphs:
         return [quad.triple for quad in self.kg.store.graph(graph)]
 
     def _follow(self, commit: Commit) -> None:
-        """Update the search index. If that fails, the healing of the next start repairs it."""
+        """Update the search index. If that fails, it is healed in the background, or by the next start."""
         if not commit.changes:
             return
         try:
@@ -168,6 +168,7 @@ class UserGraphs:
             refresh(self.kg.store, self.kg.search, hashes, emptied)
         except IndexUnavailableError as error:
             _log.warning("Generation %d is not indexed yet: %s", commit.generation, error)
+            self.kg.unindexed.set()
         self.on_commit()
 
 

@@ -17,10 +17,12 @@ from typing import Final
 
 from pyoxigraph import NamedNode
 
+from kg.errors import IndexUnavailableError, QueryLimitError
 from kg.retrieval.filters import Scope
 from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.reranking import Reranking
-from kg.retrieval.results import Completeness
+from kg.retrieval.results import Completeness, Degraded
+from kg.retrieval.word_ranking import rank_by_store
 from kg.search.protocol import Candidate, Mode, Ranking, SearchIndex
 from kg.search.ranking import PAIR_WEIGHT, Fusion
 from kg.search.relevance import Relevance, assess_relevance, drop_unrelated
@@ -149,6 +151,8 @@ class Retrieved:
     """Whether the reranker ordered the first units; None without one."""
     problem: str | None = None
     """Why the reranker did not."""
+    degraded: Degraded | None = None
+    """What alone ranked the units, if not both words and meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +187,26 @@ class Asked:
     ) -> Ranking:
         """Rank units by it; see `SearchIndex.rank`."""
         return search.rank(self.query, units=units, parents=parents, limit=limit, mode=mode, must=self.must)
+
+    def rank_all(
+        self, reader: Reader, *, limit: int, units: Sequence[str] | None = None, parents: Sequence[str] | None = None
+    ) -> Ranking:
+        """Rank units by it: by words alone if their meaning takes too long, by the store if the index does not answer.
+
+        Raises IndexUnavailableError if the store has too many texts to read them in time.
+        """
+        search = reader.kg.search
+        try:
+            return self.rank(search, limit=limit, units=units, parents=parents)
+        except IndexUnavailableError as error:
+            problem = str(error)
+        try:
+            return self.rank(search, limit=limit, units=units, parents=parents, mode="bm25")
+        except IndexUnavailableError:
+            try:
+                return rank_by_store(reader, self.query, self.must, limit=limit, units=units, parents=parents)
+            except QueryLimitError as error:
+                raise IndexUnavailableError(f"{problem} Reading the texts in the store failed: {error}") from None
 
     def assess(self, candidates: Sequence[Candidate], ranking: Ranking) -> Relevance:
         """Assess an answer by its candidates; see `assess_relevance`."""
@@ -220,7 +244,7 @@ def retrieve(
     favoured = _Favoured(reader, scope, concepts) if concepts else None
     units = _listed(reader, scope)
     if units is not None:
-        ranking = asked.rank(reader.kg.search, units=list(units), limit=len(units)) if units else NOTHING
+        ranking = asked.rank_all(reader, units=list(units), limit=len(units)) if units else NOTHING
         scored = ranking.candidates
         relevance = asked.assess(drop_unscored(scored), ranking) if units else "none"
         candidates = _select(asked, scored, ranking, relevance, favoured)
@@ -231,6 +255,7 @@ def retrieve(
         following = offset + limit if total > offset + limit else None
         relevance = _with_mentions(relevance, asked, candidates)
         found = Retrieved(page, "complete", total, following, 0, relevance, *reranking.outcome)
+        found = replace(found, degraded=_find_degraded(ranking, scored))
         return replace(found, completeness="approximate", total=None, pending=pending) if pending else found
     return _proposed(reader, asked, reranking, scope, limit, offset, per_document, favoured)
 
@@ -248,12 +273,27 @@ def describe_ranking(found: Retrieved, units: str) -> list[str]:
     notes = []
     if found.problem:
         notes.append(f"The reranker did not order the results: {found.problem}")
-    if found.pending:
+    if found.degraded == "store":
+        notes.append(
+            f"The search index does not answer. These are {units} whose text in the store contains words of the query; "
+            "titles, names and meaning were not searched. Try again in some seconds; health has the state."
+        )
+    elif found.degraded == "words":
+        notes.append(f"No embedding model: the {units} are ranked by words only. health has the reason.")
+    elif found.pending:
         notes.append(
             f"{found.pending} of the {units} considered have no embedding yet and are ranked by keywords only. The "
             "order and the pages can change until health reports no pending vectors."
         )
     return notes
+
+
+def _find_degraded(ranking: Ranking, candidates: Iterable[Candidate]) -> Degraded | None:
+    if ranking.from_store:
+        return "store"
+    scored = [candidate.cosine for candidate in candidates]
+    without = ranking.model is None and all(cosine is None for cosine in scored)
+    return "words" if scored and without else None
 
 
 def _select(
@@ -337,7 +377,7 @@ def _best_proposals(
     seen: set[str] = set()
     blocks: list[list[Candidate]] = [[]]
     while True:
-        ranking = asked.rank(reader.kg.search, parents=parents, limit=depth)
+        ranking = asked.rank_all(reader, parents=parents, limit=depth)
         fresh = [candidate for candidate in ranking.candidates if candidate.iri not in seen]
         seen.update(candidate.iri for candidate in fresh)
         units = [NamedNode(candidate.iri) for candidate in fresh]
@@ -366,12 +406,13 @@ def _best_proposals(
     found = list(islice(_capped(ordered, 1, Counter()), page.stop + 1))
     following = page.stop if len(found) > page.stop else None
     pending = sum(map(_pending, blocks))
+    degraded = _find_degraded(ranking, chain.from_iterable(blocks))
     if done and ranking.exhaustive and not pending:
         total = len({documents[each.iri] for block in selected for each in block})
         return Retrieved(found[page], "complete", total, following, 0, relevance, *reranking.outcome)
     enough = done or len({documents[each.iri] for block in kept for each in block}) >= limit
     completeness: Completeness = "approximate" if enough else "truncated"
-    return Retrieved(found[page], completeness, None, following, pending, relevance, *reranking.outcome)
+    return Retrieved(found[page], completeness, None, following, pending, relevance, *reranking.outcome, degraded)
 
 
 class _Favoured:
@@ -447,7 +488,6 @@ def _proposed(
     per_document: int | None,
     favoured: _Favoured | None,
 ) -> Retrieved:
-    search = reader.kg.search
     relevance: Relevance | None = None
     parents = _parents(reader, scope)
     seen: set[str] = set()
@@ -457,9 +497,10 @@ def _proposed(
     counts: Counter[str] = Counter()
     depth = FIRST_BLOCK
     pending = 0
+    considered: list[Candidate] = []
     if favoured is not None and favoured.units:
         # They form the first block, before the proposals of the index.
-        scored = asked.rank(search, units=list(favoured.units), limit=len(favoured.units)).candidates
+        scored = asked.rank_all(reader, units=list(favoured.units), limit=len(favoured.units)).candidates
         seen.update(favoured.units)
         pending += _pending(scored)
         block = favoured.first(scored, ())
@@ -467,12 +508,13 @@ def _proposed(
         ordered = reranking.apply(_ordered(reader, block, favoured.units, wanted))
         found.extend(islice(_capped(ordered, per_document, taken), wanted))
     while True:
-        ranking = asked.rank(search, parents=parents, limit=depth)
+        ranking = asked.rank_all(reader, parents=parents, limit=depth)
         fresh = [candidate for candidate in ranking.candidates if candidate.iri not in seen]
         seen.update(candidate.iri for candidate in fresh)
         allowed = _allowed(reader, scope, [candidate.iri for candidate in fresh])
         proposed = [candidate for candidate in fresh if candidate.iri in allowed]
         pending += _pending(proposed)
+        considered += proposed
         rescored = _rescored(proposed)
         if relevance is None and (kept := drop_unscored(rescored)):
             # by the first block that has any, so that it is the same for all pages
@@ -498,7 +540,8 @@ def _proposed(
         relevance = asked.assess((), ranking) if done else "unknown"
     relevance = _with_mentions(relevance, asked, found)
     following = offset + limit if more else None
-    return Retrieved(page, completeness, total, following, pending, relevance, *reranking.outcome)
+    degraded = _find_degraded(ranking, considered)
+    return Retrieved(page, completeness, total, following, pending, relevance, *reranking.outcome, degraded)
 
 
 def _parents(reader: Reader, scope: Scope) -> Sequence[str] | None:

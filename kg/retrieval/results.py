@@ -149,6 +149,10 @@ class SearchHit(BaseModel):
     after: list[Neighbour] = Field(default_factory=list, exclude_if=operator.not_)
 
 
+Degraded = Literal["words", "store"]
+"""What alone ranked an answer: the words in the index, or those in the store because the index did not answer."""
+
+
 class Judged(Result):
     """The results of a search, with the relevance of the best of them."""
 
@@ -157,6 +161,7 @@ class Judged(Result):
         description="none: nothing relevant was found; weak: related, an answer may be missing; unknown: not judged",
     )
     reranked: bool | None = Field(None, description="Whether a reranker ordered the first results, if there is one")
+    degraded: Degraded | None = Field(None, description="Ranked by words only, or by the words of the store only")
 
 
 class SearchResult(Judged):

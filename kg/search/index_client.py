@@ -10,16 +10,17 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from pydantic import SecretStr
 
 from kg import errors
 from kg.errors import IndexUnavailableError, InvalidInputError, ModelError
 from kg.processes import child
-from kg.processes.child import Child, ChildGoneError
+from kg.processes.child import Child, ChildGoneError, ChildLateError
 from kg.search.protocol import Candidate, GraphUnits, IndexedUnit, IndexStatus, Mode, Ranking
 from kg.settings import Settings
 
@@ -33,15 +34,42 @@ _GRAPHS_PER_REPLACEMENT = 200
 _POLL_S = 0.1
 _CLOSING_S = 60.0
 
+TIMEOUT_S: Final = {"status": 2.0, "rank": 5.0, "rerank": 1.0, "embed": 30.0, "state": 60.0, "await_embedder": 70.0}
+"""Maximum seconds for an answer of the process by operation; `rerank` adds its own limit."""
+
+WRITE_TIMEOUT_S: Final = 120.0
+"""Maximum seconds of one write, which may wait for others."""
+
+OPENING_S: Final = 120.0
+"""Maximum seconds for the process to open the folder."""
+
+FIRST_WAIT_S: Final = 30.0
+"""Maximum seconds that a read waits for the first start, and the first search for the embedding model.
+
+After a restart a read waits as long as for an answer, and a search half as long for the model."""
+
+SILENT_S: Final = 8.0
+"""Seconds without any answer, although calls wait, after which the process is killed."""
+
+SUSPECT_S: Final = 0.25
+"""Maximum seconds for a read after another one was late and nothing was answered since."""
+
+_PAUSE_S: Final = 2.0
+"""Seconds after a failure to open in which reads do not start another process."""
+
+_PING_S: Final = 2.0
+_FIRST_STATUS_S: Final = 10.0
+_READS: Final = frozenset(("status", "rank", "rerank", "embed"))
 
 _T = TypeVar("_T")
 
 
 class EdgeIndex:
-    """A SearchIndex in `path`. The process starts at the first call and is restarted when it has died.
+    """A SearchIndex in `path`. The process starts at the first call, and is restarted when it has died or is stopped.
 
-    Calls block and are safe from any thread. IndexUnavailableError means that the process cannot be started (another
-    one has locked the folder, or it cannot be written) or keeps dying.
+    Calls block, each up to its deadline, and are safe from any thread. IndexUnavailableError means that the process
+    cannot be started (another one has locked the folder, or it cannot be written), keeps dying, or did not answer in
+    time. A process that answers nothing for `SILENT_S`, not even a ping, is killed.
     """
 
     command: ClassVar[Sequence[str]] = child.command("kg.search.index_process")
@@ -52,6 +80,13 @@ class EdgeIndex:
         self._starting = threading.Lock()
         self._writing = threading.Lock()
         self._connection: _Connection | None = None
+        self._opening: Future[_Connection] | None = None
+        self._opened_once = False
+        self._has_ranked = False
+        self._failed: tuple[float, str] | None = None
+        """Time of the last failure to open, by the monotonic clock, and its message."""
+        self._known = IndexStatus(0, 0, 0, settings.model)
+        """The counts as last read."""
         self._closed = False
 
     def replace(self, graphs: Mapping[str, GraphUnits]) -> None:
@@ -94,43 +129,50 @@ class EdgeIndex:
             raise InvalidInputError(f"Invalid limit {limit}. It must be at least 1.")
         if units is not None and parents is not None:
             raise InvalidInputError("Give units or parents, not both.")
-        found = self._retry(
-            lambda connection: connection.call(
-                "rank",
-                query=query,
-                units=None if units is None else list(units),
-                parents=None if parents is None else list(parents),
-                limit=limit,
-                mode=mode,
-                must=list(must),
-            )
+        # The first one waits for the embedding model, but not as long as this side waits for the answer.
+        limit_s = TIMEOUT_S["rank"] if self._has_ranked else FIRST_WAIT_S
+        until = time.monotonic() + limit_s / 2
+        found = self._ask(
+            "rank",
+            limit_s,
+            until=until,
+            query=query,
+            units=None if units is None else list(units),
+            parents=None if parents is None else list(parents),
+            limit=limit,
+            mode=mode,
+            must=list(must),
         )
+        self._has_ranked = True
         candidates = tuple(Candidate(*fields) for fields in found["candidates"])
         return Ranking(candidates, found["exhaustive"], found["model"], found["pending"], found["units"])
 
     def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]] | None:
         """Return a unit vector for each of a few hundred short texts, or None if no vectors are being computed."""
-        vectors: list[list[float]] | None = self._retry(lambda connection: connection.call("embed", texts=list(texts)))
+        vectors: list[list[float]] | None = self._ask("embed", texts=list(texts))
         return vectors
 
     def rerank(self, query: str, texts: Sequence[str], seconds: float) -> Sequence[float]:
         """Score texts by the cross-encoder in `Settings.reranker_path`. Raises ModelError if that takes longer."""
         until = time.monotonic() + seconds  # the clock of all processes
-        scores: list[float] = self._retry(
-            lambda connection: connection.call("rerank", query=query, texts=list(texts), until=until)
-        )
+        timeout_s = seconds + TIMEOUT_S["rerank"]
+        scores: list[float] = self._ask("rerank", timeout_s, query=query, texts=list(texts), until=until)
         return scores
 
     def status(self) -> IndexStatus:
-        """Return counts; never waits for work in progress."""
-        return IndexStatus(**self._retry(lambda connection: connection.call("status")))
+        """Return counts, or without an answer those of the last one and the problem; never waits for work."""
+        try:
+            self._known = self._load_status()
+        except IndexUnavailableError as error:
+            return replace(self._known, problem=str(error))
+        return self._known
 
     def wait(self, progress: Callable[[IndexStatus], None] | None = None) -> None:
         """Block until no vector is pending, or raise ModelError when none can be made."""
         # Until the embedder is open, it is unknown whether the stored vectors are of its model.
         self._retry(lambda connection: connection.call("await_embedder"))
         while True:
-            status = self.status()
+            status = self._load_status()
             if progress is not None:
                 progress(status)
             if not status.pending_vectors:
@@ -141,16 +183,31 @@ class EdgeIndex:
 
     def close(self) -> None:
         """Stop the index process after its acknowledged writes are safe."""
-        with self._writing, self._starting:
-            self._closed = True
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
+        with self._writing:
+            with self._starting:
+                self._closed = True
+                connection, self._connection = self._connection, None
+            if connection is not None:
+                connection.close()
 
-    def _retry(self, work: Callable[[_Connection], _T]) -> _T:
-        """Run `work`, which must be safe to run twice, on a live process."""
+    def _load_status(self) -> IndexStatus:
+        return IndexStatus(**self._ask("status", first_wait_s=_FIRST_STATUS_S))
+
+    def _ask(
+        self, operation: str, timeout_s: float | None = None, first_wait_s: float = FIRST_WAIT_S, **arguments: Any
+    ) -> Any:
+        """Run an operation that reads, within `timeout_s` and as long again for a restart of the process."""
+        limit_s = TIMEOUT_S[operation] if timeout_s is None else timeout_s
+        wait_s = limit_s if self._opened_once else max(limit_s, first_wait_s)
+        failed = self._failed
+        if failed is not None and time.monotonic() < failed[0] + _PAUSE_S:
+            raise IndexUnavailableError(failed[1])
+        return self._retry(lambda connection: connection.call(operation, limit_s, **arguments), wait_s)
+
+    def _retry(self, work: Callable[[_Connection], _T], wait_s: float = OPENING_S) -> _T:
+        """Run `work`, which must be safe to run twice, on a live process, waiting `wait_s` for its start."""
         for _ in range(_ATTEMPTS):
-            connection = self._connect()
+            connection = self._connect(wait_s)
             try:
                 return work(connection)
             except ChildGoneError:
@@ -162,28 +219,58 @@ class EdgeIndex:
             "The index is derived data: stop the program, delete that folder and run `kg reindex` to rebuild it."
         )
 
-    def _connect(self) -> _Connection:
+    def _connect(self, wait_s: float = OPENING_S) -> _Connection:
         with self._starting:
             if self._closed:
                 raise IndexUnavailableError(f"The search index in {self._path} is closed.")
-            if self._connection is None:
-                connection = _Connection(self.command)
-                try:
-                    connection.call("open", folder=str(self._path), settings=self._model_settings())
-                except IndexUnavailableError:
-                    connection.stop()
-                    raise
-                except ChildGoneError:
-                    # Damage can end the process instead of raising: the next start counts that, and builds a new index.
-                    log.warning("The index process of %s died while it opened the folder.", self._path)
+            if self._connection is not None:
+                return self._connection
+            if self._opening is None:
+                self._opening = Future()
+                threading.Thread(target=self._open, args=[self._opening], name="index-opening", daemon=True).start()
+            opening = self._opening
+        try:
+            return opening.result(wait_s)
+        except TimeoutError:
+            raise IndexUnavailableError(f"The search index in {self._path} is being opened.") from None
+        except IndexUnavailableError as error:
+            raise IndexUnavailableError(str(error)) from error
+
+    def _open(self, opening: Future[_Connection]) -> None:
+        """Start the process and have it open the folder, in a thread that no caller waits for beyond its deadline."""
+        try:
+            connection = self._start()
+        except Exception as error:  # noqa: BLE001 -- the callers raise it
+            with self._starting:
+                self._opening, self._failed = None, (time.monotonic(), str(error))
+            opening.set_exception(error)
+            return
+        with self._starting:
+            self._opening, self._failed, self._opened_once = None, None, connection.opened
+            closed = self._closed
+            if not closed:
                 self._connection = connection
-            return self._connection
+        if closed:
+            connection.stop()
+        opening.set_result(connection)
+
+    def _start(self) -> _Connection:
+        connection = _Connection(self.command)
+        try:
+            connection.call("open", OPENING_S, folder=str(self._path), settings=self._model_settings())
+        except IndexUnavailableError:
+            connection.stop()
+            raise
+        except ChildGoneError:
+            # Damage can end the process instead of raising: the next start counts that, and builds a new index.
+            log.warning("The index process of %s died while it opened the folder.", self._path)
+        return connection
 
     def _discard(self, connection: _Connection) -> None:
         with self._starting:
             if self._connection is connection:
-                connection.stop()
                 self._connection = None
+        connection.stop()
 
     def _model_settings(self) -> dict[str, Any]:
         """Collect the settings of the process, with secrets: it inherits the environment, but not arguments."""
@@ -199,17 +286,30 @@ class _Connection:
 
     def __init__(self, command: Sequence[str]) -> None:
         self._alive = True
+        self.opened = False
+        """Whether it has answered."""
+        self._late = False
+        """Whether a call was late and nothing was answered since."""
+        self._heard = time.monotonic()
         self._ids = itertools.count()
         self._sending = threading.Lock()
-        self._waiting: dict[int, Future[Any]] = {}
+        self._waiting: dict[int, tuple[Future[Any], float]] = {}
+        """Calls without an answer, also those that were given up, and their times."""
         started: Future[Child] = Future()
         # Linux kills the process when the thread that started it ends, so that thread must last as long: the reader.
         self._reader = threading.Thread(target=self._read, args=(command, started), name="index-replies", daemon=True)
         self._reader.start()
         self.child = started.result()
 
-    def call(self, operation: str, **arguments: Any) -> Any:
-        """Run one operation and return its result or raise its error; ChildGoneError if the process has ended."""
+    def call(self, operation: str, timeout_s: float | None = None, **arguments: Any) -> Any:
+        """Run one operation and return its result or raise its error; ChildGoneError if the process has ended.
+
+        Raises IndexUnavailableError if there is no answer within `timeout_s`, by default that of the operation.
+        """
+        limit_s = TIMEOUT_S.get(operation, WRITE_TIMEOUT_S) if timeout_s is None else timeout_s
+        if self._late and operation in _READS:
+            limit_s = min(limit_s, SUSPECT_S)
+        deadline = time.monotonic() + limit_s
         answer: Future[Any] = Future()
         number = next(self._ids)
         request = {"id": number, "operation": operation, "arguments": arguments}
@@ -218,24 +318,41 @@ class _Connection:
         except UnicodeEncodeError as error:
             surrogate = f"U+{ord(error.object[error.start]):04X}"
             raise InvalidInputError(f"The text contains a lone surrogate ({surrogate}), not a character.") from None
-        with self._sending:
+        try:
+            self._send(number, message, answer, deadline)
+            return answer.result(max(0.0, deadline - time.monotonic()))
+        except TimeoutError:
+            self._late = True
+            raise IndexUnavailableError(
+                f"The search index did not answer within {limit_s:g} s. It is restarted if it does not answer at all."
+            ) from None
+
+    def _send(self, number: int, message: bytes, answer: Future[Any], deadline: float) -> None:
+        """Send a request. Raises TimeoutError if another one is being sent until the deadline."""
+        if not self._sending.acquire(timeout=max(0.0, deadline - time.monotonic())):
+            raise TimeoutError
+        try:
             if not self._alive:
                 raise ChildGoneError
-            self._waiting[number] = answer
+            self._waiting[number] = answer, time.monotonic()
             try:
+                # Not up to the deadline: half a request would be the begin of the next one. If the process is stopped,
+                # the reader kills it, which ends the sending.
                 self.child.send(b"Q", message)
             except ChildGoneError:
                 self._waiting.pop(number, None)
                 raise
-        return answer.result()
+        finally:
+            self._sending.release()
 
     def close(self) -> None:
         """Have the process finish its writes, and wait for its end."""
         try:
-            self.call("close")
-        except ChildGoneError:
+            self.call("close", _CLOSING_S)
+        except (ChildGoneError, IndexUnavailableError):
             log.warning("The index process ended before it was closed.")
-        self._reader.join(_CLOSING_S)
+        else:
+            self._reader.join(_CLOSING_S)
         self.stop()
 
     def stop(self) -> None:
@@ -252,8 +369,12 @@ class _Connection:
         started.set_result(process)
         with suppress(ChildGoneError):
             while True:
-                reply = json.loads(process.receive()[1])
-                answer = self._waiting.pop(reply["id"])
+                reply = json.loads(self._await_frame(process))
+                self._heard, self._late = time.monotonic(), False
+                answer, _ = self._waiting.pop(reply["id"], (None, 0.0))
+                if answer is None:  # of a ping
+                    continue
+                self.opened = True
                 if "error" in reply:
                     name, message = reply["error"]
                     answer.set_exception(getattr(errors, name)(message))
@@ -264,8 +385,33 @@ class _Connection:
             self._alive = False
             waiting, self._waiting = self._waiting, {}
             process.end()
-        for answer in waiting.values():
+        for answer, _ in waiting.values():
             answer.set_exception(ChildGoneError())
+
+    def _await_frame(self, process: Child) -> bytes:
+        """Wait for the next reply, with pings while calls wait. Raises ChildGoneError after `SILENT_S` without any."""
+        while (frame := process.poll_frame()) is None:
+            try:
+                process.wait_readable(time.monotonic() + _PING_S)
+            except ChildLateError:
+                waiting = list(self._waiting.values())
+                if not self.opened or not waiting:
+                    continue
+                silent_s = time.monotonic() - max(self._heard, min(since for _, since in waiting))
+                if silent_s > SILENT_S:
+                    log.warning("The index process has not answered for %.0f s. It is killed.", silent_s)
+                    raise ChildGoneError from None
+                self._ping(process)
+        return frame[1]
+
+    def _ping(self, process: Child) -> None:
+        """Ask for a sign of life, unless a request is being sent: the process does not read, or reads that one."""
+        if self._sending.acquire(blocking=False):
+            try:
+                with suppress(ChildLateError):  # a full pipe; a message of this size is written whole or not at all
+                    process.send(b"Q", b'{"id":-1,"operation":"ping","arguments":{}}', time.monotonic())
+            finally:
+                self._sending.release()
 
 
 def _replace(connection: _Connection, part: Mapping[str, GraphUnits]) -> None:

@@ -60,9 +60,18 @@ class Server:
         }
 
     def _rank(
-        self, query: str, units: list[str] | None, parents: list[str] | None, limit: int, mode: Mode, must: list[str]
+        self,
+        query: str,
+        units: list[str] | None,
+        parents: list[str] | None,
+        limit: int,
+        mode: Mode,
+        must: list[str],
+        until: float,
     ) -> dict[str, Any]:
         with self._vectors.pause():
+            if mode != "bm25":
+                self._vectors.await_embedder(until)
             ranking = self._units.rank(query, units, parents, limit, mode, must)
         return {
             "candidates": [astuple(candidate) for candidate in ranking.candidates],
@@ -134,6 +143,9 @@ def serve(requests: BinaryIO, answers: int, open_embedder: Callable[[Settings], 
         while (frame := frames.read(requests)) is not None:
             request = json.loads(frame[1])
             name = request["operation"]
+            if name == "ping":  # here, so that it is answered however busy the threads are
+                answer(request, lambda: None)
+                continue
             pools.get(name, writes).submit(answer, request, operations[name])
             if name == "close":
                 break

@@ -69,6 +69,8 @@ class Ranking:
     """Units of the whole index without a vector."""
     units: int | None = None
     """Units that the request allows, if counted."""
+    from_store: bool = False
+    """Whether the index did not answer: these are units of the store whose texts contain words of the query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,8 @@ class IndexStatus:
     model: str
     embedder_error: str | None = None
     """Why no vectors are being computed, such as a missing model, or None."""
+    problem: str | None = None
+    """Why the index does not answer, or None. The counts are then those of the last answer."""
 
 
 class SearchIndex(Protocol):
@@ -121,7 +125,7 @@ class SearchIndex(Protocol):
         ...
 
     def status(self) -> IndexStatus:
-        """Return counts; never waits for work in progress."""
+        """Return counts, with the problem if the index does not answer; never waits for work in progress."""
         ...
 
     def wait(self, progress: Callable[[IndexStatus], None] | None = None) -> None:

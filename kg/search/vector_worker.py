@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -66,9 +67,9 @@ class VectorWorker:
         """Signal that there may be units without a vector."""
         self._wake.set()
 
-    def await_embedder(self) -> None:
-        """Wait until the embedder is open or has failed to open."""
-        self._opened.wait(_OPENING_S)
+    def await_embedder(self, until: float | None = None) -> None:
+        """Wait until the embedder is open or has failed to open, or until a time of the monotonic clock."""
+        self._opened.wait(_OPENING_S if until is None else max(0.0, min(_OPENING_S, until - time.monotonic())))
 
     @contextmanager
     def pause(self) -> Iterator[None]:
@@ -83,8 +84,7 @@ class VectorWorker:
                 self._quiet.notify_all()
 
     def embed_query(self, text: str) -> Sequence[float] | None:
-        """Embed a query, or return None without an embedder; waits while it is being opened."""
-        self.await_embedder()
+        """Embed a query, or return None without an embedder."""
         embedder = self._embedder
         if embedder is None:
             return None

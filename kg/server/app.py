@@ -9,7 +9,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import uvicorn
 from fastmcp import FastMCP
@@ -56,6 +56,9 @@ from loaders.quarantine_retry import QUARANTINE
 from loaders.sources import load
 
 log = logging.getLogger(__name__)
+
+HEAL_PAUSE_S: Final = 5.0
+"""Seconds between two attempts to update an index that does not answer."""
 
 
 def build_endpoint(
@@ -124,14 +127,19 @@ def create_app(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalTo
 
 @contextlib.contextmanager
 def healing(kg: KnowledgeGraph) -> Iterator[None]:
-    """Heal the search index in the background until the block ends."""
+    """Heal the search index in the background until the block ends: now, and after commits that it did not take."""
     stop = threading.Event()
 
     def work() -> None:
-        try:
-            index_sync.heal(kg.store, kg.search, stop=stop)
-        except QuadciteError as error:
-            log.warning("Cannot update the search index: %s", error)
+        while not stop.is_set():
+            kg.unindexed.clear()
+            try:
+                index_sync.heal(kg.store, kg.search, stop=stop)
+            except QuadciteError as error:
+                log.warning("Cannot update the search index: %s", error)
+                kg.unindexed.set()
+                stop.wait(HEAL_PAUSE_S)
+            kg.unindexed.wait()
 
     worker = threading.Thread(target=work, name="heal", daemon=True)
     worker.start()
@@ -139,7 +147,11 @@ def healing(kg: KnowledgeGraph) -> Iterator[None]:
         yield
     finally:
         stop.set()
+        behind = kg.unindexed.is_set()
+        kg.unindexed.set()  # wakes the worker
         worker.join(GRACE_S)
+        if not behind:
+            kg.unindexed.clear()
 
 
 def serve(

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from kg.errors import IndexUnavailableError, InvalidInputError, ModelError
-from kg.search import shard
+from kg.search import index_client, shard
 from kg.search.index_client import EdgeIndex
 from kg.search.protocol import GraphUnits, IndexedUnit, IndexStatus, Ranking
 from kg.search.shard import Shard, VectorSpace, optimize_folder
@@ -411,6 +411,66 @@ class TestProcess:
         monkeypatch.setenv("QUADCITE_TEST_DIE", "1")
         with pytest.raises(IndexUnavailableError, match="4 times"):
             index.state()
+
+    @pytest.fixture
+    def impatient(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(index_client.TIMEOUT_S, "status", 0.5)
+        monkeypatch.setitem(index_client.TIMEOUT_S, "rank", 1.0)
+        monkeypatch.setattr(index_client, "SILENT_S", 2.0)
+        monkeypatch.setattr(index_client, "_PING_S", 0.5)
+
+    @pytest.mark.long
+    def test_calls_to_a_stopped_process_end_in_time_and_it_is_restarted(
+        self, index: WordIndex, impatient: None
+    ) -> None:
+        index.replace(graph_units("a", "solar tariff", "wind"))
+        assert iris(index.rank("solar", limit=1)) == ["urn:d:a#p=0"]
+        assert index.status().problem is None
+        assert index._connection is not None
+        first = index._connection.child.process.pid
+        os.kill(first, signal.SIGSTOP)
+        begun = time.monotonic()
+        status = index.status()
+        assert status.problem is not None
+        assert (status.units, status.graphs) == (2, 1)
+        with pytest.raises(IndexUnavailableError):
+            index.rank("solar", limit=1)
+        assert time.monotonic() - begun < 2
+        deadline = time.monotonic() + 30
+        while index.status().problem is not None:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert index._connection.child.process.pid != first
+        assert iris(index.rank("solar", limit=1)) == ["urn:d:a#p=0"]
+
+    @pytest.mark.long
+    def test_a_write_to_a_stopped_process_is_done_by_the_next(self, index: WordIndex, impatient: None) -> None:
+        index.replace(graph_units("a", "old"))
+        assert index._connection is not None
+        os.kill(index._connection.child.process.pid, signal.SIGSTOP)
+        long = "clause on energy and water " * 2_000
+        index.replace(graph_units("a", *(f"{long} {number}" for number in range(50)), version="2"))
+        assert index.state() == {"urn:g:a": "2"}
+        assert index.status().units == 50
+
+    @pytest.mark.long
+    def test_a_process_that_works_longer_than_the_limit_of_silence_is_not_killed(
+        self, index: WordIndex, impatient: None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # `wait` waits for the embedder, and in this time only pings are answered
+        monkeypatch.setenv("QUADCITE_TEST_OPENING_S", "4")
+        index.replace(graph_units("a", "text"))
+        assert index._connection is not None
+        first = index._connection.child.process.pid
+        index.wait()
+        assert index._connection.child.process.pid == first
+        assert iris(index.rank("text", limit=1)) == ["urn:d:a#p=0"]
+
+    @pytest.mark.long
+    def test_an_index_that_cannot_be_opened_has_a_status_with_the_problem(self, open_index: Open) -> None:
+        first = open_index()
+        first.replace(graph_units("a", "text"))
+        assert open_index().status().problem is not None
 
     def test_a_closed_index_says_so(self, index: WordIndex) -> None:
         index.replace(graph_units("a", "text"))

@@ -12,6 +12,7 @@ import threading
 import time
 import urllib.request
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from urllib.parse import quote
 
 import anyio
@@ -21,18 +22,20 @@ from fastmcp.utilities.tests import ASGIServer
 
 from kg.errors import IndexUnavailableError, InvalidInputError
 from kg.queries.dispatcher import Ticket
-from kg.server.app import create_app
+from kg.server import app
+from kg.server.app import create_app, healing
 from kg.server.http_server import address_of, listen
 from kg.store.protocol import Rows
+from kg.tools.catalog.health import health
 
 pytestmark = pytest.mark.long
 
 
 def request(kg, method: str, path: str, **options):
     async def run():
-        app = create_app(kg)
-        async with app.router.lifespan_context(app):
-            server = ASGIServer(url="http://127.0.0.1/mcp", app=app, transport_type="http")
+        served = create_app(kg)
+        async with served.router.lifespan_context(served):
+            server = ASGIServer(url="http://127.0.0.1/mcp", app=served, transport_type="http")
             async with server.http_client() as http:
                 return await http.request(method, path, **options)
 
@@ -69,14 +72,37 @@ def test_health_is_ready_while_passages_wait_for_vectors(kg):
     assert state["generation"] >= 1
 
 
-def test_health_says_503_when_the_index_is_gone(kg, monkeypatch):
-    def status():
-        raise IndexUnavailableError("the index process is being restarted")
-
-    monkeypatch.setattr(kg.search, "status", status)
+def test_health_is_degraded_when_the_index_does_not_answer(kg, monkeypatch):
+    known = replace(kg.search.status(), problem="The process is being restarted.")
+    monkeypatch.setattr(kg.search, "status", lambda: known)
     answer = request(kg, "GET", "/health")
-    assert answer.status_code == 503
-    assert answer.json()["code"] == "index_unavailable"
+    assert answer.status_code == 200
+    assert answer.json()["status"] == "degraded"
+    assert any(known.problem in problem for problem in answer.json()["problems"])
+
+
+def test_health_is_degraded_while_the_index_lacks_a_commit(kg, monkeypatch):
+    monkeypatch.setattr(kg, "unindexed", threading.Event())
+    assert health(kg).status == "ok"
+    kg.unindexed.set()
+    assert health(kg).status == "degraded"
+
+
+def test_a_change_that_the_index_did_not_take_is_indexed_later(kg, monkeypatch):
+    monkeypatch.setattr(app, "HEAL_PAUSE_S", 0.01)
+    state, failures = kg.search.state, iter([IndexUnavailableError("It is being restarted.")] * 3)
+    healed = threading.Event()
+
+    def fail_first():
+        for error in failures:
+            raise error
+        healed.set()
+        return state()
+
+    with healing(kg):
+        monkeypatch.setattr(kg.search, "state", fail_first)
+        kg.unindexed.set()
+        assert healed.wait(10)
 
 
 @pytest.mark.parametrize(

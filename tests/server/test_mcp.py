@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -299,14 +300,30 @@ def broken(kg, monkeypatch):
 
 
 def test_a_passing_trouble_is_marked_as_worth_another_try(kg, broken):
-    broken(errors.IndexUnavailableError("the index process is being restarted"))
+    broken(errors.QueryBusyError("the queue of queries is full"))
 
     async def work(client):
         return await client.call_tool("search", {"query": "solar"}, raise_on_error=False)
 
     answer = ask(kg, work)
     assert answer.meta["error"]["retryable"] is True
-    assert "being restarted" in answer.content[0].text
+    assert "is full" in answer.content[0].text
+
+
+def test_search_without_the_index_answers_from_the_store_and_says_so(kg, broken):
+    broken(errors.IndexUnavailableError("the index process is being restarted"))
+    texts = {row["unit"].value: row["text"].value for row in kg.store.query("SELECT * { ?unit schema:text ?text }")}
+    counted = Counter(word for text in texts.values() for word in set(text.casefold().split()) if word.isalpha())
+    word = min(counted, key=lambda word: (counted[word], -len(word)))
+
+    async def work(client):
+        return await client.call_tool("search", {"query": word, "limit": 50})
+
+    found = ask(kg, work).structured_content
+    assert found["degraded"] == "store"
+    assert found["notes"]
+    expected = {iri for iri, text in texts.items() if word in text.casefold().split()}
+    assert set() != {hit["id"] for hit in found["results"]} <= expected
 
 
 def test_what_goes_wrong_inside_is_masked_and_logged_with_its_number(kg, broken, caplog):

@@ -75,6 +75,13 @@ def health(kg: KnowledgeGraph) -> Health:
     counted = kg.store.statistics()
     index = kg.search.status()
     problems = []
+    if index.problem is not None:
+        problems.append(
+            f"The search index does not answer; search reads the texts in the store, and the counts are old: "
+            f"{index.problem}"
+        )
+    if kg.unindexed.is_set():
+        problems.append("The search index lacks recent changes. It is updated as soon as it answers.")
     if index.embedder_error is not None:
         problems.append(f"No embeddings are computed; ranking uses keywords only: {index.embedder_error}")
     result = Health(

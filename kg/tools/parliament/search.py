@@ -154,7 +154,9 @@ def search_speeches(
         notes.append("No speech found. " + (f"Widen the filters ({', '.join(narrowed)})." if narrowed else wide))
     notes += describe_ranking(found, "chunks")
     return reader.finish(
-        SpeechSearchResults(results=results, notes=notes, relevance=found.relevance, reranked=found.reranked),
+        SpeechSearchResults(
+            results=results, notes=notes, relevance=found.relevance, reranked=found.reranked, degraded=found.degraded
+        ),
         total=found.total,
         next_offset=found.next_offset,
         completeness=found.completeness,

@@ -129,7 +129,9 @@ def search(
         )
     notes += describe_ranking(found, "passages")
     return reader.finish(
-        SearchResult(results=hits, notes=notes, relevance=found.relevance, reranked=found.reranked),
+        SearchResult(
+            results=hits, notes=notes, relevance=found.relevance, reranked=found.reranked, degraded=found.degraded
+        ),
         total=found.total,
         next_offset=found.next_offset,
         completeness=found.completeness,

@@ -48,7 +48,12 @@ def search(kg: KnowledgeGraph, query: Query) -> ResearchHits:
     found = passages.search(kg, query, limit=20)
     hits = [ResearchHit(id=hit.id, title=hit.title, url=hit.url) for hit in found.results]
     return ResearchHits(
-        results=hits, notes=found.notes, relevance=found.relevance, reranked=found.reranked, meta=found.meta
+        results=hits,
+        notes=found.notes,
+        relevance=found.relevance,
+        reranked=found.reranked,
+        degraded=found.degraded,
+        meta=found.meta,
     )
 
 
