@@ -8,6 +8,7 @@ The tree (each leaf names the problem for the reader who has to fix it)::
     │   └── QueryForbiddenError      SPARQL that this endpoint never runs (SERVICE, LOAD, an update)
     ├── UnauthorizedError            invalid credentials
     ├── ForbiddenError               the caller lacks permission
+    │   └── QuotaError               the sender would hold more than the settings allow
     ├── NotFoundError                unknown identifier
     │   └── GoneError                the snapshot existed but has been superseded
     ├── ConflictError                the change contradicts stored data
@@ -91,6 +92,12 @@ class ForbiddenError(QuadciteError):
 
     code = "forbidden"
     http_status = 403
+
+
+class QuotaError(ForbiddenError):
+    """The sender would hold more quads or graphs than the settings allow. The message names the setting."""
+
+    code = "quota_exceeded"
 
 
 class ConflictError(QuadciteError):

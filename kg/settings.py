@@ -119,6 +119,14 @@ class Settings(BaseSettings):
     max_graph_bytes: int = Field(
         16_777_216, ge=1024, description="Maximum size of an RDF document in the Graph Store Protocol, in bytes."
     )
+    user_quads: int = Field(1_000_000, ge=1, description="Maximum quads of one sender in graphs below `graph/user/`.")
+    user_graphs: int = Field(1_000, ge=1, description="Maximum graphs of one sender below `graph/user/`.")
+    curated_quads: int = Field(1_000_000, ge=1, description="Maximum quads in graphs below `graph/cur/`.")
+    allowed_origins: Annotated[tuple[HttpUrl, ...], NoDecode] = Field(
+        (),
+        description="Origins of web pages (scheme, host, port), separated by spaces, that may send requests as the "
+        "server's own pages do, such as a tunnel's or a proxy's. Requests may name their hosts.",
+    )
     updates: bool = Field(False, description="Accept SPARQL updates from the holder of the local token.")
     service_endpoints: Annotated[tuple[HttpUrl, ...], NoDecode] = Field(
         (), description="SPARQL endpoints allowed in SERVICE: URLs separated by spaces. All others are refused."
@@ -133,10 +141,18 @@ class Settings(BaseSettings):
     def _folders(cls, value: Any) -> Any:
         return [folder for folder in value.split(os.pathsep) if folder] if isinstance(value, str) else value
 
-    @field_validator("service_endpoints", mode="before")
+    @field_validator("service_endpoints", "allowed_origins", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
         return value.split() if isinstance(value, str) else value
+
+    @field_validator("allowed_origins")
+    @classmethod
+    def _is_origin(cls, value: tuple[HttpUrl, ...]) -> tuple[HttpUrl, ...]:
+        for url in value:
+            if url.username or url.password or url.query is not None or url.fragment is not None or url.path != "/":
+                raise ValueError(f"Invalid origin {url}. Only scheme, host and port are allowed.")
+        return value
 
     @field_validator("service_endpoints")
     @classmethod

@@ -1,4 +1,4 @@
-"""Graphs that users write: ``graph/user/...`` (put, add, remove) and ``graph/cur/...`` (add only).
+"""Graphs that people write: ``graph/user/...`` (everyone) and ``graph/cur/...`` (the holder of the token).
 
 `UserGraphs` is the only layer that decides who may write which graph. Every other graph belongs to the program that
 wrote it. A write is checked before it is committed, against the shapes that target nodes of the resulting graph. The
@@ -17,7 +17,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Final
+from typing import Final, Self
 from urllib.parse import unquote
 
 from pyoxigraph import NamedNode, Quad, Triple
@@ -28,17 +28,31 @@ from kg.errors import (
     IndexUnavailableError,
     InvalidInputError,
     NotFoundError,
+    QuotaError,
     ShapesViolatedError,
 )
 from kg.knowledge_graph import KnowledgeGraph
 from kg.processes.child import Limits
 from kg.provenance.user_writes import Write
 from kg.search.index_sync import refresh
+from kg.settings import Settings
 from kg.shacl.shapes import Shapes
+from kg.sparql.terms import bind
 from kg.store.ownership import CURATED, USER
-from kg.store.protocol import Commit, GraphChange, Patch
+from kg.store.protocol import Commit, GraphChange, Patch, named_node, select, term_text
 from kg.store.skolem import skolemize
 from kg.vocabulary import PROV_GRAPH, SCHEMA, mint
+
+SENDERS: Final = """
+SELECT ?graph (MIN(?label) AS ?sender) WHERE {
+  GRAPH $prov {
+    VALUES ?kind { kg:UserGraph kg:CuratedGraph }
+    ?graph a ?kind ; prov:wasGeneratedBy/prov:wasAssociatedWith/rdfs:label ?label
+  }
+} GROUP BY ?graph"""
+
+QUADS: Final = """
+SELECT (COUNT(*) AS ?quads) WHERE { GRAPH $graph { ?s ?p ?o } }"""
 
 MAX_CHECKED: Final = 200_000
 """Maximum triples of a graph that is validated; a larger one has to be split."""
@@ -72,13 +86,14 @@ class UserGraphs:
         write = Write(actor.name, f"PUT {target.value}", payload_sha256(wanted), replaces=True)
         with self._lock:
             is_new = not self.kg.store.graph(target)
-            self._commit(target, wanted, write.describe(self.kg.store))
+            self._commit(target, wanted, write, actor)
         return is_new and bool(wanted)
 
     def post(self, graph: NamedNode | None, triples: Sequence[Triple], actor: Actor) -> bool:
         """Add `triples` to `graph` and return whether it is new."""
         actor.require(WRITE, "writing a graph")
         target = _writable(graph, "POST", USER, CURATED)
+        _require_for(target, actor)
         added = skolemize(target, triples)
         write = Write(actor.name, f"POST {target.value}", payload_sha256(added), replaces=False)
         held = self._triples(target)
@@ -89,10 +104,10 @@ class UserGraphs:
             if (present := self._triples(target)) != held:  # another write was committed since the first check
                 _check(target, [*present, *added])
                 held = present
-            return write.describe(self.kg.store)(changes)
+            return self._within_quota(write.describe(self.kg.store), actor)(changes)
 
         commit = self.kg.store.extend(target, _quads(target, added), describe)
-        self._follow(commit)
+        self._follow(commit, actor)
         return bool(commit.changes) and not held
 
     def create(self, triples: Sequence[Triple], actor: Actor) -> NamedNode:
@@ -106,14 +121,17 @@ class UserGraphs:
     def delete(self, graph: NamedNode | None, actor: Actor) -> None:
         """Remove `graph`. Raises NotFoundError if it does not exist.
 
+        Reviews in a curated graph are retracted with it: the edges of their claims follow.
+
         A graph whose statements are all in graphs of sources, which state the same, exists for its owner. After its
         removal they do not return to it.
         """
         actor.require(WRITE, "removing a graph")
-        target = _writable(graph, "DELETE", USER)
+        target = _writable(graph, "DELETE", USER, CURATED)
+        _require_for(target, actor)
         write = Write(actor.name, f"DELETE {target.value}", payload_sha256(()), replaces=True)
         with self._lock:
-            if not self._commit(target, (), write.describe(self.kg.store)).changes:
+            if not self._commit(target, (), write, actor).changes:
                 raise NotFoundError(f"Unknown graph {target}.")
 
     def update(
@@ -125,8 +143,8 @@ class UserGraphs:
     ) -> int:
         """Run a SPARQL Update over user graphs and return the generation of its commit.
 
-        Raises QuerySyntaxError, QueryForbiddenError for SERVICE and LOAD, ForbiddenError for any other graph and for
-        removing from ``graph/cur/...``, a QueryLimitError if it was stopped, and what `OxigraphStore.update` raises.
+        Raises QuerySyntaxError, QueryForbiddenError for SERVICE and LOAD, ForbiddenError for any other graph, a
+        QueryLimitError if it was stopped, and what `OxigraphStore.update` raises.
         """
         actor.require(ADMIN, "an update")
         digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
@@ -137,23 +155,38 @@ class UserGraphs:
             default_graphs=default_graphs,
             named_graphs=named_graphs,
             limits=Limits(settings.query_timeout_s, settings.query_memory_mb << 20),
-            describe=_refuse_other_graphs(write.describe(self.kg.store)),
+            describe=_refuse_other_graphs(self._within_quota(write.describe(self.kg.store), actor)),
         )
-        self._follow(commit)
+        self._follow(commit, actor)
         return commit.generation
 
-    def _commit(self, graph: NamedNode, triples: Sequence[Triple], describe: Describe) -> Commit:
+    def _commit(self, graph: NamedNode, triples: Sequence[Triple], write: Write, actor: Actor) -> Commit:
+        describe = self._within_quota(write.describe(self.kg.store), actor)
         commit = self.kg.store.commit({graph: _quads(graph, triples)}, describe)
-        self._follow(commit)
+        self._follow(commit, actor)
         return commit
+
+    def _within_quota(self, describe: Describe, actor: Actor) -> Describe:
+        """Wrap `describe` so that a commit which takes its sender over a quota is refused."""
+
+        def checked(changes: Sequence[GraphChange]) -> Patch:
+            usage = Usage.get(self.kg)
+            if usage.find_excess(self.kg.settings, changes, actor):
+                usage = Usage.get(self.kg, anew=True)  # loads change these graphs too
+                if excess := usage.find_excess(self.kg.settings, changes, actor):
+                    raise QuotaError(excess)
+            return describe(changes)
+
+        return checked
 
     def _triples(self, graph: NamedNode) -> list[Triple]:
         return [quad.triple for quad in self.kg.store.graph(graph)]
 
-    def _follow(self, commit: Commit) -> None:
+    def _follow(self, commit: Commit, actor: Actor) -> None:
         """Update the search index. If that fails, it is healed in the background, or by the next start."""
         if not commit.changes:
             return
+        Usage.get(self.kg).follow(commit, actor)
         try:
             emptied = [
                 change.graph.value
@@ -196,8 +229,77 @@ def _owner(graph: NamedNode | None) -> str:
     if graph == PROV_GRAPH:
         return f"{graph.value} is written by the store with every commit."
     if graph.value.startswith(CURATED):
-        return f"{graph.value} can only be added to. Use POST."
+        return f"{graph.value} cannot be replaced. Use POST to add to it, and DELETE or an update to retract."
     return f"{graph.value} belongs to the program that loaded it."
+
+
+def _require_for(graph: NamedNode, actor: Actor) -> None:
+    """Raise ForbiddenError unless `actor` may write `graph`: decisions for all readers require the token."""
+    if graph.value.startswith(CURATED):
+        actor.require(ADMIN, f"writing to {CURATED}")
+
+
+@dataclass(slots=True)
+class Usage:
+    """The quads of each graph that people write, and its last sender. The counts miss what loads take and return."""
+
+    graphs: dict[str, tuple[str, int]]
+
+    @classmethod
+    def get(cls, kg: KnowledgeGraph, *, anew: bool = False) -> Self:
+        """Get the usage of `kg`, counted at the first call, or again if `anew`."""
+        known: Self | None = None if anew else kg.memory.get("usage")
+        if known is None:
+            rows = select(kg.store.query, bind(SENDERS, prov=PROV_GRAPH))
+            senders = {named_node(row["graph"]): term_text(row["sender"]) for row in rows}
+            counts = {
+                graph: int(term_text(row["quads"]))
+                for graph in senders
+                for row in select(kg.store.query, bind(QUADS, graph=graph))
+            }
+            graphs = {graph.value: (senders[graph], count) for graph, count in counts.items()}
+            known = kg.memory.keep("usage", cls(graphs))
+        return known
+
+    def follow(self, commit: Commit, actor: Actor) -> None:
+        """Count the changes of a commit by `actor`."""
+        self.graphs.update(self._changed(commit.changes, actor.name))
+
+    def find_excess(self, settings: Settings, changes: Sequence[GraphChange], actor: Actor) -> str | None:
+        """Return a message if `changes` by `actor` add quads or graphs beyond the quotas."""
+        after = self.graphs | self._changed(changes, actor.name)
+        for family, most_quads, setting in (
+            (USER, settings.user_quads, "QUADCITE_USER_QUADS"),
+            (CURATED, settings.curated_quads, "QUADCITE_CURATED_QUADS"),
+        ):
+            before, then = (
+                [
+                    count
+                    for graph, (sender, count) in held.items()
+                    if count > 0 and graph.startswith(family) and (sender == actor.name or family == CURATED)
+                ]
+                for held in (self.graphs, after)
+            )
+            whose = f"{actor.name!r} would have" if family == USER else "There would be"
+            free = "Remove graphs that are not needed (DELETE), or raise the setting"
+            if sum(then) > most_quads and sum(then) > sum(before):
+                return (
+                    f"{whose} {sum(then):,} quads in graphs below {family}. The maximum is {most_quads:,}. "
+                    f"{free} {setting}. Large data belongs into a file for `kg load`."
+                )
+            if family == USER and len(then) > settings.user_graphs and len(then) > len(before):
+                return (
+                    f"{whose} {len(then):,} graphs below {family}. The maximum is {settings.user_graphs:,}. "
+                    f"{free} QUADCITE_USER_GRAPHS."
+                )
+        return None
+
+    def _changed(self, changes: Sequence[GraphChange], sender: str) -> dict[str, tuple[str, int]]:
+        changed = {}
+        for change in changes:
+            _, count = self.graphs.get(change.graph.value, ("", 0))
+            changed[change.graph.value] = (sender, max(0, count + len(change.added) - len(change.removed)))
+        return changed
 
 
 def _refuse_other_graphs(describe: Describe) -> Describe:
@@ -205,8 +307,7 @@ def _refuse_other_graphs(describe: Describe) -> Describe:
 
     def checked(changes: Sequence[GraphChange]) -> Patch:
         for change in changes:
-            families = (USER,) if change.removed else (USER, CURATED)
-            _writable(change.graph, "DELETE" if change.removed else "INSERT", *families)
+            _writable(change.graph, "DELETE" if change.removed else "INSERT", USER, CURATED)
         return describe(changes)
 
     return checked

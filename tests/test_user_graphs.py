@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,10 @@ from kg.errors import (
     QueryLimitError,
     QueryMemoryError,
     QuerySyntaxError,
+    QuotaError,
     ShapesViolatedError,
 )
-from kg.knowledge_graph import KnowledgeGraph
+from kg.knowledge_graph import KnowledgeGraph, Memory
 from kg.processes.child import Limits
 from kg.queries.pool import QueryPool
 from kg.settings import Settings
@@ -149,7 +151,7 @@ WRITER = f"""
 import sys
 from pathlib import Path
 from pyoxigraph import Literal, NamedNode, Quad, Triple
-from kg.knowledge_graph import KnowledgeGraph
+from kg.knowledge_graph import KnowledgeGraph, Memory
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from kg.actors import EVERYONE, HOLDER
@@ -275,3 +277,53 @@ def test_each_write_takes_its_scope(kg: KnowledgeGraph) -> None:
 def test_what_is_not_there_cannot_be_removed(kg: KnowledgeGraph) -> None:
     with pytest.raises(NotFoundError):
         UserGraphs(kg).delete(NOTES, EVERYONE)
+
+
+def limited(kg: KnowledgeGraph, **limits: int) -> UserGraphs:
+    """Writes to the same graphs under other limits."""
+    return UserGraphs(replace(kg, settings=kg.settings.model_copy(update=limits)))
+
+
+def test_a_sender_may_hold_a_limited_number_of_quads_and_graphs(kg: KnowledgeGraph) -> None:
+    graphs = limited(kg, user_quads=3, user_graphs=2)
+    others = mint("graph", "user", "others")
+    graphs.put(NOTES, [note("a"), note("b")], EVERYONE)
+    graphs.put(others, [note("c")], EVERYONE)
+    before = kg.store.statistics().generation
+    for write in (
+        lambda: graphs.put(others, [note("c"), note("d")], EVERYONE),
+        lambda: graphs.post(NOTES, [note("d")], EVERYONE),
+        lambda: graphs.create([note("d")], EVERYONE),
+    ):
+        with pytest.raises(QuotaError, match="QUADCITE_USER_"):
+            write()
+    assert kg.store.statistics().generation == before
+    graphs.put(mint("graph", "user", "mine"), [note("d")], HOLDER)  # of another sender
+    graphs.put(NOTES, [note("a")], EVERYONE)
+    graphs.post(others, [note("e")], EVERYONE)
+    graphs.delete(NOTES, EVERYONE)
+    graphs.create([note("f")], EVERYONE)
+
+
+def test_quotas_count_what_is_there_at_the_start_and_what_loads_change(kg: KnowledgeGraph) -> None:
+    UserGraphs(kg).put(NOTES, [note("a"), note("b")], EVERYONE)
+    kg.memory = Memory()
+    with pytest.raises(QuotaError):
+        limited(kg, user_quads=2).post(NOTES, [note("c")], EVERYONE)
+    kg.store.commit({NOTES: []})
+    limited(kg, user_quads=2).post(NOTES, [note("c")], EVERYONE)
+
+
+def test_curated_graphs_need_the_token_and_have_a_limit(kg: KnowledgeGraph) -> None:
+    curated = mint("graph", "cur", "decisions")
+    graphs = limited(kg, curated_quads=1)
+    for write in (lambda: graphs.post(curated, [note("a")], EVERYONE), lambda: graphs.delete(curated, EVERYONE)):
+        with pytest.raises(ForbiddenError, match="token"):
+            write()
+    graphs.post(curated, [note("a")], HOLDER)
+    with pytest.raises(QuotaError, match="QUADCITE_CURATED_QUADS"):
+        graphs.post(curated, [note("b")], HOLDER)
+    with pytest.raises(QuotaError):
+        graphs.update(f"INSERT DATA {{ GRAPH {curated} {{ <urn:s> <urn:p> 1 }} }}", (), (), HOLDER)
+    graphs.delete(curated, HOLDER)
+    assert kg.store.graph(curated) == []

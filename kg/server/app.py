@@ -17,6 +17,7 @@ from fastmcp.server import create_proxy
 from fastmcp.utilities.lifespan import combine_lifespans
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import BaseRoute, Route
 
 from kg import __version__, interruption
@@ -91,8 +92,7 @@ def create_app(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalTo
     """Build the application over an open graph: MCP, SPARQL, tools, pages, health.
 
     `pool` and `token` are those of `build_endpoint`. While it runs, differences between the store and the index are
-    healed in the background. Against DNS rebinding, requests for a host other than this machine get 421, and those from
-    a foreign web page 403.
+    healed in the background. `HostGuard` refuses requests for another host and those of foreign web pages.
     """
 
     @contextlib.asynccontextmanager
@@ -117,10 +117,16 @@ def create_app(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalTo
     routes += [*tool_routes.routes(kg, threads, endpoint.actor), *sparql_check.routes(kg, threads)]
     routes += shacl_endpoint.routes(kg, endpoint, threads)
     routes += [*service_description.routes(kg, endpoint), *pages.routes(kg), *docs.routes()]
+    origins = [str(origin).rstrip("/") for origin in kg.settings.allowed_origins]
+    middleware = [Middleware(HostGuard, origins=origins)]
+    if origins:  # so that their pages can read the answers
+        middleware.append(
+            Middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"], max_age=600)
+        )
     return Starlette(
         routes=routes,
         lifespan=combine_lifespans(lifespan, *(app.lifespan for app in apps.values())),
-        middleware=[Middleware(HostGuard)],
+        middleware=middleware,
         exception_handlers=HANDLERS,
     )
 

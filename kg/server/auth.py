@@ -1,57 +1,158 @@
-"""Authentication: everyone on this machine, and the holder of the local token. There are no accounts yet.
+"""Authentication: everyone on this machine, and the holder of the local token; and refusal of foreign web pages.
 
 The server binds loopback only, so every client runs on this machine and may read and write. The scope `ADMIN` requires
-the token that the server writes into its data directory, readable by its own user only.
+the token that the server writes into its data directory, readable by its own user only. A browser on this machine also
+runs pages of other people: `HostGuard` refuses their requests.
 """
 
 from __future__ import annotations
 
 import hmac
+import ipaddress
 import os
+import re
 import secrets
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fastmcp.server.http import HostOriginGuardMiddleware
-from starlette.types import ASGIApp, Receive, Scope, Send
-
 from kg.actors import EVERYONE, HOLDER, TOKEN_FILE, Actor
 from kg.errors import StoreError, UnauthorizedError
 
+if TYPE_CHECKING:  # the command line imports this module too, and starts faster without Starlette
+    from starlette.requests import Request
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
 _REMEMBERED: Final = 256
+_HOST: Final = re.compile(
+    r"(?P<name>[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?"
+)
+_PORTS: Final = {"http": 80, "https": 443}
+_CHECKED: Final = frozenset((b"host", b"origin", b"sec-fetch-site", b"sec-fetch-mode", b"sec-fetch-dest", b"accept"))
+_OWN_SITE: Final = frozenset(("same-origin", "none"))
+"""Values of Sec-Fetch-Site for requests of the server's own pages and of the user (an address typed, a bookmark)."""
+MACHINE_PATHS: Final = ("/admin/", "/graphs/", "/health/", "/mcp/", "/sparql/queries/", "/shacl/", "/tools/")
+"""Paths without HTML pages: no link of a foreign page leads there."""
 
 
-class HostGuard(HostOriginGuardMiddleware):
-    """FastMCP's guard against DNS rebinding in strict mode, with a cache of the headers that it has accepted."""
+class HostGuard:
+    """Refuses requests that a foreign web page may have sent, before anything else of them is read.
 
-    def __init__(self, app: ASGIApp) -> None:
-        super().__init__(self._let_in, mode="strict")
+    A page is foreign unless its origin (scheme, host and port) is the server's own or one of `origins`: another port of
+    this machine is another program. Requests of foreign pages get 403, also those that only read, except that a link
+    may lead to an HTML page. Requests for another host than this machine get 421 (DNS rebinding), and those whose
+    headers can be understood in two ways 400.
+    """
+
+    def __init__(self, app: ASGIApp, origins: Iterable[str] = ()) -> None:
         self._inside: Final = app
+        self._origins: Final = frozenset(origin.rstrip("/").lower() for origin in origins)
+        self._hosts: Final = {
+            (parsed[0], parsed[1] or _PORTS[scheme])
+            for scheme, _, host in (origin.partition("://") for origin in self._origins)
+            if (parsed := parse_host(host)) is not None
+        }
         self._known: Final[set[tuple[object, ...]]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request, or reject it with 421 (wrong Host) or 403 (wrong Origin)."""
-        if scope["type"] == "http" and _cache_key(scope) in self._known:
-            await self._inside(scope, receive, send)
-        else:
-            await super().__call__(scope, receive, send)
+        """Serve a request, or refuse it."""
+        if scope["type"] == "http":
+            key = (*(scope.get("server") or ()), *(header for header in scope["headers"] if header[0] in _CHECKED))
+            if key not in self._known and (refusal := self._check(scope, key)) is not None:
+                from starlette.requests import Request
 
-    async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and len(self._known) < _REMEMBERED:
-            self._known.add(_cache_key(scope))
+                from kg.server.problem_details import HttpError, problem
+
+                await problem(Request(scope), HttpError(*refusal))(scope, receive, send)
+                return
         await self._inside(scope, receive, send)
 
+    def _check(self, scope: Scope, key: tuple[object, ...]) -> tuple[int, str, str] | None:
+        """Return status, code and message for a request to refuse. Remember `key` of others, unless they are links."""
+        headers: Mapping[str, list[str]] = defaultdict(list)
+        for name, value in scope["headers"]:
+            if name in _CHECKED:
+                headers[name.decode("ascii")].append(value.decode("latin-1"))
+        hosts, origins = headers["host"], headers["origin"]
+        if len(hosts) != 1 or len(origins) > 1 or len(headers["sec-fetch-site"]) > 1:
+            message = f"{len(hosts)} Host and {len(origins)} Origin headers. Send one Host and at most one Origin."
+            return 400, "invalid_input", message
+        host = parse_host(hosts[0])
+        if host is None:
+            return 400, "invalid_input", f"Invalid Host header {hosts[0][:100]!r}. Send HOST or HOST:PORT."
+        if not self._is_own_host(host, scope.get("server")):
+            return (
+                421,
+                "misdirected_request",
+                f"This server is not {hosts[0][:100]!r}. Use the address that it printed at its start, or set "
+                "QUADCITE_ALLOWED_ORIGINS for a tunnel or proxy.",
+            )
+        if not self._is_foreign(hosts[0], headers):
+            if len(self._known) < _REMEMBERED:
+                self._known.add(key)
+            return None
+        if _is_link(scope, headers):
+            return None
+        sender = f"from {origins[0][:100]!r} " if origins else ""
+        return (
+            403,
+            "forbidden",
+            f"The request comes {sender}from a web page of another origin. Only pages of this server may send "
+            "requests. QUADCITE_ALLOWED_ORIGINS names further origins.",
+        )
 
-def _cache_key(scope: Scope) -> tuple[object, ...]:
-    """Get all parts of a request that the guard checks, as a cache key."""
-    headers = (header for header in scope["headers"] if header[0] in (b"host", b"origin"))
-    return (scope["scheme"], *(scope.get("server") or ()), *headers)
+    def _is_own_host(self, host: tuple[str, int | None], server: Sequence[object] | None) -> bool:
+        name, port = host
+        if any(name == known and port in (None, of) for known, of in self._hosts):
+            return True
+        served, at = (*server, None, None)[:2] if server else (None, None)
+        # Browsers leave out the port only if it is that of the scheme; programs do it otherwise too.
+        return (is_loopback(name) or name == served) and (port is None or at is None or port == at)
+
+    def _is_foreign(self, host: str, headers: Mapping[str, list[str]]) -> bool:
+        """Return whether the headers that browsers send name a page of another origin."""
+        if origins := headers["origin"]:
+            origin = origins[0].lower()
+            if origin in self._origins:
+                return False
+            if origin not in (f"http://{host.lower()}", f"https://{host.lower()}"):
+                return True
+        sites = headers["sec-fetch-site"]
+        return bool(sites) and sites[0] not in _OWN_SITE
 
 
-if TYPE_CHECKING:  # the command line imports this module too, and starts faster without Starlette
-    from starlette.requests import Request
+def parse_host(value: str) -> tuple[str, int | None] | None:
+    """Parse a Host header strictly: name or address in lower case, and port. None for anything else."""
+    found = _HOST.fullmatch(value.lower())
+    if found is None or len(value) > 255:
+        return None
+    port = int(found["port"]) if found["port"] else None
+    return (found["name"].strip("[]"), port) if port is None or 0 < port < 65536 else None
+
+
+def is_loopback(name: str) -> bool:
+    """Return whether a host name or address is this machine."""
+    with suppress(ValueError):
+        return ipaddress.ip_address(name).is_loopback
+    return name == "localhost"
+
+
+def _is_link(scope: Scope, headers: Mapping[str, list[str]]) -> bool:
+    """Return whether a request opens an HTML page as the content of a browser's tab, by GET."""
+    path = scope["path"]
+    return (
+        scope["method"] in ("GET", "HEAD")
+        and headers["sec-fetch-mode"] == ["navigate"]
+        and headers["sec-fetch-dest"] == ["document"]
+        and any("text/html" in accepted for accepted in headers["accept"])
+        and not f"{path}/".startswith(MACHINE_PATHS)
+        # The page of /sparql is a form; with a query it would run it.
+        and not (path == "/sparql" and scope.get("query_string"))
+    )
+
 
 ACTOR: Final[ContextVar[Callable[[], Actor]]] = ContextVar("actor", default=lambda: EVERYONE)
 """Identifies the actor of the call in progress. Raises UnauthorizedError for wrong credentials. Set per request."""

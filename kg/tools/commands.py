@@ -16,7 +16,7 @@ import pyoxigraph
 from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, Triple
 
 from kg import __version__, loading
-from kg.actors import WRITE, Actor
+from kg.actors import ADMIN, WRITE, Actor
 from kg.errors import InvalidInputError, QuadciteError
 from kg.knowledge_graph import PROGRESS, SENDER, KnowledgeGraph
 from kg.loading import exclusive_load, wait_for_embeddings
@@ -141,7 +141,7 @@ def pending(kg: KnowledgeGraph, limit: int = 20, offset: int = 0) -> Document:
 
 def review(kg: KnowledgeGraph, claim: str, verdict: Verdict, by: str) -> Document:
     """Accept or reject a claim with the tool `review_claim`, recorded under the name `by`."""
-    sender = SENDER.set(Actor(by, frozenset({WRITE})))
+    sender = SENDER.set(Actor(by, frozenset({WRITE, ADMIN})))
     try:
         return review_claim(kg, claim, verdict).model_dump(mode="json", exclude_none=True)
     finally:

@@ -1,4 +1,4 @@
-"""The local token: only its own user can read it, only its server takes it, and it ends with that server."""
+"""The local token: only its own user can read it, and only its server takes it. The guard against foreign pages."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import os
 import stat
 from pathlib import Path
 
+import anyio
 import pytest
 from starlette.requests import Request
 
 from kg.actors import ADMIN, EVERYONE, HOLDER, READ, TOKEN_FILE, WRITE
 from kg.errors import ForbiddenError, StoreError, UnauthorizedError
-from kg.server.auth import LocalToken, read_token
+from kg.server.auth import HostGuard, LocalToken, parse_host, read_token
+from kg.settings import Settings
 
 
 def request(*values: bytes) -> Request:
@@ -96,3 +98,143 @@ def test_a_file_that_is_no_token_is_none(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="absent"):
         LocalToken(tmp_path / "absent")
+
+
+OWN = ("host", "127.0.0.1:8181")
+LINK = [OWN, ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate"), ("accept", "text/html,*/*;q=0.8")]
+DOCUMENT = ("sec-fetch-dest", "document")
+
+
+def knock(
+    *headers: tuple[str, str], path: str = "/", query: bytes = b"", method: str = "GET", origins: tuple[str, ...] = ()
+) -> int:
+    """The status of a request to a server on 127.0.0.1:8181; 200 if the guard lets it in, twice."""
+
+    async def inside(scope, receive, send) -> None:  # type: ignore[no-untyped-def]
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    guard = HostGuard(inside, origins)
+    sent: list[int] = []
+
+    async def send(message) -> None:  # type: ignore[no-untyped-def]
+        if message["type"] == "http.response.start":
+            sent.append(message["status"])
+
+    scope = {"type": "http", "method": method, "path": path, "query_string": query, "server": ("127.0.0.1", 8181)}
+    scope["headers"] = [(name.encode(), value.encode()) for name, value in headers]
+
+    async def call_twice() -> None:
+        for _ in range(2):
+            await guard(scope, None, send)  # type: ignore[arg-type]
+
+    anyio.run(call_twice)
+    assert sent[0] == sent[1]
+    return sent[0]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8181", "localhost:8181", "LOCALHOST:8181", "[::1]:8181", "localhost"])
+def test_a_request_for_this_server_is_let_in(host: str) -> None:
+    assert knock(("host", host)) == 200
+    assert knock(("host", host), ("origin", f"http://{host.lower()}"), ("sec-fetch-site", "same-origin")) == 200
+    assert knock(("host", host), ("sec-fetch-site", "none"), method="POST") == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("evil.example", 421),
+        ("127.0.0.1:8182", 421),
+        ("192.0.2.1:8181", 421),
+        ("localhost.evil.example:8181", 421),
+        ("127.0.0.1:8181@evil", 400),
+        ("evil@127.0.0.1:8181", 400),
+        ("localhost.:8181", 400),
+        ("127.0.0.1.:8181", 400),
+        ("127.0.0.1:8181.", 400),
+        ("127.0.0.1:", 400),
+        ("127.0.0.1:0", 400),
+        ("127.0.0.1:99999", 400),
+        ("127.0.0.1:+8181", 400),
+        ("127.0.0.1:8181/", 400),
+        ("127.0.0.1 :8181", 400),
+        ("127.0.0.1:8181,evil.example", 400),
+        ("http://127.0.0.1:8181", 400),
+        ("::1", 400),
+        ("", 400),
+    ],
+)
+def test_another_or_malformed_host_is_refused(host: str, status: int) -> None:
+    assert knock(("host", host)) == status
+
+
+def test_a_second_host_or_origin_header_or_none_is_refused() -> None:
+    assert knock() == 400
+    assert knock(OWN, OWN) == 400
+    assert knock(OWN, ("host", "evil.example")) == 400
+    origin = ("origin", "http://127.0.0.1:8181")
+    assert knock(OWN, origin) == 200
+    assert knock(OWN, origin, origin) == 400
+    assert knock(OWN, origin, ("origin", "https://evil.example")) == 400
+    assert knock(OWN, ("sec-fetch-site", "none"), ("sec-fetch-site", "cross-site")) == 400
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize(
+    "header",
+    [
+        ("origin", "https://evil.example"),
+        ("origin", "http://127.0.0.1:3000"),
+        ("origin", "http://localhost:8181"),
+        ("origin", "http://127.0.0.1"),
+        ("origin", "http://127.0.0.1:8181@evil.example"),
+        ("origin", "null"),
+        ("origin", ""),
+        ("sec-fetch-site", "cross-site"),
+        ("sec-fetch-site", "same-site"),
+        ("sec-fetch-site", "anything"),
+    ],
+)
+def test_a_request_of_a_foreign_page_is_refused_also_to_read(method: str, header: tuple[str, str]) -> None:
+    assert knock(OWN, header, method=method) == 403
+    assert knock(OWN, header, ("sec-fetch-mode", "no-cors"), ("sec-fetch-dest", "image"), method=method) == 403
+
+
+def test_a_link_of_a_foreign_page_leads_to_html_pages_only() -> None:
+    assert knock(*LINK, DOCUMENT) == 200
+    assert knock(*LINK, DOCUMENT, path="/docs/operations") == 200
+    assert knock(*LINK, DOCUMENT, path="/sparql") == 200
+    assert knock(*LINK, DOCUMENT, path="/sparql", query=b"query=ASK{}") == 403
+    for path in ("/tools", "/tools/health", "/mcp", "/health", "/graphs", "/sparql/queries", "/shacl", "/admin/query"):
+        assert knock(*LINK, DOCUMENT, path=path) == 403, path
+    assert knock(*LINK, DOCUMENT, method="POST") == 403
+    assert knock(*LINK, ("sec-fetch-dest", "iframe")) == 403
+    assert knock(*LINK[:-1], DOCUMENT, ("accept", "*/*")) == 403
+    assert knock(*LINK, DOCUMENT, ("origin", "https://evil.example"), method="POST") == 403
+
+
+def test_further_origins_are_let_in_by_a_setting() -> None:
+    page, other = "https://graph.example:8443", "https://evil.example"
+    headers = (OWN, ("origin", page), ("sec-fetch-site", "cross-site"))
+    assert knock(*headers) == 403
+    assert knock(*headers, origins=(page,)) == 200
+    assert knock(OWN, ("origin", other), origins=(page,)) == 403
+    assert knock(("host", "graph.example:8443"), origins=(page,)) == 200
+    assert knock(("host", "graph.example:8444"), origins=(page,)) == 421
+
+
+def test_the_setting_of_origins_takes_no_paths(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUADCITE_ALLOWED_ORIGINS", "http://localhost:9000 https://graph.example")
+    assert [str(url) for url in Settings(_env_file=None).allowed_origins] == [
+        "http://localhost:9000/",
+        "https://graph.example/",
+    ]
+    for wrong in ("http://localhost:9000/page", "http://me@localhost:9000", "localhost"):
+        monkeypatch.setenv("QUADCITE_ALLOWED_ORIGINS", wrong)
+        with pytest.raises(ValueError):
+            Settings(_env_file=None)
+
+
+def test_parse_host_returns_name_and_port() -> None:
+    assert parse_host("[::1]:80") == ("::1", 80)
+    assert parse_host("Example.ORG") == ("example.org", None)
+    assert parse_host("a" * 300) is None

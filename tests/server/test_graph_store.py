@@ -145,7 +145,8 @@ def test_all_graphs_are_listed_and_the_default_graph_is_their_union(client: Test
         ("DELETE", "/graphs/src/climate/tides", 403, "graph/src/climate/tides"),
         ("POST", "/graphs/prov", 403, "graph/prov"),
         ("PUT", "/graphs/cur/places", 403, "graph/cur/places"),
-        ("DELETE", "/graphs/cur/places", 403, "graph/cur/places"),
+        ("DELETE", "/graphs/cur/places", 403, "token"),
+        ("POST", "/graphs/cur/places", 403, "token"),
         ("PUT", "/graphs?default", 403, "default graph"),
         ("PUT", "/graphs/user/", 403, "graph/user/"),
         ("PUT", "/graphs?graph=notes", 400, "'notes'"),
@@ -323,7 +324,7 @@ def test_a_removal_is_recorded_and_leaves_nothing_else(client: TestClient, kg: K
 
 
 def test_a_curated_graph_is_one(client: TestClient, kg: KnowledgeGraph) -> None:
-    assert client.post("/graphs/cur/places", content=NOTE, headers=TURTLE).status_code == 201
+    assert client.post("/graphs/cur/places", content=NOTE, headers=TURTLE | bearer(kg)).status_code == 201
     assert Quad(CURATED, RDF.type, KG.CuratedGraph, PROV_GRAPH) in kg.store.graph(PROV_GRAPH)
 
 
@@ -427,8 +428,6 @@ def test_the_scope_is_checked_before_the_payload_is_parsed(kg: KnowledgeGraph, m
     [
         (f"DELETE WHERE {{ GRAPH {mint('graph', 'src', 'climate', 'tides')} {{ ?s ?p ?o }} }}", 403, "tides"),
         (f"INSERT DATA {{ GRAPH {mint('graph', 'src', 'climate', 'x')} {{ <urn:a> <urn:b> 1 }} }}", 403, "climate/x"),
-        (f"DELETE WHERE {{ GRAPH {CURATED} {{ ?s ?p ?o }} }}", 403, "graph/cur/places"),
-        (f"DROP GRAPH {CURATED}", 403, "graph/cur/places"),
         (f"INSERT DATA {{ GRAPH {PROV_GRAPH} {{ <urn:a> <urn:b> 1 }} }}", 403, "graph/prov"),
         (f"LOAD <http://127.0.0.1:9/> INTO GRAPH {GRAPH}", 403, "LOAD"),
         (f"INSERT {{ GRAPH {GRAPH} {{ ?s ?p 1 }} }} WHERE {{ SERVICE <urn:x> {{ ?s ?p ?o }} }}", 403, "SERVICE"),
@@ -440,17 +439,25 @@ def test_the_scope_is_checked_before_the_payload_is_parsed(kg: KnowledgeGraph, m
 def test_an_update_keeps_to_the_graphs_of_people(
     client: TestClient, kg: KnowledgeGraph, update: str, status: int, message: str
 ) -> None:
-    client.post("/graphs/cur/places", content=NOTE, headers=TURTLE)
+    client.post("/graphs/cur/places", content=NOTE, headers=TURTLE | bearer(kg))
     before = ends(kg)
     answer = send(client, kg, update)
     assert (answer[0], message in json.loads(answer[1])["message"]) == (status, True), answer
     assert ends(kg) == before
 
 
-def test_a_curated_graph_takes_inserts(client: TestClient, kg: KnowledgeGraph) -> None:
+def test_a_curated_graph_takes_inserts_and_retractions_with_the_token(client: TestClient, kg: KnowledgeGraph) -> None:
     insert = f"INSERT DATA {{ GRAPH {CURATED} {{ <urn:a> <urn:b> [ <urn:c> 1 ] }} }}"
     assert send(client, kg, insert)[0] == 204
     assert len(kg.store.graph(CURATED)) == 2
+    assert send(client, kg, f"DELETE WHERE {{ GRAPH {CURATED} {{ <urn:a> ?p ?o }} }}")[0] == 204
+    assert len(kg.store.graph(CURATED)) == 1
+    assert client.post("/graphs/cur/places", content=NOTE, headers=TURTLE | bearer(kg)).status_code == 204
+    assert len(kg.store.graph(CURATED)) == 2
+    assert client.put("/graphs/cur/places", content=NOTE, headers=TURTLE | bearer(kg)).status_code == 403
+    assert client.delete("/graphs/cur/places").status_code == 403
+    assert client.delete("/graphs/cur/places", headers=bearer(kg)).status_code == 204
+    assert kg.store.graph(CURATED) == []
 
 
 def test_the_request_can_say_what_an_update_is_asked_of(client: TestClient, kg: KnowledgeGraph) -> None:

@@ -69,7 +69,8 @@ def review_claim(
 ) -> Reviewed:
     """Accept or reject a claim: a citation, or an alignment with a concept. The edge is added or removed at once.
 
-    Use after reading the sentence. A rejection is final. Returns asserted: whether the edge is in the graph.
+    Use after reading the sentence; it needs the local token. A rejection is final. Returns asserted: whether the edge
+    is in the graph.
     Example: review_claim(claim="https://w3id.org/quadcite/id/st/9f2c", verdict="reject").
     Next: `kg_find_related`.
     """

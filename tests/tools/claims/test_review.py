@@ -187,7 +187,7 @@ def test_a_write_that_fails_leaves_neither_the_review_nor_the_edge(kg: Knowledge
 
 def test_the_graph_of_edges_says_who_decided_and_by_which_rule(kg: KnowledgeGraph) -> None:
     [claim] = claimed(kg, "0.3")
-    sender = SENDER.set(Actor("ada", frozenset({WRITE})))
+    sender = SENDER.set(ADA)
     try:
         assert review_claim(kg, claim.value, "accept").reviewed_by == "ada"
     finally:

@@ -1,0 +1,17 @@
+"""Reviews need the token: the tests here are run as its holder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kg.actors import ADMIN, WRITE, Actor
+from kg.knowledge_graph import SENDER
+
+
+@pytest.fixture(autouse=True)
+def holder() -> Iterator[None]:
+    sender = SENDER.set(Actor("local", frozenset({WRITE, ADMIN})))
+    yield
+    SENDER.reset(sender)
