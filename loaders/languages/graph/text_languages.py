@@ -13,10 +13,9 @@ ones, each with its ``kg:languageConfidence``.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Final
+from typing import Final, TypeVar
 
 from pyoxigraph import Literal, NamedNode, Quad
 
@@ -43,6 +42,7 @@ SELECT DISTINCT ?graph ?thing WHERE {
   FILTER(STRSTARTS(STR(?graph), $prefix))
 }"""
 
+_Value = TypeVar("_Value")
 _LANGUAGES: Final = f"{DERIVED}language/"
 _BY_PLACE: Final = f"{_LANGUAGES}jurisdiction/"
 _DETECTED: Final = f"{_LANGUAGES}detected/"
@@ -67,7 +67,7 @@ _LONG: Final = 4
 _KNOWN_WORDS: Final = 0.6
 """Share of the long words of a list or table by which it is English. Few words of other languages are English ones."""
 _ENOUGH: Final = 3_000_000
-"""Characters of English texts whose words are compared."""
+"""Characters of English texts whose words are compared with a list."""
 _READ: Final = frozenset(
     (SCHEMA.text, DCTERMS.isPartOf, RDF.type, KG.jurisdiction, DCTERMS.date, SCHEMA.inLanguage)
 )  # fmt: skip
@@ -75,7 +75,8 @@ _NO_KINDS: Final[frozenset[NamedNode]] = frozenset()
 _SAMPLE: Final = 1_000
 """Characters of a document in which its language is detected."""
 _OWN: Final = 200
-"""Minimum characters of a text that may have another language than its document or jurisdiction."""
+"""Minimum characters of a text that may have another language than its document or jurisdiction. Numbers and marks in
+one that contradicts the jurisdiction do not count, as when detection was measured."""
 
 
 @dataclass(slots=True)
@@ -130,13 +131,17 @@ class _Texts:
 
     def place_of(self, thing: NamedNode) -> NamedNode | None:
         """Return the jurisdiction of a node, or the only one in the graph."""
-        several = set(self.places.values())
-        return self.places.get(thing) or (several.pop() if len(several) == 1 else None)
+        return self.places.get(thing) or _get_only(self.places)
 
     def day_of(self, thing: NamedNode) -> str | None:
         """Return the date of a node, or the only one in the graph."""
-        several = set(self.dates.values())
-        return self.dates.get(thing) or (several.pop() if len(several) == 1 else None)
+        return self.dates.get(thing) or _get_only(self.dates)
+
+
+def _get_only(values: Mapping[NamedNode, _Value]) -> _Value | None:
+    """Get the value that all nodes have; None if they have none or several."""
+    first = next(iter(values.values()), None)
+    return first if all(value == first for value in values.values()) else None
 
 
 def derive_languages(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Derived:
@@ -153,7 +158,7 @@ def derive_languages(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) 
         else:
             made[graph] = (), RecordOrigin("", ())
     collected = {source: _Texts.collect(replace[source]) for source in sources}
-    english = cache(lambda: _find_english_words(text for found in collected.values() for text in found.texts.values()))
+    english = _EnglishWords(text for found in collected.values() for text in found.texts.values())
     for source, found in collected.items():
         own = NamedNode(_DETECTED + source.value.removeprefix(_GRAPHS).removeprefix("src/"))
         detected: list[Quad] = []
@@ -200,35 +205,51 @@ def _sample(texts: Iterable[str]) -> str:
     return "\n".join(sample)
 
 
-def _is_in_other(language: str, texts: Iterable[str], english: Callable[[], Set[str]]) -> bool:
+def _is_in_other(language: str, texts: Iterable[str], english: _EnglishWords) -> bool:
     """Whether a long text is clearly in another language than that of its jurisdiction.
 
-    `english` gives the words of the English texts in the same commit.
+    `english` has the words of the English texts in the same commit.
     """
     sample = _sample(texts)
     if len(sample) < _OWN or _has_function_words(sample, language):
         return False
-    if language == "en":
-        # A list or a table: its words are those of the texts around it. Reading the model would take half a second.
-        words = {word for word in strip_marks(sample).casefold().split() if len(word) >= _LONG}
-        if len(words & english()) >= _KNOWN_WORDS * len(words):
-            return False
+    words = strip_marks(sample)
+    if len(words) < _OWN:
+        return False
+    # A list or a table: its words are those of the texts around it. Reading the model would take half a second.
+    if language == "en" and english.contain(words.casefold().split()):
+        return False
     found = detect_language(sample)
     return found.probability >= CERTAIN and found.language != language
 
 
-def _find_english_words(texts: Iterable[str]) -> Set[str]:
-    """Find the long words of the texts that are English by their function words."""
-    words: set[str] = set()
-    characters = 0
-    for text in texts:
-        beginning = text[:_SAMPLE]
-        if len(beginning) >= _OWN and _has_function_words(beginning, "en"):
-            words.update(word for word in strip_marks(text).casefold().split() if len(word) >= _LONG)
-            characters += len(text)
-            if characters >= _ENOUGH:
-                break
-    return words
+class _EnglishWords:
+    """The long words of the texts that are English by their function words, read as far as a list needs them."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._words: Final[set[str]] = set()
+        self._unread: Final = iter(texts)
+        self._characters = 0
+
+    def contain(self, words: Iterable[str]) -> bool:
+        """Whether these texts have most of the long ones of `words`."""
+        long = {word for word in words if len(word) >= _LONG}
+        unknown = long - self._words
+        while len(long) - len(unknown) < _KNOWN_WORDS * len(long):
+            if (text := self._next_english()) is None:
+                return False
+            self._words.update(word for word in strip_marks(text).casefold().split() if len(word) >= _LONG)
+            unknown -= self._words
+        return True
+
+    def _next_english(self) -> str | None:
+        if self._characters < _ENOUGH:
+            for text in self._unread:
+                beginning = text[:_SAMPLE]
+                if len(beginning) >= _OWN and _has_function_words(beginning, "en"):
+                    self._characters += len(text)
+                    return text
+        return None
 
 
 def _has_function_words(text: str, language: str) -> bool:

@@ -144,6 +144,36 @@ def test_table_with_the_words_of_the_other_sections_is_english_without_detection
     assert {language for language, _ in languages(kg).values()} == {"en"}
 
 
+def test_table_with_few_letters_is_in_the_language_of_its_jurisdiction_without_detection(
+    kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(text: str) -> None:
+        raise AssertionError(text)
+
+    table = "Superficie | 12.000\n" * 7 + "(1) 4,5 % | 3.2.1 | 17-19\n" * 20
+    monkeypatch.setattr(text_languages, "detect_language", refuse)
+    put(kg, section("1", ENGLISH * 2), section("2", table))
+    assert {language for language, _ in languages(kg).values()} == {"en"}
+
+
+def test_words_of_english_sections_are_read_only_as_far_as_a_table_needs_them(
+    kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    def strip_marks(text: str) -> str:
+        read.append(text)
+        return text_strip_marks(text)
+
+    text_strip_marks = text_languages.strip_marks
+    monkeypatch.setattr(text_languages, "strip_marks", strip_marks)
+    table = "Council | Permit | Hearing | Building\nHigher building | 12 | 14'\nHouses around | R-1 | 9 |\n" * 8
+    sections = [section(str(number), f"{number} {ENGLISH * 3}") for number in range(2, 30)]
+    put(kg, section("1", table), *sections)
+    assert {language for language, _ in languages(kg).values()} == {"en"}
+    assert sum(text.endswith(ENGLISH) for text in read) == 1
+
+
 def test_list_of_words_that_no_english_section_has_is_detected(kg: KnowledgeGraph) -> None:
     words = PORTUGUESE.replace(" a ", " ").replace(" o ", " ").replace(" de ", " ")
     put(kg, section("1", ENGLISH * 2), section("2", words))
