@@ -308,27 +308,29 @@ def _workbook(path: Path) -> Iterator[Iterator[tuple[object, ...]]]:
 
 def workbook_rows(path: Path) -> tuple[Sequence[str], Iterator[tuple[int, tuple[object, ...]]]]:
     """Read the names of the columns of the first sheet, and its data rows with their numbers, without empty ones."""
-    with _workbook(path) as table:
-        header = [str(name).strip() if name is not None else "" for name in next(table, ())]
+    table = _table(path)
+    header = [str(name).strip() if name is not None else "" for name in next(table, (0, ()))[1]]
     if not any(header):
         raise SourceError(f"{path}: the first sheet has no header")
-    return header, _data_rows(path)
+    return header, table
 
 
-def _data_rows(path: Path) -> Iterator[tuple[int, tuple[object, ...]]]:
+def _table(path: Path) -> Iterator[tuple[int, tuple[object, ...]]]:
+    """Yield the rows of the first sheet that are not empty, with their numbers, after the header, which has 0."""
     with _workbook(path) as table:
-        next(table)
-        for number, cells in enumerate(table, 1):
-            if not all(cell is None for cell in cells):
+        for number, cells in enumerate(table):
+            if number == 0 or not all(cell is None for cell in cells):
                 yield number, cells
 
 
 def _xlsx(path: Path) -> Sheet:
-    header, _ = workbook_rows(path)
+    header, table = workbook_rows(path)
+    # Opening a workbook reads the text of all its cells, so the first call goes on after the header.
+    opened = [table]
 
     def rows(wanted: Sequence[str], verbatim: str) -> Iterator[Row]:
         places = [header.index(name) if name in header else None for name in wanted]
-        for number, cells in _data_rows(path):
+        for number, cells in opened.pop() if opened else workbook_rows(path)[1]:
             picked = [cells[place] if place is not None and place < len(cells) else None for place in places]
             problem = None
             if verbatim in header and not isinstance(picked[wanted.index(verbatim)], str | None):

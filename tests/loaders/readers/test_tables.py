@@ -7,17 +7,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
+import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from openpyxl import Workbook
+from openpyxl import Workbook, load_workbook
 
 from kg.errors import SourceError, StoreError
 from loaders.model import Snapshot
 from loaders.readers import tables
+from loaders.readers.formats import open_sheet
 from loaders.readers.locations import File, file_sha256
 from loaders.readers.tables import Columns, Group, Tables
 
@@ -95,6 +97,26 @@ def test_xlsx_rows_are_numbered_without_the_header(tmp_path: Path) -> None:
     [group] = read(tmp_path / "t.xlsx")
     assert sorted((row.row, row.values) for row in group.rows) == [(1, ("0", "one")), (2, ("1", "two"))]
     assert group.heads[0].values["title"] == "Title"
+
+
+def test_workbook_is_opened_once_for_its_columns_and_first_reading_of_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[object] = []
+
+    def load_once(*given: object, **settings: bool) -> object:
+        opened.append(given)
+        return load_workbook(*given, **settings)  # type: ignore[arg-type]
+
+    book = Workbook()
+    for row in (["slug", "text"], [None, None], ["s", "one"]):
+        book.active.append(row)
+    book.save(tmp_path / "t.xlsx")
+    monkeypatch.setattr(openpyxl, "load_workbook", load_once)
+    sheet = open_sheet(tmp_path / "t.xlsx")
+    first = list(sheet.rows(["slug", "text"], "text"))
+    assert ([(row.number, row.cells) for row in first], len(opened)) == ([(2, ["s", "one"])], 1)
+    assert (list(sheet.rows(["slug", "text"], "text")), len(opened)) == (first, 2)
 
 
 def test_a_key_of_jsonl_that_first_occurs_far_down_is_read(tmp_path: Path) -> None:
