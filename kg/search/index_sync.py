@@ -30,6 +30,9 @@ _SHOWN: Final = 150
 _FORMAT: Final = "2"
 """Version of the indexed fields of a unit. Graphs that were indexed with another one are indexed again."""
 
+HELD: Final = 8_000_000
+"""Characters of text units that a load keeps to index them again, not counting the last graph."""
+
 _GRAPHS_AT_ONCE: Final = 50
 _UNITS_AT_ONCE: Final = 5_000
 _ATTEMPTS: Final = 3
@@ -244,7 +247,7 @@ class LoadedGraphs:
     """Indexes the graphs of one load as they are committed, from their records instead of from the store.
 
     The names of speakers and places are those in the store. Where a later commit of the load changes one, the graphs
-    that show it are indexed again by `finish`.
+    that show it are indexed again by `finish`: from their records too, as far as these have at most `HELD` characters.
     """
 
     def __init__(self, store: Store, search: SearchIndex) -> None:
@@ -254,10 +257,18 @@ class LoadedGraphs:
         """The names of each speaker and place, as last read."""
         self._changed: Final[set[str]] = set()
         """Speakers and places whose names changed after they were first read."""
+        self._held: Final[dict[str, tuple[str, GraphFacts]]] = {}
+        """The first graphs of this load that show a speaker or place, with their content hashes."""
+        self._left = HELD
 
     def replace(self, graphs: Mapping[str, tuple[str, GraphFacts]]) -> None:
         """Index graphs that are committed, each given with its content hash."""
-        self._read_names({node for _, facts in graphs.values() for node in facts.find_named()})
+        named = {graph: facts.find_named() for graph, (_, facts) in graphs.items()}
+        self._read_names(set().union(*named.values()))
+        for graph, (digest, facts) in graphs.items():
+            if named[graph] and self._left > 0:
+                self._held[graph] = digest, facts
+                self._left -= sum(len(unit.text) for unit in facts.units)
         self._search.replace(
             {
                 graph: GraphUnits(_to_state(digest), facts.build_units(graph, self._known))
@@ -272,8 +283,15 @@ class LoadedGraphs:
         query = bind(GRAPHS_WITH, nodes=changed, properties=_SPEAKERS_AND_PLACES, prov=PROV_GRAPH)
         rows = list(_select(self._store, query)) if changed else []
         for start in range(0, len(rows), _GRAPHS_AT_ONCE):
-            part = rows[start : start + _GRAPHS_AT_ONCE]
-            refresh(self._store, self._search, {row["graph"].value: row["hash"].value for row in part})
+            part = {row["graph"].value: row["hash"].value for row in rows[start : start + _GRAPHS_AT_ONCE]}
+            units = {
+                graph: held[1].build_units(graph, self._known)
+                for graph, digest in part.items()
+                if (held := self._held.get(graph)) is not None and held[0] == digest
+            }
+            for batch in _build_batches(units, {graph: _to_state(digest) for graph, digest in part.items()}):
+                self._search.replace(batch)
+            refresh(self._store, self._search, {graph: part[graph] for graph in part.keys() - units.keys()})
         self._changed.clear()
 
     def _read_names(self, nodes: Iterable[str]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
+from kg.search import index_sync
 from kg.search.index_sync import GraphFacts, Healed, LoadedGraphs, UnitFacts, build_units, heal, refresh
 from kg.search.protocol import GraphUnits
 from kg.vocabulary import DCTERMS, FOAF, KG, PROV_GRAPH, SCHEMA, SKOS, mint
@@ -86,10 +88,12 @@ def test_speakers_and_places_are_named_as_sources_name_them_and_not_as_users_do(
     assert heal(store, index) == Healed()
 
 
-def test_names_that_a_load_adds_later_are_indexed_in_its_earlier_graphs_too():
+@pytest.mark.parametrize("held", [index_sync.HELD, 0])
+def test_names_that_a_load_adds_later_are_indexed_in_its_earlier_graphs_too(held, monkeypatch):
+    monkeypatch.setattr(index_sync, "HELD", held)
     first, second = (mint("graph", "src", "hansard", key) for key in "12")
     person, about = NamedNode("urn:p"), mint("graph", "ref", "person", "p")
-    store, index = MemoryStore(), Kept()
+    store, index, load_units = MemoryStore(), Kept(), index_sync._load_units
     loaded = LoadedGraphs(store, index)
 
     def commit(graph: NamedNode, name: str) -> None:
@@ -111,7 +115,10 @@ def test_names_that_a_load_adds_later_are_indexed_in_its_earlier_graphs_too():
 
     commit(first, "Ada Quill")
     commit(second, "Adelaide Quill")
+    asked = []
+    monkeypatch.setattr(index_sync, "_load_units", lambda *given: asked.append(given) or load_units(*given))
     loaded.finish()
+    assert bool(asked) == (held == 0)
     units = {graph: [(unit.names, unit.language) for unit in content.units] for graph, content in index.graphs.items()}
     both = [("Ada Quill\nAdelaide Quill", "en")]
     assert units == {first.value: both, second.value: both}
