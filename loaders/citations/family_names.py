@@ -73,7 +73,7 @@ class FamilyNames:
         """
         if self._automaton is None:
             return ()
-        line = " ".join(text.split())
+        line = text if text.isprintable() and "  " not in text else " ".join(text.split())
         hits = {number for number, _, _ in self._automaton.find_matches_as_indexes(line, overlapping=True)}
         found: list[FamilyName] = []
         for number in sorted(hits):

@@ -1,8 +1,8 @@
 """Laws that any text cites: acts and bills by title and year, numbered laws, law of the European Union, treaties,
 federal law of the United States, and codes of its states in its own texts.
 
-A bare ``the Act`` is only a citation where the same text defines it, as in ``Clean Rivers Act 2011 (the Act)``. Each
-search begins with words that every citation of its kind contains, so that a text without them costs little.
+A bare ``the Act`` is only a citation where the same text defines it, as in ``Clean Rivers Act 2011 (the Act)``. One
+pass finds the words of which every citation of a kind contains one, so that a text without them costs little.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
+
+from ahocorasick_rs import AhoCorasick, Implementation
 
 from kg.words import to_word_set
 from loaders.citations import act_titles, jurisdictions, section_citations, treaties
@@ -56,7 +58,7 @@ class Context:
 
 
 _KINDS: Final = ("Act", "ACT", "Bill", "BILL", "Ordinance", "ORDINANCE", "Regulations", "REGULATIONS")
-_SIGNS: Final = ("Act", "Bill", "ACT", "BILL", "Regulations", "rdinance")
+_ACT_SIGNS: Final = ("Act", "Bill", "ACT", "BILL", "Regulations", "rdinance")
 _ACT_YEAR: Final = r"(?:1[6-9]|20)\d\d"
 _ANY_YEAR: Final = re.compile(_ACT_YEAR)
 _NUMBER_OF: Final = r"\(?(?:[Aa]ct,?\s+)?(?:[Nn]o\.?\s*)?\d{1,4}\s+of\s+"
@@ -127,6 +129,7 @@ _OLD: Final = 2015
 _FEDERAL: Final = re.compile(
     r"U\.\s?S\.\s?C|USCA?\b|C\.\s?F\.\s?R|CFR\b|Pub(?:lic|\.)\s?L|U(?:nited States|\.\s?S\.) Code"
 )
+_FEDERAL_SIGNS: Final = ("U.", "USC", "C.", "CFR", "Pub", " Code")
 _CODE_SIGNS: Final = ("§", "ILCS", "Code", "Laws", "Statutes", "Section")
 """Words and signs of which each citation of a state's code contains one."""
 _CODIFIED: Final = ("federal citation", "citation of a state's law")
@@ -154,32 +157,41 @@ _GENERIC: Final = to_word_set(
 )
 
 
+_KINDS_BY_SIGN: Final = [
+    (sign, kind)
+    for kind, signs in (
+        (BY_TITLE, _ACT_SIGNS), ("european", _EU_SIGNS), ("treaty", treaties.SIGNS), (BY_NUMBER, _NUMBERED_SIGNS),
+        ("federal", _FEDERAL_SIGNS), ("state", _CODE_SIGNS),
+    )
+    for sign in signs
+]  # fmt: skip
+_SIGNS: Final = AhoCorasick(
+    [sign for sign, _ in _KINDS_BY_SIGN], store_patterns=False, implementation=Implementation.DFA
+)
+
+
 def find_laws(text: str, context: Context = Context()) -> Sequence[LawCitation]:
     """Find the laws that `text` cites, in text order and without overlaps."""
+    kinds = {_KINDS_BY_SIGN[number][1] for number, _, _ in _SIGNS.find_matches_as_indexes(text, overlapping=True)}
+    if not kinds:
+        return []
     found: list[LawCitation] = []
-    if _has_any(_SIGNS, text) and _ANY_YEAR.search(text):
+    if BY_TITLE in kinds and _ANY_YEAR.search(text):
         found += _find_acts(text, context)
-    if _has_any(_EU_SIGNS, text) and _EU_NUMBER.search(text):
+    if "european" in kinds and _EU_NUMBER.search(text):
         found += _find_european(text)
-    if _has_any(treaties.SIGNS, text):
+    if "treaty" in kinds:
         found += _find_treaties(text, context)
     if not context.only_federal:
-        if _has_any(_NUMBERED_SIGNS, text):
+        if BY_NUMBER in kinds:
             found += _find_numbered(text, context)
         american = context.jurisdiction is not None and jurisdictions.country_of(context.jurisdiction) == "us"
-        if _FEDERAL.search(text) or (american and any(sign in text for sign in _CODE_SIGNS)):
+        if ("federal" in kinds and _FEDERAL.search(text)) or (american and "state" in kinds):
             found += _find_codified(text, states=american)
     if found:
         found = [*_find_again(text, _drop_overlaps(found), context)]
         found = _drop_overlaps(found)
     return found
-
-
-def _has_any(signs: Sequence[str], text: str) -> bool:
-    for sign in signs:  # noqa: SIM110 (a generator would take three times as long, and each text is asked four times)
-        if sign in text:
-            return True
-    return False
 
 
 def _find_acts(text: str, context: Context) -> Iterator[LawCitation]:
