@@ -59,6 +59,10 @@ _DATASETS: Final = iri_prefix("dataset")
 _SOURCES: Final = iri_prefix("source")
 _SENT: Final = "kg_ingest_"
 """Begins the location of entries that a tool received: name of the tool, municipality, entry."""
+_READ: Final = frozenset(
+    {PROV.wasDerivedFrom, PROV.wasGeneratedBy, PROV.specializationOf, KG.location, KG.datasetRevision, KG.sha256}
+)
+"""Properties of graphs and snapshots in ``graph/prov`` that the catalog depends on."""
 _DEPTH: Final = 4
 """Steps from a computed graph to the record that it was computed from."""
 
@@ -122,6 +126,8 @@ class _Commit:
         self._store = store
         self._is_first = is_first
         self._deltas = {delta.graph: delta for delta in deltas if delta.graph.value.startswith(_FAMILIES)}
+        self._new = {graph for graph in self._deltas if not is_first and not store.contains_named_graph(graph)}
+        """Graphs that the commit creates, of which the store has no description."""
         self._sources: dict[bool, dict[Any, set[Any]]] = {True: defaultdict(set), False: defaultdict(set)}
         """What graphs are derived from: added and removed by the commit."""
         self._runs: dict[Any, Any] = {}
@@ -139,15 +145,18 @@ class _Commit:
         self._read(patch)
 
     def _read(self, patch: Patch) -> None:
+        kept: set[Any] = set()
         for quad in patch.add:
-            predicate = quad.predicate
+            if (predicate := quad.predicate) not in _READ:
+                continue
             if predicate == PROV.wasDerivedFrom:
                 self._sources[True][quad.subject].add(quad.object)
             elif predicate == PROV.wasGeneratedBy:
                 self._runs[quad.subject] = quad.object
-            elif predicate in (KG.location, KG.datasetRevision, PROV.specializationOf):
+            elif predicate == KG.sha256:
+                kept.add(quad.subject)
+            else:
                 self._said[quad.subject, predicate].add(quad.object)
-        kept = {quad.subject for quad in patch.add if quad.predicate == KG.sha256}
         for quad in patch.remove:
             if quad.predicate == PROV.wasDerivedFrom:
                 self._sources[False][quad.subject].add(quad.object)
@@ -189,14 +198,15 @@ class _Commit:
         delta = self._deltas.get(graph)
         family = next(kind for start, kind in FAMILIES.items() if graph.value.startswith(start))
         change = len(delta.added) - len(delta.removed) if delta is not None else 0
-        existed = self._store.contains_named_graph(graph) and not self._is_first
+        existed = not self._is_first and graph not in self._new and self._store.contains_named_graph(graph)
         exists = delta.content_sha256 is not None if delta is not None else existed
         is_record = family == KG.AssertedGraph
         if before == after and before is not None:
             self._triples[before][family] += change
             self._records[before] += (exists - existed) * is_record
         elif before is not None or after is not None:
-            size = sum(1 for _ in self._store.quads_for_pattern(None, None, None, graph))
+            new = graph in self._new
+            size = 0 if new else sum(1 for _ in self._store.quads_for_pattern(None, None, None, graph))
             if before is not None and existed:
                 self._triples[before][family] -= size
                 self._records[before] -= is_record
@@ -209,7 +219,10 @@ class _Commit:
                 self._of_run[after] = self._runs[graph]
 
     def _get_sources(self, graph: NamedNode, is_after: bool) -> set[Any]:
-        found = {quad.object for quad in self._store.quads_for_pattern(graph, PROV.wasDerivedFrom, None, PROV_GRAPH)}
+        found: set[Any] = set()
+        if graph not in self._new:
+            held = self._store.quads_for_pattern(graph, PROV.wasDerivedFrom, None, PROV_GRAPH)
+            found.update(quad.object for quad in held)
         if is_after:
             found -= self._sources[False].get(graph, set())
             found |= self._sources[True].get(graph, set())

@@ -52,18 +52,34 @@ def get_subclasses(anchor: Term) -> list[NamedNode]:
     return sorted((name for name, above in load_hierarchy().items() if anchor in above), key=str)
 
 
+_TYPE: Final = f" {RDF.type}"
+
+
 @cache
-def _endings() -> tuple[str, ...]:
-    """Return how the statements end that give something a class below an anchor, or an anchor itself."""
-    return tuple(f" {RDF.type} {name}" for name in (*load_hierarchy(), *ANCHORS))
+def _get_class_names() -> frozenset[str]:
+    """Return the anchors and the classes below one, as they end a statement."""
+    return frozenset(f" {name}" for name in (*load_hierarchy(), *ANCHORS))
+
+
+def _find_classes(statements: Statements) -> list[Quad]:
+    """Find the statements that give something a class below an anchor, or an anchor itself.
+
+    Reading the end of the text takes a fourth of the time that reading the terms of a quad takes.
+    """
+    names = _get_class_names()
+    return [
+        quad
+        for line, quad in statements.items()
+        if line[-1] == ">" and line[(at := line.rfind(" ")) :] in names and line.endswith(_TYPE, 0, at)
+    ]
 
 
 def infer_superclasses(store: pyoxigraph.Store, deltas: Sequence[Delta]) -> Delta | None:
     """Compute the change of `SUPERCLASS_GRAPH` that follows from `deltas`, which are not written yet."""
-    endings, hierarchy = _endings(), load_hierarchy()
+    hierarchy = load_hierarchy()
     content = [delta for delta in deltas if is_premise(delta.graph)]
-    gone = [quad for delta in content for line, quad in delta.removed.items() if line.endswith(endings)]
-    come = [quad for delta in content for line, quad in delta.added.items() if line.endswith(endings)]
+    gone = [quad for delta in content for quad in _find_classes(delta.removed)]
+    come = [quad for delta in content for quad in _find_classes(delta.added)]
     # What lost a class, or is said to be an anchor itself, is decided by all of its classes.
     unclear = {quad.subject for quad in gone} | {quad.subject for quad in come if quad.object in ANCHORS}
     added: Statements = {}
