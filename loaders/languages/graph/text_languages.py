@@ -22,7 +22,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.provenance.load_records import Derived, RecordOrigin, Rule
 from kg.sparql.terms import bind
 from kg.store.ownership import is_user_graph
-from kg.store.protocol import Store, named_node, select
+from kg.store.protocol import Store, Term, named_node, select
 from kg.vocabulary import BASE, DCTERMS, DERIVED, KG, RDF, SCHEMA, SOURCED, XSD
 from kg.words import STOP_WORDS
 from loaders.languages.detection import CERTAIN, MINIMUM, detect_language, strip_marks
@@ -33,11 +33,20 @@ VERSION: Final = "1"
 JURISDICTION: Final = Rule("language-of-jurisdiction", "1", "the language of the place of a law or a debate")
 DETECTION: Final = Rule("language-detection", "1", "the language detected in a text, if sure enough", str(MINIMUM))
 
+THINGS: Final = """
+SELECT DISTINCT ?thing WHERE {
+  VALUES ?source { $sources }
+  GRAPH ?source {
+    { ?thing schema:text ?text }
+    UNION { ?unit schema:text ?text ; dcterms:isPartOf ?thing }
+    UNION { VALUES ?kind { $official } ?thing a ?kind }
+  }
+}"""
+
+# In a query of its own: in one with THINGS, the engine joins each source with all languages in the store.
 SAID: Final = """
 SELECT DISTINCT ?graph ?thing WHERE {
-  { VALUES ?source { $sources } GRAPH ?source { ?thing schema:text ?text } }
-  UNION { VALUES ?source { $sources } GRAPH ?source { ?unit schema:text ?text ; dcterms:isPartOf ?thing } }
-  UNION { VALUES ?source { $sources } VALUES ?kind { $official } GRAPH ?source { ?thing a ?kind } }
+  VALUES ?thing { $things }
   GRAPH ?graph { ?thing schema:inLanguage ?language }
   FILTER(STRSTARTS(STR(?graph), $prefix))
 }"""
@@ -150,8 +159,7 @@ def derive_languages(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) 
     made: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = {}
     grouped: dict[NamedNode, list[Quad]] = defaultdict(list)
     outdated: dict[NamedNode, set[NamedNode]] = defaultdict(set)
-    query = bind(SAID, sources=sources, official=sorted(_OFFICIAL, key=str), prefix=Literal(_LANGUAGES))
-    for row in select(store.query, query) if sources else ():
+    for row in _load_said(store, sources):
         graph = named_node(row["graph"])
         if graph.value.startswith(_BY_PLACE):
             outdated[graph].add(named_node(row["thing"]))
@@ -179,6 +187,14 @@ def derive_languages(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) 
             RecordOrigin("", (), (place,), JURISDICTION, _RECORDED),
         )
     return made
+
+
+def _load_said(store: Store, sources: Sequence[NamedNode]) -> Iterator[Mapping[str, Term]]:
+    """Load the languages that were derived for texts in the graphs as they are stored."""
+    if sources:
+        query = bind(THINGS, sources=sources, official=sorted(_OFFICIAL, key=str))
+        if things := [named_node(row["thing"]) for row in select(store.query, query)]:
+            yield from select(store.query, bind(SAID, things=things, prefix=Literal(_LANGUAGES)))
 
 
 def _group_of(source: NamedNode, found: _Texts, thing: NamedNode) -> tuple[NamedNode, str | None]:
