@@ -12,19 +12,13 @@ from pyoxigraph import NamedNode
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph, Memory
 from kg.retrieval.results import MOST_RESULTS, MOST_SKIPPED, Completeness, Meta, Result, Statement
-from kg.sparql.terms import bind
+from kg.store.ownership import find_described
 from kg.store.protocol import Rows, Term
-from kg.vocabulary import PROV_GRAPH
 
 R = TypeVar("R", bound=Result)
 T = TypeVar("T")
 
 _RAN: Final[ContextVar[list[Statement] | None]] = ContextVar("ran", default=None)
-
-DESCRIBED_NODES: Final = """
-SELECT DISTINCT ?node WHERE {
-  VALUES ?node { $nodes } GRAPH ?graph { ?node ?property ?value } FILTER(?graph != $prov)
-}"""
 
 KEPT_ANSWERS: Final = 64
 """Maximum number of cached query results. Each is cached until the next commit and has some thousand rows at most."""
@@ -74,12 +68,11 @@ class Reader:
         rows = [row for row in everything if frozenset(row.items()) not in known]
         nodes = {row[name] for row in rows for name in names if name in row}
         described = self.find_described([node for node in nodes if isinstance(node, NamedNode)])
-        return [row for row in rows if described.isdisjoint(row[name] for name in names if name in row)]
+        return [row for row in rows if not any(row.get(name) in described for name in names)]
 
-    def find_described(self, nodes: Collection[NamedNode]) -> set[Term]:
+    def find_described(self, nodes: Collection[NamedNode]) -> set[NamedNode]:
         """Find those of `nodes` that a source describes."""
-        query = bind(DESCRIBED_NODES, nodes=sorted(nodes, key=str), prov=PROV_GRAPH) if nodes else ""
-        return {row["node"] for row in self._selected("nodes that sources describe", query)} if nodes else set()
+        return find_described(lambda query: self._selected("nodes that sources describe", query), nodes)
 
     def tuples(self, purpose: str, query: str) -> Sequence[tuple[Term | None, ...]]:
         """Run a SELECT and return its rows as tuples in the order of the variables, for thousands of rows."""

@@ -25,11 +25,25 @@ from pyoxigraph import Literal, NamedNode, Quad, Store, Triple
 
 from kg.errors import ConflictError
 from kg.sparql.graph_exclusion import exclude_graphs
+from kg.sparql.terms import bind
 from kg.store import difference
 from kg.store.commits import commit_iri
 from kg.store.difference import Delta, Statements
-from kg.store.protocol import GraphChange, Patch
-from kg.vocabulary import BASE, CODES_GRAPH, KG, PROV, PROV_GRAPH, RDF, SCHEMA, mint, sha256
+from kg.store.protocol import GraphChange, Patch, Query, named_node, select
+from kg.vocabulary import (
+    ABOUT_GRAPH,
+    BASE,
+    CODES_GRAPH,
+    DERIVED,
+    EXTRACTED,
+    KG,
+    PROV,
+    PROV_GRAPH,
+    RDF,
+    SCHEMA,
+    mint,
+    sha256,
+)
 
 _SHARED: Final = BASE + "graph/ref/"
 
@@ -139,6 +153,30 @@ _MAX_REPORTED: Final = 3
 def is_user_graph(graph: object) -> bool:
     """Return whether people write `graph`, so that it cedes triples to the graphs of loaders."""
     return isinstance(graph, NamedNode) and graph.value.startswith((USER, CURATED))
+
+
+DESCRIBING: Final = """
+SELECT DISTINCT ?node ?graph WHERE { VALUES ?node { $nodes } GRAPH ?graph { ?node ?property ?value } }"""
+
+_FROM_TEXTS: Final = tuple(
+    f"{root}{family}/"
+    for root in (f"{EXTRACTED}mentions/", f"{DERIVED}language/detected/", f"{DERIVED}language/jurisdiction/")
+    for family in ("user", "cur")
+)
+"""IRI prefixes of the graphs of mentions in texts of users, and of the languages of these texts."""
+
+
+def find_described(query: Query, nodes: Collection[NamedNode]) -> set[NamedNode]:
+    """Find those of `nodes` that a source describes. `query` reads no graphs that people write.
+
+    Graphs that are extracted from texts of users, and the topics that follow, do not count.
+    """
+    rows = select(query, bind(DESCRIBING, nodes=sorted(nodes, key=str))) if nodes else ()
+    return {
+        named_node(row["node"])
+        for row in rows
+        if row["graph"] not in (PROV_GRAPH, ABOUT_GRAPH) and not named_node(row["graph"]).value.startswith(_FROM_TEXTS)
+    }
 
 
 def reject_copies(store: Store, deltas: Sequence[Delta]) -> None:

@@ -21,7 +21,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.provenance.load_records import Derived, RecordOrigin, Rule
 from kg.sparql.terms import bind
-from kg.store.ownership import is_user_graph
+from kg.store.ownership import find_described, is_user_graph
 from kg.store.protocol import Store, Term, named_node, select
 from kg.vocabulary import BASE, DCTERMS, DERIVED, KG, RDF, SCHEMA, SOURCED, XSD
 from kg.words import STOP_WORDS
@@ -154,7 +154,10 @@ def _get_only(values: Mapping[NamedNode, _Value]) -> _Value | None:
 
 
 def derive_languages(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Derived:
-    """Build the graphs of languages that change with a commit that replaces these graphs of texts."""
+    """Build the graphs of languages that change with a commit that replaces these graphs of texts.
+
+    Texts that people add to nodes of a source change nothing.
+    """
     sources = [graph for graph in replace if graph.value.startswith(SOURCED) or is_user_graph(graph)]
     made: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = {}
     grouped: dict[NamedNode, list[Quad]] = defaultdict(list)
@@ -170,7 +173,11 @@ def derive_languages(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) 
     for source, found in collected.items():
         own = NamedNode(_DETECTED + source.value.removeprefix(_GRAPHS).removeprefix("src/"))
         detected: list[Quad] = []
-        for thing, units in found.find_silent().items():
+        silent = found.find_silent()
+        described = find_described(store.query_sources, silent) if is_user_graph(source) else frozenset()
+        for thing, units in silent.items():
+            if thing in described:
+                continue
             texts = {unit: found.texts[unit] for unit in units}
             group, language = _group_of(source, found, thing)
             if language is not None and not _is_in_other(language, texts.values(), english):
@@ -191,10 +198,15 @@ def derive_languages(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) 
 
 def _load_said(store: Store, sources: Sequence[NamedNode]) -> Iterator[Mapping[str, Term]]:
     """Load the languages that were derived for texts in the graphs as they are stored."""
-    if sources:
-        query = bind(THINGS, sources=sources, official=sorted(_OFFICIAL, key=str))
-        if things := [named_node(row["thing"]) for row in select(store.query, query)]:
-            yield from select(store.query, bind(SAID, things=things, prefix=Literal(_LANGUAGES)))
+    things: set[NamedNode] = set()
+    written = [graph for graph in sources if is_user_graph(graph)]
+    for graphs in (written, [graph for graph in sources if not is_user_graph(graph)]):
+        if graphs:
+            query = bind(THINGS, sources=graphs, official=sorted(_OFFICIAL, key=str))
+            found = {named_node(row["thing"]) for row in select(store.query, query)}
+            things |= found - find_described(store.query_sources, found) if graphs is written else found
+    if things:
+        yield from select(store.query, bind(SAID, things=sorted(things, key=str), prefix=Literal(_LANGUAGES)))
 
 
 def _group_of(source: NamedNode, found: _Texts, thing: NamedNode) -> tuple[NamedNode, str | None]:

@@ -276,7 +276,7 @@ class _Refreshing:
             yield from found.items()
         for graph, held in todo.items():
             if held is not None:
-                yield graph, add_languages(self.store, held)
+                yield graph, add_languages(self.store, graph, held)
 
     def add_languages_to(self, graphs: Sequence[NamedNode]) -> None:
         """Derive and commit the languages of the texts in graphs where their source states none."""

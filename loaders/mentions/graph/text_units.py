@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 from pyoxigraph import Literal, NamedNode
 
 from kg.sparql.terms import bind
-from kg.store.protocol import Store, Term, select
+from kg.store.ownership import find_described, is_user_graph
+from kg.store.protocol import Store, select
 from kg.vocabulary import PROV_GRAPH, mint
 from loaders.mentions.tokens import fold
 
@@ -24,14 +25,15 @@ HOLDING: Final = """
 SELECT ?graph ?unit ?text WHERE { GRAPH ?graph { ?unit schema:text ?text } FILTER(REGEX(?text, $pattern)) }"""
 
 LANGUAGES: Final = """
-SELECT ?thing ?language WHERE { VALUES ?graph { $graphs } GRAPH ?graph { ?thing schema:inLanguage ?language } }"""
+SELECT ?unit ?language ?graph WHERE { VALUES ?graph { $graphs } GRAPH ?graph { ?unit schema:inLanguage ?language } }"""
 
 LANGUAGES_OF: Final = """
-SELECT ?unit ?language WHERE { VALUES ?unit { $units } ?unit schema:inLanguage ?language }"""
+SELECT ?unit ?language ?graph WHERE { VALUES ?unit { $units } GRAPH ?graph { ?unit schema:inLanguage ?language } }"""
 
 LANGUAGES_OF_PARENTS: Final = """
-SELECT ?unit ?language WHERE {
-  VALUES ?unit { $units } ?unit dcterms:isPartOf ?parent . ?parent schema:inLanguage ?language
+SELECT ?unit ?language ?graph ?within WHERE {
+  VALUES ?unit { $units } GRAPH ?within { ?unit dcterms:isPartOf ?parent }
+  GRAPH ?graph { ?parent schema:inLanguage ?language }
 }"""
 
 _FAMILIES: Final = ("src", "user", "cur")
@@ -62,7 +64,17 @@ def load_hashes(store: Store) -> dict[NamedNode, str]:
 
 def load_texts(store: Store, graphs: Sequence[NamedNode]) -> Iterator[tuple[NamedNode, NamedNode, str]]:
     """Load the text units of `graphs`: graph, unit, text."""
-    for graph, unit, text in select(store.query, bind(TEXTS, graphs=graphs)).rows:
+    return _read_texts(store, bind(TEXTS, graphs=graphs))
+
+
+def _read_texts(store: Store, query: str) -> Iterator[tuple[NamedNode, NamedNode, str]]:
+    """Yield rows of graph, unit and text, without the texts that people add to nodes of a source."""
+    rows = select(store.query, query).rows
+    added = {unit for graph, unit, _ in rows if is_user_graph(graph) and isinstance(unit, NamedNode)}
+    described = find_described(store.query_sources, added)
+    for graph, unit, text in rows:
+        if unit in described and is_user_graph(graph):
+            continue
         if isinstance(graph, NamedNode) and isinstance(unit, NamedNode) and isinstance(text, Literal):
             yield graph, unit, text.value
 
@@ -70,31 +82,36 @@ def load_texts(store: Store, graphs: Sequence[NamedNode]) -> Iterator[tuple[Name
 def load_units(store: Store, graphs: Sequence[NamedNode]) -> dict[NamedNode, list[Unit]]:
     """Load the text units of each of `graphs`, with their languages."""
     found = list(load_texts(store, graphs))
-    stated = _languages(store, [unit for _, unit, _ in found], graphs)
+    stated = _languages(store, {unit: graph for graph, unit, _ in found}, graphs)
     read: dict[NamedNode, list[Unit]] = {graph: [] for graph in graphs}
     for graph, unit, text in found:
         read[graph].append(Unit(unit, text, stated.get(unit, ())))
     return read
 
 
-def add_languages(store: Store, held: Mapping[NamedNode, str]) -> list[Unit]:
-    """Load the languages of text units whose texts are known."""
-    stated = _languages(store, list(held), ())
+def add_languages(store: Store, graph: NamedNode, held: Mapping[NamedNode, str]) -> list[Unit]:
+    """Load the languages of text units of `graph` whose texts are known."""
+    stated = _languages(store, dict.fromkeys(held, graph), ())
     return [Unit(unit, text, stated.get(unit, ())) for unit, text in held.items()]
 
 
 def _languages(
-    store: Store, named: Sequence[NamedNode], graphs: Sequence[NamedNode]
-) -> Mapping[Term | None, Sequence[str]]:
-    """Load the languages of text units: those that `graphs` state, else their own, else those of their documents."""
-    stated: dict[Term | None, list[str]] = defaultdict(list)
-    silent = list(named)
+    store: Store, units: Mapping[NamedNode, NamedNode], graphs: Sequence[NamedNode]
+) -> Mapping[NamedNode, Sequence[str]]:
+    """Load the languages of text units, given with their graphs: those that `graphs` state, else their own, else those
+    of their documents. A language that a user graph states counts for texts in that graph only.
+    """
+    stated: dict[NamedNode, list[str]] = defaultdict(list)
+    silent = list(units)
     for template in (LANGUAGES, LANGUAGES_OF, LANGUAGES_OF_PARENTS):
         where = {"graphs": graphs} if template is LANGUAGES else {"units": silent}
-        for thing, language in select(store.query, bind(template, **where)).rows if all(where.values()) else ():
-            if isinstance(language, Literal):
-                stated[thing].append(language.value)
-        silent = [unit for unit in named if unit not in stated]
+        for row in select(store.query, bind(template, **where)) if all(where.values()) else ():
+            unit, language = row["unit"], row["language"]
+            if isinstance(unit, NamedNode) and isinstance(language, Literal):
+                saying = [row[of] for of in ("graph", "within") if of in row]
+                if all(graph == units.get(unit) or not is_user_graph(graph) for graph in saying):
+                    stated[unit].append(language.value)
+        silent = [unit for unit in units if unit not in stated]
     return stated
 
 
@@ -106,11 +123,7 @@ def find_units_with(store: Store, words: Collection[str]) -> Iterator[tuple[Name
     # Only the beginnings of words, since the store finds nothing with a pattern that is too large to compile.
     plain = "".join(sorted({f"{_either_case(word[:_BEGINNING])}|" for word in words if word.isascii()}))
     pattern = Literal(plain + "[^\\x00-\\x7F]|[A-Za-z0-9]-\\s*[A-Za-z0-9]|\\.[A-Za-z0-9]\\.")
-    for graph, unit, text in select(store.query, bind(HOLDING, pattern=pattern)).rows:
-        if not isinstance(graph, NamedNode) or not isinstance(unit, NamedNode) or not isinstance(text, Literal):
-            continue
-        if may_contain(text.value, words):
-            yield graph, unit, text.value
+    yield from (row for row in _read_texts(store, bind(HOLDING, pattern=pattern)) if may_contain(row[2], words))
 
 
 def _either_case(word: str) -> str:
