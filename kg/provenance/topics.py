@@ -48,19 +48,21 @@ _OF_TEXTS: Final = tuple(f"{SOURCED}{domain}/" for domain in ("climate", "hansar
 """Graphs of records that state no premise: their many quads need not be read."""
 
 MENTIONED: Final = """
-SELECT DISTINCT ?concept ?graph WHERE {
+SELECT DISTINCT ?concept ?graph ?defines ?uses WHERE {
   {
     GRAPH ?graph { $unit kg:mentions ?concept }
   } UNION {
-    ?definition kg:definedIn $unit . GRAPH ?graph { ?definition kg:definesConcept ?concept }
+    GRAPH ?defines { ?definition kg:definedIn $unit } GRAPH ?graph { ?definition kg:definesConcept ?concept }
   } UNION {
-    ?rule kg:definedIn $unit ; kg:landUse ?use . GRAPH ?graph { ?use skos:closeMatch ?concept }
+    GRAPH ?defines { ?rule kg:definedIn $unit } GRAPH ?uses { ?rule kg:landUse ?use }
+    GRAPH ?graph { ?use skos:closeMatch ?concept }
   }
 }"""
 
-ABOVE: Final = """
-SELECT DISTINCT ?concept WHERE {
-  VALUES ?concept { $concepts } ?concept (skos:broader|skos:exactMatch|^skos:exactMatch)* $topic
+NEXT: Final = """
+SELECT DISTINCT ?from ?to ?graph WHERE {
+  VALUES ?from { $concepts }
+  { GRAPH ?graph { ?from skos:broader|skos:exactMatch ?to } } UNION { GRAPH ?graph { ?to skos:exactMatch ?from } }
 }"""
 
 
@@ -100,13 +102,33 @@ def infer_all_topics(store: pyoxigraph.Store) -> Iterator[Quad]:
 
 def load_premises_of_topic(query: Query, unit: NamedNode, topic: NamedNode) -> list[tuple[NamedNode, NamedNode]]:
     """Load the concepts of `unit` from which its topic follows, each with the graph that connects them."""
-    rows = select(query, bind(MENTIONED, unit=unit))
-    found = {(named_node(row["concept"]), named_node(row["graph"])) for row in rows if "concept" in row}
-    concepts = sorted({concept for concept, graph in found if is_premise(graph)}, key=str)
-    if not concepts:
-        return []
-    above = {row["concept"] for row in select(query, bind(ABOVE, concepts=concepts, topic=topic)) if "concept" in row}
-    return sorted(((concept, graph) for concept, graph in found if concept in above and is_premise(graph)), key=str)
+    found = {
+        (named_node(row["concept"]), named_node(row["graph"]))
+        for row in select(query, bind(MENTIONED, unit=unit))
+        if all(is_premise(row[name]) for name in ("graph", "defines", "uses") if name in row)
+    }
+    reaching = _find_reaching(query, {concept for concept, _ in found}, topic)
+    return sorted(((concept, graph) for concept, graph in found if concept in reaching), key=str)
+
+
+def _find_reaching(query: Query, concepts: set[NamedNode], topic: NamedNode) -> set[NamedNode]:
+    """Find those of `concepts` from which premises lead to `topic`."""
+    below: dict[NamedNode, set[NamedNode]] = defaultdict(set)
+    seen, queue = set(concepts), set(concepts)
+    while queue:
+        rows = list(select(query, bind(NEXT, concepts=sorted(queue, key=str))))
+        queue = set()
+        for row in rows:
+            if isinstance(row["to"], NamedNode) and is_premise(row["graph"]):
+                below[row["to"]].add(named_node(row["from"]))
+                queue.add(row["to"])
+        queue -= seen
+        seen |= queue
+    reaching, left = {topic}, {topic}
+    while left:
+        left = {concept for each in left for concept in below[each]} - reaching
+        reaching |= left
+    return reaching & concepts
 
 
 class _State:

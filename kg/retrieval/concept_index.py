@@ -16,7 +16,7 @@ from kg.errors import InvalidInputError, NotFoundError
 from kg.fuzzy_names import Match, Names, fold, nearest
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader, iri_of
-from kg.sparql.terms import bind
+from kg.sparql.terms import bind, is_iri
 from kg.store.protocol import Rows, Term
 from kg.vocabulary import BASE, KG, PREFIXES, SKOS
 
@@ -148,7 +148,7 @@ class Concepts:
         if _ID.fullmatch(wanted):
             return [NamedNode(base + wanted) for base in self._entity_bases]
         wanted = wanted.removeprefix(_CONCEPT_ROOT)
-        return [NamedNode(wanted)] if re.fullmatch(r"https?://[^\s<>\"{}|\\^`]+", wanted) else []
+        return [NamedNode(wanted)] if wanted.startswith(("http://", "https://")) and is_iri(wanted) else []
 
     def near(self, text: str) -> str:
         """Suggest concepts for an unknown id or name, in one or two sentences."""

@@ -314,6 +314,7 @@ def origin_of(
         [row] = rows
     if snapshot is None:
         return Provenance(graph=graph)
+    sender = descriptions.one(snapshot, PROV.wasAttributedTo)
     return Provenance(
         graph=graph,
         source=descriptions.one(snapshot, KG.location),
@@ -321,6 +322,7 @@ def origin_of(
         row=row,
         lines=lines,
         revision=descriptions.one(snapshot, KG.datasetRevision),
+        sent_by=None if sender is None else code_of(sender),
     )
 
 

@@ -21,6 +21,7 @@ from kg.fuzzy_names import fold, nearest
 from kg.iso3166 import Area
 from kg.retrieval.reader import Reader, clean_text, iri_of
 from kg.sparql.terms import bind
+from kg.store.ownership import is_user_graph
 from kg.store.protocol import Term, term_text
 from kg.vocabulary import BASE, KG, SKOS, iri_prefix, mint
 
@@ -306,13 +307,39 @@ def _load_in_use(reader: Reader, iris: Sequence[str]) -> InUse:
     return reader.kept("places in use", bind(IN_USE, places=[NamedNode(iri) for iri in iris]), read)
 
 
+_Said = dict[str, dict[str, dict[str, None]]]
+
+
 def _read_places(rows: Sequence[dict[str, Term]]) -> Places:
-    said: dict[str, dict[str, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
+    said: _Said = defaultdict(lambda: defaultdict(dict))
+    declared: _Said = defaultdict(lambda: defaultdict(dict))
     for row in rows:
         iri = iri_of(row["place"])
         if iri.startswith((_PLACE, _MUNICIPALITY)) and not iri_of(row["graph"]).startswith(_NO_PLACES):
-            said[iri][iri_of(row["property"])][term_text(row["value"])] = None
-    return Places({iri: _read_place(iri, values) for iri, values in sorted(said.items())})
+            found = declared if is_user_graph(row["graph"]) else said
+            found[iri][iri_of(row["property"])][term_text(row["value"])] = None
+    stored = {iri: _read_place(iri, values) for iri, values in sorted(said.items())}
+    return Places(stored | _read_declared(declared, stored.values()))
+
+
+def _read_declared(said: _Said, stored: Collection[Place]) -> dict[str, Place]:
+    """Read the places that people declare. They take no code or name of a place of sources or of ISO 3166, and change
+    nothing about one of ISO 3166.
+    """
+    taken = {fold(name) for place in stored for name in (place.code, *place.names)}
+    named = (SKOS.prefLabel.value, SKOS.altLabel.value, SKOS.notation.value)
+    found = {}
+    for iri, values in sorted(said.items()):
+        key = unquote(iri.rpartition("/")[2])
+        if iri.startswith(_PLACE) and iso3166.find_area(key) is not None:
+            continue
+        own = {
+            name: [text for text in texts if name not in named or not (fold(text) in taken or iso3166.find_areas(text))]
+            for name, texts in values.items()
+        }
+        if fold(key) not in taken:
+            found[iri] = _read_place(iri, own)
+    return found
 
 
 def _read_place(iri: str, said: Mapping[str, Iterable[str]]) -> Place:

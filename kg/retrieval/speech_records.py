@@ -18,6 +18,7 @@ from kg.retrieval.display_titles import build_display_title
 from kg.retrieval.evidence import code_of
 from kg.retrieval.reader import Reader, iri_of
 from kg.sparql.terms import bind
+from kg.store.ownership import is_user_graph
 from kg.store.protocol import Rows, Term, term_text
 from kg.vocabulary import BASE, DCTERMS, DERIVED, FOAF, KG, SKOS, mint, sha256
 
@@ -222,14 +223,15 @@ def load_speeches(reader: Reader, iris: Sequence[str]) -> dict[str, Speech]:
         said.setdefault(iri, {}).setdefault(name, []).append(row["value"])
         if name == DCTERMS.identifier.value:
             graphs[iri] = iri_of(row["graph"])
-    linked = {
-        term.value
-        for iri in graphs
-        for name, terms in said[iri].items()
-        for term in terms
-        if isinstance(term, NamedNode) and name != DCTERMS.source.value
-    }
-    labels = labels_of(reader, linked)
+    linked: dict[bool, set[str]] = {True: set(), False: set()}
+    for iri, graph in graphs.items():
+        linked[is_user_graph(NamedNode(graph))].update(
+            term.value
+            for name, terms in said[iri].items()
+            for term in terms
+            if isinstance(term, NamedNode) and name != DCTERMS.source.value
+        )
+    labels = {**labels_of(reader, linked[True], declared=True), **labels_of(reader, linked[False])}
     for values in said.values():
         for terms in values.values():
             terms.sort(key=term_text)
@@ -241,13 +243,16 @@ def is_id_of(person: str, name: str) -> bool:
     return code_of(person) == f"aph-{name}"
 
 
-def labels_of(reader: Reader, things: Iterable[str]) -> dict[str, Mapping[NamedNode, str]]:
-    """Load the labels of nodes by property, English ones first. Cached until the next commit."""
+def labels_of(reader: Reader, things: Iterable[str], *, declared: bool = False) -> dict[str, Mapping[NamedNode, str]]:
+    """Load the labels of nodes by property, English ones first. Cached until the next commit.
+
+    With `declared`, people may have named the nodes that no source describes.
+    """
 
     def load(missing: list[str]) -> Mapping[str, Mapping[NamedNode, str]]:
         found: dict[str, dict[NamedNode, list[Literal]]] = {iri: defaultdict(list) for iri in missing}
         query = bind(LABELS, things=[NamedNode(iri) for iri in missing])
-        for row in reader.rows("names", query, declared=("thing",)):
+        for row in reader.rows("names", query, declared=("thing",) if declared else ()):
             if isinstance(row["label"], Literal):
                 found[iri_of(row["thing"])][NamedNode(iri_of(row["property"]))].append(row["label"])
         return {
@@ -255,7 +260,7 @@ def labels_of(reader: Reader, things: Iterable[str]) -> dict[str, Mapping[NamedN
             for iri, kinds in found.items()
         }
 
-    return reader.kept_by_iri("names", set(things), load)
+    return reader.kept_by_iri("declared names" if declared else "names", set(things), load)
 
 
 def load_spans(reader: Reader, speeches: Sequence[str]) -> dict[str, list[Span]]:

@@ -26,6 +26,8 @@ MAX_NAMES: Final = 20
 """Maximum number of variables, and of languages, in one clause."""
 _PARAMETER: Final = ("bd:serviceParam", "http://www.bigdata.com/rdf#serviceParam")
 _ENDINGS: Final = {"Label": RDFS.label.value, "Description": SCHEMA.description.value}
+LABELLING: Final = frozenset(_ENDINGS.values())
+"""The properties whose values it returns."""
 _TAG: Final = re.compile(r"[A-Za-z]+(-[A-Za-z0-9]+)*")
 _NAME: Final = re.compile(r"[?$](\w+)")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote
@@ -25,6 +25,7 @@ from kg.retrieval.results import Provenance, Statement
 from kg.sparql.terms import Bindable, bind, is_iri
 from kg.store.ownership import is_user_graph
 from kg.store.protocol import Term, term_text
+from kg.text import escape_controls
 from kg.tools.zoning.labels import load_code_names, load_top_sections
 from kg.tools.zoning.section_tables import Table, load_section_tables
 from kg.vocabulary import (
@@ -240,7 +241,14 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
     }
     is_place = page == 1 and any(quad.object == KG.Municipality for quad in said if not is_user_graph(quad.graph_name))
     tops = load_top_sections(reader, node, PAGE) if is_place else []
-    labels, kinds, known, numbers = _labels(reader, {*named, *held, *tops, iri})
+    sourced = {
+        term.value
+        for quad in (*quads, *parts, *references, *uses)
+        if not is_user_graph(quad.graph_name)
+        for term in (quad.subject, quad.predicate, quad.object)
+        if isinstance(term, NamedNode)
+    }
+    labels, kinds, known, numbers = _labels(reader, {*named, *held, *tops, iri}, sourced)
     many = (page - 1) * PAGE + len(parts)
     if more:
         counted = reader.rows("how many parts", bind(COUNT_PARTS, iri=node, limit=COUNTED), all_graphs=True)
@@ -304,7 +312,8 @@ def parse_iri(iri: str) -> NamedNode:
     try:
         return NamedNode(iri)
     except ValueError as error:
-        raise InvalidInputError(f"{iri[:200]!r} is not an absolute IRI: {error}.") from None
+        reason = escape_controls(str(error))[:200]  # it quotes the invalid character
+        raise InvalidInputError(f"{iri[:200]!r} is not an absolute IRI: {reason}.") from None
 
 
 def suggestions(kg: KnowledgeGraph, iri: str) -> list[str]:
@@ -360,15 +369,23 @@ def graph_of(quad: Quad) -> str:
     return quad.graph_name.value if isinstance(quad.graph_name, NamedNode) else ""
 
 
-def _labels(reader: Reader, iris: set[str]) -> tuple[dict[str, str], dict[str, str], set[str], dict[str, str]]:
-    """Load the labels and classes of `iris`, those that are subjects of quads, and the numbers of sections of codes."""
+def _labels(
+    reader: Reader, iris: set[str], sourced: Collection[str] = ()
+) -> tuple[dict[str, str], dict[str, str], set[str], dict[str, str]]:
+    """Load the labels and classes of `iris`, those that are subjects of quads, and the numbers of sections of codes.
+
+    Statements of sources name those in `sourced`, so they have no labels by people.
+    """
     labels: dict[str, str] = {}
     kinds: dict[str, str] = {}
     known: set[str] = set()
     facts: dict[str, dict[NamedNode, str]] = defaultdict(dict)
     ranks: dict[str, tuple[int, bool]] = {}
-    things = [NamedNode(iri) for iri in sorted(iris)]
-    for row in reader.rows("labels", bind(LABELS, things=things, preview=PREVIEW), declared=("thing",)):
+    own = [NamedNode(iri) for iri in sorted(iris - set(sourced))]
+    others = [NamedNode(iri) for iri in sorted(iris & set(sourced))]
+    rows = reader.rows("labels", bind(LABELS, things=own, preview=PREVIEW), declared=("thing",)) if own else []
+    rows += reader.rows("labels of nodes of sources", bind(LABELS, things=others, preview=PREVIEW)) if others else []
+    for row in rows:
         thing, name, label = iri_of(row["thing"]), NamedNode(iri_of(row["property"])), row.get("label")
         known.add(thing)
         if name in FACTS:
