@@ -20,7 +20,7 @@ from typing import Final
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple, parse
 
 from kg.errors import InvalidInputError, RecordError, SourceError
-from kg.vocabulary import ONTOLEX, OWL, RDF, SCHEMA, WIKIBASE
+from kg.vocabulary import BASE, ONTOLEX, OWL, RDF, SCHEMA, WIKIBASE
 from loaders.wikibase.entity_rdf import Entity, kind_of, restriction, some_value, types_of
 from loaders.wikibase.instances import Instance
 from loaders.wikibase.json_stream import BROKEN, open_stream
@@ -43,6 +43,9 @@ _VALUES: Final = {
 }
 _NO_IRI: Final = "<{}> is not an IRI. Statements with it are skipped"
 _RANKED: Final = frozenset({WIKIBASE.BestRank})
+_MINTED: Final = (*(BASE + root for root in ("graph/", "id/", "vocab/", "ns#", "shapes#")), "cpr://")
+"""The IRIs that only Quadcite mints begin with these. A Wikibase that used them would describe records of others."""
+_FOREIGN: Final = "Statements about <{}>, which is not of this Wikibase, are skipped"
 
 Term = NamedNode | Literal | BlankNode
 
@@ -174,6 +177,9 @@ class _Cutting:
             if term is None or says is None:
                 continue
             node = self.blank.get(subject) if isinstance(subject, BlankNode) else _sound(subject)
+            if (foreign := self._find_foreign(node, says, term)) is not None:
+                warnings[_FOREIGN.format(foreign.value[:80])] += 1
+                continue
             if node is None:
                 self.stubs[str(subject)] += 1
                 continue
@@ -253,6 +259,24 @@ class _Cutting:
 
     def _id(self, term: object) -> str | None:
         return self.instance.id_of(term.value) if isinstance(term, NamedNode) else None
+
+    def _find_foreign(
+        self, node: NamedNode | None, predicate: NamedNode, value: NamedNode | Literal
+    ) -> NamedNode | None:
+        """Find the term of a triple that a Wikibase cannot describe or use: an entity of another one as the subject, or
+        an IRI that Quadcite mints, except as the value of a property.
+        """
+        if node is not None:
+            other = _ENTITY.fullmatch(node.value)
+            if node.value.startswith(_MINTED) or (other is not None and self.instance.id_of(node.value) is None):
+                return node
+        if predicate.value.startswith(_MINTED):
+            return predicate
+        if not isinstance(value, NamedNode) or not value.value.startswith(_MINTED):
+            return None
+        properties = self.instance.base + "prop/"
+        is_value = predicate.value.startswith(properties) and not predicate.value.startswith(properties + "P")
+        return None if is_value else value
 
     def _shared(self, node: NamedNode, predicate: NamedNode) -> NamedNode | None:
         """Return the graph of a value, reference or site, or None for a node of an entity."""

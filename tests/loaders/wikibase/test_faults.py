@@ -206,3 +206,28 @@ def test_of_an_entity_given_and_withdrawn_in_one_file_the_last_word_counts(kg: K
     write(path, item("Q1", labels={}), {"id": "Q1", "missing": ""}, item("Q9"), {"id": "Q9", "missing": ""})
     assert load(kg, "wikibase", [str(path)]).removed == 2
     assert number(kg, "?entity a wikibase:Item") == 0
+
+
+FOREIGN = """
+@prefix schema: <http://schema.org/> . @prefix wikibase: <http://wikiba.se/ontology#> .
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . @prefix dcterms: <http://purl.org/dc/terms/> .
+@prefix kg: <https://w3id.org/quadcite/ns#> . @prefix wd: <http://www.wikidata.org/entity/> .
+@prefix wdt: <http://www.wikidata.org/prop/direct/> . @prefix p: <http://www.wikidata.org/prop/> .
+<https://www.wikidata.org/wiki/Special:EntityData/Q5> a schema:Dataset ; schema:about wd:Q5 .
+wd:Q5 a wikibase:Item , kg:PolicyDocument ; rdfs:label "Five"@en ; kg:slug "law" ; dcterms:isPartOf <cpr://doc/law> ;
+  p:P1 <cpr://doc/law> ; wdt:P2 <cpr://doc/law> .
+<cpr://doc/law> schema:about wd:Q5 ; dcterms:title "Repealed" ; schema:text "Repealed." .
+<https://w3id.org/quadcite/id/speech/a> schema:about wd:Q5 ; schema:text "I lied." .
+<https://climatepolicyradar.wikibase.cloud/entity/Q1> schema:about wd:Q5 ; rdfs:label "Other"@en .
+"""
+
+
+def test_a_wikibase_states_nothing_about_records_of_other_sources(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    (tmp_path / "five.ttl").write_text(FOREIGN)
+    report = load(kg, "wikibase", [str(tmp_path / "five.ttl")])
+    assert (report.loaded, report.rejections) == (1, [])
+    said = asked(kg, "SELECT ?s ?p ?o { GRAPH ?g { ?s ?p ?o } FILTER(CONTAINS(STR(?g), '/graph/src/')) }")
+    ours = [row for row in said if any(part.startswith(("cpr://", "https://w3id.org/quadcite/")) for part in row)]
+    assert ours == [("http://www.wikidata.org/entity/Q5", "http://www.wikidata.org/prop/direct/P2", "cpr://doc/law")]
+    assert not [row for row in said if "climatepolicyradar" in row[0]]
+    assert [warning for warning in report.warnings if "cpr://doc/law" in warning]
