@@ -32,6 +32,8 @@ _UNKNOWN: Final = "\x01"
 _FIRST: Final = 2
 _LAST: Final = 0x10FFFF
 _CACHED_TOKENS: Final = 300_000
+_COMPARED: Final = 100
+"""Maximum characters of the beginnings of words that are compared: all beginnings of a long word take its square."""
 _DENYING: Final = frozenset({"non", "anti"})
 """Prefixes that negate a name after a hyphen: ``non-renewable``."""
 
@@ -143,7 +145,7 @@ def filter_possible(labels: Iterable[Label], texts: Iterable[str]) -> Iterator[L
     whole = set(AND.values())
     for text in texts:
         whole.update(words_of(text))
-    beginnings = {word[:length] for word in whole for length in range(1, len(word) + 1)}
+    beginnings = {word[:length] for word in whole for length in range(1, min(len(word), _COMPARED) + 1)}
     for label in labels:
         language = primary_language(label.language)
         words = label.text.lower().split()
@@ -153,7 +155,9 @@ def filter_possible(labels: Iterable[Label], texts: Iterable[str]) -> Iterator[L
             if not whole.issuperset(word for word in words[:-1] if not word.endswith("s")):
                 continue
             words = [word for word in words[:-1] if word.endswith("s")] + words[-1:]
-        if all(word[: 1 if word in IRREGULAR else max(len(word) - 3, 1)] in beginnings for word in words):
+        if all(
+            word[: 1 if word in IRREGULAR else min(max(len(word) - 3, 1), _COMPARED)] in beginnings for word in words
+        ):
             yield label
 
 
