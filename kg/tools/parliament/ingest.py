@@ -15,7 +15,7 @@ from pydantic import Field
 from pyoxigraph import Literal, NamedNode
 
 from kg import loading
-from kg.errors import ForbiddenError, InvalidInputError, ModelError, NotFoundError
+from kg.errors import ForbiddenError, InvalidInputError, ModelError, NotFoundError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader, clean_text, iri_of
 from kg.retrieval.results import Result
@@ -79,7 +79,10 @@ def ingest_speech(
     """
     began = time.monotonic()
     path = allowed(kg.settings.ingest_folders, clean_text("file_path", file_path, 4_000), format)
-    done = loading.load(kg, _unheard, source="hansard", paths=[str(path)], prune=False, wait=False)
+    try:
+        done = loading.load(kg, _unheard, source="hansard", paths=[str(path)], prune=False, wait=False)
+    except QuadciteError as error:
+        raise type(error)(_without_folder(str(error), path)) from None
     report = done["report"]
     reader = Reader(kg)
     run = None if report["run"] is None else NamedNode(report["run"])
@@ -99,11 +102,16 @@ def ingest_speech(
         chunks_created=len(chunks),
         vectors_stored=sum(_stored(kg, chunks)),
         duplicates_skipped=duplicates,
-        errors=errors,
+        errors=[_without_folder(each, path) for each in errors],
         processing_time_seconds=round(time.monotonic() - began, 3),
-        notes=list(done["warnings"][:SHOWN_ERRORS]),
+        notes=[_without_folder(each, path) for each in done["warnings"][:SHOWN_ERRORS]],
     )
     return reader.finish(result)
+
+
+def _without_folder(text: str, path: Path) -> str:
+    """Remove the path of the folder on the server from a message about a file in it."""
+    return text.replace(f"{path.parent}{os.sep}", "")
 
 
 def allowed(folders: Sequence[Path], text: str, format: Format) -> Path:

@@ -203,14 +203,14 @@ def _receive(
     reader: Reader, tool: str, municipality: str, state: str, kind: Kind, entries: Sequence[Any]
 ) -> dict[str, Any]:
     name, letters = clean_text("municipality", municipality, 200), state.strip()
-    notes: list[str] = []
+    unknown: str | None = None
     try:
         place = find_place(reader, name, state)
         name, letters = place.name, place.short_state or letters
         if not place.key.startswith("us-"):
             state = "-".join(place.key.split("-")[:2]).upper()
     except NotFoundError as error:
-        notes.append(f"A new municipality is created. {error}")
+        unknown = f"A new municipality is created. {error}"
     sent_by = SENDER.get().name
     unfit = {
         number: why for number, entry in enumerate(entries, 1) if kind != "section" and (why := _find_too_long(entry))
@@ -221,7 +221,8 @@ def _receive(
     )
     for outcome in done["entries"]:
         outcome["reason"] = unfit.get(outcome["number"], outcome.get("reason"))
-    done["name"], done["state"] = name, letters
+    notes = [] if unknown is None or not done["is_new"] else [unknown]
+    done["state"] = letters
     done["sent_by"], done["notes"] = sent_by, [*notes, *done["warnings"]]
     return done
 

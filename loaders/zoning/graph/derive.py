@@ -32,8 +32,15 @@ from loaders.zoning.readers.code_model import DOMAIN, Section
 NAME: Final = """
 SELECT ?name WHERE { $municipality skos:prefLabel ?name }"""
 
+
 _SOURCES: Final = f"{SOURCED}{DOMAIN}/"
 _EXTRACTED: Final = f"{EXTRACTED}{DOMAIN}/"
+
+
+def load_name(store: Store, municipality: NamedNode) -> str | None:
+    """Load the name of a municipality; None for one that no source describes."""
+    rows = select(store.query_sources, bind(NAME, municipality=municipality))
+    return next((term_text(row["name"]) for row in rows), None)
 
 
 @dataclass(slots=True)
@@ -235,10 +242,7 @@ class Findings:
         municipality = mint("municipality", name)
         shared = self.reading.municipalities.get(name)
         if shared is None:
-            said = [
-                term_text(row["name"]) for row in select(store.query_sources, bind(NAME, municipality=municipality))
-            ]
-            shared = Authorities(said[0] if said else name, state_of(name))
+            shared = Authorities(load_name(store, municipality) or name, state_of(name))
         stored = self.codes.load(store, name)
         if stored.sections:
             code = stored.copy()

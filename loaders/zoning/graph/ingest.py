@@ -20,7 +20,7 @@ from pyoxigraph import NamedNode, Quad
 
 from kg.errors import InvalidInputError, RecordError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.provenance.load_records import RecordOrigin
+from kg.provenance.load_records import RecordOrigin, load_sources
 from kg.shacl.report import Violation
 from kg.store.protocol import Commit
 from kg.vocabulary import mint, sha256
@@ -28,7 +28,7 @@ from loaders.model import Origin, Rejection, Snapshot, SourceGraph, graph_name
 from loaders.pipeline import Loader, Loading, LoadReport
 from loaders.readers.locations import Located
 from loaders.zoning.graph.authorities import Authorities, merge
-from loaders.zoning.graph.derive import CodesRead, Findings
+from loaders.zoning.graph.derive import CodesRead, Findings, load_name
 from loaders.zoning.graph.section_records import build_section_record, build_statements_record
 from loaders.zoning.graph.stored_codes import Codes
 from loaders.zoning.readers.code_model import (
@@ -172,6 +172,8 @@ def ingest(
         shared = Authorities(municipality, state)
     except RecordError as error:
         raise InvalidInputError(str(error)) from error
+    if (known := load_name(kg.store, shared.iri)) is not None:  # the sender does not rename it
+        shared = Authorities(known, state)
     payload = {"municipality": municipality, "state": state, kind: list(entries)}
     digest = sha256(json.dumps(payload, ensure_ascii=True, sort_keys=True, default=str))
     # One location per section, so that a section sent again replaces its earlier version.
@@ -181,14 +183,21 @@ def ingest(
     codes = Codes(kg.memory)
     found = build_records(kind, entries, shared, origin, codes.load(kg.store, shared.key).sections)
     work = _Receiving(kg, tool, shared, found, codes)
+    before = load_sources(kg.store, [graph_name(record) for record, _ in found.records])
     report = work.run()
     outcomes = {number: {"outcome": REJECTED, "reason": reason} for number, reason in found.refused.items()}
     for record, numbers in found.records:
         graph = graph_name(record)
-        outcomes |= {number: {**work.outcome(graph), "graph": graph.value} for number in numbers}
+        outcome = work.outcome(graph)
+        outcomes |= {number: {**outcome, "graph": graph.value} for number in numbers}
+        read = sorted(name for name in before.get(graph, {}).values() if not name.startswith(tool))
+        if read and outcome["outcome"] == STORED:
+            report.warnings.insert(0, f"{graph.value}: It replaces the version that was read from {', '.join(read)}.")
     return {
         "run": report.run,
         "municipality": shared.iri.value,
+        "name": shared.name,
+        "is_new": known is None,
         "fetched_at": work.prov_run.started.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "entries": [{"number": number, **outcomes[number]} for number in sorted(outcomes)],
         "sections": {key: shared.section(key).value for key in found.sections},

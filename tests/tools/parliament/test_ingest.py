@@ -16,7 +16,7 @@ from pyoxigraph import Literal, NamedNode, Triple
 
 from kg import bundle
 from kg.actors import ADMIN, WRITE, Actor
-from kg.errors import ForbiddenError, InvalidInputError, NotFoundError
+from kg.errors import ForbiddenError, InvalidInputError, NotFoundError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.results import SearchFilters
 from kg.search.index_client import EdgeIndex
@@ -276,3 +276,16 @@ def test_what_is_no_plain_file_or_too_large_is_not_opened(folder):
 def test_arguments_are_checked(kg, arguments, says):
     with pytest.raises(InvalidInputError, match=says):
         INGEST.call(kg, arguments)
+
+
+@pytest.mark.parametrize("name", ["broken.json", "broken.csv", "broken.xml", "broken.parquet", "odd.csv"])
+def test_no_message_about_a_file_has_the_path_of_its_folder(kg, folder, name):
+    (folder / name).write_text("speech_id,text\n,\n" if name == "odd.csv" else '{"speeches": [')
+    try:
+        result = ingest_speech(kg, name, name.partition(".")[2])
+        said = str(content_of(result))
+        assert result.errors
+    except QuadciteError as error:
+        said = str(error)
+        assert name in said
+    assert str(folder) not in said

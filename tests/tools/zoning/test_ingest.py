@@ -26,6 +26,7 @@ from kg.tools.zoning.ingest import (
 )
 from kg.tools.zoning.provisions import kg_query_definition, kg_query_permissions, kg_query_standards
 from kg.tools.zoning.sections import kg_query_section, kg_traverse_hierarchy
+from kg.vocabulary import KG, mint
 from loaders.sources import load
 
 FEIGN = {"municipality": "Upper Feign", "state": "CT"}
@@ -264,3 +265,39 @@ def test_where_a_code_has_no_rule_that_was_found_a_note_leads_to_its_text(kg):
     kg_ingest_code_section(kg, **FEIGN, section_id="9", title="Peace", level="chapter", raw_content="Be quiet.")
     for found in (kg_query_permissions(kg, **FEIGN), kg_query_standards(kg, **FEIGN)):
         assert any("text of its code" in note and "kg_search_by_topic" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("name", ["Quarry-Bend", "QUARRY_BEND!!", "quarry bend\u202e", "Quarry. Bend™"])
+def test_the_spelling_of_a_name_does_not_rename_a_municipality(kg, name):
+    bend = {"municipality": "Quarry Bend", "state": "UT"}
+    new = kg_ingest_definitions(kg, **bend, definitions=[{"term": "Kiln", "definition_text": "An oven."}])
+    assert any("new municipality" in note for note in new.notes)
+    sent = {"term": "Glaze", "definition_text": "A coat."}
+    done = kg_ingest_definitions(kg, municipality=name, state="UT", definitions=[sent])
+    assert (done.stored, done.municipality, done.municipality_iri) == (1, "Quarry Bend", new.municipality_iri)
+    assert not any("new municipality" in note for note in done.notes)
+    labels = [quad.object for quad in kg.store.graph(mint("graph", "ref", "municipality", "us-ut-quarry-bend"))]
+    assert [label.value for label in labels if isinstance(label, Literal)] == ["Quarry Bend"]
+
+
+def test_a_section_that_replaces_one_of_a_file_is_reported_with_the_file(kg):
+    load(kg, "zoning", [str(bundle.folder("fixtures") / "zoning" / "upper_feign.json")])
+    section = SENT["sections"][0]
+    given = {name: section[name] for name in ("section_id", "title") if name in section}
+    done = kg_ingest_code_section(kg, **FEIGN, **given, level=1, raw_content="Other words.")
+    assert done.stored == 1
+    assert any("upper_feign.json" in note for note in done.notes)
+    again = kg_ingest_code_section(kg, **FEIGN, **given, level=1, raw_content="Other words again.")
+    assert not any("upper_feign.json" in note for note in again.notes)
+
+
+def test_a_word_of_a_megabyte_is_stored_in_seconds(kg, tmp_path):
+    names = tmp_path / "concepts.csv"
+    names.write_text("id,label@en\nQ1,kiln\n")
+    load(kg, "wikibase", [str(names)], base="climate")
+    done = kg_ingest_code_section(
+        kg, **FEIGN, section_id="9.9", title="Long", level=1, raw_content=f"A kiln {'x' * 1_000_000} kiln."
+    )
+    assert done.stored == 1
+    [quads] = [[*kg.store.graph(graph)] for graph in kg.store.graphs() if "/ext/mentions/zoning/" in graph.value]
+    assert sum(quad.predicate == KG.matchType for quad in quads) == 2
