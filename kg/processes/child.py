@@ -35,6 +35,7 @@ from kg.errors import (
 )
 from kg.processes import frames, task
 from kg.processes.frames import Frame
+from kg.text import to_single_line
 from kg.vocabulary import PREFIXES
 
 _ROOT: Final = str(Path(kg.__file__).parents[1])
@@ -51,6 +52,7 @@ _POSITION: Final = re.compile(
     r"|between line \d+ column \d+ and line \d+ column \d+): |\s*\(line \d+\)$"
 )
 _UNDECLARED: Final = re.compile(r"[Pp]refix (\w+):? has not been declared")
+_MESSAGE_CHARACTERS: Final = 500
 _BY_CODE: Final = {
     error.code: error
     for error in (InvalidInputError, QuerySyntaxError, QueryForbiddenError, QueryLimitError, QueryMemoryError)
@@ -176,6 +178,7 @@ class SyntaxFaultError(InvalidInputError):
 
     def __init__(self, message: str, line: int | None, column: int | None) -> None:
         self.place = "" if line is None else f"line {line}" if column is None else f"line {line}, column {column}"
+        message = to_single_line(message, _MESSAGE_CHARACTERS)  # the parser quotes a token of any length
         self.fault = _POSITION.sub("", message)
         prefix = _UNDECLARED.search(message)
         if prefix and prefix[1] in PREFIXES:

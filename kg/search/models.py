@@ -306,9 +306,9 @@ def get_installed_folder(settings: Settings) -> Path:
         _get_entry(settings)
     folder = get_folder(settings)
     if not folder.is_dir():
-        raise ModelError(f"The embedding model {settings.model} is not in {settings.models_dir}. Run `{PULL}`.")
+        raise ModelError(f"The embedding model {settings.model} is not installed. Run `{PULL}`.")
     if (manifest := _load_manifest(folder)) is None or manifest.get("format") != FORMAT:
-        raise ModelError(f"The embedding model in {folder} is incomplete or of another version. Run `{PULL}`.")
+        raise ModelError(f"The embedding model in {folder.name} is incomplete or of another version. Run `{PULL}`.")
     return folder
 
 
@@ -321,7 +321,8 @@ def load_model(settings: Settings) -> TextEmbedding:
     try:
         return _load(settings.model, folder, settings.embedding_threads)
     except Exception as error:  # onnxruntime and tokenizers raise various classes, some a plain Exception
-        raise ModelError(f"Cannot load the embedding model in {folder}: {error}. Run `{PULL}`.") from error
+        reason = str(error).replace(str(folder), folder.name)
+        raise ModelError(f"Cannot load the embedding model in {folder.name}: {reason}. Run `{PULL}`.") from error
 
 
 def _load(name: str, folder: Path, threads: int = 0) -> TextEmbedding:

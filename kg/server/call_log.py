@@ -16,6 +16,7 @@ from contextvars import ContextVar
 from typing import Any, Final
 
 from kg.errors import QuadciteError
+from kg.text import to_single_line
 from kg.tools.answers import Answer
 
 log = logging.getLogger("kg.calls")
@@ -82,7 +83,7 @@ class CallLog:
             **more,
             "arguments": redact(self._arguments),
         }
-        log.log(level, "%s", json.dumps(fields, ensure_ascii=False, default=str), extra={"fields": fields})
+        log.log(level, "%s", _to_line(fields), extra={"fields": fields})
 
 
 def redact(value: Any, name: str = "") -> Any:
@@ -104,6 +105,12 @@ def redact(value: Any, name: str = "") -> Any:
     return value
 
 
+def _to_line(fields: Mapping[str, Any]) -> str:
+    """Write one line of JSON that is safe on a terminal: JSON itself escapes few control characters."""
+    line = json.dumps(fields, ensure_ascii=False, default=str)
+    return to_single_line(line, len(line))
+
+
 class JsonFormatter(logging.Formatter):
     """Writes each record as one line of JSON: time, level, logger, and its fields or message."""
 
@@ -118,4 +125,4 @@ class JsonFormatter(logging.Formatter):
         said |= fields if isinstance(fields, dict) else {"message": record.getMessage()}
         if record.exc_info:
             said["exception"] = self.formatException(record.exc_info)
-        return json.dumps(said, ensure_ascii=False, default=str)
+        return _to_line(said)

@@ -344,7 +344,8 @@ def _add_resources(server: FastMCP, kg: KnowledgeGraph, threads: ToolThreads) ->
         try:
             return await threads.run(work, kind=kind)
         except QuadciteError as error:
-            raise ResourceError(f"{error.code}: {error}") from error
+            # An answer to the client, which fastmcp would log with its traceback.
+            raise ResourceError(f"{error.code}: {error}", log_level=logging.DEBUG) from error
 
     @server.resource("cpr://status", mime_type="application/json", title="State of the server")
     async def status() -> str:
@@ -376,7 +377,8 @@ def _add_resources(server: FastMCP, kg: KnowledgeGraph, threads: ToolThreads) ->
     async def entity(iri: str, format: str = "turtle") -> ResourceResult:
         """All quads about one IRI (percent-encoded), by graph: format=turtle (default) or json."""
         if format not in ("turtle", "json"):
-            raise ResourceError(f"invalid_input: Unknown format {format[:50]!r}. Available: turtle, json.")
+            message = f"invalid_input: Unknown format {format[:50]!r}. Available: turtle, json."
+            raise ResourceError(message, log_level=logging.DEBUG)
         shown, turtle = await run(partial(load_entity, kg, iri))
         if format == "json":
             return ResourceResult([ResourceContent(shown.model_dump_json(), mime_type="application/json")])
