@@ -30,6 +30,7 @@ from kg.errors import QuadciteError
 from kg.knowledge_graph import CALLER, CANCELLATION, SENDER, KnowledgeGraph
 from kg.queries.pool import Cancellation
 from kg.retrieval.reader import Reader
+from kg.retrieval.results import Result
 from kg.retrieval.token_budget import to_json
 from kg.server.auth import ACTOR
 from kg.server.call_log import REQUEST_ID, CallLog, find_request_id
@@ -144,7 +145,7 @@ class GraphTool(McpTool):
             description=name_mounts(tool.description, here),
             parameters=input_schema(tool),
             output_schema=output_schema(tool),
-            annotations=ToolAnnotations.model_validate({"title": tool.title, **tool.annotations}),
+            annotations=ToolAnnotations.model_validate(tool.annotations),
             tags=set(tool.tags),
         )
         made._tool, made._kg, made._threads = tool, kg, threads
@@ -287,6 +288,7 @@ def _input_schema_of(model: type[BaseModel], single: bool) -> dict[str, Any]:
         return {name: listed(value) for name, value in node.items() if name not in _UNLISTED}
 
     kept: dict[str, Any] = listed(schema)
+    kept["properties"].get("max_tokens", {}).pop("maximum", None)  # an error names it
     return kept
 
 
@@ -294,26 +296,35 @@ def output_schema(tool: Tool) -> dict[str, Any]:
     """Build the schema of a tool's structured content: the fields of the whole with their types, and no more.
 
     The descriptions of the tools name the fields of the elements. Their schemas would cost more than all else that an
-    agent reads of a tool, and a concise answer has fewer fields than a full one.
+    agent reads of a tool, and a concise answer has fewer fields than a full one. A field without a value is absent.
     """
     return deepcopy(_output_schema_of(tool.result))
 
 
 @cache
-def _output_schema_of(model: type[BaseModel]) -> dict[str, Any]:
+def _output_schema_of(model: type[Result]) -> dict[str, Any]:
     schema = lean_schema(model.model_json_schema())
     defined = schema.get("$defs", {})
-    fields = {name: _type_of(field, defined) for name, field in schema["properties"].items() if name not in _FRAME}
+    fields = {
+        name: _type_of(field, defined, nullable=name in model.shown)
+        for name, field in schema["properties"].items()
+        if name not in _FRAME
+    }
     return {"type": "object", "properties": fields}
 
 
-def _type_of(field: dict[str, Any], defined: dict[str, Any]) -> dict[str, Any]:
+def _type_of(field: dict[str, Any], defined: dict[str, Any], *, nullable: bool) -> dict[str, Any]:
+    """Get the types of a field. One that is not `nullable` is absent where the model has null."""
     if "$ref" in field:
         field = defined[field["$ref"].rpartition("/")[2]]
     if "anyOf" in field:
-        kinds = [_type_of(option, defined).get("type") for option in field["anyOf"]]
-        return {"type": kinds} if all(isinstance(kind, str) for kind in kinds) else {}
-    return {"type": field["type"]} if "type" in field else {}
+        kinds = [_type_of(option, defined, nullable=True).get("type") for option in field["anyOf"]]
+    else:
+        kinds = field["type"] if isinstance(field.get("type"), list) else [field.get("type")]
+    if not all(isinstance(kind, str) for kind in kinds):
+        return {}
+    kinds = [kind for kind in kinds if nullable or kind != "null"]
+    return {"type": kinds[0] if len(kinds) == 1 else kinds}
 
 
 _FRAME: Final = frozenset({"notes", "next_offset", "explain"})

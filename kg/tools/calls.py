@@ -162,9 +162,13 @@ class Tool(Command):
 
     @property
     def annotations(self) -> Mapping[str, bool]:
-        """Hints about its effects, as MCP defines them. A tool that writes may replace existing data."""
+        """Hints about its effects, as MCP defines them. A tool that writes may replace existing data.
+
+        Whether a repeated call changes anything has no meaning for a tool that only reads.
+        """
         reads = self.scope == "read"
-        return {"readOnlyHint": reads, "idempotentHint": True, "destructiveHint": not reads, "openWorldHint": False}
+        again = {} if reads else {"idempotentHint": True}
+        return {"readOnlyHint": reads, **again, "destructiveHint": not reads, "openWorldHint": False}
 
     @property
     def description(self) -> str:

@@ -42,7 +42,7 @@ RESEARCH_TOKENS: Final = 10_000
 
 TOOLS: Final[tuple[Tool, ...]] = (
     Tool(passages.search, "Search passages", frozenset({CORE, CLIMATE})),
-    Tool(passages.fetch, "Fetch evidence", frozenset({CORE, CLIMATE, PARLIAMENT}), max_tokens=READING_TOKENS),
+    Tool(passages.fetch, "Fetch evidence", frozenset({CORE, CLIMATE, PARLIAMENT, ZONING}), max_tokens=READING_TOKENS),
     Tool(related.related, "Related texts of other domains", frozenset({CORE, CLIMATE, PARLIAMENT, ZONING})),
     Tool(concepts.concept_find, "Find concepts", frozenset({CORE, CLIMATE})),
     Tool(neighbors.concept_neighbors, "Linked concepts", frozenset({CLIMATE})),

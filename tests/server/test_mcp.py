@@ -63,7 +63,7 @@ def ask(kg, work: Callable[[Client], Awaitable[Any]], path="/mcp", **options: An
         ("/mcp", CORE_TOOLS),
         ("/mcp/climate", CLIMATE_TOOLS),
         ("/mcp/parliament", [*PARLIAMENT_TOOLS, "fetch", "related", "citations", "list_resources", "health"]),
-        ("/mcp/zoning", [*ZONING_TOOLS, "related", "citations", "list_resources"]),
+        ("/mcp/zoning", [*ZONING_TOOLS, "fetch", "related", "citations", "list_resources"]),
         ("/mcp/sparql", [*SCHEMA_TOOLS, "list_resources", "health"]),
         ("/mcp/all", [*CLIMATE_TOOLS, *PARLIAMENT_TOOLS, *ZONING_TOOLS, *SCHEMA_TOOLS]),
         ("/mcp/research", ["search", "fetch"]),
