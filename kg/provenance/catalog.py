@@ -53,6 +53,22 @@ FAMILIES: Final = {
 }
 """The families of graphs whose quads are counted, by the start of their names."""
 
+MEANINGS: Final = {
+    DCAT.Dataset: "A source that a loader has read: a file, a URL, or a person who sends entries with a tool.",
+    VOID.Dataset: "A dataset of the catalog, or the part of one that is in graphs of one class.",
+    DCTERMS.title: "The name of the source.",
+    DCTERMS.issued: "The time of the first commit of the data.",
+    DCTERMS.modified: "The time of the last commit of the data.",
+    DCTERMS.type: "The class of the graphs of a part, such as kg:AssertedGraph.",
+    DCAT.version: "The revision of the data, if the source states one.",
+    VOID.documents: "The number of records of the dataset. Each is a graph.",
+    VOID.triples: "The number of quads of the dataset or part.",
+    VOID.subset: "The quads of the dataset in graphs of one class.",
+    PROV.wasGeneratedBy: "The last run that changed the data.",
+    PROV.wasDerivedFrom: "A version of the source that the data were read from.",
+}
+"""The meanings that other vocabularies' classes and properties have in the catalog."""
+
 _FAMILIES: Final = tuple(FAMILIES)
 _SNAPSHOTS: Final = iri_prefix("snapshot")
 _DATASETS: Final = iri_prefix("dataset")

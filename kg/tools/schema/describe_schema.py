@@ -12,6 +12,7 @@ from pyoxigraph import Literal, NamedNode, RdfFormat, parse
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.ontology import Constraint, Shape, get_objects, get_parents, load_code_lists, load_modules, load_shapes
+from kg.provenance.catalog import MEANINGS
 from kg.retrieval.reader import Reader, bounded
 from kg.retrieval.result_cells import written
 from kg.retrieval.results import MOST_SKIPPED, Completeness, Identifier, Offset, Result
@@ -21,7 +22,14 @@ from kg.sparql.schema_index import local_name
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
 from kg.tools.schema.schema_measurement import UNMEASURED
-from kg.tools.schema.term_index import TermIndex, describe_foreign, get_term_index, split_words, to_query_name
+from kg.tools.schema.term_index import (
+    IN_CATALOG,
+    TermIndex,
+    describe_foreign,
+    get_term_index,
+    split_words,
+    to_query_name,
+)
 from kg.vocabulary import PREFIXES, RDF, SCHEMA
 
 ABOUT_CHARACTERS: Final = 160
@@ -137,7 +145,9 @@ def _describe_domains(schema: Schema) -> SchemaResult:
     for iri, use in schema.classes.items():
         term = schema.terms.get(iri)
         about = clipped(
-            (term.definition if term else None) or describe_foreign(iri, split_words(local_name(iri))),
+            (term.definition if term else None)
+            or MEANINGS.get(NamedNode(iri))
+            or describe_foreign(iri, split_words(local_name(iri))),
             ABOUT_CHARACTERS,
         )
         line = ClassLine(name=to_query_name(iri), things=use.entities, about=about)
@@ -170,7 +180,7 @@ def _describe_class(terms: TermIndex, iri: str) -> SchemaResult:
     unused = [path for path in shape.properties if path not in use.properties]
     entities = use.entities if schema.generation else None
     lines = [
-        _line(terms, path, use.properties.get(path), shape.properties.get(path), entities)
+        _line(terms, path, use.properties.get(path), shape.properties.get(path), entities, iri)
         for path in [*use.properties, *unused]
         if path != RDF.type.value
     ]
@@ -191,10 +201,15 @@ def _describe_class(terms: TermIndex, iri: str) -> SchemaResult:
 
 
 def _line(
-    terms: TermIndex, path: str, use: PropertyUse | None, constraint: Constraint | None, entities: int | None
+    terms: TermIndex,
+    path: str,
+    use: PropertyUse | None,
+    constraint: Constraint | None,
+    entities: int | None,
+    of: str,
 ) -> PropertyLine:
     term = terms.schema.terms.get(path)
-    about = term.definition if term else None
+    about = term.definition if term else MEANINGS.get(NamedNode(path)) if of in IN_CATALOG else None
     if about is None and constraint is not None and constraint.messages:
         about = constraint.messages[0]
     codes = [local_name(code.iri) for code in load_code_lists().get((constraint and constraint.scheme) or "", ())]

@@ -83,6 +83,12 @@ SELECT ?family ?property (SUM(?quads) AS ?count) WHERE {{
   BIND(REPLACE(STR(?graph), $pattern, "$1") AS ?family)
 }} GROUP BY ?family ?property"""
 
+PROPERTIES: Final = f"""
+SELECT ?property (COUNT(*) AS ?count) WHERE {{
+  GRAPH ?graph {{ ?s ?property ?o #PART
+  }} {CONTENT}
+}} GROUP BY ?property"""
+
 CLASSES: Final = f"""
 SELECT ?class (COUNT(*) AS ?count) (SAMPLE(?s) AS ?example) WHERE {{
   {{ SELECT DISTINCT ?s ?class WHERE {{ GRAPH ?graph {{ ?s a ?class #PART
@@ -146,7 +152,7 @@ OBJECT_CLASSES: Final = f"""
 SELECT ?type (SUM(?uses) AS ?count) WHERE {{
   {{ SELECT DISTINCT ?o ?uses ?type WHERE {{
     {{ SELECT ?o (COUNT(*) AS ?uses) WHERE {{ PATTERN FILTER(!isLiteral(?o)) }} GROUP BY ?o }}
-    OPTIONAL {{ GRAPH ?graph {{ ?o a ?type }} {CONTENT} }}
+    OPTIONAL {{ GRAPH ?home {{ ?o a ?type }} {CONTENT.replace("?graph", "?home")} }}
   }} }}
 }} GROUP BY ?type"""
 
@@ -241,8 +247,11 @@ def measure_schema(kg: KnowledgeGraph) -> Schema:
 
 
 class _Measurement:
-    def __init__(self, kg: KnowledgeGraph) -> None:
+    """The queries of one measurement: of all content, or of the catalog."""
+
+    def __init__(self, kg: KnowledgeGraph, *, of_catalog: bool = False) -> None:
         self._kg = kg
+        self._of_catalog = of_catalog
         self._at_least = kg.store.statistics().generation
         self._generation: int | None = None
 
@@ -253,6 +262,31 @@ class _Measurement:
         for family in families.values():
             for iri, count in family.properties.items():
                 quads[iri] = quads.get(iri, 0) + count
+        measured, properties = self._measure_terms(quads)
+        triples = sum(use.triples for use in properties.values())
+        for row in self._rows(SUPERCLASSES):
+            measured[_text(row["class"])] = _merge_subclasses(measured, row)
+        # The catalog is in no count of content, but its classes and its own properties are queried like others.
+        catalog = _Measurement(self._kg, of_catalog=True)
+        described = {_text(row["property"]): _count(row) for row in catalog._rows(PROPERTIES)}
+        classes_of_catalog, properties_of_catalog = catalog._measure_terms(described)
+        measured = {**classes_of_catalog, **measured}
+        properties = {**properties_of_catalog, **properties}
+        return Schema(
+            generation=self._generation or self._at_least,
+            triples=triples,
+            classes=dict(sorted(measured.items(), key=lambda use: (-use[1].entities, use[0]))),
+            properties=properties,
+            terms=load_declared_terms(),
+            unmeasured=load_used_vocabulary(),
+            graphs={name: family.quads for name, family in families.items()},
+            families=_family_terms(families),
+            holdings=families,
+            measured_at=measured_at,
+        )
+
+    def _measure_terms(self, quads: Mapping[str, int]) -> tuple[dict[str, ClassUse], dict[str, PropertyUse]]:
+        """Measure the classes, and the properties with these numbers of quads."""
         triples = {iri: self._triples(iri) for iri in quads}
         doubled = {iri for iri, count in quads.items() if triples[iri] < count}
         classes = self._rows(CLASSES)
@@ -281,20 +315,7 @@ class _Measurement:
             )
             for row in classes
         }
-        for row in self._rows(SUPERCLASSES):
-            measured[_text(row["class"])] = _merge_subclasses(measured, row)
-        return Schema(
-            generation=self._generation or self._at_least,
-            triples=sum(triples.values()),
-            classes=dict(sorted(measured.items(), key=lambda use: (-use[1].entities, use[0]))),
-            properties=properties,
-            terms=load_declared_terms(),
-            unmeasured=load_used_vocabulary(),
-            graphs={name: family.quads for name, family in families.items()},
-            families=_family_terms(families),
-            holdings=families,
-            measured_at=measured_at,
-        )
+        return measured, properties
 
     def _families(self) -> dict[str, FamilyUse]:
         graphs, entities = (
@@ -347,6 +368,8 @@ class _Measurement:
 
     def _rows(self, query: str, **terms: NamedNode | Literal) -> list[dict[str, Term]]:
         """Run a counting query. Its only aggregates may be `count` and `example`."""
+        if self._of_catalog:
+            query = query.replace("GRAPH ?graph", "GRAPH $catalog").replace(CONTENT, "")
         terms |= {name: graph for name, graph in UNCOUNTED.items() if f"${name}" in query}
         try:
             return self._asked(bind(query, **terms))

@@ -16,6 +16,7 @@ from kg.errors import NotFoundError
 from kg.fuzzy_names import Names, fold
 from kg.knowledge_graph import KnowledgeGraph
 from kg.ontology import get_ancestors, load_code_lists, load_shapes
+from kg.provenance.catalog import MEANINGS
 from kg.retrieval.concept_index import preference
 from kg.retrieval.reader import iri_of
 from kg.sparql.measured_schema import Schema
@@ -23,7 +24,7 @@ from kg.sparql.schema_index import local_name
 from kg.sparql.terms import bind
 from kg.store.protocol import Rows, term_text
 from kg.tools.schema.schema_measurement import UNMEASURED, get_schema
-from kg.vocabulary import BASE, DCTERMS, FOAF, KG, PREFIXES, RDF, RDFS, SCHEMA, SKOS, curie, prefixed_name
+from kg.vocabulary import BASE, DCAT, DCTERMS, FOAF, KG, PREFIXES, RDF, RDFS, SCHEMA, SKOS, VOID, curie, prefixed_name
 
 Kind = Literal["class", "property", "individual"]
 
@@ -38,6 +39,9 @@ SHARE: Final = 20
 
 NAMING: Final = (SKOS.prefLabel, SKOS.altLabel, SKOS.notation, RDFS.label, FOAF.name, SCHEMA.name, DCTERMS.title)
 """The properties whose values are names, the preferred one first."""
+
+IN_CATALOG: Final = (DCAT.Dataset.value, VOID.Dataset.value)
+"""The classes of the catalog."""
 
 NAMES_OF: Final = """
 SELECT DISTINCT ?thing ?class ?property ?name WHERE {
@@ -180,8 +184,20 @@ def _vocabulary_entries(schema: Schema) -> Iterator[Entry]:
         local = local_name(iri)
         label = term.label if term else split_words(local)
         names = (label, *(term.alt_labels if term else ()), local, split_words(local), to_query_name(iri))
-        about = (term.definition if term else None) or said.get(iri)
+        about = (term.definition if term else None) or said.get(iri) or _find_meaning_in_catalog(schema, iri)
         yield Entry(iri, kind, tuple(dict.fromkeys(names)), about, count=count)
+
+
+def _find_meaning_in_catalog(schema: Schema, iri: str) -> str | None:
+    """Find the meaning of a class of the catalog, or of a property that is mostly used in it."""
+    meaning = MEANINGS.get(NamedNode(iri))
+    if meaning is None or iri not in schema.properties:
+        return meaning
+    uses = [
+        use.properties[iri].triples for use in schema.classes.values() if iri in use.properties and not use.inferred
+    ]
+    own = [schema.classes[name].properties.get(iri) for name in IN_CATALOG if name in schema.classes]
+    return meaning if 2 * max((use.triples for use in own if use), default=0) >= max(uses, default=0) else None
 
 
 def _code_entries() -> Iterator[Entry]:
@@ -212,12 +228,14 @@ def _shape_messages(schema: Schema) -> dict[str, str]:
 
 
 def _load_individuals(kg: KnowledgeGraph, schema: Schema) -> tuple[list[Entry], int, bool]:
-    """Load the named individuals, without documents and text units, of which there are too many."""
+    """Load the named individuals, without documents and text units, of which there are too many, and without datasets,
+    whose names are those of files.
+    """
     classes = [
         NamedNode(iri)
         for iri, use in schema.classes.items()
         if any(name.value in use.properties for name in NAMING)
-        and not {KG.Document.value, KG.TextUnit.value} & {iri, *get_ancestors(iri)}
+        and not {KG.Document.value, KG.TextUnit.value, *IN_CATALOG} & {iri, *get_ancestors(iri)}
     ]
     if not classes:
         return [], 0, False

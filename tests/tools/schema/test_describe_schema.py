@@ -9,11 +9,13 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.ontology import load_code_lists, load_declared_terms, load_modules, load_shapes
 from kg.retrieval.token_budget import tokens_of
 from kg.sparql.measured_schema import Schema
+from kg.store.protocol import select
 from kg.tools.answers import content_of
 from kg.tools.schema import describe_schema as describing
 from kg.tools.schema import term_index
 from kg.tools.schema.describe_schema import STANDARDS, describe_schema
 from kg.tools.schema.find_terms import find_terms
+from kg.tools.schema.schema_measurement import get_schema
 from kg.tools.schema.term_index import describe_foreign
 from kg.vocabulary import KG
 
@@ -141,3 +143,30 @@ def test_a_property_of_graphs_that_are_not_measured_is_not_said_to_be_unused(fix
     assert described.query
     [found] = [term for term in find_terms(fixtures, "kg:about").terms if term.iri == KG.about.value]
     assert found.uses is None
+
+
+def test_datasets_of_the_catalog_are_described_and_found(joined: KnowledgeGraph) -> None:
+    described = describe_schema(joined, "dcat:Dataset", max_tokens=6_000)
+    query = "SELECT ?dataset WHERE { GRAPH <https://w3id.org/quadcite/graph/catalog> { ?dataset a dcat:Dataset } }"
+    datasets = len(select(joined.store.query, query))
+    assert described.things == datasets > 3
+    lines = {line.name: line for line in described.properties or ()}
+    assert lines.keys() >= {
+        "dcterms:title", "kg:loader", "void:documents", "void:triples", "void:subset", "dcterms:issued",
+    }  # fmt: skip
+    assert all(line.about for line in lines.values())
+    assert described.query is not None
+    assert len(select(joined.store.query, described.query)) == min(10, datasets)
+    domains = describe_schema(joined, max_tokens=20_000).domains or []
+    assert any(line.name == "dcat:Dataset" for domain in domains for line in domain.classes)
+    assert describe_schema(joined, "void:documents").triples == datasets
+    found = find_terms(joined, "dataset", kind="class").terms
+    assert ("dcat:Dataset", datasets) in {(term.curie, term.uses) for term in found}
+    assert find_terms(joined, "number of records of a dataset", kind="property").terms[0].curie == "void:documents"
+
+
+def test_counts_of_content_leave_the_catalog_out(joined: KnowledgeGraph) -> None:
+    schema = get_schema(joined, newest=True)
+    assert "catalog" not in schema.graphs
+    of_content = {name for family in schema.holdings.values() for name in family.properties}
+    assert schema.triples == sum(schema.properties[name].triples for name in of_content)
