@@ -11,10 +11,11 @@ from pyoxigraph import Literal, NamedNode
 
 from kg.provenance.promotion import is_promoted, parse_confidence
 from kg.provenance.reader import first_text, load_description, load_run
+from kg.provenance.superclasses import is_premise
 from kg.sparql.terms import bind
 from kg.store.ownership import CURATED
 from kg.store.protocol import Query, Term, named_node, select, term_text
-from kg.vocabulary import EXTRACTED, KG, OA, PROV, RDF, RDFS, SOURCED
+from kg.vocabulary import EXTRACTED, KG, OA, PROV, RDF, RDFS, SOURCED, curie
 
 if TYPE_CHECKING:
     from kg.provenance.explanation import Source
@@ -39,7 +40,9 @@ SELECT DISTINCT ?claim ?graph WHERE {
 ABOUT: Final = """
 SELECT ?property ?value WHERE {
   GRAPH $graph { $node ?property ?value }
-  FILTER(?property IN (rdf:predicate, kg:confidence, kg:method, kg:matchType, kg:start, kg:end, oa:hasSource))
+  FILTER(?property IN (
+    rdf:subject, rdf:predicate, rdf:object, kg:confidence, kg:method, kg:matchType, kg:start, kg:end, oa:hasSource
+  ))
 }"""
 
 SPANS: Final = """
@@ -49,6 +52,16 @@ SELECT DISTINCT ?unit ?start ?end ?words WHERE {
 
 TEXT: Final = """
 SELECT ?graph ?text WHERE { GRAPH ?graph { $unit schema:text ?text } }"""
+
+# What agrees where a document or a family is a law.
+AGREEING: Final = """
+SELECT DISTINCT ?thing ?property ?value ?graph WHERE {
+  VALUES (?thing ?property) {
+    ($subject dcterms:title) ($subject kg:jurisdiction) ($subject eli:date_document)
+    ($law dcterms:identifier) ($law kg:jurisdiction)
+  }
+  GRAPH ?graph { ?thing ?property ?value }
+}"""
 
 REVIEWS: Final = """
 SELECT DISTINCT ?graph ?verdict WHERE {
@@ -101,6 +114,8 @@ class Claim:
     """Whether it supports the edge: not rejected, and accepted or of sufficient confidence. A mention always does."""
     reviews: tuple[Review, ...]
     words: tuple[Words, ...]
+    premises: tuple[str, ...] = ()
+    """For a law that a document or family is: the statements that agree, each with its graph."""
     run: str | None = None
     agent: str | None = None
     agent_version: str | None = None
@@ -152,6 +167,7 @@ def load_claim(query: Query, node: NamedNode, graph: NamedNode) -> Claim | None:
         live=is_mention or is_promoted(confidence, accepted="accepted" in verdicts, rejected="rejected" in verdicts),
         reviews=reviews,
         words=_load_mentioned(query, said) if is_mention else load_words(query, node, graph),
+        premises=_load_agreeing(query, said) if KG.isLaw in said[RDF.predicate] else (),
         run=run.iri,
         agent=run.agent,
         agent_version=run.agent_version,
@@ -188,6 +204,17 @@ def _load_mentioned(query: Query, said: Mapping[NamedNode, list[Term]]) -> tuple
     if text is None:
         return (Words(unit.value, start, end, "", None, None),)
     return (Words(unit.value, start, end, text[1][start:end], 0 <= start < end <= len(text[1]), text[0].value),)
+
+
+def _load_agreeing(query: Query, said: Mapping[NamedNode, list[Term]]) -> tuple[str, ...]:
+    """Load the statements from which it follows that a document or family is a law."""
+    subject, law = named_node(said[RDF.subject][0]), named_node(said[RDF.object][0])
+    found = {
+        f"{row['thing']} {curie(named_node(row['property']).value)} {row['value']} in {named_node(row['graph']).value}"
+        for row in select(query, bind(AGREEING, subject=subject, law=law))
+        if is_premise(row["graph"])
+    }
+    return tuple(sorted(found))
 
 
 def _load_reviews(query: Query, claim: NamedNode) -> tuple[Review, ...]:

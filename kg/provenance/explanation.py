@@ -202,6 +202,7 @@ def _describe_claim(claim: Claim) -> list[str]:
     ]
     lines = [f"  claim       {claim.iri}", f"    {', '.join(fact for fact in facts if fact)}"]
     lines += [f"    in words  {words}" for words in claim.words]
+    lines += [f"    since     {premise}" for premise in claim.premises]
     lines.append(f"    graph     {claim.graph}")
     if claim.agent is not None:
         agent = _name_agent(claim.agent, claim.agent_version)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
@@ -19,13 +20,13 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 from kg.tools.search.identifiers import Resolved, complete_ids, explain_missing, parse_id
 from kg.tools.zoning.rule_rows import load_asserted, load_rules
-from kg.vocabulary import EXTRACTED, KG, RDF
+from kg.vocabulary import EXTRACTED, KG, RDF, iri_prefix
 
-# The text units of an entity: itself, those of a document, of the documents of a family, of the sections of a code.
+# The text units of an entity: itself, those of a document, of the documents of a family or law, of a code.
 CITED_BY_UNITS: Final = """
 SELECT ?claim ?graph ?unit ?cited ?position ?start WHERE {
   { BIND($iri AS ?unit) } UNION { ?unit dcterms:isPartOf $iri }
-  UNION { ?document eli:is_member_of $iri . ?unit dcterms:isPartOf ?document }
+  UNION { ?document eli:is_member_of|kg:isLaw $iri . ?unit dcterms:isPartOf ?document }
   GRAPH ?graph { ?claim rdf:subject ?unit ; kg:rawCitation ?words }
   OPTIONAL { ?claim rdf:object ?cited }
   OPTIONAL { ?unit schema:position ?position }
@@ -33,15 +34,21 @@ SELECT ?claim ?graph ?unit ?cited ?position ?start WHERE {
 }"""
 
 CITING_UNITS: Final = """
-SELECT ?claim ?graph ?unit ?cited ?position ?start WHERE {
+SELECT ?claim ?graph ?unit ?cited ?position ?start ?end WHERE {
   VALUES ?cited { $targets }
   GRAPH ?graph { ?claim rdf:object ?cited ; rdf:subject ?unit ; kg:rawCitation ?words }
   OPTIONAL { ?unit schema:position ?position }
-  OPTIONAL { ?claim kg:evidence ?span . ?span kg:start ?start }
+  OPTIONAL { ?claim kg:evidence ?span . ?span kg:start ?start ; kg:end ?end }
 }"""
 
-FAMILIES_OF: Final = """
-SELECT DISTINCT ?family WHERE { $iri eli:is_member_of ?family }"""
+# The family of a document, the law that it or its family is, and the family that is a law.
+CITED_AS: Final = """
+SELECT DISTINCT ?other WHERE {
+  { $iri eli:is_member_of|kg:isLaw ?other }
+  UNION { $iri eli:is_member_of ?family . ?family kg:isLaw ?other }
+  UNION { ?document eli:is_member_of $iri ; kg:isLaw ?other }
+  UNION { ?other kg:isLaw $iri }
+}"""
 
 CLASSES: Final = """
 SELECT DISTINCT ?kind WHERE { $iri a ?kind }"""
@@ -55,6 +62,8 @@ SELECT ?node ?kind ?name ?type WHERE {
 }"""
 
 _KINDS: Final = {KG.ExternalLaw.value: "law", KG.PolicyFamily.value: "policy family", KG.CodeSection.value: "section"}
+
+_LAWS: Final = iri_prefix("law")
 
 Direction = Literal["cites", "cited_by", "both"]
 
@@ -120,16 +129,15 @@ def citations(
     if node is None or not kinds:
         raise NotFoundError(f"iri: Unknown id {iri[:200]!r}. {explain_missing(reader, iri, Resolved())}")
     reader.ran.clear()
-    families = [] if direction == "cites" else reader.rows("its family", bind(FAMILIES_OF, iri=node))
-    targets = [node, *sorted((NamedNode(iri_of(row["family"])) for row in families), key=str)]
+    targets = [node] if direction == "cites" else find_targets(reader, node)
     found = [
         *([] if direction == "cited_by" else find_cited(reader, node)),
         *([] if direction == "cites" else find_citing(reader, targets)),
     ]
     page = found[offset : offset + limit]
     result = CitationsResult(iri=node.value, citations=load_citations(reader, page))
-    if families:
-        result.notes.append("A document is cited by the title of its family, whose citations are included.")
+    if len(targets) > 1:
+        result.notes.append("Citations of its family, and of the law that it is, are included: see cited.")
     if not found:
         result.notes.append("No such citation is recorded.")
     return reader.finish(result, total=len(found), next_offset=page_of(found, offset, limit))
@@ -145,14 +153,44 @@ def find_cited(reader: Reader, node: NamedNode) -> Sequence[Found]:
     return reader.kept("what it cites", bind(CITED_BY_UNITS, iri=node), read)
 
 
+def find_targets(reader: Reader, node: NamedNode) -> list[NamedNode]:
+    """Find what texts cite that cite `node`: itself, the family of a document, the law that a document or family is."""
+    rows = reader.rows("what else it is cited as", bind(CITED_AS, iri=node))
+    others = {NamedNode(iri_of(row["other"])) for row in rows}
+    return [node, *sorted(others - {node}, key=str)]
+
+
 def find_citing(reader: Reader, targets: Sequence[NamedNode]) -> Sequence[Found]:
-    """Find the citations of any of `targets`, in the order of the texts. Cached until the next commit."""
+    """Find the citations of any of `targets`, in the order of the texts. Cached until the next commit.
+
+    Words that cite both a law and, by its title, the family that is this law count once.
+    """
 
     def read(rows: Sequence[Mapping[str, Term]]) -> list[Found]:
-        found = _read(rows, outgoing=False)
+        again = _find_repeated(rows)
+        found = [each for each in _read(rows, outgoing=False) if each.claim not in again]
         return sorted(found, key=lambda each: (each.graph, each.position, each.start, each.claim))
 
     return reader.kept("what cites it", bind(CITING_UNITS, targets=targets), read)
+
+
+def _find_repeated(rows: Sequence[Mapping[str, Term]]) -> set[str]:
+    """Find the claims about families all of whose words are words of claims about laws."""
+    of_laws: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    of_families: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+    for row in rows:
+        if "start" not in row or not iri_of(row["graph"]).startswith(EXTRACTED):
+            continue
+        unit, span = iri_of(row["unit"]), (int(term_text(row["start"])), int(term_text(row["end"])))
+        if iri_of(row["cited"]).startswith(_LAWS):
+            of_laws[unit].append(span)
+        else:
+            of_families[unit, iri_of(row["claim"])].append(span)
+    return {
+        claim
+        for (unit, claim), spans in of_families.items()
+        if all(any(start < other[1] and other[0] < end for other in of_laws.get(unit, ())) for start, end in spans)
+    }
 
 
 def _read(rows: Sequence[Mapping[str, Term]], *, outgoing: bool) -> list[Found]:

@@ -39,7 +39,8 @@ SELECT ?claim ?subject ?predicate ?concept ?method ?similarity ?model WHERE {
 
 NAMES: Final = """
 SELECT ?node (MIN(?name) AS ?label) WHERE {
-  VALUES ?node { $nodes } ?node skos:prefLabel ?name FILTER(LANG(?name) IN ("", "en"))
+  { VALUES ?node { $nodes } ?node skos:prefLabel|dcterms:title ?name FILTER(LANG(?name) IN ("", "en")) }
+  UNION { VALUES ?node { $nodes } ?node a kg:ExternalLaw ; dcterms:identifier ?name }
 } GROUP BY ?node"""
 
 STANDS: Final = """
@@ -67,7 +68,7 @@ def review_claim(
     claim: Annotated[str, Field(max_length=2_000, description="id from kg_find_related")],
     verdict: Annotated[Verdict, Field()],
 ) -> Reviewed:
-    """Accept or reject a claim: a citation, or an alignment with a concept. The edge is added or removed at once.
+    """Accept or reject a claim: a citation, or an alignment with a concept or law. Adds or removes the edge at once.
 
     Use after reading the sentence; it needs the local token. A rejection is final. Returns asserted: whether the edge
     is in the graph.
@@ -111,7 +112,7 @@ def review_claim(
 def list_pending(kg: KnowledgeGraph, limit: int, offset: int) -> dict[str, Any]:
     """List the alignments that only a review can make edges, the most similar first: ``pending`` and their ``total``.
 
-    Each has the ``claim``, the ``name`` and ``id`` of its subject, the ``relation`` to the ``concept`` with that
+    Each has the ``claim``, the ``name`` and ``id`` of its subject, the ``relation`` to the ``concept`` or law with that
     ``label``, and the ``method``; a proposal by vectors also has ``similarity`` and ``model``. Reviewed claims are left
     out.
     """

@@ -29,7 +29,7 @@ from kg.retrieval.results import (
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
-from kg.tools.claims.citations import find_citing, load_citations
+from kg.tools.claims.citations import find_citing, find_targets, load_citations
 from kg.vocabulary import ELI, slug_of
 
 # A document and its translation have one slug: they count once.
@@ -131,7 +131,7 @@ class LineageEdge(Lean):
 
 
 class CitingText(Lean):
-    """A text that cites a family by its title."""
+    """A text that cites a family by its title, or the law that it is."""
 
     citing: str
     title: str
@@ -251,7 +251,7 @@ def policy_lineage(
 
     Use to find the version in force or how a law changed. Returns family_title, doc_count, documents{id, slug, title,
     date, corpus_type, languages, provenance}, edges{subject, relation, object} where the graph has them, and cited_by,
-    the first texts of any domain that cite the family by title.
+    the first texts of any domain that cite the family by title, or the law that it is.
     Example: policy_lineage(family_slug="fictional-geothermal-programme_d0f0").
     Next: `fetch` a document id, or `search` with filters.family_slug.
     """
@@ -271,7 +271,7 @@ def policy_lineage(
     page = works[offset : offset + limit] if include_docs else []
     descriptions = describe(reader, [family.value], [graphs[iris[0]] for iris in page], rows=False)
     edges = _edges(reader, [*said, family.value])
-    citing = find_citing(reader, [family])
+    citing = find_citing(reader, find_targets(reader, family))
     result = LineageResult(
         id=family.value,
         family_title=title_of(descriptions, family.value),

@@ -40,13 +40,19 @@ SELECT DISTINCT ?thing ?kind ?municipality WHERE {
   OPTIONAL { ?thing a ?kind } OPTIONAL { ?thing a kg:CodeSection ; kg:jurisdiction ?municipality }
 }"""
 
+# The documents of families, and those that are laws.
 MEMBERS: Final = """
-SELECT DISTINCT ?family ?document WHERE { VALUES ?family { $families } ?document eli:is_member_of ?family }"""
+SELECT DISTINCT ?family ?document WHERE {
+  { VALUES ?family { $families } ?document eli:is_member_of ?family }
+  UNION { VALUES ?family { $families } ?document kg:isLaw ?family ; eli:is_member_of ?other }
+}"""
 
+# A family that is a law, and this law, are found as one.
 LAWS: Final = """
-SELECT DISTINCT ?law ?name WHERE {
+SELECT DISTINCT ?law ?name ?same WHERE {
   VALUES ?kind { kg:ExternalLaw kg:PolicyFamily } ?law a ?kind ; ?property ?name
   FILTER(?property IN (dcterms:title, dcterms:identifier))
+  OPTIONAL { ?same kg:isLaw ?law . ?same a kg:PolicyFamily }
 }"""
 
 PRESENT: Final = """
@@ -98,6 +104,7 @@ READ_BY: Final[Mapping[str, str]] = {
 _DOCUMENT: Final = re.compile(r"cpr://doc/(?P<slug>[^#]+)(?:#(?:p=(?P<index>\d{1,18}))?(?:&?lang=(?P<lang>[^&]+))?)?")
 _DOCUMENTS_START: Final = "cpr://doc/"
 _FAMILIES: Final = "cpr://family/"
+_LAWS: Final = iri_prefix("law")
 _SPEECHES_START: Final = iri_prefix("speech")
 _BARE: Final = re.compile(r"[^\s:/<>\"{}|\\^`]{1,300}")
 """An id without a scheme."""
@@ -167,12 +174,15 @@ def _find_law(reader: Reader, name: str) -> str | None:
 
 
 def load_law_names(reader: Reader) -> Mapping[str, Sequence[str]]:
-    """Load the IRIs of laws and policy families by their titles and numbers, folded. Cached until the next commit."""
+    """Load the IRIs of laws and policy families by their titles and numbers, folded. Cached until the next commit.
+
+    A law that is a family is found as the family.
+    """
 
     def read(rows: list[dict[str, Term]]) -> Mapping[str, Sequence[str]]:
         found: dict[str, list[str]] = {}
         for row in rows:
-            found.setdefault(fold(term_text(row["name"])), []).append(iri_of(row["law"]))
+            found.setdefault(fold(term_text(row["name"])), []).append(iri_of(row.get("same") or row["law"]))
         return {name: sorted(set(iris)) for name, iris in found.items()}
 
     return reader.kept("names of laws", LAWS, read)
@@ -194,7 +204,7 @@ def resolve_ids(reader: Reader, names: Sequence[str]) -> Resolved:
         found[name] = [iri]
         resolved.notes.append(f"{name} has the id {iri} in this graph.")
     left = {name: node for name, node in nodes.items() if name not in found}
-    families = {name: node for name, node in left.items() if node.value.startswith(_FAMILIES)}
+    families = {name: node for name, node in left.items() if node.value.startswith((_FAMILIES, _LAWS))}
     members = _members(reader, families)
     kinds, places = _load_kinds(reader, {node.value for node in left.values()})
     containers = {iri for iris in members.values() for iri in iris} | {node.value for node in left.values()}

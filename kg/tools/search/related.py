@@ -21,7 +21,7 @@ from kg.retrieval.results import Evidence, Identifier, Layout, PlaceName, Result
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
 from kg.tools.search.identifiers import complete_ids, explain_missing, parse_id, resolve_ids
-from kg.vocabulary import KG
+from kg.vocabulary import KG, iri_prefix
 
 DOMAINS: Final[Mapping[str, NamedNode]] = {
     "climate": KG.Passage,
@@ -35,6 +35,7 @@ UNITS_READ: Final = 2_000
 """Maximum number of text units of the given id whose concepts and laws are read. Truncation is reported."""
 LINKS_READ: Final = 20_000
 """Maximum number of links to text units that are ranked. Links to the most frequent concepts are left out first."""
+_LAWS: Final = iri_prefix("law")
 _CONCEPT: Final = "concept"
 _LAW: Final = "law"
 
@@ -46,8 +47,20 @@ SELECT DISTINCT ?unit ?kind ?topic WHERE {
   UNION { VALUES ?unit { $units } ?unit ?cites ?topic . ?topic a kg:ExternalLaw BIND("law" AS ?kind) }
   UNION { VALUES ?unit { $units } ?unit eli:cites ?topic . ?topic a kg:PolicyFamily BIND("law" AS ?kind) }
   UNION {
-    VALUES ?unit { $units } ?unit dcterms:isPartOf ?document . ?document eli:is_member_of ?topic BIND("law" AS ?kind)
+    VALUES ?unit { $units } ?unit dcterms:isPartOf ?document . ?document eli:is_member_of|kg:isLaw ?topic
+    BIND("law" AS ?kind)
   }
+  UNION {
+    VALUES ?unit { $units } ?unit dcterms:isPartOf ?document . ?document eli:is_member_of ?family .
+    ?family kg:isLaw ?topic BIND("law" AS ?kind)
+  }
+}"""
+
+# Texts cite a family by its title, and the law that it is: one topic.
+FAMILIES_THAT_ARE_LAWS: Final = """
+SELECT DISTINCT ?family ?law WHERE {
+  { VALUES ?law { $laws } ?family kg:isLaw ?law . ?family a kg:PolicyFamily }
+  UNION { VALUES ?family { $laws } ?family kg:isLaw ?law . ?family a kg:PolicyFamily }
 }"""
 
 COUNTS: Final = """
@@ -60,7 +73,7 @@ SELECT DISTINCT ?topic ?unit ?document ?class WHERE {
   {
     { VALUES ?topic { $concepts } ?unit kg:about ?topic }
     UNION { VALUES ?topic { $laws } ?unit ?cites ?topic }
-    UNION { VALUES ?topic { $laws } ?member eli:is_member_of ?topic . ?unit dcterms:isPartOf ?member }
+    UNION { VALUES ?topic { $laws } ?member eli:is_member_of|kg:isLaw ?topic . ?unit dcterms:isPartOf ?member }
   }
   VALUES ?class { $classes } ?unit a ?class ; dcterms:isPartOf ?document
   #DOCUMENT
@@ -103,6 +116,8 @@ class _Topics:
 
     concepts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     laws: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    law_of: dict[str, str] = field(default_factory=dict)
+    """The law that a family is. Both are among `laws`, and are one topic."""
 
     def __len__(self) -> int:
         return len(self.concepts) + len(self.laws)
@@ -135,6 +150,7 @@ def related(
     reader = Reader(kg)
     scope, notes = compile_scope(reader, SearchFilters(place=place or []))
     units, topics = _load_topics(reader, id, notes)
+    _join_families(reader, topics)
     own = _domains_of(reader, units)
     wanted = {name: node for name, node in DOMAINS.items() if name not in own}
     reader.ran.clear()
@@ -169,7 +185,8 @@ def _load_topics(reader: Reader, name: str, notes: list[str]) -> tuple[list[str]
     kinds = resolved.kinds.get(name, [])
     if not kinds and name not in resolved.found:
         raise NotFoundError(f"id: Unknown id {name[:200]!r}. {explain_missing(reader, name, resolved)}")
-    if KG.ExternalLaw.value in kinds and (law := parse_id(name)) is not None:
+    law = parse_id(name)
+    if law is not None and law.value.startswith(_LAWS):  # its own texts are among those that it is related to
         topics.laws[law.value] = 1
         return [], topics
     units = resolved.found.get(name, [])
@@ -181,6 +198,20 @@ def _load_topics(reader: Reader, name: str, notes: list[str]) -> tuple[list[str]
             kept = topics.concepts if term_text(row["kind"]) == _CONCEPT else topics.laws
             kept[iri_of(row["topic"])] += 1
     return units, topics
+
+
+def _join_families(reader: Reader, topics: _Topics) -> None:
+    """Add the laws that the families among the topics are, and the families that are the laws among them."""
+    rows = (
+        reader.rows("families that are laws", bind(FAMILIES_THAT_ARE_LAWS, laws=_nodes(topics.laws)))
+        if topics.laws
+        else ()
+    )
+    for row in rows:
+        family, law = iri_of(row["family"]), iri_of(row["law"])
+        number = max(topics.laws.get(family, 0), topics.laws.get(law, 0))
+        topics.laws[family] = topics.laws[law] = number
+        topics.law_of[family] = law
 
 
 def _domains_of(reader: Reader, units: Sequence[str]) -> set[str]:
@@ -222,7 +253,8 @@ def _load_linked(
     linked = _Linked(cut=len(rows) > LINKS_READ or bool(left_out))
     for row in rows[:LINKS_READ]:
         unit = iri_of(row["unit"])
-        linked.topics[unit].add(iri_of(row["topic"]))
+        topic = iri_of(row["topic"])
+        linked.topics[unit].add(topics.law_of.get(topic, topic))
         linked.domains[unit] = names[iri_of(row["class"])]
     if linked.cut:
         notes.append(

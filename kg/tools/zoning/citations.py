@@ -56,9 +56,12 @@ SELECT ?law ?name ?type WHERE {
   VALUES ?law { $laws } ?law dcterms:identifier ?name OPTIONAL { ?law kg:lawType ?type }
 }"""
 
+# Texts cite a policy family by its title, and the law that it is.
 CITED_ELSEWHERE: Final = """
 SELECT ?law (COUNT(DISTINCT ?unit) AS ?units) WHERE {
-  VALUES ?law { $laws } ?claim a kg:CrossReference ; rdf:object ?law ; rdf:subject ?unit
+  { VALUES (?law ?cited) { $themselves } }
+  UNION { VALUES ?law { $laws } ?cited kg:isLaw ?law } UNION { VALUES ?law { $laws } ?law kg:isLaw ?cited }
+  ?claim a kg:CrossReference ; rdf:object ?cited ; rdf:subject ?unit
   FILTER(!STRSTARTS(STR(?unit), $code))
 } GROUP BY ?law"""
 
@@ -277,7 +280,10 @@ def _count_elsewhere(reader: Reader, laws: Iterable[str], section: str) -> dict[
     """Count the texts outside the code of a section that cite each of `laws`."""
     nodes = [NamedNode(law) for law in sorted(laws)]
     code = Text(section[: section.index("/", len(_SECTIONS)) + 1])
-    rows = reader.rows("other texts that cite the laws", bind(CITED_ELSEWHERE, laws=nodes, code=code)) if nodes else ()
+    if not nodes:
+        return {}
+    query = bind(CITED_ELSEWHERE, laws=nodes, themselves=[(node, node) for node in nodes], code=code)
+    rows = reader.rows("other texts that cite the laws", query)
     return {iri_of(row["law"]): int(term_text(row["units"])) for row in rows}
 
 

@@ -1,4 +1,4 @@
-"""Claims about citations as quads, with the words that they rest on, and the laws that they cite."""
+"""Claims as quads: about citations, with the words that they rest on, about names; and the laws that they lead to."""
 
 from __future__ import annotations
 
@@ -92,6 +92,22 @@ class Claims:
         self.quads += evidence_quads(node, evidence, graph, self.known)
 
 
+def build_alignment(
+    graph: NamedNode, triple: tuple[NamedNode, NamedNode, NamedNode], confidence: str, method: str
+) -> tuple[NamedNode, Sequence[Quad]]:
+    """Build the node and the quads of a claim that a name is that of a concept or of a law."""
+    subject, predicate, named = triple
+    claim = mint_claim(subject, predicate, named, graph)
+    return claim, [
+        Quad(claim, RDF.type, KG.Alignment, graph),
+        Quad(claim, RDF.subject, subject, graph),
+        Quad(claim, RDF.predicate, predicate, graph),
+        Quad(claim, RDF.object, named, graph),
+        Quad(claim, KG.confidence, Literal(confidence, datatype=XSD.decimal), graph),
+        Quad(claim, KG.method, Literal(method), graph),
+    ]
+
+
 def method_quads(node: NamedNode, evidence: Evidence, graph: NamedNode) -> list[Quad]:
     """Build the quads for the method and confidence of something found in text."""
     confidence = Literal(f"{evidence.confidence:.4f}".rstrip("0").rstrip(".") or "0", datatype=XSD.decimal)
@@ -120,6 +136,16 @@ def evidence_quads(node: NamedNode, evidence: Evidence, graph: NamedNode, known:
     return said
 
 
+def mint_law(law: Law) -> NamedNode:
+    """Return the node of a law."""
+    return mint("law", law.jurisdiction, law.scheme, law.citation)
+
+
+def get_law_graph(law: Law) -> NamedNode:
+    """Return the name of the shared graph that describes a law."""
+    return mint("graph", "ref", "law", law.jurisdiction, law.scheme, law.citation)
+
+
 def build_law(
     law: Law, title: str | None = None, *, is_sure: bool = True
 ) -> tuple[NamedNode, NamedNode, Sequence[Quad]]:
@@ -128,8 +154,7 @@ def build_law(
     `title` names it, else its citation. It has a jurisdiction if the citation names or implies one: not without
     `is_sure`, and not where none is known, as of treaties.
     """
-    parts = law.jurisdiction, law.scheme, law.citation
-    iri, graph = mint("law", *parts), mint("graph", "ref", "law", *parts)
+    iri, graph = mint_law(law), get_law_graph(law)
     said = [
         Quad(iri, RDF.type, KG.ExternalLaw, graph),
         Quad(iri, DCTERMS.identifier, Literal(title or law.citation), graph),

@@ -29,10 +29,11 @@ from kg.store.protocol import Store, named_node, select, term_text
 from kg.vocabulary import CITATIONS, DCTERMS, SOURCED, iri_prefix, mint
 from loaders.citations import jurisdictions
 from loaders.citations.family_names import FamilyNames, find_needle, is_distinctive
+from loaders.citations.graph.family_laws import FamilyLaws
 from loaders.citations.graph.texts import Record, derive_citations
 from loaders.model import SourceDocument, SourceGraph
 
-VERSION: Final = "2"
+VERSION: Final = "3"
 """A new version of the scanner searches all texts again after the next load."""
 BATCH_QUADS: Final = 50_000
 NEEDLES: Final = 500
@@ -44,6 +45,11 @@ SELECT ?family ?title WHERE { GRAPH ?graph { ?family a kg:PolicyFamily ; dcterms
 
 PLACES: Final = """
 SELECT DISTINCT ?family ?place WHERE { GRAPH ?graph { ?document eli:is_member_of ?family ; kg:jurisdiction ?place }
+  FILTER(STRSTARTS(STR(?graph), $sources)) }"""
+
+# Not with their places: with OPTIONAL inside GRAPH the engine reads the whole store.
+WITH_DOCUMENTS: Final = """
+SELECT DISTINCT ?family WHERE { GRAPH ?graph { ?document eli:is_member_of ?family }
   FILTER(STRSTARTS(STR(?graph), $sources)) }"""
 
 WITH_TEXT: Final = """
@@ -77,6 +83,8 @@ class Settled:
     """The families that all records of a store were searched for. `complete` is false if that is unknown."""
 
     families: Families = field(default_factory=dict)
+    titled: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The families by the laws of their titles (`FamilyLaws`)."""
     complete: bool = True
     empty: bool = False
     """Whether the store has no texts."""
@@ -91,17 +99,18 @@ class Settled:
             # A store with a lower generation was restored from a backup.
             if said["version"] == VERSION and said["generation"] <= store.statistics().generation:
                 families = {family: (title, tuple(keys)) for family, title, keys in said["families"]}
-                return cls(families, changing=said.get("changing", False))
+                return cls(families, said["titled"], changing=said.get("changing", False))
         except (OSError, ValueError, KeyError, TypeError):
             pass
         empty = not load_text_graphs(store)
-        return cls({}, empty, empty)
+        return cls(complete=empty, empty=empty)
 
     def save(self, folder: Path, generation: int) -> None:
         """Write the state."""
         folder.mkdir(parents=True, exist_ok=True)
         rows = [[family, title, list(keys)] for family, (title, keys) in sorted(self.families.items())]
         said = {"version": VERSION, "generation": generation, "changing": self.changing, "families": rows}
+        said["titled"] = self.titled
         partial = folder / f"{_FILE}.partial"
         with partial.open("w", encoding="utf-8") as file:
             file.write(json.dumps(said, ensure_ascii=False))
@@ -111,7 +120,10 @@ class Settled:
 
 
 def load_families(store: Store) -> Families:
-    """Load the families of the store, as its sources describe them."""
+    """Load the families of the store that have documents, as its sources describe them.
+
+    A text that cites a family keeps its graph after its last document is removed, until the text is searched again.
+    """
     titles: dict[str, str] = {}
     shared = Literal(mint("graph", "ref").value + "/")
     for row in select(store.query, bind(FAMILIES, shared=shared)):
@@ -120,6 +132,9 @@ def load_families(store: Store) -> Families:
     keys: dict[str, set[str]] = defaultdict(set)
     for row in select(store.query, bind(PLACES, sources=Literal(SOURCED))) if titles else ():
         keys[named_node(row["family"]).value] |= _keys_of([named_node(row["place"]).value])
+    if titles.keys() - keys.keys():
+        rows = select(store.query, bind(WITH_DOCUMENTS, sources=Literal(SOURCED)))
+        titles = {family: titles[family] for row in rows if (family := named_node(row["family"]).value) in titles}
     return {family: (title, tuple(sorted(keys[family]))) for family, title in titles.items()}
 
 
@@ -141,6 +156,7 @@ class Citations:
         self._names = FamilyNames(self._families)
         self._searched: Final[dict[NamedNode, int]] = {}
         """The records of this load, with the number of families that each was searched for."""
+        self._laws: Final = FamilyLaws(store, self._settled.titled)
         self._changes_families = self._settled.changing
         """Whether this load, or a killed one before it, may have added, changed or removed a family."""
         if self._settled.complete:  # also for an empty store: without the file, the next load would search all texts
@@ -165,7 +181,8 @@ class Citations:
                 replace_fields(self._settled, changing=True).save(self._folder, self._store.statistics().generation)
         self._add_families(replace, records)
         self._searched.update((graph, len(self._families)) for graph in records)
-        return derive_citations(self._store, records, self._names)
+        derived = derive_citations(self._store, records, self._names)
+        return self._laws.derive(replace, records, derived)
 
     def _add_families(
         self, replace: Mapping[NamedNode, Sequence[Quad]], records: Mapping[NamedNode, Record | None]
@@ -208,7 +225,9 @@ class Citations:
             graphs = self._find_affected(before.families, families, frozenset())
         if graphs:
             _redo(store, graphs, FamilyNames(families), on_progress)
-        Settled(families).save(self._folder, store.statistics().generation)
+        if before.changing or not before.complete:
+            _redo_laws(store, self._laws, families)
+        Settled(families, self._laws.get_titled()).save(self._folder, store.statistics().generation)
         return len(graphs)
 
     def _find_affected(self, before: Families, after: Families, current: Collection[NamedNode]) -> list[NamedNode]:
@@ -250,6 +269,16 @@ def _keys_of(places: Iterable[str]) -> set[str]:
     """Get the keys of the jurisdictions among the IRIs of places."""
     codes = (unquote(place.removeprefix(_PLACES)) for place in places if place.startswith(_PLACES))
     return {key for code in codes if (key := jurisdictions.key_of(code)) is not None}
+
+
+def _redo_laws(store: Store, laws: FamilyLaws, families: Families) -> None:
+    """Find the laws that families are again, and commit them."""
+    made = laws.derive({}, {}, {}, map(NamedNode, families))
+    if made:
+        run = Run(Agent("loaders.citations", VERSION), {"families": "all"})
+        batch = {graph: quads for graph, (quads, _) in made.items()}
+        origins = {graph: origin for graph, (_, origin) in made.items()}
+        store.commit(batch, promotion.build_load_patch(run, store, batch, origins))
 
 
 def _redo(store: Store, graphs: Sequence[NamedNode], names: FamilyNames, on_progress: Report | None) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote
@@ -26,10 +26,23 @@ from loaders.citations.graph.claims import Claims, Evidence, build_law, build_la
 from loaders.citations.laws import BY_NUMBER, BY_TITLE, Context, LawCitation, find_laws
 from loaders.citations.statutes import Law
 from loaders.model import SourceDocument, SourceGraph, TextUnit
+from loaders.readers.cells import to_slug
 
 _PLACES: Final = iri_prefix("place")
 _MUNICIPALITIES: Final = iri_prefix("municipality")
-_ARTICLE: Final = re.compile(r"(?:The |A |An )?")
+_ARTICLE: Final = re.compile(r"(?:The |A |An )?(?:Commission |Council )?(?:Implementing |Delegated )?")
+_CONTAINED: Final = re.compile(r"\b(?:contain|compris|includ|consist)\w*\b[^()]*$", re.I)
+_LISTED: Final = re.compile(r"(?:,|;|\s+and)\s+(?:and\s+)?")
+_SHORT_TITLE: Final = re.compile(
+    r"(?:The\s+)?(?P<name>.+?\b(?:Act|Ordinance|Regulations))s?(?=\s*(?:$|[(\[,;-]|No\b|Number\b|RA\b|\d))"
+)
+"""The name of an act in the title of a document, before its number."""
+_YEAR: Final = re.compile(r"(?<!\d)(?:1[6-9]|20)\d\d(?!\d)")
+_NAME_OF_ACT: Final = re.compile(r"(?P<name>.+?)(?: \(No[^()]*\))? (?P<year>(?:1[6-9]|20)\d\d)\b.*")
+_KINDS: Final = re.compile(
+    r"(?:The |A |An )?(?P<kind>Royal Decree[- ]Law|Royal Decree|Decree[- ]Law|Law)\b(?!\W*(?:[Nn]|\d))"
+)
+"""The kind of a law at the beginning of a title that does not have its number."""
 _NUMBER_AND_YEAR: Final = re.compile(r"(?<![\d/.-])\d{1,5}/(?:1[89]|20)\d\d(?![\d/])")
 _RELATION: Final = re.compile(
     r"\b(?:amend|repeal|replac|revok|transpos|implement|supplement|contain|includ|regulated|pursuant|under|based)", re.I
@@ -173,8 +186,15 @@ class Record:
         titles = set(self.titles.get(document, ()) if document in self.families else ())
         if context.year is not None:
             titles |= {f"{_IN_BRACKETS.sub('', title)} {context.year}" for title in titles}
-        found = ((title, each) for title in titles for each in find_laws(title, context))
-        return {each.law for title, each in found if each.law is not None and _is_own(title, each)}
+        own: set[Law] = set()
+        for title in titles:
+            before: LawCitation | None = None
+            for each in find_laws(title, context):
+                listed = before is not None and _LISTED.fullmatch(title, max(before.end, before.whole), each.start)
+                before = each if listed or _is_own(title, each) else None
+                if before is not None and each.law is not None:
+                    own.add(each.law)
+        return own
 
     def find_own_numbers(self, document: NamedNode) -> set[str]:
         """Find the numbers that the titles of a document of a policy family give it: ``Gas Law no. 123/2012``.
@@ -188,11 +208,57 @@ class Record:
             found.update(_NUMBER_AND_YEAR.findall(title, 0, relation.start() if relation else len(title)))
         return found
 
+    def find_doubtful(self, document: NamedNode) -> Doubtful:
+        """Find the laws that a document of a policy family may be itself, by its titles: see `Doubtful`."""
+        names: dict[str, str] = {}
+        kinds: set[str] = set()
+        for title in self.titles.get(document, ()) if document in self.families else ():
+            line = " ".join(title.split())
+            if named := _SHORT_TITLE.match(line):
+                names[_to_name(named["name"])] = line
+            if kind := _KINDS.match(line):
+                kinds.add(to_slug(kind["kind"]))
+        return Doubtful(names, kinds, self.years.get(document, set()))
+
+
+@dataclass(frozen=True, slots=True)
+class Doubtful:
+    """The laws that a document may be itself, or an earlier one of its name: claims that it cites them are not sure.
+
+    ``Energy Act`` may be the ``Energy Act 2001`` that its text names, and ``Royal Decree on the climate office`` of
+    2011 the ``Royal Decree 1886/2011``.
+    """
+
+    names: Mapping[str, str]
+    """Titles by the names of the acts in them."""
+    kinds: Collection[str]
+    """Kinds of laws that titles begin with, without their numbers."""
+    years: Collection[int]
+
+    def has(self, found: LawCitation) -> bool:
+        """Whether the document may be the law that is cited."""
+        if found.law is None:
+            return False
+        if found.method == BY_NUMBER:
+            year = found.title.rpartition("/")[2]
+            return found.law.scheme in self.kinds and year.isdigit() and int(year) in self.years
+        named = _NAME_OF_ACT.fullmatch(found.title)
+        title = self.names.get(_to_name(named["name"])) if named else None
+        if named is None or title is None:
+            return False
+        stated = _YEAR.findall(title)
+        return not stated or named["year"] in stated
+
+
+def _to_name(text: str) -> str:
+    return to_slug(text.removeprefix("The "))
+
 
 def _is_own(title: str, law: LawCitation) -> bool:
     """Whether a title names `law` as that of its document: at its beginning, or by a number in brackets."""
     begins = _ARTICLE.fullmatch(title, 0, law.start) is not None
-    bracketed = law.method != BY_TITLE and title[: law.start].endswith("(")
+    before = title[: law.start]
+    bracketed = law.method != BY_TITLE and (before.endswith("(") or _CONTAINED.search(before) is not None)
     return (begins or bracketed) and _OF_ANOTHER.match(title, max(law.end, law.whole)) is None
 
 
@@ -201,15 +267,16 @@ def build_citations(
 ) -> tuple[list[Quad], Mapping[NamedNode, Sequence[Quad]]]:
     """Build the claims about the citations in the texts of a record, and the shared graphs of the laws they cite."""
     graph = citation_graph(source)
-    contexts: dict[NamedNode, tuple[Context, set[Law], set[str]]] = {}
+    contexts: dict[NamedNode, tuple[Context, set[Law], set[str], Doubtful]] = {}
     claims: list[Quad] = []
     laws: dict[NamedNode, Sequence[Quad]] = {}
     for unit, text in record.texts.items():
         document = record.document_of(unit)
         if document not in contexts:
             context = record.context_of(document)
-            contexts[document] = context, record.find_own_laws(document, context), record.find_own_numbers(document)
-        context, own, numbers = contexts[document]
+            own, numbers = record.find_own_laws(document, context), record.find_own_numbers(document)
+            contexts[document] = context, own, numbers, record.find_doubtful(document)
+        context, own, numbers, doubtful = contexts[document]
         found = [
             each
             for each in find_laws(text, context)
@@ -222,13 +289,14 @@ def build_citations(
         made = Claims(text, unit, graph)
         for each in found:
             target = None
+            confidence = min(each.confidence, UNSURE) if doubtful.has(each) else each.confidence
             if each.law is not None:
                 is_sure = each.confidence > UNSURE
                 target, shared, described = build_law(each.law, each.title, is_sure=is_sure)
                 if is_sure or shared not in laws:
                     laws[shared] = described
             words = text[each.start : each.end]
-            made.add(Evidence(unit, each.start, each.end, words, each.confidence, each.method), target, words)
+            made.add(Evidence(unit, each.start, each.end, words, confidence, each.method), target, words)
         for name in named:
             words = text[name.start : name.end]
             evidence = Evidence(unit, name.start, name.end, words, name.confidence, "title of a policy family")
@@ -245,17 +313,27 @@ def derive_citations(store: Store, records: Mapping[NamedNode, Record | None], f
         claims, laws = build_citations(source, record, families) if record is not None else ([], {})
         if claims or store.graph(graph):
             made[graph] = claims, origin
-        for law, described in laws.items():
-            # A law keeps its first description: titles may differ in capitals. Only its jurisdiction may become known.
-            held = made[law][0] if law in made else store.graph(law)
-            if not held:
-                made[law] = described, origin
-            elif known := _find_jurisdiction(described, held):
-                made[law] = [*held, *known], origin
-            for place, said in build_law_places(described).items():
-                if place not in made and not store.graph(place):
-                    made[place] = said, origin
+        describe_laws(store, made, laws, origin)
     return made
+
+
+def describe_laws(
+    store: Store,
+    made: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]],
+    laws: Mapping[NamedNode, Sequence[Quad]],
+    origin: RecordOrigin,
+) -> None:
+    """Add the shared graphs of laws that the store does not have to `made`, with those of their places."""
+    for law, described in laws.items():
+        # A law keeps its first description: titles may differ in capitals. Only its jurisdiction may become known.
+        held = made[law][0] if law in made else store.graph(law)
+        if not held:
+            made[law] = described, origin
+        elif known := _find_jurisdiction(described, held):
+            made[law] = [*held, *known], origin
+        for place, said in build_law_places(described).items():
+            if place not in made and not store.graph(place):
+                made[place] = said, origin
 
 
 def _find_jurisdiction(described: Sequence[Quad], held: Sequence[Quad]) -> list[Quad]:

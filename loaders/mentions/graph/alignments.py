@@ -22,8 +22,9 @@ from kg.provenance.promotion import build_load_patch
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, named_node, select
 from kg.vocabulary import PROV_GRAPH, RDF
+from loaders.citations.graph.claims import build_alignment
 from loaders.mentions.graph.concept_names import Table
-from loaders.mentions.graph.names_to_align import ALIGNMENTS, Named, build_claim, describe_topic, load_named
+from loaders.mentions.graph.names_to_align import ALIGNMENTS, Named, describe_topic, load_named
 from loaders.mentions.graph.proposals import refresh_proposals
 from loaders.mentions.matcher import Match, Matcher, filter_possible
 
@@ -95,7 +96,7 @@ def _to_quads(each: Named, match: Match, whole: Sequence[Match], graph: NamedNod
     alike = sum(other.concept.rpartition("/")[0] == base for other in whole)
     confidence = CONFIDENCES[match.kind] if alike == 1 else AMBIGUOUS
     triple = each.node, each.predicate, NamedNode(match.concept)
-    return build_claim(graph, triple, confidence, f"{match.kind}-equality")[1]
+    return build_alignment(graph, triple, confidence, f"{match.kind}-equality")[1]
 
 
 def _load_state(path: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Names that may be names of concepts: of land uses, definitions and topics, and the claims about them.
+"""Names that may be names of concepts: of land uses, definitions and topics, and the nodes of topics.
 
 Topics are the subjects (``dcterms:subject``) of speeches and the sectors, keywords and other topics of policies, which
 are plain words. One that is aligned gets a node, ``vocab/topic/{topic}``, whose ``kg:topicAsRecorded`` are those words.
@@ -6,7 +6,7 @@ are plain words. One that is aligned gets a node, ``vocab/topic/{topic}``, whose
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from pyoxigraph import Literal, NamedNode, Quad
@@ -14,7 +14,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.sparql.terms import bind
 from kg.store.ownership import is_user_graph
 from kg.store.protocol import Store, select
-from kg.vocabulary import BASE, EXTRACTED, KG, RDF, SKOS, SOURCED, XSD, mint, mint_claim
+from kg.vocabulary import BASE, EXTRACTED, KG, RDF, SKOS, SOURCED, mint
 from loaders.languages.detection import UNDETERMINED
 from loaders.languages.jurisdictions import find_language
 
@@ -109,19 +109,3 @@ def describe_topic(each: Named, graph: NamedNode) -> Iterator[Quad]:
         language = None if each.language == UNDETERMINED else each.language
         yield Quad(each.node, SKOS.prefLabel, Literal(each.plain.casefold(), language=language), graph)
         yield Quad(each.node, KG.topicAsRecorded, Literal(each.name), graph)
-
-
-def build_claim(
-    graph: NamedNode, triple: tuple[NamedNode, NamedNode, NamedNode], confidence: str, method: str
-) -> tuple[NamedNode, Sequence[Quad]]:
-    """Build the node and the quads of a claim that a node is close to a concept, or defines it."""
-    subject, predicate, concept = triple
-    claim = mint_claim(subject, predicate, concept, graph)
-    return claim, [
-        Quad(claim, RDF.type, KG.Alignment, graph),
-        Quad(claim, RDF.subject, subject, graph),
-        Quad(claim, RDF.predicate, predicate, graph),
-        Quad(claim, RDF.object, concept, graph),
-        Quad(claim, KG.confidence, Literal(confidence, datatype=XSD.decimal), graph),
-        Quad(claim, KG.method, Literal(method), graph),
-    ]

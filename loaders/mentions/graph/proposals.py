@@ -26,8 +26,9 @@ from kg.search.index_sync import Progress
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, Term, named_node, select, term_text
 from kg.vocabulary import EXTRACTED, KG, RDF, XSD
+from loaders.citations.graph.claims import build_alignment
 from loaders.mentions.graph.concept_names import Table
-from loaders.mentions.graph.names_to_align import ALIGNMENTS, Named, build_claim, describe_topic, load_named
+from loaders.mentions.graph.names_to_align import ALIGNMENTS, Named, describe_topic, load_named
 from loaders.mentions.label_variants import primary_language
 
 if TYPE_CHECKING:
@@ -275,7 +276,7 @@ def _write(
     for each in valid.values():
         graph = NamedNode(_PROPOSALS + subjects[each.subject][0].unit)
         node, predicate = each.subject
-        claim, quads = build_claim(graph, (node, predicate, NamedNode(each.concept)), CONFIDENCE, METHOD)
+        claim, quads = build_alignment(graph, (node, predicate, NamedNode(each.concept)), CONFIDENCE, METHOD)
         quads = [
             *quads,
             Quad(claim, KG.similarity, Literal(each.similarity, datatype=XSD.decimal), graph),

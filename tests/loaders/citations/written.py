@@ -6,12 +6,22 @@ import csv
 from pathlib import Path
 
 
-def write_policy(folder: Path, slug: str, text: str, *, iso: str = "USA", family: str = "") -> str:
+def write_policy(
+    folder: Path,
+    slug: str,
+    text: str,
+    *,
+    iso: str = "USA",
+    family: str = "",
+    title: str = "",
+    day: str = "2020-03-14",
+    member_of: str = "",
+) -> str:
     path = folder / f"{slug}.csv"
     row = {
-        "document_id": f"FICT.{slug}", "document_slug": slug, "document_name": slug, "geography_iso": iso,
-        "geography": "", "family_slug": f"family-{slug}", "family_name": family or f"Family of {slug}",
-        "category": "executive", "language": "en", "publication_ts": "2020-03-14 00:00:00+00:00", "translated": "False",
+        "document_id": f"FICT.{slug}", "document_slug": slug, "document_name": title or slug, "geography_iso": iso,
+        "geography": "", "family_slug": member_of or f"family-{slug}", "family_name": family or f"Family of {slug}",
+        "category": "executive", "language": "en", "publication_ts": f"{day} 00:00:00+00:00", "translated": "False",
         "block_index": "0", "page_number": "0", "type": "Text", "text": text,
     }  # fmt: skip
     write_rows(path, row)

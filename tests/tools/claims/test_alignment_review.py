@@ -20,7 +20,7 @@ from kg.tools import commands
 from kg.tools.claims.review import list_pending, review_claim
 from kg.tools.schema.examples import load_examples
 from kg.vocabulary import KG, SKOS, XSD, mint
-from loaders.mentions.graph.names_to_align import build_claim
+from loaders.citations.graph.claims import build_alignment
 from tests.loaders.mentions.test_alignments import put, put_concept, put_use
 
 GRAPH = mint("graph", "ext", "proposal", "municipality", "us-ut-nowhere")
@@ -29,7 +29,7 @@ GRAPH = mint("graph", "ext", "proposal", "municipality", "us-ut-nowhere")
 def propose(kg: KnowledgeGraph, use: NamedNode, concept: NamedNode, similarity: str | None) -> str:
     """Store an alignment of a use: a proposal with this similarity, else one by an ambiguous name."""
     graph = NamedNode(f"{GRAPH.value}/{similarity}")
-    claim, quads = build_claim(graph, (use, SKOS.closeMatch, concept), "0.5", "made up")
+    claim, quads = build_alignment(graph, (use, SKOS.closeMatch, concept), "0.5", "made up")
     if similarity is not None:
         said = (claim, KG.similarity, Literal(similarity, datatype=XSD.decimal)), (claim, KG.model, Literal("none"))
         put(kg, graph, *((quad.subject, quad.predicate, quad.object) for quad in quads), *said)

@@ -239,3 +239,52 @@ def test_document_does_not_cite_the_numbers_of_its_title(title: str, own: set[st
     laws = {law.value.rpartition("/")[2] for law in build_citations(NamedNode("urn:g"), record, FamilyNames({}))[1]}
     everything = {"123/2012", "371/2001", "1000/2003", "8/1997"}
     assert laws == {number.replace("/", "-") for number in everything - own}
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "promoted"),
+    [
+        ("Tides Act", "The Tides Act 1974 names ponds.", False),
+        ("The Tides Act No. 945", "The Tides Act 1974 names ponds.", False),
+        ("Tides Act 15", "The Tides Act 1974 names ponds.", False),
+        ("Tides Act (No. 93 of 1970; consolidated No. 58 of 1974)", "The Tides Act 1974 names ponds.", False),
+        ("Tides Acts RA 93 and amending Act RA 10745", "The Tides Act of 1974 names ponds.", False),
+        ("Tides Act 1980", "It repeals the Tides Act 1974.", True),
+        ("Plan on the Tides Act", "The Tides Act 1974 names ponds.", True),
+        ("Law on tides", "Law 27/2007 names ponds.", False),
+        ("Law on tides", "Law 27/2003 names ponds.", True),
+        ("Law 12/2007 on tides", "Law 27/2007 names ponds.", True),
+        ("Plan on tides", "Law 27/2007 names ponds.", True),
+    ],
+)
+def test_law_that_a_document_may_be_itself_is_no_edge(title: str, text: str, promoted: bool) -> None:
+    document, unit = mint("document", "tides"), mint("passage", "tides", "0")
+    said = [
+        (document, DCTERMS.title, Literal(title)),
+        (document, KG.jurisdiction, mint("place", "NZL")),
+        (document, ELI.is_member_of, mint("family", "tides")),
+        (document, ELI.date_document, Literal("2007-03-01")),
+        (unit, DCTERMS.isPartOf, document),
+        (unit, SCHEMA.text, Literal(text)),
+    ]
+    claims, _ = build_citations(
+        NamedNode("urn:g"), Record.of(Quad(*each, NamedNode("urn:g")) for each in said), FamilyNames({})
+    )
+    [confidence] = [float(quad.object.value) for quad in claims if quad.predicate == KG.confidence]
+    assert (confidence >= 0.7) is promoted
+
+
+@pytest.mark.parametrize(
+    ("title", "own"),
+    [
+        ("Commission Decisions 2009/300/EC and 2018/59/EU on labels", 2),
+        ("Package of 2020 (contains Directive 2009/29/EC, Directive 2009/28/EC and Decision No. 406/2009/EC)", 3),
+        ("Directive 2009/29/EC amending Directive 2003/87/EC", 1),
+        ("Directive 2002/91/EC, Directive 2010/31/EU and Directive 2018/84/EU on buildings", 3),
+    ],
+)
+def test_document_is_each_law_that_its_title_lists(title: str, own: int) -> None:
+    document = mint("document", "labels")
+    said = [(document, DCTERMS.title, Literal(title)), (document, ELI.is_member_of, mint("family", "labels"))]
+    record = Record.of(Quad(*each, NamedNode("urn:g")) for each in said)
+    assert len(record.find_own_laws(document, Context("eu"))) == own
