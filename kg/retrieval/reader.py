@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final, TypeVar
@@ -12,6 +13,7 @@ from pyoxigraph import NamedNode
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph, Memory
 from kg.retrieval.results import MOST_RESULTS, MOST_SKIPPED, Completeness, Meta, Result, Statement
+from kg.retrieval.token_budget import clipped
 from kg.store.ownership import find_described
 from kg.store.protocol import Rows, Term
 
@@ -20,6 +22,10 @@ T = TypeVar("T")
 
 _RAN: Final[ContextVar[list[Statement] | None]] = ContextVar("ran", default=None)
 
+USER_GRAPHS: Final = 3
+"""Maximum number of user graphs that a note names."""
+NAME_CHARACTERS: Final = 200
+"""Maximum characters of the name of a user graph in a note: its writer chooses it."""
 KEPT_ANSWERS: Final = 64
 """Maximum number of cached query results. Each is cached until the next commit and has some thousand rows at most."""
 
@@ -156,6 +162,13 @@ class Reader:
             sparql=self.ran[:1],
         )
         return result
+
+
+def list_user_graphs(kg: KnowledgeGraph, properties: AbstractSet[str] | None) -> str:
+    """List the user graphs with any of these properties (None: with any property) for a note; empty without any."""
+    graphs = kg.store.find_user_graphs(properties)
+    listed = ", ".join(clipped(graph.value, NAME_CHARACTERS) for graph in graphs[:USER_GRAPHS])
+    return listed + (f" and {len(graphs) - USER_GRAPHS} more graphs" if len(graphs) > USER_GRAPHS else "")
 
 
 def iri_of(term: Term) -> str:

@@ -11,7 +11,7 @@ import pytest
 from pyoxigraph import NamedNode, Triple
 
 from kg import bundle
-from kg.actors import EVERYONE
+from kg.actors import HOLDER
 from kg.knowledge_graph import KnowledgeGraph
 from kg.queries.pool import QueryPool
 from kg.settings import Settings
@@ -103,6 +103,6 @@ def codes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
         call("review_claim", claim=claim.value, verdict="accept")
         term = found(opened, "SELECT ?x WHERE { ?x a kg:Definition } ORDER BY ?x LIMIT 1")
         match = Triple(term, KG.definesConcept, NamedNode("cpr://concept/Q1012"))
-        UserGraphs(opened).post(mint("graph", "cur", "matches"), [match], EVERYONE)
+        UserGraphs(opened).post(mint("graph", "cur", "matches"), [match], HOLDER)
         build(opened, mint("municipality", "us-ut-quarry-bend").value)
         yield opened

@@ -13,7 +13,7 @@ from pyoxigraph import Literal, NamedNode, RdfFormat, parse
 from kg.knowledge_graph import KnowledgeGraph
 from kg.ontology import Constraint, Shape, get_objects, get_parents, load_code_lists, load_modules, load_shapes
 from kg.provenance.catalog import MEANINGS
-from kg.retrieval.reader import Reader, bounded
+from kg.retrieval.reader import Reader, bounded, list_user_graphs
 from kg.retrieval.result_cells import written
 from kg.retrieval.results import MOST_SKIPPED, Completeness, Identifier, Offset, Result
 from kg.retrieval.token_budget import Lean, MaxTokens, clipped, tokens_of
@@ -131,6 +131,9 @@ def describe_schema(
         )
         result.label = entry.label
         result.definition = entry.about
+        used = terms.schema.classes[entry.iri].properties if entry.iri in terms.schema.classes else ()
+        if listed := list_user_graphs(kg, {entry.iri, *used}):
+            result.notes.append(f"Counts and examples include statements of users, not of sources, from {listed}.")
     if not terms.schema.generation:
         result.notes.append("The schema is being measured for the first time. Counts and values are not available yet.")
     total, following = _cut(result, max_tokens, offset)

@@ -14,10 +14,10 @@ from kg.errors import InvalidInputError, QuadciteError, QueryForbiddenError, Que
 from kg.knowledge_graph import CALLER, CANCELLATION, KnowledgeGraph
 from kg.queries import replies
 from kg.queries.text_check import find_form
-from kg.retrieval.reader import Reader, bounded
+from kg.retrieval.reader import Reader, bounded, list_user_graphs
 from kg.retrieval.result_cells import Cell, column, longest_cut
 from kg.retrieval.results import Layout, Result, Statement
-from kg.retrieval.token_budget import BYTES_PER_TOKEN, FEWEST_TOKENS, MOST_TOKENS, Lean, MaxTokens, clipped, size_of
+from kg.retrieval.token_budget import BYTES_PER_TOKEN, FEWEST_TOKENS, MOST_TOKENS, Lean, MaxTokens, size_of
 from kg.sparql.label_service import LABELLING, asks_for_labels
 from kg.sparql.lint import WITHOUT_DATA, Hint
 from kg.sparql.measured_schema import Schema
@@ -40,11 +40,6 @@ TRACED_SHARE: Final = 0.4
 """Maximum share of an answer for traces."""
 NOT_FOUND: Final = "not found"
 """The name of the trace of patterns that match nothing."""
-
-USER_GRAPHS: Final = 3
-"""Maximum number of user graphs that a note names."""
-NAME_CHARACTERS: Final = 200
-"""Maximum characters of the name of a user graph in a note: its writer chooses it."""
 
 Why = OneOf["rows", "tokens", "time"]
 
@@ -242,12 +237,9 @@ def _note_user_graphs(kg: KnowledgeGraph, query: str, result: SparqlResult) -> N
     known = {name for name in names if name is not None}
     if asks_for_labels(query):
         known |= LABELLING
-    graphs = kg.store.find_user_graphs(known if None not in names else None)
-    if graphs:
-        listed = ", ".join(clipped(graph.value, NAME_CHARACTERS) for graph in graphs[:USER_GRAPHS])
-        more = f" and {len(graphs) - USER_GRAPHS} more graphs" if len(graphs) > USER_GRAPHS else ""
+    if listed := list_user_graphs(kg, known if None not in names else None):
         result.notes.append(
-            f"The result can include statements of users, not of sources, from {listed}{more}. GRAPH ?graph {{ ... }} "
+            f"The result can include statements of users, not of sources, from {listed}. GRAPH ?graph {{ ... }} "
             "gives the graph of a statement."
         )
 

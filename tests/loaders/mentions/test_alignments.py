@@ -9,7 +9,7 @@ import pytest
 from pyoxigraph import Literal, NamedNode, Quad, Triple
 
 from kg import bundle
-from kg.actors import EVERYONE
+from kg.actors import HOLDER
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_triple
 from kg.sparql.terms import bind
@@ -107,7 +107,7 @@ def test_name_of_several_concepts_of_a_wikibase_waits_for_a_person(kg: Knowledge
     assert edges(kg) == set()
     rows = select(kg.store.query, bind(CLAIMS))
     verdicts = {name_of(row["object"]): row["claim"] for row in rows}
-    UserGraphs(kg).post(REVIEWS, [Triple(REVIEWS, KG.accepts, verdicts["Q1"])], EVERYONE)
+    UserGraphs(kg).post(REVIEWS, [Triple(REVIEWS, KG.accepts, verdicts["Q1"])], HOLDER)
     assert edges(kg) == {("bank", "Q1")}
     refresh(kg, full=True)
     assert edges(kg) == {("bank", "Q1")}
@@ -118,7 +118,7 @@ def test_rejected_alignment_stays_rejected(kg: KnowledgeGraph) -> None:
     put_concept(kg, "Q1", (SKOS.prefLabel, "bank", "en"))
     refresh(kg)
     [row] = select(kg.store.query, bind(CLAIMS))
-    UserGraphs(kg).post(REVIEWS, [Triple(REVIEWS, KG.rejects, row["claim"])], EVERYONE)
+    UserGraphs(kg).post(REVIEWS, [Triple(REVIEWS, KG.rejects, row["claim"])], HOLDER)
     assert edges(kg) == set()
     put_use(kg, "Boat")
     put_concept(kg, "Q2", (SKOS.prefLabel, "boat", "en"))

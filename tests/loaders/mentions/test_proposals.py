@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyoxigraph import Literal, Store, Triple
 
-from kg.actors import EVERYONE
+from kg.actors import HOLDER
 from kg.errors import InvalidInputError, ModelError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_triple
@@ -68,7 +68,7 @@ def propose(kg: KnowledgeGraph, least: float = 0.7) -> ProposalReport:
 
 def review(kg: KnowledgeGraph, verdict: Any) -> None:
     [row] = select(kg.store.query, bind(CLAIM))
-    UserGraphs(kg).post(REVIEWS, [Triple(REVIEWS, verdict, row["claim"])], EVERYONE)
+    UserGraphs(kg).post(REVIEWS, [Triple(REVIEWS, verdict, row["claim"])], HOLDER)
 
 
 def test_similar_name_is_proposed_with_its_score_model_and_rule(graph: KnowledgeGraph) -> None:
