@@ -8,18 +8,27 @@ belong together, such as creating a folder and registering its removal: run thes
 
 from __future__ import annotations
 
+import fcntl
+import os
+import shutil
 import signal
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Final
 
 REPEAT_S: Final = 2.0
 """Seconds until a signal without effect is raised again."""
+
+PREFIX: Final = "quadcite-"
+"""Prefix of the names of temporary folders."""
+YOUNG_S: Final = 60.0
+"""Seconds in which a temporary folder is not removed by another process."""
 
 _postponing = 0
 _waiting: int | None = None
@@ -58,15 +67,40 @@ def postponed() -> Iterator[None]:
 
 
 @contextmanager
-def temporary_folder(prefix: str = "quadcite-") -> Iterator[Path]:
-    """Create a folder that is removed with the context, even if a signal arrives."""
+def temporary_folder() -> Iterator[Path]:
+    """Create a folder that is removed with the context, even if a signal arrives.
+
+    What killed processes left is removed first: the lock of a folder ends with its process.
+    """
+    sweep_temporary_folders()
     with postponed():
-        folder = tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
+        folder = tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
+        lock = os.open(folder.name, os.O_RDONLY | os.O_CLOEXEC)
+        fcntl.flock(lock, fcntl.LOCK_EX)
     try:
         yield Path(folder.name)
     finally:
         with postponed():
+            os.close(lock)
             folder.cleanup()
+
+
+def sweep_temporary_folders() -> int:
+    """Remove the temporary folders of processes of this user that no longer exist; return their number."""
+    removed = 0
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with suppress(OSError):
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                state = os.fstat(lock)
+                # A younger one may not be locked yet.
+                if state.st_uid == os.geteuid() and time.time() - state.st_mtime > YOUNG_S:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(folder, ignore_errors=True)
+                    removed += 1
+            finally:
+                os.close(lock)
+    return removed
 
 
 def _stop(number: int, _: FrameType | None) -> None:

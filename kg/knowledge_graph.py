@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 from kg.actors import EVERYONE, Actor
+from kg.errors import StoreError
 from kg.provenance.shipped import infer_graphs, write_shipped_graphs
 from kg.queries.pool import Answer, Cancellation, QueryPool
 from kg.search.index_client import EdgeIndex
@@ -99,16 +100,21 @@ class KnowledgeGraph:
     """Set after a commit that the index did not take. A server then heals the index, and clears it."""
 
     @classmethod
-    def open(cls, data_dir: Path, settings: Settings) -> Self:
+    def open(cls, data_dir: Path, settings: Settings, *, reads: bool = False) -> Self:
         """Open `data_dir`, creating it if missing, and lock it until `close`.
 
-        The ontology, code lists and shapes of this version are written into the store unless they are there.
+        The ontology, code lists and shapes of this version are written into the store unless they are there. With
+        `reads`, a directory that cannot be written now is opened too, to be read.
 
         Raises StoreLockedError, StoreVersionError or StoreReadOnlyError.
         """
-        store = OxigraphStore(data_dir, infer=infer_graphs)
+        store = OxigraphStore(data_dir, infer=infer_graphs, reads=reads)
         try:
-            write_shipped_graphs(store)
+            try:
+                write_shipped_graphs(store)
+            except StoreError:
+                if not reads or store.problem is None:
+                    raise
             search = EdgeIndex(data_dir / "index", settings)
         except BaseException:
             store.close()

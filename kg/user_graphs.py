@@ -77,6 +77,11 @@ class UserGraphs:
     on_commit: Callable[[], None] = lambda: None
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
+    def require_writable(self) -> None:
+        """Raise StoreError if the store refuses writes, before a payload is read."""
+        if self.kg.store.problem is not None:
+            self.kg.store.require_writable()
+
     def put(self, graph: NamedNode | None, triples: Sequence[Triple], actor: Actor) -> bool:
         """Replace the content of `graph` by `triples` and return whether it is new. Without triples it is removed."""
         actor.require(WRITE, "writing a graph")

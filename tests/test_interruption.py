@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from kg import interruption
+
 SCRIPT = """
 import os, signal, sys, time
 from kg import interruption
@@ -67,3 +69,21 @@ def test_a_folder_goes_although_the_signal_comes_while_it_is_made(name: str, tmp
     assert "entered" not in done.stdout
     assert list(tmp_path.iterdir()) == []
     assert done.returncode in (-2, 130) if name == "SIGINT" else done.returncode == 143
+
+
+def test_leftovers_of_killed_processes_are_swept_and_folders_in_use_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    for name in ("quadcite-left", "quadcite-young", "others"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").touch()
+    (tmp_path / "quadcite-link").symlink_to(victim)
+    with interruption.temporary_folder() as used:
+        for folder in (tmp_path / "quadcite-left", tmp_path / "others", used, victim):
+            os.utime(folder, (1, 1))
+        assert interruption.sweep_temporary_folders() == 1
+        assert used.is_dir()
+    assert {path.name for path in tmp_path.iterdir()} == {"quadcite-young", "quadcite-link", "others", "victim"}

@@ -186,7 +186,7 @@ class Dispatcher:
     def is_ready(self, ticket: Ticket) -> bool:
         """Return whether the worker has a suitable snapshot open, so that `send` may follow without `prepare`."""
         worker = ticket.worker
-        if worker is None or worker.snapshot is None:
+        if worker is None or worker.snapshot is None or worker.snapshot.is_live:
             return False
         if ticket.exactly is not None:
             return worker.snapshot.generation == ticket.exactly

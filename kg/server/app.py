@@ -22,7 +22,7 @@ from starlette.routing import BaseRoute, Route
 
 from kg import __version__, interruption
 from kg.actors import EVERYONE
-from kg.errors import QuadciteError
+from kg.errors import QuadciteError, StoreError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.queries.pool import QueryPool
 from kg.search import index_sync
@@ -46,7 +46,7 @@ from kg.server.mcp import CancelOnDisconnect, ToolThreads, build_mcp
 from kg.server.problem_details import HANDLERS
 from kg.server.request_arrival import ArrivalProtocol
 from kg.settings import Settings
-from kg.store.lock import find_holder
+from kg.store.lock import find_holder, is_unwritable
 from kg.tools.shacl.background_validation import DatasetChecks
 from kg.tools.sparql.local_services import expand_services
 from kg.user_graphs import UserGraphs
@@ -59,7 +59,8 @@ from loaders.sources import load
 log = logging.getLogger(__name__)
 
 HEAL_PAUSE_S: Final = 5.0
-"""Seconds between two attempts to update an index that does not answer."""
+"""Seconds after the first failed attempt to update an index that does not answer; twice as long after each other."""
+MOST_PAUSE_S: Final = 60.0
 
 
 def build_endpoint(
@@ -82,6 +83,7 @@ def build_endpoint(
         generation=lambda: kg.store.statistics().generation,
         actor=token.actor if token is not None else lambda request: EVERYONE,
         graphs=graphs,
+        require_writable=graphs.require_writable,
         update=graphs.update if kg.settings.updates else None,
         expand=partial(expand_services, kg),
         services=(KG.search,),
@@ -137,14 +139,17 @@ def healing(kg: KnowledgeGraph) -> Iterator[None]:
     stop = threading.Event()
 
     def work() -> None:
+        pause_s = HEAL_PAUSE_S
         while not stop.is_set():
             kg.unindexed.clear()
             try:
                 index_sync.heal(kg.store, kg.search, stop=stop)
+                pause_s = HEAL_PAUSE_S
             except QuadciteError as error:
                 log.warning("Cannot update the search index: %s", error)
                 kg.unindexed.set()
-                stop.wait(HEAL_PAUSE_S)
+                stop.wait(pause_s)
+                pause_s = min(2 * pause_s, MOST_PAUSE_S)
             kg.unindexed.wait()
 
     worker = threading.Thread(target=work, name="heal", daemon=True)
@@ -177,6 +182,7 @@ def serve(
     InvalidInputError for an unusable address, and what `KnowledgeGraph.open` raises. `mount` selects the tools of that
     client: the name of a path in `MOUNTS`, such as climate, or core.
     """
+    interruption.sweep_temporary_folders()
     stdio = transport == "stdio"
     path = find_mount(mount)
     if stdio and (held_at := _find_address(data_dir)) is not None:
@@ -186,7 +192,7 @@ def serve(
     with contextlib.closing(listen(host, 0 if stdio else settings.port if port is None else port)) as listening:
         address = address_of(listening)
         with (
-            KnowledgeGraph.open(data_dir, settings) as kg,
+            KnowledgeGraph.open(data_dir, settings, reads=True) as kg,
             # Raw queries have their own workers, so that expensive ones never block the tools.
             QueryPool(kg.store, settings) as raw,
             _local_token(data_dir) as token,
@@ -252,9 +258,16 @@ def _run_in_thread(server: Server, listening: socket.socket) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _local_token(data_dir: Path) -> Iterator[LocalToken]:
-    """Write the local token, and remove it when the block ends."""
-    token = LocalToken(data_dir)
+def _local_token(data_dir: Path) -> Iterator[LocalToken | None]:
+    """Write the local token, and remove it when the block ends. None on a disk that cannot be written."""
+    try:
+        token = LocalToken(data_dir)
+    except StoreError as error:
+        if not (isinstance(error.__cause__, OSError) and is_unwritable(error.__cause__)):
+            raise
+        log.warning("%s Nobody has the token until the server is started again.", error)
+        yield None
+        return
     try:
         yield token
     finally:

@@ -59,6 +59,8 @@ class Endpoint:
     expand: Callable[[str, float | None], str] = lambda query, timeout_s: query
     """Replaces the SERVICE clauses that the server answers itself (`kg:search`, allowed endpoints) by their results,
     within a timeout in seconds (None: the setting's). Blocks."""
+    require_writable: Callable[[], None] = lambda: None
+    """Raises StoreError if writes are refused now, so that no payload is read for nothing. Blocks."""
     union: bool = True
     services: tuple[NamedNode, ...] = ()
     """The services that the server answers from its own data (`kg:search`)."""

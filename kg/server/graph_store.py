@@ -141,6 +141,7 @@ class _GraphStore:
         if request.method == "DELETE" and target is not None:
             await self._in_thread(partial(graphs.delete, target.graph, actor))
             return self._done(204)
+        await self._in_thread(self._endpoint.require_writable)
         payload = await _payload(request, self._endpoint.settings.max_graph_bytes)
         base_iri = str(request.url) if target is None or target.graph is None else target.graph.value
         settings = self._endpoint.settings

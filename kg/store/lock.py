@@ -13,11 +13,13 @@ import os
 import shlex
 import socket
 import sys
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from kg.actors import TOKEN_FILE
 from kg.errors import StoreError, StoreLockedError, StoreReadOnlyError, StoreVersionError
 
 FORMAT_VERSION: Final = 1
@@ -26,6 +28,7 @@ FORMAT_VERSION: Final = 1
 _LOCK: Final = "lock"
 _FORMAT: Final = "format.json"
 _READ_ONLY: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _IGNORED: Final = frozenset({"lost+found"})
 
 
@@ -65,12 +68,16 @@ def find_holder(data_dir: Path) -> Holder | None:
 class DirectoryLock:
     """An exclusive lock on a data directory, from construction to `release`.
 
-    Creates the directory and its version file if missing. Raises StoreLockedError, StoreVersionError,
-    StoreReadOnlyError, or StoreError for a folder that is not a data directory.
+    Creates the directory and its version file if missing. With `reads`, it also locks a directory that cannot be
+    written now: then the lock file does not name the holder, and `problem` has the reason. Raises StoreLockedError,
+    StoreVersionError, StoreReadOnlyError, or StoreError for a folder that is not a data directory.
     """
 
-    def __init__(self, data_dir: Path, address: str | None = None) -> None:
+    def __init__(self, data_dir: Path, address: str | None = None, *, reads: bool = False) -> None:
         self._data_dir: Final = data_dir
+        self.problem: str | None = None
+        """Why the lock file could not be written."""
+        self._writable = True
         self._descriptor = -1
         try:
             data_dir.mkdir(parents=True, exist_ok=True)
@@ -80,13 +87,19 @@ class DirectoryLock:
         except OSError as error:
             raise _unusable(data_dir, error) from error
         _reject_foreign_folder(data_dir, found)
+        _reject_links(data_dir)
         if _FORMAT in found:
             _reject_newer_version(data_dir)
         try:
-            self._descriptor = os.open(data_dir / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._descriptor = self._open_file(reads and _FORMAT in found)
             self._take()
             self._started = datetime.now(UTC).isoformat(timespec="seconds")
-            self.announce(address)
+            try:
+                self.announce(address)
+            except OSError as error:
+                if not (reads and _FORMAT in found and is_unwritable(error)):
+                    raise
+                self.problem = error.strerror or str(error)
             if not (data_dir / _FORMAT).exists():
                 _write_version(data_dir)
         except OSError as error:
@@ -95,6 +108,19 @@ class DirectoryLock:
         except BaseException:
             self.release()
             raise
+
+    def _open_file(self, reads: bool) -> int:
+        """Open the lock file; with `reads` without writing if need be, or the folder if there is none."""
+        path = self._data_dir / _LOCK
+        try:
+            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            if not (reads and is_unwritable(error)):
+                raise
+            self._writable = False
+            with suppress(FileNotFoundError):
+                return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            return os.open(self._data_dir, os.O_RDONLY | os.O_CLOEXEC)
 
     def _take(self) -> None:
         try:
@@ -114,6 +140,8 @@ class DirectoryLock:
         command = shlex.join([Path(sys.argv[0]).name or "python", *sys.argv[1:]]) if sys.argv else "python"
         who = Holder(os.getpid(), socket.gethostname(), command, self._started, address)
         text = json.dumps(asdict(who)).encode()
+        if not self._writable:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(self._data_dir / _LOCK))
         os.pwrite(self._descriptor, text, 0)
         os.ftruncate(self._descriptor, len(text))
 
@@ -122,10 +150,16 @@ class DirectoryLock:
         if self._descriptor < 0:
             return
         try:
-            os.ftruncate(self._descriptor, 0)
+            with suppress(OSError):  # it only describes the holder
+                os.ftruncate(self._descriptor, 0)
         finally:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def is_unwritable(error: OSError) -> bool:
+    """Return whether an error is that of a disk that is full or cannot be written to."""
+    return error.errno in _FULL | _READ_ONLY
 
 
 def _read_holder(descriptor: int) -> Holder | None:
@@ -145,6 +179,24 @@ def _reject_foreign_folder(data_dir: Path, found: list[str]) -> None:
             f"{data_dir} is not a Quadcite data directory: it has no {_FORMAT} and is not empty ({shown}). "
             "Choose an empty or a new folder."
         )
+
+
+def _reject_links(data_dir: Path) -> None:
+    """Reject links: what they lead to would be written, and cleared, as if it were part of the data directory.
+
+    A link in place of the token is replaced at each start.
+    """
+    for folder in (data_dir, data_dir / "store", data_dir / "index", data_dir / "snapshots", data_dir / "quarantine"):
+        try:
+            with os.scandir(folder) as entries:
+                links = sorted(entry.path for entry in entries if entry.is_symlink() and entry.name != TOKEN_FILE)
+        except OSError:
+            continue
+        if links:
+            raise StoreError(
+                f"{links[0]} is a symbolic link. A data directory contains none. Move what it leads to into its place, "
+                "or make the whole data directory a link."
+            )
 
 
 def _reject_newer_version(data_dir: Path) -> None:

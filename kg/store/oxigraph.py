@@ -13,6 +13,7 @@ data, even after a crash.
 
 from __future__ import annotations
 
+import gc
 import logging
 import math
 import os
@@ -21,7 +22,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import IO, Final, Self
@@ -35,7 +36,7 @@ from kg.sparql.guard import build_syntax_error
 from kg.store import difference, ownership
 from kg.store.commits import HEAD, Head, build_commit_record, reduce_patch
 from kg.store.difference import Delta, Infer
-from kg.store.lock import DirectoryLock, sync_folder
+from kg.store.lock import DirectoryLock, is_unwritable, sync_folder
 from kg.store.ownership import UserStatements, find_orphans, load_provenance
 from kg.store.protocol import Commit, GraphChange, Patch, Result, Rows, Snapshot, Statistics, select, term_text
 from kg.store.snapshots import Snapshots
@@ -47,6 +48,8 @@ _CONTESTED: Final = 2
 """Attempts to run an update while other writers may commit."""
 
 _MEASURED_EVERY_S: Final = 1.0
+_RETRY_S: Final = 0.5
+"""Minimum time between two attempts to write again."""
 _WANTED_S: Final = 2.0
 """Time after a checkpoint during which commits flush, so that the next checkpoint does not have to wait for it."""
 _PORTION: Final = 50_000
@@ -62,6 +65,10 @@ class OxigraphStore:
     flush, and its caller would wait for it.
 
     Each commit also writes the changes of graphs that `infer` computes.
+
+    If the engine cannot write (a full disk), it refuses all further writes, also when there is room again. The store
+    then reads from the files, `problem` has the reason, and the next write, or a thread every `idle_s`, opens the
+    engine again. With `reads` it also opens a directory that cannot be written now.
     """
 
     def __init__(
@@ -72,6 +79,7 @@ class OxigraphStore:
         flush_quads: int = 300_000,
         idle_s: float = 2.0,
         infer: Infer | None = None,
+        reads: bool = False,
     ) -> None:
         self.data_dir: Final = data_dir
         self._infer: Final = infer
@@ -89,13 +97,22 @@ class OxigraphStore:
         self._bytes = 0
         self._measured = -math.inf
         self._closing = threading.Event()
-        self._lock: Final = DirectoryLock(data_dir, address)
+        self._address = address
+        self._problem: str | None = None
+        self._tried = -math.inf
+        self._reads: Final = reads
+        self._lock: Final = DirectoryLock(data_dir, address, reads=reads)
         self._store: pyoxigraph.Store | None = None
         try:
             self._store = self._open()
             self._head = self._load_head()
             self._user_statements: UserStatements | None = None  # loaded with the first commit or query of a tool
-            self._snapshots: Final = Snapshots(data_dir / "snapshots", self._checkpoint, lambda: self._head.generation)
+            self._snapshots: Final = Snapshots(
+                data_dir / "snapshots",
+                self._checkpoint,
+                lambda: self._head.generation,
+                live=lambda: self._folder if self._problem is not None else None,
+            )
         except BaseException:
             self._store = None
             self._lock.release()
@@ -113,10 +130,66 @@ class OxigraphStore:
         try:
             return pyoxigraph.Store(self._folder)
         except (OSError, ValueError, RuntimeError) as error:
+            if self._reads and isinstance(error, OSError):
+                with suppress(OSError, RuntimeError):
+                    reading = pyoxigraph.Store.read_only(str(self._folder))
+                    self._refuse(error)
+                    return reading
             raise StoreError(
                 f"Cannot open {self._folder}: {error}. If it is damaged, restore the data directory from a backup, or "
                 "load the sources into a new one."
             ) from error
+
+    @property
+    def problem(self) -> str | None:
+        """Why writes are refused, such as a full disk, or None. Reads go on."""
+        return self._problem
+
+    def require_writable(self) -> None:
+        """Raise StoreError if writes are refused now. Opens the engine again if the cause may be gone."""
+        if self._problem is not None:
+            with self._writing():
+                pass
+
+    def _refuse(self, error: Exception) -> None:
+        self._problem = f"{self._folder} cannot be written: {error}"
+        self._tried = -math.inf
+        _log.warning("Writes are refused until the cause is gone: %s", self._problem)
+
+    def _read_only(self, error: Exception) -> None:
+        """Go on with reading after the engine failed to write. Call it under the write lock."""
+        if self._problem is not None or self._store is None:
+            return
+        try:
+            # All that was acknowledged is in the files. The engine does not write any more after an error.
+            self._store = pyoxigraph.Store.read_only(str(self._folder))
+        except (OSError, RuntimeError) as unreadable:
+            _log.warning("Cannot read %s: %s", self._folder, unreadable)  # the engine that fails still reads
+            return
+        self._user_statements = None
+        self._refuse(error)
+
+    def _recover(self) -> None:
+        """Open the engine for writing again. Call it under the write lock. Raises StoreError if it is not possible."""
+        if time.monotonic() - self._tried >= _RETRY_S:
+            self._tried = time.monotonic()
+            gc.collect()  # an error in a cycle may refer to the engine that failed, which locks the files
+            try:
+                store = pyoxigraph.Store(self._folder)
+            except (OSError, RuntimeError) as error:
+                self._problem = f"{self._folder} cannot be written: {error}"
+            else:
+                self._store, self._problem, self._user_statements = store, None, None
+                self._synced_log = -1
+                self._head = self._load_head()
+                _log.warning("%s can be written again.", self._folder)
+                if self._lock.problem is not None:
+                    with suppress(OSError):
+                        self.announce(self._address)
+                return
+        raise StoreError(
+            f"Writes are refused: {self._problem}. Free disk space, or remove the cause; no restart is needed."
+        )
 
     def _load_head(self) -> Head:
         """Load the counters of the last commit; count the quads if there was none."""
@@ -423,6 +496,8 @@ class OxigraphStore:
         except BaseException as error:  # also an interrupt, which may come after the engine has written
             # Whether the engine has written is unknown, so both are read again.
             self._user_statements = None
+            if isinstance(error, (OSError, RuntimeError)):
+                self._read_only(error)
             self._head = self._load_head()
             if isinstance(error, (OSError, RuntimeError)):
                 raise StoreError(f"Cannot write the commit to {self._folder}: {error}") from error
@@ -479,6 +554,9 @@ class OxigraphStore:
         with self._write_lock:
             self._writer = threading.get_ident()
             try:
+                if self._problem is not None:
+                    self._opened()
+                    self._recover()
                 with self._engine_errors():
                     yield self._opened()
             finally:
@@ -519,12 +597,17 @@ class OxigraphStore:
             store.flush()
         except (OSError, RuntimeError) as error:
             _log.warning("Cannot flush %s: %s", self._folder, error)
+            if isinstance(error, OSError):
+                self._read_only(error)
         else:
             self._unflushed = 0
 
     def _flush_when_idle(self) -> None:
         while not self._closing.wait(self._idle_s):
-            if self._unflushed and time.monotonic() - self._last_write >= self._idle_s:
+            if self._problem is not None:
+                with suppress(StoreError):
+                    self.require_writable()
+            elif self._unflushed and time.monotonic() - self._last_write >= self._idle_s:
                 with self._write_lock:
                     if self._store is not None:
                         self._flush(self._store)
@@ -537,9 +620,13 @@ class OxigraphStore:
             generation = self._head.generation
             path = folder / str(generation)
             try:
+                folder.mkdir(exist_ok=True)
                 self._opened().backup(path)
             except (OSError, RuntimeError) as error:
                 shutil.rmtree(path, ignore_errors=True)
+                shutil.rmtree(path.with_name(f"{path.name}.tmp"), ignore_errors=True)
+                if isinstance(error, OSError):
+                    self._read_only(error)
                 raise StoreError(f"Cannot write a checkpoint to {path}: {error}") from error
             self._unflushed = 0
             self._last_checkpoint = time.monotonic()
@@ -549,7 +636,13 @@ class OxigraphStore:
 
     def announce(self, address: str | None) -> None:
         """Publish the URL of this process's server to processes that find the directory locked."""
-        self._lock.announce(address)
+        self._address = address
+        try:
+            self._lock.announce(address)
+        except OSError as error:
+            if not (self._reads and is_unwritable(error)):
+                raise
+            _log.warning("Commands do not find this server: its lock file cannot be written: %s", error.strerror)
 
     def close(self) -> None:
         """Flush and release the data directory. A second call does nothing."""
@@ -560,7 +653,8 @@ class OxigraphStore:
                 return
             try:
                 self._snapshots.close()
-                store.flush()
+                if self._problem is None:
+                    store.flush()
             except (OSError, RuntimeError) as error:
                 raise StoreError(f"Cannot flush {self._folder}: {error}") from error
             finally:

@@ -121,6 +121,8 @@ class Snapshot:
     generation: int
     path: Path
     release: Callable[[], None] = field(repr=False, compare=False, default=lambda: None)
+    is_live: bool = False
+    """Whether it is the store itself, which is not written to now, but may be later."""
 
     def __enter__(self) -> Snapshot:
         return self
@@ -145,6 +147,15 @@ class Store(Snapshotted, Protocol):
 
     def query(self, query: str, *, limit: int | None = None) -> Result:
         """Run a trusted query in this process over the union of all graphs."""
+        ...
+
+    @property
+    def problem(self) -> str | None:
+        """Why writes are refused, such as a full disk, or None. Reads go on."""
+        ...
+
+    def require_writable(self) -> None:
+        """Raise StoreError if writes are refused now."""
         ...
 
     def query_sources(self, query: str, *, limit: int | None = None) -> Result:

@@ -24,14 +24,16 @@ class _Checkpoint:
     path: Path
     taken: float
     users: int = 0
+    is_live: bool = False
 
 
 class Snapshots:
     """The checkpoints in `folder`, which this object owns: it removes any previous content.
 
     `checkpoint(folder, wait)` writes one to ``folder/{generation}`` and returns the generation; without `wait` it may
-    return None during a commit. `current` returns the newest generation. At most one checkpoint is written per
-    `min_interval_s` seconds, unless a caller requests a generation newer than all checkpoints.
+    return None during a commit. `live` returns the folder of the store while nothing can be written: it serves as a
+    checkpoint then. `current` returns the newest generation. At most one checkpoint is written per `min_interval_s`
+    seconds, unless a caller requests a generation newer than all checkpoints.
     """
 
     def __init__(
@@ -40,11 +42,13 @@ class Snapshots:
         checkpoint: Callable[[Path, bool], int | None],
         current: Callable[[], int],
         min_interval_s: float = 0.5,
+        live: Callable[[], Path | None] = lambda: None,
     ) -> None:
         self._folder: Final = folder
         self._checkpoint: Final = checkpoint
         self._current: Final = current
         self._min_interval_s: Final = min_interval_s
+        self._live: Final = live
         self._kept = _KEPT
         self._made: list[_Checkpoint] = []  # oldest first
         self._state = threading.Lock()  # guards _made; held only briefly
@@ -66,6 +70,11 @@ class Snapshots:
         with self._making:
             if (snapshot := self._reuse(at_least)) is not None:
                 return snapshot
+            if (path := self._live()) is not None:
+                with self._state:
+                    self._drop_live()
+                    self._made.append(_Checkpoint(current, path, time.monotonic(), is_live=True))
+                    return self._use(self._made[-1])
             demanded = not self._made or self._made[-1].generation < at_least
             generation = self._checkpoint(self._folder, demanded)
             with self._state:
@@ -94,15 +103,22 @@ class Snapshots:
     def _reuse(self, at_least: int) -> Snapshot | None:
         """Return the newest checkpoint if it is recent enough."""
         with self._state:
+            if self._live() is None:
+                self._drop_live()
             if not self._made or self._made[-1].generation < at_least:
                 return None
             newest = self._made[-1]
             recent = time.monotonic() - newest.taken < self._min_interval_s
             return self._use(newest) if recent or newest.generation == self._current() else None
 
+    def _drop_live(self) -> None:
+        """Forget the store itself as a checkpoint."""
+        self._made = [made for made in self._made if not made.is_live]
+
     def _use(self, checkpoint: _Checkpoint) -> Snapshot:
         checkpoint.users += 1
-        return Snapshot(checkpoint.generation, checkpoint.path, _once(lambda: self._release(checkpoint)))
+        release = _once(lambda: self._release(checkpoint))
+        return Snapshot(checkpoint.generation, checkpoint.path, release, checkpoint.is_live)
 
     def _release(self, checkpoint: _Checkpoint) -> None:
         with self._state:
@@ -142,14 +158,17 @@ def _once(action: Callable[[], None]) -> Callable[[], None]:
 def _delete(checkpoints: list[_Checkpoint]) -> None:
     """Delete folders. On failure, they are removed the next time the data directory is opened."""
     for checkpoint in checkpoints:
+        if checkpoint.is_live:
+            continue
         shutil.rmtree(checkpoint.path, ignore_errors=True)
 
 
 def _renew(folder: Path) -> None:
-    """Make `folder` empty."""
+    """Make `folder` empty, if the disk allows it."""
     # By renaming, since child processes of a killed server may outlive it for a moment and still write there.
-    with suppress(FileNotFoundError):
+    with suppress(OSError):
         folder.rename(folder.with_name(f"{folder.name}-{uuid.uuid4().hex}"))
-    folder.mkdir()
     for old in folder.parent.glob(f"{folder.name}-*"):
         shutil.rmtree(old, ignore_errors=True)
+    with suppress(OSError):  # full, or read-only
+        folder.mkdir(exist_ok=True)

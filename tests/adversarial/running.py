@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,6 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 
-from kg.store.lock import find_holder
 from kg.store.oxigraph import OxigraphStore
 from tests.adversarial.corpus import CUT, EXAMPLE, GRAPH, OK, Attack, ring
 
@@ -118,10 +118,17 @@ def good(client: httpx.Client, patience_s: float = 20) -> float:
 
 
 @contextmanager
-def running(folder: Path, **settings: str) -> Iterator[Running]:
-    """Serve the corpus's data in a process of its own; at the end it must stop on SIGTERM and leave nothing behind."""
-    with OxigraphStore(folder / "data") as store:
+def running(
+    folder: Path, *, data: Path | None = None, prepare: Callable[[], None] = lambda: None, **settings: str
+) -> Iterator[Running]:
+    """Serve the corpus's data in a process of its own; at the end it must stop on SIGTERM and leave nothing behind.
+
+    `data` is the data directory. `prepare` is called before the server starts.
+    """
+    data = data or folder / "data"
+    with OxigraphStore(data) as store:
         store.commit({GRAPH: list(ring())})
+    prepare()
     environment = {
         **os.environ,
         "QUADCITE_MODELS_DIR": str(folder / "models"),
@@ -130,14 +137,14 @@ def running(folder: Path, **settings: str) -> Iterator[Running]:
         "QUADCITE_MAX_ROWS": "10000",
         **{f"QUADCITE_{name.upper()}": value for name, value in settings.items()},
     }
-    command = [sys.executable, "-m", "kg.cli", "serve", "--port", "0", "--data-dir", str(folder / "data")]
+    command = [sys.executable, "-m", "kg.cli", "serve", "--port", "0", "--data-dir", str(data)]
     with (
         (folder / "log").open("w") as log,
         subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=folder) as process,
     ):
         server = None
         try:
-            address = _address(folder / "data", process)
+            address = _address(folder / "log", process)
             server = Running(address, process.pid)
             with server.client() as client:
                 good(client, 60)
@@ -157,12 +164,11 @@ def running(folder: Path, **settings: str) -> Iterator[Running]:
     assert "Traceback" not in said, said[-3_000:]
 
 
-def _address(data: Path, process: subprocess.Popen[bytes]) -> str:
+def _address(log: Path, process: subprocess.Popen[bytes]) -> str:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        assert process.poll() is None, "the server did not start"
-        held = find_holder(data)
-        if held is not None and held.address:
-            return held.address
+        assert process.poll() is None, log.read_text()
+        if found := re.search(r"http://127\.0\.0\.1:\d+", log.read_text()):
+            return found[0]
         time.sleep(0.02)
     raise AssertionError("the server did not start within a minute")

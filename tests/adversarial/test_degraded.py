@@ -1,4 +1,6 @@
-"""A server whose index process is stopped goes on: it answers, says what is missing, and recovers by itself."""
+"""A server without its index process or without room on its disk goes on: it answers, says what is missing, and
+recovers by itself.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ import pytest
 
 from kg.vocabulary import DCTERMS, mint
 from tests.adversarial.running import Running, good, running
+from tests.adversarial.small_disk import SmallDisk, mount_small_disk
 
 NOTES = "/graphs?graph=" + mint("graph", "user", "notes").value
 LATER = "/graphs?graph=" + mint("graph", "user", "later").value
@@ -76,3 +79,59 @@ def test_a_stopped_index_process_delays_no_answer_beyond_its_deadline(server: Ru
             assert time.monotonic() - begun < 40, "the write is not in the index"
             time.sleep(0.2)
         assert search(client, "lighthouse")["ids"] == ["urn:lamp"]
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    with mount_small_disk(tmp_path / "disk", 96) as mounted:
+        if mounted is None:
+            pytest.skip("mounting needs root")
+        yield mounted
+
+
+def put(client: httpx.Client, number: int) -> int:
+    body = "".join(f'<urn:{number}> <urn:p{row}> "{"word " * 50}" .\n' for row in range(100))
+    headers = {"Content-Type": "text/turtle"}
+    return client.put(f"/graphs/user/filling-{number}", content=body, headers=headers).status_code
+
+
+@pytest.mark.long
+def test_a_full_disk_refuses_writes_only_and_only_until_it_is_freed(tmp_path: Path, disk: SmallDisk) -> None:
+    with running(tmp_path, data=disk.folder / "data", query_timeout_s="10") as server, server.client() as client:
+        assert put(client, 0) == 201
+        disk.fill()
+        acknowledged = [0]
+        while (status := put(client, len(acknowledged))) == 201:
+            acknowledged.append(len(acknowledged))
+        assert status == 503
+        state = client.get("/health").json()
+        assert state["status"] == "degraded"
+        assert any("No space" in problem for problem in state["problems"])
+        good(client)
+        disk.free()
+        begun = time.monotonic()
+        while put(client, 1_000) != 201:
+            assert time.monotonic() - begun < 5, "writes stay refused"
+            time.sleep(0.2)
+        while client.get("/health").json()["status"] != "ok" and time.monotonic() - begun < 3:
+            time.sleep(0.2)
+        assert not any("No space" in problem for problem in client.get("/health").json()["problems"])
+        for number in (*acknowledged, 1_000):
+            assert client.get(f"/graphs/user/filling-{number}").text.count("\n") == 100
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("state", ["full", "read-only"])
+def test_a_server_starts_on_a_disk_that_cannot_be_written(tmp_path: Path, disk: SmallDisk, state: str) -> None:
+    prepare = disk.fill if state == "full" else lambda: disk.remount("ro")
+    data = disk.folder / "data"
+    with running(tmp_path, data=data, prepare=prepare, query_timeout_s="10") as server, server.client() as client:
+        good(client)
+        assert client.get("/health").json()["status"] == "degraded"
+        assert put(client, 0) == 503
+        disk.free() if state == "full" else disk.remount("rw")
+        begun = time.monotonic()
+        while put(client, 1) != 201:
+            assert time.monotonic() - begun < 5, "writes stay refused"
+            time.sleep(0.2)
+        good(client)

@@ -472,6 +472,16 @@ class TestProcess:
         first.replace(graph_units("a", "text"))
         assert open_index().status().problem is not None
 
+    def test_a_folder_that_is_a_link_is_refused_and_what_it_leads_to_is_kept(
+        self, index: WordIndex, tmp_path: Path
+    ) -> None:
+        victim = tmp_path / "victim"
+        (victim / "shard-9").mkdir(parents=True)
+        (tmp_path / "index").symlink_to(victim)
+        with pytest.raises(IndexUnavailableError, match="link"):
+            index.state()
+        assert (victim / "shard-9").is_dir()
+
     def test_a_closed_index_says_so(self, index: WordIndex) -> None:
         index.replace(graph_units("a", "text"))
         index.close()

@@ -161,3 +161,26 @@ def test_a_full_disk_while_the_directory_is_made_is_a_store_error(
         with pytest.raises(StoreError, match="No space left"):
             OxigraphStore(tmp_path)
     OxigraphStore(tmp_path).close()
+
+
+@pytest.mark.parametrize("place", ["store", "index", "snapshots", "quarantine", "lock", "index/shard-1", "store/x.sst"])
+def test_a_link_inside_the_data_directory_is_refused_and_what_it_leads_to_is_kept(tmp_path: Path, place: str) -> None:
+    data, victim = tmp_path / "data", tmp_path / "victim"
+    OxigraphStore(data).close()
+    victim.mkdir()
+    (victim / "file").write_text("mine")
+    link = data / place
+    link.parent.mkdir(exist_ok=True)
+    if link.is_dir():
+        link.rename(tmp_path / "moved")
+    link.unlink(missing_ok=True)
+    link.symlink_to(victim)
+    with pytest.raises(StoreError, match="link"):
+        OxigraphStore(data)
+    assert (victim / "file").read_text() == "mine"
+
+
+def test_a_data_directory_may_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "data")
+    OxigraphStore(tmp_path / "data").close()
+    OxigraphStore(tmp_path / "link").close()

@@ -75,6 +75,8 @@ def health(kg: KnowledgeGraph) -> Health:
     counted = kg.store.statistics()
     index = kg.search.status()
     problems = []
+    if kg.store.problem is not None:
+        problems.append(f"Writes are refused, reads go on: {kg.store.problem}. No restart is needed.")
     if index.problem is not None:
         problems.append(
             f"The search index does not answer; search reads the texts in the store, and the counts are old: "
