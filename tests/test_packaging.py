@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -94,3 +95,11 @@ def test_an_installed_wheel_loads_its_fixtures_and_answers_from_any_folder(insta
     assert status.returncode == 0, status.stderr
     assert "quads" in status.stdout
     assert (tmp_path / "kg-data" / "format.json").is_file()
+
+
+def test_actions_are_pinned_by_commit() -> None:
+    files = [*ROOT.glob(".github/**/*.yml"), ROOT / "kg" / "docs" / "validation.md"]
+    used = [line.strip() for file in files for line in file.read_text("utf-8").splitlines() if "uses:" in line]
+    foreign = [line for line in used if "uses: ./" not in line and "OWNER/quadcite" not in line]
+    assert len(foreign) >= 6
+    assert [line for line in foreign if not re.search(r"@[0-9a-f]{40} # v\d", line)] == []

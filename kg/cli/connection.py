@@ -46,8 +46,8 @@ class Connection(Protocol):
         """Call a tool or command by name and return its document. `advance` receives its progress."""
         ...
 
-    def stream(self, query: str, media_type: str) -> Generator[bytes]:
-        """Yield the result of a query in pieces, without a limit on rows or time."""
+    def stream(self, query: str, media_type: str, timeout_s: float = math.inf) -> Generator[bytes]:
+        """Yield the result of a query in pieces, without a limit on rows."""
         ...
 
     def snapshot(self) -> AbstractContextManager[Path]:
@@ -77,10 +77,10 @@ class LocalConnection:
         finally:
             PROGRESS.reset(token)
 
-    def stream(self, query: str, media_type: str) -> Generator[bytes]:
+    def stream(self, query: str, media_type: str, timeout_s: float = math.inf) -> Generator[bytes]:
         """Run it in a worker of this process."""
         expanded = self._expand(self._kg, query)
-        with self._kg.pool.stream(expanded, media_type=media_type, limit=math.inf, timeout_s=math.inf) as streamed:
+        with self._kg.pool.stream(expanded, media_type=media_type, limit=math.inf, timeout_s=timeout_s) as streamed:
             yield from streamed
 
     @contextmanager
@@ -127,9 +127,10 @@ class ServerConnection:
                     return result
         raise UpstreamError(f"The server at {self.address} ended {name!r} without a result.")
 
-    def stream(self, query: str, media_type: str) -> Generator[bytes]:
+    def stream(self, query: str, media_type: str, timeout_s: float = math.inf) -> Generator[bytes]:
         """Run it in the server."""
-        with self._post("/admin/query", {"query": query, "media_type": media_type}) as response:
+        limit = {} if timeout_s == math.inf else {"timeout_s": timeout_s}
+        with self._post("/admin/query", {"query": query, "media_type": media_type, **limit}) as response:
             yield from response.iter_bytes()
 
     @contextmanager

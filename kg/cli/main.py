@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import math
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -265,14 +266,25 @@ def query(
             "--why", metavar="ROW", min=1, max=10_000, help="Also print the queries that list the counts of this row."
         ),
     ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            "--timeout",
+            metavar="SECONDS",
+            min=0,
+            help="Stop the query after this time. 0: never. Default: QUADCITE_QUERY_TIMEOUT_S.",
+        ),
+    ] = None,
     data_dir: DataDir = None,
 ) -> None:
     """Run a SPARQL query (SELECT, ASK, CONSTRUCT, DESCRIBE). Rows are not limited."""
     from kg.cli import results
 
+    limit_s = settings_for(data_dir).query_timeout_s if timeout is None else timeout or math.inf
+
     text = _query_text(sparql, file)
     with _connect(data_dir) as graph:
-        results.write_result(graph, text, form.value if form else None)
+        results.write_result(graph, text, form.value if form else None, limit_s)
         if why is not None:
             results.show_traces(graph, text, why)
 

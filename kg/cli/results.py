@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from contextlib import closing, suppress
@@ -98,8 +99,8 @@ def is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def write_result(graph: Connection, query: str, form: str | None) -> None:
-    """Run `query` without a limit on rows or time, and write its result to standard output.
+def write_result(graph: Connection, query: str, form: str | None, timeout_s: float = math.inf) -> None:
+    """Run `query` without a limit on rows, within `timeout_s`, and write its result to standard output.
 
     `form` is one of ``json xml csv tsv ttl nt``. Without it: a table on a terminal; in a pipe tab-separated values,
     N-Triples for triples, and ``true`` or ``false`` for an ASK. If a SELECT has no rows, likely causes are printed on
@@ -115,14 +116,14 @@ def write_result(graph: Connection, query: str, form: str | None) -> None:
         )
     to_terminal = is_terminal()
     if form is None and (kind == "ASK" or (kind == "SELECT" and to_terminal)):
-        pieces = list(graph.stream(query, ROW_FORMATS["tsv"]))
+        pieces = list(graph.stream(query, ROW_FORMATS["tsv"], timeout_s))
         result = parse_result("boolean" if kind == "ASK" else "solutions", pieces, truncated=False)
         _show(result)
         if isinstance(result, Rows) and not result:
             _explain(graph, query)
         return
     chosen = form or ("tsv" if kind == "SELECT" else "ttl" if to_terminal else "nt")
-    with closing(graph.stream(query, formats[chosen])) as streamed:
+    with closing(graph.stream(query, formats[chosen], timeout_s)) as streamed:
         end = b""
         lines = 0
         for piece in streamed:

@@ -34,11 +34,16 @@ def routes(kg: KnowledgeGraph, endpoint: Endpoint) -> list[Route]:
         arguments = request_bodies.parse_arguments(await request.body())
         try:
             text, media_type = str(arguments["query"]), str(arguments["media_type"])
+            timeout_s = float(arguments.get("timeout_s", UNLIMITED))
         except KeyError as error:
             raise InvalidInputError(f"Missing argument {error}. Required: query, media_type.") from None
-        expanded = await anyio.to_thread.run_sync(endpoint.expand, text, None)
+        except (TypeError, ValueError):
+            raise InvalidInputError("Invalid timeout_s. It must be a number of seconds.") from None
+        if not timeout_s > 0:
+            raise InvalidInputError(f"Invalid timeout_s {timeout_s}. It must be more than 0 seconds.")
+        expanded = await anyio.to_thread.run_sync(endpoint.expand, text, timeout_s if timeout_s < UNLIMITED else None)
         return await execute(
-            endpoint, request, expanded, media_type=media_type, headers={}, limit=UNLIMITED, timeout_s=UNLIMITED
+            endpoint, request, expanded, media_type=media_type, headers={}, limit=UNLIMITED, timeout_s=timeout_s
         )
 
     async def snapshot(request: Request) -> Response:

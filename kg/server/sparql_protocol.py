@@ -82,13 +82,16 @@ def running_query_routes(endpoint: Endpoint) -> list[Route]:
     async def cancelled(request: Request) -> Response:
         endpoint.actor(request).require(WRITE, "stopping a query")
         number = request.path_params["number"]
-        if not endpoint.pool.cancel(number):
-            raise NotFoundError(f"Unknown query {number}. GET /sparql/queries lists running and waiting queries.")
+        known = number.isascii() and number.isdigit() and len(number) < 20  # Python refuses to parse thousands
+        if not known or not endpoint.pool.cancel(int(number)):
+            raise NotFoundError(
+                f"Unknown query {number[:20]!r}. GET /sparql/queries lists running and waiting queries."
+            )
         return Response(status_code=204)
 
     return [
         Route("/sparql/queries", answering(listed), methods=["GET"], name="queries"),
-        Route("/sparql/queries/{number:int}", answering(cancelled), methods=["DELETE"], name="query"),
+        Route("/sparql/queries/{number}", answering(cancelled), methods=["DELETE"], name="query"),
     ]
 
 

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -369,11 +369,37 @@ def test_a_closed_pipe_ends_a_query_without_a_word(data: Path) -> None:
     assert done.stderr == ""
 
 
+ENDLESS = "SELECT (COUNT(*) AS ?n) WHERE { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }"
+
+
+def test_a_query_stops_at_its_timeout(data: Path) -> None:
+    result = run("query", ENDLESS, "--timeout", "0.3", "--data-dir", data)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "0.3 s" in result.stderr
+    assert run("query", "ASK {}", "--timeout", "0", "--data-dir", data).stdout == "true\n"
+    assert run("query", "ASK {}", "--timeout", "-1", "--data-dir", data).exit_code == 2
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("served", [False, True], ids=["alone", "next to a server"])
+def test_a_query_stops_at_the_timeout_of_the_settings(copy: Path, served: bool) -> None:
+    environment = {**os.environ, "QUADCITE_QUERY_TIMEOUT_S": "0.3"}
+    with ExitStack() as stack:
+        if served:
+            server = stack.enter_context(subprocess.Popen([*KG, "serve", "--port", "0", "--data-dir", copy]))
+            stack.callback(server.terminate)
+            until(lambda: (holder := find_holder(copy)) is not None and holder.address is not None)
+        done = subprocess.run(
+            [*KG, "query", ENDLESS, "--data-dir", copy], capture_output=True, text=True, env=environment, timeout=60
+        )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "0.3 s" in done.stderr
+
+
 @pytest.mark.long
 def test_ctrl_c_stops_a_query_at_once_and_leaves_nothing_behind(copy: Path) -> None:
-    endless = "SELECT (COUNT(*) AS ?n) WHERE { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }"
     with subprocess.Popen(
-        [*KG, "query", endless, "--data-dir", copy], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        [*KG, "query", ENDLESS, "--timeout", "0", "--data-dir", copy], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True, start_new_session=True,
     ) as process:  # fmt: skip
         until(lambda: len(processes_of(process.pid)) > 1)

@@ -163,6 +163,9 @@ def test_queries_are_listed_and_stopped_over_http(served: Served, client: httpx.
     assert "cancelled" in answers[0].json()["message"]
     again = client.delete(f"/sparql/queries/{query['id']}")
     assert (again.status_code, again.json()["code"]) == (404, "not_found")
+    for number in ("9" * 5_000, "-1", "1e3", "\u0664"):
+        unknown = client.delete(f"/sparql/queries/{number}")
+        assert (unknown.status_code, unknown.json()["code"]) == (404, "not_found")
 
 
 def test_a_snapshot_can_be_asked_for_while_it_is_kept(tmp_path: Path) -> None:
