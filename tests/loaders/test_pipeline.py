@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import json
 import random
 import shutil
@@ -93,6 +94,19 @@ def test_a_new_version_of_the_loader_reads_every_record_anew(
     monkeypatch.setattr(type(kg.store), "commit", lambda _, *given: asked.append(given) or commit(*given))
     load(kg, "climate", [str(path)])
     assert len(asked) == 1
+
+
+def test_garbage_collector_runs_rarely_during_a_load_and_as_before_after_it(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    before, during = gc.get_threshold(), []
+
+    def fail(*_: object) -> None:
+        during.append(gc.get_threshold()[0])
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        load(kg, "climate", [str(write(tmp_path / "a.jsonl", rows("s", ["one"])))], on_progress=fail)
+    assert during == [pipeline.YOUNG_OBJECTS]
+    assert gc.get_threshold() == before
 
 
 def test_a_duplicate_is_rejected_with_the_places_of_both_records(kg: KnowledgeGraph, tmp_path: Path) -> None:
