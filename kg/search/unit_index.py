@@ -10,14 +10,17 @@ import math
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from heapq import nlargest
 from typing import Any, Final
 
 import qdrant_edge as qe
 
 from kg.search.protocol import Candidate, IndexedUnit, Mode, Ranking
 from kg.search.ranking import PAIR_WEIGHT, Fusion, is_settled
+from kg.search.relevance import CALIBRATIONS
 from kg.search.shard import DENSE, UPDATE_POINTS, Shard
 from kg.search.word_overlap import NO_WORDS, QuestionWords, parse_question
 
@@ -29,6 +32,8 @@ POOL: Final = 100
 
 _FIRST_DEPTH = 256
 _DEEPER = 4
+_GROWTH = 2
+"""Of the depth, where a list is too short: 4 reads more than is needed for a third of short keyword queries."""
 _MAX_DEPTH = 65_536
 _PAGE = 1_000
 _DECIMALS = 4
@@ -158,8 +163,8 @@ class UnitIndex:
         every, pending, _ = self.counts()
         allowed: int | None = every if units is None else len(units)
         if parents is not None:
-            # A sixth of the time of a search, and only for the relevance, which is unknown without vectors.
-            allowed = None if model is None or pending else self._count_below(parents)
+            # A sixth of the time of a search, only for the relevance, which is unknown without thresholds or vectors.
+            allowed = None if model not in CALIBRATIONS or pending else self._count_below(parents)
         return replace(ranking, model=model, pending=pending, units=allowed)
 
     def _count_below(self, parents: Sequence[str]) -> int:
@@ -180,7 +185,7 @@ class UnitIndex:
         fusion = asked.fuse(bm25, cosine)
         ranked = fusion.rank(iris.values(), bm25, cosine)
         ids = {iri: id_ for id_, iri in iris.items()}
-        return Ranking(self._compare_words(asked, fusion, ranked, ids)[:limit], exhaustive=True)
+        return Ranking(self._compare_words(asked, fusion, ranked, ids)[0][:limit], exhaustive=True)
 
     def _rank_proposed(self, asked: _Asked, where: qe.Filter | None, limit: int) -> Ranking:
         """Fetch the best by words and by meaning, and more of both until no other unit can enter the page."""
@@ -194,33 +199,53 @@ class UnitIndex:
             fusion = asked.fuse(bm25, cosine)
             # a list shorter than `depth` contains every unit that it can score
             words_end, meaning_end = len(bm25) < depth, len(cosine) < depth
-            ceiling = fusion.ceiling(
-                0.0 if words_end else min(bm25.values()), -1.0 if meaning_end else min(cosine.values())
-            )
+            least_bm25 = 0.0 if words_end else min(bm25.values())
+            least_cosine = -1.0 if meaning_end else min(cosine.values())
+            ceiling = fusion.ceiling(least_bm25, least_cosine)
             known_words, known_meaning = set(bm25), set(cosine)
-            if not words_end and (rest := known_meaning - known_words):
-                bm25 |= self._by_words(text, _id_filter(rest), len(rest))
-            if not meaning_end and (rest := known_words - known_meaning):
-                cosine |= self._by_meaning(vector, _id_filter(rest), len(rest))
-            ranked = fusion.rank(known_words | known_meaning, bm25, cosine)
             complete = words_end and meaning_end
-            if complete or depth >= _MAX_DEPTH or is_settled(ranked, settled, ceiling):
-                ranked = self._compare_words(asked, fusion, ranked)
-                return Ranking(self._to_page(ranked, limit), exhaustive=complete and len(ranked) <= limit)
-            depth *= _DEEPER
+            deepest = complete or depth >= _MAX_DEPTH
+            bounds = fusion.bound(bm25, cosine, least_bm25, least_cosine)
+            unsure = set() if words_end else known_meaning - known_words
+            unsure |= set() if meaning_end else known_words - known_meaning
+            # Few units in one list alone need the other score: those with the best bounds, and then, if half of the
+            # first ones are settled by these, all that they leave possible.
+            first = set(nlargest(settled, bounds, key=bounds.__getitem__))
+            self._add_missing(asked, bm25, cosine, unsure & first)
+            unsure -= first
+            sure = [fusion.score(bm25.get(id_, 0.0), cosine.get(id_)) for id_ in bounds.keys() - unsure]
+            if deepest or _find_nth(sure, settled // 2) > ceiling:
+                least = _find_nth(sure, settled)
+                likely = {id_ for id_ in unsure if bounds[id_] >= least}
+                self._add_missing(asked, bm25, cosine, likely)
+                unsure -= likely
+                ranked = fusion.rank(bounds.keys() - unsure, bm25, cosine)
+                if deepest or is_settled(ranked, settled, ceiling):
+                    ranked, iris = self._compare_words(asked, fusion, ranked)
+                    return Ranking(self._to_page(ranked, limit, iris), exhaustive=complete and len(ranked) <= limit)
+            depth *= _GROWTH
+
+    def _add_missing(
+        self, asked: _Asked, bm25: dict[str, float], cosine: dict[str, float], among: AbstractSet[str]
+    ) -> None:
+        """Add the scores that some units have by words and by meaning."""
+        if rest := among - bm25.keys():
+            bm25 |= self._by_words(asked.text, _id_filter(rest), len(rest))
+        if rest := among - cosine.keys():
+            cosine |= self._by_meaning(asked.vector, _id_filter(rest), len(rest))
 
     def _compare_words(
         self, asked: _Asked, fusion: Fusion, ranked: list[Candidate], ids: Mapping[str, str] | None = None
-    ) -> list[Candidate]:
+    ) -> tuple[list[Candidate], dict[str, str]]:
         """Score the first POOL candidates again, with the words and pairs of the question that they contain.
 
-        `ids` has the point id of each candidate, which is its IRI without `ids`.
+        `ids` has the point id of each candidate, which is its IRI without `ids`. Returns the candidates in their new
+        order, and the IRIs of those that were read, by point id.
         """
         pool = {ids[each.iri] if ids is not None else each.iri: each for each in ranked[:POOL]}
         if not pool or not (asked.words.words or asked.words.pairs):
-            return ranked
-        with self.shard.borrow() as shard:
-            payloads = {str(each.id): _payload(each) for each in shard.retrieve([*pool], ["search", "language"], False)}
+            return ranked, {}
+        payloads = self._retrieve([*pool], ["iri", "search", "language"])
         known = [id_ for id_ in pool if id_ in payloads]
         overlaps = asked.words.measure([str(payloads[id_]["search"]) for id_ in known])
         for id_, overlap in zip(known, overlaps, strict=True):
@@ -234,20 +259,28 @@ class UnitIndex:
                 language=payloads[id_].get("language"),
             )
         first = sorted(pool.values(), key=lambda candidate: (-candidate.score, candidate.iri))
-        return first + ranked[POOL:]
+        return first + ranked[POOL:], {id_: str(payload["iri"]) for id_, payload in payloads.items()}
 
-    def _to_page(self, ranked: Sequence[Candidate], limit: int) -> list[Candidate]:
+    def _to_page(self, ranked: Sequence[Candidate], limit: int, iris: Mapping[str, str]) -> list[Candidate]:
         """Return the first `limit` candidates, with IRIs instead of point ids; equal scores by IRI.
 
-        IRIs are fetched only for these: fetching them with every hit would take most of the time of a query.
+        IRIs are fetched only for these, if they are not in `iris`: fetching them with every hit would take most of the
+        time of a query.
         """
         last = ranked[limit - 1].score if limit <= len(ranked) else -math.inf
         page = {candidate.iri: candidate for candidate in ranked if candidate.score >= last}
-        with self.shard.borrow() as shard:
-            records = shard.retrieve([*page], ["iri"], False)
-        named = [replace(page[str(record.id)], iri=str(_payload(record)["iri"])) for record in records]
+        unread = self._retrieve([id_ for id_ in page if id_ not in iris], ["iri"])
+        known = {**iris, **{id_: str(payload["iri"]) for id_, payload in unread.items()}}
+        named = [replace(candidate, iri=known[id_]) for id_, candidate in page.items() if id_ in known]
         named.sort(key=lambda candidate: (-candidate.score, candidate.iri))
         return named[:limit]
+
+    def _retrieve(self, ids: list[str], fields: list[str]) -> dict[str, Mapping[str, Any]]:
+        """Load fields of the points among `ids` that exist."""
+        if not ids:
+            return {}
+        with self.shard.borrow() as shard:
+            return {str(record.id): _payload(record) for record in shard.retrieve(ids, fields, False)}
 
     def _by_words(self, text: str | None, where: qe.Filter | None, limit: int) -> dict[str, float]:
         if text is None:
@@ -438,8 +471,14 @@ def _build_condition(name: str, *values: str) -> qe.FieldCondition:
     return qe.FieldCondition(name, match=match)
 
 
-def _id_filter(ids: set[str]) -> qe.Filter:
+def _id_filter(ids: AbstractSet[str]) -> qe.Filter:
     return qe.Filter(must=[qe.HasIdCondition({*ids})])
+
+
+def _find_nth(scores: Iterable[float], number: int) -> float:
+    """Find the score at place `number` of the order, from 1; minus infinity if there are fewer."""
+    first = nlargest(number, scores)
+    return first[-1] if len(first) == number else -math.inf
 
 
 def _batches(items: Sequence[str]) -> Iterator[list[str]]:

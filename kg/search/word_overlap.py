@@ -22,6 +22,8 @@ from kg.words import STOP_WORDS, singular, stem
 STEM: Final = 6
 _MOST_WORDS: Final = 64
 """Words of a question that are compared: a longer one has enough of them."""
+_MOST_STEMS: Final = 50_000
+"""Words whose stems are held."""
 _MOST_CHARACTERS: Final = 20_000
 """Characters of a passage that are compared."""
 _STOP_WORDS: Final = STOP_WORDS["en"]
@@ -58,7 +60,7 @@ class QuestionWords:
         found: list[tuple[frozenset[str], float, bool]] = []
         for text in texts:
             plain = text[:_MOST_CHARACTERS].casefold()
-            stems = [_to_stem(word) for word in _WORD.findall(plain)]
+            stems = [*map(_STEMS.__getitem__, _WORD.findall(plain))]
             pairs = len(self.pairs.intersection(pairwise(stems))) / len(self.pairs) if self.pairs else 0.0
             exact = any(pattern.search(plain) for pattern in self.exact)
             found.append((self.words.intersection(stems), pairs, exact))
@@ -78,10 +80,22 @@ def find_shares(wanted: AbstractSet[str], having: Sequence[AbstractSet[str]]) ->
     return [sum(weights[word] for word in sorted(wanted & words)) / whole for words in having]
 
 
-@lru_cache(maxsize=50_000)
 def _to_stem(word: str) -> str:
     plain = word if word.isascii() else fold(word) or word
     return stem(singular(plain), STEM)
+
+
+class _Stems(dict[str, str]):
+    """The stems of words, computed at first use: two thirds of the time of a cached function, which keeps an order."""
+
+    def __missing__(self, word: str) -> str:
+        if len(self) >= _MOST_STEMS:
+            self.clear()
+        found = self[word] = _to_stem(word)
+        return found
+
+
+_STEMS: Final = _Stems()
 
 
 @lru_cache(maxsize=256)

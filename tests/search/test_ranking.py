@@ -60,3 +60,27 @@ def test_a_page_is_settled_only_above_the_ceiling_and_when_it_is_full() -> None:
     assert is_settled(ranked, 2, ceiling=0.3)
     assert not is_settled(ranked, 2, ceiling=0.35), "an unseen unit of equal score may have the smaller IRI"
     assert not is_settled(ranked, 3, ceiling=-1.0)
+
+
+@given(
+    units=st.dictionaries(st.sampled_from("abcdef"), st.tuples(SCORES, COSINES, st.integers(0, 3)), min_size=1),
+    least=st.tuples(SCORES, COSINES),
+    pair_weight=st.sampled_from([0.0, 0.1]),
+)
+def test_bound_is_at_least_the_score(
+    units: dict[str, tuple[float, float, int]], least: tuple[float, float], pair_weight: float
+) -> None:
+    """A unit in one list alone has any score up to the least one of the other list, or no vector."""
+    bm25 = {iri: score for iri, (score, _, lists) in units.items() if lists != 0}
+    cosine = {iri: score for iri, (_, score, lists) in units.items() if lists not in (1, 2)}
+    fusion = Fusion(max([least[0], *bm25.values()]), max([least[1], *cosine.values()]), pair_weight=pair_weight)
+    bounds = fusion.bound(bm25, cosine, *least)
+    assert bounds.keys() == units.keys()
+    for iri, (score, near, lists) in units.items():
+        exact = fusion.score(
+            score if lists else min(score, least[0]),
+            None if lists == 2 else near if lists != 1 else min(near, least[1]),
+        )
+        assert exact <= bounds[iri]
+        if lists == 3:
+            assert bounds[iri] <= exact + 3e-6

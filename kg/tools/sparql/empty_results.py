@@ -30,7 +30,6 @@ _MOST_UNITS: Final = 30
 _MOST_PAIRS: Final = 30
 _PROBE_S: Final = 1.5
 _LONG: Final = 200
-_SCHEMA_WAIT_S: Final = 1.0
 _BINDING: Final = frozenset({"triple", "values", "group", "graph", "union", "select"})
 _EXTENDING: Final = frozenset({"optional", "bind"})
 _AGGREGATES: Final = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE", "GROUP_CONCAT"})
@@ -114,15 +113,23 @@ def find_hints(kg: KnowledgeGraph, query: str, schema: Schema) -> list[Hint]:
     if parsed is None:
         return hints
     probes = Probes(kg, parsed, _PROBE_S)
-    kept = []
-    for hint in hints:
-        absent = _ABSENT.get(hint.code)
-        try:
-            if hint.code in WITHOUT_DATA or (absent is not None and probes.any(absent.format(hint.found)) is False):
-                kept.append(hint)
-        except QuadciteError:  # such as an undeclared prefix
-            continue
-    return kept
+    patterns = {hint: _ABSENT[hint.code].format(hint.found) for hint in hints if hint.code in _ABSENT}
+    absent = _find_absent(probes, list(patterns.values()))
+    return [hint for hint in hints if hint.code in WITHOUT_DATA or patterns.get(hint) in absent]
+
+
+def _find_absent(probes: Probes, patterns: Sequence[str]) -> set[str]:
+    """Find those of `patterns` without a solution: by one query, or one each if one of them is not valid."""
+    found: list[bool | None] = []
+    try:
+        found = probes.each(patterns)
+    except QuadciteError:  # such as an undeclared prefix
+        for pattern in patterns:
+            try:
+                found.append(probes.any(pattern))
+            except QuadciteError:
+                found.append(None)
+    return {pattern for pattern, has in zip(patterns, found, strict=True) if has is False}
 
 
 def is_empty(query: str, result: Result) -> bool:
@@ -165,7 +172,7 @@ def diagnose(kg: KnowledgeGraph, query: str, *, timeout_s: float = TIMEOUT_S) ->
     parts = [element for core in cores for element in core]
     inside = [
         hint
-        for hint in find_hints(kg, query, get_schema(kg, _SCHEMA_WAIT_S, newest=True))
+        for hint in find_hints(kg, query, get_schema(kg, 0))
         if hint.code == "misspelt_namespace" or any(_within(query, hint, element) for element in parts)
     ]
     known = {hint.found for hint in inside}

@@ -106,7 +106,7 @@ def sparql(
     bounded("max_tokens", max_tokens, FEWEST_TOKENS, MOST_TOKENS)
     if timeout is not None and not timeout > 0:
         raise InvalidInputError(f"timeout is {timeout}. It must be more than 0 seconds.")
-    schema = get_schema(kg)
+    schema = get_schema(kg, 0)  # a query never waits for a measurement: hints without one are tested on the store
     hints = [_line(hint) for hint in find_hints(kg, query, schema)]
     try:
         form, answered = _ask(kg, query, max_rows, timeout, snapshot)

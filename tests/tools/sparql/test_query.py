@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import threading
+import time
 from contextlib import suppress
 
 import pytest
@@ -12,6 +14,7 @@ from kg.errors import GoneError, NotFoundError, QueryForbiddenError, QuerySyntax
 from kg.retrieval.token_budget import tokens_of
 from kg.server import sparql_check
 from kg.tools.answers import content_of
+from kg.tools.schema import schema_measurement
 from kg.tools.schema.schema_measurement import get_schema
 from kg.tools.sparql import empty_results
 from kg.tools.sparql import query as querying
@@ -153,3 +156,24 @@ def test_errors_carry_the_hints(fixtures):
 def test_the_query_stands_in_the_meta_as_it_was_asked(fixtures):
     query = "SELECT ?d { ?d a kg:PolicyDocument }"
     assert [statement.sparql for statement in sparql(fixtures, query).meta.sparql] == [query]
+
+
+def test_first_query_does_not_wait_for_the_measurement(receiving, monkeypatch):
+    measured = threading.Event()
+
+    def measure(kg):
+        measured.wait(30)
+        raise QueryTimeoutError("stopped")
+
+    monkeypatch.setattr(schema_measurement, "measure_schema", measure)
+    receiving.store.update('INSERT DATA { GRAPH <http://x.org/g> { <http://x.org/s> a kg:Passage ; schema:text "a" } }')
+    began = time.monotonic()
+    found = sparql(receiving, "SELECT ?p { ?p a kg:Passage ; schema:text ?t OPTIONAL { ?p kg:pageNumbr ?n } }")
+    empty = sparql(receiving, "SELECT ?p { ?p a kg:Passage ; kg:slug ?s }")
+    took = time.monotonic() - began
+    measured.set()
+    assert took < 6
+    assert len(found.rows) == 1
+    assert [hint.code for hint in found.hints or []] == ["unknown_property"]
+    assert [hint.code for hint in empty.hints or []] == ["unused_property"]
+    assert empty.empty_because == ["?p kg:slug ?s"]
