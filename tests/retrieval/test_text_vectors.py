@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
-from kg.retrieval.text_vectors import WORDS, embed, find_cosines, find_overlaps, word_vectors
+from kg.retrieval import text_vectors
+from kg.retrieval.text_vectors import (
+    BEING_COMPUTED,
+    WITHOUT_MODEL,
+    WORDS,
+    describe_matching,
+    embed,
+    find_cosines,
+    find_overlaps,
+    word_vectors,
+)
 
 
 class Search:
@@ -48,6 +60,32 @@ def test_without_a_model_there_are_no_cosines_but_vectors_of_words():
     model, rows = embed(kg, ["fences", "a fence of the yard"])
     assert model == WORDS
     assert rows[0] @ rows[1] == pytest.approx(1 / np.sqrt(2))
+
+
+def test_vectors_that_take_long_are_computed_in_the_background_once(monkeypatch):
+    monkeypatch.setattr(text_vectors, "WAIT_S", 0.01)
+    kg, ready = Graph([1.0, 0.0]), threading.Event()
+
+    def embed_slowly(texts, embed=kg.search.embed):
+        if len(texts) > 1:
+            ready.wait(20)
+        return embed(texts)
+
+    monkeypatch.setattr(kg.search, "embed", embed_slowly)
+    texts = ["one", "two"]
+    assert find_cosines(kg, "q", texts) is None
+    assert describe_matching(kg, texts) == BEING_COMPUTED
+    assert find_cosines(kg, "q", texts) is None
+    ready.set()
+    monkeypatch.setattr(text_vectors, "WAIT_S", 20.0)
+    assert find_cosines(kg, "q", texts) == [1.0, 1.0]
+    assert kg.search.asked.count(2) == 1
+
+
+def test_without_a_model_matching_is_said_to_have_none():
+    kg = Graph(None)
+    assert find_cosines(kg, "q", ["one"]) is None
+    assert describe_matching(kg, ["one"]) == WITHOUT_MODEL
 
 
 def test_shared_words_count_by_how_rare_they_are():

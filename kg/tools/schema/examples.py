@@ -16,7 +16,7 @@ from kg.errors import SourceError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader, bounded, clean_text
 from kg.retrieval.results import Result
-from kg.retrieval.text_vectors import WITHOUT_MODEL, find_cosines, find_overlaps
+from kg.retrieval.text_vectors import describe_matching, find_cosines, find_overlaps
 from kg.store.protocol import Term
 from kg.vocabulary import BASE, RDF, RDFS, SCHEMA, SH
 
@@ -89,7 +89,7 @@ def sparql_examples(
             )
             for number in order[:limit]
         ],
-        notes=[WITHOUT_MODEL] if cosines is None else [],
+        notes=[describe_matching(kg, texts)] if cosines is None else [],
     )
     return Reader(kg).finish(result, total=len(known))
 

@@ -12,7 +12,7 @@ from kg.fuzzy_names import fold
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader, bounded, clean_text, iri_of
 from kg.retrieval.results import MOST_SKIPPED, Offset, Result
-from kg.retrieval.text_vectors import WITHOUT_MODEL, find_cosines, find_overlaps
+from kg.retrieval.text_vectors import describe_matching, find_cosines, find_overlaps
 from kg.retrieval.token_budget import Lean, clipped
 from kg.sparql.schema_index import local_name
 from kg.sparql.terms import bind
@@ -91,7 +91,7 @@ def find_terms(
     bounded("limit", limit, 1, 50)
     bounded("offset", offset, 0, MOST_SKIPPED)
     reader = Reader(kg)
-    terms = get_term_index(kg)
+    terms = get_term_index(kg, wait_s=0)
     kinds: Sequence[Kind] = (kind,) if kind else ("class", "property", "individual")
     wanted = offset + limit + 1
     scored: dict[str, tuple[float, Entry, str]] = {}
@@ -119,7 +119,7 @@ def find_terms(
         result.notes.append("Not all individuals are indexed by name, since there are too many. Use SPARQL.")
     if not terms.schema.generation:
         result.notes.append(
-            "The schema is being measured for the first time. Individuals and counts are not available yet."
+            "The schema is being measured for the first time. The numbers of uses are not available yet."
         )
     reader.generation = max(reader.generation, terms.generation)
     return reader.finish(
@@ -144,7 +144,7 @@ def _add_by_meaning(
             value *= UNUSED_FACTOR
         if value >= least and (known is None or known[0] < value):
             scored[entry.iri] = (value, entry, "meaning")
-    return [WITHOUT_MODEL] if cosines is None else []
+    return [describe_matching(kg, texts)] if cosines is None else []
 
 
 def _to_found_terms(reader: Reader, page: Sequence[tuple[float, Entry, str]]) -> list[FoundTerm]:

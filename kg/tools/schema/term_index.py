@@ -23,7 +23,7 @@ from kg.sparql.measured_schema import Schema
 from kg.sparql.schema_index import local_name
 from kg.sparql.terms import bind
 from kg.store.protocol import Rows, term_text
-from kg.tools.schema.schema_measurement import UNMEASURED, get_schema
+from kg.tools.schema.schema_measurement import FIRST_WAIT_S, UNMEASURED, get_schema
 from kg.vocabulary import BASE, DCAT, DCTERMS, FOAF, KG, PREFIXES, RDF, RDFS, SCHEMA, SKOS, VOID, curie, prefixed_name
 
 Kind = Literal["class", "property", "individual"]
@@ -42,6 +42,9 @@ NAMING: Final = (SKOS.prefLabel, SKOS.altLabel, SKOS.notation, RDFS.label, FOAF.
 
 IN_CATALOG: Final = (DCAT.Dataset.value, VOID.Dataset.value)
 """The classes of the catalog."""
+
+CLASSES_IN_USE: Final = """
+SELECT DISTINCT ?class WHERE { ?thing a ?class }"""
 
 NAMES_OF: Final = """
 SELECT DISTINCT ?thing ?class ?property ?name WHERE {
@@ -137,9 +140,12 @@ class TermIndex:
         )
 
 
-def get_term_index(kg: KnowledgeGraph) -> TermIndex:
-    """Get the index at the last commit, or at an earlier one while commits are faster than rebuilding."""
-    generation, schema = kg.store.statistics().generation, get_schema(kg)
+def get_term_index(kg: KnowledgeGraph, wait_s: float = FIRST_WAIT_S) -> TermIndex:
+    """Get the index at the last commit, or at an earlier one while commits are faster than rebuilding.
+
+    It waits for the first measurement of the schema for `wait_s` at most. An index without one has no counts.
+    """
+    generation, schema = kg.store.statistics().generation, get_schema(kg, wait_s)
     kept: tuple[TermIndex, float, float] | None = kg.memory.get("terms")
     if kept is not None:
         terms, at, took = kept
@@ -179,7 +185,8 @@ def _vocabulary_entries(schema: Schema) -> Iterator[Entry]:
         if term.kind in ("class", "property")
     }
     for iri in dict.fromkeys([*uses, *declared_kinds]):
-        kind, count = uses.get(iri) or (declared_kinds[iri], None if iri in UNMEASURED else 0)
+        unused = 0 if schema.generation and iri not in UNMEASURED else None
+        kind, count = uses.get(iri) or (declared_kinds[iri], unused)
         term = schema.terms.get(iri)
         local = local_name(iri)
         label = term.label if term else split_words(local)
@@ -231,12 +238,13 @@ def _load_individuals(kg: KnowledgeGraph, schema: Schema) -> tuple[list[Entry], 
     """Load the named individuals, without documents and text units, of which there are too many, and without datasets,
     whose names are those of files.
     """
-    classes = [
-        NamedNode(iri)
-        for iri, use in schema.classes.items()
-        if any(name.value in use.properties for name in NAMING)
-        and not {KG.Document.value, KG.TextUnit.value, *IN_CATALOG} & {iri, *get_ancestors(iri)}
-    ]
+    named = (
+        [iri for iri, use in schema.classes.items() if any(name.value in use.properties for name in NAMING)]
+        if schema.generation
+        else _load_classes(kg)
+    )
+    apart = {KG.Document.value, KG.TextUnit.value, *IN_CATALOG}
+    classes = [NamedNode(iri) for iri in named if apart.isdisjoint((iri, *get_ancestors(iri)))]
     if not classes:
         return [], 0, False
     query = bind(NAMES_OF, classes=classes, properties=list(NAMING))
@@ -260,6 +268,14 @@ def _load_individuals(kg: KnowledgeGraph, schema: Schema) -> tuple[list[Entry], 
         for iri, named in names.items()
     ]
     return entries, answer.generation, answer.truncated
+
+
+def _load_classes(kg: KnowledgeGraph) -> list[str]:
+    """Load the classes in use, while the schema is not measured."""
+    result = kg.query(CLASSES_IN_USE).result
+    if not isinstance(result, Rows):
+        raise TypeError("a SELECT returned no rows")
+    return sorted(row["class"].value for row in result if isinstance(row["class"], NamedNode))
 
 
 def get_scheme(iri: str) -> str | None:

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import pytest
 
+from kg.errors import QueryTimeoutError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.tools.schema import schema_measurement
 from kg.tools.schema.find_terms import find_terms
+from kg.tools.schema.schema_measurement import get_schema
 from kg.tools.schema.term_index import get_term_index
 from kg.vocabulary import KG, mint
+
+
+@pytest.fixture
+def fixtures(fixtures: KnowledgeGraph) -> KnowledgeGraph:
+    """The fixtures with their schema measured: `find_terms` does not wait for that, and has no counts before it."""
+    assert get_schema(fixtures, 60.0).generation
+    return fixtures
 
 
 def first(kg: KnowledgeGraph, text: str, **arguments: object):
@@ -93,3 +106,25 @@ def test_the_names_are_read_once_for_a_state_of_the_graph(fixtures):
 
 def test_a_country_is_both_a_class_and_a_property(fixtures):
     assert [term.curie for term in find_terms(fixtures, "country").terms][:2] == ["kg:Place", "kg:jurisdiction"]
+
+
+def test_names_are_found_before_the_schema_is_measured(receiving, monkeypatch):
+    measured = threading.Event()
+
+    def measure(kg):
+        measured.wait(30)
+        raise QueryTimeoutError("stopped")
+
+    monkeypatch.setattr(schema_measurement, "measure_schema", measure)
+    monkeypatch.setattr(receiving.search, "embed", lambda texts: None, raising=False)
+    place = mint("place", "ATL")
+    receiving.store.update(
+        f'INSERT DATA {{ GRAPH <http://x.org/g> {{ {place} a kg:Place ; skos:prefLabel "Atlantis"@en }} }}'
+    )
+    began = time.monotonic()
+    found = find_terms(receiving, "atlantis")
+    took = time.monotonic() - began
+    measured.set()
+    assert took < 6
+    assert [term.iri for term in found.terms] == [place.value]
+    assert any("measured" in note for note in found.notes)
