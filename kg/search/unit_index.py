@@ -275,12 +275,12 @@ class UnitIndex:
         named.sort(key=lambda candidate: (-candidate.score, candidate.iri))
         return named[:limit]
 
-    def _retrieve(self, ids: list[str], fields: list[str]) -> dict[str, Mapping[str, Any]]:
+    def _retrieve(self, ids: Sequence[str], fields: list[str]) -> dict[str, Mapping[str, Any]]:
         """Load fields of the points among `ids` that exist."""
         if not ids:
             return {}
         with self.shard.borrow() as shard:
-            return {str(record.id): _payload(record) for record in shard.retrieve(ids, fields, False)}
+            return {str(record.id): _payload(record) for record in shard.retrieve([*ids], fields, False)}
 
     def _by_words(self, text: str | None, where: qe.Filter | None, limit: int) -> dict[str, float]:
         if text is None:
