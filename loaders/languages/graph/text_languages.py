@@ -43,7 +43,7 @@ SELECT DISTINCT ?thing WHERE {
   }
 }"""
 
-# In a query of its own: in one with THINGS, the engine joins each source with all languages in the store.
+# In a query of its own: together with the one above, the engine joins each source with all languages in the store.
 SAID: Final = """
 SELECT DISTINCT ?graph ?thing WHERE {
   VALUES ?thing { $things }
