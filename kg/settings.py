@@ -116,6 +116,13 @@ class Settings(BaseSettings):
     max_result_mb: int = Field(256, ge=1, description="Maximum size of a result, in MiB. Truncation is reported.")
     max_body_bytes: int = Field(1_048_576, ge=1024, description="Maximum size of a request body, in bytes.")
 
+    max_bodies_mb: int = Field(
+        64, ge=1, description="Maximum size of all request bodies in progress, in MiB. A client has three quarters."
+    )
+    transfer_timeout_s: float = Field(
+        30.0, gt=0, description="Time for a request to arrive, and for a client to read its response, in seconds."
+    )
+
     max_graph_bytes: int = Field(
         16_777_216, ge=1024, description="Maximum size of an RDF document in the Graph Store Protocol, in bytes."
     )

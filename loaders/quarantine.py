@@ -8,7 +8,6 @@ Only these names are opened: a path in a description is never followed.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -21,8 +20,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pyoxigraph import NamedNode
 
 from kg.errors import InvalidInputError, NotFoundError, RecordError, SourceError, StoreError
+from kg.files import write_file
 from kg.fuzzy_names import nearest
-from kg.provenance.load_records import Run, format_rows, parse_rows
+from kg.provenance.load_records import Run, format_rows, name_source, parse_rows
 from kg.shacl.report import Violation
 from kg.shacl.report_writers import to_text
 from kg.vocabulary import sha256
@@ -168,7 +168,7 @@ class Quarantine:
             self.folder.mkdir(parents=True, exist_ok=True)
             report = self.folder / f"{entry.name}.ttl"
             if violations:
-                _replace(report, _escaped(to_text(violations, "ttl", checked=rejection.record)).encode())
+                write_file(report, _escaped(to_text(violations, "ttl", checked=rejection.record)).encode())
             else:
                 report.unlink(missing_ok=True)
             self._write(entry)
@@ -247,7 +247,7 @@ class Quarantine:
             path = self._excerpt(entry.name, number, place)
             try:
                 if place.excerpt_sha256 is None or path.is_symlink() or not path.is_file():
-                    raise RecordError(f"The copied rows of {place.file} are missing. Load the file again.")
+                    raise RecordError(f"The copied rows of {name_source(place.file)} are missing. Load the file again.")
                 if file_sha256(path) != place.excerpt_sha256:
                     raise RecordError(f"The copied rows ({path.name}) were changed. Pass corrected rows with --file.")
             except SourceError as error:
@@ -303,7 +303,7 @@ class Quarantine:
 
     def _write(self, entry: Entry) -> None:
         text = json.dumps(entry.model_dump(mode="json"), ensure_ascii=False, indent=2)
-        _replace(self.folder / f"{entry.name}.json", f"{text}\n".encode())
+        write_file(self.folder / f"{entry.name}.json", f"{text}\n".encode())
 
     def _excerpt(self, name: str, number: int, place: Place) -> Path:
         return self.folder / f"{name}.{number}{excerpts.ending(place.file)}"
@@ -397,10 +397,3 @@ def _timestamp(time: datetime) -> str:
 def _escaped(text: str) -> str:
     """Escape what UTF-8 cannot encode."""
     return text.encode(errors="backslashreplace").decode()
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Replace a file atomically."""
-    partial = path.with_name(f"{path.name}.partial")
-    partial.write_bytes(content)
-    os.replace(partial, path)

@@ -9,7 +9,7 @@ import gc
 import logging
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from enum import StrEnum
 from pathlib import Path
@@ -148,7 +148,14 @@ def load(
         if not graph.local:  # the log lines of the load went to the log of the server
             for message in [*done["layouts"], *done["warnings"][: pipeline.SHOWN_WARNINGS]]:
                 output.say(f"kg: {to_single_line(message)}")
+    _show_load(done, as_json, local=graph.local)
+
+
+def _show_load(done: Mapping[str, Any], as_json: bool, *, local: bool) -> None:
+    """Print the report of a load, and exit with the code for its outcome unless all records were loaded."""
     report, failure = done["report"], done["failure"]
+    for each in (*report["rejections"], *report["older"]):
+        each.update({name: output.write_paths(text) for name, text in each.items()})
     if as_json:
         output.put_json(report)
     else:
@@ -168,7 +175,7 @@ def load(
         if report["pending_vectors"] and not failure:
             output.say(
                 "kg: Keyword search is ready. Semantic search follows once embeddings are built"
-                + (" by kg serve or kg reindex." if graph.local else " by the server.")
+                + (" by kg serve or kg reindex." if local else " by the server.")
             )
     if failure:
         output.say(f"kg: {failure}")
@@ -237,6 +244,7 @@ def search(
         found = SearchResult.model_validate(graph.call("search", arguments, advance))
         index = IndexStatus(**graph.call("index_status", {}))
     if as_json:
+        found.notes = [output.name_options(note) for note in found.notes]
         output.put_json(found)
     else:
         results.show_found(found, index, first=offset + 1)
@@ -260,7 +268,7 @@ def query(
             help="Output format. Default: a table on a terminal, else tsv (nt for triples).",
         ),
     ] = None,
-    why: Annotated[
+    trace: Annotated[
         int | None,
         typer.Option(
             "--why", metavar="ROW", min=1, max=10_000, help="Also print the queries that list the counts of this row."
@@ -285,8 +293,8 @@ def query(
     text = _query_text(sparql, file)
     with _connect(data_dir) as graph:
         results.write_result(graph, text, form.value if form else None, limit_s)
-        if why is not None:
-            results.show_traces(graph, text, why)
+        if trace is not None:
+            results.show_traces(graph, text, trace)
 
 
 def _query_text(sparql: str | None, file: str | None) -> str:
@@ -390,7 +398,7 @@ def review(
     edge = " ".join(f"<{done[part]}>" for part in ("subject", "predicate", "object"))
     output.put(f"{edge} {'is an edge' if done['asserted'] else 'is not an edge'}")
     for note in done.get("notes", ()):
-        output.say(f"kg: {note}")
+        output.say(f"kg: {output.name_options(note)}")
 
 
 @app.command()

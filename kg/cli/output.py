@@ -11,16 +11,19 @@ import json
 import logging
 import os
 import pwd
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from datetime import timedelta
-from typing import Annotated, Any, Final, NoReturn, ParamSpec
+from typing import Annotated, Any, Final, NoReturn, ParamSpec, get_type_hints
 
 import typer
 from pydantic import BaseModel, ValidationError
 from pydantic_settings import SettingsError
+from typer.models import OptionInfo
 
 from kg.errors import InvalidInputError, QuadciteError
 from kg.text import escape_controls
@@ -35,6 +38,14 @@ P = ParamSpec("P")
 Advance = Callable[[int, int | None, str], None]
 """Receives progress: the number done, the total (None: unknown), and a short label of the current step."""
 
+_COMMAND: Final[ContextVar[tuple[Callable[..., None], Mapping[str, object]] | None]] = ContextVar(
+    "_COMMAND", default=None
+)
+"""The function of the current command, and its arguments."""
+
+_LOCATIONS: Final = frozenset({"paths", "files", "file", "mapping", "target"})
+"""The arguments of commands that are paths."""
+
 
 def report_errors(exit_code: int) -> Callable[[Callable[P, None]], Callable[P, None]]:
     """Decorate a command so that a QuadciteError ends it with a message and `exit_code`, or 2 for invalid input.
@@ -45,6 +56,7 @@ def report_errors(exit_code: int) -> Callable[[Callable[P, None]], Callable[P, N
     def decorated(command: Callable[P, None]) -> Callable[P, None]:
         @functools.wraps(command)
         def run(*args: P.args, **kwargs: P.kwargs) -> None:
+            token = _COMMAND.set((command, kwargs))
             try:
                 command(*args, **kwargs)
             except QuadciteError as error:
@@ -59,6 +71,8 @@ def report_errors(exit_code: int) -> Callable[[Callable[P, None]], Callable[P, N
                 unread = InvalidInputError(f"Invalid setting: {error}: {error.__cause__}.")
                 fail(unread, as_json=bool(kwargs.get("as_json")))
                 raise typer.Exit(USAGE) from None
+            finally:
+                _COMMAND.reset(token)
 
         return run
 
@@ -80,14 +94,81 @@ def _settings_message(error: ValidationError) -> str:
 
 def fail(error: QuadciteError, *, as_json: bool) -> None:
     """Print an error on standard error, and with `as_json` on standard output too."""
-    say(f"kg: {error}")
+    message = write_paths(name_options(str(error)))
+    say(f"kg: {message}")
     if as_json:
-        put_json({"error": {"code": error.code, "message": str(error), "retryable": error.retryable}})
+        put_json({"error": {"code": error.code, "message": message, "retryable": error.retryable}})
+
+
+_ARGUMENTS: Final = re.compile(
+    r"""
+      (?<!\w)(?:'[^']*'|"[^"]*")                                # a quotation names none
+    | (?<![\w.?-])(?P<given>\w+)=                               # offset=20
+    | (?:^\w+:[ ]|^|(?<=;[ ]))(?:filters\.)?(?P<first>\w+)(?:\.\d+)?:[ ]   # place: Unknown place
+    | (?P<list>(?<=filters[ ]\()[\w, ]+(?=\)))                 # Widen the filters (place, language)
+    | (?P<all>[ ]\((?:arguments|filters):[\w, ]+\)$)
+    """,
+    re.VERBOSE,
+)
+"""Where a message of a tool names its arguments."""
+
+
+def name_options(message: str) -> str:
+    """Replace the arguments that a message of a tool names by the options of the current command with their names."""
+    current = _COMMAND.get()
+    hints = get_type_hints(current[0], include_extras=True) if current is not None else {}
+    options = {
+        name: written
+        for name, hint in hints.items()
+        for each in getattr(hint, "__metadata__", ())
+        if isinstance(each, OptionInfo)
+        # In an annotation the first argument of typer.Option is the name of the option, not its default.
+        for written in (each.default, *(each.param_decls or ()))
+        if isinstance(written, str) and written.startswith("--")
+    }
+
+    def write(found: re.Match[str]) -> str:
+        if found["all"]:
+            return ""
+        if found["list"]:
+            return ", ".join(options.get(name, name) for name in found["list"].split(", "))
+        if option := options.get(found["given"] or ""):
+            return f"{option} "
+        if option := options.get(found["first"] or ""):
+            return f"{option}: "
+        return found[0]
+
+    return _ARGUMENTS.sub(write, message) if options else message
+
+
+def write_paths(message: str) -> str:
+    """Write the paths in a message as the caller of the command did, if those are relative.
+
+    Loads, which a server with another working directory can run, name files by absolute paths.
+    """
+    current = _COMMAND.get()
+    given = [
+        str(path)
+        for name, value in (current[1].items() if current is not None else ())
+        if name in _LOCATIONS
+        for path in (value if isinstance(value, list) else [value])
+        if path is not None and not os.path.isabs(str(path))
+    ]
+    starts: dict[str, str] = {}
+    for path in given:
+        absolute, written = os.path.abspath(path).split("/"), os.path.normpath(path).split("/")
+        while written and written[-1] == absolute[-1]:
+            absolute, written = absolute[:-1], written[:-1]
+        starts["/".join((*absolute, ""))] = "/".join((*written, "")) if written not in ([], ["."]) else ""
+    for start in sorted(starts, key=len, reverse=True):
+        pattern = rf"(?<![^\s\"'(\[,:;=@]){re.escape(start)}"
+        message = re.sub(pattern, starts[start].replace("\\", r"\\"), message)
+    return message
 
 
 def say(text: str) -> None:
     """Write one line to standard error. It is never part of the result."""
-    sys.stderr.write(escape_controls(text) + "\n")
+    sys.stderr.write(escape_controls(write_paths(text)) + "\n")
     sys.stderr.flush()
 
 

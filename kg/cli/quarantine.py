@@ -43,6 +43,18 @@ def _open_quarantine(data_dir: Path | None) -> Quarantine:
     return Quarantine(folder)
 
 
+def _name_sources(entry: Entry) -> Entry:
+    """Replace the paths of the files of a record by their names in provenance."""
+    from kg.provenance.load_records import name_source
+
+    names = {place.file: name_source(place.file) for place in entry.places}
+    texts = {"record": entry.record, "reason": entry.reason}
+    for file, name in names.items():
+        texts = {field: text.replace(file, name) for field, text in texts.items()}
+    places = [place.model_copy(update={"file": names[place.file]}) for place in entry.places]
+    return entry.model_copy(update={**texts, "places": places})
+
+
 def _report_damaged(damaged: Mapping[str, str]) -> None:
     for file, problem in damaged.items():
         output.say(f"kg: Skipped quarantine/{file}: {problem}")
@@ -65,7 +77,7 @@ def list_records(
     entries, damaged = _open_quarantine(data_dir).entries()
     ids = short_ids([entry.name for entry in entries])
     wanted = [
-        entry
+        _name_sources(entry)
         for entry in entries
         if (domain is None or entry.domain == domain)
         and (source is None or any(source in place.file for place in entry.places))
@@ -158,22 +170,24 @@ def show(
     if as_json or form == "json":
         nquads, not_mapped = _map_to_nquads(quarantine, entry)
         output.put_json(
-            _summary(entry, short)
+            _summary(_name_sources(entry), short)
             | {"report": entry.report, "results": entry.results, "rows": rows, "rows_problem": fault}
             | {"mapped": nquads, "mapped_problem": not_mapped}
         )
         return
-    _show_text(quarantine, entry, short, rows, fault)
+    copies = [str(file.path) for file in quarantine.files(entry)] if fault is None else []
+    _show_text(_name_sources(entry), short, rows, fault, copies)
 
 
 def _load_rows(quarantine: Quarantine, entry: Entry) -> tuple[list[dict[str, Any]], str | None]:
     """Load the rows with their places; the second value is the problem if they cannot be read."""
     from kg.errors import RecordError, SourceError
+    from kg.provenance.load_records import name_source
     from loaders.readers.excerpts import rows_in
 
     try:
         return [
-            {"file": file.snapshot.source, "row": number, "cells": cells}
+            {"file": name_source(file.snapshot.source), "row": number, "cells": cells}
             for file in quarantine.files(entry)
             for number, cells in rows_in(file.path, file.rows or ())
         ], None
@@ -195,7 +209,7 @@ def _map_to_nquads(quarantine: Quarantine, entry: Entry) -> tuple[str | None, st
 
 
 def _show_text(
-    quarantine: Quarantine, entry: Entry, short: str, rows: Sequence[Mapping[str, Any]], fault: str | None
+    entry: Entry, short: str, rows: Sequence[Mapping[str, Any]], fault: str | None, copies: Sequence[str]
 ) -> None:
     summary: dict[str, Any] = {
         "id": short,
@@ -226,8 +240,9 @@ def _show_text(
     if fault is not None:
         output.put(f"The rows cannot be read: {fault}")
     output.put("")
-    copies = ", ".join(str(file.path) for file in quarantine.files(entry)) if fault is None else ""
-    corrected = f"FILE: a corrected copy of its rows ({copies})" if copies else "FILE: the whole record, corrected"
+    corrected = (
+        f"FILE: a corrected copy of its rows ({', '.join(copies)})" if copies else "FILE: the whole record, corrected"
+    )
     ways = [
         (f"kg quarantine retry {short}", "after a fix of the shapes or the loader"),
         (f"kg quarantine retry {short} --file FILE", corrected),

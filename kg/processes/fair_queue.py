@@ -1,4 +1,8 @@
-"""A fair queue for any work: clients take turns for a number of places. Pure: no clock, no threads, no locks."""
+"""A fair queue for any work: clients take turns for a number of places. Pure: no clock, no threads, no locks.
+
+The next turn has the client that has used least. What it used is counted by start-time fair queueing (P. Goyal, H. M.
+Vin, H. Cheng, 1996): a client that was away has as much as the one that was served last, so nobody saves up turns.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +15,38 @@ from kg.errors import ClientBusyError, QueryBusyError
 T = TypeVar("T")
 
 
+class Usage:
+    """Usage of each client, in any unit, for the turns in the queues that share it."""
+
+    def __init__(self) -> None:
+        self._served = 0.0
+        self._used: dict[str, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._used)
+
+    def get(self, client: str) -> float:
+        """Get what `client` has used, at least as much as the client that was served last."""
+        return max(self._used.get(client, 0.0), self._served)
+
+    def serve(self, client: str) -> None:
+        """Record that an item of `client` starts."""
+        self._served = self.get(client)
+        self._used = {each: used for each, used in self._used.items() if used > self._served}
+
+    def charge(self, client: str, amount: float) -> None:
+        """Add to what `client` has used."""
+        if amount > 0:
+            self._used[client] = self.get(client) + amount
+
+
 class FairQueue(Generic[T]):
-    """Places for items that run, and a queue for those that wait; of those, each client in turn has one started.
+    """Places for items that run, and a queue for those that wait; the client that used least has the next one started.
 
     `places` and `queue` are the maximum numbers that run and wait, `per_client` and `client_queue` those of one client.
-    This process (the client ``""``) has no limits of its own. Errors name `what` is queued, and the settings of the
-    two queues. Not thread-safe.
+    This process (the client ``""``) has no limits of its own. Clients that have used the same take turns; without
+    `usage`, which the caller charges, all have. Errors name `what` is queued, and the settings of the two queues. Not
+    thread-safe.
     """
 
     def __init__(
@@ -28,6 +58,7 @@ class FairQueue(Generic[T]):
         queue: float = math.inf,
         client_queue: float = math.inf,
         settings: tuple[str, str] = ("", ""),
+        usage: Usage | None = None,
     ) -> None:
         self.running = 0
         self._what: Final = what
@@ -36,6 +67,7 @@ class FairQueue(Generic[T]):
         self._queue: Final = queue
         self._client_queue: Final = client_queue
         self._settings: Final = settings
+        self._usage: Final = Usage() if usage is None else usage
         self._running_of: Counter[str] = Counter()
         self._waiting: OrderedDict[str, deque[T]] = OrderedDict()
 
@@ -90,10 +122,11 @@ class FairQueue(Generic[T]):
 
     def next(self) -> T | None:
         """Give a place to the next item of the next client that may have one, and return the item."""
-        for client, items in self._waiting.items():
+        for client in sorted(self._waiting, key=self._usage.get):
             if self.occupy(client):
+                self._usage.serve(client)
                 self._waiting.move_to_end(client)
-                item = items[0]
+                item = self._waiting[client][0]
                 self.withdraw(client, item)
                 return item
         return None

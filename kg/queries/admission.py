@@ -1,14 +1,15 @@
 """Admission of queries: which one runs next, and which has to make room. Pure: no clock, no processes.
 
-A query begins in a *fast* place. After a slice of time it moves, with its process, to a *long* place, and its fast
-place is free again. If no long place is free it may stay while nobody waits for a fast one. Otherwise it is stopped
-and waits for a long place, to start again, unless a part of its answer has been sent: then it moves to a *draining*
-place, of which there are as many as long ones.
+A query begins in a *fast* place. After a slice of processor time it moves, with its process, to a *long* place, and
+its fast place is free again. If no long place is free it may stay while nobody waits for a fast one. Otherwise it is
+stopped and waits for a long place, to start again, unless a part of its answer has been sent: then it moves to a
+*draining* place, of which there are as many as long ones.
 
-Clients take turns. A text that ran long in the last minute waits for a long place at once. A query whose shape (its
-text without names, strings and numbers) was quick the last time goes before unknown shapes, and while long queries run
-or wait, one fast place is reserved for such queries. So a flood of bad queries does not delay known good ones, and a
-wrong guess costs one slice. No client except this process (``""``) has all long places.
+The next turn has the client that has used least processor time. A query whose shape (its text without names, strings
+and numbers) was quick the last time goes before unknown shapes, and while long queries run or wait, one fast place is
+reserved for such queries. So a flood of bad queries delays neither known good ones nor other clients, and a wrong guess
+costs one slice. Time is that of the processor: on a busy machine a quick query is not taken for a long one. No client
+except this process (``""``) has all long places.
 """
 
 from __future__ import annotations
@@ -19,21 +20,18 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal
 
 from kg.errors import QueryBusyError
-from kg.processes.fair_queue import FairQueue
+from kg.processes.fair_queue import FairQueue, Usage
 
 SLICE_S: Final = 0.3
-"""A query that runs longer than this many seconds counts as long."""
+"""A query that uses more seconds of processor time than these counts as long."""
 
 Lane = Literal["fast", "long"]
-_K = TypeVar("_K")
-_V = TypeVar("_V")
 Verdict = Literal["moved", "kept", "displaced", "stopped"]
 
 _REMEMBERED: Final = 4_096
-_LONG_FOR_S: Final = 60.0
 _UNKNOWN_TURN: Final = 4
 _MAX_SHAPE: Final = 20_000
 _VARYING: Final = re.compile(r""""[^"\r\n]*"|'[^'\r\n]*'|<[^<>\s]*>|[0-9]+|:[\w.%-]+""")
@@ -41,12 +39,16 @@ _VARYING: Final = re.compile(r""""[^"\r\n]*"|'[^'\r\n]*'|<[^<>\s]*>|[0-9]+|:[\w.
 
 @dataclass(slots=True, eq=False)
 class Place:
-    """One query that waits or runs, in `queue`. `begun`: a part of its answer has been sent."""
+    """One query that waits or runs, in `queue`. `begun`: a part of its answer has been sent.
+
+    `used_s` is the processor time that its client was charged for, since it has a place.
+    """
 
     client: str
     query: str
     lane: Lane = "fast"
     begun: bool = False
+    used_s: float = 0.0
     queue: FairQueue[Place] | None = field(default=None, repr=False)
     sha256: str = field(init=False)
     shape: int = field(init=False)
@@ -67,11 +69,13 @@ class Admission:
     def __init__(self, fast: int, long: int, queue: int, per_client: int) -> None:
         self.fast: Final = fast
         self.long: Final = long
+        self._usage: Final = Usage()
         make: Callable[..., FairQueue[Place]] = partial(
             FairQueue,
             queue=queue,
             client_queue=per_client,
             settings=("QUADCITE_QUERY_CLIENT_QUEUE", "QUADCITE_QUERY_QUEUE"),
+            usage=self._usage,
         )
         # Queries of a known and of an unknown shape share the fast places: those in both are counted.
         self._known, self._new = make("queries"), make("queries")
@@ -79,17 +83,14 @@ class Admission:
         self._draining = make("answers", places=long)
         self._turn = 0
         self._quick_shapes: OrderedDict[int, None] = OrderedDict()
-        self._long_texts: OrderedDict[str, float] = OrderedDict()
 
     @property
     def processes(self) -> int:
         """The maximum number of queries that run at a time."""
         return self.fast + 2 * self.long
 
-    def enqueue(self, place: Place, now: float) -> None:
+    def enqueue(self, place: Place) -> None:
         """Queue a query. Raises ClientBusyError and QueryBusyError."""
-        if self._long_texts.get(place.sha256, 0.0) > now:
-            place.lane = "long"
         if place.lane == "long":
             place.queue = self._slow
         else:
@@ -113,10 +114,14 @@ class Admission:
             place = self._new.next()
         return place or self._known.next() or (self._new.next() if new_may else None)
 
-    def end_slice(self, place: Place, now: float) -> Verdict:
-        """Decide what happens to a query in a fast place that has run longer than `SLICE_S`."""
+    def charge(self, place: Place, used_s: float) -> None:
+        """Charge the client of a query in a place for the processor time that the query has used so far."""
+        self._usage.charge(place.client, used_s - place.used_s)
+        place.used_s = max(place.used_s, used_s)
+
+    def end_slice(self, place: Place) -> Verdict:
+        """Decide what happens to a query in a fast place that has used more than `SLICE_S`."""
         self._quick_shapes.pop(place.shape, None)
-        _remember(self._long_texts, place.sha256, now + _LONG_FOR_S)
         for queue in (self._slow, self._draining) if place.begun else (self._slow,):
             if queue.occupy(place.client):
                 self._release(place)
@@ -130,25 +135,19 @@ class Admission:
             self._slow.check_room(place.client)
         except QueryBusyError:
             return "stopped"
+        place.lane = "long"
         return "displaced"
 
-    def leave(self, place: Place, elapsed_s: float | None) -> None:
-        """Take a query's place back; `elapsed_s` is its running time, or None when it was stopped."""
+    def leave(self, place: Place, *, ended: bool) -> None:
+        """Take a query's place back; `ended` unless it was stopped. Its client was charged for all that it used."""
         self._release(place)
-        if elapsed_s is None:
-            return
-        if place.lane == "fast" and elapsed_s < SLICE_S / 2:
-            _remember(self._quick_shapes, place.shape, None)
-        elif place.lane == "long" and elapsed_s < SLICE_S:
-            self._long_texts.pop(place.sha256, None)
+        if ended and place.used_s < SLICE_S / 2:
+            self._quick_shapes[place.shape] = None
+            self._quick_shapes.move_to_end(place.shape)
+            if len(self._quick_shapes) > _REMEMBERED:
+                self._quick_shapes.popitem(last=False)
+        place.used_s = 0.0
 
     def _release(self, place: Place) -> None:
         assert place.queue is not None  # noqa: S101 -- it has run
         place.queue.release(place.client)
-
-
-def _remember(known: OrderedDict[_K, _V], key: _K, value: _V) -> None:
-    known[key] = value
-    known.move_to_end(key)
-    if len(known) > _REMEMBERED:
-        known.popitem(last=False)

@@ -2,7 +2,10 @@
 
 Nothing here waits for a query. A `kg.queries.conversation` submits a `Ticket`, is notified when its turn has come,
 exchanges frames with the ticket's worker, and gives it back. One thread watches the deadlines; another does what takes
-time (to reap a process, to start a spare one).
+time (to replace a process, to start a spare one).
+
+A query that is stopped loses its place together with its worker, by the thread that stops it. Its conversation, which
+may wait for a client that reads nothing, only closes the pipes of the worker.
 """
 
 from __future__ import annotations
@@ -37,6 +40,13 @@ _ATTEMPTS: Final = 3
 After a worker that the system killed later, there is one more attempt."""
 _DYING_S: Final = 0.05
 _ACKNOWLEDGE_S: Final = 5.0
+_REAP_S: Final = 0.01
+"""Interval of checks whether a killed process has ended."""
+_LEAST_S: Final = 0.005
+"""Minimum seconds between two looks at a query."""
+_IDLE_S: Final = 10 * SLICE_S
+"""Seconds after which a query in a fast place counts as long though it used little processor time: it waits for another
+service, or shares the processor with ten others."""
 
 Reason = Literal["timeout", "cancelled", "closed", "displaced", "crowded", "waited"]
 
@@ -66,18 +76,19 @@ class Worker(Child):
             self.receive(time.monotonic() + _ACKNOWLEDGE_S)
         except ChildGoneError:
             return False
-        self._release()
+        self.release()
         return True
 
-    def _release(self) -> None:
-        if self.snapshot is not None:
-            self.snapshot.release()
-            self.snapshot = None
+    def release(self) -> None:
+        """Release the snapshot. Called after the end of the process, or after it has closed the snapshot."""
+        held, self.snapshot = self.snapshot, None
+        if held is not None:
+            held.release()
 
     def end(self) -> int:
         """Kill the process, wait for its end, release its snapshot; return its exit code."""
         code = super().end()
-        self._release()
+        self.release()
         return code
 
 
@@ -86,7 +97,9 @@ class Ticket(Place):
     """One query on its way through the pool, and its worker while it runs.
 
     `request` is sent to the worker, `timeout_s` bounds the time that it runs, and the time that it waits. `snapshot` is
-    what it is evaluated on, from `Dispatcher.send` on.
+    what it is evaluated on, from `Dispatcher.send` on. While `running` it has a place. A query that was stopped has
+    none, but keeps its killed worker until `Dispatcher.recover`. `processor_s` is the processor time of the
+    worker when the query `started`.
     """
 
     request: dict[str, Any] = field(default_factory=dict)
@@ -101,6 +114,7 @@ class Ticket(Place):
     sent: bool = False
     attempts: int = 0
     started: float = math.inf
+    processor_s: float | None = None
     until: float = math.inf
     reason: Reason | None = None
     notify: Callable[[], None] = field(default=lambda: None, repr=False)
@@ -137,6 +151,7 @@ class Dispatcher:
         self._ids = itertools.count(1)
         self._tickets: dict[int, Ticket] = {}  # that run or wait
         self._idle: deque[Worker] = deque()
+        self._killed: list[Worker] = []  # whose queries were stopped: they count as processes until they have ended
         self._processes = 0
         self._generation = 0
         self._closed = False
@@ -167,7 +182,7 @@ class Dispatcher:
                 raise self._refusal(ticket)
             if not ticket.id:
                 ticket.id, ticket.submitted = next(self._ids), now
-            self._admission.enqueue(ticket, now)
+            self._admission.enqueue(ticket)
             ticket.notify = notify
             ticket.until = now + ticket.timeout_s
             self._tickets[ticket.id] = ticket
@@ -221,6 +236,7 @@ class Dispatcher:
             if ticket.reason is not None:
                 raise ChildGoneError
             ticket.started, ticket.until = now, now + ticket.timeout_s
+            ticket.processor_s = worker.get_processor_s()
             self._wake_by(min(ticket.until, now + (SLICE_S / 2 if ticket.lane == "fast" else math.inf)))
             if ticket.lane == "long":
                 _set_niceness(worker, _LONG_NICENESS)
@@ -238,7 +254,12 @@ class Dispatcher:
         worker = ticket.worker
         assert worker is not None  # noqa: S101 -- it ran
         with self._changing():
-            self._leave(ticket, time.monotonic() - ticket.started)
+            if not ticket.running:  # it was stopped after its last frame
+                ticket.worker = None
+                self._chores.put(lambda: self._end_killed(worker))
+                return
+            self._charge(ticket, time.monotonic())
+            self._leave(ticket, ended=True)
             # Only a privileged process may raise the priority again.
             self._keep(worker, ticket, retire=retire or (ticket.lane == "long" and not _set_niceness(worker, 0)))
             self._close_old_snapshots()
@@ -247,7 +268,7 @@ class Dispatcher:
         """Give back the worker of a query that was not sent to it."""
         with self._changing():
             worker = ticket.worker
-            self._leave(ticket, None)
+            self._leave(ticket, ended=False)
             if worker is None:
                 self._processes -= 1
             else:
@@ -258,13 +279,20 @@ class Dispatcher:
 
         Blocks until the killed process has ended.
         """
-        worker = ticket.worker
-        sent, at_once = ticket.sent, time.monotonic() - ticket.started < _DYING_S
         with self._lock:
-            self._leave(ticket, None)
+            worker = ticket.worker
+            sent, at_once = ticket.sent, time.monotonic() - ticket.started < _DYING_S
+            has_place = ticket.running
+            if has_place:
+                self._leave(ticket, ended=False)
+            ticket.worker = None
         code = 0 if worker is None else worker.end()
         with self._changing():
-            self._processes -= 1
+            if has_place:
+                self._processes -= 1
+                self._add_missing()
+            elif worker is not None:
+                self._reap(worker)
             reason = ticket.reason
             ticket.sent = False
             if reason == "displaced":
@@ -282,7 +310,7 @@ class Dispatcher:
     def give_up(self, ticket: Ticket, reason: Reason = "cancelled") -> None:
         """End a query that has no caller any more, in any state. Blocks as `recover` does."""
         self.stop(ticket, reason)
-        if ticket.running:
+        if ticket.running or ticket.worker is not None:
             self.recover(ticket)
 
     def abandon(self, ticket: Ticket) -> None:
@@ -295,8 +323,8 @@ class Dispatcher:
             known, waited = ticket.id in self._tickets, not ticket.running
             if known:
                 self._stop(ticket, reason)
-            else:
-                ticket.reason = ticket.reason or reason  # for its next attempt
+            elif ticket.reason in (None, "displaced"):
+                ticket.reason = reason  # for its next attempt
         if known and waited:
             ticket.notify()
         return known
@@ -338,10 +366,12 @@ class Dispatcher:
             worker.end()
         with self._alarm:
             # The conversations reap their workers; those of streams that nobody reads are reaped here.
-            self._alarm.wait_for(lambda: not self._tickets, timeout=_CLOSE_S)
-            tickets = list(self._tickets.values())
+            self._alarm.wait_for(lambda: not self._tickets and not self._killed, timeout=_CLOSE_S)
+            tickets, killed = list(self._tickets.values()), list(self._killed)
         for ticket in tickets:
             self.recover(ticket)
+        for worker in killed:
+            self._end_killed(worker)
         self._chores.put(None)
         for thread in self._threads:
             if thread is not threading.current_thread():
@@ -380,11 +410,21 @@ class Dispatcher:
         else:
             self._idle.append(worker)
 
-    def _leave(self, ticket: Ticket, elapsed_s: float | None) -> None:
+    def _charge(self, ticket: Ticket, now: float) -> float:
+        """Charge the client of a running query for its processor time so far, and return that, in seconds."""
+        worker, before, used_s = ticket.worker, ticket.processor_s, 0.0
+        if ticket.started < math.inf and worker is not None:
+            processor_s = worker.get_processor_s()
+            # A process that has ended, or that the system does not measure, has used all of its time.
+            used_s = now - ticket.started if before is None or processor_s is None else processor_s - before
+            self._admission.charge(ticket, used_s)
+        return used_s
+
+    def _leave(self, ticket: Ticket, *, ended: bool) -> None:
         ticket.running = False
         ticket.worker = None
         ticket.started = ticket.until = math.inf
-        self._admission.leave(ticket, elapsed_s)
+        self._admission.leave(ticket, ended=ended)
         del self._tickets[ticket.id]
         if self._closed:
             self._alarm.notify_all()
@@ -398,7 +438,24 @@ class Dispatcher:
             self._admission.withdraw(ticket)
             del self._tickets[ticket.id]
         elif ticket.worker is not None:
+            self._charge(ticket, time.monotonic())
             ticket.worker.kill()
+            if ticket.started != math.inf:  # before that, `send` raises and the conversation gives back the place
+                worker = ticket.worker
+                self._leave(ticket, ended=False)
+                ticket.worker = worker
+                self._killed.append(worker)
+                self._wake_by(0.0)
+
+    def _reap(self, worker: Worker) -> None:
+        """Stop counting a killed process, which has ended."""
+        if worker in self._killed:
+            self._killed.remove(worker)
+            self._processes -= 1
+            self._add_missing()
+            self._chores.put(worker.release)  # it may delete files
+            if self._closed:
+                self._alarm.notify_all()
 
     def _refusal(self, ticket: Ticket) -> QueryLimitError:
         settings = self.settings
@@ -413,7 +470,17 @@ class Dispatcher:
         )
 
     def _has_overstayed(self, now: float) -> bool:
-        return any(t.running and t.lane == "fast" and now - t.started >= SLICE_S for t in self._tickets.values())
+        fast = [ticket for ticket in self._tickets.values() if ticket.running and ticket.lane == "fast"]
+        return any(now - each.started >= SLICE_S and self._slice_left(each, now) <= 0 for each in fast)
+
+    def _slice_left(self, ticket: Ticket, now: float) -> float:
+        """Compute the seconds until the slice of a query in a fast place ends at the earliest, at most 0 if it ended.
+
+        A query whose answer is being sent waits for its client: its slice is a time, as is that of one that waits.
+        """
+        age = now - ticket.started
+        idle = SLICE_S if ticket.begun else _IDLE_S
+        return min(SLICE_S - self._charge(ticket, now), idle - age)
 
     def _close_old_snapshots(self) -> None:
         """Have idle workers close an old snapshot, so that it can be deleted."""
@@ -445,6 +512,9 @@ class Dispatcher:
         """Run the work that is due by `now`; return the tickets to notify, and set `_wakes_at` to the next due time."""
         notified: list[Ticket] = []
         wakes_at = math.inf
+        for worker in list(self._killed):
+            if worker.process.poll() is not None:
+                self._reap(worker)
         for ticket in list(self._tickets.values()):
             if ticket.reason is not None:
                 continue
@@ -456,20 +526,26 @@ class Dispatcher:
             wakes_at = min(wakes_at, ticket.until)
             if ticket.lane == "long" or ticket.started == math.inf:
                 continue
-            age = now - ticket.started
-            if age >= SLICE_S:
-                self._end_slice(ticket, now)
+            left = self._slice_left(ticket, now)
+            if left <= 0:
+                self._end_slice(ticket)
             else:
-                wakes_at = min(wakes_at, ticket.started + (SLICE_S / 2 if age < SLICE_S / 2 else SLICE_S))
-            if age >= SLICE_S / 2 and not self._idle and self._processes < self._admission.processes:
+                wakes_at = min(wakes_at, now + max(_LEAST_S, left if left < SLICE_S / 2 else left - SLICE_S / 2))
+            if left < SLICE_S / 2 and not self._idle and self._processes < self._admission.processes:
                 self._processes += 1
                 self._chores.put(self._add_worker)
         notified += self._dispatch()
-        self._wakes_at = wakes_at
+        self._wakes_at = min(wakes_at, now + _REAP_S) if self._killed else wakes_at
         return notified
 
-    def _end_slice(self, ticket: Ticket, now: float) -> None:
-        verdict = self._admission.end_slice(ticket, now)
+    def _add_missing(self) -> None:
+        """Have a worker started where there are fewer than fast places."""
+        if self._processes < self._admission.fast and not self._closed:
+            self._processes += 1
+            self._chores.put(self._add_worker)
+
+    def _end_slice(self, ticket: Ticket) -> None:
+        verdict = self._admission.end_slice(ticket)
         if verdict == "moved" and ticket.worker is not None:
             _set_niceness(ticket.worker, _LONG_NICENESS)
         elif verdict in ("displaced", "stopped"):
@@ -502,14 +578,16 @@ class Dispatcher:
                 return
         worker.end()
 
+    def _end_killed(self, worker: Worker) -> None:
+        worker.end()
+        with self._changing():
+            self._reap(worker)
+
     def _replace(self, worker: Worker) -> None:
         worker.end()
         with self._changing():
             self._processes -= 1
-            missing = self._processes < self._admission.fast and not self._closed
-            self._processes += missing
-        if missing:
-            self._add_worker()
+            self._add_missing()
 
 
 def _notify(tickets: Iterable[Ticket]) -> None:

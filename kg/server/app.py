@@ -6,6 +6,7 @@ import contextlib
 import logging
 import socket
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -39,12 +40,14 @@ from kg.server import (
 )
 from kg.server import sparql_protocol as queries
 from kg.server.auth import HostGuard, LocalToken
+from kg.server.connection_limits import LimitedProtocol
 from kg.server.endpoint import Endpoint
 from kg.server.http_server import GRACE_S, Server, address_of, build_logging, listen, signals_that_return
 from kg.server.instructions import MOUNTS, find_mount
 from kg.server.mcp import CancelOnDisconnect, ToolThreads, build_mcp
 from kg.server.problem_details import HANDLERS
-from kg.server.request_arrival import ArrivalProtocol
+from kg.server.query_execution import get_client_name
+from kg.server.request_bodies import Bodies, BodyAdmission
 from kg.settings import Settings
 from kg.store.lock import find_holder, is_unwritable
 from kg.tools.shacl.background_validation import DatasetChecks
@@ -112,9 +115,13 @@ def create_app(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalTo
         for path in MOUNTS
     }
     endpoint = build_endpoint(kg, pool, token, checks)
+    bodies = Bodies(kg.settings)
     routes: list[BaseRoute] = [*sparql_protocol.routes(endpoint)]  # routes are tried in order: the busiest first
     routes += [Route(path, CancelOnDisconnect(app, endpoint.actor)) for path, app in apps.items()]
-    routes += [tool_routes.health_route(kg, threads), *queries.running_query_routes(endpoint)]
+    routes += [
+        tool_routes.health_route(kg, threads, partial(_count_held, kg, endpoint, bodies)),
+        *queries.running_query_routes(endpoint),
+    ]
     routes += [*graph_store.routes(endpoint), *admin_routes.routes(kg, endpoint)]
     routes += [*tool_routes.routes(kg, threads, endpoint.actor), *sparql_check.routes(kg, threads)]
     routes += shacl_endpoint.routes(kg, endpoint, threads)
@@ -125,12 +132,25 @@ def create_app(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalTo
         middleware.append(
             Middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"], max_age=600)
         )
+    middleware.append(Middleware(BodyAdmission, bodies=bodies, name_client=partial(get_client_name, endpoint)))
     return Starlette(
         routes=routes,
         lifespan=combine_lifespans(lifespan, *(app.lifespan for app in apps.values())),
         middleware=middleware,
         exception_handlers=HANDLERS,
     )
+
+
+def _count_held(kg: KnowledgeGraph, endpoint: Endpoint, bodies: Bodies) -> dict[str, int]:
+    """Count what requests hold: places of queries, and bodies in memory."""
+    pools = {id(pool): pool for pool in (kg.pool, endpoint.pool)}.values()
+    states = Counter(query.state for pool in pools for query in pool.list_queries())
+    return {
+        "queries_running": states["running"],
+        "queries_waiting": states["waiting"],
+        "bodies": len(bodies),
+        "body_bytes": bodies.bytes,
+    }
 
 
 @contextlib.contextmanager
@@ -208,7 +228,7 @@ def serve(
                 create_app(kg, raw, token),
                 log_config=build_logging(settings),
                 access_log=settings.access_log,
-                http=ArrivalProtocol,
+                http=LimitedProtocol.limited_by(settings),
                 loop="uvloop",
                 timeout_graceful_shutdown=GRACE_S,
                 lifespan="on",

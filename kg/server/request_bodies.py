@@ -1,25 +1,50 @@
-"""Request bodies: reading up to a limit, and parsing JSON arguments."""
+"""Request bodies: admission within a budget of memory, reading up to a limit, and parsing JSON arguments."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+import math
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
 
+import anyio
 from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kg.errors import InvalidInputError
-from kg.server.problem_details import HttpError
+from kg.errors import ClientBusyError, InvalidInputError, QuadciteError
+from kg.server.problem_details import RETRY_AFTER_S, HttpError, problem
+from kg.settings import Settings
+
+SMALL_BYTES: Final = 65_536
+"""Size of a body that is always admitted: the server reads as much of each connection before anybody asks for it."""
+PATIENCE_S: Final = 5.0
+"""Maximum seconds that a body waits for room."""
+
+_CLIENT_SHARE: Final = 0.75
+_STEP_BYTES: Final = 1 << 20
+_MOST_WAITING: Final = 128
+_CHECK_S: Final = 0.25
+_SLOW_AFTER_S: Final = 2.0
+_SLOW_BYTES_PER_S: Final = 1 << 20
+_RATE_S: Final = 1.0
+"""Seconds in which the weight of what has arrived falls to a third."""
 
 
 async def read(request: Request, max_bytes: int, setting: str = "QUADCITE_MAX_BODY_BYTES") -> bytes:
     """Read the body of `request`. Raises HttpError (413) over `max_bytes`, the value of `setting`."""
     body = bytearray()
+    too_large = HttpError(
+        413, "body_too_large", f"The body is larger than {max_bytes} bytes (setting {setting})."
+    )  # The connection stays open: closing it while the client sends would reset it before the response is read.
+    if (_find_declared_size(request.scope) or 0) > max_bytes:
+        raise too_large
     async for piece in request.stream():
         body += piece
         if len(body) > max_bytes:
-            message = f"The body is larger than {max_bytes} bytes (setting {setting})."
-            # The connection stays open: closing it while the client sends would reset it before the response is read.
-            raise HttpError(413, "body_too_large", message)
+            raise too_large
     return bytes(body)
 
 
@@ -37,3 +62,223 @@ def parse_arguments(body: bytes) -> dict[str, Any]:
         kind = "an array" if isinstance(arguments, list) else json.dumps(arguments)[:40]
         raise InvalidInputError(f'The body must be a JSON object of arguments, as in {{"limit": 5}}, not {kind}.')
     return arguments
+
+
+@dataclass(slots=True, eq=False)
+class Body:
+    """The body of one request in progress. `size` is what it counts for: its declared size, or what it has grown to."""
+
+    client: str
+    size: int
+    admitted: float
+    received: int = 0
+    complete: bool = False
+    evict: Callable[[], None] = field(default=lambda: None, repr=False)
+    _rate: float = field(default=0.0, init=False)
+    _rated: float = field(default=0.0, init=False)
+
+    def receive(self, size: int, now: float) -> None:
+        """Count `size` more bytes that have arrived."""
+        self._rate = self.rate(now) + size / _RATE_S
+        self._rated = now
+        self.received += size
+
+    def rate(self, now: float) -> float:
+        """Compute the bytes per second of the last seconds, in which the latest count most."""
+        return self._rate * math.exp((self._rated - now) / _RATE_S)
+
+
+class Bodies:
+    """The bodies of all requests in progress, within `most_bytes` in total and `client_bytes` of one client.
+
+    Pure: no clock, no event loop. A body counts until the end of its request; none is larger than `largest`.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.largest: Final = max(settings.max_graph_bytes, settings.max_body_bytes)
+        self.most_bytes: Final = max(settings.max_bodies_mb << 20, 2 * self.largest)
+        self.client_bytes: Final = int(self.most_bytes * _CLIENT_SHARE)
+        self.bytes = 0
+        self._of_clients: Counter[str] = Counter()
+        self._held: dict[Body, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def is_over_share(self, client: str, size: int) -> bool:
+        """Return whether `size` more bytes exceed the share of `client`."""
+        return self._of_clients[client] + size > self.client_bytes
+
+    def has_room(self, client: str, size: int) -> bool:
+        """Return whether `size` more bytes of `client` are within the limits."""
+        return self.bytes + size <= self.most_bytes and not self.is_over_share(client, size)
+
+    def add(self, body: Body) -> None:
+        """Count a body."""
+        self._held[body] = None
+        self._count(body.client, body.size)
+
+    def grow(self, body: Body, size: int) -> bool:
+        """Count `size` more bytes for a body if there is room; return whether there was."""
+        if not self.has_room(body.client, size):
+            return False
+        body.size += size
+        self._count(body.client, size)
+        return True
+
+    def remove(self, body: Body) -> None:
+        """Stop counting a body."""
+        del self._held[body]
+        self._count(body.client, -body.size)
+
+    def find_slow(self, now: float) -> Body | None:
+        """Find the body that arrives most slowly, if it is slower than a local client sends."""
+        arriving = (body for body in self._held if not body.complete and now - body.admitted >= _SLOW_AFTER_S)
+        rates = {body: body.rate(now) for body in arriving}
+        slowest = min(rates, key=lambda body: rates[body], default=None)
+        return slowest if slowest is not None and rates[slowest] < _SLOW_BYTES_PER_S else None
+
+    def _count(self, client: str, size: int) -> None:
+        self.bytes += size
+        self._of_clients[client] += size
+        if not self._of_clients[client]:
+            del self._of_clients[client]
+
+
+class BodyAdmission:
+    """An application whose requests have room for their bodies before these are read.
+
+    A body waits up to `PATIENCE_S`; meanwhile the server stops reading from its connection, and bodies that arrive
+    slowly make room for it (408). Then the answer is 429 for a client over its share, 503 for all others.
+    """
+
+    def __init__(self, app: ASGIApp, bodies: Bodies, name_client: Callable[[Request], str]) -> None:
+        self._app, self._bodies, self._name_client = app, bodies, name_client
+        self._freed = anyio.Event()
+        self._waiting = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request once there is room for its body."""
+        size = _find_declared_size(scope) if scope["type"] == "http" else 0
+        if size == 0:
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope)
+        try:
+            body = await self._admit(request, size)
+        except (HttpError, QuadciteError) as error:
+            await problem(request, error)(scope, receive, send)
+            return
+        try:
+            if body.size <= SMALL_BYTES and size is not None:
+                await self._app(scope, receive, send)
+            else:
+                arrival = _Arrival(self._bodies, body, scope, receive, send)
+                await self._app(scope, arrival.receive, arrival.send)
+        finally:
+            self._bodies.remove(body)
+            self._freed.set()
+            self._freed = anyio.Event()
+
+    async def _admit(self, request: Request, declared: int | None) -> Body:
+        size = _STEP_BYTES if declared is None else declared
+        if size > self._bodies.largest:
+            raise _too_large(self._bodies.largest)
+        client = self._name(request)
+        if size > SMALL_BYTES and not self._bodies.has_room(client, size):
+            await self._wait(client, size)
+        body = Body(client, size, time.monotonic())
+        self._bodies.add(body)
+        return body
+
+    async def _wait(self, client: str, size: int) -> None:
+        until = time.monotonic() + PATIENCE_S
+        self._waiting += 1
+        try:
+            while self._waiting <= _MOST_WAITING and (now := time.monotonic()) < until:
+                if (slow := self._bodies.find_slow(now)) is not None:
+                    slow.evict()
+                with anyio.move_on_after(_CHECK_S):
+                    await self._freed.wait()
+                if self._bodies.has_room(client, size):
+                    return
+        finally:
+            self._waiting -= 1
+        raise _no_room(self._bodies, client, size)
+
+    def _name(self, request: Request) -> str:
+        try:
+            return self._name_client(request)
+        except QuadciteError:  # invalid credentials, which the route reports
+            return request.client.host if request.client else "nowhere"
+
+
+class _Arrival:
+    """Receives one body that has been admitted, and ends its request early where it exceeds what was admitted."""
+
+    def __init__(self, bodies: Bodies, body: Body, scope: Scope, receive: Receive, send: Send) -> None:
+        self._bodies, self._body = bodies, body
+        self._scope, self._receive, self._send = scope, receive, send
+        self._ended = False
+
+    async def receive(self) -> Message:
+        """Receive a message. After the end of the request the client counts as disconnected."""
+        body = self._body
+        if self._ended:
+            return {"type": "http.disconnect"}
+        if body.complete:
+            return await self._receive()
+        message: Message = {}
+        with anyio.CancelScope() as waiting:
+            body.evict = waiting.cancel
+            message = await self._receive()
+        if not message:
+            return await self._end(HttpError(408, "request_timeout", _SLOW, _RETRY))
+        body.receive(len(message.get("body", b"")), time.monotonic())
+        body.complete = not message.get("more_body", False)
+        if body.received > self._bodies.largest:
+            return await self._end(_too_large(self._bodies.largest))
+        if body.received > body.size and not self._bodies.grow(body, _STEP_BYTES):
+            return await self._end(_no_room(self._bodies, body.client, _STEP_BYTES))
+        return message
+
+    async def send(self, message: Message) -> None:
+        """Send a message of the application, unless its request has ended."""
+        if not self._ended:
+            await self._send(message)
+
+    async def _end(self, error: HttpError | QuadciteError) -> Message:
+        self._ended = True
+        await problem(Request(self._scope), error)(self._scope, self._receive, self._send)
+        return {"type": "http.disconnect"}
+
+
+_RETRY: Final = {"Retry-After": str(RETRY_AFTER_S)}
+_SLOW: Final = "The body arrives slowly, and others wait for the memory that it takes. Try again in a few seconds."
+
+
+def _find_declared_size(scope: Scope) -> int | None:
+    """Find the size of the body in the headers of a request: 0 without a body, None if it is not declared."""
+    for name, value in scope["headers"]:
+        if name == b"transfer-encoding":
+            return None
+        if name == b"content-length" and value.isdigit():
+            return int(value) if len(value) < 20 else 1 << 63
+    return 0
+
+
+def _too_large(most: int) -> HttpError:
+    return HttpError(413, "body_too_large", f"The body is larger than {most} bytes (setting QUADCITE_MAX_GRAPH_BYTES).")
+
+
+def _no_room(bodies: Bodies, client: str, size: int) -> HttpError | QuadciteError:
+    if bodies.is_over_share(client, size):
+        return ClientBusyError(
+            f"The bodies of this client's requests would exceed {bodies.client_bytes >> 20} MiB (three quarters of the "
+            "setting QUADCITE_MAX_BODIES_MB). Wait for their answers, or try again in a few seconds."
+        )
+    message = (
+        f"The bodies of all requests would exceed {bodies.most_bytes >> 20} MiB (setting QUADCITE_MAX_BODIES_MB). Try "
+        "again in a few seconds."
+    )
+    return HttpError(503, "server_busy", message, _RETRY)

@@ -13,6 +13,7 @@ disconnects stops the call.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -84,15 +85,18 @@ def routes(
     ]
 
 
-def health_route(kg: KnowledgeGraph, threads: ToolThreads) -> Route:
-    """Build the route ``/health``. Pending embeddings are counted, and do not make the server unavailable."""
+def health_route(kg: KnowledgeGraph, threads: ToolThreads, count_held: Callable[[], Mapping[str, int]] = dict) -> Route:
+    """Build the route ``/health``. Pending embeddings are counted, and do not make the server unavailable.
+
+    `count_held` counts what requests in progress hold; its result is the member ``held``.
+    """
 
     async def answer(request: Request) -> JSONResponse:
         try:
             state = await threads.run(partial(health, kg), kind="light")
         except QuadciteError as error:
             return JSONResponse({"status": "unavailable", **error_data(error)}, status_code=503, headers=_NO_STORE)
-        return JSONResponse(content_of(state), headers=_NO_STORE)
+        return JSONResponse({**content_of(state), "held": dict(count_held())}, headers=_NO_STORE)
 
     return Route("/health", answer, methods=["GET"])
 
@@ -145,7 +149,7 @@ class _ProgressResponse(Response):
             now = time.monotonic()
             if now - self._reported >= PROGRESS_INTERVAL_S:
                 self._reported = now
-                anyio.from_thread.run(writer.send, {"progress": [done, total, doing]})
+                anyio.from_thread.run_sync(_offer, writer, {"progress": [done, total, doing]})
 
         outcome: Line
         token = PROGRESS.set(report)
@@ -159,3 +163,9 @@ class _ProgressResponse(Response):
             finally:
                 PROGRESS.reset(token)
             await writer.send(outcome)
+
+
+def _offer(writer: MemoryObjectSendStream[Line], line: Line) -> None:
+    """Send a line unless the client reads none: the call must not wait for it."""
+    with contextlib.suppress(anyio.WouldBlock):
+        writer.send_nowait(line)

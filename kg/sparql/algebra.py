@@ -88,6 +88,32 @@ class Element:
     """The variables in it."""
     pattern: Pattern | None = None
     """Only for the kind ``triple``."""
+    select: Select | None = None
+    """Only for the kind ``select``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a SELECT, or a key of its groups."""
+
+    name: str
+    """The name of the variable; empty for a key without a name."""
+    expression: tuple[Token, ...] = ()
+    """The tokens of the expression for its values; empty for a variable that the WHERE clause binds."""
+
+
+@dataclass(slots=True)
+class Select:
+    """The parts of a SELECT, of the whole query or within it. Of an ASK only the body."""
+
+    columns: list[Column] = field(default_factory=list)
+    star: bool = False
+    keys: list[Column] | None = None
+    """None without GROUP BY."""
+    body: tuple[int, int] = (0, 0)
+    """Start and end of the text between the brackets of its WHERE clause."""
+    is_known: bool = True
+    """Whether all of its columns and keys are understood."""
 
 
 @dataclass(slots=True)
@@ -105,6 +131,7 @@ class Query:
     comparisons: list[Comparison] = field(default_factory=list)
     graphs: list[Node] = field(default_factory=list)
     """The graphs in GRAPH, FROM and FROM NAMED."""
+    select: Select = field(default_factory=Select)
     selected: list[Node] = field(default_factory=list)
     """The variables in SELECT or DESCRIBE, except those of ``(expression AS ?name)``."""
     where: tuple[Element, ...] = ()

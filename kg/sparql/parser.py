@@ -11,7 +11,18 @@ from functools import wraps
 from typing import Concatenate, Final, ParamSpec, TypeVar
 from urllib.parse import urljoin
 
-from kg.sparql.algebra import Comparison, Element, ElementKind, Node, Pattern, Query, to_sparql, variable_name
+from kg.sparql.algebra import (
+    Column,
+    Comparison,
+    Element,
+    ElementKind,
+    Node,
+    Pattern,
+    Query,
+    Select,
+    to_sparql,
+    variable_name,
+)
 from kg.sparql.guard import CHEAP_CHARS
 from kg.sparql.lexer import Token, tokens
 from kg.vocabulary import PREFIXES, RDF, XSD
@@ -31,6 +42,7 @@ _ESCAPES: Final = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
 _CLAUSES: Final = frozenset({"FILTER", "BIND", "VALUES", "OPTIONAL", "MINUS", "GRAPH", "SERVICE", "LATERAL"})
 _MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 """The comparison operators, each with the operator that compares the operands in reverse order."""
+_AFTER_KEYS: Final = frozenset({"HAVING", "ORDER", "LIMIT", "OFFSET", "VALUES", "}", ""})
 _BOUNDARIES: Final = frozenset({"(", ")", "&&", "||", "!", ",", "}", "{", "."})
 """Tokens next to a comparison. Any other token (such as ``+``) means that the operand is part of a larger one."""
 
@@ -159,13 +171,11 @@ class _Parser:
         while self._peek() not in ("{", ""):
             if self._peek() == "FROM":
                 self._dataset()
-            elif self._peek() == "(":
-                self._expression()
             elif self._peek() in ("WHERE", "LIMIT", "ORDER", "OFFSET", "GROUP", "HAVING", "VALUES"):
                 break
             else:
-                token = self._next()
-                self._note_prefix(token)
+                self._selected(query.select)
+                token = self._tokens[self._at - 1]
                 if token.kind == "variable":
                     query.selected.append(self._node(token))
         if form == "CONSTRUCT" and self._peek() == "{":
@@ -174,14 +184,14 @@ class _Parser:
                 self._dataset()
         self._skip_word("WHERE")
         if self._peek() == "{":
-            query.where = self._group()
+            query.where = self._body(query.select)
         elif form != "DESCRIBE":
             raise _UnsupportedError
         if template is not None:
             for token in self._tokens[template[0] : template[1]]:
                 self._note_prefix(token)
         start = self._at
-        query.where += self._modifiers(end="")
+        query.where += self._modifiers(query.select, end="")
         query.tail = tuple(self._tokens[start:])
         return query
 
@@ -208,12 +218,55 @@ class _Parser:
         self._query.graphs.append(self._term())
         self._query.dataset += self._since(at)[2] + " "
 
-    def _modifiers(self, end: str) -> tuple[Element, ...]:
+    def _selected(self, select: Select) -> None:
+        """Read a column of a SELECT, or a word before the columns."""
+        if self._peek() == "*":
+            select.star = True
+        if self._peek() in ("*", "DISTINCT", "REDUCED"):
+            self._next()
+        else:
+            select.columns.append(self._column())
+            select.is_known = select.is_known and select.columns[-1].name != ""
+
+    def _keys(self, select: Select) -> None:
+        """Read the keys of GROUP BY."""
+        self._next()
+        self._skip_word("BY")
+        select.keys = []
+        while self._peek() not in _AFTER_KEYS:
+            select.keys.append(self._column())
+            select.is_known = select.is_known and (select.keys[-1].name != "" or len(select.keys[-1].expression) > 1)
+
+    def _column(self) -> Column:
+        """Read a variable, an expression in brackets with the name that it gets in them, or a call."""
+        at = self._at
+        if self._peek() != "(":
+            self._note_prefix(self._next())
+        if self._tokens[at].kind != "variable" and self._peek() == "(":
+            self._expression()
+        read = tuple(self._tokens[at : self._at])
+        inner = read[1:-1] if read[0].text == "(" else read
+        if len(inner) == 1 and inner[0].kind == "variable":
+            return Column(inner[0].text[1:])
+        if len(inner) > 2 and inner[-2].text.upper() == "AS":
+            return Column(inner[-1].text[1:], inner[:-2])
+        return Column("", read)
+
+    def _body(self, select: Select) -> tuple[Element, ...]:
+        """Read the group of a WHERE clause."""
+        first = self._at
+        found = self._group()
+        select.body = self._tokens[first].end, self._tokens[self._at - 1].start
+        return found
+
+    def _modifiers(self, select: Select, end: str) -> tuple[Element, ...]:
         """Read what follows a WHERE clause, up to `end`; return its VALUES."""
         found: list[Element] = []
         while self._peek() != end:
             if self._peek() == "VALUES":
                 found.append(self._values())
+            elif self._peek() == "GROUP":
+                self._keys(select)
             elif self._peek() == "(":
                 self._expression()
             else:
@@ -308,27 +361,16 @@ class _Parser:
         at = self._at
         first_pattern, first_comparison = len(self._query.patterns), len(self._query.comparisons)
         self._expect("SELECT")
-        projected: set[str] | None = set()
+        select = Select()
         while self._peek() not in ("WHERE", "{"):
-            if self._peek() == "(":
-                opened = self._at
-                self._expression()
-                projected = None if projected is None else projected | {self._tokens[self._at - 2].text[1:]}
-                if opened + 4 > self._at:
-                    raise _UnsupportedError
-            elif self._peek() == "*":
-                self._next()
-                projected = None
-            else:
-                token = self._next()
-                if projected is not None and token.kind == "variable":
-                    projected.add(token.text[1:])
+            self._selected(select)
         self._skip_word("WHERE")
-        parts = (self._group(),)
-        self._modifiers(end="}")
-        if projected is not None:
+        parts = (self._body(select),)
+        self._modifiers(select, end="}")
+        if not select.star:
+            projected = {column.name for column in select.columns}
             self._rename_locals(at, projected, first_pattern, first_comparison)
-        return self._element("select", at, parts=parts)
+        return replace(self._element("select", at, parts=parts), select=select)
 
     def _rename_locals(self, at: int, projected: set[str], first_pattern: int, first_comparison: int) -> None:
         def local(node: Node) -> Node:

@@ -11,13 +11,13 @@ Each is written from the text of the query alone. Where that is not possible, th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pyoxigraph import BlankNode, Triple
 
 from kg.errors import InvalidInputError
-from kg.sparql.algebra import Element, Query, variable_name
+from kg.sparql.algebra import Column, Element, Query, Select, variable_name
 from kg.sparql.lexer import Token, significant_tokens
 from kg.sparql.parser import parse
 from kg.sparql.terms import bind
@@ -33,7 +33,6 @@ MOST_TRACED: Final = 50
 _TOO_MANY: Final = f"Only the first {MOST_TRACED} of a query are traced."
 
 _AGGREGATES: Final = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX", "SAMPLE", "GROUP_CONCAT"})
-_AFTER_KEYS: Final = frozenset({"HAVING", "ORDER", "LIMIT", "OFFSET", "VALUES"})
 _RANDOM: Final = frozenset({"RAND", "UUID", "STRUUID", "BNODE", "NOW"})
 """Functions with another value in each run of a query."""
 _OPENING: Final = {"(": 1, "{": 1, ")": -1, "}": -1}
@@ -87,15 +86,16 @@ class Absence:
 
 def find_counts(query: str) -> list[Count]:
     """Find the aggregates in the columns of `query`, also those that a sub-SELECT computes."""
+    parsed = parse(query)
+    if parsed is None or parsed.form != "SELECT":
+        return []
     try:
-        outer = _parse_select(query)
+        outer = _describe(parsed, parsed.select, query)
+        found = [count for item in outer.items for count in _counts_of(outer, item, outer.result_names(), "")]
+        if outer.keys is None and not found:
+            found = _find_inner_counts(parsed, outer)
     except _UnsupportedError:
         return []
-    if outer is None:
-        return []
-    found = [count for item in outer.items for count in _counts_of(outer, item, outer.result_names(), "")]
-    if outer.keys is None and not found:
-        found = _find_inner_counts(query, outer)
     return [*found[:MOST_TRACED], *(replace(count, reason=_TOO_MANY) for count in found[MOST_TRACED:])]
 
 
@@ -105,7 +105,7 @@ def find_absences(query: str) -> list[Absence]:
     if parsed is None or parsed.form not in ("SELECT", "ASK"):
         return []
     try:
-        outer = _parse_select(query, ("SELECT", "ASK"))
+        outer = _describe(parsed, parsed.select, query)
     except _UnsupportedError:
         outer = None
     found = [
@@ -123,119 +123,63 @@ def find_absences(query: str) -> list[Absence]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Item:
-    """A column: a variable, or an expression with its tokens."""
-
-    name: str
-    tokens: Sequence[Token] = ()
-
-
-@dataclass(slots=True)
 class _Select:
     text: str
+    """The whole query, to which the places of tokens refer."""
     prologue: str
-    items: list[_Item] = field(default_factory=list)
-    star: bool = False
-    dataset: str = ""
-    body: str = ""
-    keys: list[tuple[str, str]] | None = None
+    items: Sequence[Column]
+    star: bool
+    dataset: str
+    body: str
+    keys: Sequence[tuple[str, str]] | None
     """Name and expression of each key of GROUP BY, either of them empty; None without GROUP BY."""
-    random: str = ""
+    random: str
     """A function that it calls with another value in each run."""
-    has_blank: bool = False
+    has_blank: bool
     """Whether it has labels of blank nodes."""
-    used: frozenset[str] = frozenset()
-    """The names of all variables in its text."""
+    used: frozenset[str]
+    """The names of all variables in it."""
 
     def result_names(self) -> dict[str, str]:
         """Return the column of each variable that is selected as it is."""
-        found = {item.tokens[0].text[1:]: item.name for item in self.items if _is_variable(item.tokens)}
-        return found | {item.name: item.name for item in self.items if not item.tokens}
+        found = {item.expression[0].text[1:]: item.name for item in self.items if _is_variable(item.expression)}
+        return found | {item.name: item.name for item in self.items if not item.expression}
 
     def is_aggregated(self) -> bool:
         """Whether its rows are groups."""
-        return self.keys is not None or any(True for item in self.items for _ in _aggregates_in(item.tokens))
+        return self.keys is not None or any(True for item in self.items for _ in _aggregates_in(item.expression))
 
 
 def _is_variable(tokens: Sequence[Token]) -> bool:
     return len(tokens) == 1 and tokens[0].kind == "variable"
 
 
-def _parse_select(text: str, forms: Sequence[str] = ("SELECT",)) -> _Select | None:
-    """Split a query or a sub-SELECT into its parts; None for another form. Raises _UnsupportedError."""
+def _describe(parsed: Query, select: Select, text: str) -> _Select:
+    """Describe a SELECT of a query, whose own text is `text`. Raises _UnsupportedError."""
+    if not select.is_known:
+        raise _UnsupportedError
     found = list(significant_tokens(text))
-    start = next(
-        (at for at, token in enumerate(found) if _word(token) in ("SELECT", "ASK", "CONSTRUCT", "DESCRIBE")), -1
+    return _Select(
+        parsed.text,
+        parsed.prologue,
+        select.columns,
+        select.star,
+        parsed.dataset,
+        parsed.text[slice(*select.body)],
+        # Up to the last token: a comment before AS would hide what follows the expression in a listing.
+        None if select.keys is None else [(key.name, _text_of(parsed, key.expression)) for key in select.keys],
+        next((token.text for token in found if _word(token) in _RANDOM), ""),
+        any(token.kind == "blank" for token in found),
+        frozenset(token.text[1:] for token in found if token.kind == "variable"),
     )
-    if start < 0 or _word(found[start]) not in forms:
-        return None
-    select = _Select(text, text[: found[start].start])
-    select.random = next((token.text for token in found if _word(token) in _RANDOM), "")
-    select.has_blank = any(token.kind == "blank" for token in found)
-    select.used = frozenset(token.text[1:] for token in found if token.kind == "variable")
-    at = start + 1
-    while (token := _get(found, at)).text != "{":
-        if token.kind == "variable":
-            select.items.append(_Item(token.text[1:]))
-        elif token.text == "*":
-            select.star = True
-        elif token.text == "(":
-            end = _closing(found, at)
-            if end - at < 4 or _word(found[end - 2]) != "AS":
-                raise _UnsupportedError
-            select.items.append(_Item(found[end - 1].text[1:], found[at + 1 : end - 2]))
-            at = end
-        elif _word(token) == "FROM":
-            last = at + 2 if _word(_get(found, at + 1)) == "NAMED" else at + 1
-            select.dataset += text[token.start : _get(found, last).end] + " "
-            at = last
-        elif _word(token) not in ("DISTINCT", "REDUCED", "WHERE"):
-            raise _UnsupportedError
-        at += 1
-    end = _closing(found, at)
-    select.body = text[found[at].end : found[end].start]
-    if _word(_get(found, end + 1, optional=True)) == "GROUP":
-        select.keys = list(_parse_keys(text, found, end + 3))
-    return select
 
 
-def _parse_keys(text: str, found: Sequence[Token], at: int) -> Iterator[tuple[str, str]]:
-    while at < len(found) and _word(found[at]) not in _AFTER_KEYS and found[at].text != "}":
-        token = found[at]
-        if token.kind == "variable":
-            yield token.text[1:], ""
-        elif token.text == "(":
-            end = _closing(found, at)
-            if end - at == 2 and found[at + 1].kind == "variable":
-                yield found[at + 1].text[1:], ""
-            elif _word(found[end - 2]) == "AS":
-                # Up to the last token: a comment before AS would hide what follows the expression in a listing.
-                yield found[end - 1].text[1:], text[found[at + 1].start : found[end - 3].end]
-            else:
-                yield "", text[token.start : found[end].end]
-            at = end
-        elif _get(found, at + 1).text == "(":
-            end = _closing(found, at + 1)
-            yield "", text[token.start : found[end].end]
-            at = end
-        else:
-            raise _UnsupportedError
-        at += 1
+def _text_of(parsed: Query, tokens: Sequence[Token]) -> str:
+    return parsed.text[tokens[0].start : tokens[-1].end] if tokens else ""
 
 
 def _word(token: Token) -> str:
     return token.text.upper() if token.kind == "word" else ""
-
-
-_END: Final = Token("other", "", 0)
-
-
-def _get(found: Sequence[Token], at: int, *, optional: bool = False) -> Token:
-    if at < len(found):
-        return found[at]
-    if optional:
-        return _END
-    raise _UnsupportedError
 
 
 def _closing(found: Sequence[Token], at: int) -> int:
@@ -255,7 +199,7 @@ def _aggregates_in(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
     while at < len(tokens):
         if tokens[at].text == "{":
             at = _closing(tokens, at)
-        elif _word(tokens[at]) in _AGGREGATES and _get(tokens, at + 1, optional=True).text == "(":
+        elif _word(tokens[at]) in _AGGREGATES and tokens[at + 1 : at + 2] and tokens[at + 1].text == "(":
             end = _closing(tokens, at + 1)
             yield tokens[at : end + 1]
             at = end
@@ -323,9 +267,9 @@ def _has_blank(term: object) -> bool:
     return isinstance(term, BlankNode)
 
 
-def _counts_of(select: _Select, item: _Item, names: Mapping[str, str], outside: str) -> Iterator[Count]:
+def _counts_of(select: _Select, item: Column, names: Mapping[str, str], outside: str) -> Iterator[Count]:
     """Yield the aggregates of a column. `names` are the columns of variables, `outside` is a reason against a row."""
-    for tokens in _aggregates_in(item.tokens):
+    for tokens in _aggregates_in(item.expression):
         expression = select.text[tokens[0].start : tokens[-1].end]
         inner = list(tokens[2:-1])
         distinct = bool(inner) and _word(inner[0]) == "DISTINCT"
@@ -351,25 +295,17 @@ def _counts_of(select: _Select, item: _Item, names: Mapping[str, str], outside: 
         yield Count(item.name, " ".join(expression.split()), reason, row_reason or outside or None, listing)
 
 
-def _find_inner_counts(query: str, outer: _Select) -> list[Count]:
+def _find_inner_counts(parsed: Query, outer: _Select) -> list[Count]:
     """Find the aggregates of the sub-SELECTs whose values are columns of `outer`."""
-    parsed = parse(query)
-    if parsed is None:
-        return []
     names = outer.result_names()
-    tokens = list(significant_tokens(query))
+    tokens = list(significant_tokens(parsed.text))
     found = []
     for element, plain in _sub_selects(parsed.where):
-        try:
-            inner = _parse_select(element.text)
-        except _UnsupportedError:
+        if element.select is None or not element.select.is_known:
             continue
-        if inner is None:
-            continue
-        # Prefixes and FROM clauses are those of the whole query, and so are the names that are not free.
-        inner.prologue, inner.dataset = outer.prologue, outer.dataset
+        inner = _describe(parsed, element.select, element.text)
         for item in inner.items:
-            if not item.tokens or not (outer.star or item.name in names):
+            if not item.expression or not (outer.star or item.name in names):
                 continue
             visible = _visible_names(inner, names, star=outer.star)
             outside = "" if plain else "The sub-SELECT is in a clause whose rows it does not determine alone."
@@ -440,21 +376,16 @@ def _bound_names(elements: Iterable[Element]) -> frozenset[str]:
             if element.kind == "graph" and element.node is not None and element.node.kind == "variable":
                 found.add(element.node.text[1:])
         elif element.kind == "select" and element.parts:
-            found |= _bound_names(element.parts[0]) & _projected(element.text)
+            found |= _bound_names(element.parts[0]) & _projected(element)
     return frozenset(found)
 
 
-def _projected(text: str) -> frozenset[str]:
+def _projected(element: Element) -> frozenset[str]:
     """Return the variables of its body that a sub-SELECT selects as they are."""
-    try:
-        select = _parse_select(text)
-    except _UnsupportedError:
+    select = element.select
+    if select is None or not select.is_known:
         return frozenset()
-    if select is None:
-        return frozenset()
-    if select.star:
-        return frozenset(token.text[1:] for token in significant_tokens(select.body) if token.kind == "variable")
-    return frozenset(item.name for item in select.items if not item.tokens)
+    return element.names if select.star else frozenset(each.name for each in select.columns if not each.expression)
 
 
 # -- absences

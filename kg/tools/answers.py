@@ -214,36 +214,49 @@ class _Cutting:
         self.paged: Final = [name for name in result.layout.paged or tuple(lists[:1]) if name in content]
         self.text: Final = result.layout.text
         self.hint: Final = result.layout.rest
-        self.done = False
-        """Whether anything was cut."""
+        self.cuts: Final[list[str]] = []
+        """The cuts, a sentence for each."""
+        self.following: str | None = None
+        """The argument that continues where the pages or the text end."""
         self.inside = False
         """Whether more than the end of the pages was cut."""
 
+    @property
+    def done(self) -> bool:
+        """Whether anything was cut."""
+        return bool(self.cuts)
+
     def fit(self) -> None:
-        """Cut texts and lists, in this order, until the content fits."""
+        """Cut texts and lists until the content fits, and report the cuts in one note.
+
+        A text and a list keep their beginning in any size. A note reports an answer that is larger for that reason.
+        """
         if size_of(self.content) <= self.limit:
             return
-        self.done = True
         spare = self.limit - _NOTES_RESERVE
-        if self.text is not None and isinstance(self.content.get(self.text), str):
-            self._cut_others(spare // 2, {self.text})
-            self._cut_text(self.text, spare)
+        text = self.content.get(self.text or "")
+        if self.text is not None and isinstance(text, str):
+            self.content[self.text] = ""
+            most = max(spare // 2, spare - size_of(text))
+            self._cut_others(most, {self.text})
+            self._shorten(most)
+            self._leave_out(most)
+            self._cut_text(self.text, text, spare)
         else:
             self._cut_others(spare // 2, set(self.paged))
             self._cut_pages(spare)
-        if size_of(self.content) > self.limit:
             self._shorten(spare)
-        if size_of(self.content) > self.limit:
             self._leave_out(spare)
+        notes = self.content.setdefault("notes", [])
+        if self.cuts:
+            notes.append(" ".join([*self.cuts, self._describe_rest()]))
+        if size_of(self.content) > self.limit:
+            notes.append(f"The answer has more than {self.wanted.max_tokens:,} tokens: its other parts cannot be cut.")
 
-    def note(self, text: str) -> None:
-        """Report a cut."""
-        self.content.setdefault("notes", []).append(text)
-
-    def more(self, *, following: str | None = None) -> str:
-        """Say how to get the rest of something that was cut."""
+    def _describe_rest(self) -> str:
+        """Describe how to get the rest."""
         larger = min(MOST_TOKENS, 4 * self.wanted.max_tokens)
-        ways = [following] if following else []
+        ways = [self.following] if self.following else []
         if self.hint:
             ways.append(self.hint)
         elif larger > self.wanted.max_tokens:
@@ -274,25 +287,29 @@ class _Cutting:
         for name, each in zip(self.paged, lists, strict=True):
             self.content[name] = each[:kept]
         self._drop_sources()
-        shown = f"{kept} of {total} {self.paged[0]} fit in max_tokens={self.wanted.max_tokens}."
-        following = None
+        self.cuts.append(f"{kept} of {total} {self.paged[0]} fit in {self.wanted.max_tokens:,} tokens.")
         if self.wanted.offset is not None:
             self.content["next_offset"] = self.wanted.offset + kept
-            following = f"offset={self.wanted.offset + kept}"
-        self.note(f"{shown} {self.more(following=following)}")
+            self.following = f"offset={self.wanted.offset + kept}"
 
     def _cut_others(self, most: int, apart: set[str]) -> None:
-        """Cut lists other than `apart`, the largest first, until the content without `apart` has `most` bytes."""
+        """Cut lists other than `apart`, the largest first, until the content without `apart` has `most` bytes.
+
+        Each keeps its first element.
+        """
         while True:
             rest = {name: value for name, value in self.content.items() if name not in apart and name != "sources"}
             if (excess := size_of(rest) - most) <= 0:
                 return
-            lists = [name for name, value in rest.items() if isinstance(value, list) and name != "notes"]
+            lists = [
+                name for name, value in rest.items() if isinstance(value, list) and len(value) > 1 and name != "notes"
+            ]
             name = max(lists, key=lambda each: size_of(rest[each]), default="")
-            if not name or not (values := self.content[name]):
+            if not name:
                 return
-            target, used, kept = size_of(values) - excess, 2, 0
-            for value in values:
+            values = self.content[name]
+            target, used, kept = size_of(values) - excess, 2 + size_of(values[0]) + 1, 1
+            for value in values[1:]:
                 used += size_of(value) + 1
                 if used > target:
                     break
@@ -300,59 +317,62 @@ class _Cutting:
             self.inside = True
             self.content[name] = values[:kept]
             self._drop_sources()
-            self.note(f"{kept} of {len(values)} {name} are shown. {self.more()}")
+            self.cuts.append(f"{kept} of {len(values)} {name} are shown.")
             apart = {*apart, name}
 
-    def _cut_text(self, name: str, most: int) -> None:
-        text = self.content[name]
-        self.inside = True
-        kept = _cut_at_word(text, most - size_of({**self.content, name: ""}))
+    def _cut_text(self, name: str, text: str, most: int) -> None:
+        """Set the text to its beginning that fits, and at least `_SHORTEST` bytes of it."""
+        kept = _cut_at_word(text, max(_SHORTEST, most - size_of(self.content)))
+        self.content[name] = kept
         if len(kept) == len(text):
             return
+        self.inside = True
         start = self.content.get("text_from") or self.wanted.text_from or 0
         end = start + len(kept)
-        self.content[name] = kept
-        following = f"text_from={end}" if self.wanted.text_from is not None else None
-        self.note(
-            f"{name} has the characters {start} to {end}; {len(text) - len(kept)} more follow. "
-            f"{self.more(following=following)}"
-        )
+        if self.wanted.text_from is not None:
+            self.following = f"text_from={end}"
+        self.cuts.append(f"{name} has the characters {start} to {end}; {len(text) - len(kept)} more follow.")
 
     def _shorten(self, most: int) -> None:
         """Cut the longest texts and lists inside elements until the content fits. Each is marked and counted."""
-        cut: dict[str, int] = {}
+        cut: dict[str, None] = {}
+        whole: set[tuple[int, Any]] = set()
         for _ in range(_MOST_CUTS):
             excess = size_of(self.content) - most
             if excess <= 0:
                 break
-            found = max(_parts(self.content), key=lambda part: part[0], default=None)
+            parts = (part for part in _parts(self.content) if (id(part[1]), part[2]) not in whole)
+            found = max(parts, key=lambda part: part[0], default=None)
             if found is None or found[0] <= _SHORTEST:
                 break
             size, holder, place = found
             value = holder[place]
             if isinstance(value, str):
                 kept = _cut_at_word(value, max(_SHORTEST, size - excess - 40))
-                holder[place] = f"{kept} … [{len(value) - len(kept)} more characters]"
-                if len(holder[place]) >= len(value):
-                    break
+                short = f"{kept} … [{len(value) - len(kept)} more characters]"
+                if len(short) >= len(value):
+                    whole.add((id(holder), place))
+                    continue
+                holder[place] = short
             else:
-                kept_values = value[: max(1, len(value) // 2)]
-                holder[place] = kept_values
-            cut[str(place)] = cut.get(str(place), 0) + 1
+                holder[place] = value[: max(1, len(value) // 2)]
+            cut[str(place)] = None
         if cut:
             self.inside = True
             names = ", ".join(name for name in cut if not name.isdecimal()) or "texts"
-            self.note(f"Long texts and lists are shortened, in {names}. {self.more()}")
+            self.cuts.append(f"Long texts and lists are shortened, in {names}.")
 
     def _leave_out(self, most: int) -> None:
         """Leave out the largest objects apart from the lists and the text, until the content fits."""
         names = [name for name, value in self.content.items() if isinstance(value, dict) and name not in _FRAME]
         names.sort(key=lambda name: size_of(self.content[name]), reverse=True)
-        for name in names:
-            if size_of(self.content) <= most:
-                return
-            del self.content[name]
-            self.note(f"{name} is left out. {self.more()}")
+        out: list[str] = []
+        while names and size_of(self.content) > most:
+            out.append(names.pop(0))
+            del self.content[out[-1]]
+        if out:
+            self.inside = True
+            self.cuts.append(f"Left out: {', '.join(out)}.")
 
     def _drop_sources(self) -> None:
         """Keep the sources that the remaining elements refer to."""

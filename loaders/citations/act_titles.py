@@ -13,7 +13,16 @@ from kg.words import to_word_set
 from loaders.citations import jurisdictions
 
 UNSURE: Final = 0.6
-"""The confidence of a citation whose words are found but whose law is not sure. It is below that of promotion."""
+"""The confidence of a citation whose words are found but whose law is not sure. It is below that of promotion.
+
+Neither this nor the three below were measured: see `loaders.citations`.
+"""
+SEVERAL_WORDS: Final = 0.9
+"""The confidence of a title of several words."""
+ONE_WORD: Final = 0.85
+"""The confidence of a title of one word, which may be the end of a longer one."""
+WITH_COMMA: Final = 0.75
+"""The confidence of a title with a comma, which may begin after it."""
 _REACH: Final = 220
 """Code points before the word Act that are read."""
 _MOST_WORDS: Final = 18
@@ -124,9 +133,9 @@ def find_title(text: str, at: int, *, capitals: bool) -> Title | None:
         return None
     start = words[0].start + len(words[0].text) - len(words[0].text.lstrip(_QUOTES))
     line = " ".join(_BROKEN.sub("", text[start:at]).split()).strip(_QUOTES + " ,")
-    confidence = 0.9 if len(named) > 1 else 0.85
+    confidence = SEVERAL_WORDS if len(named) > 1 else ONE_WORD
     if any(word.text.endswith(",") for word in words[:-1]):
-        confidence = 0.75
+        confidence = WITH_COMMA
     return Title(start, line, jurisdiction, confidence if sure else UNSURE)
 
 

@@ -20,6 +20,11 @@ from loaders.citations.act_titles import UNSURE
 LEAST_DISTINCTIVE: Final = 2
 """Words of a title that are not common ones, from which the title alone identifies a family."""
 
+OF_COUNTRY: Final = 0.9
+"""The confidence of the title of a family of the document's jurisdiction. Not measured: see `loaders.citations`."""
+OF_ONLY_FAMILY: Final = 0.8
+"""The confidence of a title that one family has, without jurisdictions to compare. Not measured either."""
+
 _COMMON: Final = to_word_set(
     """
     act acts action adaptation agency agreement agriculture air amended amendment bill biodiversity biofuels budget
@@ -92,10 +97,10 @@ class FamilyNames:
         """Choose the family of the jurisdiction, else the only one with this title."""
         near = [family for family in families if jurisdiction is not None and jurisdiction in self._families[family][1]]
         if len(near) == 1:
-            return near[0], 0.9
+            return near[0], OF_COUNTRY
         if near or len(families) != 1:
             return None
-        return families[0], 0.8 if jurisdiction is None or not self._families[families[0]][1] else UNSURE
+        return families[0], OF_ONLY_FAMILY if jurisdiction is None or not self._families[families[0]][1] else UNSURE
 
 
 @lru_cache(maxsize=20_000)  # each commit that adds a family asks about all of them

@@ -26,6 +26,18 @@ BY_TITLE: Final = "title and year"
 BY_NUMBER: Final = "number and year"
 """The method of citations of numbered laws and decrees."""
 
+# Confidences. They were not measured: see `loaders.citations`.
+OF_TREATY: Final = 0.9
+"""Of a treaty by its name, which a later treaty may have too."""
+OF_EUROPE: Final = 0.95
+"""Of law of the European Union: kind, year, number and community identify it."""
+OF_NUMBERED: Final = 0.85
+"""Of a law by number and year, whose country is that of the document."""
+OF_CODE: Final = 0.9
+"""Of a section of a code of the United States or of a state."""
+BY_DEFINED_NAME: Final = 0.8
+"""Most that a citation has by a name which the text defines: the name may mean another law by then."""
+
 
 @dataclass(frozen=True, slots=True)
 class LawCitation:
@@ -243,7 +255,9 @@ def _find_treaties(text: str, context: Context) -> Iterator[LawCitation]:
         treaty = treaties.BY_NAME[" ".join(match[0].split())]
         if context.year is None or context.year >= treaty.year:
             law = Law(jurisdictions.TREATIES, "treaty", treaty.key)
-            yield LawCitation(match.start(), match.end(), law, treaty.name, 0.9, "name of a treaty", whole=match.end())
+            yield LawCitation(
+                match.start(), match.end(), law, treaty.name, OF_TREATY, "name of a treaty", whole=match.end()
+            )
 
 
 def _find_european(text: str) -> Iterator[LawCitation]:
@@ -255,7 +269,9 @@ def _find_european(text: str) -> Iterator[LawCitation]:
             law = _build_european(kind, at["first"], at["second"], tag or at["suffix"])
             if law is None:
                 break
-            yield LawCitation(place, at.end(), law[0], law[1], 0.95, "number of the European Union", whole=at.end())
+            yield LawCitation(
+                place, at.end(), law[0], law[1], OF_EUROPE, "number of the European Union", whole=at.end()
+            )
             at = _EU_FURTHER.match(text, at.end())
             place = at.start("first") if at else 0
 
@@ -298,7 +314,7 @@ def _find_numbered(text: str, context: Context) -> Iterator[LawCitation]:
             continue
         key = context.jurisdiction
         law = None if key is None else Law(key, kind, f"{number}-{year}")
-        sure = 0.85 if kind != "decree" and law is not None else UNSURE
+        sure = OF_NUMBERED if kind != "decree" and law is not None else UNSURE
         name = f"{kind.replace('-', ' ').capitalize()} {number}/{year}"
         yield LawCitation(match.start(), match.end(), law, name, sure, BY_NUMBER, whole=match.end())
 
@@ -309,7 +325,7 @@ def _find_codified(text: str, *, states: bool) -> Iterator[LawCitation]:
         law = each.law
         if law is not None and (law.scheme in FEDERAL_SCHEMES or (states and law.jurisdiction != "us")):
             method = _CODIFIED[law.jurisdiction != "us"]
-            yield LawCitation(each.start, each.end, law, law.citation, 0.9, method, whole=each.end)
+            yield LawCitation(each.start, each.end, law, law.citation, OF_CODE, method, whole=each.end)
 
 
 def _find_again(text: str, found: Sequence[LawCitation], context: Context) -> Iterator[LawCitation]:
@@ -347,9 +363,13 @@ def _find_again(text: str, found: Sequence[LawCitation], context: Context) -> It
             begin = again.start("name")
             pinpoint = _PINPOINT.search(text, max(0, begin - 90), begin)
             yield LawCitation(
-                pinpoint.start() if pinpoint else begin, again.end(), law.law, law.title, min(law.confidence, 0.8),
+                pinpoint.start() if pinpoint else begin,
+                again.end(),
+                law.law,
+                law.title,
+                min(law.confidence, BY_DEFINED_NAME),
                 "name defined in the text",
-            )  # fmt: skip
+            )
 
 
 def _same(one: LawCitation | None, other: LawCitation) -> bool:

@@ -155,6 +155,13 @@ _BEHIND: Final = 90
 _LONGEST: Final = 3_000
 """Maximum code points of a sentence. Tables and lists without full stops are not sentences."""
 _NEAR: Final = 40
+BY_NEAR_WORDS: Final = 0.9
+"""The confidence of a type by words before the citation, at most `_NEAR` characters away. Neither this nor the others
+were measured: see `loaders.citations`."""
+BY_WORDS: Final = 0.7
+"""The confidence of a type by words further before the citation, or after it."""
+WITHOUT_WORDS: Final = 0.5
+"""The confidence of an unknown type."""
 _BROKEN: Final = re.compile(
     r"(?:U\.S\.C|C\.F\.R|D\.C|Stat|Pub|L|No|Nos|Sec|Secs|sec|secs|Ann|Art|Ch|Reg|Res|v|cf|e\.g|i\.e|et|sq|ft|§)\.\s*$"
 )
@@ -228,7 +235,9 @@ def _relationship(text: str, citation: Citation, start: int, end: int) -> Relati
     first = text.find(citation.raw, max(start, citation.end - len(citation.raw)), citation.start + len(citation.raw))
     first = citation.start if first < 0 else min(first, citation.start)
     type_, property_, cue, confidence = (
-        _find_cue_before(text, start, first) or _find_cue_after(text, citation, end) or (UNKNOWN, CITES, "", 0.5)
+        _find_cue_before(text, start, first)
+        or _find_cue_after(text, citation, end)
+        or (UNKNOWN, CITES, "", WITHOUT_WORDS)
     )
     return Relationship(citation, type_, property_, start, end, cue, confidence, text)
 
@@ -263,12 +272,12 @@ def _find_last_cue(text: str) -> tuple[str, str, str, float] | None:
     if ";" in gap or "\n" in gap:
         return None
     type_, property_, _ = _BEFORE[best[2]]
-    return type_, property_, found[0], 0.9 if len(gap) <= _NEAR else 0.7
+    return type_, property_, found[0], BY_NEAR_WORDS if len(gap) <= _NEAR else BY_WORDS
 
 
 def _find_cue_after(text: str, citation: Citation, end: int) -> tuple[str, str, str, float] | None:
     until = min(end, citation.end + _BEHIND)
     for (type_, property_, _), pattern in zip(_AFTER, _TRAILING, strict=True):
         if match := pattern.search(text[citation.end : until]):
-            return type_, property_, match[0].strip(" ,"), 0.7
+            return type_, property_, match[0].strip(" ,"), BY_WORDS
     return None

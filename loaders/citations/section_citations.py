@@ -96,6 +96,16 @@ def find_act_before(text: str, start: int, end: int) -> str | None:
     return law[1].strip() if law else None
 
 
+# Confidences. They were not measured: see `loaders.citations`.
+WITH_WORD: Final = 0.95
+"""Of a citation with a word or sign for what it cites: ``section``, ``§``, ``U.S.C.``."""
+BY_NUMBER_ALONE: Final = 0.85
+"""Of a number that has the form of a section's, without such a word."""
+BY_LETTER: Final = 0.75
+"""Of a subsection by a letter without brackets, which may be a word: ``paragraph A``."""
+WITHOUT_SEPARATOR: Final = 0.7
+"""Of a section of the same code whose number has no separator, and which may be of another document: ``section 5``."""
+
 THIS: Final = "this"
 """Placeholder for the number of the level that contains the citing section."""
 
@@ -122,7 +132,7 @@ class Citation:
     """The other law that is cited."""
     of: str | None = None
     """The words for a cited document that is neither this code nor a known law, such as the Act."""
-    confidence: float = 0.95
+    confidence: float = WITH_WORD
     method: str = "citation"
 
     @property
@@ -406,7 +416,7 @@ def _read_relative(text: str, anchor: re.Match[str], state: str | None) -> tuple
         return (), anchor.end()
     members[-1] = replace(members[-1], end=after)
     raw = text[anchor.start() : after]
-    confidence = 0.75 if bare else 0.95
+    confidence = BY_LETTER if bare else WITH_WORD
     return [
         Citation(
             m.start,
@@ -448,7 +458,8 @@ def _read_number(text: str, anchor: re.Match[str], state: str | None) -> tuple[S
         return (), max(end, anchor.end())
     tail = _tail(text, end)
     return [
-        replace(each, confidence=0.85) for each in _build_section_citations(text, anchor, members, tail, "number")
+        replace(each, confidence=BY_NUMBER_ALONE)
+        for each in _build_section_citations(text, anchor, members, tail, "number")
     ], tail.after
 
 
@@ -469,7 +480,8 @@ def _build_section_citations(
         found.append(
             Citation(
                 member.start, member.end, raw, _form(tail.body) or form, levels, member.labels, member.through, law,
-                None if law else of, 0.7 if separator_of(member.number) == "" and not law else 0.95,
+                None if law else of,
+                WITHOUT_SEPARATOR if separator_of(member.number) == "" and not law else WITH_WORD,
             )
         )  # fmt: skip
     return found

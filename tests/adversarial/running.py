@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -50,15 +50,32 @@ class Running:
         transport = httpx.HTTPTransport(local_address=source, limits=httpx.Limits(max_connections=300))
         return httpx.Client(base_url=self.address, transport=transport, timeout=60, trust_env=False)
 
-    def connect(self) -> socket.socket:
-        """Return a bare connection."""
+    def connect(self, source: str | None = None, buffer_bytes: int | None = None) -> socket.socket:
+        """Return a bare connection, from another address of this machine and with a small buffer if so given."""
         parts = urlsplit(self.address)
-        return socket.create_connection((parts.hostname, parts.port), timeout=60)
+        assert parts.hostname
+        assert parts.port
+        connection = socket.socket()
+        connection.settimeout(60)
+        if buffer_bytes is not None:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_bytes)
+        if source is not None:
+            connection.bind((source, 0))
+        connection.connect((parts.hostname, parts.port))
+        return connection
 
     def resident_bytes(self) -> int:
         """Return what the server itself holds in memory, its workers not counted."""
         status = Path(f"/proc/{self.pid}/status").read_text()
         return int(status.split("VmRSS:")[1].split()[0]) * 1024
+
+    def count_sockets(self) -> int:
+        """Count the sockets that the server itself has open."""
+        links = []
+        for descriptor in Path(f"/proc/{self.pid}/fd").iterdir():
+            with suppress(FileNotFoundError):
+                links.append(descriptor.readlink().name)
+        return sum(link.startswith("socket:") for link in links)
 
     def children(self) -> set[int]:
         """Return the processes that descend from the server."""

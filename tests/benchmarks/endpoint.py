@@ -354,13 +354,13 @@ def _run(app: Callable[..., object]) -> None:
     """Run an application as ours runs, on a free port."""
     import uvicorn
 
+    from kg.server.connection_limits import LimitedProtocol
     from kg.server.http_server import address_of, build_logging, listen
-    from kg.server.request_arrival import ArrivalProtocol
 
     listening = listen("127.0.0.1", 0)
     print(address_of(listening), flush=True)
     logging = build_logging(Settings(_env_file=None))
-    config = uvicorn.Config(app, log_config=logging, server_header=False, http=ArrivalProtocol, loop="uvloop")
+    config = uvicorn.Config(app, log_config=logging, server_header=False, http=LimitedProtocol, loop="uvloop")
     uvicorn.Server(config).run(sockets=[listening])
 
 

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -234,6 +234,28 @@ def test_the_answers_in_the_documentation_are_those_of_the_fixtures(data: Path) 
     for line in told.splitlines():
         if not line.startswith("  loaded"):
             assert line.partition(", run ")[0] in chapter
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["qwzx vbnm"],
+        ["solar", "--offset", "900"],
+        ["solar", "--place", "Atlantis"],
+        ["solar", "--iso3", "DJI", "--must", "qwzxvb"],
+        ["solar", "--domain", "none"],
+        ["solar", "--must", ""],
+        ["solar", "--corpus-type", "None"],
+    ],
+)
+def test_messages_of_a_search_name_options_that_exist(words: list[str], data: Path) -> None:
+    result = run("search", *words, "--data-dir", data)
+    options = set(re.findall(r"--[a-z][a-z0-9-]*", run("search", "--help").stdout))
+    assert result.stderr
+    assert set(re.findall(r"--[a-z][a-z0-9-]*", result.stderr)) <= options
+    assert not re.search(
+        r"(?<![-\w])(offset|limit|min_score|max_tokens|must|place|iso3|filters|arguments)[=:)]", result.stderr
+    )
 
 
 @pytest.mark.long
@@ -650,6 +672,28 @@ def test_a_load_goes_through_the_server_from_any_folder_and_reports_the_same(
         gone = run("load", "climate", tmp_path / "absent.csv", "--data-dir", data_dir, "--json")
         assert (gone.exit_code, json.loads(gone.stdout)["error"]["code"]) == (1, "source_unreadable")
     assert answer("load", "climate", "climate", "--data-dir", data_dir)["skipped"] == 13
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("is_served", [False, True])
+def test_a_load_names_files_as_they_were_written(
+    is_served: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "in" / "laws"
+    shutil.copytree(CLIMATE, folder)
+    shutil.copytree(MALFORMED, folder / "bad")
+    monkeypatch.chdir(tmp_path / "in")
+    data_dir = tmp_path / "kg-data"
+    with served(data_dir) if is_served else nullcontext():
+        results = [run("load", "climate", "laws", "--data-dir", data_dir, *how) for how in ((), ("--json",))]
+        results.append(run("load", "climate", "laws/bad/absent.csv", "--data-dir", data_dir))
+        results.append(run("quarantine", "list", "--data-dir", data_dir))
+        monkeypatch.chdir(tmp_path)
+        results.append(run("quarantine", "list", "--json", "--data-dir", data_dir))
+    assert [result.exit_code for result in results] == [3, 3, 1, 0, 0]
+    assert "laws/bad/" in results[0].stderr
+    for result in results:
+        assert str(folder) not in result.stdout + result.stderr
 
 
 @pytest.mark.long

@@ -8,12 +8,13 @@ import json
 import logging
 import time
 from pathlib import Path
+from typing import Annotated
 
 import pytest
 import typer
 
 from kg.cli import output
-from kg.errors import StoreLockedError
+from kg.errors import InvalidInputError, StoreLockedError
 from kg.settings import Settings
 
 
@@ -30,6 +31,60 @@ def missettled(as_json: bool = False) -> None:
 @output.reported
 def broken(as_json: bool = False) -> None:
     raise KeyError("a bug")
+
+
+@output.reported
+def searching(
+    place: Annotated[str | None, typer.Option("--place")] = None,
+    min_score: Annotated[float | None, typer.Option("--min-score")] = None,
+    trace: Annotated[int | None, typer.Option("--why")] = None,
+    paths: list[str] | None = None,
+    message: str = "",
+) -> None:
+    raise InvalidInputError(message)
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("Nothing found. min_score=0 lists all. max_rows=9 is unknown.", "--min-score 0 lists all. max_rows=9"),
+        ("place: Unknown place 'x'.", "--place: Unknown place 'x'."),
+        (
+            "search: filters.place.0: Too short; min_score: Too low (arguments: query, place)",
+            "--place: Too short; --min",
+        ),
+        ("Widen the filters (place, topic).", "Widen the filters (--place, topic)."),
+        ("trace=N gives those of row N.", "--why N gives those of row N."),
+        ("Nothing contains 'min_score=0' or ?place=1.", "Nothing contains 'min_score=0' or ?place=1."),
+    ],
+)
+def test_a_message_names_options_instead_of_arguments(
+    capsys: pytest.CaptureFixture[str], message: str, said: str
+) -> None:
+    with pytest.raises(typer.Exit):
+        searching(message=message)
+    shown = capsys.readouterr().err
+    assert said in shown
+    assert "(arguments:" not in shown
+
+
+def test_a_message_has_paths_as_they_were_written(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    for given, absolute, written in (
+        (["laws"], f"{here}/laws/a b.csv: row 3 of {here}/laws/c.csv", "laws/a b.csv: row 3 of laws/c.csv"),
+        (["./laws/x.csv"], f"'{here}/laws/x.csv'", "'laws/x.csv'"),
+        (["../other"], f"{tmp_path}/other/x.csv", "../other/x.csv"),
+        (["."], f"{here}/x.csv", "x.csv"),
+        ([str(here)], f"{here}/x.csv", f"{here}/x.csv"),
+        (["laws"], f"/mnt{here}/laws/x.csv", f"/mnt{here}/laws/x.csv"),
+    ):
+        with pytest.raises(typer.Exit):
+            searching(paths=given, message=absolute)
+        assert capsys.readouterr().err == f"kg: {written}\n"
 
 
 def test_an_error_is_one_message_on_standard_error_and_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""A knowledge graph whose index is a dictionary, so that loading is tested without the index process."""
+"""Knowledge graphs: one whose index is a dictionary, so that loads are tested without processes, and a whole one."""
 
 from __future__ import annotations
 
@@ -61,6 +61,15 @@ def open_graph(tmp_path: Path) -> Iterator[Callable[..., KnowledgeGraph]]:
 @pytest.fixture
 def kg(open_graph: Callable[..., KnowledgeGraph]) -> KnowledgeGraph:
     return open_graph()
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Iterator[KnowledgeGraph]:
+    """A graph with the processes of its index and queries, for tests that search or query what was loaded."""
+    folder = tmp_path / "data"
+    settings = Settings(data_dir=folder, models_dir=folder / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
+    with KnowledgeGraph.open(folder, settings) as opened:
+        yield opened
 
 
 def content(store: OxigraphStore) -> set[Quad]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +10,10 @@ import pytest
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.record_age import Age, find_age
-from kg.settings import Settings
 from kg.store.protocol import Rows, term_text
 from loaders.sources import load
 
 pytestmark = pytest.mark.long
-
-
-@pytest.fixture
-def kg(tmp_path: Path) -> Iterator[KnowledgeGraph]:
-    folder = tmp_path / "data"
-    given = Settings(data_dir=folder, models_dir=folder / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(folder, given) as found:
-        yield found
 
 
 def write(path: Path, label: str, aliases: int = 0, **said: Any) -> str:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kg.errors import ClientBusyError, QueryBusyError
-from kg.processes.fair_queue import FairQueue
+from kg.processes.fair_queue import FairQueue, Usage
 
 Job = tuple[str, float, float]
 """Client, arrival, duration."""
@@ -85,3 +85,29 @@ def test_queues_are_bounded_in_all_and_for_each_client() -> None:
     assert queue.withdraw("one", 2)
     assert not queue.withdraw("one", 2)
     queue.wait("three", 5)
+
+
+def test_the_next_turn_has_the_client_that_used_least() -> None:
+    usage = Usage()
+    queue: FairQueue[int] = FairQueue("jobs", places=1, usage=usage)
+    for number, client in enumerate(("heavy", "heavy", "light")):
+        queue.wait(client, number)
+    usage.charge("heavy", 5.0)
+    order = []
+    while (item := queue.next()) is not None:
+        order.append(item)
+        queue.release("light" if item == 2 else "heavy")
+    assert order == [2, 0, 1]
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 10)), max_size=50))
+def test_usage_never_falls_and_is_forgotten_once_nobody_is_behind(steps: list[tuple[str, float]]) -> None:
+    usage = Usage()
+    for client, amount in steps:
+        before = {each: usage.get(each) for each in "abc"}
+        usage.charge(client, amount)
+        assert usage.get(client) == before[client] + amount
+        usage.serve(min("abc", key=usage.get))
+        assert all(usage.get(each) >= before[each] for each in "abc")
+    usage.serve(max("abc", key=usage.get))
+    assert len(usage) == 0

@@ -1,4 +1,4 @@
-"""Who runs next: slices, long places, turns between clients, reputations, bounds."""
+"""Who runs next: slices, long places, turns between clients, what they have used, bounds."""
 
 from __future__ import annotations
 
@@ -21,6 +21,13 @@ def started(places: Admission) -> list[Place]:
     return found
 
 
+def leave(places: Admission, place: Place, used_s: float | None) -> None:
+    """Let a query that used so much processor time leave, or one that was stopped (None)."""
+    if used_s is not None:
+        places.charge(place, used_s)
+    places.leave(place, ended=used_s is not None)
+
+
 def waiting_in(places: Admission) -> int:
     return len(places._known) + len(places._new) + len(places._slow)
 
@@ -28,7 +35,7 @@ def waiting_in(places: Admission) -> int:
 def enqueue(places: Admission, *asked: tuple[str, str]) -> list[Place]:
     made = [Place(client, query) for client, query in asked]
     for place in made:
-        places.enqueue(place, 0.0)
+        places.enqueue(place)
     return made
 
 
@@ -36,7 +43,7 @@ def test_fast_places_are_given_in_order_and_clients_take_turns() -> None:
     places = admission()
     a, b, _, d = enqueue(places, ("x", "a"), ("x", "b"), ("x", "c"), ("y", "d"))
     assert started(places) == [a, d]
-    places.leave(a, 0.01)
+    leave(places, a, 0.01)
     assert started(places) == [b]
     assert waiting_in(places) == 1
 
@@ -45,7 +52,7 @@ def test_a_query_that_outlives_its_slice_moves_to_a_long_place_and_frees_its_own
     places = admission(fast=1)
     a, b = enqueue(places, ("x", "a"), ("x", "b"))
     assert started(places) == [a]
-    assert places.end_slice(a, 1.0) == "moved"
+    assert places.end_slice(a) == "moved"
     assert (a.lane, started(places)) == ("long", [b])
 
 
@@ -53,22 +60,22 @@ def test_one_client_never_has_all_long_places_but_this_process_may() -> None:
     for client, verdicts in (("x", ["moved", "kept"]), ("", ["moved", "moved"])):
         places = admission()
         enqueue(places, (client, "a"), (client, "b"))
-        assert [places.end_slice(place, 1.0) for place in started(places)] == verdicts
+        assert [places.end_slice(place) for place in started(places)] == verdicts
 
 
 def test_without_a_long_place_a_query_stays_until_somebody_waits_then_begins_anew_in_the_long_queue() -> None:
     places = admission(fast=1, long=1)
     a, b = enqueue(places, ("x", "a"), ("x", "b"))
     assert started(places) == [a]
-    assert places.end_slice(a, 1.0) == "moved"
+    assert places.end_slice(a) == "moved"
     assert started(places) == [b]
-    assert places.end_slice(b, 1.0) == "kept"
+    assert places.end_slice(b) == "kept"
     [c] = enqueue(places, ("y", "c"))
-    assert places.end_slice(b, 1.0) == "displaced"
-    places.leave(b, None)
-    places.enqueue(b, 1.0)
+    assert places.end_slice(b) == "displaced"
+    leave(places, b, None)
+    places.enqueue(b)
     assert (b.lane, started(places)) == ("long", [c])
-    places.leave(a, 5.0)
+    leave(places, a, 5.0)
     assert started(places) == [b]
 
 
@@ -78,39 +85,50 @@ def test_an_answer_on_its_way_is_never_begun_anew_and_drains_in_places_of_its_ow
     for place in started(places):
         place.begun = True
     enqueue(places, ("y", "d"))
-    assert [places.end_slice(place, 1.0) for place in (a, b, c)] == ["moved", "moved", "stopped"]
-    places.leave(b, 3.0)
-    assert places.end_slice(c, 1.0) == "moved"
+    assert [places.end_slice(place) for place in (a, b, c)] == ["moved", "moved", "stopped"]
+    leave(places, b, 3.0)
+    assert places.end_slice(c) == "moved"
 
 
-def test_a_text_that_ran_long_waits_for_a_long_place_at_once_for_a_while() -> None:
-    places = admission()
-    [a] = enqueue(places, ("x", "a"))
-    started(places)
-    places.end_slice(a, 1.0)
-    again = Place("x", "a")
-    places.enqueue(again, 2.0)
-    assert (again.lane, started(places)) == ("long", []), "one client has one of two long places"
-    places.leave(a, 3.0)
-    assert started(places) == [again]
-    places.leave(again, SLICE_S / 3)
-    later = Place("x", "a")
-    places.enqueue(later, 3.0)
-    assert later.lane == "fast", "it was quick the last time"
-    forgotten = Place("x", "b")
-    places._long_texts[forgotten.sha256] = 10.0
-    places.enqueue(forgotten, 11.0)
-    assert forgotten.lane == "fast"
+def test_the_client_that_has_used_least_is_next() -> None:
+    places = admission(fast=1, long=1, queue=50, per_client=50)
+    enqueue(places, *(("heavy", f"bad {'x' * n}") for n in range(3)), ("other", "a"))
+    [first] = started(places)
+    places.charge(first, SLICE_S)
+    places.charge(first, 2.0)
+    leave(places, first, None)
+    order = []
+    enqueue(places, ("light", "b"), ("light", "c"))
+    while found := started(places):
+        order.append(found[0].client)
+        leave(places, found[0], 0.1)
+    assert order == ["other", "light", "light", "heavy", "heavy"]
+
+
+def test_a_client_that_was_away_saves_up_no_turns() -> None:
+    places = admission(fast=1, long=1, queue=50, per_client=50)
+    enqueue(places, ("busy", "q"))
+    leave(places, started(places)[0], 0.1)  # the shape is known from here on
+    enqueue(places, *[("busy", "q")] * 20)
+    for _ in range(10):
+        leave(places, started(places)[0], 0.1)
+    enqueue(places, *[("new", "q")] * 10)
+    order = []
+    while found := started(places):
+        order.append(found[0].client)
+        leave(places, found[0], 0.1)
+    assert order[:8].count("new") == 4
+    assert len(places._usage) <= 2, "what nobody is ahead of is forgotten"
 
 
 def test_known_quick_shapes_go_first_and_keep_a_place_while_long_queries_abound() -> None:
     places = admission(queue=50, per_client=50)
     [known] = enqueue(places, ("x", "SELECT * { <a:1> ?p 'one' }"))
     started(places)
-    places.leave(known, 0.001)
+    leave(places, known, 0.001)
     flood = enqueue(places, *(("x", f"bad {'x' * n}") for n in range(20)))
     assert started(places) == flood[:2]
-    places.end_slice(flood[0], 1.0)
+    places.end_slice(flood[0])
     assert started(places) == [], "a new shape has all fast places but one while something runs long"
     [good] = enqueue(places, ("x", "SELECT * { <b:22> ?p 'two' }"))
     assert good.queue is places._known
@@ -121,13 +139,13 @@ def test_new_shapes_are_not_starved_by_known_ones() -> None:
     places = admission(fast=1, queue=100, per_client=100)
     [known] = enqueue(places, ("x", "q"))
     started(places)
-    places.leave(known, 0.001)
+    leave(places, known, 0.001)
     [new] = enqueue(places, ("x", "new"))
     enqueue(places, *[("x", "q")] * 20)
     order = []
     while found := started(places):
         order += found
-        places.leave(found[0], 0.001)
+        leave(places, found[0], 0.001)
     assert order.index(new) < 5
 
 
@@ -152,11 +170,11 @@ def test_places_never_exceed_their_numbers_and_no_query_is_lost(steps: list[tupl
     places = admission(fast=2, long=2, queue=6, per_client=3)
     waiting: list[Place] = []
     running: list[Place] = []
-    for now, (step, number) in enumerate(steps):
+    for step, number in steps:
         if step == "add":
             place = Place(f"c{number % 3}", f"{'q' * number}")
             try:
-                places.enqueue(place, now)
+                places.enqueue(place)
             except QueryBusyError:
                 continue
             waiting.append(place)
@@ -168,10 +186,10 @@ def test_places_never_exceed_their_numbers_and_no_query_is_lost(steps: list[tupl
                 place.begun = True
             elif step == "leave":
                 running.remove(place)
-                places.leave(place, number / 20)
-            elif place.lane == "fast" and places.end_slice(place, now) in ("displaced", "stopped"):
+                leave(places, place, number / 20)
+            elif place.lane == "fast" and places.end_slice(place) in ("displaced", "stopped"):
                 running.remove(place)
-                places.leave(place, None)
+                leave(places, place, None)
         for place in started(places):
             waiting.remove(place)
             running.append(place)
@@ -180,9 +198,9 @@ def test_places_never_exceed_their_numbers_and_no_query_is_lost(steps: list[tupl
         assert sum(place.queue is places._slow for place in running) <= 2
         assert len(running) <= places.processes
     for place in running:
-        places.leave(place, 0.0)
+        leave(places, place, 0.0)
     while more := started(places):
         for place in more:
             waiting.remove(place)
-            places.leave(place, 0.0)
+            leave(places, place, 0.0)
     assert waiting == [], "everybody who waits gets a turn in the end"

@@ -21,10 +21,10 @@ from kg.actors import EVERYONE, READ, Actor
 from kg.queries.pool import QueryPool
 from kg.server import sparql_protocol
 from kg.server import sparql_protocol as queries
+from kg.server.connection_limits import LimitedProtocol
 from kg.server.endpoint import Endpoint
 from kg.server.http_server import address_of, listen
 from kg.server.query_execution import HELD_BYTES, TRUNCATED
-from kg.server.request_arrival import ArrivalProtocol
 from kg.settings import Settings
 from tests.conformance.plain_store import PlainStore
 
@@ -57,7 +57,7 @@ class Served:
     def running(self) -> Iterator[httpx.Client]:
         app = Starlette(routes=[*sparql_protocol.routes(self.endpoint), *queries.running_query_routes(self.endpoint)])
         listening = listen("127.0.0.1", 0)
-        config = uvicorn.Config(app, log_config=None, lifespan="off", http=ArrivalProtocol)
+        config = uvicorn.Config(app, log_config=None, lifespan="off", http=LimitedProtocol)
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
@@ -207,8 +207,8 @@ def test_the_servers_memory_stays_flat_on_a_large_result(tmp_path: Path) -> None
 def test_requests_that_arrive_too_slowly_or_never_are_closed_and_hold_up_nobody(
     served: Served, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ArrivalProtocol, "seconds", 0.5)
-    monkeypatch.setattr(ArrivalProtocol, "most", 20)
+    monkeypatch.setattr(LimitedProtocol, "arrival_s", 0.5)
+    monkeypatch.setattr(LimitedProtocol.arriving, "most", 20)
     address = (client.base_url.host, client.base_url.port)
     slow = [socket.create_connection(address) for _ in range(60)]
     try:

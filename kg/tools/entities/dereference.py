@@ -191,12 +191,88 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
     if not 1 <= page <= COUNTED:
         raise InvalidInputError(f"page is {page}. It must be from 1 to {COUNTED}.")
     reader = Reader(kg)
-    window: dict[str, Bindable] = {"iri": node, "limit": PAGE + 1, "offset": (page - 1) * PAGE}
     about = reader.rows("quads about it", bind(ABOUT, iri=node, limit=QUADS + 1), all_graphs=True)
     said = [Quad(node, NamedNode(iri_of(row["property"])), row["value"], _graph(row)) for row in about[:QUADS]]
     # A store has the ontology's quads since it was opened for writing by a version that stores them.
     stored = any(quad.graph_name in SHIPPED_GRAPHS for quad in said)
     declared = [] if stored else list(load_ontology().get(node, ()))
+    listed = _load_listed(reader, node, page)
+    if not (said or declared or listed):
+        raise NotFoundError(
+            f"No graph has quads about <{iri}> or references to it." if page == 1 else f"Page {page} does not exist."
+        )
+    quads = sorted({*said, *declared}, key=lambda q: (str(q.predicate), str(q.object), str(q.graph_name)))
+    named = {
+        term.value
+        for quad in (*quads, *listed.parts, *listed.references, *listed.uses)
+        for term in (quad.subject, quad.predicate, quad.object)
+        if isinstance(term, NamedNode)
+    }
+    is_place = page == 1 and any(quad.object == KG.Municipality for quad in said if not is_user_graph(quad.graph_name))
+    tops = load_top_sections(reader, node, PAGE) if is_place else []
+    sourced = {
+        term.value
+        for quad in (*quads, *listed.parts, *listed.references, *listed.uses)
+        if not is_user_graph(quad.graph_name)
+        for term in (quad.subject, quad.predicate, quad.object)
+        if isinstance(term, NamedNode)
+    }
+    labels, kinds, known, numbers = _labels(reader, {*named, *listed.held, *tops, iri}, sourced)
+    positions = {part: numbers.get(part, position) for part, position in listed.positions.items()}
+    from_graphs = (graph_of(quad) for quad in (*said, *listed.parts) if quad.graph_name != PROV_GRAPH)
+    graphs = list(dict.fromkeys(from_graphs))[:ORIGINS]
+    inputs = _load_inputs(reader, graphs)
+    return Dereferenced(
+        iri=iri,
+        generation=reader.generation,
+        quads=quads,
+        cut=len(about) > QUADS or reader.truncated,
+        parts=listed.parts,
+        positions=positions,
+        many=_count_parts(reader, node, page, listed),
+        kinds=kinds,
+        tops=tops,
+        tables=load_section_tables(reader, node) if kinds.get(iri) == KG.CodeSection.value else [],
+        voices=_load_speakers(reader, [part for part in positions if kinds.get(part) in _SPOKEN]),
+        references=listed.references,
+        counts={
+            iri_of(row["property"]): int(term_text(row["count"]))
+            for row in reader.rows("how much refers to it", bind(COUNTS, iri=node, limit=COUNTED), all_graphs=True)
+            if "property" in row
+        },
+        uses=listed.uses,
+        held=listed.held,
+        page=page,
+        more=listed.more,
+        labels=labels,
+        known=frozenset(known | {str(node.value) for node in load_ontology()}),
+        origins=_origins(
+            reader, quads, list(dict.fromkeys([*graphs, *inputs, *(g for of in inputs.values() for g in of)]))
+        ),
+        inputs=inputs,
+        queries=list(reader.ran),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A page of the parts, references and uses of a node."""
+
+    parts: Sequence[Quad]
+    positions: Mapping[str, str]
+    references: Sequence[Quad]
+    uses: Sequence[Quad]
+    held: Sequence[str]
+    more: bool
+    """Whether another page follows."""
+
+    def __bool__(self) -> bool:
+        return bool(self.parts or self.references or self.uses or self.held)
+
+
+def _load_listed(reader: Reader, node: NamedNode, page: int) -> _Listed:
+    """Load a page of the parts of `node`, of references to it and of its uses as a property and as a graph."""
+    window: dict[str, Bindable] = {"iri": node, "limit": PAGE + 1, "offset": (page - 1) * PAGE}
     in_order = [
         row
         for row in reader.rows("its parts", bind(PARTS, **window), all_graphs=True)
@@ -221,71 +297,23 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
     held = [
         iri_of(row["subject"]) for row in reader.rows("subjects of the graph", bind(HELD, **window), all_graphs=True)
     ]
-    if not any((said, declared, parts, references, uses, held)):
-        raise NotFoundError(
-            f"No graph has quads about <{iri}> or references to it." if page == 1 else f"Page {page} does not exist."
-        )
-    counts = {
-        iri_of(row["property"]): int(term_text(row["count"]))
-        for row in reader.rows("how much refers to it", bind(COUNTS, iri=node, limit=COUNTED), all_graphs=True)
-        if "property" in row
-    }
-    more = any(len(found) > PAGE for found in (parts, references, uses, held))
-    parts, references, uses, held = parts[:PAGE], references[:PAGE], uses[:PAGE], held[:PAGE]
-    quads = sorted({*said, *declared}, key=lambda q: (str(q.predicate), str(q.object), str(q.graph_name)))
-    named = {
-        term.value
-        for quad in (*quads, *parts, *references, *uses)
-        for term in (quad.subject, quad.predicate, quad.object)
-        if isinstance(term, NamedNode)
-    }
-    is_place = page == 1 and any(quad.object == KG.Municipality for quad in said if not is_user_graph(quad.graph_name))
-    tops = load_top_sections(reader, node, PAGE) if is_place else []
-    sourced = {
-        term.value
-        for quad in (*quads, *parts, *references, *uses)
-        if not is_user_graph(quad.graph_name)
-        for term in (quad.subject, quad.predicate, quad.object)
-        if isinstance(term, NamedNode)
-    }
-    labels, kinds, known, numbers = _labels(reader, {*named, *held, *tops, iri}, sourced)
-    many = (page - 1) * PAGE + len(parts)
-    if more:
-        counted = reader.rows("how many parts", bind(COUNT_PARTS, iri=node, limit=COUNTED), all_graphs=True)
-        many = max(many, *(int(term_text(row["count"])) for row in counted))
-    positions = {
-        part: numbers.get(part, term_text(row["position"]))
-        for row in in_order[:PAGE]
-        for part in [iri_of(row["subject"])]
-    }
-    graphs = list(dict.fromkeys(graph_of(quad) for quad in (*said, *parts) if quad.graph_name != PROV_GRAPH))[:ORIGINS]
-    inputs = _load_inputs(reader, graphs)
-    return Dereferenced(
-        iri=iri,
-        generation=reader.generation,
-        quads=quads,
-        cut=len(about) > QUADS or reader.truncated,
-        parts=parts,
-        positions=positions,
-        many=many,
-        kinds=kinds,
-        tops=tops,
-        tables=load_section_tables(reader, node) if kinds.get(iri) == KG.CodeSection.value else [],
-        voices=_load_speakers(reader, [part for part in positions if kinds.get(part) in _SPOKEN]),
-        references=references,
-        counts=counts,
-        uses=uses,
-        held=held,
-        page=page,
-        more=more,
-        labels=labels,
-        known=frozenset(known | {str(node.value) for node in load_ontology()}),
-        origins=_origins(
-            reader, quads, list(dict.fromkeys([*graphs, *inputs, *(g for of in inputs.values() for g in of)]))
-        ),
-        inputs=inputs,
-        queries=list(reader.ran),
+    return _Listed(
+        parts=parts[:PAGE],
+        positions={iri_of(row["subject"]): term_text(row["position"]) for row in in_order[:PAGE]},
+        references=references[:PAGE],
+        uses=uses[:PAGE],
+        held=held[:PAGE],
+        more=any(len(found) > PAGE for found in (parts, references, uses, held)),
     )
+
+
+def _count_parts(reader: Reader, node: NamedNode, page: int, listed: _Listed) -> int:
+    """Count the parts of `node`, up to `COUNTED`; without a query if this page is the last."""
+    many = (page - 1) * PAGE + len(listed.parts)
+    if not listed.more:
+        return many
+    counted = reader.rows("how many parts", bind(COUNT_PARTS, iri=node, limit=COUNTED), all_graphs=True)
+    return max(many, *(int(term_text(row["count"])) for row in counted))
 
 
 def _referring(reader: Reader, node: NamedNode, apart: NamedNode, offset: int) -> list[dict[str, Term]]:

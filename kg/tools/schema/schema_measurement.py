@@ -21,6 +21,7 @@ from typing import Any, Final
 from pyoxigraph import Literal, NamedNode
 
 from kg.errors import QuadciteError, QueryMemoryError
+from kg.files import write_file
 from kg.knowledge_graph import KnowledgeGraph
 from kg.ontology import load_declared_terms, load_used_vocabulary
 from kg.provenance.superclasses import get_subclasses
@@ -455,9 +456,7 @@ def _save(folder: Path, schema: Schema) -> None:
         return
     content = {"format": _FORMAT, **asdict(schema)}
     del content["terms"], content["families"], content["unmeasured"]
-    partial = folder / f".{FILE}.partial"
-    partial.write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")))
-    partial.replace(folder / FILE)
+    write_file(folder / FILE, json.dumps(content, ensure_ascii=False, separators=(",", ":")))
 
 
 def _load(file: Path, newest: int) -> Schema | None:

@@ -121,7 +121,7 @@ def search(
     elif not hits:
         narrowed = [*filters.model_dump(exclude_defaults=True), *(["must"] if required else ())]
         notes.append(
-            f"No results from offset {offset} on. A smaller offset returns the results, if there are any."
+            f"No results from offset {offset} on. offset=0 returns the first ones, if there are any."
             if offset
             else "No passage found. "
             + (f"Widen the filters ({', '.join(narrowed)}). " if narrowed else "Use other words. ")

@@ -34,8 +34,6 @@ from kg.vocabulary import DCTERMS, ELI, KG, PROV_GRAPH, SCHEMA
 from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.code_tree import CodeTree
 
-CHARACTERS: Final = 30_000
-"""Maximum characters of a section's text per answer; text_from gets the rest."""
 SHOWN_PARTS: Final = 20
 """Available subsections that an error message lists."""
 
@@ -167,22 +165,37 @@ def kg_query_section(
     place = find_place(reader, municipality, state)
     tree = code_tree.cached_tree(kg, place.iri)
     iri, labels = find_subsection(tree, section_id)
-    known = tree.sections[iri]
     reader.ran.clear()
     said = _by_subject(reader.rows("the section", bind(SECTION, section=NamedNode(iri))))
-    own = said.get(iri, {})
-    text = _one(own, SCHEMA.text) or ""
+    text = _one(said.get(iri, {}), SCHEMA.text) or ""
     if text_from > len(text):
-        raise InvalidInputError(f"text_from is {text_from:,}. The text of {known.name} has {len(text):,} characters.")
+        name = tree.sections[iri].name
+        raise InvalidInputError(f"text_from is {text_from:,}. The text of {name} has {len(text):,} characters.")
+    result = _describe_section(reader, tree, iri, said, labels, text_from)
+    children = tree.children.get(iri, [])
+    if include_children:
+        shown = children[offset : offset + limit]
+        result.children = load_section_lines(reader, tree, [(None, each) for each in shown])
+    result.notes = _note_status(tree, iri, result.status)
+    if children and not include_children and not text:
+        grouped = f"{len(children)} sections" if len(children) > 1 else "one section"
+        result.notes.append(f"It has no text and contains {grouped}. include_children=true lists them.")
+    following = page_of(children, offset, limit) if include_children else None
+    return reader.finish(result, total=len(children) if include_children else 1, next_offset=following)
+
+
+def _describe_section(
+    reader: Reader, tree: CodeTree, iri: str, said: Mapping[str, _Properties], labels: str | None, text_from: int
+) -> SectionResult:
+    """Build the result for a section, or for its subsection with these `labels`, without children and notes."""
+    known, own = tree.sections[iri], said.get(iri, {})
+    text = _one(own, SCHEMA.text) or ""
     parts = _parts(said)
     named = None if labels is None else _find_part(parts, labels, known.name)
     start, end = (text_from, len(text)) if named is None else (max(named.start, text_from), named.end)
-    shown_text = text[start : min(end, start + CHARACTERS)]
     origin = load_origins(reader, [known.graph]).of(known.graph)
     summary = tree.summaries.get(iri)
-    children = tree.children.get(iri, [])
-    shown_children = children[offset : offset + limit]
-    result = SectionResult(
+    return SectionResult(
         section_id=get_section_key(iri),
         iri=iri,
         title=known.shown_title,
@@ -192,7 +205,7 @@ def kg_query_section(
         parent_id=None if known.parent is None else get_section_key(known.parent),
         order=known.position,
         fetched_at=origin.fetched_at,
-        raw_content=shown_text,
+        raw_content=text[start:end],
         text_from=start,
         text_length=len(text),
         summary=None if summary is None else summary.text,
@@ -201,12 +214,9 @@ def kg_query_section(
         summary_state=tree.states[iri],
         subsection=named,
         subsections=parts or None,
-        tables=_tables(said, start, start + len(shown_text)) or None,
+        tables=_tables(said, start, end) or None,
         history=sorted(term_text(term) for term in own.get(KG.historyNote.value, ())) or None,
         annotations=_annotations(said) or None,
-        children=load_section_lines(reader, tree, [(None, each) for each in shown_children])
-        if include_children
-        else None,
         evidence=SectionEvidence(
             id=iri,
             graph=known.graph,
@@ -217,14 +227,6 @@ def kg_query_section(
             sent_by=origin.sent_by,
         ),
     )
-    if start + len(shown_text) < end:
-        result.notes.append(f"The text is truncated. The rest: text_from={start + len(shown_text)}.")
-    result.notes += _note_status(tree, iri, result.status)
-    if children and not include_children and not text:
-        grouped = f"{len(children)} sections" if len(children) > 1 else "one section"
-        result.notes.append(f"It has no text and contains {grouped}. include_children=true lists them.")
-    following = page_of(children, offset, limit) if include_children else None
-    return reader.finish(result, total=len(children) if include_children else 1, next_offset=following)
 
 
 def kg_traverse_hierarchy(

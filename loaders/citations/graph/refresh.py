@@ -10,7 +10,6 @@ load repeats a search that was killed.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -22,6 +21,7 @@ from urllib.parse import unquote
 
 from pyoxigraph import Literal, NamedNode, Quad
 
+from kg.files import write_file
 from kg.provenance import promotion
 from kg.provenance.load_records import Agent, Derived, RecordOrigin, Run
 from kg.sparql.terms import bind
@@ -111,12 +111,7 @@ class Settled:
         rows = [[family, title, list(keys)] for family, (title, keys) in sorted(self.families.items())]
         said = {"version": VERSION, "generation": generation, "changing": self.changing, "families": rows}
         said["titled"] = self.titled
-        partial = folder / f"{_FILE}.partial"
-        with partial.open("w", encoding="utf-8") as file:
-            file.write(json.dumps(said, ensure_ascii=False))
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(folder / _FILE)
+        write_file(folder / _FILE, json.dumps(said, ensure_ascii=False), sync=True)
 
 
 def load_families(store: Store) -> Families:

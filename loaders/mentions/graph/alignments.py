@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
+from kg.files import write_file
 from kg.provenance.load_records import Agent, RecordOrigin, Run
 from kg.provenance.promotion import build_load_patch
 from kg.sparql.terms import bind
@@ -66,9 +67,7 @@ def refresh_alignments(store: Store, table: Table, folder: Path, *, full: bool =
         store.commit(replace, build_load_patch(run, store, replace, origins))
     count = sum(quad.predicate == RDF.predicate for quads in replace.values() for quad in quads)
     folder.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps({**state, "count": count}), encoding="utf-8")
-    partial.replace(path)
+    write_file(path, json.dumps({**state, "count": count}))
     return count
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import IO, Final, Self
 
 from pyoxigraph import NamedNode
 
+from kg.files import write_file
 from loaders.mentions.graph.concept_names import Table
 
 _SETTLED: Final = "settled.json"
@@ -138,12 +138,7 @@ class SearchState:
             "table": list(zip(*table.rows, strict=True)) or [()] * 4,  # by columns, which load in half the time
             "graphs": {graph.value: digest for graph, digest in graphs.items()},
         }
-        partial = self._folder / f"{_SETTLED}.partial"
-        with partial.open("w", encoding="utf-8") as file:
-            file.write(json.dumps(document, ensure_ascii=False))  # `dump` is ten times slower
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(self._folder / _SETTLED)
+        write_file(self._folder / _SETTLED, json.dumps(document, ensure_ascii=False), sync=True)
         self._end()
         (self._folder / _LOG).unlink(missing_ok=True)
 

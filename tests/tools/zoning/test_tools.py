@@ -282,16 +282,21 @@ def test_a_part_of_a_section_is_read_by_its_labels(kg):
     assert found.raw_content == whole.raw_content[part.start : part.end]
 
 
-def test_a_long_text_comes_in_pieces(kg, monkeypatch):
+def test_a_long_text_comes_in_pieces(kg):
     whole = kg_query_section(kg, **BEND, section_id="17.20.040").raw_content
-    monkeypatch.setattr("kg.tools.zoning.sections.CHARACTERS", 50)
-    pieces, start = "", 0
+    [tool] = [each for each in TOOLS if each.name == "kg_query_section"]
+    pieces, start, calls = "", 0, 0
     while start < len(whole):
-        found = kg_query_section(kg, **BEND, section_id="17.20.040", text_from=start)
-        pieces += found.raw_content
-        start += len(found.raw_content)
-        assert bool(found.notes) == (start < len(whole))
+        asked = {**BEND, "section_id": "17.20.040", "text_from": start, "max_tokens": 200}
+        found = tool.answer(kg, asked).content
+        assert found["raw_content"]
+        pieces += found["raw_content"]
+        start += len(found["raw_content"])
+        calls += 1
+        named = [note for note in found.get("notes", ()) if f"text_from={start}" in note]
+        assert bool(named) == (start < len(whole))
     assert pieces == whole
+    assert calls > 1
     with pytest.raises(InvalidInputError, match="text_from"):
         kg_query_section(kg, **BEND, section_id="17.20.040", text_from=10_000)
 

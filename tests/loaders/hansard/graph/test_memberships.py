@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,12 +27,6 @@ SHOWN = """SELECT ?name ?organization ?first ?last WHERE {
 Row = tuple[str, str, str, str]
 Said = tuple[int, int, int]
 """A speech: the numbers of the day, the person and the party."""
-
-
-@pytest.fixture
-def kg(tmp_path: Path) -> Iterator[KnowledgeGraph]:
-    with opened(tmp_path / "data") as found:
-        yield found
 
 
 def opened(folder: Path) -> KnowledgeGraph:

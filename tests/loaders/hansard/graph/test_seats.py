@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import csv
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
-
-import pytest
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
@@ -40,14 +38,6 @@ class Said(NamedTuple):
     person: str
     electorate: str
     state: str = ""
-
-
-@pytest.fixture
-def kg(tmp_path: Path) -> Iterator[KnowledgeGraph]:
-    folder = tmp_path / "data"
-    given = Settings(data_dir=folder, models_dir=folder / "none", _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(folder, given) as found:
-        yield found
 
 
 def write(path: Path, said: Sequence[Said]) -> str:
