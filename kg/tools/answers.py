@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from kg.errors import InvalidInputError
 from kg.retrieval.excerpts import WINDOW_CHARACTERS, trim_to_words, window
 from kg.retrieval.results import Result
 from kg.retrieval.token_budget import BYTES_PER_TOKEN, MOST_TOKENS, clipped, size_of, tokens_of
@@ -55,7 +56,10 @@ class Answer:
 
 
 def build_answer(result: Result, wanted: Wanted, reword: Callable[[str], str] | None = None) -> Answer:
-    """Convert `result` to JSON types as the caller wants it, its remarks reworded."""
+    """Convert `result` to JSON types as the caller wants it, its remarks reworded.
+
+    Raises InvalidInputError for a text_from after the end of the text.
+    """
     content = content_of(result)
     if reword is not None:
         _reword(content, reword)
@@ -63,7 +67,9 @@ def build_answer(result: Result, wanted: Wanted, reword: Callable[[str], str] | 
         _condense(result, content)
     text = result.layout.text
     if text is not None and wanted.text_from and "text_from" not in content:
-        content["text_from"] = min(wanted.text_from, len(content[text]))
+        if wanted.text_from > (length := len(content[text])):
+            raise InvalidInputError(f"text_from is {wanted.text_from:,}. {text} has {length:,} characters.")
+        content["text_from"] = wanted.text_from
         content[text] = content[text][wanted.text_from :]
     cut = _Cutting(result, content, wanted)
     cut.fit()
@@ -287,7 +293,7 @@ class _Cutting:
         for name, each in zip(self.paged, lists, strict=True):
             self.content[name] = each[:kept]
         self._drop_sources()
-        self.cuts.append(f"{kept} of {total} {self.paged[0]} fit in {self.wanted.max_tokens:,} tokens.")
+        self.cuts.append(f"{kept} of {total} {self.paged[0]} are shown.")
         if self.wanted.offset is not None:
             self.content["next_offset"] = self.wanted.offset + kept
             self.following = f"offset={self.wanted.offset + kept}"

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 import pytest
 from pydantic import BaseModel
 
+from kg.errors import InvalidInputError
 from kg.retrieval.results import Layout, Meta, Provenance, Result
-from kg.retrieval.token_budget import READING_TOKENS, tokens_of
+from kg.retrieval.token_budget import FEWEST_TOKENS, READING_TOKENS, tokens_of
 from kg.tools.answers import TITLE_CHARACTERS, Wanted, build_answer, shorten_title
 from kg.tools.registry import TOOLS
 
@@ -120,6 +121,30 @@ def test_the_parts_of_a_long_text_are_the_text():
         calls += 1
     assert read == words
     assert calls > 5
+
+
+def test_a_place_after_the_end_of_a_text_is_refused():
+    assert answer(Reading(title="T", body="four"), text_from=2)["body"] == "ur"
+    with pytest.raises(InvalidInputError, match="text_from"):
+        answer(Reading(title="T", body="four"), text_from=5)
+
+
+def test_an_answer_of_the_fewest_tokens_has_the_beginning_of_its_text():
+    class Described(Reading):
+        record: dict[str, str]
+        parts: list[str]
+
+    whole = Described(
+        title="T" * 100, body="word " * 2_000, record={str(n): "x" * 90 for n in range(30)}, parts=["p" * 300] * 9
+    )
+    content = answer(whole, max_tokens=FEWEST_TOKENS, text_from=0)
+    assert tokens_of(content) <= FEWEST_TOKENS
+    assert content["body"]
+    assert whole.body.startswith(content["body"])
+    assert len(content["parts"]) == 1
+    assert "record" not in content
+    [note] = content["notes"]
+    assert f"text_from={len(content['body'])}" in note
 
 
 def test_a_long_value_inside_an_element_is_marked_where_it_is_cut():
