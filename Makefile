@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 SUITES := $(VENV)/.w3c
-PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile
+# In the order of the files: xdist would run those with few tests last, which take longest, and one core would wait.
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 .PHONY: help setup demo test test-long bench lint serve docs released lock
 help:  ## list the targets

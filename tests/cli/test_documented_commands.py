@@ -10,11 +10,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
 
 import httpx
 import pytest
+from typer.testing import CliRunner
 
+from kg.cli.main import app
 from tests import generated_docs
 
 ROOT = Path(__file__).parent.parent.parent
@@ -94,14 +97,21 @@ def wait_until_healthy(address: str) -> None:
     pytest.fail("the server did not start")
 
 
-def run(folder: Path, address: str, line: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, address: str, line: str) -> None:
+    """Run a line of a chapter: kg in this process, which starts in a tenth of the time, and other commands by bash."""
+    words = words_of(re.sub(r"^\S*/kg ", "kg ", line))
+    if words[0] == "kg":
+        given = {name: None for name in os.environ if name.startswith("QUADCITE_")} | environment(folder)
+        with chdir(folder):
+            result = CliRunner().invoke(app, words[1:], env=given)
+        assert result.exit_code == 0, f"{line}\n{result.stdout[-1_000:]}\n{result.stderr[-1_000:]}"
+        return
     command = re.sub(r"^curl ", "curl -sS --noproxy '*' --fail-with-body ", line.replace(ADDRESS, address))
     done = subprocess.run(
-        ["/bin/bash", "-c", re.sub(r"^\S*/kg ", "kg ", command)],
+        ["/bin/bash", "-c", command],
         cwd=folder, env=environment(folder), capture_output=True, text=True, timeout=100, check=False,
     )  # fmt: skip
     assert done.returncode == 0, f"{line}\n{done.stdout[-1_000:]}\n{done.stderr[-1_000:]}"
-    return done
 
 
 # A server is running, and without a model nothing can wait for embeddings or compare them.
