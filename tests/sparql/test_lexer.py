@@ -16,6 +16,7 @@ from kg.sparql import lexer
 from kg.sparql.guard import check_query, check_update, has_dataset_clause
 from kg.sparql.lexer import MAX_AMBIGUOUS, tokens, tokens_of_all_readings
 from kg.sparql.service import find_clauses, parse_prologue
+from tests.examples import dear
 
 PIECES = st.sampled_from(
     ['"', "'", '"""', "'''", "\\", "#", "\n", "<", ">", "<a:b>", "ex:a", ":", "?x", "$y", "_:b", "1.5e3", "@en-GB",
@@ -104,7 +105,7 @@ def test_no_text_takes_more_than_linear_time(piece: str) -> None:
 
 
 @pytest.mark.long
-@settings(deadline=None)
+@settings(deadline=None, max_examples=dear(25))  # each compiles a class of the whole of Unicode
 @given(st.lists(st.tuples(st.characters(exclude_characters="-"), st.integers(0, 40)), min_size=1, max_size=6))
 @example([("\U0010fff0", 40), ("\0", 0)])
 def test_a_class_of_characters_is_that_which_names_them(ranges: list[tuple[str, int]]) -> None:
