@@ -49,7 +49,11 @@ FIRST_WAIT_S: Final = 30.0
 After a restart a read waits as long as for an answer, and a search half as long for the model."""
 
 SILENT_S: Final = 8.0
-"""Seconds without any answer, although calls wait, after which the process is killed."""
+"""Seconds without any answer or any work, although calls wait, after which the process is killed."""
+
+BUSY_S: Final = 60.0
+"""Seconds without any answer after which it is killed although it works: Qdrant Edge holds the GIL while it opens a
+large shard, and no ping is answered then."""
 
 SUSPECT_S: Final = 0.25
 """Maximum seconds for a read after another one was late and nothing was answered since."""
@@ -69,7 +73,8 @@ class EdgeIndex:
 
     Calls block, each up to its deadline, and are safe from any thread. IndexUnavailableError means that the process
     cannot be started (another one has locked the folder, or it cannot be written), keeps dying, or did not answer in
-    time. A process that answers nothing for `SILENT_S`, not even a ping, is killed.
+    time. A process that answers nothing, not even a ping, is killed: after `SILENT_S` if it takes no processor time,
+    after `BUSY_S` if it does.
     """
 
     command: ClassVar[Sequence[str]] = child.command("kg.search.index_process")
@@ -389,16 +394,21 @@ class _Connection:
             answer.set_exception(ChildGoneError())
 
     def _await_frame(self, process: Child) -> bytes:
-        """Wait for the next reply, with pings while calls wait. Raises ChildGoneError after `SILENT_S` without any."""
+        """Wait for the next reply, with pings while calls wait. Raises ChildGoneError if there is none for too long."""
+        worked, seen = time.monotonic(), _count_ticks(process)
         while (frame := process.poll_frame()) is None:
             try:
                 process.wait_readable(time.monotonic() + _PING_S)
             except ChildLateError:
+                if (ticks := _count_ticks(process)) != seen:
+                    worked, seen = time.monotonic(), ticks
                 waiting = list(self._waiting.values())
                 if not self.opened or not waiting:
                     continue
-                silent_s = time.monotonic() - max(self._heard, min(since for _, since in waiting))
-                if silent_s > SILENT_S:
+                now = time.monotonic()
+                silent_s = now - max(self._heard, min(since for _, since in waiting))
+                idle_s = min(silent_s, now - worked)
+                if idle_s > SILENT_S or silent_s > BUSY_S:
                     log.warning("The index process has not answered for %.0f s. It is killed.", silent_s)
                     raise ChildGoneError from None
                 self._ping(process)
@@ -412,6 +422,15 @@ class _Connection:
                     process.send(b"Q", b'{"id":-1,"operation":"ping","arguments":{}}', time.monotonic())
             finally:
                 self._sending.release()
+
+
+def _count_ticks(process: Child) -> int:
+    """Count the processor time of a process, in ticks of the system; 0 where the system does not tell."""
+    try:
+        fields = Path(f"/proc/{process.process.pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return int(fields[11]) + int(fields[12])
 
 
 def _replace(connection: _Connection, part: Mapping[str, GraphUnits]) -> None:

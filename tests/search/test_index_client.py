@@ -467,6 +467,22 @@ class TestProcess:
         assert iris(index.rank("text", limit=1)) == ["urn:d:a#p=0"]
 
     @pytest.mark.long
+    def test_a_process_that_works_without_answering_is_not_killed(
+        self, index: WordIndex, impatient: None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("QUADCITE_TEST_BUSY_S", "4")  # in which no ping is answered
+        index.replace({})
+        index.state()
+        assert index._connection is not None
+        first = index._connection.child.process.pid
+        begun = time.monotonic()
+        while index.status().problem is None and time.monotonic() - begun < 5:
+            time.sleep(0.05)
+        index.wait()
+        assert time.monotonic() - begun > index_client.SILENT_S
+        assert index._connection.child.process.pid == first
+
+    @pytest.mark.long
     def test_an_index_that_cannot_be_opened_has_a_status_with_the_problem(self, open_index: Open) -> None:
         first = open_index()
         first.replace(graph_units("a", "text"))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -53,6 +54,13 @@ class WordEmbedder:
 def open_word_embedder(settings: Settings) -> WordEmbedder:
     """Settings.model is `words/{dimensions}`; any other one is absent. The journal lies in models_dir."""
     time.sleep(float(os.environ.get("QUADCITE_TEST_OPENING_S", "0")))
+    if busy_s := float(os.environ.get("QUADCITE_TEST_BUSY_S", "0")):
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(60)  # holds the GIL
+        end = time.monotonic() + busy_s
+        while time.monotonic() < end:
+            pass
+        sys.setswitchinterval(interval)
     family, _, dimensions = settings.model.partition("/")
     if family != "words":
         raise ModelError(f"no model {settings.model}; get it with `kg models pull`")
