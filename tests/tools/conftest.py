@@ -12,7 +12,7 @@ from pyoxigraph import NamedNode, Triple
 
 from kg import bundle
 from kg.actors import HOLDER
-from kg.knowledge_graph import KnowledgeGraph
+from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.queries.pool import QueryPool
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
@@ -100,7 +100,9 @@ def codes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
         sent = {"district": "R-1", "use": "Kiln", "permission": "CUP", "review_section": "17.56.030"}
         call("kg_ingest_use_permissions", **bend, permissions=[sent])
         claim = found(opened, "SELECT ?x WHERE { ?x a kg:CrossReference ; rdf:object ?cited } ORDER BY ?x LIMIT 1")
+        sender = SENDER.set(HOLDER)
         call("review_claim", claim=claim.value, verdict="accept")
+        SENDER.reset(sender)
         term = found(opened, "SELECT ?x WHERE { ?x a kg:Definition } ORDER BY ?x LIMIT 1")
         match = Triple(term, KG.definesConcept, NamedNode("cpr://concept/Q1012"))
         UserGraphs(opened).post(mint("graph", "cur", "matches"), [match], HOLDER)
