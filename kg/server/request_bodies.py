@@ -66,7 +66,7 @@ def parse_arguments(body: bytes) -> dict[str, Any]:
 
 @dataclass(slots=True, eq=False)
 class Body:
-    """The body of one request in progress. `size` is what it counts for: its declared size, or what it has grown to."""
+    """The body of one request in progress. `size` is its declared size or, without one, the number of bytes so far."""
 
     client: str
     size: int
@@ -214,7 +214,7 @@ class BodyAdmission:
 
 
 class _Arrival:
-    """Receives one body that has been admitted, and ends its request early where it exceeds what was admitted."""
+    """Receives one body that has been admitted, and ends its request early where it exceeds the admitted bytes."""
 
     def __init__(self, bodies: Bodies, body: Body, scope: Scope, receive: Receive, send: Send) -> None:
         self._bodies, self._body = bodies, body
