@@ -9,11 +9,17 @@ from pathlib import Path
 import anyio
 import pytest
 from starlette.requests import Request
+from starlette.testclient import TestClient
 
 from kg.actors import ADMIN, EVERYONE, HOLDER, READ, TOKEN_FILE, WRITE
 from kg.errors import ForbiddenError, StoreError, UnauthorizedError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.queries.pool import QueryPool
+from kg.server.app import create_app
 from kg.server.auth import HostGuard, LocalToken, parse_host, read_token
 from kg.settings import Settings
+from kg.store.oxigraph import OxigraphStore
+from tests.tools.made_up import WordIndex
 
 
 def request(*values: bytes) -> Request:
@@ -238,3 +244,20 @@ def test_parse_host_returns_name_and_port() -> None:
     assert parse_host("[::1]:80") == ("::1", 80)
     assert parse_host("Example.ORG") == ("example.org", None)
     assert parse_host("a" * 300) is None
+
+
+def test_pages_of_further_origins_can_read_the_answers(tmp_path: Path) -> None:
+    page = "https://graph.example"
+    settings = Settings(data_dir=tmp_path, query_workers=1, allowed_origins=page, _env_file=None)  # type: ignore[arg-type]
+    store = OxigraphStore(tmp_path)
+    with KnowledgeGraph(settings, store, WordIndex(), QueryPool(store, settings)) as kg:  # type: ignore[arg-type]
+        client = TestClient(create_app(kg), base_url="http://127.0.0.1")
+        asked = {"Origin": page, "Sec-Fetch-Site": "cross-site"}
+        answer = client.get("/tools", headers=asked)
+        assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (200, page)
+        preflight = client.options("/tools/search", headers={**asked, "Access-Control-Request-Method": "POST"})
+        assert (preflight.status_code, preflight.headers["access-control-allow-origin"]) == (200, page)
+        foreign = client.options(
+            "/tools/search", headers={"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
+        )
+        assert (foreign.status_code, foreign.headers.get("access-control-allow-origin")) == (403, None)
