@@ -4,6 +4,7 @@ The tree (each leaf names the problem for the reader who has to fix it)::
 
     QuadciteError
     ├── InvalidInputError            invalid argument, query or file
+    │   ├── PayloadTooLargeError     more data than one request may send
     │   ├── QuerySyntaxError         not valid SPARQL
     │   └── QueryForbiddenError      SPARQL that this endpoint never runs (SERVICE, LOAD, an update)
     ├── UnauthorizedError            invalid credentials
@@ -51,6 +52,13 @@ class InvalidInputError(QuadciteError):
 
     code = "invalid_input"
     http_status = 400
+
+
+class PayloadTooLargeError(InvalidInputError):
+    """The data of a request is larger than a limit. The message names the setting."""
+
+    code = "body_too_large"
+    http_status = 413
 
 
 class QuerySyntaxError(InvalidInputError):

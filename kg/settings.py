@@ -134,6 +134,9 @@ class Settings(BaseSettings):
         description="Origins of web pages (scheme, host, port), separated by spaces, that may send requests as the "
         "server's own pages do, such as a tunnel's or a proxy's. Requests may name their hosts.",
     )
+    max_graph_quads: int = Field(
+        100_000, ge=1, description="Maximum quads of a graph that a client writes, and of an RDF document in a request."
+    )
     updates: bool = Field(False, description="Accept SPARQL updates from the holder of the local token.")
     service_endpoints: Annotated[tuple[HttpUrl, ...], NoDecode] = Field(
         (), description="SPARQL endpoints allowed in SERVICE: URLs separated by spaces. All others are refused."

@@ -14,7 +14,7 @@ import hashlib
 import logging
 import threading
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Final, Self
@@ -28,6 +28,7 @@ from kg.errors import (
     IndexUnavailableError,
     InvalidInputError,
     NotFoundError,
+    PayloadTooLargeError,
     QuotaError,
     ShapesViolatedError,
 )
@@ -38,9 +39,10 @@ from kg.search.index_sync import refresh
 from kg.settings import Settings
 from kg.shacl.shapes import Shapes
 from kg.sparql.terms import bind
+from kg.store.difference import canonicalize
 from kg.store.ownership import CURATED, USER
+from kg.store.payloads import Payload, hash_lines, release_memory
 from kg.store.protocol import Commit, GraphChange, Patch, named_node, select, term_text
-from kg.store.skolem import skolemize
 from kg.vocabulary import PROV_GRAPH, SCHEMA, mint
 
 SENDERS: Final = """
@@ -54,11 +56,10 @@ SELECT ?graph (MIN(?label) AS ?sender) WHERE {
 QUADS: Final = """
 SELECT (COUNT(*) AS ?quads) WHERE { GRAPH $graph { ?s ?p ?o } }"""
 
-MAX_CHECKED: Final = 200_000
-"""Maximum triples of a graph that is validated; a larger one has to be split."""
-
 _DOTS: Final = frozenset({".", ".."})
 _SHOWN: Final = 3
+_LARGE: Final = 10_000
+"""Quads of a write after which freed memory is returned to the system."""
 _log: Final = logging.getLogger(__name__)
 
 Describe = Callable[[Sequence[GraphChange]], Patch]
@@ -82,42 +83,51 @@ class UserGraphs:
         if self.kg.store.problem is not None:
             self.kg.store.require_writable()
 
-    def put(self, graph: NamedNode | None, triples: Sequence[Triple], actor: Actor) -> bool:
+    def put(self, graph: NamedNode | None, triples: Sequence[Triple] | Payload, actor: Actor) -> bool:
         """Replace the content of `graph` by `triples` and return whether it is new. Without triples it is removed."""
         actor.require(WRITE, "writing a graph")
         target = _writable(graph, "PUT", USER)
-        wanted = skolemize(target, triples)
+        wanted = _skolemize(target, triples)
         _check(target, wanted)
-        write = Write(actor.name, f"PUT {target.value}", payload_sha256(wanted), replaces=True)
+        write = Write(actor.name, f"PUT {target.value}", wanted.sha256, replaces=True)
         with self._lock:
-            is_new = not self.kg.store.graph(target)
-            self._commit(target, wanted, write, actor)
+            is_new = not self.kg.store.count(target)
+            self._commit(target, wanted.quads(), write, actor)
         return is_new and bool(wanted)
 
-    def post(self, graph: NamedNode | None, triples: Sequence[Triple], actor: Actor) -> bool:
-        """Add `triples` to `graph` and return whether it is new."""
+    def post(self, graph: NamedNode | None, triples: Sequence[Triple] | Payload, actor: Actor) -> bool:
+        """Add `triples` to `graph` and return whether it is new.
+
+        Raises PayloadTooLargeError for a graph that would have more quads than the setting allows.
+        """
         actor.require(WRITE, "writing a graph")
         target = _writable(graph, "POST", USER, CURATED)
         _require_for(target, actor)
-        added = skolemize(target, triples)
-        write = Write(actor.name, f"POST {target.value}", payload_sha256(added), replaces=False)
-        held = self._triples(target)
-        _check(target, [*held, *added])
+        added = _skolemize(target, triples)
+        write = Write(actor.name, f"POST {target.value}", added.sha256, replaces=False)
+        store, most = self.kg.store, self.kg.settings.max_graph_quads
+        held, seen = store.count(target), store.statistics().generation
+        if held + len(added) > most and (_count_new(store.graph(target), added) + held) > most:
+            raise PayloadTooLargeError(
+                f"{target.value} would have more than {most} quads (setting QUADCITE_MAX_GRAPH_QUADS). Write another "
+                "graph, or load files with `kg load`."
+            )
+        _check(target, self._and_stored(target, added))
 
         def describe(changes: Sequence[GraphChange]) -> Patch:
             nonlocal held
-            if (present := self._triples(target)) != held:  # another write was committed since the first check
-                _check(target, [*present, *added])
-                held = present
-            return self._within_quota(write.describe(self.kg.store), actor)(changes)
+            if store.statistics().generation != seen:  # another write was committed since the first check
+                _check(target, self._and_stored(target, added))
+                held = store.count(target)
+            return self._within_quota(write.describe(store), actor)(changes)
 
-        commit = self.kg.store.extend(target, _quads(target, added), describe)
+        commit = store.extend(target, added.quads(), describe)
         self._follow(commit, actor)
         return bool(commit.changes) and not held
 
-    def create(self, triples: Sequence[Triple], actor: Actor) -> NamedNode:
+    def create(self, triples: Sequence[Triple] | Payload, actor: Actor) -> NamedNode:
         """Put `triples` into a new graph and return its name."""
-        if not triples:
+        if not len(triples):
             raise InvalidInputError("The payload has no triples. A new graph needs at least one.")
         graph = mint("graph", "user", str(uuid.uuid4()))
         self.put(graph, triples, actor)
@@ -134,9 +144,9 @@ class UserGraphs:
         actor.require(WRITE, "removing a graph")
         target = _writable(graph, "DELETE", USER, CURATED)
         _require_for(target, actor)
-        write = Write(actor.name, f"DELETE {target.value}", payload_sha256(()), replaces=True)
+        write = Write(actor.name, f"DELETE {target.value}", hash_lines(()), replaces=True)
         with self._lock:
-            if not self._commit(target, (), write, actor).changes:
+            if not self._commit(target, iter(()), write, actor).changes:
                 raise NotFoundError(f"Unknown graph {target}.")
 
     def update(
@@ -159,15 +169,15 @@ class UserGraphs:
             text,
             default_graphs=default_graphs,
             named_graphs=named_graphs,
-            limits=Limits(settings.query_timeout_s, settings.query_memory_mb << 20),
+            limits=Limits(settings.query_timeout_s, settings.query_memory_mb << 20, max_quads=settings.max_graph_quads),
             describe=_refuse_other_graphs(self._within_quota(write.describe(self.kg.store), actor)),
         )
         self._follow(commit, actor)
         return commit.generation
 
-    def _commit(self, graph: NamedNode, triples: Sequence[Triple], write: Write, actor: Actor) -> Commit:
+    def _commit(self, graph: NamedNode, quads: Iterator[Quad], write: Write, actor: Actor) -> Commit:
         describe = self._within_quota(write.describe(self.kg.store), actor)
-        commit = self.kg.store.commit({graph: _quads(graph, triples)}, describe)
+        commit = self.kg.store.commit({graph: quads}, describe)
         self._follow(commit, actor)
         return commit
 
@@ -184,8 +194,8 @@ class UserGraphs:
 
         return checked
 
-    def _triples(self, graph: NamedNode) -> list[Triple]:
-        return [quad.triple for quad in self.kg.store.graph(graph)]
+    def _and_stored(self, graph: NamedNode, added: Payload) -> Iterable[Quad | Triple]:
+        return [*self.kg.store.graph(graph), *added]
 
     def _follow(self, commit: Commit, actor: Actor) -> None:
         """Update the search index. If that fails, it is healed in the background, or by the next start."""
@@ -208,15 +218,18 @@ class UserGraphs:
             _log.warning("Generation %d is not indexed yet: %s", commit.generation, error)
             self.kg.unindexed.set()
         self.on_commit()
+        if sum(len(change.added) + len(change.removed) for change in commit.changes) > _LARGE:
+            release_memory()
 
 
-def payload_sha256(triples: Sequence[Triple]) -> str:
-    """Hash the sorted N-Triples of a skolemized payload (SHA-256, hexadecimal)."""
-    return hashlib.sha256("".join(sorted(f"{triple} .\n" for triple in triples)).encode()).hexdigest()
+def _skolemize(graph: NamedNode, triples: Sequence[Triple] | Payload) -> Payload:
+    return triples if isinstance(triples, Payload) else Payload.build(graph, triples)
 
 
-def _quads(graph: NamedNode, triples: Sequence[Triple]) -> list[Quad]:
-    return [Quad(triple.subject, triple.predicate, triple.object, graph) for triple in triples]
+def _count_new(held: Sequence[Quad], added: Payload) -> int:
+    """Count the quads of a payload that a graph does not have, in the form in which the store has them."""
+    stored = set(held)
+    return sum(quad not in stored for quad in canonicalize(added.quads()))
 
 
 def _writable(graph: NamedNode | None, method: str, *families: str) -> NamedNode:
@@ -318,16 +331,11 @@ def _refuse_other_graphs(describe: Describe) -> Describe:
     return checked
 
 
-def _check(graph: NamedNode, triples: Sequence[Triple]) -> None:
+def _check(graph: NamedNode, triples: Iterable[Quad | Triple]) -> None:
     """Raise ShapesViolatedError if nodes in `triples` that the record shapes target violate them."""
     shapes = record_shapes()
     if not shapes.has_target_in(triples):
         return
-    if len(triples) > MAX_CHECKED:
-        raise InvalidInputError(
-            f"{graph.value} would contain {len(triples)} triples. The maximum is {MAX_CHECKED} where shapes "
-            "apply. Split the graph."
-        )
     violations = shapes.check(triples)
     if any(violation.blocks for violation in violations):
         messages = list(dict.fromkeys(violation.message for violation in violations if violation.blocks))

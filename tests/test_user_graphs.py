@@ -25,6 +25,7 @@ from kg.errors import (
     ForbiddenError,
     InvalidInputError,
     NotFoundError,
+    PayloadTooLargeError,
     QueryLimitError,
     QueryMemoryError,
     QuerySyntaxError,
@@ -327,3 +328,20 @@ def test_curated_graphs_need_the_token_and_have_a_limit(kg: KnowledgeGraph) -> N
         graphs.update(f"INSERT DATA {{ GRAPH {curated} {{ <urn:s> <urn:p> 1 }} }}", (), (), HOLDER)
     graphs.delete(curated, HOLDER)
     assert kg.store.graph(curated) == []
+
+
+def test_graphs_are_bounded_by_quads(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path, query_workers=1, max_graph_quads=10, _env_file=None)  # type: ignore[call-arg]
+    store = OxigraphStore(tmp_path)
+    with KnowledgeGraph(settings, store, WordIndex(), QueryPool(store, settings)) as graph:
+        graphs = UserGraphs(graph)
+        graphs.post(NOTES, [note(str(number)) for number in range(8)], EVERYONE)
+        graphs.post(NOTES, [note(str(number)) for number in range(10)], EVERYONE)  # of which it has eight
+        before = graph.store.statistics().generation
+        with pytest.raises(PayloadTooLargeError, match="QUADCITE_MAX_GRAPH_QUADS"):
+            graphs.post(NOTES, [note("more")], EVERYONE)
+        data = " , ".join(map(str, range(11)))
+        with pytest.raises(PayloadTooLargeError, match="QUADCITE_MAX_GRAPH_QUADS"):
+            graphs.update(f"INSERT DATA {{ GRAPH {COUNTER} {{ <urn:s> <urn:p> {data} }} }}", (), (), HOLDER)
+        assert graph.store.statistics().generation == before
+        assert len(graph.store.graph(NOTES)) == 10

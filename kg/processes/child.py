@@ -26,6 +26,7 @@ from typing import Any, Final
 import kg
 from kg.errors import (
     InvalidInputError,
+    PayloadTooLargeError,
     QueryForbiddenError,
     QueryLimitError,
     QueryMemoryError,
@@ -57,7 +58,14 @@ _UNDECLARED: Final = re.compile(r"[Pp]refix (\w+):? has not been declared")
 _MESSAGE_CHARACTERS: Final = 500
 _BY_CODE: Final = {
     error.code: error
-    for error in (InvalidInputError, QuerySyntaxError, QueryForbiddenError, QueryLimitError, QueryMemoryError)
+    for error in (
+        InvalidInputError,
+        PayloadTooLargeError,
+        QuerySyntaxError,
+        QueryForbiddenError,
+        QueryLimitError,
+        QueryMemoryError,
+    )
 }
 
 OnCancel = Callable[[Callable[[], object] | None], object]
@@ -167,15 +175,12 @@ def _wait(descriptor: int, event: int, deadline: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of one process; `max_bytes` is those of its output (of a graph: as N-Quads)."""
+    """Limits of one process; `max_bytes` is those of its output (of a graph: as N-Quads), `max_quads` of its input."""
 
     timeout_s: float = 10.0
     memory_bytes: int = 512 << 20
     max_bytes: int = 256 << 20
-
-
-class TooLargeError(InvalidInputError):
-    """The output is larger than the limits allow."""
+    max_quads: int | None = None
 
 
 class SyntaxFaultError(InvalidInputError):
@@ -210,8 +215,9 @@ def run_task(
     """Run one task in a process of its own and yield the folder with its output, which is deleted after the block.
 
     `what` names the text in errors, `folder` is where the working folder is created, `module` one whose `main` calls
-    that of `kg.processes.task`, and `on_cancel` that of a `Cancellation`. Raises SyntaxFaultError, TooLargeError,
-    InvalidInputError, QueryTimeoutError, QueryMemoryError, QueryLimitError (cancelled), or StoreError.
+    that of `kg.processes.task`, and `on_cancel` that of a `Cancellation`. Raises SyntaxFaultError,
+    PayloadTooLargeError, InvalidInputError, QueryTimeoutError, QueryMemoryError, QueryLimitError (cancelled), or
+    StoreError.
     """
     with tempfile.TemporaryDirectory(prefix=f"{name}-", dir=folder, ignore_cleanup_errors=True) as working:
         options = {
@@ -221,6 +227,7 @@ def run_task(
             "timeout_s": limits.timeout_s,
             "memory_bytes": limits.memory_bytes,
             "max_bytes": limits.max_bytes,
+            "max_quads": limits.max_quads,
         }
         reply = _ask_once(module, json.dumps(options).encode(), data, limits, what, on_cancel)
         if reply:
@@ -273,7 +280,7 @@ def _error(reply: Mapping[str, Any], what: str) -> Exception:
         case "syntax":
             return SyntaxFaultError(message, reply["line"], reply["column"])
         case "size":
-            return TooLargeError(f"{_capitalized(what)} is too large: {message}.")
+            return PayloadTooLargeError(f"{_capitalized(what)} is too large: {message}.")
         case "raised":
             return _BY_CODE[reply["code"]](message)
         case "invalid":

@@ -1,4 +1,4 @@
-"""A process that handles one foreign text, an update or an RDF document, writes its output to files, and ends.
+"""A process that handles one foreign text, such as an update, writes its output to files, and ends.
 
 It reads two frames, the settings (JSON) and the text, and answers with one: a JSON object, ``{}`` or an error as
 ``{kind, message, line, column}``. It cannot open a socket, take more memory than RLIMIT_DATA, or run longer than its
@@ -24,23 +24,43 @@ MAX_NESTED: Final = 8
 
 
 class OutputFullError(Exception):
-    """The output is larger than allowed."""
+    """The output is larger than allowed. The message is a part of a sentence."""
+
+
+class QuadLimit:
+    """A limit of quads (None: no limit) and of their size, written in full, for all documents of a task together."""
+
+    def __init__(self, most: int | None, max_bytes: int) -> None:
+        self._most, self._max_bytes = most, max_bytes
+        self._quads = self._bytes = 0
+
+    def count(self, size: int) -> None:
+        """Count a quad of `size`. Raises OutputFullError beyond the limit."""
+        self._quads += 1
+        self._bytes += size
+        if self._most is not None and self._quads > self._most:
+            raise OutputFullError(
+                f"more than {self._most} quads (setting QUADCITE_MAX_GRAPH_QUADS). Split it, or load files with "
+                "`kg load`"
+            )
+        if self._bytes > self._max_bytes:
+            raise OutputFullError(f"more than {self._max_bytes} bytes of N-Quads. Split it")
 
 
 class Output:
     """Files of N-Quads in one folder, of at most `max_bytes` together."""
 
     def __init__(self, folder: Path, max_bytes: int) -> None:
-        self._folder, self._left = folder, max_bytes
+        self._folder, self._size = folder, QuadLimit(None, max_bytes)
 
-    def write(self, name: str, lines: Iterable[str]) -> None:
-        """Append lines, each with its terminator."""
+    def write(self, name: str, lines: Iterable[str], limit: QuadLimit | None = None) -> None:
+        """Append lines, each with its terminator. They also count for `limit`."""
         with (self._folder / name).open("ab") as file:
             for line in lines:
                 data = line.encode() + b" .\n"
-                self._left -= len(data)
-                if self._left < 0:
-                    raise OutputFullError
+                self._size.count(len(data))
+                if limit is not None:
+                    limit.count(len(data))
                 file.write(data)
 
 
@@ -58,10 +78,11 @@ def run_update(text: str, settings: dict[str, Any], output: Output) -> None:
     after.update(text, prefixes=settings["prefixes"])
     if next(after.quads_for_pattern(None, None, None, DefaultGraph()), None) is not None:
         raise ValueError("The update writes to the default graph, which has to stay empty. Name a graph.")
+    added = QuadLimit(settings["max_quads"], settings["max_bytes"])
     for name in settings["reach"]:
         graph = NamedNode(name)
         output.write("removed", map(str, _missing(before, after, graph)))
-        output.write("added", map(str, map(_require_shallow, _missing(after, before, graph))))
+        output.write("added", map(str, map(require_shallow, _missing(after, before, graph))), added)
 
 
 def _missing(one: pyoxigraph.Store, other: pyoxigraph.Store, graph: NamedNode) -> Iterable[Quad]:
@@ -70,7 +91,8 @@ def _missing(one: pyoxigraph.Store, other: pyoxigraph.Store, graph: NamedNode) -
         yield from (quad for quad in one.quads_for_pattern(None, None, None, graph) if quad not in other)
 
 
-def _require_shallow(quad: Quad) -> Quad:
+def require_shallow(quad: Quad) -> Quad:
+    """Return `quad`. Raises ValueError if its triple terms are nested deeper than `MAX_NESTED`."""
     term: object = quad.object
     for _ in range(MAX_NESTED):
         if not isinstance(term, Triple):
@@ -81,14 +103,8 @@ def _require_shallow(quad: Quad) -> Quad:
     return quad
 
 
-def parse_document(data: bytes, settings: dict[str, Any], output: Output) -> None:
-    """Parse one graph and write its triples."""
-    media_type = RdfFormat.from_media_type(settings["media_type"])
-    quads = pyoxigraph.parse(data, format=media_type, base_iri=settings["base_iri"])
-    output.write("triples", (str(_require_shallow(_require_default_graph(quad)).triple) for quad in quads))
-
-
-def _require_default_graph(quad: Quad) -> Quad:
+def require_default_graph(quad: Quad) -> Quad:
+    """Return `quad`. Raises ValueError if it is in a named graph."""
     if quad.graph_name != DefaultGraph():
         raise ValueError(f"The document names the graph {quad.graph_name}. Send one graph, without a name.")
     return quad
@@ -100,15 +116,13 @@ def run_task(settings: dict[str, Any], data: bytes) -> dict[str, Any]:
     try:
         if settings["task"] == "update":
             run_update(data.decode(), settings, output)
-        elif settings["task"] == "syntax":
-            check_syntax(data.decode(), settings)
         else:
-            parse_document(data, settings, output)
+            check_syntax(data.decode(), settings)
     except SyntaxError as error:
         line, column = find_position(error, settings.get("media_type"), lambda: data)
         return {"kind": "syntax", "message": error.msg, "line": line, "column": column}
-    except OutputFullError:
-        return {"kind": "size", "message": f"more than {settings['max_bytes']} bytes of N-Quads"}
+    except OutputFullError as error:
+        return {"kind": "size", "message": str(error)}
     except (RuntimeError, ValueError) as error:
         return {"kind": "invalid", "message": str(error)}
     except OSError as error:

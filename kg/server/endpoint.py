@@ -13,24 +13,29 @@ from kg.actors import Actor
 from kg.queries.pool import QueryPool
 from kg.server.fair_limiter import FairLimiter
 from kg.settings import Settings
+from kg.store.payloads import Payload
+
+Triples = Sequence[Triple] | Payload
 
 
 class GraphWriter(Protocol):
-    """Writes whole graphs; None names the default graph. Calls block. The triples may contain blank nodes.
+    """Writes whole graphs; None names the default graph. Calls block.
+
+    The triples may contain blank nodes, or are a payload for that graph, without blank nodes.
 
     Each method raises ForbiddenError for a graph that the actor may not write, ShapesViolatedError, ConflictError, and
     errors of the store. In each case nothing has changed.
     """
 
-    def put(self, graph: NamedNode | None, triples: Sequence[Triple], actor: Actor) -> bool:
+    def put(self, graph: NamedNode | None, triples: Triples, actor: Actor) -> bool:
         """Replace the content of `graph` by `triples` and return whether it is new."""
         ...
 
-    def post(self, graph: NamedNode | None, triples: Sequence[Triple], actor: Actor) -> bool:
+    def post(self, graph: NamedNode | None, triples: Triples, actor: Actor) -> bool:
         """Add `triples` to `graph` and return whether it is new."""
         ...
 
-    def create(self, triples: Sequence[Triple], actor: Actor) -> NamedNode:
+    def create(self, triples: Triples, actor: Actor) -> NamedNode:
         """Put `triples` into a new graph and return its name."""
         ...
 

@@ -33,7 +33,7 @@ from kg.server.endpoint import Endpoint
 from kg.server.negotiation import GRAPH_TYPES, negotiate
 from kg.server.problem_details import HttpError, answering, method_not_allowed
 from kg.server.query_execution import execute
-from kg.server.rdf_payloads import TAKEN, Payload
+from kg.server.rdf_payloads import TAKEN, Body
 from kg.server.resources import rdf_response
 from kg.shacl.report import build_report_triples
 from kg.sparql.terms import bind
@@ -142,20 +142,25 @@ class _GraphStore:
             await self._in_thread(partial(graphs.delete, target.graph, actor))
             return self._done(204)
         await self._in_thread(self._endpoint.require_writable)
-        payload = await _payload(request, self._endpoint.settings.max_graph_bytes)
+        body = await _read_body(request, self._endpoint.settings.max_graph_bytes)
         base_iri = str(request.url) if target is None or target.graph is None else target.graph.value
         settings = self._endpoint.settings
-        limits = Limits(settings.query_timeout_s, settings.query_memory_mb << 20)
+        limits = Limits(settings.query_timeout_s, settings.query_memory_mb << 20, max_quads=settings.max_graph_quads)
         # The next start clears this folder of leftovers of a crash.
         folder = settings.data_dir / "snapshots"
-        read = partial(payload.triples, base_iri, limits, folder if folder.is_dir() else None)
-        triples = await anyio.to_thread.run_sync(read, limiter=self._parsers)
-        if target is None:
-            graph = await self._in_thread(partial(graphs.create, triples, actor))
-            return self._done(201, {"Location": _location(request, graph)})
-        write = graphs.put if request.method == "PUT" else graphs.post
-        is_new = await self._in_thread(partial(write, target.graph, triples, actor))
-        return self._done(201 if is_new else 204)
+        # A plain dataset keeps blank nodes; a payload for the graph store itself has no graph to name them by.
+        graph = target.graph if target is not None and self._endpoint.union else None
+        reading = body.read(graph, base_iri, limits, folder if folder.is_dir() else None)
+        payload = await anyio.to_thread.run_sync(reading.__enter__, limiter=self._parsers)
+        try:
+            if target is None:
+                created = await self._in_thread(partial(graphs.create, payload, actor))
+                return self._done(201, {"Location": _location(request, created)})
+            write = graphs.put if request.method == "PUT" else graphs.post
+            is_new = await self._in_thread(partial(write, target.graph, payload, actor))
+            return self._done(201 if is_new else 204)
+        finally:
+            reading.__exit__(None, None, None)
 
     async def _in_thread(self, write: Callable[[], T]) -> T:
         return await anyio.to_thread.run_sync(write, limiter=self._writers)
@@ -220,12 +225,12 @@ def _negotiated(request: Request, offered: tuple[str, ...]) -> str:
     return media_type
 
 
-async def _payload(request: Request, max_bytes: int) -> Payload:
+async def _read_body(request: Request, max_bytes: int) -> Body:
     if (coding := request.headers.get("content-encoding", "identity").lower()) != "identity":
         message = f"Unsupported Content-Encoding {coding}. Send the body uncompressed."
         raise HttpError(415, "unsupported_media_type", message, {"Accept-Encoding": "identity"})
     body = await request_bodies.read(request, max_bytes, "QUADCITE_MAX_GRAPH_BYTES")
-    return Payload(body, request.headers.get("content-type", ""))
+    return Body(body, request.headers.get("content-type", ""))
 
 
 def _report(request: Request, error: ShapesViolatedError) -> Response:

@@ -1,27 +1,29 @@
 """Parsing of the RDF document in a request's body, within limits of time, memory and size.
 
-Turtle and N-Triples are parsed in this process: their parser uses no recursion and no entities, and the size of the
-triples is limited while they are parsed. RDF/XML (entities), JSON-LD (recursion) and nested triple terms are parsed in
-a confined process.
+Short Turtle and N-Triples are parsed in this process: their parser uses no recursion and no entities, and the number
+and size of the triples are limited while they are parsed. All else is parsed in a confined process: documents of more
+than `_SMALL_BYTES`, RDF/XML (entities), JSON-LD (recursion) and nested triple terms.
 """
 
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from email.message import Message
 from email.parser import BytesParser
 from pathlib import Path
 from typing import Final
 
-from pyoxigraph import DefaultGraph, RdfFormat, Triple, parse
+from pyoxigraph import NamedNode, RdfFormat, Triple, parse
 
-from kg.errors import InvalidInputError, QueryTimeoutError
-from kg.processes.child import Limits, SyntaxFaultError, TooLargeError, run_task
+from kg.errors import InvalidInputError, PayloadTooLargeError
+from kg.processes.child import Limits, SyntaxFaultError
+from kg.processes.task import OutputFullError, QuadLimit
 from kg.server.negotiation import media_type_of
 from kg.server.problem_details import HttpError
+from kg.store.payloads import Payload, read_documents
 
 FORMATS: Final = {
     "text/turtle": RdfFormat.TURTLE,
@@ -42,73 +44,60 @@ _IN_PLACE: Final = frozenset({RdfFormat.TURTLE, RdfFormat.N_TRIPLES})
 _EXPANSION: Final = 16
 """Maximum size of the triples, written in full, relative to the document."""
 _LEAST_CHARACTERS: Final = 4 << 20
+_SMALL_BYTES: Final = 1 << 16
+"""Size of a body that is parsed at once, which takes less time than to start a process."""
 _HEAD_END: Final = re.compile(rb"\r?\n\r?\n")
 _MOST_HEAD_BYTES: Final = 16 << 10
 """The parser of headers needs seconds for a few megabytes."""
 
 
-@dataclass(slots=True)
-class _Budget:
-    """The limits of all documents of one request together."""
-
-    deadline: float
-    """On the monotonic clock."""
-    characters: int
-    """Size of the triples, written in full."""
-    memory_bytes: int
-    folder: Path | None
-    """The folder for results of processes. They are deleted with the process, but not after a crash."""
-
-    def spend(self, characters: int) -> None:
-        self.characters -= characters
-        if self.characters < 0:
-            raise TooLargeError("The triples of the document exceed the size limit. Split the document.")
-
-    def limits(self) -> Limits:
-        """Compute the remaining limits for another process."""
-        if (left_s := self.deadline - time.monotonic()) <= 0:
-            raise QueryTimeoutError("Parsing the documents exceeded the time limit of a request. Nothing has changed.")
-        return Limits(left_s, self.memory_bytes, self.characters)
-
-
 @dataclass(frozen=True, slots=True)
-class Payload:
+class Body:
     """A body and its Content-Type."""
 
     data: bytes
     content_type: str
 
-    def triples(self, base_iri: str, limits: Limits, folder: Path | None = None) -> list[Triple]:
-        """Parse the triples, resolving relative IRIs against `base_iri`. Parts do not share blank nodes.
+    @contextmanager
+    def read(
+        self, graph: NamedNode | None, base_iri: str, limits: Limits, folder: Path | None = None
+    ) -> Iterator[Payload | list[Triple]]:
+        """Read the triples for `graph`, resolving relative IRIs against `base_iri`. Parts do not share blank nodes.
 
-        `limits` apply to all parts together; `folder` is for temporary files. Raises HttpError (415) for an unsupported
-        type and (413) for a document over the limits, InvalidInputError with line and column for malformed RDF, and
-        QueryTimeoutError or QueryMemoryError.
+        The payload can be read until the end of the block. Without `graph` the triples keep their blank nodes. `limits`
+        apply to all parts together; `folder` is for temporary files. Raises HttpError (415) for an unsupported type,
+        PayloadTooLargeError, InvalidInputError with line and column for malformed RDF, and a QueryLimitError.
         """
-        most = min(limits.max_bytes, max(_EXPANSION * len(self.data), _LEAST_CHARACTERS))
-        budget = _Budget(time.monotonic() + limits.timeout_s, most, limits.memory_bytes, folder)
         media_type, parameters = media_type_of(self.content_type)
-        boundary = parameters.get("boundary", "")
-        parts = [part for _, part in self.parts(boundary)] if media_type == "multipart/form-data" else [self]
-        return [triple for part in parts for triple in part._triples(base_iri, budget)]
+        parts = [self]
+        if media_type == "multipart/form-data":
+            parts = [part for _, part in self.parts(parameters.get("boundary", ""))]
+        documents = [(part.data, part._find_format()) for part in parts]
+        most = min(limits.max_bytes, max(_EXPANSION * len(self.data), _LEAST_CHARACTERS))
+        limits = replace(limits, max_bytes=most)
+        try:
+            if len(self.data) <= _SMALL_BYTES and all(
+                form in _IN_PLACE and b"<<" not in data for data, form in documents
+            ):
+                triples = _parse_here(documents, base_iri, limits)
+                yield triples if graph is None else Payload.build(graph, triples)
+                return
+            with read_documents(documents, graph, base_iri, limits, folder=folder) as payload:
+                yield payload
+        except SyntaxFaultError as error:
+            names = "/".join(dict.fromkeys(form.name for _, form in documents))
+            raise InvalidInputError(f"Invalid {names}: {error}.") from error
 
-    def _triples(self, base_iri: str, budget: _Budget) -> list[Triple]:
+    def _find_format(self) -> RdfFormat:
         media_type, parameters = media_type_of(self.content_type)
         format_ = FORMATS.get(media_type)
         if format_ is None:
             raise unsupported_type(media_type)
         if (charset := parameters.get("charset", "utf-8")).lower() not in ("utf-8", "utf8", "us-ascii"):
             raise HttpError(415, "unsupported_media_type", f"Unsupported charset {charset}. Send UTF-8.")
-        try:
-            if format_ in _IN_PLACE and b"<<" not in self.data:
-                return _parse_here(self.data, format_, base_iri, budget)
-            return _parse_confined(self.data, format_, base_iri, budget)
-        except SyntaxFaultError as error:
-            raise InvalidInputError(f"Invalid {format_.name}: {error}.") from error
-        except TooLargeError as error:
-            raise HttpError(413, "body_too_large", str(error)) from error
+        return format_
 
-    def parts(self, boundary: str) -> Iterator[tuple[Message, Payload]]:
+    def parts(self, boundary: str) -> Iterator[tuple[Message, Body]]:
         """Split a form (RFC 7578) into its parts with their headers. Nested forms are not split.
 
         Raises InvalidInputError for a malformed form.
@@ -129,7 +118,7 @@ class Payload:
                 raise InvalidInputError(
                     f"Unsupported Content-Transfer-Encoding {coding[:40]} in a part of the form. Use binary."
                 )
-            yield headers, Payload(content, str(headers.get("Content-Type", "")))
+            yield headers, Body(content, str(headers.get("Content-Type", "")))
             mark = following
         else:
             return
@@ -157,26 +146,18 @@ def unsupported_type(media_type: str) -> HttpError:
     return HttpError(415, "unsupported_media_type", message, {"Accept-Post": taken, "Accept-Put": taken})
 
 
-def _parse_here(data: bytes, format_: RdfFormat, base_iri: str, budget: _Budget) -> list[Triple]:
+def _parse_here(documents: Sequence[tuple[bytes, RdfFormat]], base_iri: str, limits: Limits) -> list[Triple]:
     found = []
+    limit = QuadLimit(limits.max_quads, limits.max_bytes)
     try:
-        for quad in parse(data, format=format_, base_iri=base_iri, rename_blank_nodes=True):
-            budget.spend(len(str(quad)))
-            if quad.graph_name != DefaultGraph():
-                raise InvalidInputError(f"The document names the graph {quad.graph_name}. Send triples of one graph.")
-            found.append(quad.triple)
+        for data, form in documents:
+            for quad in parse(data, format=form, base_iri=base_iri, rename_blank_nodes=True):
+                limit.count(len(str(quad)))
+                found.append(quad.triple)
+    except OutputFullError as error:
+        raise PayloadTooLargeError(f"The document is too large: {error}.") from error
     except SyntaxError as error:
         raise SyntaxFaultError(error.msg, error.lineno, error.offset) from error
     except ValueError as error:
         raise InvalidInputError(f"Invalid document: {error}.") from error
     return found
-
-
-def _parse_confined(data: bytes, format_: RdfFormat, base_iri: str, budget: _Budget) -> list[Triple]:
-    settings = {"media_type": format_.media_type, "base_iri": base_iri}
-    with run_task("document", data, settings, budget.limits(), what="the document", folder=budget.folder) as results:
-        path = results / "triples"
-        if not path.exists():
-            return []
-        budget.spend(path.stat().st_size)
-        return [quad.triple for quad in parse(path=path, format=RdfFormat.N_TRIPLES, rename_blank_nodes=True)]

@@ -37,7 +37,7 @@ from kg.server.mcp import CancelOnDisconnect, ToolThreads
 from kg.server.negotiation import media_type_of, negotiate
 from kg.server.problem_details import HttpError, answering, method_not_allowed
 from kg.server.query_execution import HELD_BYTES, get_client_name
-from kg.server.rdf_payloads import FORMATS, Payload
+from kg.server.rdf_payloads import FORMATS, Body
 from kg.shacl import rdf_files
 from kg.shacl.process import Document
 from kg.tools.entities.dereference import parse_iri
@@ -161,7 +161,7 @@ def _parts(body: bytes, content_type: str, alone: str, base_iri: str) -> Iterato
     if not body.strip() and media_type != _FORM:
         return
     if media_type == _FORM:
-        for name, payload in _form(Payload(body, content_type), parameters.get("boundary", "")):
+        for name, payload in _form(Body(body, content_type), parameters.get("boundary", "")):
             yield name, _document(name, payload.data, payload.content_type, base_iri)
     elif media_type == _JSON:
         members = request_bodies.parse_arguments(body)
@@ -178,7 +178,7 @@ def _parts(body: bytes, content_type: str, alone: str, base_iri: str) -> Iterato
         yield alone, _document(alone, body, content_type, base_iri)
 
 
-def _form(form: Payload, boundary: str) -> Iterator[tuple[str, Payload]]:
+def _form(form: Body, boundary: str) -> Iterator[tuple[str, Body]]:
     names: set[str] = set()
     for headers, payload in form.parts(boundary):
         _, parameters = media_type_of(str(headers.get("Content-Disposition", "")))

@@ -17,7 +17,7 @@ from typing import IO, Any, Final
 
 from pyoxigraph import NamedNode, Quad, RdfFormat, Store, parse, serialize
 
-from kg.errors import InvalidInputError, QuadciteError, QueryLimitError
+from kg.errors import InvalidInputError, PayloadTooLargeError, QuadciteError, QueryLimitError
 from kg.processes import task
 from kg.processes.child import SyntaxFaultError
 from kg.shacl.data_graph import DataGraph
@@ -75,14 +75,15 @@ def _reply_error(code: str, message: str) -> dict[str, Any]:
 def _validate(
     settings: dict[str, Any], data: bytes, shapes: bytes, folder: Path, locating: Callable[[Store], Locate]
 ) -> None:
-    suite = _load_suite(settings["shapes"], shapes)
+    limit = task.QuadLimit(settings["max_quads"], settings["memory_bytes"])
+    suite = _load_suite(settings["shapes"], shapes, limit)
     described = settings["data"]
     if "snapshot" in described:
         store, graph = Store.read_only(described["snapshot"]), described["graph"]
         validated = DataGraph.from_store(store, None if graph is None else NamedNode(graph))
         locate = locating(store)
     else:
-        validated = DataGraph.from_quads(_parse(described, data))
+        validated = DataGraph.from_quads(_parse(described, data, limit))
         locate = _no_location
     only = [NamedNode(iri) for iri in settings["focus"]]
     results = suite.results(validated, focus=only) if only else suite.results(validated)
@@ -108,7 +109,7 @@ def _validate(
     (folder / VERDICT).write_text(json.dumps(verdict))
 
 
-def _load_suite(described: dict[str, Any] | str, text: bytes) -> Shapes:
+def _load_suite(described: dict[str, Any] | str, text: bytes, limit: task.QuadLimit) -> Shapes:
     match described:
         case "record":
             return Shapes.load()
@@ -116,16 +117,22 @@ def _load_suite(described: dict[str, Any] | str, text: bytes) -> Shapes:
             return Shapes.load(opened=True)
         case "dataset":
             return Shapes.load_dataset()
-    triples = [quad.triple for quad in _parse(described, text, rename=True)]  # type: ignore[arg-type]  # not a name
+    triples = [quad.triple for quad in _parse(described, text, limit, rename=True)]  # type: ignore[arg-type]  # not a name
     return Shapes(triples)
 
 
-def _parse(described: dict[str, Any], text: bytes, *, rename: bool = False) -> list[Quad]:
+def _parse(described: dict[str, Any], text: bytes, limit: task.QuadLimit, *, rename: bool = False) -> list[Quad]:
     form = RdfFormat.from_media_type(described["media_type"])
     if form is None:
         raise InvalidInputError(f"{described['media_type']} is not an RDF format.")
+    found = []
     try:
-        return list(parse(text, format=form, base_iri=described["base_iri"], rename_blank_nodes=rename))
+        for quad in parse(text, format=form, base_iri=described["base_iri"], rename_blank_nodes=rename):
+            limit.count(len(str(quad)))
+            found.append(quad)
+        return found
+    except task.OutputFullError as error:
+        raise PayloadTooLargeError(f"The {described['name']} is too large: {error}.") from error
     except SyntaxError as error:
         fault = SyntaxFaultError(error.msg, *task.find_position(error, form.media_type, lambda: text))
         raise InvalidInputError(f"The {described['name']}: not {form.name}: {fault}") from error

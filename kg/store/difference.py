@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -19,6 +19,7 @@ Statements = dict[str, Quad]
 
 _ANY: Final = NamedNode("urn:x")
 _MEMO_LENGTH: Final = 64
+_PORTION: Final = 2_048
 _INTEGER: Final = '"^^<http://www.w3.org/2001/XMLSchema#integer>'
 
 
@@ -152,20 +153,23 @@ def build_update(
 
     N-Triples terms are valid in SPARQL with the same escapes, so any text is possible (NUL is ``\\u0000``).
     """
-    dropped = "".join(f"DROP SILENT GRAPH {graph} ;\n" for graph in drop)
-    return _build_data("DELETE", remove) + dropped + _build_data("INSERT", add)
+    dropped = (f"DROP SILENT GRAPH {graph} ;\n" for graph in drop)
+    return "".join([*_build_data("DELETE", remove), *dropped, *_build_data("INSERT", add)])
 
 
-def _build_data(word: str, delta: Mapping[NamedNode, Iterable[str]]) -> str:
+def _build_data(word: str, delta: Mapping[NamedNode, Iterable[str]]) -> Iterator[str]:
     if not delta:
-        return ""
-    parts = [f"{word} DATA {{\n"]
+        return
+    yield f"{word} DATA {{\n"
     for graph, lines in delta.items():
-        parts.append(f"GRAPH {graph} {{\n")
-        parts += [f"{line} .\n" for line in lines]
-        parts.append("}\n")
-    parts.append("} ;\n")
-    return "".join(parts)
+        yield f"GRAPH {graph} {{\n"
+        rest = iter(lines)
+        # Joined in portions: the allocator returns large strings to the system, where small ones leave gaps.
+        while portion := list(islice(rest, _PORTION)):
+            yield " .\n".join(portion)
+            yield " .\n"
+        yield "}\n"
+    yield "} ;\n"
 
 
 def _canonical_quad(quad: Quad) -> Quad:

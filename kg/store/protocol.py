@@ -207,6 +207,10 @@ class Store(Snapshotted, Protocol):
         """Run one SPARQL Update, atomically, within `limits`; its WHERE clauses query the given graphs."""
         ...
 
+    def count(self, graph: NamedNode) -> int:
+        """Count the quads of one named graph."""
+        ...
+
     def graph(self, graph: NamedNode) -> list[Quad]:
         """Load the quads of one named graph."""
         ...

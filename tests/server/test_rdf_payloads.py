@@ -7,13 +7,19 @@ import time
 import pytest
 from pyoxigraph import Literal, NamedNode, Triple
 
-from kg.errors import InvalidInputError, QueryTimeoutError
+from kg.errors import InvalidInputError, PayloadTooLargeError, QueryTimeoutError
 from kg.processes.child import Limits
 from kg.server.problem_details import HttpError
-from kg.server.rdf_payloads import Payload
+from kg.server.rdf_payloads import Body
+from kg.store.payloads import Payload
 
 BASE = "urn:graph"
 FORM = "multipart/form-data; boundary=B"
+
+
+def parse(body: Body, limits: Limits) -> list[Triple]:
+    with body.read(None, BASE, limits) as triples:
+        return list(triples)
 
 
 def form(*parts: tuple[str, bytes], end: str = "\r\n") -> bytes:
@@ -25,7 +31,7 @@ def form(*parts: tuple[str, bytes], end: str = "\r\n") -> bytes:
 def test_a_part_is_taken_byte_for_byte(end: str) -> None:
     literal = 'one\ntwo "\\r\\n" ü 😀\u000b'
     body = form(("text/turtle", '<a:s> <a:p> """one\ntwo "\\\\r\\\\n" ü 😀\u000b""" .'.encode()), end=end)
-    read = Payload(body, FORM).triples(BASE, Limits())
+    read = parse(Body(body, FORM), Limits())
     assert read == [Triple(NamedNode("a:s"), NamedNode("a:p"), Literal(literal))]
 
 
@@ -48,7 +54,7 @@ def test_a_part_is_taken_byte_for_byte(end: str) -> None:
 )
 def test_a_form_that_is_not_as_it_should_be_is_refused(body: bytes, status: int) -> None:
     with pytest.raises(HttpError if status else InvalidInputError) as raised:
-        Payload(body, FORM).triples(BASE, Limits())
+        parse(Body(body, FORM), Limits())
     if isinstance(raised.value, HttpError):
         assert raised.value.status == status
 
@@ -63,7 +69,7 @@ def test_a_form_that_is_not_as_it_should_be_is_refused(body: bytes, status: int)
 )
 def test_the_headers_of_a_part_are_bounded(body: bytes, says: str) -> None:
     with pytest.raises(InvalidInputError, match=says):
-        next(Payload(body, FORM).parts("B"))
+        next(Body(body, FORM).parts("B"))
 
 
 @pytest.mark.measures_time
@@ -71,28 +77,28 @@ def test_parts_are_cut_off_one_by_one() -> None:
     """Who stops at the first part does not pay for a million others."""
     body = b"--B\r\n\r\n" * 20_000
     started = time.process_time()
-    next(Payload(body, FORM).parts("B"))
+    next(Body(body, FORM).parts("B"))
     first = time.process_time()
     with pytest.raises(InvalidInputError, match="last part"):
-        list(Payload(body, FORM).parts("B"))
+        list(Body(body, FORM).parts("B"))
     assert first - started < (time.process_time() - first) / 10
 
 
 def test_all_parts_of_a_form_share_one_deadline() -> None:
-    body = form(*[("application/ld+json", b'{"@id": "a:s", "a:p": "x"}')] * 1_000)
+    body = form(*[("application/ld+json", b'{"@id": "a:s", "a:p": "x"}')] * 20_000)
     started = time.monotonic()
     with pytest.raises(QueryTimeoutError):
-        Payload(body, FORM).triples(BASE, Limits(timeout_s=0.5))
+        parse(Body(body, FORM), Limits(timeout_s=0.1))
     assert time.monotonic() - started < 20
 
 
 def test_all_parts_of_a_form_share_what_they_may_come_to() -> None:
     prefix = "x" * 2_000
     part = f"@prefix x: <urn:{prefix}> . x:s x:p {', '.join(f'x:{n}' for n in range(300))} .".encode()
-    assert Payload(form(("text/turtle", part)), FORM).triples(BASE, Limits())
-    with pytest.raises(HttpError) as raised:
-        Payload(form(*[("text/turtle", part)] * 20), FORM).triples(BASE, Limits())
-    assert raised.value.status == 413
+    assert parse(Body(form(("text/turtle", part)), FORM), Limits())
+    with pytest.raises(PayloadTooLargeError) as raised:
+        parse(Body(form(*[("text/turtle", part)] * 20), FORM), Limits())
+    assert raised.value.http_status == 413
 
 
 def nested(depth: int) -> bytes:
@@ -100,7 +106,35 @@ def nested(depth: int) -> bytes:
 
 
 def test_triples_may_speak_of_triples_but_not_without_end() -> None:
-    assert len(Payload(nested(8), "text/turtle").triples(BASE, Limits())) == 1
+    assert len(parse(Body(nested(8), "text/turtle"), Limits())) == 1
     for depth in (9, 100, 1_000, 10_000):
         with pytest.raises(InvalidInputError, match="triple"):
-            Payload(nested(depth), "text/turtle").triples(BASE, Limits(timeout_s=60))
+            parse(Body(nested(depth), "text/turtle"), Limits(timeout_s=60))
+
+
+@pytest.mark.parametrize("size", [100, 90_000])
+@pytest.mark.parametrize("kind", ["text/turtle", "application/n-triples"])
+def test_documents_are_bounded_by_quads(kind: str, size: int) -> None:
+    """Short ones, which are parsed at once, and others."""
+    lines = [f"<urn:s> <urn:p> '{n}' .\n".replace("'", '"').encode() for n in range(10)]
+    lines.append(b"# " + b"a" * size + b"\n")
+    assert len(parse(Body(b"".join(lines), kind), Limits(max_quads=10))) == 10
+    with pytest.raises(PayloadTooLargeError, match=r"QUADCITE_MAX_GRAPH_QUADS.*kg load"):
+        parse(Body(b"".join(lines), kind), Limits(max_quads=9))
+
+
+@pytest.mark.parametrize("kind", ["text/turtle", "application/ld+json"])
+def test_payload_is_the_same_from_a_process_and_from_here(kind: str) -> None:
+    graph, node = NamedNode("urn:graph"), b"<urn:s> <urn:p> [ <urn:q> [ <urn:r> 1 ] ], [ <urn:q> 2 ], 01 ."
+    if kind == "application/ld+json":
+        other = b'{"@id": "urn:s", "urn:p": [{"urn:q": {"urn:r": 1}}, {"urn:q": 2}, '
+        other += b'{"@value": "01", "@type": "http://www.w3.org/2001/XMLSchema#integer"}]}'
+    else:
+        other = node + b" # " + b"a" * 70_000
+    bodies = Body(node, "text/turtle"), Body(other, kind)
+    with bodies[0].read(graph, BASE, Limits()) as here, bodies[1].read(graph, BASE, Limits()) as there:
+        assert isinstance(here, Payload)
+        assert isinstance(there, Payload)
+        assert set(here) == set(there)
+        assert list(there) == list(there), "it can be read again"
+        assert (len(here), here.sha256) == (len(there), there.sha256)

@@ -171,7 +171,9 @@ def run_validation(
     """
     settings = kg.settings
     allowed_s = min(timeout_s or settings.query_timeout_s, settings.query_timeout_s)
-    limits = Limits(allowed_s, settings.query_memory_mb << 20, settings.max_result_mb << 20)
+    limits = Limits(
+        allowed_s, settings.query_memory_mb << 20, settings.max_result_mb << 20, max_quads=settings.max_graph_quads
+    )
     cancellation = CANCELLATION.get()
     # Files in the snapshots folder that a crash leaves are removed at the next start.
     folder = settings.data_dir / "snapshots"
