@@ -23,8 +23,14 @@ from kg.errors import SourceError
 
 _SAMPLE_ROWS: Final = 1000
 _CHUNK: Final = 1 << 20
-_LONGEST_CELL: Final = 1 << 27
+_LONGEST_CELL: Final = 1 << 24
 """Maximum characters of a CSV cell. In a longer one a quote is unclosed, or the file is not CSV."""
+_LONGEST_LINE: Final = 1 << 26
+"""Maximum bytes of a line of JSONL."""
+_LARGEST_PART: Final = 1 << 28
+"""Maximum bytes of a part of a workbook that openpyxl reads into memory, decompressed: all but the sheets."""
+_LARGEST_SHEET: Final = 1 << 32
+"""Maximum bytes of a sheet, decompressed. It is read as a stream."""
 _NO_OBJECT: Final = "is not a JSON object"
 
 
@@ -190,7 +196,9 @@ def flatten(value: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
 def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
     """Yield the number and the object (or the problem) of each line. Only U+000A ends a line. Blank lines count."""
     with path.open("rb") as stream:
-        for number, line in enumerate(stream, 1):
+        for number, line in enumerate(iter(lambda: stream.readline(_LONGEST_LINE + 1), b""), 1):
+            if len(line) > _LONGEST_LINE:
+                raise SourceError(f"{path}: line {number} has more than {_LONGEST_LINE:,} bytes")
             if number == 1:
                 line = line.removeprefix(codecs.BOM_UTF8)
             if not line.strip():
@@ -298,12 +306,24 @@ def _workbook(path: Path) -> Iterator[Iterator[tuple[object, ...]]]:
     )  # fmt: skip
 
     try:
+        _require_bounded(path)
         with path.open("rb") as stream, closing(load_workbook(stream, read_only=True, data_only=True)) as book:
             if not book.worksheets:
                 raise SourceError(f"{path}: the workbook has no sheet")
             yield book.worksheets[0].iter_rows(values_only=True)
     except broken as error:
         raise SourceError(f"{path}: not an xlsx workbook, or a broken one ({error})") from error
+
+
+def _require_bounded(path: Path) -> None:
+    """Raise SourceError if a part of the workbook is too large. Its declared size bounds what is decompressed."""
+    with zipfile.ZipFile(path) as parts:
+        for part in parts.infolist():
+            most = _LARGEST_SHEET if part.filename.startswith("xl/worksheets/") else _LARGEST_PART
+            if part.file_size > most:
+                raise SourceError(
+                    f"{path}: {part.filename!r} in the workbook has {part.file_size:,} bytes; the maximum is {most:,}"
+                )
 
 
 def workbook_rows(path: Path) -> tuple[Sequence[str], Iterator[tuple[int, tuple[object, ...]]]]:
