@@ -316,7 +316,7 @@ def _workbook(path: Path) -> Iterator[Iterator[tuple[object, ...]]]:
 
 
 def _require_bounded(path: Path) -> None:
-    """Raise SourceError if a part of the workbook is too large. Its declared size bounds what is decompressed."""
+    """Raise SourceError if a part of the workbook is too large. The decompression ends at the declared size."""
     with zipfile.ZipFile(path) as parts:
         for part in parts.infolist():
             most = _LARGEST_SHEET if part.filename.startswith("xl/worksheets/") else _LARGEST_PART
