@@ -25,8 +25,9 @@ UNITS_WITH_WORDS: Final = """
 SELECT ?unit (MAX(?counted) AS ?count) WHERE {
   #SCOPE
   ?unit schema:text ?text .
-  BIND(#COUNT AS ?counted)
-  FILTER(?counted > 0#MUST)
+  #COUNT
+  FILTER(?counted > 0)
+  #MUST
 } GROUP BY ?unit ORDER BY DESC(?count) ?unit LIMIT $most"""
 
 
@@ -53,8 +54,9 @@ def rank_by_store(
     tests = {f"w{number}": Literal(to_pattern(word)) for number, word in enumerate(words)}
     musts = {f"m{number}": Literal(to_pattern(word)) for number, word in enumerate(required)}
     text = UNITS_WITH_WORDS.replace("#SCOPE", scope)
-    text = text.replace("#COUNT", " + ".join(f'IF(REGEX(?text, ${name}, "i"), 1, 0)' for name in tests))
-    text = text.replace("#MUST", "".join(f' && REGEX(?text, ${name}, "i")' for name in musts))
+    counts = " + ".join(f'IF(REGEX(?text, ${name}, "i"), 1, 0)' for name in tests)
+    text = text.replace("#COUNT", f"BIND({counts} AS ?counted)")
+    text = text.replace("#MUST", " ".join(f'FILTER REGEX(?text, ${name}, "i")' for name in musts))
     bound = {"listed": [NamedNode(iri) for iri in listed]} if listed else {}
     rows = reader.rows(
         "passages whose texts contain the words", bind(text, most=limit, **bound, **tests, **musts), declared=("unit",)

@@ -395,13 +395,13 @@ class _Connection:
 
     def _await_frame(self, process: Child) -> bytes:
         """Wait for the next reply, with pings while calls wait. Raises ChildGoneError if there is none for too long."""
-        worked, seen = time.monotonic(), _count_ticks(process)
+        worked, seen = time.monotonic(), process.get_processor_s()
         while (frame := process.poll_frame()) is None:
             try:
                 process.wait_readable(time.monotonic() + _PING_S)
             except ChildLateError:
-                if (ticks := _count_ticks(process)) != seen:
-                    worked, seen = time.monotonic(), ticks
+                if (used := process.get_processor_s()) != seen:
+                    worked, seen = time.monotonic(), used
                 waiting = list(self._waiting.values())
                 if not self.opened or not waiting:
                     continue
@@ -422,15 +422,6 @@ class _Connection:
                     process.send(b"Q", b'{"id":-1,"operation":"ping","arguments":{}}', time.monotonic())
             finally:
                 self._sending.release()
-
-
-def _count_ticks(process: Child) -> int:
-    """Count the processor time of a process, in ticks of the system; 0 where the system does not tell."""
-    try:
-        fields = Path(f"/proc/{process.process.pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()
-    except OSError:
-        return 0
-    return int(fields[11]) + int(fields[12])
 
 
 def _replace(connection: _Connection, part: Mapping[str, GraphUnits]) -> None:

@@ -374,9 +374,9 @@ class Mistakes:
         line = right.lines[-1]
         holders = [name for name, held in self.schema.families.items() if _long(line.predicate) in held]
         others = [name for name in self.schema.graphs if name not in holders]
-        invented = [f"{self.chance.choice(holders)[:-1]}", self.chance.choice(("documents", "data", "default"))]
         if line.predicate == "a" or not holders:
             return None
+        invented = [f"{self.chance.choice(holders)[:-1]}", self.chance.choice(("documents", "data", "default"))]
         name = self.chance.choice([*(f"{other}{'' if other == 'prov' else '/x'}" for other in others), *invented])
         wrong = replace(right, graph=f"<{BASE}graph/{name}>")
         return Case("graph", right, wrong, tuple(holders))

@@ -80,6 +80,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self.inner = Store()
         self.generation = 1
+        self.problem = None
 
     def query(self, query: str, *, limit: int | None = None) -> Rows:
         solutions = self.inner.query(query, prefixes=PREFIXES, use_default_graph_as_union=True)

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from kg import bundle
-from kg.knowledge_graph import KnowledgeGraph
+from kg.actors import HOLDER
+from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.retrieval.token_budget import FEWEST_TOKENS, MOST_TOKENS, to_json, tokens_of
 from kg.settings import Settings
 from kg.tools.answers import content_of
@@ -68,6 +69,14 @@ def codes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
         load(opened, "zoning", [str(folder)], state="UT", mapping=str(folder / "towns.toml"))
         opened.receive = ingest
         yield opened
+
+
+@pytest.fixture(autouse=True)
+def holder() -> Iterator[None]:
+    """Call the tools as the holder of the token, whom the review of claims asks for."""
+    before = SENDER.set(HOLDER)
+    yield
+    SENDER.reset(before)
 
 
 def fixture_of(tool: Tool) -> str:
