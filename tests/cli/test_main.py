@@ -236,6 +236,7 @@ def test_the_answers_in_the_documentation_are_those_of_the_fixtures(data: Path) 
             assert line.partition(", run ")[0] in chapter
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "words",
     [

@@ -19,10 +19,10 @@ def test_workbook_that_decompresses_to_too_much_is_refused(
 ) -> None:
     monkeypatch.setattr(formats, "_LARGEST_SHEET", 1 << 28)
     path = tmp_path / "bomb.xlsx"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as book, book.open(part, "w") as file:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as book, book.open(part, "w") as file:
         for _ in range(300):
             file.write(b" " * (1 << 20))
-    assert path.stat().st_size < 1 << 20
+    assert path.stat().st_size < 2 << 20
     begun = time.process_time()
     with pytest.raises(SourceError, match=r"bomb\.xlsx: .*" + part):
         open_sheet(path)
