@@ -18,6 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kg.cli.main import app
+from kg.settings import settings
 from tests import generated_docs
 
 ROOT = Path(__file__).parent.parent.parent
@@ -102,8 +103,10 @@ def run(folder: Path, address: str, line: str) -> None:
     words = words_of(re.sub(r"^\S*/kg ", "kg ", line))
     if words[0] == "kg":
         given = {name: None for name in os.environ if name.startswith("QUADCITE_")} | environment(folder)
+        settings.cache_clear()
         with chdir(folder):
             result = CliRunner().invoke(app, words[1:], env=given)
+        settings.cache_clear()  # or other tests of this process would have those of the chapters
         assert result.exit_code == 0, f"{line}\n{result.stdout[-1_000:]}\n{result.stderr[-1_000:]}"
         return
     command = re.sub(r"^curl ", "curl -sS --noproxy '*' --fail-with-body ", line.replace(ADDRESS, address))

@@ -31,6 +31,8 @@ from kg.tools.sparql.local_services import expand_services
 from kg.tools.sparql.traces import Trace, build_traces, find_searched
 from kg.vocabulary import PREFIXES
 
+REPAIR_WAIT_S: Final = 2.0
+"""Seconds that a query with an unknown term waits for the first measurement of the schema."""
 QUERY_CHARACTERS: Final = 100_000
 MAX_ROWS: Final = 10_000
 FRAME_TOKENS: Final = 60
@@ -106,8 +108,13 @@ def sparql(
     bounded("max_tokens", max_tokens, FEWEST_TOKENS, MOST_TOKENS)
     if timeout is not None and not timeout > 0:
         raise InvalidInputError(f"timeout is {timeout}. It must be more than 0 seconds.")
-    schema = get_schema(kg, 0)  # a query never waits for a measurement: hints without one are tested on the store
-    hints = [_line(hint) for hint in find_hints(kg, query, schema)]
+    schema = get_schema(kg, 0)  # hints without a measurement are tested on the store
+    found_hints = find_hints(kg, query, schema)
+    if not schema.generation and any(hint.code.startswith("unknown_") for hint in found_hints):
+        # Which term was meant is known by the terms that the data use: worth a short wait.
+        schema = get_schema(kg, REPAIR_WAIT_S)
+        found_hints = find_hints(kg, query, schema)
+    hints = [_line(hint) for hint in found_hints]
     try:
         form, answered = _ask(kg, query, max_rows, timeout, snapshot)
     except QuadciteError as error:
