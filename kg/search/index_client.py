@@ -62,6 +62,8 @@ _PAUSE_S: Final = 2.0
 """Seconds after a failure to open in which reads do not start another process."""
 
 _PING_S: Final = 2.0
+_WORK_S: Final = 0.01
+"""Processor time that counts as work: threads of an idle process wake up for some microseconds."""
 _FIRST_STATUS_S: Final = 10.0
 _READS: Final = frozenset(("status", "rank", "rerank", "embed"))
 
@@ -395,12 +397,12 @@ class _Connection:
 
     def _await_frame(self, process: Child) -> bytes:
         """Wait for the next reply, with pings while calls wait. Raises ChildGoneError if there is none for too long."""
-        worked, seen = time.monotonic(), process.get_processor_s()
+        worked, seen = time.monotonic(), process.get_processor_s() or 0.0
         while (frame := process.poll_frame()) is None:
             try:
                 process.wait_readable(time.monotonic() + _PING_S)
             except ChildLateError:
-                if (used := process.get_processor_s()) != seen:
+                if (used := process.get_processor_s() or 0.0) >= seen + _WORK_S:
                     worked, seen = time.monotonic(), used
                 waiting = list(self._waiting.values())
                 if not self.opened or not waiting:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -481,6 +482,20 @@ class TestProcess:
         index.wait()
         assert time.monotonic() - begun > index_client.SILENT_S
         assert index._connection.child.process.pid == first
+
+    @pytest.mark.long
+    def test_a_process_whose_idle_threads_wake_up_is_killed(
+        self, index: WordIndex, monkeypatch: pytest.MonkeyPatch, impatient: None
+    ) -> None:
+        index.status()
+        connection = index._connection
+        assert connection is not None
+        woken = itertools.count()
+        monkeypatch.setattr(connection.child, "get_processor_s", lambda: 100 + next(woken) / 1_000_000)
+        monkeypatch.setattr(index_client, "BUSY_S", 1_000.0)
+        os.kill(connection.child.process.pid, signal.SIGSTOP)
+        index.status()
+        assert connection.child.process.wait(15) != 0
 
     @pytest.mark.long
     def test_an_index_that_cannot_be_opened_has_a_status_with_the_problem(self, open_index: Open) -> None:
