@@ -311,9 +311,8 @@ def test_progress_tells_what_has_been_used(stand_in: Start, opened: Callable[...
     told: list[str] = []
     town = opened(**settings(stand_in(), chat_concurrency=1))
     build(town, TOWN, mode="chat", on_progress=lambda done, whole, what: told.append(f"{done} of {whole}: {what}"))
-    # The second request may be answered before the first is reported.
-    assert told[0].startswith("1 of 8: summarizing, ")
-    assert told[0].endswith((" 120 tokens", " 240 tokens"))
+    # Requests run on while a progress is reported: any number of the eight may have been answered by then.
+    assert told[0] in {f"1 of 8: summarizing, {120 * answered} tokens" for answered in range(1, 9)}
     assert told[-1] == "8 of 8: summarizing, 960 tokens"
 
 
