@@ -68,6 +68,7 @@ SELECT ?topic (COUNT(DISTINCT ?unit) AS ?units) WHERE {
   VALUES ?topic { $topics } ?unit kg:about|eli:cites ?topic
 } GROUP BY ?topic"""
 
+# Sections of a code that are part of nothing are their own documents.
 LINKED: Final = """
 SELECT DISTINCT ?topic ?unit ?document ?class WHERE {
   {
@@ -75,7 +76,8 @@ SELECT DISTINCT ?topic ?unit ?document ?class WHERE {
     UNION { VALUES ?topic { $laws } ?unit ?cites ?topic }
     UNION { VALUES ?topic { $laws } ?member eli:is_member_of|kg:isLaw ?topic . ?unit dcterms:isPartOf ?member }
   }
-  VALUES ?class { $classes } ?unit a ?class ; dcterms:isPartOf ?document
+  VALUES ?class { $classes } ?unit a ?class
+  OPTIONAL { ?unit dcterms:isPartOf ?whole } BIND(COALESCE(?whole, ?unit) AS ?document)
   #DOCUMENT
 } LIMIT $most"""
 
