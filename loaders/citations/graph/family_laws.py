@@ -6,8 +6,8 @@ the same: a document has a publisher, a language and a date that the law has not
 
 ``graph/ext/laws/climate/{family}`` has a ``kg:Alignment`` for each law that a text cites: no others have nodes.
 The graph is computed again by each commit that changes a record of the family, or in which a text is the first to cite
-the law. If several families have the title of one law, none of their claims is promoted, and a person may accept one
-(``kg review``).
+the law, or the last ceases to. If several families have the title of one law, none of their claims is promoted, and a
+person may accept one (``kg review``).
 """
 
 from __future__ import annotations
@@ -41,6 +41,11 @@ SELECT ?family ?graph ?document ?property ?value WHERE {
   VALUES ?family { $families } VALUES ?property { dcterms:title kg:jurisdiction eli:date_document }
   GRAPH ?graph { ?document eli:is_member_of ?family ; ?property ?value }
   FILTER(STRSTARTS(STR(?graph), $sources))
+}"""
+
+CITING: Final = """
+SELECT DISTINCT ?law ?graph WHERE {
+  VALUES ?law { $laws } GRAPH ?graph { ?claim rdf:object ?law ; kg:rawCitation ?words }
 }"""
 
 FAMILY_LAWS: Final = EXTRACTED + "laws/"
@@ -156,6 +161,9 @@ class FamilyLaws:
         ]
         changed = {NamedNode(family) for law in first for family in self._titled.get(law, ())}
         changed |= {*families, *self._find_changed(replace, records)}
+        # The claims of a family refer to its law, so the graph of the law is no proof that a text still cites it.
+        uncited = self._find_uncited({**replace, **{graph: quads for graph, (quads, _) in derived.items()}}, changed)
+        changed |= {NamedNode(family) for law in uncited for family in self._titled.get(law, ())}
         if not changed:
             return derived
         loaded = _load_families(store, replace, records, changed)
@@ -177,7 +185,8 @@ class FamilyLaws:
             known = {
                 subject: each
                 for subject, each in found.items()
-                if (graph := get_law_graph(each.law)) in derived or store.graph(graph)
+                if mint_law(each.law).value not in uncited
+                and ((graph := get_law_graph(each.law)) in derived or store.graph(graph))
             }
             self._make_claims(family, loaded[family], known, made)
         return made
@@ -196,6 +205,32 @@ class FamilyLaws:
         titled = {family for families in self._titled.values() for family in families}
         found = {family for family, each in after.items() if each.find_laws(family)}
         return found | {family for family in before | after.keys() if family.value in titled}
+
+    def _find_uncited(self, replace: Mapping[NamedNode, Sequence[Quad]], families: Collection[NamedNode]) -> set[str]:
+        """Find the laws in titles that no text cites after a commit: of those cited before in the graphs that it
+        replaces, and those that `families` are in the store.
+        """
+        if not self._titled:
+            return set()
+        of_families = [get_claims_graph(family) for family in families]
+        replaced = {graph: quads for graph, quads in replace.items() if graph.value.startswith(EXTRACTED)}
+        before = self._collect_laws(quad for graph in [*replaced, *of_families] for quad in self._store.graph(graph))
+        after = self._collect_laws(quad for quads in replaced.values() for quad in quads) if before else set()
+        suspects = sorted(before - after, key=str)
+        found = {law.value for law in suspects}
+        for start in range(0, len(suspects), _AT_ONCE):
+            for row in select(self._store.query, bind(CITING, laws=suspects[start : start + _AT_ONCE])):
+                if named_node(row["graph"]) not in replaced:
+                    found.discard(named_node(row["law"]).value)
+        return found
+
+    def _collect_laws(self, quads: Iterable[Quad]) -> set[NamedNode]:
+        """Collect the laws in titles that claims are about."""
+        return {
+            quad.object
+            for quad in quads
+            if quad.predicate == RDF.object and isinstance(quad.object, NamedNode) and quad.object.value in self._titled
+        }
 
     def _keep_titled(self, laws: Mapping[NamedNode, Mapping[NamedNode, TitledLaw]]) -> None:
         for families in self._titled.values():

@@ -84,6 +84,30 @@ def test_policy_that_nothing_cites_makes_no_law(open_graph: Callable[..., Knowle
     assert not select(kg.store.query, f"SELECT ?p WHERE {{ <{LAW.value}> ?p ?o }}")
 
 
+def test_link_ends_with_the_last_text_that_cites_the_law(
+    open_graph: Callable[..., KnowledgeGraph], tmp_path: Path
+) -> None:
+    kg = open_graph()
+    folder = tmp_path / "speeches"
+    folder.mkdir()
+    path = write_speech(folder, "Streams", SPEECH)
+    write_speech(folder, "Reef", "I praise the reef.")
+    load(kg, "hansard", [str(folder)])
+    load(kg, "climate", [write_act(tmp_path)])
+    load(kg, "zoning", [write_code(tmp_path, "A ditch complies with the federal Clear Streams Act of 1974.")])
+    assert links(kg) == BOTH
+    load(kg, "zoning", [write_code(tmp_path, "A ditch is clear.")])
+    assert links(kg) == BOTH
+    Path(path).unlink()
+    load(kg, "hansard", [str(folder)], prune=True)
+    assert (links(kg), claimed(kg)) == (set(), set())
+    assert not select(kg.store.query, f"SELECT ?p WHERE {{ <{LAW.value}> ?p ?o }}")
+    load(kg, "zoning", [write_code(tmp_path, "A ditch complies with the federal Clear Streams Act of 1974.")])
+    assert links(kg) == BOTH
+    load(kg, "zoning", [write_code(tmp_path, "A ditch is clear.")])
+    assert (links(kg), claimed(kg)) == (set(), set())
+
+
 def test_renamed_policy_is_no_longer_its_law(open_graph: Callable[..., KnowledgeGraph], tmp_path: Path) -> None:
     kg = open_graph()
     load(kg, "hansard", [write_speech(tmp_path, "Streams", SPEECH)])
