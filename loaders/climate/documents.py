@@ -68,7 +68,7 @@ def parse_date(text: str) -> str | None:
 
 
 DOMAIN: Final = "climate"
-VERSION: Final = "4"
+VERSION: Final = "5"
 """Version of the mapping of rows. A new version maps every record again."""
 
 TOPICS: Final = {
@@ -530,7 +530,6 @@ def _law(head: Mapping[str, str | None], rows: Sequence[BodyRow], families: _Fam
     draft.add_family(_law_slug(present(slug), root), present(root_title))
     draft.add_to_hash(root, root_title, row.values[BODY.index("text")])
     found = parse_blocks(row.values[BODY.index("text")] or "")
-    draft.add_languages(["en"])
     units = [draft.build_unit(index, block.text, block.kind, None, None) for index, block in enumerate(found)]
     return draft.build(title, units, [row] * len(units) or [row], families.parent_origins(law))
 

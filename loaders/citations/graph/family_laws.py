@@ -161,7 +161,7 @@ class FamilyLaws:
         ]
         changed = {NamedNode(family) for law in first for family in self._titled.get(law, ())}
         changed |= {*families, *self._find_changed(replace, records)}
-        # The claims of a family refer to its law, so the graph of the law is no proof that a text still cites it.
+        # The claims of a family refer to its law: its graph exists even if no text cites the law any more.
         uncited = self._find_uncited({**replace, **{graph: quads for graph, (quads, _) in derived.items()}}, changed)
         changed |= {NamedNode(family) for law in uncited for family in self._titled.get(law, ())}
         if not changed:

@@ -15,7 +15,7 @@ from kg.provenance.explanation import explain_triple
 from kg.sparql.terms import bind
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import select
-from kg.vocabulary import BASE, DCTERMS, KG, RDF, SCHEMA, mint
+from kg.vocabulary import BASE, DCTERMS, KG, PROV, RDF, SCHEMA, mint
 from loaders.languages.graph import text_languages
 from loaders.languages.graph.text_languages import derive_languages
 from loaders.sources import load
@@ -49,9 +49,13 @@ def languages(kg: KnowledgeGraph) -> dict[str, tuple[str, str]]:
     }
 
 
-def document(slug: str, *texts: str, language: str | None = None) -> tuple[NamedNode, list[Quad]]:
+def document(
+    slug: str, *texts: str, language: str | None = None, place: str | None = None
+) -> tuple[NamedNode, list[Quad]]:
     graph, iri = mint("graph", "src", "climate", slug), mint("document", slug)
     quads = [Quad(iri, RDF.type, KG.PolicyDocument, graph)]
+    if place is not None:
+        quads.append(Quad(iri, KG.jurisdiction, mint("place", place), graph))
     if language is not None:
         quads.append(Quad(iri, SCHEMA.inLanguage, Literal(language), graph))
     for index, text in enumerate(texts):
@@ -111,6 +115,45 @@ def test_language_is_detected_where_neither_source_nor_jurisdiction_states_it(kg
     }
     [confidence] = values(kg.store, mint("document", "lei"), KG.languageConfidence)  # type: ignore[arg-type]
     assert 0.9 <= float(confidence) <= 1
+
+
+def test_long_english_document_is_known_by_its_function_words_without_detection(
+    kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(text: str) -> None:
+        raise AssertionError(text)
+
+    monkeypatch.setattr(text_languages, "detect_language", refuse)
+    put(kg, document("act", ENGLISH * 2, place="NOR"), document("plan", "Plan", ENGLISH * 2, place="NOR"))
+    put(kg, document("order", ENGLISH * 2, place="NOR"))
+    group = "der/language/words/climate/place/NOR"
+    assert languages(kg) == {f"cpr://doc/{slug}": ("en", group) for slug in ("act", "plan", "order")}
+    put(kg, document("act", place="NOR"), document("order", place="NOR"))
+    assert languages(kg) == {"cpr://doc/plan": ("en", group)}
+
+
+def test_language_of_laws_whose_file_states_none_is_derived_from_their_descriptions(kg: KnowledgeGraph) -> None:
+    file = bundle.folder("fixtures") / "climate" / "laws.csv"
+    load(kg, "climate", [str(file)])
+    rows = [graph for language, graph in languages(kg).values() if language == "en"]
+    assert rows
+    assert all(graph.startswith("der/language/") for graph in rows)
+    group = next(graph for graph in kg.store.graphs() if "/der/language/words/" in graph.value)
+    documents = {quad.subject for quad in kg.store.graph(group)}
+    said = [quad for quad in kg.store.graph(mint("graph", "prov")) if quad.subject == group]
+    assert (KG.method, Literal("function words")) in [(quad.predicate, quad.object) for quad in said]
+    premises = {quad.object for quad in said if quad.predicate == PROV.wasDerivedFrom}
+    assert documents == {quad.subject for graph in premises for quad in kg.store.graph(graph)} & documents  # type: ignore[arg-type]
+    assert len(premises) == len(documents)
+    load(kg, "climate", [str(file)], index=False)
+    assert [graph for language, graph in languages(kg).values() if language == "en"] == rows
+
+
+def test_long_document_with_few_function_words_of_english_is_detected(kg: KnowledgeGraph) -> None:
+    put(kg, document("lei", PORTUGUESE * 2, place="PRT"), document("note", "The act.", place="PRT"))
+    found = languages(kg)
+    assert found["cpr://doc/lei"] == ("pt", "der/language/detected/climate/lei")
+    assert found["cpr://doc/note"][1] == "der/language/detected/climate/note"
 
 
 @pytest.mark.parametrize("text", ["3.2.1", "R-1", "Table 4", "Anexo", "2019 2020 2021 17 % 4,5", "????", "\x00"])
