@@ -7,20 +7,29 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from kg.errors import InvalidInputError, ModelError
-from kg.knowledge_graph import KnowledgeGraph
+from kg.errors import InvalidInputError, ModelError, QueryLimitError
+from kg.knowledge_graph import CANCELLATION, KnowledgeGraph
 from kg.search.index_sync import Progress
 
 _running: Final = threading.Lock()
 """Two loads at the same time would read the same records twice. Changes of the quarantine take the lock too."""
 
+_LOOK_S: Final = 0.5
+"""Seconds between two looks whether a call that waits was cancelled."""
+
 
 @contextmanager
 def exclusive_load(on_progress: Progress) -> Iterator[None]:
-    """Hold the lock for loads; while another load holds it, wait and report that."""
+    """Hold the lock for loads; while another load holds it, wait and report that.
+
+    Raises QueryLimitError if the call is cancelled meanwhile: what it would write later, nobody expects.
+    """
+    cancellation = CANCELLATION.get()
     if not _running.acquire(blocking=False):
         on_progress(0, None, "waiting for another load to end")
-        _running.acquire()
+        while not _running.acquire(timeout=_LOOK_S):
+            if cancellation is not None and cancellation.cancelled:
+                raise QueryLimitError("The call was stopped while it waited for a load to end. Nothing was written.")
     try:
         yield
     finally:

@@ -26,6 +26,7 @@ from typing import Any, Final, Literal, cast
 
 from kg.errors import QueryBusyError, QueryLimitError, QueryMemoryError
 from kg.processes.child import Child, ChildGoneError, command
+from kg.processes.leases import Leases
 from kg.queries import replies
 from kg.queries import worker as worker_process
 from kg.queries.admission import SLICE_S, Admission, Lane, Place
@@ -44,6 +45,8 @@ _REAP_S: Final = 0.01
 """Interval of checks whether a killed process has ended."""
 _LEAST_S: Final = 0.005
 """Minimum seconds between two looks at a query."""
+_PREPARING_S: Final = 10.0
+"""Maximum seconds for the start of a worker and its snapshot, unless the query itself may take longer."""
 _IDLE_S: Final = 10 * SLICE_S
 """Seconds after which a query in a fast place counts as long though it used little processor time: it waits for another
 service, or shares the processor with ten others."""
@@ -96,10 +99,10 @@ class Worker(Child):
 class Ticket(Place):
     """One query on its way through the pool, and its worker while it runs.
 
-    `request` is sent to the worker, `timeout_s` bounds the time that it runs, and the time that it waits. `snapshot` is
-    what it is evaluated on, from `Dispatcher.send` on. While `running` it has a place. A query that was stopped has
-    none, but keeps its killed worker until `Dispatcher.recover`. `processor_s` is the processor time of the
-    worker when the query `started`.
+    `request` is sent to the worker, `timeout_s` bounds the time that it runs, and the time that it waits, of which
+    `waited_s` is over. `snapshot` is what it is evaluated on, from `Dispatcher.send` on. While `running` it has a
+    place. A query that was stopped has none, but keeps its killed worker until `Dispatcher.recover`. `processor_s` is
+    the processor time of the worker when the query `started`.
     """
 
     request: dict[str, Any] = field(default_factory=dict)
@@ -108,6 +111,8 @@ class Ticket(Place):
     exactly: int | None = None
     id: int = 0
     submitted: float = 0.0
+    enqueued: float = 0.0
+    waited_s: float = 0.0
     worker: Worker | None = None
     snapshot: Snapshot | None = None
     running: bool = False
@@ -115,7 +120,6 @@ class Ticket(Place):
     attempts: int = 0
     started: float = math.inf
     processor_s: float | None = None
-    until: float = math.inf
     reason: Reason | None = None
     notify: Callable[[], None] = field(default=lambda: None, repr=False)
 
@@ -149,7 +153,8 @@ class Dispatcher:
         self._alarm = threading.Condition(self._lock)
         self._wakes_at = math.inf
         self._ids = itertools.count(1)
-        self._tickets: dict[int, Ticket] = {}  # that run or wait
+        self._held: Leases[Ticket] = Leases()  # by queries that run or wait
+        self._due: list[Ticket] = []  # stopped by `expire`, to be notified
         self._idle: deque[Worker] = deque()
         self._killed: list[Worker] = []  # whose queries were stopped: they count as processes until they have ended
         self._processes = 0
@@ -183,12 +188,12 @@ class Dispatcher:
             if not ticket.id:
                 ticket.id, ticket.submitted = next(self._ids), now
             self._admission.enqueue(ticket)
-            ticket.notify = notify
-            ticket.until = now + ticket.timeout_s
-            self._tickets[ticket.id] = ticket
+            ticket.notify, ticket.enqueued = notify, now
+            until = now + max(0.0, ticket.timeout_s - ticket.waited_s)
+            self._held.take(ticket, until, lambda: self._expire(ticket), client=ticket.client)
             due = self._dispatch()
             if not ticket.running:
-                self._wake_by(now if self._has_overstayed(now) else ticket.until)
+                self._wake_by(now if self._has_overstayed(now) else until)
         _notify(other for other in due if other is not ticket)
         return ticket.running
 
@@ -208,19 +213,34 @@ class Dispatcher:
         return 0 < ticket.at_least <= worker.snapshot.generation
 
     def prepare(self, ticket: Ticket) -> None:
-        """Provide a live worker and the wanted snapshot. Blocks. Raises ChildGoneError, and the errors of the store."""
-        if ticket.worker is not None and ticket.worker.process.poll() is not None:
-            ticket.worker.end()  # it died idle, through no fault of this query
-            ticket.worker = None
+        """Provide a live worker and the wanted snapshot. Blocks. Raises ChildGoneError, and the errors of the store.
+
+        A query that takes too long here loses its place like any other.
+        """
+        worker = ticket.worker
+        if worker is not None and worker.process.poll() is not None:
+            with self._lock:
+                if not ticket.running:  # it was stopped, and its worker killed
+                    raise ChildGoneError
+                ticket.worker = None
+            worker.end()  # it died idle, through no fault of this query
         if ticket.worker is None:
             worker = Worker(self.settings, self._prologue)
             with self._lock:
-                ticket.worker = worker
+                if ticket.running:
+                    ticket.worker = worker
+            if ticket.worker is None:
+                worker.end()
+                raise ChildGoneError
         if self.is_ready(ticket):
             return
+        with self._lock:
+            self._wake_by(self._held.find_due())
         exactly = ticket.exactly
         taken = self._store.snapshot(ticket.at_least) if exactly is None else self._store.snapshot(exactly=exactly)
-        if (before := ticket.worker.open_snapshot(taken)) is not None:
+        worker = ticket.worker
+        assert worker is not None  # noqa: S101 -- only this conversation recovers it
+        if (before := worker.open_snapshot(taken)) is not None:
             self._chores.put(before.release)  # it may delete files, which the query need not wait for
         with self._lock:
             self._generation = max(self._generation, taken.generation)
@@ -235,9 +255,10 @@ class Dispatcher:
         with self._lock:
             if ticket.reason is not None:
                 raise ChildGoneError
-            ticket.started, ticket.until = now, now + ticket.timeout_s
+            ticket.started, until = now, now + ticket.timeout_s
+            self._held.extend(ticket, until)
             ticket.processor_s = worker.get_processor_s()
-            self._wake_by(min(ticket.until, now + (SLICE_S / 2 if ticket.lane == "fast" else math.inf)))
+            self._wake_by(min(until, now + (SLICE_S / 2 if ticket.lane == "fast" else math.inf)))
             if ticket.lane == "long":
                 _set_niceness(worker, _LONG_NICENESS)
         worker.send(b"Q", json.dumps({"snapshot": str(ticket.snapshot.path), **ticket.request}).encode())
@@ -268,6 +289,11 @@ class Dispatcher:
         """Give back the worker of a query that was not sent to it."""
         with self._changing():
             worker = ticket.worker
+            if not ticket.running:  # it was stopped meanwhile
+                ticket.worker = None
+                if worker is not None:
+                    self._chores.put(lambda: self._end_killed(worker))
+                return
             self._leave(ticket, ended=False)
             if worker is None:
                 self._processes -= 1
@@ -320,7 +346,7 @@ class Dispatcher:
     def stop(self, ticket: Ticket, reason: Reason) -> bool:
         """Stop a query in any state; return whether it ran or waited. Its conversation raises the reason."""
         with self._lock:
-            known, waited = ticket.id in self._tickets, not ticket.running
+            known, waited = ticket in self._held, not ticket.running
             if known:
                 self._stop(ticket, reason)
             elif ticket.reason in (None, "displaced"):
@@ -344,19 +370,23 @@ class Dispatcher:
                     ticket.lane,
                     "running" if ticket.running else "waiting",
                 )
-                for ticket in self._tickets.values()
+                for ticket in self._held
             ]
+
+    def count_overdue(self) -> int:
+        """Count the queries that have a place, or wait, a second after their deadline."""
+        return self._held.count_overdue(time.monotonic())
 
     def cancel(self, number: int) -> bool:
         """Stop the query with this id; return whether there was one."""
-        ticket = self._tickets.get(number)
+        ticket = next((each for each in self._held if each.id == number), None)
         return ticket is not None and self.stop(ticket, "cancelled")
 
     def close(self) -> None:
         """Stop all queries, kill all workers and wait for their end."""
         with self._lock:
             self._closed = True
-            tickets = list(self._tickets.values())
+            tickets = list(self._held)
             idle = list(self._idle)
             self._idle.clear()
             self._alarm.notify_all()
@@ -366,8 +396,8 @@ class Dispatcher:
             worker.end()
         with self._alarm:
             # The conversations reap their workers; those of streams that nobody reads are reaped here.
-            self._alarm.wait_for(lambda: not self._tickets and not self._killed, timeout=_CLOSE_S)
-            tickets, killed = list(self._tickets.values()), list(self._killed)
+            self._alarm.wait_for(lambda: not self._held and not self._killed, timeout=_CLOSE_S)
+            tickets, killed = list(self._held), list(self._killed)
         for ticket in tickets:
             self.recover(ticket)
         for worker in killed:
@@ -395,7 +425,9 @@ class Dispatcher:
                 break
             ticket = cast(Ticket, place)
             ticket.running = True
-            ticket.until = math.inf
+            now = time.monotonic()
+            ticket.waited_s += now - ticket.enqueued
+            self._held.extend(ticket, now + max(_PREPARING_S, ticket.timeout_s))
             if self._idle:
                 ticket.worker = self._idle.pop()
             else:
@@ -423,9 +455,9 @@ class Dispatcher:
     def _leave(self, ticket: Ticket, *, ended: bool) -> None:
         ticket.running = False
         ticket.worker = None
-        ticket.started = ticket.until = math.inf
+        ticket.started = math.inf
         self._admission.leave(ticket, ended=ended)
-        del self._tickets[ticket.id]
+        self._held.release(ticket)
         if self._closed:
             self._alarm.notify_all()
         elif ticket.lane == "long":
@@ -436,16 +468,24 @@ class Dispatcher:
             ticket.reason = reason
         if not ticket.running:
             self._admission.withdraw(ticket)
-            del self._tickets[ticket.id]
-        elif ticket.worker is not None:
+            self._held.release(ticket)
+            return
+        worker = ticket.worker
+        if worker is None:  # `prepare` starts none any more
+            self._processes -= 1
+        else:
             self._charge(ticket, time.monotonic())
-            ticket.worker.kill()
-            if ticket.started != math.inf:  # before that, `send` raises and the conversation gives back the place
-                worker = ticket.worker
-                self._leave(ticket, ended=False)
-                ticket.worker = worker
-                self._killed.append(worker)
-                self._wake_by(0.0)
+            worker.kill()
+            self._killed.append(worker)
+        self._leave(ticket, ended=False)
+        ticket.worker = worker
+        self._wake_by(0.0)
+
+    def _expire(self, ticket: Ticket) -> None:
+        """Stop a query at its deadline."""
+        if not ticket.running:
+            self._due.append(ticket)
+        self._stop(ticket, "timeout" if ticket.running else "waited")
 
     def _reap(self, worker: Worker) -> None:
         """Stop counting a killed process, which has ended."""
@@ -459,7 +499,7 @@ class Dispatcher:
 
     def _refusal(self, ticket: Ticket) -> QueryLimitError:
         settings = self.settings
-        if ticket.reason == "waited":
+        if ticket.reason in ("waited", "timeout"):  # no worker was ready in time
             return QueryBusyError(
                 f"No query worker was free within {ticket.timeout_s:g} s. {settings.query_workers} workers run queries "
                 f"(setting QUADCITE_QUERY_WORKERS), {settings.query_long_workers} more run long ones (setting "
@@ -470,17 +510,10 @@ class Dispatcher:
         )
 
     def _has_overstayed(self, now: float) -> bool:
-        fast = [ticket for ticket in self._tickets.values() if ticket.running and ticket.lane == "fast"]
-        return any(now - each.started >= SLICE_S and self._slice_left(each, now) <= 0 for each in fast)
-
-    def _slice_left(self, ticket: Ticket, now: float) -> float:
-        """Compute the seconds until the slice of a query in a fast place ends at the earliest, at most 0 if it ended.
-
-        A query whose answer is being sent waits for its client: its slice is a time, as is that of one that waits.
-        """
-        age = now - ticket.started
-        idle = SLICE_S if ticket.begun else _IDLE_S
-        return min(SLICE_S - self._charge(ticket, now), idle - age)
+        fast = [ticket for ticket in self._held if ticket.running and ticket.lane == "fast"]
+        return any(
+            now - each.started >= SLICE_S and _slice_left(each, self._charge(each, now), now) <= 0 for each in fast
+        )
 
     def _close_old_snapshots(self) -> None:
         """Have idle workers close an old snapshot, so that it can be deleted."""
@@ -510,23 +543,16 @@ class Dispatcher:
 
     def _act(self, now: float) -> list[Ticket]:
         """Run the work that is due by `now`; return the tickets to notify, and set `_wakes_at` to the next due time."""
-        notified: list[Ticket] = []
-        wakes_at = math.inf
         for worker in list(self._killed):
             if worker.process.poll() is not None:
                 self._reap(worker)
-        for ticket in list(self._tickets.values()):
-            if ticket.reason is not None:
+        self._held.expire(now)
+        notified, self._due = self._due, []
+        wakes_at = math.inf
+        for ticket in self._held:
+            if ticket.reason is not None or ticket.lane == "long" or ticket.started == math.inf:
                 continue
-            if now >= ticket.until:
-                if not ticket.running:
-                    notified.append(ticket)
-                self._stop(ticket, "timeout" if ticket.running else "waited")
-                continue
-            wakes_at = min(wakes_at, ticket.until)
-            if ticket.lane == "long" or ticket.started == math.inf:
-                continue
-            left = self._slice_left(ticket, now)
+            left = _slice_left(ticket, self._charge(ticket, now), now)
             if left <= 0:
                 self._end_slice(ticket)
             else:
@@ -535,6 +561,7 @@ class Dispatcher:
                 self._processes += 1
                 self._chores.put(self._add_worker)
         notified += self._dispatch()
+        wakes_at = min(wakes_at, self._held.find_due())
         self._wakes_at = min(wakes_at, now + _REAP_S) if self._killed else wakes_at
         return notified
 
@@ -588,6 +615,16 @@ class Dispatcher:
         with self._changing():
             self._processes -= 1
             self._add_missing()
+
+
+def _slice_left(ticket: Ticket, used_s: float, now: float) -> float:
+    """Compute the seconds until the slice of a query in a fast place ends at the earliest, at most 0 if it ended.
+
+    A query whose answer is being sent waits for its client: its slice is a time, as is that of one that waits.
+    """
+    age = now - ticket.started
+    idle = SLICE_S if ticket.begun else _IDLE_S
+    return min(SLICE_S - used_s, idle - age)
 
 
 def _notify(tickets: Iterable[Ticket]) -> None:

@@ -210,6 +210,10 @@ class QueryPool:
         """List the queries that run or wait, the oldest first."""
         return self.dispatcher.list_queries()
 
+    def count_overdue(self) -> int:
+        """Count the queries that have a place, or wait, a second after their deadline."""
+        return self.dispatcher.count_overdue()
+
     def cancel(self, number: int) -> bool:
         """Stop the query with this id; return whether there was one."""
         return self.dispatcher.cancel(number)

@@ -21,6 +21,7 @@ from kg import errors
 from kg.errors import IndexUnavailableError, InvalidInputError, ModelError
 from kg.processes import child
 from kg.processes.child import Child, ChildGoneError, ChildLateError
+from kg.processes.leases import Leases
 from kg.search.protocol import Candidate, GraphUnits, IndexedUnit, IndexStatus, Mode, Ranking
 from kg.settings import Settings
 
@@ -94,6 +95,8 @@ class EdgeIndex:
         """Time of the last failure to open, by the monotonic clock, and its message."""
         self._known = IndexStatus(0, 0, 0, settings.model)
         """The counts as last read."""
+        self.calls: Final[Leases[Future[Any]]] = Leases()
+        """Calls that wait for an answer, each in a thread that gives it up at its deadline."""
         self._closed = False
 
     def replace(self, graphs: Mapping[str, GraphUnits]) -> None:
@@ -262,7 +265,7 @@ class EdgeIndex:
         opening.set_result(connection)
 
     def _start(self) -> _Connection:
-        connection = _Connection(self.command)
+        connection = _Connection(self.command, self.calls)
         try:
             connection.call("open", OPENING_S, folder=str(self._path), settings=self._model_settings())
         except IndexUnavailableError:
@@ -291,7 +294,7 @@ class EdgeIndex:
 class _Connection:
     """A running index process: any thread sends requests, one thread hands out the replies."""
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], calls: Leases[Future[Any]]) -> None:
         self._alive = True
         self.opened = False
         """Whether it has answered."""
@@ -300,6 +303,7 @@ class _Connection:
         self._heard = time.monotonic()
         self._ids = itertools.count()
         self._sending = threading.Lock()
+        self._calls = calls
         self._waiting: dict[int, tuple[Future[Any], float]] = {}
         """Calls without an answer, also those that were given up, and their times."""
         started: Future[Child] = Future()
@@ -325,6 +329,7 @@ class _Connection:
         except UnicodeEncodeError as error:
             surrogate = f"U+{ord(error.object[error.start]):04X}"
             raise InvalidInputError(f"The text contains a lone surrogate ({surrogate}), not a character.") from None
+        self._calls.take(answer, deadline)
         try:
             self._send(number, message, answer, deadline)
             return answer.result(max(0.0, deadline - time.monotonic()))
@@ -333,6 +338,8 @@ class _Connection:
             raise IndexUnavailableError(
                 f"The search index did not answer within {limit_s:g} s. It is restarted if it does not answer at all."
             ) from None
+        finally:
+            self._calls.release(answer)
 
     def _send(self, number: int, message: bytes, answer: Future[Any], deadline: float) -> None:
         """Send a request. Raises TimeoutError if another one is being sent until the deadline."""

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -115,7 +116,7 @@ def serve(requests: BinaryIO, answers: int, open_embedder: Callable[[Settings], 
         except Exception as error:  # Qdrant Edge raises plain Exception; the client gets it, the process continues
             log.exception("The search index failed at %r", request["operation"])
             reply["error"] = [IndexUnavailableError.__name__, f"The search index failed: {error}"]
-        with sending:
+        with sending, suppress(BrokenPipeError):  # of a client that is gone, whose requests have ended too
             confine.write_all(answers, frames.encode_json(b"R", reply))
 
     server: list[Server] = []

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
+
+from kg.processes.leases import Leases
 
 Mode = Literal["bm25", "dense", "hybrid"]
 """Ranking by words (BM25), by meaning (embeddings), or by both. Units without vectors have no rank by meaning."""
@@ -89,6 +91,11 @@ class IndexStatus:
 
 class SearchIndex(Protocol):
     """Text search over units. Calls block, are safe from any thread, and are durable when they return."""
+
+    @property
+    def calls(self) -> Leases[Any]:
+        """Calls that wait for an answer, each in a thread that gives it up at its deadline."""
+        ...
 
     def replace(self, graphs: Mapping[str, GraphUnits]) -> None:
         """Replace all units of these graphs by these; the new ones are searchable by text on return."""

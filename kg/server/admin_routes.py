@@ -21,6 +21,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.queries.pool import UNLIMITED
 from kg.server import request_bodies
 from kg.server.endpoint import Endpoint
+from kg.server.mcp import LONG_S
 from kg.server.problem_details import answering
 from kg.server.query_execution import execute
 from kg.store.protocol import Snapshot
@@ -32,6 +33,7 @@ def routes(kg: KnowledgeGraph, endpoint: Endpoint) -> list[Route]:
     async def query(request: Request) -> Response:
         endpoint.actor(request).require(ADMIN, "a query without limits")
         arguments = request_bodies.parse_arguments(await request.body())
+        request_bodies.allow_time(request, LONG_S)
         try:
             text, media_type = str(arguments["query"]), str(arguments["media_type"])
             timeout_s = float(arguments.get("timeout_s", UNLIMITED))
@@ -48,6 +50,7 @@ def routes(kg: KnowledgeGraph, endpoint: Endpoint) -> list[Route]:
 
     async def snapshot(request: Request) -> Response:
         endpoint.actor(request).require(ADMIN, "a snapshot")
+        request_bodies.allow_time(request, LONG_S)
         return _SnapshotResponse(
             await anyio.to_thread.run_sync(lambda: kg.store.snapshot(kg.store.statistics().generation))
         )

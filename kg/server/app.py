@@ -6,6 +6,7 @@ import contextlib
 import logging
 import socket
 import threading
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
@@ -25,6 +26,7 @@ from kg import __version__, interruption
 from kg.actors import EVERYONE
 from kg.errors import QuadciteError, StoreError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.processes.leases import Leases
 from kg.queries.pool import QueryPool
 from kg.search import index_sync
 from kg.server import (
@@ -42,13 +44,16 @@ from kg.server import sparql_protocol as queries
 from kg.server.auth import HostGuard, LocalToken
 from kg.server.connection_limits import LimitedProtocol
 from kg.server.endpoint import Endpoint
+from kg.server.fair_limiter import compute_call_s
 from kg.server.http_server import GRACE_S, Server, address_of, build_logging, listen, signals_that_return
 from kg.server.instructions import MOUNTS, find_mount
 from kg.server.mcp import CancelOnDisconnect, ToolThreads, build_mcp
 from kg.server.problem_details import HANDLERS
 from kg.server.query_execution import get_client_name
 from kg.server.request_bodies import Bodies, BodyAdmission
+from kg.server.resources import PAGES
 from kg.settings import Settings
+from kg.shacl.process import PLACES
 from kg.store.lock import find_holder, is_unwritable
 from kg.tools.shacl.background_validation import DatasetChecks
 from kg.tools.sparql.local_services import expand_services
@@ -93,11 +98,17 @@ def build_endpoint(
     )
 
 
-def create_app(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalToken | None = None) -> Starlette:
+def create_app(
+    kg: KnowledgeGraph,
+    pool: QueryPool | None = None,
+    token: LocalToken | None = None,
+    connections: type[LimitedProtocol] = LimitedProtocol,
+) -> Starlette:
     """Build the application over an open graph: MCP, SPARQL, tools, pages, health.
 
-    `pool` and `token` are those of `build_endpoint`. While it runs, differences between the store and the index are
-    healed in the background. `HostGuard` refuses requests for another host and those of foreign web pages.
+    `pool` and `token` are those of `build_endpoint`; `connections` is the protocol of the server's connections. While
+    it runs, differences between the store and the index are healed in the background. `HostGuard` refuses requests for
+    another host and those of foreign web pages.
     """
 
     @contextlib.asynccontextmanager
@@ -106,7 +117,7 @@ def create_app(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalTo
             yield
 
     checks = DatasetChecks(kg)
-    threads = ToolThreads()
+    threads = ToolThreads(compute_call_s(kg.settings))
     # Without sessions, so that clients go on after a restart. `HostGuard` checks the hosts and origins of all routes.
     apps = {
         path: build_mcp(kg, path, threads).http_app(
@@ -119,7 +130,7 @@ def create_app(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalTo
     routes: list[BaseRoute] = [*sparql_protocol.routes(endpoint)]  # routes are tried in order: the busiest first
     routes += [Route(path, CancelOnDisconnect(app, endpoint.actor)) for path, app in apps.items()]
     routes += [
-        tool_routes.health_route(kg, threads, partial(_count_held, kg, endpoint, bodies)),
+        tool_routes.health_route(kg, threads, partial(_count_held, kg, endpoint, threads, bodies, connections)),
         *queries.running_query_routes(endpoint),
     ]
     routes += [*graph_store.routes(endpoint), *admin_routes.routes(kg, endpoint)]
@@ -141,15 +152,39 @@ def create_app(kg: KnowledgeGraph, pool: QueryPool | None = None, token: LocalTo
     )
 
 
-def _count_held(kg: KnowledgeGraph, endpoint: Endpoint, bodies: Bodies) -> dict[str, int]:
-    """Count what requests hold: places of queries, and bodies in memory."""
+def _count_held(
+    kg: KnowledgeGraph,
+    endpoint: Endpoint,
+    threads: ToolThreads,
+    bodies: Bodies,
+    connections: type[LimitedProtocol],
+) -> dict[str, int]:
+    """Count what clients hold; `overdue` counts the resources that are not free a second after their deadlines."""
     pools = {id(pool): pool for pool in (kg.pool, endpoint.pool)}.values()
     states = Counter(query.state for pool in pools for query in pool.list_queries())
+    kinds, work = threads.kinds, endpoint.threads
+    leases: dict[str, list[Leases[Any]]] = {
+        "requests_arriving": [connections.arriving],
+        "responses_unread": [connections.unread],
+        "bodies": [bodies],
+        "tool_calls": [kinds["own"].running, kinds["light"].running],
+        "raw_calls": [kinds["raw"].running],
+        "long_calls": [kinds["long"].running],
+        "pages": [PAGES.running],
+        "texts_parsed": [work.reading.running, work.expanding.running],
+        "writes": [work.parsing.running, work.writing.running, work.updating.running],
+        "validations": [PLACES.running],
+        "index_calls": [kg.search.calls],
+    }
+    now = time.monotonic()
+    overdue = sum(each.count_overdue(now) for group in leases.values() for each in group)
     return {
         "queries_running": states["running"],
         "queries_waiting": states["waiting"],
-        "bodies": len(bodies),
-        "body_bytes": bodies.bytes,
+        **{name: sum(map(len, group)) for name, group in leases.items()},
+        "body_bytes": int(bodies.bytes),
+        "arriving_bytes": int(connections.arriving.bytes),
+        "overdue": overdue + sum(pool.count_overdue() for pool in pools),
     }
 
 
@@ -224,11 +259,12 @@ def serve(
             kg.quarantine = QUARANTINE
             kg.raw = raw
             kg.announce(address)  # clients may read the token from here on
+            connections = LimitedProtocol.limited_by(settings)
             config = uvicorn.Config(
-                create_app(kg, raw, token),
+                create_app(kg, raw, token, connections),
                 log_config=build_logging(settings),
                 access_log=settings.access_log,
-                http=LimitedProtocol.limited_by(settings),
+                http=connections,
                 loop="uvloop",
                 timeout_graceful_shutdown=GRACE_S,
                 lifespan="on",

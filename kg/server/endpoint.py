@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from pyoxigraph import NamedNode, Triple
 from starlette.requests import Request
@@ -16,6 +16,9 @@ from kg.settings import Settings
 from kg.store.payloads import Payload
 
 Triples = Sequence[Triple] | Payload
+
+_WRITE_PATIENCE_S: Final = 60.0
+"""Maximum seconds that a write waits for others."""
 
 
 class GraphWriter(Protocol):
@@ -49,6 +52,22 @@ Update = Callable[[str, Sequence[NamedNode], Sequence[NamedNode], Actor], int]
 those of the update itself) for an actor, and returns the generation of its commit."""
 
 
+class EndpointThreads:
+    """Limits of the work of an endpoint in threads, by kind: at a time, of one client, and those of one that wait."""
+
+    def __init__(self) -> None:
+        self.reading: Final = FairLimiter(4, 2, 32)
+        """Parsing of long query texts."""
+        self.expanding: Final = FairLimiter(8, 4, 32)
+        """Expansion of SERVICE clauses."""
+        self.parsing: Final = FairLimiter(2, 2, 32, patience_s=_WRITE_PATIENCE_S)
+        """Parsing of large RDF documents, which is done in processes."""
+        self.writing: Final = FairLimiter(4, 3, 32, patience_s=_WRITE_PATIENCE_S)
+        """Writes of graphs."""
+        self.updating: Final = FairLimiter(1, 1, 32, patience_s=_WRITE_PATIENCE_S)
+        """Updates: the store runs one at a time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """One served dataset. `union`: its default graph is the union of all graphs."""
@@ -69,5 +88,4 @@ class Endpoint:
     union: bool = True
     services: tuple[NamedNode, ...] = ()
     """The services that the server answers from its own data (`kg:search`)."""
-    reading: FairLimiter = field(default_factory=lambda: FairLimiter(at_once=4, per_client=2, waiting=32))
-    """Limits the parsing of long query texts."""
+    threads: EndpointThreads = field(default_factory=EndpointThreads)

@@ -1,7 +1,8 @@
-"""Limits of concurrent calls in worker threads: clients take turns, and one with many calls waits for itself."""
+"""Limits of concurrent calls in worker threads: clients take turns, and each call has a place until a deadline."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
@@ -9,48 +10,94 @@ import anyio
 import anyio.to_thread
 from anyio import CapacityLimiter
 
-from kg.errors import ClientBusyError
+from kg.errors import ClientBusyError, QueryBusyError, QueryTimeoutError
 from kg.processes.fair_queue import FairQueue
+from kg.server.loop_leases import LoopLeases
+from kg.settings import Settings
 
 T = TypeVar("T")
 
 PATIENCE_S: Final = 10.0
-"""Maximum seconds that a call waits for others of the same client."""
+"""Maximum seconds that a call waits for others."""
+CALL_S: Final = 120.0
+"""Maximum seconds that a call has a place, unless a few queries may take longer."""
+_QUERIES: Final = 4
+
+
+def compute_call_s(settings: Settings) -> float:
+    """Compute the maximum seconds of a call that runs queries."""
+    return max(CALL_S, _QUERIES * settings.query_timeout_s)
 
 
 class FairLimiter:
-    """Runs `at_once` calls at a time, `per_client` of one client; `waiting` more of that client may wait."""
+    """Runs `at_once` calls at a time, `per_client` of one client; `waiting` more of that client may wait.
 
-    def __init__(self, at_once: int, per_client: int, waiting: int) -> None:
+    A call waits for `patience_s`, and has its place for `seconds`. `running` are the calls that have one.
+    """
+
+    def __init__(
+        self,
+        at_once: int,
+        per_client: int,
+        waiting: int,
+        *,
+        seconds: float = CALL_S,
+        patience_s: float | None = None,
+    ) -> None:
+        self.running: Final[LoopLeases[object]] = LoopLeases()
+        self._seconds, self._patience_s = seconds, patience_s
         self._queue: FairQueue[anyio.Event] = FairQueue(
             "requests", places=at_once, per_client=per_client, client_queue=waiting
         )
 
-    async def run(self, client: str, work: Callable[[], T], *, abandon: bool = False) -> T:
-        """Call `work` in a thread and return its result. Raises ClientBusyError when the client has too many calls.
+    async def run(
+        self,
+        client: str,
+        work: Callable[[], T],
+        *,
+        abandon: bool = False,
+        on_late: Callable[[], object] = lambda: None,
+    ) -> T:
+        """Call `work` in a thread and return its result.
 
-        With `abandon`, cancellation gives the place back at once and leaves the call to end in its thread.
+        With `abandon`, cancellation gives the place back at once and leaves the call to end in its thread; so does the
+        deadline, after `on_late`, and without it the call is left only while it waits. Raises ClientBusyError when the
+        client has too many calls, QueryBusyError when all have, and QueryTimeoutError at the deadline.
         """
         if not self._queue.occupy(client):
             await self._wait(client)
+        place = object()
+
+        def end() -> None:
+            on_late()
+            scope.cancel()
+
         try:
-            # With a limiter of its own: the queue limits these calls, and they need not wait for other threads.
-            return await anyio.to_thread.run_sync(work, limiter=CapacityLimiter(1), abandon_on_cancel=abandon)
+            with anyio.CancelScope() as scope:
+                self.running.take(place, time.monotonic() + self._seconds, end, client=client)
+                # With a limiter of its own: the queue limits these calls, and they need not wait for other threads.
+                return await anyio.to_thread.run_sync(work, limiter=CapacityLimiter(1), abandon_on_cancel=abandon)
         finally:
+            self.running.release(place)
             self._release(client)
+        raise QueryTimeoutError(f"The call was stopped at its deadline of {self._seconds:g} s.")
 
     async def _wait(self, client: str) -> None:
         turn = anyio.Event()
         self._queue.wait(client, turn)
+        patience_s = PATIENCE_S if self._patience_s is None else self._patience_s
         try:
-            with anyio.move_on_after(PATIENCE_S):
+            with anyio.move_on_after(patience_s):
                 await turn.wait()
             if not turn.is_set() and self._queue.is_at_limit(client):
                 raise ClientBusyError(
-                    f"Other requests of this client took more than {PATIENCE_S:g} s. Wait for their answers, or try "
+                    f"Other requests of this client took more than {patience_s:g} s. Wait for their answers, or try "
                     "again in a second."
                 )
-            await turn.wait()
+            if not turn.is_set():
+                raise QueryBusyError(
+                    f"The requests of other clients took more than {patience_s:g} s. Try again in a second."
+                )
         except BaseException:
             if not self._queue.withdraw(client, turn):  # its turn has come meanwhile
                 self._release(client)

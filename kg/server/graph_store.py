@@ -10,10 +10,10 @@ is rejected with 422 and the ``sh:ValidationReport`` in an accepted type, and no
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 from urllib.parse import parse_qs
 
 import anyio.to_thread
@@ -32,7 +32,7 @@ from kg.server.compression import Compression
 from kg.server.endpoint import Endpoint
 from kg.server.negotiation import GRAPH_TYPES, negotiate
 from kg.server.problem_details import HttpError, answering, method_not_allowed
-from kg.server.query_execution import execute
+from kg.server.query_execution import execute, get_client_name
 from kg.server.rdf_payloads import TAKEN, Body
 from kg.server.resources import rdf_response
 from kg.shacl.report import build_report_triples
@@ -48,14 +48,11 @@ LISTED: Final = 1_000
 _ONE_GRAPH: Final = GRAPH_TYPES[:4]
 _OF_A_GRAPH: Final = "GET, HEAD, PUT, POST, DELETE, OPTIONS"
 _OF_ALL: Final = "GET, HEAD, POST, OPTIONS"
-_PARSERS: Final = 2
 
 CONTENT: Final = "CONSTRUCT { ?s ?p ?o } WHERE { GRAPH $graph { ?s ?p ?o } }"
 DEFAULT: Final = "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }"
 EXISTS: Final = "ASK { GRAPH $graph {} }"
 NAMES: Final = "SELECT DISTINCT ?graph WHERE { GRAPH ?graph {} } OFFSET $offset LIMIT $limit"
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +74,6 @@ def routes(endpoint: Endpoint) -> list[Route]:
 class _GraphStore:
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint: Final = endpoint
-        self._parsers: Final = CapacityLimiter(_PARSERS)
-        self._writers: Final = CapacityLimiter(4)
 
     async def answer(self, request: Request) -> Response:
         target = _parse_target(request, plain=not self._endpoint.union)
@@ -137,11 +132,13 @@ class _GraphStore:
         return answer.result
 
     async def _write(self, request: Request, target: Target | None, actor: Actor) -> Response:
-        graphs = self._endpoint.graphs
+        graphs, threads = self._endpoint.graphs, self._endpoint.threads
+        client = get_client_name(self._endpoint, request)
+        run = partial(threads.writing.run, client)
         if request.method == "DELETE" and target is not None:
-            await self._in_thread(partial(graphs.delete, target.graph, actor))
+            await run(partial(graphs.delete, target.graph, actor))
             return self._done(204)
-        await self._in_thread(self._endpoint.require_writable)
+        await run(self._endpoint.require_writable)
         body = await _read_body(request, self._endpoint.settings.max_graph_bytes)
         base_iri = str(request.url) if target is None or target.graph is None else target.graph.value
         settings = self._endpoint.settings
@@ -151,19 +148,15 @@ class _GraphStore:
         # A plain dataset keeps blank nodes; a payload for the graph store itself has no graph to name them by.
         graph = target.graph if target is not None and self._endpoint.union else None
         reading = body.read(graph, base_iri, limits, folder if folder.is_dir() else None)
-        payload = await anyio.to_thread.run_sync(reading.__enter__, limiter=self._parsers)
-        try:
+        parsing = threads.writing if body.is_small else threads.parsing
+        with contextlib.ExitStack() as stack:
+            payload = await parsing.run(client, partial(stack.enter_context, reading))
             if target is None:
-                created = await self._in_thread(partial(graphs.create, payload, actor))
+                created = await run(partial(graphs.create, payload, actor))
                 return self._done(201, {"Location": _location(request, created)})
             write = graphs.put if request.method == "PUT" else graphs.post
-            is_new = await self._in_thread(partial(write, target.graph, payload, actor))
+            is_new = await run(partial(write, target.graph, payload, actor))
             return self._done(201 if is_new else 204)
-        finally:
-            reading.__exit__(None, None, None)
-
-    async def _in_thread(self, write: Callable[[], T]) -> T:
-        return await anyio.to_thread.run_sync(write, limiter=self._writers)
 
     def _done(self, status: int, headers: dict[str, str] | None = None) -> Response:
         snapshot = str(self._endpoint.generation())

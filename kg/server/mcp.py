@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import deepcopy
 from functools import cache, partial
 from typing import Any, Final, TypeVar
 
 import anyio
-import anyio.to_thread
 from fastmcp import FastMCP
 from fastmcp.exceptions import ResourceError
 from fastmcp.resources import ResourceContent, ResourceResult
@@ -34,7 +33,7 @@ from kg.retrieval.results import Result
 from kg.retrieval.token_budget import to_json
 from kg.server.auth import ACTOR
 from kg.server.call_log import REQUEST_ID, CallLog, find_request_id
-from kg.server.fair_limiter import FairLimiter
+from kg.server.fair_limiter import CALL_S, FairLimiter
 from kg.server.instructions import MOUNTS, build_instructions, name_mounts
 from kg.server.problem_details import fault
 from kg.tools.answers import content_of
@@ -48,38 +47,41 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-BUSY_THREADS: Final = 32
-"""Concurrent tool calls; more wait."""
-LIGHT_THREADS: Final = 8
-"""Concurrent calls of tools that wait for no query; kept apart so that they answer at once."""
-LONG_THREADS: Final = 8
-"""Concurrent commands that can take minutes."""
-
-RAW_THREADS: Final = (48, 16, 32)
-"""Concurrent calls of tools that run a caller's query; those of one caller; and those of one caller that wait."""
+TOOL_CALLS: Final = (32, 24, 256)
+"""Concurrent calls of tools; those of one client; and those of one client that wait."""
+LONG_S: Final = 24 * 3600.0
+"""Maximum seconds of a command that can take long, such as a load: repeated, it goes on where it was stopped."""
+_WAITING_S: Final = 60.0
+"""Maximum seconds that a call of a tool waits for others."""
 
 
 class ToolThreads:
-    """Runs tools in worker threads, with a limit per kind so that slow calls never block fast ones."""
+    """Runs tools in worker threads, with a limit per kind so that slow calls never block fast ones.
 
-    def __init__(self) -> None:
-        self._busy = anyio.CapacityLimiter(BUSY_THREADS)
-        self._light = anyio.CapacityLimiter(LIGHT_THREADS)
-        self._long = anyio.CapacityLimiter(LONG_THREADS)
-        self._raw = FairLimiter(*RAW_THREADS)
+    `call_s` is the maximum number of seconds of a call, except of commands that can take long.
+    """
+
+    def __init__(self, call_s: float = CALL_S) -> None:
+        tools = partial(FairLimiter, seconds=call_s, patience_s=_WAITING_S)
+        self.kinds: Final[Mapping[Kind, FairLimiter]] = {
+            "own": tools(*TOOL_CALLS),
+            "light": tools(8, 6, 256),  # kept apart so that they answer at once
+            "raw": FairLimiter(48, 16, 32, seconds=call_s),
+            "long": FairLimiter(8, 8, 32, seconds=LONG_S, patience_s=LONG_S),
+        }
 
     async def run(self, work: Callable[[], T], *, kind: Kind = "own") -> T:
-        """Run `work` in a thread and return its result. If the caller is cancelled, its queries are stopped."""
+        """Run `work` in a thread and return its result. If the caller is cancelled or late, its queries are stopped.
+
+        Raises the errors of `FairLimiter.run`.
+        """
         cancellation, request = Cancellation(), CANCELLATION.get()
         token = CANCELLATION.set(cancellation)
         if request is not None:
             request.on_cancel(cancellation.cancel)
         try:
-            if kind == "raw":
-                return await self._raw.run(CALLER.get(), work, abandon=True)
             # A cancelled call is left at once. Its thread ends with its queries, which are stopped below.
-            limiter = {"light": self._light, "long": self._long}.get(kind, self._busy)
-            return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
+            return await self.kinds[kind].run(CALLER.get(), work, abandon=True, on_late=cancellation.cancel)
         except anyio.get_cancelled_exc_class():
             cancellation.cancel()
             raise

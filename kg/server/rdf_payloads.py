@@ -58,6 +58,11 @@ class Body:
     data: bytes
     content_type: str
 
+    @property
+    def is_small(self) -> bool:
+        """Whether it takes less time to parse it than to start a process for it."""
+        return len(self.data) <= _SMALL_BYTES
+
     @contextmanager
     def read(
         self, graph: NamedNode | None, base_iri: str, limits: Limits, folder: Path | None = None
@@ -76,9 +81,7 @@ class Body:
         most = min(limits.max_bytes, max(_EXPANSION * len(self.data), _LEAST_CHARACTERS))
         limits = replace(limits, max_bytes=most)
         try:
-            if len(self.data) <= _SMALL_BYTES and all(
-                form in _IN_PLACE and b"<<" not in data for data, form in documents
-            ):
+            if self.is_small and all(form in _IN_PLACE and b"<<" not in data for data, form in documents):
                 triples = _parse_here(documents, base_iri, limits)
                 yield triples if graph is None else Payload.build(graph, triples)
                 return

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -15,6 +14,8 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kg.errors import ClientBusyError, InvalidInputError, QuadciteError
+from kg.server.fair_limiter import compute_call_s
+from kg.server.loop_leases import LoopLeases
 from kg.server.problem_details import RETRY_AFTER_S, HttpError, problem
 from kg.settings import Settings
 
@@ -29,6 +30,8 @@ _MOST_WAITING: Final = 128
 _CHECK_S: Final = 0.25
 _SLOW_AFTER_S: Final = 2.0
 _SLOW_BYTES_PER_S: Final = 1 << 20
+_BODY: Final = "quadcite.body"
+"""The member of a scope with the leases of bodies and the body of the request."""
 _RATE_S: Final = 1.0
 """Seconds in which the weight of what has arrived falls to a third."""
 
@@ -46,6 +49,13 @@ async def read(request: Request, max_bytes: int, setting: str = "QUADCITE_MAX_BO
         if len(body) > max_bytes:
             raise too_large
     return bytes(body)
+
+
+def allow_time(request: Request, seconds: float) -> None:
+    """Let `request`, whose body has arrived, take `seconds` from now."""
+    if (found := request.scope.get(_BODY)) is not None:
+        bodies, body = found
+        bodies.extend(body, time.monotonic() + seconds)
 
 
 def parse_arguments(body: bytes) -> dict[str, Any]:
@@ -88,61 +98,26 @@ class Body:
         return self._rate * math.exp((self._rated - now) / _RATE_S)
 
 
-class Bodies:
-    """The bodies of all requests in progress, within `most_bytes` in total and `client_bytes` of one client.
+class Bodies(LoopLeases[Body]):
+    """The bodies of all requests in progress: each until the end of its request, and none is larger than `largest`.
 
-    Pure: no clock, no event loop. A body counts until the end of its request; none is larger than `largest`.
+    `handling_s` is the maximum number of seconds from the end of a body to that of its request.
     """
 
     def __init__(self, settings: Settings) -> None:
         self.largest: Final = max(settings.max_graph_bytes, settings.max_body_bytes)
-        self.most_bytes: Final = max(settings.max_bodies_mb << 20, 2 * self.largest)
-        self.client_bytes: Final = int(self.most_bytes * _CLIENT_SHARE)
-        self.bytes = 0
-        self._of_clients: Counter[str] = Counter()
-        self._held: dict[Body, None] = {}
-
-    def __len__(self) -> int:
-        return len(self._held)
-
-    def is_over_share(self, client: str, size: int) -> bool:
-        """Return whether `size` more bytes exceed the share of `client`."""
-        return self._of_clients[client] + size > self.client_bytes
-
-    def has_room(self, client: str, size: int) -> bool:
-        """Return whether `size` more bytes of `client` are within the limits."""
-        return self.bytes + size <= self.most_bytes and not self.is_over_share(client, size)
-
-    def add(self, body: Body) -> None:
-        """Count a body."""
-        self._held[body] = None
-        self._count(body.client, body.size)
-
-    def grow(self, body: Body, size: int) -> bool:
-        """Count `size` more bytes for a body if there is room; return whether there was."""
-        if not self.has_room(body.client, size):
-            return False
-        body.size += size
-        self._count(body.client, size)
-        return True
-
-    def remove(self, body: Body) -> None:
-        """Stop counting a body."""
-        del self._held[body]
-        self._count(body.client, -body.size)
+        most_bytes = max(settings.max_bodies_mb << 20, 2 * self.largest)
+        super().__init__(most_bytes=most_bytes, client_bytes=int(most_bytes * _CLIENT_SHARE))
+        self.arrival_s: Final = settings.transfer_timeout_s
+        # A request reads its text, waits for a place, has it, and sends its answer.
+        self.handling_s: Final = 2 * compute_call_s(settings) + settings.transfer_timeout_s
 
     def find_slow(self, now: float) -> Body | None:
         """Find the body that arrives most slowly, if it is slower than a local client sends."""
-        arriving = (body for body in self._held if not body.complete and now - body.admitted >= _SLOW_AFTER_S)
+        arriving = (body for body in self if not body.complete and now - body.admitted >= _SLOW_AFTER_S)
         rates = {body: body.rate(now) for body in arriving}
         slowest = min(rates, key=lambda body: rates[body], default=None)
         return slowest if slowest is not None and rates[slowest] < _SLOW_BYTES_PER_S else None
-
-    def _count(self, client: str, size: int) -> None:
-        self.bytes += size
-        self._of_clients[client] += size
-        if not self._of_clients[client]:
-            del self._of_clients[client]
 
 
 class BodyAdmission:
@@ -169,14 +144,19 @@ class BodyAdmission:
         except (HttpError, QuadciteError) as error:
             await problem(request, error)(scope, receive, send)
             return
+        arrival = _Arrival(self._bodies, body, scope, receive, send)
         try:
-            if body.size <= SMALL_BYTES and size is not None:
-                await self._app(scope, receive, send)
-            else:
-                arrival = _Arrival(self._bodies, body, scope, receive, send)
+            with anyio.CancelScope() as handling:
+                self._bodies.take(
+                    body, body.admitted + self._bodies.arrival_s, handling.cancel, client=body.client, size=body.size
+                )
+                scope[_BODY] = self._bodies, body
                 await self._app(scope, arrival.receive, arrival.send)
+            if handling.cancelled_caught and not arrival.answered:
+                late = (503, "server_busy", _LATE) if body.complete else (408, "request_timeout", _SLOW)
+                await problem(request, HttpError(*late, _RETRY))(scope, receive, send)
         finally:
-            self._bodies.remove(body)
+            self._bodies.release(body)
             self._freed.set()
             self._freed = anyio.Event()
 
@@ -187,9 +167,7 @@ class BodyAdmission:
         client = self._name(request)
         if size > SMALL_BYTES and not self._bodies.has_room(client, size):
             await self._wait(client, size)
-        body = Body(client, size, time.monotonic())
-        self._bodies.add(body)
-        return body
+        return Body(client, size, time.monotonic())
 
     async def _wait(self, client: str, size: int) -> None:
         until = time.monotonic() + PATIENCE_S
@@ -220,6 +198,7 @@ class _Arrival:
         self._bodies, self._body = bodies, body
         self._scope, self._receive, self._send = scope, receive, send
         self._ended = False
+        self.answered = False
 
     async def receive(self) -> Message:
         """Receive a message. After the end of the request the client counts as disconnected."""
@@ -229,31 +208,41 @@ class _Arrival:
         if body.complete:
             return await self._receive()
         message: Message = {}
-        with anyio.CancelScope() as waiting:
-            body.evict = waiting.cancel
+        if body.size <= SMALL_BYTES:  # it makes room for nobody
             message = await self._receive()
+        else:
+            with anyio.CancelScope() as waiting:
+                body.evict = waiting.cancel
+                message = await self._receive()
         if not message:
             return await self._end(HttpError(408, "request_timeout", _SLOW, _RETRY))
         body.receive(len(message.get("body", b"")), time.monotonic())
         body.complete = not message.get("more_body", False)
+        if body.complete:
+            self._bodies.extend(body, time.monotonic() + self._bodies.handling_s)
         if body.received > self._bodies.largest:
             return await self._end(_too_large(self._bodies.largest))
-        if body.received > body.size and not self._bodies.grow(body, _STEP_BYTES):
-            return await self._end(_no_room(self._bodies, body.client, _STEP_BYTES))
+        if body.received > body.size:
+            if not self._bodies.has_room(body.client, _STEP_BYTES):
+                return await self._end(_no_room(self._bodies, body.client, _STEP_BYTES))
+            body.size += _STEP_BYTES
+            self._bodies.grow(body, _STEP_BYTES)
         return message
 
     async def send(self, message: Message) -> None:
         """Send a message of the application, unless its request has ended."""
+        self.answered = True
         if not self._ended:
             await self._send(message)
 
     async def _end(self, error: HttpError | QuadciteError) -> Message:
-        self._ended = True
+        self._ended = self.answered = True
         await problem(Request(self._scope), error)(self._scope, self._receive, self._send)
         return {"type": "http.disconnect"}
 
 
 _RETRY: Final = {"Retry-After": str(RETRY_AFTER_S)}
+_LATE: Final = "The request took longer than the server allows. What it writes may be written later. Read it again."
 _SLOW: Final = "The body arrives slowly, and others wait for the memory that it takes. Try again in a few seconds."
 
 
@@ -274,11 +263,11 @@ def _too_large(most: int) -> HttpError:
 def _no_room(bodies: Bodies, client: str, size: int) -> HttpError | QuadciteError:
     if bodies.is_over_share(client, size):
         return ClientBusyError(
-            f"The bodies of this client's requests would exceed {bodies.client_bytes >> 20} MiB (three quarters of the "
-            "setting QUADCITE_MAX_BODIES_MB). Wait for their answers, or try again in a few seconds."
+            f"The bodies of this client's requests would exceed {int(bodies.client_bytes) >> 20} MiB (three quarters "
+            "of the setting QUADCITE_MAX_BODIES_MB). Wait for their answers, or try again in a few seconds."
         )
     message = (
-        f"The bodies of all requests would exceed {bodies.most_bytes >> 20} MiB (setting QUADCITE_MAX_BODIES_MB). Try "
-        "again in a few seconds."
+        f"The bodies of all requests would exceed {int(bodies.most_bytes) >> 20} MiB (setting QUADCITE_MAX_BODIES_MB). "
+        "Try again in a few seconds."
     )
     return HttpError(503, "server_busy", message, _RETRY)

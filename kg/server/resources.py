@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-import anyio.to_thread
-from anyio import CapacityLimiter
 from pyoxigraph import Quad, RdfFormat, Triple, serialize
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,28 +13,29 @@ from starlette.routing import Route, request_response
 
 from kg.errors import InvalidInputError
 from kg.server.compression import Compression
+from kg.server.fair_limiter import FairLimiter
 from kg.server.negotiation import GRAPH_TYPES, SHORTHANDS, negotiate, shorthand
 from kg.server.problem_details import HttpError, answering, method_not_allowed
 from kg.vocabulary import PREFIXES
 
 HTML: Final = "text/html"
 ALLOWED: Final = "GET, HEAD, OPTIONS"
-THREADS: Final = 8
-"""Concurrent requests of one resource; each may wait for a query."""
+PAGES: Final = FairLimiter(16, 12, 64)
+"""Threads for the resources of this server process; each may wait for queries."""
 
 Answer = Callable[[Request], Response]
 
 
 def resource(path: str, answer: Answer) -> Route:
     """Build the route of a resource. `answer` may block and may raise QuadciteError or HttpError."""
-    limiter = CapacityLimiter(THREADS)
 
     async def handle(request: Request) -> Response:
         if request.method == "OPTIONS":
             return Response(status_code=204, headers={"Allow": ALLOWED})
         if request.method not in ("GET", "HEAD"):
             raise method_not_allowed(request, ALLOWED)
-        return await anyio.to_thread.run_sync(partial(answer, request), limiter=limiter)
+        client = request.client.host if request.client else "nowhere"
+        return await PAGES.run(client, partial(answer, request), abandon=True)
 
     return Route(path, Compression(request_response(answering(handle))), name=path)
 

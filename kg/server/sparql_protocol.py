@@ -28,7 +28,6 @@ from urllib.parse import parse_qsl, urlencode
 
 import anyio
 import anyio.to_thread
-from anyio import CapacityLimiter
 from pyoxigraph import NamedNode
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -40,7 +39,6 @@ from kg.queries import text_check
 from kg.server import request_bodies
 from kg.server.compression import Compression
 from kg.server.endpoint import Endpoint
-from kg.server.fair_limiter import FairLimiter
 from kg.server.negotiation import (
     GRAPH_TYPES,
     RESULT_TYPES,
@@ -107,8 +105,6 @@ _OF_UPDATES: Final = ("using-graph-uri", "using-named-graph-uri")
 _MAX_PARAMETERS: Final = 10_000
 _HELPED: Final = 1_500
 """Maximum characters of a query in the link to its check."""
-_EXPANSIONS: Final = (8, 4, 32)
-"""Concurrent expansions of SERVICE clauses; those of one client; and those of one client that wait."""
 _BROKEN_ESCAPE: Final = re.compile(rb"%(?![0-9A-Fa-f]{2}).{0,2}", re.DOTALL)
 _VOLATILE: Final = re.compile("NOW|RAND|UUID|SERVICE", re.IGNORECASE)
 """Words that can make a result differ over the same data. Any occurrence in the query counts, to be safe."""
@@ -137,8 +133,6 @@ def routes(endpoint: Endpoint) -> list[Route]:
 class _Sparql:
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint: Final = endpoint
-        self._updates: Final = CapacityLimiter(1)  # the store runs one at a time
-        self._expansions: Final = FairLimiter(*_EXPANSIONS)
         self._instance: Final = secrets.token_hex(4)  # distinguishes ETags of another data directory
 
     async def answer(self, request: Request) -> Response:
@@ -217,7 +211,7 @@ class _Sparql:
         actor.require(ADMIN, "an update")  # before it waits for the updates of others
         default_graphs, named_graphs = (_parse_graphs(parameters, name) for name in _OF_UPDATES)
         update = partial(endpoint.update, text, default_graphs, named_graphs, actor)
-        generation = await anyio.to_thread.run_sync(update, limiter=self._updates)
+        generation = await endpoint.threads.updating.run(get_client_name(endpoint, request), update)
         return Response(status_code=204, headers={"Quadcite-Snapshot": str(generation), "Cache-Control": "no-store"})
 
     async def _query(self, request: Request, text: str, parameters: Parameters) -> Response:
@@ -226,7 +220,7 @@ class _Sparql:
         client = get_client_name(endpoint, request)
         query = _Query(
             text,
-            await _choose_media_type(request, text, parameters, partial(endpoint.reading.run, client)),
+            await _choose_media_type(request, text, parameters, partial(endpoint.threads.reading.run, client)),
             _parse_timeout(parameters),
             _parse_snapshot(parameters),
             *(_parse_graphs(parameters, name) for name in _OF_QUERIES[:2]),
@@ -266,7 +260,7 @@ class _Sparql:
         begun = time.monotonic()
         expanded, expand = "", partial(self._endpoint.expand, query.text, timeout_s)
         with anyio.move_on_after(timeout_s):  # another server may not respond
-            expanded = await self._expansions.run(client, expand, abandon=True)
+            expanded = await self._endpoint.threads.expanding.run(client, expand, abandon=True)
         left_s = timeout_s - (time.monotonic() - begun)
         if left_s <= 0 or not expanded:
             raise QueryTimeoutError(f"The SERVICE clauses of the query exceeded its timeout of {timeout_s:g} s.")

@@ -33,7 +33,7 @@ from kg.errors import QuadciteError, QueryLimitError
 from kg.knowledge_graph import CANCELLATION, PROGRESS, KnowledgeGraph
 from kg.server import request_bodies
 from kg.server.call_log import CallLog
-from kg.server.mcp import CancelOnDisconnect, ToolThreads, error_data, input_schema, output_schema, permit
+from kg.server.mcp import LONG_S, CancelOnDisconnect, ToolThreads, error_data, input_schema, output_schema, permit
 from kg.server.negotiation import negotiate
 from kg.server.problem_details import HttpError, answering, fault, method_not_allowed
 from kg.tools import registry
@@ -66,6 +66,8 @@ def routes(
         # A load may name thousands of files.
         max_bytes = settings.max_graph_bytes if tool.scope == ADMIN else settings.max_body_bytes
         arguments = request_bodies.parse_arguments(await request_bodies.read(request, max_bytes))
+        if tool.kind == "long":
+            request_bodies.allow_time(request, LONG_S)
         running = partial(threads.run, partial(_content, tool, kg, arguments), kind=tool.kind)
         if negotiate(request.headers.getlist("accept"), ("application/json", NDJSON)) == NDJSON:
             return _ProgressResponse(tool.name, running)

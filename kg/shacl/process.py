@@ -7,7 +7,9 @@ out of memory or crashes, only its caller gets an error. Few run at a time, and 
 from __future__ import annotations
 
 import json
+import math
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +20,7 @@ from typing import Any, Final, Literal
 from kg.errors import QueryBusyError, QueryTimeoutError
 from kg.processes.child import Limits, OnCancel, run_task
 from kg.processes.fair_queue import FairQueue
+from kg.processes.leases import Leases
 from kg.shacl import child
 
 Suite = Literal["record", "open-record", "dataset"]
@@ -142,14 +145,16 @@ class Places:
     """
 
     def __init__(self, at_once: int = 2, per_client: int = 1, waiting: int = 3, queue: int = 16) -> None:
+        self.running: Final[Leases[threading.Event]] = Leases()
+        """Validations that have a place. Their processes end by the limits of the job."""
         self._lock = threading.Lock()
         self._queue: FairQueue[threading.Event] = FairQueue(
             "validations", places=at_once, per_client=per_client, client_queue=waiting, queue=queue
         )
 
     @contextmanager
-    def take(self, client: str, patience_s: float) -> Iterator[None]:
-        """Hold a place for the block; wait for one for at most `patience_s`.
+    def take(self, client: str, patience_s: float, seconds: float = math.inf) -> Iterator[None]:
+        """Hold a place for the block, which ends within `seconds`; wait for one for at most `patience_s`.
 
         Raises ClientBusyError and QueryBusyError where too many wait, and QueryBusyError where none is free in time.
         """
@@ -162,8 +167,10 @@ class Places:
         try:
             if not turn.wait(patience_s):
                 raise QueryBusyError(f"No place for a validation was free within {patience_s:g} s. Try again later.")
+            self.running.take(turn, time.monotonic() + seconds, client=client)
             yield
         finally:
+            self.running.release(turn)
             with self._lock:
                 if not self._queue.withdraw(client, turn):  # not waiting any more: it has a place
                     self._queue.release(client)

@@ -86,7 +86,7 @@ def test_a_query_that_had_to_make_room_begins_anew_and_ends_well(snapshots: Snap
         second = threading.Thread(target=lambda: answers.append(pool.run(slow).result.rows))
         second.start()
         tickets: list[Ticket] = []
-        until(lambda: bool(tickets.extend(t for t in pool.dispatcher._tickets.values() if t.query == slow) or tickets))
+        until(lambda: bool(tickets.extend(t for t in pool.dispatcher._held if t.query == slow) or tickets))
         until(lambda: tickets[0].used_s > SLICE_S)
         assert pool.run("ASK {}").result is True
         assert (tickets[0].lane, tickets[0].running) == ("long", False), "it made room, and waits"
@@ -120,7 +120,7 @@ def test_a_query_whose_worker_the_system_kills_is_asked_once_more(snapshots: Sna
         killed: set[int] = set()
 
         def working() -> list[int]:
-            found = [t.worker.process.pid for t in small.dispatcher._tickets.values() if t.worker and t.sent]
+            found = [t.worker.process.pid for t in small.dispatcher._held if t.worker and t.sent]
             return [pid for pid in found if pid not in killed]
 
         for _ in range(2):

@@ -14,14 +14,13 @@ import pytest
 
 from kg.errors import QueryBusyError
 from kg.processes.child import ChildGoneError
+from kg.processes.leases import SLACK_S
 from kg.queries.admission import Admission
-from kg.queries.dispatcher import Dispatcher, Ticket
+from kg.queries.dispatcher import _PREPARING_S, Dispatcher, Ticket
 from kg.settings import Settings
 from kg.store.protocol import Snapshot
 
 TICK_S = 0.05
-SLACK_S = 1.0
-"""Seconds after its deadline by which a query has lost its place, and its worker."""
 
 
 class Clock:
@@ -112,18 +111,24 @@ class _Threads:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_places_end_at_deadlines_whatever_clients_do(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    """Some conversations end their query, some never come back from sending, some come back late."""
+    """Some conversations end their query, some never come back from preparing or sending, some come back late."""
     chance = random.Random(seed)
     timeout_s = 2.0
     settings = Settings(query_workers=2, query_long_workers=2, query_timeout_s=timeout_s, query_queue=20)
     simulation = Simulation(monkeypatch, settings, chance)
     dispatcher = simulation.dispatcher
     silent: list[Ticket] = []  # whose conversations wait for their clients
+    hung: list[Ticket] = []  # whose conversations wait for a snapshot
+    placed: dict[int, float] = {}
     for number in range(400):
         ticket = Ticket(f"client {chance.randrange(4)}", f"text {number}", timeout_s=timeout_s)
         with contextlib.suppress(QueryBusyError):
             dispatcher.submit(ticket, lambda: None)
-        for running in [t for t in dispatcher._tickets.values() if t.running and t.started == math.inf]:
+        for running in [t for t in dispatcher._held if t.running and t.started == math.inf and t not in hung]:
+            placed[running.id] = simulation.clock.now
+            if chance.random() < 0.1:
+                hung.append(running)
+                continue
             with contextlib.suppress(ChildGoneError):
                 dispatcher.prepare(running)
                 dispatcher.send(running)
@@ -137,20 +142,33 @@ def test_places_end_at_deadlines_whatever_clients_do(monkeypatch: pytest.MonkeyP
                 dispatcher.finish(late, retire=False)
             elif late.running or late.worker is not None:
                 dispatcher.give_up(late)
+        if len(hung) > 2 and chance.random() < 0.05:
+            back = hung.pop(chance.randrange(len(hung)))
+            try:
+                dispatcher.prepare(back)
+                dispatcher.hand_back(back)
+            except ChildGoneError:
+                dispatcher.recover(back)
         simulation.tick()
         listed = Counter(query.state for query in dispatcher.list_queries())
         assert listed["running"] == simulation.count_places(), "the sums are what the list of queries shows"
         assert dispatcher._processes <= 2 + 2 * 2
-        for held in dispatcher._tickets.values():
-            if held.running:
+        assert listed.total() == len(dispatcher._held)
+        assert dispatcher._held.count_overdue(simulation.clock.now) == 0
+        for held in dispatcher._held:
+            if held.running and held.id in placed:
+                assert simulation.clock.now <= placed[held.id] + _PREPARING_S + timeout_s + SLACK_S
                 assert simulation.clock.now <= held.started + timeout_s + SLACK_S
-    for _ in range(int((2 * timeout_s + SLACK_S) / TICK_S) + 20):
+            elif not held.running:
+                assert held.waited_s + simulation.clock.now - held.enqueued <= timeout_s + SLACK_S
+    for _ in range(int((_PREPARING_S + 2 * timeout_s + SLACK_S) / TICK_S) + 20):
         simulation.tick()
-        for running in [t for t in dispatcher._tickets.values() if t.running and t.started == math.inf]:
+        for running in [t for t in dispatcher._held if t.running and t.started == math.inf and t not in hung]:
             dispatcher.prepare(running)
             dispatcher.send(running)
             silent.append(running)
     assert silent, "some clients never came back"
+    assert hung, "some snapshots never came"
     assert dispatcher.list_queries() == []
     assert simulation.count_places() == 0
     assert dispatcher._processes == len(dispatcher._idle), "and no killed process is counted"

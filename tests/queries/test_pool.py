@@ -510,10 +510,10 @@ class One:
 pool = QueryPool(One(), Settings(query_workers=2, query_timeout_s=600))
 busy = threading.Thread(target=pool.run, args=(sys.argv[2],), daemon=True)
 busy.start()
-tickets = pool.dispatcher._tickets
-while not tickets or not all(t.sent for t in tickets.values()):
+tickets = pool.dispatcher._held
+while not tickets or not all(t.sent for t in tickets):
     pass
-print(*[w.process.pid for w in pool.dispatcher._idle], *[t.worker.process.pid for t in tickets.values()], flush=True)
+print(*[w.process.pid for w in pool.dispatcher._idle], *[t.worker.process.pid for t in tickets], flush=True)
 busy.join()
 """
 

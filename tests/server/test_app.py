@@ -13,6 +13,8 @@ import time
 import urllib.request
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
 from urllib.parse import quote
 
 import anyio
@@ -20,10 +22,12 @@ import pytest
 import uvicorn
 from fastmcp.utilities.tests import ASGIServer
 
+from kg import loading
 from kg.errors import IndexUnavailableError, InvalidInputError
 from kg.queries.dispatcher import Ticket
 from kg.server import app
 from kg.server.app import create_app, healing
+from kg.server.auth import HOLDER
 from kg.server.http_server import address_of, listen
 from kg.store.protocol import Rows
 from kg.tools.catalog.health import health
@@ -70,6 +74,39 @@ def test_health_is_ready_while_passages_wait_for_vectors(kg):
     assert state["pending_vectors"] == 3
     assert state["quads"] > 0
     assert state["generation"] >= 1
+
+
+def test_health_counts_everything_that_is_held(kg, monkeypatch):
+    """While a load waits for another one, and after it was given up."""
+    held = []
+
+    async def get_held(http):
+        return (await http.get("/health")).json()["held"]
+
+    async def run():
+        served = create_app(kg, token=SimpleNamespace(actor=lambda request: HOLDER))
+        async with served.router.lifespan_context(served):
+            server = ASGIServer(url="http://127.0.0.1/mcp", app=served, transport_type="http")
+            async with server.http_client() as http, anyio.create_task_group() as group:
+                group.start_soon(partial(http.post, "/tools/load", json={"source": "climate", "paths": ["none"]}))
+                with anyio.fail_after(20):
+                    while not (await get_held(http))["long_calls"]:
+                        await anyio.lowlevel.checkpoint()
+                held.append(await get_held(http))
+                group.cancel_scope.cancel()
+            async with server.http_client() as http:
+                with anyio.fail_after(20):
+                    while (await get_held(http))["long_calls"]:
+                        await anyio.lowlevel.checkpoint()
+                held.append(await get_held(http))
+
+    monkeypatch.setattr(kg, "load", lambda *_, **__: pytest.fail("it was given up"))
+    with loading.exclusive_load(lambda *_: None):
+        anyio.run(run)
+    during, after = ({name: count for name, count in each.items() if count} for each in held)
+    assert during.pop("body_bytes") > 0
+    assert during == {"bodies": 1, "long_calls": 1}
+    assert after == {}
 
 
 def test_health_is_degraded_when_the_index_does_not_answer(kg, monkeypatch):

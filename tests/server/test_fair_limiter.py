@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import anyio
 import pytest
 
-from kg.errors import ClientBusyError
+from kg.errors import ClientBusyError, QueryBusyError, QueryTimeoutError
 from kg.server import fair_limiter
 from kg.server.fair_limiter import FairLimiter
 
@@ -59,3 +60,44 @@ def test_who_asks_for_too_much_or_waits_too_long_is_told(monkeypatch: pytest.Mon
 
     anyio.run(main)
     assert sorted("0.1 s" in text for text in refused) == [False, True, True]
+
+
+def test_late_call_loses_its_place_and_its_queries_are_stopped() -> None:
+    held, stopped = threading.Event(), threading.Event()
+
+    async def main() -> None:
+        line = FairLimiter(at_once=1, per_client=1, waiting=8, seconds=0.1)
+
+        def work() -> None:
+            stopped.wait(20)
+            held.set()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask, line, work)
+            await anyio.wait_all_tasks_blocked()
+            assert await line.run("modest", lambda: 7) == 7
+        assert (len(line.running), len(line._queue), line._queue.running) == (0, 0, 0)
+
+    async def ask(line: FairLimiter, work: Callable[[], None]) -> None:
+        with pytest.raises(QueryTimeoutError):
+            await line.run("greedy", work, abandon=True, on_late=stopped.set)
+
+    anyio.run(main)
+    assert held.wait(5), "what it waited for ends"
+
+
+def test_call_that_waits_for_other_clients_too_long_is_told() -> None:
+    held = threading.Event()
+
+    async def main() -> None:
+        line = FairLimiter(at_once=1, per_client=1, waiting=2, patience_s=0.1)
+        async with anyio.create_task_group() as group:
+            group.start_soon(line.run, "greedy", lambda: held.wait(20))
+            await anyio.wait_all_tasks_blocked()
+            with pytest.raises(QueryBusyError) as caught:
+                await line.run("modest", lambda: 7)
+            assert not isinstance(caught.value, ClientBusyError)
+            held.set()
+        assert (len(line._queue), line._queue.running) == (0, 0)
+
+    anyio.run(main)

@@ -21,7 +21,7 @@ from kg import errors
 from kg.retrieval.reader import Reader
 from kg.server.app import create_app
 from kg.server.instructions import MOUNTS, find_mount
-from kg.server.mcp import BUSY_THREADS, build_mcp
+from kg.server.mcp import TOOL_CALLS, build_mcp
 from kg.tools.registry import TOOLS
 
 SHARED_TOOLS = [
@@ -356,7 +356,7 @@ def test_slow_calls_do_not_hold_up_health(kg, monkeypatch):
         async with anyio.create_task_group() as group:
             for _ in range(45):
                 group.start_soon(client.call_tool, "search", {"query": "solar", "limit": 1})
-            for _ in range(BUSY_THREADS):
+            for _ in range(TOOL_CALLS[1]):
                 await anyio.to_thread.run_sync(started.acquire)
             with anyio.fail_after(25):  # the slow calls are held until it is answered
                 answer = await client.call_tool("health", {})

@@ -17,6 +17,7 @@ from typing import IO, Any
 from pyoxigraph import Literal, NamedNode, Quad, QuerySolutions, RdfFormat, Store
 
 from kg.knowledge_graph import KnowledgeGraph
+from kg.processes.leases import Leases
 from kg.queries.pool import Answer, Cancellation
 from kg.search.protocol import Candidate, GraphUnits, IndexStatus, Mode, Ranking
 from kg.settings import Settings
@@ -170,6 +171,7 @@ class WordIndex:
     ranked: list[tuple[int | None, int | None, int]] = field(default_factory=list, repr=False)
     hashes: dict[str, str] = field(default_factory=dict, repr=False)
     embedder_error: str | None = None
+    calls: Leases[Any] = field(default_factory=Leases, repr=False)
 
     def score(self, query: str, iri: str) -> float:
         words = Counter(self.units[iri][1].casefold().split())

@@ -36,6 +36,8 @@ FRAME_TOKENS: Final = 120
 _NEAR: Final = 20_000
 _NEARNESS: Final = 70
 _PLACED: Final = 500
+_SNAPSHOT_S: Final = 5.0
+"""Maximum seconds to take the snapshot that is validated, and to read the verdict."""
 
 EXISTS: Final = "ASK { GRAPH $graph { ?s ?p ?o } }"
 GRAPHS: Final = "SELECT DISTINCT ?name WHERE { GRAPH ?name {} } LIMIT $limit"
@@ -187,7 +189,8 @@ def run_validation(
             module=source_locations.__name__,
         )
 
-    with PLACES.take(CALLER.get() if client is None else client, settings.query_timeout_s):
+    caller = CALLER.get() if client is None else client
+    with PLACES.take(caller, settings.query_timeout_s, allowed_s + _SNAPSHOT_S):
         generation = kg.store.statistics().generation
         if pasted is not None:
             return FinishedValidation(job(pasted), generation)
