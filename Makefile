@@ -8,7 +8,7 @@ SUITES := $(VENV)/.w3c
 # In the order of the files: xdist would run those with few tests last, which take longest, and one core would wait.
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup demo test test-long bench lint serve docs released lock
+.PHONY: help setup demo test test-long bench soak lint serve docs released lock
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
@@ -38,6 +38,9 @@ test-long: setup $(SUITES)  ## the rest: all adversarial cases, kills, packaging
 
 bench: setup  ## measure Quadcite and the alternatives in the same run
 	$(BIN)/python -m tests.benchmarks
+
+soak: setup  ## run a server under attacks and faults for 15 minutes (ARGS="--seconds 60 --seed 7")
+	$(BIN)/python -m tests.adversarial.soak $(ARGS)
 
 lint: $(STAMP)  ## ruff, formatting, types, English
 	$(BIN)/ruff check .

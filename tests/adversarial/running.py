@@ -146,6 +146,20 @@ def running(
     with OxigraphStore(data) as store:
         store.commit({GRAPH: list(ring())})
     prepare()
+    process = start(folder, data, **settings)
+    server = None
+    try:
+        server = wait_until_ready(folder, process)
+        yield server
+    finally:
+        stop(process, server)
+    assert process.returncode in (0, 128 + signal.SIGTERM)
+    said = (folder / "log").read_text()
+    assert "Traceback" not in said, said[-3_000:]
+
+
+def start(folder: Path, data: Path, port: int = 0, **settings: str) -> subprocess.Popen[bytes]:
+    """Start a server over the data directory `data`, with its log in `folder`."""
     environment = {
         **os.environ,
         "QUADCITE_MODELS_DIR": str(folder / "models"),
@@ -154,31 +168,30 @@ def running(
         "QUADCITE_MAX_ROWS": "10000",
         **{f"QUADCITE_{name.upper()}": value for name, value in settings.items()},
     }
-    command = [sys.executable, "-m", "kg.cli", "serve", "--port", "0", "--data-dir", str(data)]
-    with (
-        (folder / "log").open("w") as log,
-        subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=folder) as process,
-    ):
-        server = None
-        try:
-            address = _address(folder / "log", process)
-            server = Running(address, process.pid)
-            with server.client() as client:
-                good(client, 60)
-            yield server
-        finally:
-            family = server.children() if server is not None else set()
-            process.send_signal(signal.SIGTERM)
-            try:
-                process.wait(30)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                raise
+    command = [sys.executable, "-m", "kg.cli", "serve", "--port", str(port), "--data-dir", str(data)]
+    with (folder / "log").open("w") as log:
+        return subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=folder)
+
+
+def wait_until_ready(folder: Path, process: subprocess.Popen[bytes]) -> Running:
+    """Wait until a server that was started answers."""
+    server = Running(_address(folder / "log", process), process.pid)
+    with server.client() as client:
+        good(client, 60)
+    return server
+
+
+def stop(process: subprocess.Popen[bytes], server: Running | None) -> None:
+    """End a server by SIGTERM. It must leave no process behind."""
+    family = server.children() if server is not None else set()
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
     left = {pid for pid in family if Path(f"/proc/{pid}").exists()}
     assert not left, f"processes left behind: {left}"
-    assert process.returncode in (0, 128 + signal.SIGTERM)
-    said = (folder / "log").read_text()
-    assert "Traceback" not in said, said[-3_000:]
 
 
 def _address(log: Path, process: subprocess.Popen[bytes]) -> str:
