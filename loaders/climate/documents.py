@@ -367,11 +367,7 @@ class _Draft:
             concept, shared = _corpus_type(kind)
             self.add_property(KG.corpusType, concept)
             self.shared |= shared
-        if day := present(self.head["date"]):
-            if parsed := parse_date(day):
-                self.properties.append((ELI.date_document, Literal(parsed, datatype=XSD.date)))
-            else:
-                self.warn(f"the date {day!r} is not a date")
+        self._add_dates()
         if description := present(self.head["description"]):
             self.add_property(DCTERMS.description, description)
         if address := present(self.head["source_url"]):
@@ -380,6 +376,26 @@ class _Draft:
             else:
                 self.warn(f"the source {address!r} is not a web address")
         self._add_topics()
+
+    def _add_dates(self) -> None:
+        """Add the date of the document. Of a law that was changed later, the file has only the year of its passing."""
+        day, year = present(self.head["date"]), present(self.head["year_passed"])
+        parsed = parse_date(day) if day else None
+        if day and parsed is None:
+            self.warn(f"the date {day!r} is not a date")
+        if year and not re.fullmatch(r"[1-9]\d{3}", year):
+            self.warn(f"the year of passing {year!r} is not a year")
+            year = None
+        if parsed and year and parsed[:4] < year:
+            self.warn(f"its date {parsed} is before the year of its passing, {year}")
+            year = None
+        is_changed = present(self.head["last_change"]) is not None or (parsed and year and parsed[:4] != year)
+        if parsed and is_changed:
+            self.properties.append((DCTERMS.modified, Literal(parsed, datatype=XSD.date)))
+        if parsed and not is_changed:
+            self.properties.append((ELI.date_document, Literal(parsed, datatype=XSD.date)))
+        elif year:
+            self.properties.append((ELI.date_document, Literal(year, datatype=XSD.gYear)))
 
     def _add_topics(self) -> None:
         """Add the topics that the publisher gives to the document, in its words."""

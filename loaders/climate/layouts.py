@@ -12,8 +12,8 @@ from loaders.readers.tables import Columns
 
 HEAD: Final = (
     "slug", "document_id", "title", "description", "family_slug", "family_title", "family_id", "geographies",
-    "geography_name", "languages", "translated", "corpus_type", "date", "source_url", "sectors", "responses",
-    "keywords", "instruments", "hazards", "frameworks", "metadata",
+    "geography_name", "languages", "translated", "corpus_type", "date", "year_passed", "last_change", "source_url",
+    "sectors", "responses", "keywords", "instruments", "hazards", "frameworks", "metadata",
 )  # fmt: skip
 """The fields of a document. ``metadata`` is an object with the lists of topics by name."""
 
@@ -157,7 +157,9 @@ LAWS: Final = Layout(
         "geographies": ("geography",),
         "geography_name": ("country_name",),
         "corpus_type": ("legislation_type_humanize", "legislation_type"),
-        "date": ("date", "date_passed"),
+        "date": ("date",),
+        "year_passed": ("date_passed",),
+        "last_change": ("last_change",),
         "source_url": ("link",),
         **_topics(""),
     },

@@ -13,7 +13,7 @@ from pyoxigraph import Literal, NamedNode, parse
 from kg import bundle
 from kg.errors import RecordError, SourceError
 from kg.settings import Settings
-from kg.vocabulary import BASE, ELI, FOAF, KG, RDF, SCHEMA, SKOS, mint
+from kg.vocabulary import BASE, DCTERMS, ELI, FOAF, KG, RDF, SCHEMA, SKOS, XSD, mint
 from loaders.climate import documents
 from loaders.climate.documents import parse_date, parse_place_codes
 from loaders.climate.layouts import LAYOUTS, detect
@@ -178,6 +178,36 @@ def test_places_are_codes_or_the_iso_of_an_object() -> None:
 )
 def test_dates_are_days_or_nothing(text: str, day: str | None) -> None:
     assert parse_date(text) == day
+
+
+@pytest.mark.parametrize(
+    ("date", "passed", "changed", "dated", "modified"),
+    [
+        ("2008-11-26", "2008", "", ["2008-11-26"], []),
+        ("2019-06-27", "2008", "June, 2019", ["2008"], ["2019-06-27"]),
+        ("2019-06-27", "2008", "", ["2008"], ["2019-06-27"]),
+        ("2008-12-01", "2008", "December, 2008", ["2008"], ["2008-12-01"]),
+        ("2019-06-27", "", "June, 2019", [], ["2019-06-27"]),
+        ("", "2008", "", ["2008"], []),
+        ("2008-11-26", "c. 2008", "", ["2008-11-26"], []),
+        ("2008-11-26", "2011", "", ["2008-11-26"], []),
+        ("2008-11-26", "", "", ["2008-11-26"], []),
+    ],
+)
+def test_law_has_the_date_of_its_passing_and_not_that_of_its_last_change(
+    date: str, passed: str, changed: str, dated: list[str], modified: list[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "laws.csv"
+    head = ("id", "title", "slug", "description", "geography", "legislation_type", "date", "date_passed", "last_change")
+    law = ("7", "Tides Act", "tides-act", "<p>Tides.</p>", "{'iso': 'GBR'}", "legislative", date, passed, changed)
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([head, law])
+    [document] = read(path).values()
+    assert (said(document, ELI.date_document), said(document, DCTERMS.modified)) == (dated, modified)
+    kinds = [
+        value.datatype for key, value in document.properties if key == ELI.date_document and isinstance(value, Literal)
+    ]
+    assert kinds == [XSD.gYear if len(each) == 4 else XSD.date for each in dated]
 
 
 def topics_of(document: SourceDocument) -> dict[str, list[str]]:
