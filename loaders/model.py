@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
@@ -143,22 +143,49 @@ class Notice:
     """Total number of data rows, once known."""
 
 
+class RecordQuads(list[Quad]):
+    """The quads of one record. Several derived graphs read a few properties of them each, so they are sorted once."""
+
+    __slots__ = ("_by_predicate",)
+
+    def __init__(self, quads: Iterable[Quad] = ()) -> None:
+        super().__init__(quads)
+        self._by_predicate: dict[NamedNode, list[Quad]] | None = None
+
+    def find(self, predicates: Iterable[NamedNode]) -> Iterator[Quad]:
+        """Find the quads with any of `predicates`. Do not add quads after the first call."""
+        found = self._by_predicate
+        if found is None:
+            found = self._by_predicate = {}
+            for quad in self:
+                found.setdefault(quad.predicate, []).append(quad)
+        for predicate in predicates:
+            yield from found.get(predicate, ())
+
+
+def find_quads(quads: Iterable[Quad], predicates: Collection[NamedNode]) -> Iterator[Quad]:
+    """Find the quads with any of `predicates`, by predicate where they are sorted."""
+    if isinstance(quads, RecordQuads):
+        return quads.find(predicates)
+    return (quad for quad in quads if quad.predicate in predicates)
+
+
 def graph_name(document: SourceDocument | SourceGraph) -> NamedNode:
     """Return the name of the graph of a record: ``graph/src/{domain}/{key}``."""
     return mint("graph", "src", document.domain, *document.key)
 
 
-def to_quads(document: SourceDocument | SourceGraph) -> list[Quad]:
+def to_quads(document: SourceDocument | SourceGraph) -> RecordQuads:
     """Convert a record to quads, without those of its shared graphs."""
     graph = graph_name(document)
     if isinstance(document, SourceGraph):
-        return [*document.quads, *_unit_quads(document.units, graph)] if document.units else list(document.quads)
+        return RecordQuads([*document.quads, *_unit_quads(document.units, graph)])
     iri = document.iri
     result = [Quad(iri, RDF.type, kind, graph) for kind in document.kinds]
     if document.title:
         result.append(Quad(iri, DCTERMS.title, Literal(document.title), graph))
     result += [Quad(iri, predicate, value, graph) for predicate, value in document.properties]
-    return result + _unit_quads(document.units, graph)
+    return RecordQuads(result + _unit_quads(document.units, graph))
 
 
 def _unit_quads(units: Sequence[TextUnit], graph: NamedNode) -> list[Quad]:

@@ -31,7 +31,6 @@ from loaders.model import Notice, Origin, Rejection, SourceGraph
 from loaders.readers.cells import parse_boolean, parse_integer, parse_items, parse_web_address, present, quote
 from loaders.readers.formats import Sheet, json_sheet, open_sheet, surrogate_in
 from loaders.readers.locations import File
-from loaders.readers.tables import parquet_sheet
 
 QUALITIES: Final = ("verbatim", "edited", "summary")
 WITHIN: Final = "speeches"
@@ -57,6 +56,8 @@ def open_table(path: Path) -> Sheet:
     """Open a table. Raises SourceError if it is empty, not in its format, or lacks columns for text or speakers."""
     ending = path.suffix.lower()
     if ending == ".parquet":
+        from loaders.readers.tables import parquet_sheet  # loads DuckDB, which is slow
+
         return parquet_sheet(path)
     return json_sheet(path, WITHIN) if ending == ".json" else open_sheet(path)
 
@@ -116,7 +117,7 @@ class _Table:
         if unread:
             yield Notice(f"{self.source}: unknown columns, skipped: {', '.join(map(repr, unread))}", warning=True)
         day = self._day_of_name() if self.given.date is None else None
-        if day is not None and any(row["date"] is None for row in self._rows()):
+        if day is not None and any(row["date"] is None for row in self._rows(("date",))):
             self.day = day
             yield Notice(f"{self.source}: rows without a date have the date {day} of the file name", warning=True)
         if self.given.chamber is None and self._is_flag_wrong():
@@ -130,20 +131,23 @@ class _Table:
             return None
 
     def _is_flag_wrong(self) -> bool:
-        rows = (row for row in self._rows() if row["chamber"] is None)
+        rows = (row for row in self._rows(("chamber", "senate", "speaker")) if row["chamber"] is None)
         return any(row["senate"] in ("0", "0.0") and _SENATOR.search(row["speaker"] or "") for row in rows)
 
-    def _rows(self) -> Iterator[Cells]:
-        columns = list(dict.fromkeys(name for names in self.places.values() for name in names))
+    def _rows(self, fields: Sequence[str] = tuple(COLUMNS)) -> Iterator[Cells]:
+        """Yield the rows with the cells of `fields`."""
         text = next((name for name in self.places["text"] if name in self.sheet.columns), self.places["text"][0])
+        columns = list(dict.fromkeys([text, *(each for name in fields for each in self.places[name])]))
+        indexes = {name: [columns.index(each) for each in self.places[name]] for name in fields}
         for place, row in enumerate(self.sheet.rows(columns, text)):
-            cells = dict(zip(columns, row.cells, strict=True))
+            cells = row.cells
             said = {
-                name: next((cells[each] for each in names if present(cells[each]) is not None), None)
-                for name, names in self.places.items()
+                name: next((cell for each in at if present(cell := cells[each]) is not None), None)
+                for name, at in indexes.items()
+                if name != "text"
             }
             # Words are words, be they "None".
-            said["text"] = next((cells[each] for each in self.places["text"] if cells[each] is not None), None)
+            said["text"] = next((cells[each] for each in indexes.get("text", ()) if cells[each] is not None), None)
             yield Cells(row.number if self.file.rows is None else self.file.rows[place], said, row.problem)
 
     def turns(self) -> Iterator[Sequence[Cells]]:

@@ -11,6 +11,7 @@ from pyoxigraph import NamedNode
 from kg.errors import RecordError
 
 _MISSING: Final = frozenset({"", "nan", "none", "null", "<na>", "nat", "[]"})
+_LONGEST_MISSING: Final = max(map(len, _MISSING))
 _TRUTH: Final = {"true": True, "t": True, "1": True, "1.0": True, "false": False, "f": False, "0": False, "0.0": False}
 _WHOLE: Final = re.compile(r"([+-]?[0-9]+)(?:\.0+)?")
 _SHOWN: Final = 60
@@ -22,7 +23,11 @@ _UNFIT_FOR_IRI: Final = re.compile(r"[\x00-\x20<>\"{}|\\^`]")
 
 def present(text: str | None) -> str | None:
     """Return `text`, or None if it denotes a missing value: empty, ``nan``, ``None``, ``[]``."""
-    return None if text is None or text.strip().casefold() in _MISSING else text
+    if text is None:
+        return None
+    bare = text.strip()
+    # Folding the case never shortens a text, so long ones need not be folded.
+    return None if len(bare) <= _LONGEST_MISSING and bare.casefold() in _MISSING else text
 
 
 def parse_integer(text: str) -> int:

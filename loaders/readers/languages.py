@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-import langcodes
-from language_data import names
-
 
 @lru_cache(maxsize=4096)
 def language_tag(text: str) -> str | None:
     """Return the canonical BCP 47 tag of a language tag or an English name of a language, None if `text` is neither."""
+    import langcodes  # its tables take time to load, and few files state languages
+    from language_data import names
+
     text = text.strip()
     if len(text) < 2:  # some languages have names of one letter, which in a table is an abbreviation
         return None

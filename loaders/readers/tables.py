@@ -18,7 +18,6 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 import duckdb
-import numpy as np
 
 from kg import interruption
 from kg.errors import SourceError, StoreError
@@ -233,6 +232,8 @@ class Tables:
         characters = 0
 
         def insert() -> None:
+            import numpy as np  # slow to import, and not needed for Parquet
+
             columns_of_cells = zip([*names, "p"], zip(*batch, strict=True), strict=True)
             arrays = {name: np.array(cells, dtype=object) for name, cells in columns_of_cells}
             arrays["n"] = np.array(numbers, dtype=np.int64)

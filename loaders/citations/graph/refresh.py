@@ -167,9 +167,12 @@ class Citations:
         for graph, quads in replace.items():
             if graph.value.startswith(SOURCED):
                 document = documents.get(graph)
-                records[graph] = (
-                    None if not quads else Record.of(quads) if document is None else Record.from_document(document)
-                )
+                if not quads:
+                    records[graph] = None
+                elif isinstance(document, SourceDocument):
+                    records[graph] = Record.from_document(document)
+                else:
+                    records[graph] = Record.of(quads)
         if not self._changes_families and any(record is None or record.families for record in records.values()):
             self._changes_families = True
             if self._settled.complete:

@@ -25,7 +25,7 @@ from loaders.citations.family_names import FamilyNames
 from loaders.citations.graph.claims import Claims, Evidence, build_law, build_law_places
 from loaders.citations.laws import BY_NUMBER, BY_TITLE, Context, LawCitation, find_laws
 from loaders.citations.statutes import Law
-from loaders.model import SourceDocument, SourceGraph, TextUnit
+from loaders.model import SourceDocument, TextUnit, find_quads
 from loaders.readers.cells import to_slug
 
 _PLACES: Final = iri_prefix("place")
@@ -77,21 +77,18 @@ class Record:
     """The results of `document_of` so far, by the parent of the unit."""
 
     @classmethod
-    def of(cls, quads: Iterable[Quad], units: Sequence[TextUnit] = ()) -> Record:
-        """Collect the texts and properties in the quads of one record, and those of `units`."""
+    def of(cls, quads: Iterable[Quad]) -> Record:
+        """Collect the texts and properties in the quads of one record."""
         record = cls()
         read = record._readers()
-        for quad in quads:
-            if (add := read.get(quad.predicate)) is not None and isinstance(quad.subject, NamedNode):
-                add(quad.subject, quad.object)
-        record._add_units(units)
+        for subject, predicate, value, _ in find_quads(quads, read.keys()):
+            if isinstance(subject, NamedNode):
+                read[predicate](subject, value)
         return record
 
     @classmethod
-    def from_document(cls, document: SourceDocument | SourceGraph) -> Record:
-        """Collect the texts and properties of a record that is being loaded, without its quads."""
-        if isinstance(document, SourceGraph):
-            return cls.of(document.quads, document.units)
+    def from_document(cls, document: SourceDocument) -> Record:
+        """Collect the texts and properties of a document that is being loaded, without its quads."""
         record = cls()
         read = record._readers()
         for predicate, value in document.properties:

@@ -19,6 +19,7 @@ from kg.provenance.load_records import Derived, RecordOrigin, Rule
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, named_node, select, term_text
 from kg.vocabulary import BASE, DCTERMS, KG, ORG, PROV, RDF, SOURCED, XSD, mint
+from loaders.model import find_quads
 
 MEMBERSHIP: Final = Rule("membership", "1", "who spoke in which chamber and for which party, first and last")
 
@@ -86,10 +87,7 @@ def _collect(seen: Sightings, quads: Iterable[Quad], graph: NamedNode) -> None:
     speakers: dict[object, NamedNode] = {}
     days: dict[object, str] = {}
     places: list[tuple[NamedNode, NamedNode]] = []
-    for quad in quads:
-        if quad.predicate not in _READ:
-            continue
-        subject, predicate, value, _ = quad
+    for subject, predicate, value, _ in find_quads(quads, _READ):
         if predicate == KG.speaker:
             speakers[subject] = value
         elif predicate == DCTERMS.date:

@@ -18,6 +18,7 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Store, Term, named_node, select, term_text
 from kg.vocabulary import DCTERMS, KG, RDF, SOURCED, XSD, mint
 from loaders.hansard.speech_records import format_citation
+from loaders.model import find_quads
 
 REFERENCE: Final = Rule("citation", "1", "a Hansard reference from chamber, date and page, where the source has none")
 
@@ -58,7 +59,8 @@ class References:
         by_day: dict[str, list[_Record]] = defaultdict(list)
         days: set[str] = set()
         for graph in graphs:
-            rows = ((quad.subject, quad.predicate, quad.object) for quad in replace[graph] if quad.predicate in _READ)
+            quads = find_quads(replace[graph], _READ)
+            rows = ((quad.subject, quad.predicate, quad.object) for quad in quads)
             days |= _collect(by_day, graph, rows)
         days |= {term_text(row["date"]) for row in select(store.query_sources, bind(DAYS, graphs=graphs))}
         # A day whose records all have references needs no graph.

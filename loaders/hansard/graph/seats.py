@@ -18,6 +18,7 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Store, named_node, select, term_text
 from kg.vocabulary import DCTERMS, KG, SOURCED, XSD, mint
 from loaders.hansard.electorates import find_state
+from loaders.model import find_quads
 
 SEAT: Final = Rule("seat", "1", "the state of the electorate that a speaker sat for on that day")
 
@@ -79,10 +80,8 @@ class Seats:
 def _collect(by_day: dict[str, list[_Seat]], quads: Iterable[Quad], graph: NamedNode) -> None:
     """Add the seats in the speeches among `quads`."""
     said: dict[NamedNode, dict[object, str]] = defaultdict(dict)
-    for quad in quads:
-        if quad.predicate in _READ:
-            subject, predicate, value, _ = quad
-            said[subject][predicate] = value.value
+    for subject, predicate, value, _ in find_quads(quads, _READ):
+        said[subject][predicate] = value.value
     for speech, values in said.items():
         electorate, day = values.get(KG.electorate), values.get(DCTERMS.date)
         if electorate is not None and day is not None:

@@ -29,6 +29,7 @@ from kg.vocabulary import BASE, DCTERMS, DERIVED, KG, PROV_GRAPH, RDF, SCHEMA, S
 from kg.words import STOP_WORDS
 from loaders.languages.detection import CERTAIN, MINIMUM, Detection, detect_language, strip_marks
 from loaders.languages.jurisdictions import find_language
+from loaders.model import find_quads
 
 VERSION: Final = "1"
 """The version of the agent that adds languages to texts that were loaded without."""
@@ -112,15 +113,15 @@ class _Texts:
     places: dict[NamedNode, NamedNode] = field(default_factory=dict)
     dates: dict[NamedNode, str] = field(default_factory=dict)
     stated: set[NamedNode] = field(default_factory=set)
+    only_place: NamedNode | None = None
+    only_day: str | None = None
+    """The jurisdiction and the date that all nodes have which have any."""
 
     @classmethod
     def collect(cls, quads: Iterable[Quad]) -> _Texts:
         """Collect the texts among `quads`."""
         found = cls()
-        for quad in quads:
-            if quad.predicate not in _READ:
-                continue
-            subject, predicate, value, _ = quad
+        for subject, predicate, value, _ in find_quads(quads, _READ):
             if predicate == SCHEMA.text:
                 found.texts[subject] = value.value
             elif predicate == DCTERMS.isPartOf:
@@ -133,6 +134,7 @@ class _Texts:
                 found.dates[subject] = value.value
             else:
                 found.stated.add(subject)
+        found.only_place, found.only_day = _get_only(found.places), _get_only(found.dates)
         return found
 
     def find_silent(self) -> dict[NamedNode, list[NamedNode]]:
@@ -154,11 +156,11 @@ class _Texts:
 
     def place_of(self, thing: NamedNode) -> NamedNode | None:
         """Return the jurisdiction of a node, or the only one in the graph."""
-        return self.places.get(thing) or _get_only(self.places)
+        return self.places.get(thing) or self.only_place
 
     def day_of(self, thing: NamedNode) -> str | None:
         """Return the date of a node, or the only one in the graph."""
-        return self.dates.get(thing) or _get_only(self.dates)
+        return self.dates.get(thing) or self.only_day
 
 
 def _get_only(values: Mapping[NamedNode, _Value]) -> _Value | None:
