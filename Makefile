@@ -8,6 +8,9 @@ SUITES := $(VENV)/.w3c
 # In the order of the files: xdist would run those with few tests last, which take longest, and one core would wait.
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
+# Without cached bytecode each of the many processes of the tests compiles all modules and tests again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup demo test test-long bench soak lint serve docs released lock
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'

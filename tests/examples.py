@@ -8,7 +8,10 @@ from __future__ import annotations
 from hypothesis import settings
 
 USUAL = 100
-settings.register_profile("thorough", max_examples=10 * USUAL)
+# A time limit for each example would fail on a busy machine. The timeout of a test bounds its examples together.
+settings.register_profile("usual", settings(), deadline=None)
+settings.register_profile("thorough", deadline=None, max_examples=10 * USUAL)
+settings.load_profile("usual")
 
 
 def dear(number: int) -> int:

@@ -167,7 +167,7 @@ def test_a_competency_question_has_its_known_answer(joined: KnowledgeGraph, name
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_competency_question_has_no_hint(joined: KnowledgeGraph, name: str) -> None:
-    assert check(QUERIES[name], get_schema(joined)) == []
+    assert check(QUERIES[name], get_schema(joined, wait_s=60)) == []
 
 
 @pytest.mark.parametrize("name", QUERIES)

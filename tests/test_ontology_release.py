@@ -118,7 +118,7 @@ def test_to_take_away_any_statement_of_meaning_is_found(lost: Triple) -> None:
     assert [fault.focus for fault in found if fault.blocks] == [lost.subject]
 
 
-@settings(max_examples=dear(20), deadline=None)
+@settings(max_examples=dear(20))
 @given(st.integers(min_value=0, max_value=2**32))
 def test_what_is_written_is_the_same_for_the_same_statements_and_says_all_that_is_compared(order: int) -> None:
     text = to_release(random.Random(order).sample(OURS, len(OURS)))

@@ -31,7 +31,7 @@ def test_sentences_end_where_they_are_seen_to(text: str, parts: list[str]) -> No
 
 
 @given(st.text(alphabet="aA .!?:(§1)\n“é—\u2028🐓ß'", max_size=200))
-@hypothesis_settings(max_examples=200, deadline=None)
+@hypothesis_settings(max_examples=200)
 def test_ends_are_places_of_the_text_in_order(text: str) -> None:
     ends = list(find_sentence_ends(text))
     assert ends == sorted(ends)

@@ -9,7 +9,7 @@ import unicodedata
 from urllib.parse import unquote
 
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from pyoxigraph import NamedNode, Quad, RdfFormat, Store, parse
 
@@ -36,7 +36,6 @@ def is_kept(iri: NamedNode) -> bool:
     return list(store) == [quad] and list(parse(text, RdfFormat.N_QUADS)) == [quad]
 
 
-@settings(deadline=None)
 @given(st.sampled_from(KINDS), PARTS, PARTS, st.data())
 @example("document", ("a/b",), ("a", "b"), None)
 @example("document", ("a#lang=en",), ("a",), None)
@@ -57,7 +56,6 @@ def test_different_parts_give_different_identifiers(
     assert is_kept(one)
 
 
-@settings(deadline=None)
 @given(WORDS, st.integers(0, 10**9), WORDS, st.integers(0, 10**9), LANGUAGES, LANGUAGES)
 def test_different_passages_have_different_identifiers(
     slug: str, index: int, slug2: str, index2: int, lang: str | None, lang2: str | None
@@ -68,7 +66,6 @@ def test_different_passages_have_different_identifiers(
     assert is_kept(one)
 
 
-@settings(deadline=None)
 @given(WORDS)
 def test_a_segment_is_nfc_utf_8_percent_encoded_with_upper_case_hex(text: str) -> None:
     encoded = segment(text)
@@ -129,7 +126,6 @@ def test_what_is_no_identifier_is_refused(kind: Kind, parts: tuple[str, ...], la
         mint(kind, *parts, lang=lang)
 
 
-@settings(deadline=None)
 @given(WORDS, st.none() | st.just("en"))
 def test_a_slug_is_found_again(slug: str, lang: str | None) -> None:
     wanted = unicodedata.normalize("NFC", slug)

@@ -214,7 +214,7 @@ ATOMS = st.sampled_from(
 TERMS = ATOMS | st.text(max_size=20).map(Literal)
 
 
-@hypothesis_settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@hypothesis_settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(TERMS | st.builds(lambda o: Triple(NamedNode("a:b"), NamedNode("a:c"), o), TERMS), max_size=5))
 def test_every_term_comes_back_as_oxigraph_has_it(pool: QueryPool, terms: list[Literal]) -> None:
     query = sandbox_query(terms)

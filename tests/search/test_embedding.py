@@ -183,7 +183,7 @@ def test_threads_share_an_embedder(embedder: LocalEmbedder) -> None:
         np.testing.assert_array_equal(list(pool.map(embedder.embed_query, texts)), alone)
 
 
-@hypothesis_settings(deadline=None, max_examples=60)
+@hypothesis_settings(max_examples=60)
 @given(
     text=st.text(st.sampled_from("ab é1.,\n 能\x00İ한 "), max_size=400) | st.text(max_size=200),
     size=st.integers(4, 39) | st.just(254),

@@ -333,7 +333,7 @@ _VALUES = ["ASK {}", "CLEAR ALL", "json", "0", "1", "1e999", "http://example.org
     raw=st.binary(max_size=12),
     method=st.sampled_from(["GET", "HEAD", "POST", "QUERY"]),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_whatever_is_sent_is_answered(
     client: TestClient, pairs: list[tuple[str, str]], raw: bytes, method: str
 ) -> None:

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.long
 
 EX = "https://example.org/"
 GRAPHS = [NamedNode(EX + "g"), NamedNode(EX + "h")]
-CONFIG = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+CONFIG = settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
 
 
 def compared(results: Sequence[Violation]) -> set[Any]:
@@ -93,7 +93,7 @@ ASKING = {
 
 
 @pytest.mark.parametrize("name", sorted(OURS.keys() - ASKING))
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 @given(
     passages=st.integers(0, 3),
     removed=st.lists(st.integers(0, 99), max_size=4),

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.long
 
 EX = "https://example.org/"
 GRAPHS = [NamedNode(EX + "graph/g"), NamedNode(EX + "graph/h")]
-CONFIG = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+CONFIG = settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 
 PREFIXES = f"""
 @prefix ex: <{EX}> .
@@ -225,7 +225,7 @@ SUITES = {name: Shapes(said) for name, said in OURS.items()}
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", sorted(SUITES))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 @given(
     changes=st.lists(
         st.tuples(st.lists(OUR_QUADS, max_size=3), st.lists(st.integers(0, 99), max_size=4)), min_size=1, max_size=3
@@ -283,7 +283,7 @@ def opened(store: OxigraphStore) -> tuple[pyoxigraph.Store, Any]:
 SUITE = Shapes([*OURS["dataset-core.ttl"], *Shapes(OURS["record-climate.ttl"], opened=True).triples])
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 @given(
     commits=st.lists(
         st.tuples(

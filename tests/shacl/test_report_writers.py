@@ -176,7 +176,7 @@ def canonical(triples: Iterable[Triple]) -> set[str]:
     return {str(quad) for quad in dataset}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(VIOLATIONS, max_size=3))
 def test_a_report_as_turtle_is_the_report_of_the_standard(results: list[Violation]) -> None:
     text = report(results, "ttl")
@@ -185,7 +185,7 @@ def test_a_report_as_turtle_is_the_report_of_the_standard(results: list[Violatio
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(VIOLATIONS, max_size=5))
 def test_each_form_can_be_read_whatever_a_result_says(results: list[Violation]) -> None:
     assert len(json.loads(report(results, "json"))["results"]) == len(results)

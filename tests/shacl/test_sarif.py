@@ -70,7 +70,7 @@ def test_a_rich_report_is_valid_by_the_schema_of_the_standard() -> None:
     assert list(VALIDATOR.iter_errors({"version": "2.1.0", "runs": [{}]}))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.one_of(
         st.text(min_size=1, max_size=20),

@@ -33,7 +33,7 @@ def compared(results: list[Violation]) -> set[tuple[str, ...]]:
     return {(str(each.focus), str(each.value), str(each.component), each.severity, str(each.shape)) for each in results}
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(st.sampled_from(MODULE), max_size=4),
     st.lists(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyoxigraph
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple
 
@@ -68,7 +68,6 @@ TERMS = st.one_of(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(TERMS, max_size=20))
 def test_canonical_quads_are_what_an_engine_gives_back(terms: list[Literal | NamedNode]) -> None:
     graph, quads = titles("a", *terms)

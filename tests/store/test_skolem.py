@@ -51,7 +51,7 @@ def canonical(dataset: Dataset) -> Dataset:
     return dataset
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(TRIPLES, st.permutations(range(5)), st.randoms(use_true_random=False))
 def test_names_depend_on_what_is_said_not_on_labels_or_order(
     triples: list[Triple], order: list[int], chance: object
@@ -61,7 +61,7 @@ def test_names_depend_on_what_is_said_not_on_labels_or_order(
     assert set(skolemize(GRAPH, triples)) == set(skolemize(GRAPH, shuffled))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(TRIPLES)
 def test_naming_loses_and_adds_nothing(triples: list[Triple]) -> None:
     named = skolemize(GRAPH, triples)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyoxigraph
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyoxigraph import NamedNode, Quad
 
@@ -43,7 +43,6 @@ def content(engine: pyoxigraph.Store, graph: object) -> set[Quad]:
     return {quad for quad in engine if quad.graph_name == graph}
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(OPERATIONS), min_size=1, max_size=4).map(lambda some: PROLOGUE + " ;\n".join(some)))
 def test_every_graph_that_changes_is_within_reach(update: str) -> None:
     before, after = pyoxigraph.Store(), pyoxigraph.Store()

@@ -293,7 +293,7 @@ def codes(draw: st.DrawFn) -> tuple[dict[str, str | None], dict[str, str | None]
     return parents, {each: draw(st.sampled_from([None, "one", "two"])) for each in numbers}
 
 
-@hypothesis_settings(max_examples=150, deadline=None)
+@hypothesis_settings(max_examples=150)
 @given(codes(), st.data())
 def test_whatever_changes_the_stale_summaries_are_those_of_the_change_and_above(
     code: tuple[dict[str, str | None], dict[str, str | None]], data: st.DataObject

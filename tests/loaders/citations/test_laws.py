@@ -200,7 +200,7 @@ _PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(_PIECES, max_size=30).map("".join))
 def test_offsets_are_ordered_and_inside_the_text(text: str) -> None:
     found = find_laws(text, AUSTRALIA)

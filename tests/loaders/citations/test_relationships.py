@@ -87,7 +87,7 @@ WORDS = st.sampled_from(
 
 
 @given(st.lists(WORDS, max_size=40).map("".join))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_every_citation_has_one_relationship_in_a_sentence_that_holds_it(text: str) -> None:
     found = find_citations(text)
     related = find_relationships(text, found)

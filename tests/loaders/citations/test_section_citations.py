@@ -328,7 +328,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES, max_size=40).map("".join) | st.text(max_size=200))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_whatever_the_text_citations_stand_in_it_in_order(text: str) -> None:
     found = find_citations(text)
     assert all(text[each.start : each.end] and each.raw in text for each in found)

@@ -30,7 +30,7 @@ def lacking(folder: Path, words: set[str], digest: str = "d", version: str = "1"
         return vocabularies.lacking(words, dict.fromkeys(GRAPHS, digest))
 
 
-@settings(suppress_health_check=list(HealthCheck), deadline=None)
+@settings(suppress_health_check=list(HealthCheck))
 @given(TEXTS.map("".join), st.sampled_from(NAMES))
 def test_where_a_name_is_found_its_words_are_not_lacking(
     tmp_path_factory: pytest.TempPathFactory, text: str, name: str

@@ -384,7 +384,7 @@ TEXTS = st.dictionaries(
 )
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.tuples(TEXTS, CONCEPTS), min_size=2, max_size=4), st.sampled_from([0, 1, 4]))
 def test_step_by_step_gives_what_searching_everything_gives(
     tmp_path_factory: pytest.TempPathFactory,

@@ -64,9 +64,7 @@ TEXTS = st.lists(st.text(st.characters(codec="utf-8"), min_size=1), min_size=1, 
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
-@hypothesis_settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None
-)
+@hypothesis_settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None)
 @given(texts=TEXTS)
 def test_text_comes_back_character_for_character(ending: str, texts: list[str], tmp_path: Path) -> None:
     assert texts_of(read(write(tmp_path / f"t.{ending}", texts))) == texts

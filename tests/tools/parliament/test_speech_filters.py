@@ -54,7 +54,7 @@ def selected(reader: Reader, query: str) -> set[str]:
     return {term_text(row["document"]) for row in reader.rows("speeches", query)}
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(broad())
 def test_the_roll_has_every_speech_that_the_filters_leave(filters: SpeechFilters):
     reader = Reader(SPEECHES.kg)

@@ -54,7 +54,7 @@ def graph_of(quads: Iterable[Quad], folder=None) -> KnowledgeGraph:
     return KnowledgeGraph(given, store, WordIndex(), DirectPool(store))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(QUADS)
 def test_it_agrees_with_counting_by_hand(quads: list[Quad]) -> None:
     schema = measure_schema(graph_of(quads))
@@ -121,7 +121,7 @@ class TightPool(DirectPool):
         return super().run(query, **options)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(QUADS)
 def test_what_takes_too_much_memory_is_counted_in_parts(quads: list[Quad]) -> None:
     whole, tight = graph_of(quads), graph_of(quads)

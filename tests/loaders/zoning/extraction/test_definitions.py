@@ -98,7 +98,7 @@ LINES = st.sampled_from(
 
 
 @given(st.lists(LINES, max_size=25).map("\n".join) | st.lists(LINES, max_size=25).map("".join) | st.text(max_size=200))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_whatever_the_text_terms_and_meanings_stand_in_it(text: str) -> None:
     for each in find_definitions(section(text)):
         assert text[each.term_start : each.term_end] == each.term

@@ -207,7 +207,7 @@ LINES = st.sampled_from(
 
 
 @given(st.lists(LINES | st.text(max_size=30), max_size=25).map("\n".join))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_whatever_the_text_uses_stand_in_it(text: str) -> None:
     for each in find_permissions(section(text, "R-1 District"), KNOWN):
         assert each.use in text[each.start : each.end]

@@ -206,7 +206,7 @@ WORDS = st.sampled_from(
 
 
 @given(st.lists(WORDS, max_size=40).map("".join) | st.text(max_size=200))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_whatever_the_text_values_stand_in_it(text: str) -> None:
     for each in find_standards(section(text), KNOWN):
         assert text[each.start : each.end] == each.raw

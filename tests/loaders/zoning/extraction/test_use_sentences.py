@@ -245,7 +245,7 @@ def test_a_kind_of_development_above_a_section_counts_where_no_district_stands_b
 
 
 @given(st.text(alphabet="ab;,.: ()1andor", max_size=60))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_the_items_of_a_line_follow_one_another_within_it(words: str) -> None:
     at = 0
     for start, end in split_list(words):
