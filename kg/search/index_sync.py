@@ -3,6 +3,9 @@
 The prelude of a unit (document title and nearest heading above it) and its names (who speaks, the place) are computed
 only here, so that a load (`LoadedGraphs`) and a rebuild (`heal`) give the same index. For a piece of running text the
 prelude is embedded too: for 24 instead of 20 of 30 questions about 1,733 speeches the answer is among the first ten.
+
+Texts that people add to documents of sources are left out: they are no results, and must not change the order of
+others. What is left out of a graph is part of its state in the index, so that it changes with the sources.
 """
 
 from __future__ import annotations
@@ -17,9 +20,9 @@ from pyoxigraph import Literal, NamedNode
 
 from kg.search.protocol import GraphUnits, IndexedUnit, SearchIndex
 from kg.sparql.terms import bind
-from kg.store.ownership import CURATED, USER
+from kg.store.ownership import CURATED, USER, find_described, is_user_graph
 from kg.store.protocol import Store, select
-from kg.vocabulary import DCTERMS, KG, PROV_GRAPH, SCHEMA, SOURCED, mint
+from kg.vocabulary import DCTERMS, KG, PROV_GRAPH, SCHEMA, SOURCED, mint, sha256
 
 HEADINGS: Final = frozenset(mint("code", "blockType", code).value for code in ("Title", "title", "sectionHeading"))
 """Block types whose text is the heading of the following units."""
@@ -156,6 +159,11 @@ SELECT ?graph ?unit ?parent ?position ?text ?type ?language ?start WHERE {
   }
 }"""
 
+WRITTEN_UNITS: Final = """
+SELECT ?graph ?unit ?parent WHERE {
+  VALUES ?graph { $graphs } GRAPH ?graph { ?unit schema:text ?text OPTIONAL { ?unit dcterms:isPartOf ?parent } }
+}"""
+
 TEXT_UNITS: Final = """
 SELECT (COUNT(DISTINCT ?unit) AS ?units) WHERE { ?unit schema:text ?text MINUS { ?unit a kg:Summary } }"""
 
@@ -198,7 +206,7 @@ def heal(
     for attempt in range(_ATTEMPTS):
         # The index first: a graph committed between the two calls is then missing in the index, not superfluous.
         indexed = search.state()
-        stored = _load_hashes(store)
+        stored, left_out = _load_states(store)
         superfluous = [graph for graph in indexed if graph not in stored]
         if superfluous:
             search.remove(superfluous)
@@ -210,7 +218,7 @@ def heal(
             if stop is not None and stop.is_set():
                 return Healed(replaced + done, removed)
             # Few graphs at once, so that a rebuild holds the units of these only.
-            units = _load_units(store, wanted[start : start + _GRAPHS_AT_ONCE])
+            units = _load_units(store, wanted[start : start + _GRAPHS_AT_ONCE], left_out)
             # A graph without text is not in the index.
             units = {graph: found for graph, found in units.items() if found or graph in indexed}
             for batch in _build_batches(units, stored):
@@ -235,10 +243,12 @@ def refresh(store: Store, search: SearchIndex, graphs: Mapping[str, str], emptie
 
     `emptied` are graphs that have no text units any more, or were deleted.
     """
-    if emptied:
-        search.remove(emptied)
-    units = _load_units(store, list(graphs)) if graphs else {}
-    hashes = {graph: _to_state(content) for graph, content in graphs.items()}
+    left_out = _find_left_out(store, graphs)
+    units = _load_units(store, list(graphs), left_out) if graphs else {}
+    removed = [*emptied, *(graph for graph in left_out if not units[graph] and graph not in emptied)]
+    if removed:
+        search.remove(removed)
+    hashes = {graph: _to_state(content, left_out.get(graph, ())) for graph, content in graphs.items()}
     for batch in _build_batches({graph: found for graph, found in units.items() if found}, hashes):
         search.replace(batch)
 
@@ -300,15 +310,33 @@ class LoadedGraphs:
         self._known.update(found)
 
 
-def _load_hashes(store: Store) -> dict[str, str]:
+def _load_states(store: Store) -> tuple[dict[str, str], dict[str, set[str]]]:
+    """Load the state that the index must have of each graph, and the text units that it leaves out."""
     families = {"sources": Literal(SOURCED), "user": Literal(USER), "curated": Literal(CURATED)}
-    rows = _select(store, bind(HASHES, prov=PROV_GRAPH, **families))
-    return {row["graph"].value: _to_state(row["hash"].value) for row in rows}
+    hashes = {
+        row["graph"].value: row["hash"].value for row in _select(store, bind(HASHES, prov=PROV_GRAPH, **families))
+    }
+    left_out = _find_left_out(store, hashes)
+    return {graph: _to_state(content, left_out.get(graph, ())) for graph, content in hashes.items()}, left_out
 
 
-def _to_state(content_sha256: str) -> str:
-    """Build the hash that the index keeps of a graph, from the hash of its content."""
-    return f"{content_sha256}/{_FORMAT}"
+def _find_left_out(store: Store, graphs: Iterable[str]) -> dict[str, set[str]]:
+    """Find the text units in graphs of users that sources describe, or that are part of what sources describe."""
+    written = [node for graph in graphs if is_user_graph(node := NamedNode(graph))]
+    rows = list(_select(store, bind(WRITTEN_UNITS, graphs=written))) if written else []
+    nodes = {term for row in rows for term in (row["unit"], row.get("parent")) if isinstance(term, NamedNode)}
+    described = find_described(store.query_sources, nodes)
+    left_out: dict[str, set[str]] = defaultdict(set)
+    for row in rows:
+        if row["unit"] in described or row.get("parent") in described:
+            left_out[row["graph"].value].add(row["unit"].value)
+    return left_out
+
+
+def _to_state(content_sha256: str, left_out: Collection[str] = ()) -> str:
+    """Build the hash that the index keeps of a graph, from the hash of its content and the units that are left out."""
+    state = f"{content_sha256}/{_FORMAT}"
+    return f"{state}/{sha256(chr(10).join(sorted(left_out)))[:16]}" if left_out else state
 
 
 def _build_batches(
@@ -326,13 +354,17 @@ def _build_batches(
         yield batch
 
 
-def _load_units(store: Store, graphs: Sequence[str]) -> dict[str, list[IndexedUnit]]:
+def _load_units(
+    store: Store, graphs: Sequence[str], left_out: Mapping[str, Collection[str]]
+) -> dict[str, list[IndexedUnit]]:
     nodes = [NamedNode(graph) for graph in graphs]
     facts = {graph: GraphFacts() for graph in graphs}
     for name in SHOWN_PROPERTIES:
         for row in _select(store, bind(VALUES_OF, graphs=nodes, property=name)):
             facts[row["graph"].value].shown[name][row["node"].value].append(row["value"].value)
     for row in _select(store, bind(UNITS, graphs=nodes)):
+        if row["unit"].value in left_out.get(row["graph"].value, ()):
+            continue
         kind, language = row.get("type"), row.get("language")
         facts[row["graph"].value].units.append(
             UnitFacts(

@@ -8,6 +8,8 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.search import index_sync
 from kg.search.index_sync import GraphFacts, Healed, LoadedGraphs, UnitFacts, build_units, heal, refresh
 from kg.search.protocol import GraphUnits
+from kg.store.oxigraph import OxigraphStore
+from kg.store.protocol import Patch
 from kg.vocabulary import DCTERMS, FOAF, KG, PROV_GRAPH, SCHEMA, SKOS, mint
 from tests.tools.made_up import MemoryStore
 
@@ -86,6 +88,35 @@ def test_speakers_and_places_are_named_as_sources_name_them_and_not_as_users_do(
     assert content.content_sha256 != "h"
     # the state that a load leaves is the one that a repair expects
     assert heal(store, index) == Healed()
+
+
+def test_texts_of_users_in_documents_of_sources_are_not_indexed(tmp_path):
+    """They follow the sources: a text is indexed while no source describes its document."""
+    source, user = mint("graph", "src", "climate", "act"), mint("graph", "user", "notes")
+    act, own = mint("document", "act"), mint("document", "own")
+    written = {NamedNode("urn:added"): act, NamedNode("urn:mine"): own}
+    index = Kept()
+
+    def indexed() -> set[str]:
+        return {unit.iri for content in index.graphs.values() for unit in content.units}
+
+    with OxigraphStore(tmp_path) as store:
+        described = frozenset({Quad(user, KG.contentSha256, Literal("h"), PROV_GRAPH)})
+        for unit, parent in written.items():
+            said = (DCTERMS.isPartOf, parent), (SCHEMA.position, Literal(0)), (SCHEMA.text, Literal("A lighthouse."))
+            quads = [Quad(unit, *each, user) for each in said]
+            store.extend(user, quads, lambda _: Patch(remove=frozenset(), add=described))
+        refresh(store, index, {user.value: "h"})
+        assert indexed() == {"urn:added", "urn:mine"}
+        store.commit({source: [Quad(act, DCTERMS.title, Literal("Act"), source)]})
+        assert heal(store, index) == Healed(1)
+        assert indexed() == {"urn:mine"}
+        refresh(store, index, {user.value: "h"})
+        assert indexed() == {"urn:mine"}
+        assert heal(store, index) == Healed()
+        store.commit({source: []})
+        assert heal(store, index) == Healed(1)
+        assert indexed() == {"urn:added", "urn:mine"}
 
 
 @pytest.mark.parametrize("held", [index_sync.HELD, 0])
