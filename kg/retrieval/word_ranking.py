@@ -16,7 +16,7 @@ from kg.retrieval.reader import Reader, iri_of
 from kg.search.protocol import Candidate, Ranking
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
-from kg.words import is_stop_word
+from kg.words import FORMS, is_stop_word, singular
 
 WORDS: Final = 12
 """Maximum words of a query that are counted."""
@@ -77,6 +77,9 @@ def find_query_words(query: str) -> list[str]:
 
 
 def to_pattern(word: str) -> str:
-    """Build a regular expression for a word and its longer forms: `tariff` matches `Tariffs`."""
-    stem = word[:-1] if len(word) > 4 and word.endswith("s") else word
-    return rf"\b{re.escape(stem)}" if stem.isascii() else re.escape(stem)
+    """Build a regular expression for the singular and plural of a word, and longer words that begin with either."""
+    single = singular(word)
+    forms = {word, single, *FORMS["en"](single)}
+    shortest = sorted(form for form in forms if not any(form != other and form.startswith(other) for other in forms))
+    # REGEX knows word boundaries in ASCII only.
+    return "|".join(rf"\b{re.escape(form)}" if form.isascii() else re.escape(form) for form in shortest)

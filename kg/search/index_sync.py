@@ -5,7 +5,7 @@ only here, so that a load (`LoadedGraphs`) and a rebuild (`heal`) give the same 
 prelude is embedded too: for 24 instead of 20 of 30 questions about 1,733 speeches the answer is among the first ten.
 
 Texts that people add to documents of sources are left out: they are no results, and must not change the order of
-others. What is left out of a graph is part of its state in the index, so that it changes with the sources.
+others. The state of a graph in the index names the texts that are left out, so that it changes with the sources.
 """
 
 from __future__ import annotations
