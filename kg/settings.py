@@ -124,7 +124,10 @@ class Settings(BaseSettings):
     )
 
     max_graph_bytes: int = Field(
-        16_777_216, ge=1024, description="Maximum size of an RDF document in the Graph Store Protocol, in bytes."
+        16_777_216,
+        ge=1024,
+        description="Maximum size of an RDF document in the Graph Store Protocol, in bytes. The quads of a graph, "
+        "written in full, have twice as many at most.",
     )
     user_quads: int = Field(1_000_000, ge=1, description="Maximum quads of one sender in graphs below `graph/user/`.")
     user_graphs: int = Field(1_000, ge=1, description="Maximum graphs of one sender below `graph/user/`.")

@@ -41,8 +41,8 @@ from kg.shacl.shapes import Shapes
 from kg.sparql.terms import bind
 from kg.store.difference import canonicalize
 from kg.store.ownership import CURATED, USER
-from kg.store.payloads import Payload, hash_lines, release_memory
-from kg.store.protocol import Commit, GraphChange, Patch, named_node, select, term_text
+from kg.store.payloads import EXPANSION, Payload, hash_lines, release_memory
+from kg.store.protocol import Commit, Content, GraphChange, Patch, named_node, select, term_text
 from kg.vocabulary import PROV_GRAPH, SCHEMA, mint
 
 SENDERS: Final = """
@@ -59,7 +59,7 @@ SELECT (COUNT(*) AS ?quads) WHERE { GRAPH $graph { ?s ?p ?o } }"""
 _DOTS: Final = frozenset({".", ".."})
 _SHOWN: Final = 3
 _LARGE: Final = 10_000
-"""Quads of a write after which freed memory is returned to the system."""
+"""Quads of a write that other processes compare and write, and after which freed memory is returned to the system."""
 _log: Final = logging.getLogger(__name__)
 
 Describe = Callable[[Sequence[GraphChange]], Patch]
@@ -88,8 +88,11 @@ class UserGraphs:
         actor.require(WRITE, "writing a graph")
         target = _writable(graph, "PUT", USER)
         wanted = _skolemize(target, triples)
-        _check(target, wanted)
         write = Write(actor.name, f"PUT {target.value}", wanted.sha256, replaces=True)
+        if self._is_large(wanted):
+            _, before = self._commit_large(wanted, write, actor)
+            return bool(wanted) and not before
+        _check(target, wanted)
         with self._lock:
             is_new = not self.kg.store.count(target)
             self._commit(target, wanted.quads(), write, actor)
@@ -106,12 +109,12 @@ class UserGraphs:
         added = _skolemize(target, triples)
         write = Write(actor.name, f"POST {target.value}", added.sha256, replaces=False)
         store, most = self.kg.store, self.kg.settings.max_graph_quads
+        if self._is_large(added):
+            commit, held = self._commit_large(added, write, actor, most)
+            return bool(commit.changes) and not held
         held, seen = store.count(target), store.statistics().generation
         if held + len(added) > most and (_count_new(store.graph(target), added) + held) > most:
-            raise PayloadTooLargeError(
-                f"{target.value} would have more than {most} quads (setting QUADCITE_MAX_GRAPH_QUADS). Write another "
-                "graph, or load files with `kg load`."
-            )
+            raise _too_large(target, most)
         _check(target, self._and_stored(target, added))
 
         def describe(changes: Sequence[GraphChange]) -> Patch:
@@ -145,9 +148,14 @@ class UserGraphs:
         target = _writable(graph, "DELETE", USER, CURATED)
         _require_for(target, actor)
         write = Write(actor.name, f"DELETE {target.value}", hash_lines(()), replaces=True)
-        with self._lock:
-            if not self._commit(target, iter(()), write, actor).changes:
-                raise NotFoundError(f"Unknown graph {target}.")
+        nothing = Payload.build(target, ())
+        if self._is_large(nothing):
+            commit, _ = self._commit_large(nothing, write, actor)
+        else:
+            with self._lock:
+                commit = self._commit(target, iter(()), write, actor)
+        if not commit.changes:
+            raise NotFoundError(f"Unknown graph {target}.")
 
     def update(
         self,
@@ -181,6 +189,39 @@ class UserGraphs:
         self._follow(commit, actor)
         return commit
 
+    def _is_large(self, payload: Payload) -> bool:
+        """Return whether the payload or its graph is too large to be compared in this process."""
+        return len(payload) + Usage.get(self.kg).count(payload.graph) > _LARGE
+
+    def _commit_large(
+        self, payload: Payload, write: Write, actor: Actor, most: int | None = None
+    ) -> tuple[Commit, int]:
+        """Replace a graph by the payload, or add to it where it may then have `most` quads.
+
+        Returns the commit and the former number of quads.
+        """
+        inner = self._within_quota(write.describe(self.kg.store), actor)
+        emptied: list[str] = []
+
+        def check(content: Content) -> None:
+            if most is not None and content.after > most:
+                raise _too_large(payload.graph, most)
+            if most is not None and content.characters > EXPANSION * self.kg.settings.max_graph_bytes:
+                raise PayloadTooLargeError(
+                    f"{payload.graph.value} would have more than {EXPANSION * self.kg.settings.max_graph_bytes} bytes "
+                    f"of quads, written in full: {EXPANSION} times QUADCITE_MAX_GRAPH_BYTES. Write another graph, or "
+                    "load files with `kg load`."
+                )
+            _check(payload.graph, content)
+
+        def describe(changes: Sequence[GraphChange]) -> Patch:
+            emptied[:] = _find_emptied(changes)  # the quads cannot be read after the commit
+            return inner(changes)
+
+        commit, before = self.kg.store.write_payload(payload, describe, check, keep=most is not None)
+        self._follow(commit, actor, emptied)
+        return commit, before
+
     def _within_quota(self, describe: Describe, actor: Actor) -> Describe:
         """Wrap `describe` so that a commit which takes its sender over a quota is refused."""
 
@@ -197,17 +238,16 @@ class UserGraphs:
     def _and_stored(self, graph: NamedNode, added: Payload) -> Iterable[Quad | Triple]:
         return [*self.kg.store.graph(graph), *added]
 
-    def _follow(self, commit: Commit, actor: Actor) -> None:
-        """Update the search index. If that fails, it is healed in the background, or by the next start."""
+    def _follow(self, commit: Commit, actor: Actor, emptied: Sequence[str] | None = None) -> None:
+        """Update the search index. If that fails, it is healed in the background, or by the next start.
+
+        `emptied` are the graphs that lost texts, where the quads of the changes cannot be read any more.
+        """
         if not commit.changes:
             return
         Usage.get(self.kg).follow(commit, actor)
         try:
-            emptied = [
-                change.graph.value
-                for change in commit.changes
-                if any(quad.predicate == SCHEMA.text for quad in change.removed)
-            ]
+            emptied = _find_emptied(commit.changes) if emptied is None else emptied
             hashes = {
                 change.graph.value: change.content_sha256
                 for change in commit.changes
@@ -224,6 +264,18 @@ class UserGraphs:
 
 def _skolemize(graph: NamedNode, triples: Sequence[Triple] | Payload) -> Payload:
     return triples if isinstance(triples, Payload) else Payload.build(graph, triples)
+
+
+def _find_emptied(changes: Iterable[GraphChange]) -> list[str]:
+    """Find the graphs that lose texts."""
+    return [change.graph.value for change in changes if any(quad.predicate == SCHEMA.text for quad in change.removed)]
+
+
+def _too_large(graph: NamedNode, most: int) -> PayloadTooLargeError:
+    return PayloadTooLargeError(
+        f"{graph.value} would have more than {most} quads (setting QUADCITE_MAX_GRAPH_QUADS). Write another graph, or "
+        "load files with `kg load`."
+    )
 
 
 def _count_new(held: Sequence[Quad], added: Payload) -> int:
@@ -278,6 +330,10 @@ class Usage:
             graphs = {graph.value: (senders[graph], count) for graph, count in counts.items()}
             known = kg.memory.keep("usage", cls(graphs))
         return known
+
+    def count(self, graph: NamedNode) -> int:
+        """Count the quads of a graph."""
+        return self.graphs.get(graph.value, ("", 0))[1]
 
     def follow(self, commit: Commit, actor: Actor) -> None:
         """Count the changes of a commit by `actor`."""

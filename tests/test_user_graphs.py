@@ -156,9 +156,11 @@ from kg.knowledge_graph import KnowledgeGraph, Memory
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from kg.actors import EVERYONE, HOLDER
+from kg import user_graphs
 from kg.user_graphs import UserGraphs
 from tests.tools.made_up import WordIndex
 
+user_graphs._LARGE = int(sys.argv[2])
 folder = Path(sys.argv[1])
 store = OxigraphStore(folder, idle_s=0.005)
 graphs = UserGraphs(KnowledgeGraph(Settings(data_dir=folder, _env_file=None), store, WordIndex(), None))
@@ -177,16 +179,20 @@ while True:
 
 
 @pytest.mark.long
-def test_a_kill_during_any_write_leaves_the_old_state_or_the_new_one_whole(tmp_path: Path) -> None:
+@pytest.mark.parametrize("large", [10_000, 10])
+def test_a_kill_during_any_write_leaves_the_old_state_or_the_new_one_whole(tmp_path: Path, large: int) -> None:
+    """Also where the quads are written by another process."""
     chance = random.Random()
     for round_ in range(3):
         with subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", WRITER, str(tmp_path), str(large)], stdout=subprocess.PIPE, text=True
         ) as process:
             assert process.stdout is not None
             for _ in range(chance.randint(1, 3)):
                 process.stdout.readline()
-            time.sleep(chance.random() * 0.2)  # the moment of the kill is the point of the test
+            time.sleep(
+                chance.random() * (0.2 if large > 200 else 0.8)
+            )  # the moment of the kill is the point of the test
             os.kill(process.pid, signal.SIGKILL)
             acknowledged = process.stdout.read()
         with OxigraphStore(tmp_path) as store:

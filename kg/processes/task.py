@@ -44,7 +44,10 @@ class QuadLimit:
                 "`kg load`"
             )
         if self._bytes > self._max_bytes:
-            raise OutputFullError(f"more than {self._max_bytes} bytes of N-Quads. Split it")
+            raise OutputFullError(
+                f"more than {self._max_bytes} bytes when its terms are written in full (N-Quads). Split it, or shorten "
+                "its names"
+            )
 
 
 class Output:

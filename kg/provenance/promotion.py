@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
+from itertools import chain
 from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
@@ -107,7 +108,7 @@ def build_reviewed_edges(store: Store, changes: Sequence[GraphChange]) -> Derive
     claims = {
         quad.object
         for change in changes
-        for quad in _reviews(change.graph, change.added | change.removed, KG.accepts, KG.rejects)
+        for quad in _reviews(change.graph, chain(change.added, change.removed), KG.accepts, KG.rejects)
         if isinstance(quad.object, NamedNode)
     }
     if not claims:

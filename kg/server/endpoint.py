@@ -61,9 +61,9 @@ class EndpointThreads:
         self.expanding: Final = FairLimiter(8, 4, 32)
         """Expansion of SERVICE clauses."""
         self.parsing: Final = FairLimiter(2, 2, 32, patience_s=_WRITE_PATIENCE_S)
-        """Parsing of large RDF documents, which is done in processes."""
+        """Large RDF documents, which are parsed, compared and written by processes."""
         self.writing: Final = FairLimiter(4, 3, 32, patience_s=_WRITE_PATIENCE_S)
-        """Writes of graphs."""
+        """Other writes of graphs."""
         self.updating: Final = FairLimiter(1, 1, 32, patience_s=_WRITE_PATIENCE_S)
         """Updates: the store runs one at a time."""
 

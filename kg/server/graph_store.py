@@ -10,7 +10,6 @@ is rejected with 422 and the ``sh:ValidationReport`` in an accepted type, and no
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -37,6 +36,7 @@ from kg.server.rdf_payloads import TAKEN, Body
 from kg.server.resources import rdf_response
 from kg.shacl.report import build_report_triples
 from kg.sparql.terms import bind
+from kg.store.payloads import EXPANSION
 from kg.store.protocol import Rows
 from kg.vocabulary import BASE
 
@@ -142,21 +142,26 @@ class _GraphStore:
         body = await _read_body(request, self._endpoint.settings.max_graph_bytes)
         base_iri = str(request.url) if target is None or target.graph is None else target.graph.value
         settings = self._endpoint.settings
-        limits = Limits(settings.query_timeout_s, settings.query_memory_mb << 20, max_quads=settings.max_graph_quads)
+        limits = Limits(
+            settings.query_timeout_s,
+            settings.query_memory_mb << 20,
+            max_bytes=EXPANSION * settings.max_graph_bytes,
+            max_quads=settings.max_graph_quads,
+        )
         # The next start clears this folder of leftovers of a crash.
         folder = settings.data_dir / "snapshots"
         # A plain dataset keeps blank nodes; a payload for the graph store itself has no graph to name them by.
         graph = target.graph if target is not None and self._endpoint.union else None
-        reading = body.read(graph, base_iri, limits, folder if folder.is_dir() else None)
-        parsing = threads.writing if body.is_small else threads.parsing
-        with contextlib.ExitStack() as stack:
-            payload = await parsing.run(client, partial(stack.enter_context, reading))
-            if target is None:
-                created = await run(partial(graphs.create, payload, actor))
-                return self._done(201, {"Location": _location(request, created)})
-            write = graphs.put if request.method == "PUT" else graphs.post
-            is_new = await run(partial(write, target.graph, payload, actor))
-            return self._done(201 if is_new else 204)
+
+        def write() -> Response:
+            with body.read(graph, base_iri, limits, folder if folder.is_dir() else None) as payload:
+                if target is None:
+                    return self._done(201, {"Location": _location(request, graphs.create(payload, actor))})
+                write_graph = graphs.put if request.method == "PUT" else graphs.post
+                return self._done(201 if write_graph(target.graph, payload, actor) else 204)
+
+        # Large documents do not keep small ones waiting, which are parsed in this process.
+        return await (threads.writing if body.is_small else threads.parsing).run(client, write)
 
     def _done(self, status: int, headers: dict[str, str] | None = None) -> Response:
         snapshot = str(self._endpoint.generation())

@@ -82,7 +82,7 @@ class Body:
         limits = replace(limits, max_bytes=most)
         try:
             if self.is_small and all(form in _IN_PLACE and b"<<" not in data for data, form in documents):
-                triples = _parse_here(documents, base_iri, limits)
+                triples = _parse_here(documents, graph, base_iri, limits)
                 yield triples if graph is None else Payload.build(graph, triples)
                 return
             with read_documents(documents, graph, base_iri, limits, folder=folder) as payload:
@@ -149,13 +149,16 @@ def unsupported_type(media_type: str) -> HttpError:
     return HttpError(415, "unsupported_media_type", message, {"Accept-Post": taken, "Accept-Put": taken})
 
 
-def _parse_here(documents: Sequence[tuple[bytes, RdfFormat]], base_iri: str, limits: Limits) -> list[Triple]:
+def _parse_here(
+    documents: Sequence[tuple[bytes, RdfFormat]], graph: NamedNode | None, base_iri: str, limits: Limits
+) -> list[Triple]:
     found = []
+    name_size = 0 if graph is None else len(str(graph))
     limit = QuadLimit(limits.max_quads, limits.max_bytes)
     try:
         for data, form in documents:
             for quad in parse(data, format=form, base_iri=base_iri, rename_blank_nodes=True):
-                limit.count(len(str(quad)))
+                limit.count(len(str(quad)) + name_size)
                 found.append(quad.triple)
     except OutputFullError as error:
         raise PayloadTooLargeError(f"The document is too large: {error}.") from error

@@ -9,16 +9,18 @@ no link leads to a removed node::
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad, Store
 
 from kg.errors import InvalidInputError
-from kg.store.difference import canonical_statements
-from kg.store.protocol import Patch
+from kg.store.difference import Delta, canonical_statements
+from kg.store.protocol import GraphChange, Patch
 from kg.vocabulary import KG, PROV, PROV_GRAPH, RDF, XSD, mint
 
 HEAD: Final = mint("commit", "head")
@@ -65,6 +67,18 @@ class Removal:
         return Removal(self.nodes | other.nodes, self.properties | other.properties, self.described | other.described)
 
 
+@dataclass(frozen=True, slots=True)
+class PreparedCommit:
+    """A commit to write: the quads to remove, the graphs to drop, the quads to add, and the head afterwards."""
+
+    head: Head
+    deltas: Sequence[Delta]
+    changes: tuple[GraphChange, ...]
+    out: Mapping[NamedNode, Collection[str]]
+    emptied: Collection[NamedNode]
+    into: Mapping[NamedNode, Collection[str]]
+
+
 def commit_iri(generation: int) -> NamedNode:
     """Return the IRI of commit `generation`."""
     return mint("commit", str(generation))
@@ -79,12 +93,20 @@ def build_commit_record(
     """
     node, patched = commit_iri(generation), patched or Patch()
     now = Literal(datetime.now(UTC).isoformat(timespec="milliseconds"), datatype=XSD.dateTime)
-    gone = [*removed, *patched.remove]
-    nodes = {quad.subject for quad in gone} | {quad.object for quad in gone if isinstance(quad.object, NamedNode)}
-    values = [(KG.removedCount, Literal(len(gone)))]
+    nodes: set[object] = set()
+    properties: set[object] = set()
+    count = 0
+    for quad in chain(removed, patched.remove):
+        count += 1
+        if len(nodes) <= MAX_NODES:
+            properties.add(quad.predicate)
+            nodes.add(quad.subject)
+            if isinstance(quad.object, NamedNode):
+                nodes.add(quad.object)
+    values = [(KG.removedCount, Literal(count))]
     if len(nodes) <= MAX_NODES:
         values += [(KG.removedNode, _iri_literal(each)) for each in nodes]
-        values += [(KG.removedProperty, _iri_literal(each)) for each in {quad.predicate for quad in gone}]
+        values += [(KG.removedProperty, _iri_literal(each)) for each in properties]
     described = {quad.subject for quad in (*patched.remove, *patched.add)}.difference(touched)
     values += [(KG.described, _iri_literal(each)) for each in described]
     return [
@@ -94,6 +116,15 @@ def build_commit_record(
         *(Quad(node, KG.touched, graph, PROV_GRAPH) for graph in touched),
         *(Quad(node, predicate, value, PROV_GRAPH) for predicate, value in values),
     ]
+
+
+def has_touched(store: Store, graphs: AbstractSet[NamedNode], since: int, until: int) -> bool:
+    """Return whether a commit after generation `since`, up to `until`, touched any of `graphs`."""
+    return any(
+        quad.object in graphs
+        for generation in range(since + 1, until + 1)
+        for quad in store.quads_for_pattern(commit_iri(generation), KG.touched, None, PROV_GRAPH)
+    )
 
 
 def load_removal(store: Store, generation: int) -> Removal | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -13,6 +14,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Store, Tr
 
 from kg.errors import InvalidInputError
 from kg.store.protocol import GraphChange, Patch, Term
+from kg.store.statement_files import StatementFile
 
 Statements = dict[str, Quad]
 """The quads of one graph, each under its N-Quads statement without the graph and the dot."""
@@ -92,9 +94,14 @@ def canonical_graphs(graphs: Mapping[NamedNode, Iterable[Quad]]) -> dict[NamedNo
 
 def statements_sha256(graph: NamedNode, held: Statements) -> str:
     """Return the `content_sha256` of quads that are already canonical."""
-    # Sorting the statements without the graph gives the same order, since no statement is a prefix of another.
+    return hash_statements(graph, sorted(held))
+
+
+def hash_statements(graph: NamedNode, statements: Iterable[str]) -> str:
+    """Return the `content_sha256` of canonical statements, given in order."""
+    # Without the graph they have the same order as with it, since no statement is a prefix of another.
     tail = f" {graph} .\n"
-    return _sha256(statement + tail for statement in sorted(held))
+    return _sha256(statement + tail for statement in statements)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +109,19 @@ class Delta:
     """The difference from one stored graph to the wanted one."""
 
     graph: NamedNode
-    removed: Statements
-    added: Statements
+    removed: Mapping[str, Quad]
+    added: Mapping[str, Quad]
     content_sha256: str | None
+    is_repeated: bool = True
+    """Whether another content graph may contain some of the added statements."""
 
     def change(self) -> GraphChange:
         """Return it as a `GraphChange`."""
-        return GraphChange(
-            self.graph, frozenset(self.added.values()), frozenset(self.removed.values()), self.content_sha256
-        )
+        return GraphChange(self.graph, _to_set(self.added), _to_set(self.removed), self.content_sha256)
+
+
+def _to_set(statements: Mapping[str, Quad]) -> AbstractSet[Quad]:
+    return statements.as_set() if isinstance(statements, StatementFile) else frozenset(statements.values())
 
 
 Infer = Callable[[Store, Sequence[Delta], Patch], Sequence[Delta]]
@@ -153,8 +164,16 @@ def build_update(
 
     N-Triples terms are valid in SPARQL with the same escapes, so any text is possible (NUL is ``\\u0000``).
     """
-    dropped = (f"DROP SILENT GRAPH {graph} ;\n" for graph in drop)
-    return "".join([*_build_data("DELETE", remove), *dropped, *_build_data("INSERT", add)])
+    return "".join(write_update(remove, drop, add))
+
+
+def write_update(
+    remove: Mapping[NamedNode, Iterable[str]], drop: Iterable[NamedNode], add: Mapping[NamedNode, Iterable[str]]
+) -> Iterator[str]:
+    """Yield the parts of the text that `build_update` returns."""
+    yield from _build_data("DELETE", remove)
+    yield from (f"DROP SILENT GRAPH {graph} ;\n" for graph in drop)
+    yield from _build_data("INSERT", add)
 
 
 def _build_data(word: str, delta: Mapping[NamedNode, Iterable[str]]) -> Iterator[str]:

@@ -13,7 +13,9 @@ import os
 import shlex
 import socket
 import sys
-from contextlib import suppress
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -63,6 +65,33 @@ def find_holder(data_dir: Path) -> Holder | None:
         return None
     finally:
         os.close(descriptor)
+
+
+class Readers:
+    """The threads that read from something which may be closed when there are none."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._count = 0
+
+    @contextmanager
+    def enter(self) -> Iterator[None]:
+        """Count this thread as a reader for the time of the block."""
+        with self._changed:
+            self._count += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._count -= 1
+                if not self._count:
+                    self._changed.notify_all()
+
+    @contextmanager
+    def wait_for_end(self, timeout_s: float) -> Iterator[bool]:
+        """Wait until nobody reads; new readers wait for the end of the block. False if that took too long."""
+        with self._changed:
+            yield self._changed.wait_for(lambda: not self._count, timeout_s)
 
 
 class DirectoryLock:

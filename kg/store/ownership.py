@@ -14,7 +14,7 @@ payloads and the run of the user graph. The commit that removes the triple from 
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -193,6 +193,9 @@ def reject_copies(store: Store, deltas: Sequence[Delta]) -> None:
 
 def _find_copies(store: Store, delta: Delta, deltas: Sequence[Delta]) -> Iterator[tuple[str, NamedNode]]:
     others = {other.graph: other for other in deltas if other is not delta}
+    if not delta.is_repeated:
+        yield from ((line, graph) for graph, other in others.items() for line in other.added if line in delta.added)
+        return
     for line, quad in delta.added.items():
         for held in store.quads_for_pattern(*_key(quad), None):
             graph = held.graph_name
@@ -204,6 +207,23 @@ def _find_copies(store: Store, delta: Delta, deltas: Sequence[Delta]) -> Iterato
             break
         else:
             yield from ((line, graph) for graph, other in others.items() if line in other.added)
+
+
+def is_repeated(store: Store, quads: Iterable[Quad], home: NamedNode) -> bool:
+    """Return whether a content graph other than `home` may contain any of `quads`, or a text of the same unit."""
+    elsewhere = False
+    last: object = None
+    for quad in quads:
+        if quad.subject != last:  # sorted, and most subjects are only here
+            last = quad.subject
+            elsewhere = any(_is_other(held, home) for held in store.quads_for_pattern(last, None, None, None))
+        if elsewhere and any(_is_other(held, home) for held in store.quads_for_pattern(*_key(quad), None)):
+            return True
+    return False
+
+
+def _is_other(held: Quad, home: NamedNode) -> bool:
+    return held.graph_name not in (home, PROV_GRAPH)
 
 
 def find_ceded_graphs(store: Store, wanted: Mapping[NamedNode, Statements]) -> list[Delta]:
@@ -241,6 +261,10 @@ class Returns:
 
 
 _versions: Final = count(1)
+_FILTER_BITS: Final = 1 << 23
+"""With a million subjects one lookup of eight is for nothing."""
+_MOST_PROPERTIES: Final = 256
+"""Maximum number of properties that are known of a user graph."""
 _MOST_NAMED: Final = 64
 """Maximum number of user graphs that a query excludes by name. It excludes more of them by the start of their names,
 which the engine has to read for each row."""
@@ -251,17 +275,36 @@ _VERDICTS: Final = frozenset({KG.accepts.value, KG.rejects.value})
 _CEDED: Final = frozenset({RDF.subject.value, RDF.predicate.value, RDF.object.value})
 
 
+class _Filter:
+    """A set of any number of terms in constant memory. It may contain others too, and nothing is removed."""
+
+    def __init__(self) -> None:
+        self._bits = bytearray(_FILTER_BITS >> 3)
+
+    def add(self, term: object) -> None:
+        at = hash(term) % _FILTER_BITS
+        self._bits[at >> 3] |= 1 << (at & 7)
+
+    def __contains__(self, term: object) -> bool:
+        at = hash(term) % _FILTER_BITS
+        return bool(self._bits[at >> 3] & 1 << (at & 7))
+
+
 class UserStatements:
-    """The subjects in user graphs and the properties in each of them, in memory.
+    """The subjects in user graphs and the properties in each of them, in bounded memory.
 
     So a commit about other subjects needs no lookup for cessions, and a query for other properties needs no condition
-    on graphs. Subjects and properties are removed only with their graph or never, so there may be more than the graphs
-    contain.
+    on graphs. Properties are removed only with their graph and subjects never, so there may be more than the graphs
+    contain. A graph with very many properties counts as having all.
     """
 
     def __init__(self, store: Store) -> None:
-        self._subjects: set[object] = set()
+        self._subjects = _Filter()
         self._graphs: dict[str, set[NamedNode]] = {}
+        """The graphs with each property, without those in `_various`."""
+        self._sizes: Counter[NamedNode] = Counter()
+        """The number of properties of each graph."""
+        self._various: set[NamedNode] = set()
         self._all: set[NamedNode] = set()
         self._takers: set[object] = {
             quad.object for quad in store.quads_for_pattern(None, KG.cededTo, None, PROV_GRAPH)
@@ -273,13 +316,29 @@ class UserStatements:
                 self._add(graph, store.quads_for_pattern(None, None, None, graph))
 
     def _add(self, graph: NamedNode, quads: Iterable[Quad]) -> None:
-        names = set()
+        names: set[str] = set()
         for quad in quads:
             self._subjects.add(quad.subject)
-            names.add(quad.predicate.value)
-        for name in names:
-            self._graphs.setdefault(name, set()).add(graph)
+            if len(names) <= _MOST_PROPERTIES:
+                names.add(quad.predicate.value)
         self._all.add(graph)
+        if graph in self._various:
+            return
+        new = [name for name in names if graph not in self._graphs.get(name, ())]
+        self._sizes[graph] += len(new)
+        if self._sizes[graph] > _MOST_PROPERTIES:
+            self._various.add(graph)
+            self._forget_properties(graph)
+            return
+        for name in new:
+            self._graphs.setdefault(name, set()).add(graph)
+
+    def _forget_properties(self, graph: NamedNode) -> None:
+        if self._sizes.pop(graph, 0):
+            for name, graphs in list(self._graphs.items()):
+                graphs.discard(graph)
+                if not graphs:
+                    del self._graphs[name]
 
     def follow(self, deltas: Sequence[Delta]) -> None:
         """Add the written statements; forget graphs that are removed."""
@@ -288,8 +347,8 @@ class UserStatements:
                 continue
             if delta.content_sha256 is None:
                 self._all.discard(delta.graph)
-                for graphs in self._graphs.values():
-                    graphs.discard(delta.graph)
+                self._various.discard(delta.graph)
+                self._forget_properties(delta.graph)
             else:
                 self._add(delta.graph, delta.added.values())
             self.version = next(_versions)
@@ -306,7 +365,8 @@ class UserStatements:
         if properties is None:
             return set(self._all)
         # Copies, since the thread of a commit may add a graph in the meantime.
-        return {graph for name in properties for graph in tuple(self._graphs.get(name, ()))}
+        found = {graph for name in properties for graph in tuple(self._graphs.get(name, ()))}
+        return found.union(tuple(self._various))
 
     def _condition(self, properties: AbstractSet[str] | None, variable: str) -> str | None:
         found = self.find_graphs(properties)
@@ -352,7 +412,7 @@ class UserStatements:
         """Return the changes of user graphs by `deltas`: triples added elsewhere, replaced texts, and `returns`."""
         written = {delta.graph for delta in deltas}
         taken: dict[NamedNode, dict[str, NamedNode]] = defaultdict(dict)
-        for taker in deltas if self._subjects else ():
+        for taker in deltas if self._all else ():
             if is_user_graph(taker.graph):
                 continue
             for quad in taker.added.values():

@@ -22,7 +22,9 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import IO, Final, Self
@@ -30,15 +32,18 @@ from typing import IO, Final, Self
 import pyoxigraph
 from pyoxigraph import Literal, NamedNode, Quad, QueryBoolean, QuerySolutions, RdfFormat
 
-from kg.errors import ForbiddenError, InvalidInputError, QueryBusyError, QuerySyntaxError, StoreError
+from kg.errors import ForbiddenError, InvalidInputError, QuadciteError, QueryBusyError, QuerySyntaxError, StoreError
 from kg.processes.child import Limits
 from kg.sparql.guard import build_syntax_error
 from kg.store import difference, ownership
-from kg.store.commits import HEAD, Head, build_commit_record, reduce_patch
+from kg.store.commit_child import open_store
+from kg.store.commits import HEAD, Head, PreparedCommit, build_commit_record, has_touched, reduce_patch
 from kg.store.difference import Delta, Infer
-from kg.store.lock import DirectoryLock, is_unwritable, sync_folder
+from kg.store.lock import DirectoryLock, Readers, is_unwritable, sync_folder
 from kg.store.ownership import UserStatements, find_orphans, load_provenance
-from kg.store.protocol import Commit, GraphChange, Patch, Result, Rows, Snapshot, Statistics, select, term_text
+from kg.store.payload_commits import Comparison, compare_payload, write_commit
+from kg.store.payloads import Payload
+from kg.store.protocol import Commit, Content, GraphChange, Patch, Result, Rows, Snapshot, Statistics, select, term_text
 from kg.store.snapshots import Snapshots
 from kg.store.updates import Outcome, Update
 from kg.vocabulary import KG, PREFIXES, PROV_GRAPH, UNCOUNTED_GRAPHS
@@ -52,6 +57,8 @@ _RETRY_S: Final = 0.5
 """Minimum time between two attempts to write again."""
 _WANTED_S: Final = 2.0
 """Time after a checkpoint during which commits flush, so that the next checkpoint does not have to wait for it."""
+_READERS_S: Final = 1.0
+"""Time for readers to end, so that another process may open the files."""
 _PORTION: Final = 50_000
 """Quads of an inferred graph that are written at once."""
 _COUNT: Final = "SELECT (COUNT(*) AS ?quads) (COUNT(DISTINCT ?g) AS ?graphs) WHERE { GRAPH ?g { ?s ?p ?o } }"
@@ -89,6 +96,7 @@ class OxigraphStore:
         self._write_lock = threading.Lock()
         self._turn = threading.Lock()  # acquired before the write lock by commits, but not by checkpoints
         self._updating = threading.Lock()
+        self._readers: Final = Readers()
         self._writer: int | None = None
         self._unflushed = 0
         self._last_write = 0.0
@@ -128,7 +136,7 @@ class OxigraphStore:
                 "create a new one."
             )
         try:
-            return pyoxigraph.Store(self._folder)
+            return open_store(self._folder)
         except (OSError, ValueError, RuntimeError) as error:
             if self._reads and isinstance(error, OSError):
                 with suppress(OSError, RuntimeError):
@@ -208,6 +216,12 @@ class OxigraphStore:
         [quads, graphs] = [int(term_text(term)) for term in select(self.query, _COUNT).rows[0]]
         return Head(0, quads, graphs)
 
+    @contextmanager
+    def _reading(self) -> Iterator[pyoxigraph.Store]:
+        """Provide the engine to a reader, who keeps nothing of it after the block."""
+        with self._readers.enter():
+            yield self._opened()
+
     def _opened(self) -> pyoxigraph.Store:
         store = self._store
         if store is None:
@@ -221,15 +235,16 @@ class OxigraphStore:
 
         Raises QuerySyntaxError.
         """
-        store = self._opened()
         try:
-            found = store.query(query, prefixes=PREFIXES, use_default_graph_as_union=True)
-            if isinstance(found, QueryBoolean):
-                return bool(found)
-            if not isinstance(found, QuerySolutions):
-                return list(found if limit is None else islice(found, limit))
-            variables = tuple(variable.value for variable in found.variables)
-            rows = [tuple(solution) for solution in (found if limit is None else islice(found, limit + 1))]
+            with self._reading() as store:
+                found = store.query(query, prefixes=PREFIXES, use_default_graph_as_union=True)
+                if isinstance(found, QueryBoolean):
+                    return bool(found)
+                if not isinstance(found, QuerySolutions):
+                    return list(found if limit is None else islice(found, limit))
+                variables = tuple(variable.value for variable in found.variables)
+                rows = [tuple(solution) for solution in (found if limit is None else islice(found, limit + 1))]
+                del found
         except SyntaxError as error:
             raise build_syntax_error(query, str(error)) from error
         except UnicodeEncodeError as error:
@@ -269,28 +284,26 @@ class OxigraphStore:
 
     def graph(self, graph: NamedNode) -> list[Quad]:
         """Load the quads of one named graph."""
-        with self._engine_errors():
-            store = self._opened()
+        with self._engine_errors(), self._reading() as store:
             # Loads ask for the former graph of every new record, which the engine answers by name ten times as fast.
             return list(store.quads_for_pattern(None, None, None, graph)) if store.contains_named_graph(graph) else []
 
     def count(self, graph: NamedNode) -> int:
         """Count the quads of one named graph."""
-        with self._engine_errors():
-            store = self._opened()
+        with self._engine_errors(), self._reading() as store:
             if not store.contains_named_graph(graph):
                 return 0
             return sum(1 for _ in store.quads_for_pattern(None, None, None, graph))
 
     def contains(self, quad: Quad) -> bool:
         """Return whether the store contains `quad`."""
-        with self._engine_errors():
-            return quad in self._opened()
+        with self._engine_errors(), self._reading() as store:
+            return quad in store
 
     def graphs(self) -> list[NamedNode]:
         """Return the names of all graphs; none is empty."""
-        with self._engine_errors():
-            return [name for name in self._opened().named_graphs() if isinstance(name, NamedNode)]
+        with self._engine_errors(), self._reading() as store:
+            return [name for name in store.named_graphs() if isinstance(name, NamedNode)]
 
     def dump(self, output: IO[bytes], media_type: RdfFormat, graph: NamedNode | None = None) -> None:
         """Write all quads, or those of one graph.
@@ -300,7 +313,8 @@ class OxigraphStore:
         if graph is None and not media_type.supports_datasets:
             raise InvalidInputError(f"{media_type.name} supports a single graph. Specify it, or use N-Quads or TriG.")
         try:
-            self._opened().dump(output, media_type, from_graph=graph)
+            with self._reading() as store:
+                store.dump(output, media_type, from_graph=graph)
         except RuntimeError as error:  # but no OSError: that may be an error of `output`
             raise StoreError(f"Cannot read {self._folder}: {error}") from error
 
@@ -362,6 +376,52 @@ class OxigraphStore:
             if delta := difference.compare(graph, held, held | added):
                 return self._write(store, [delta], [graph], describe)
             return Commit(self._head.generation)
+
+    def write_payload(
+        self,
+        payload: Payload,
+        describe: Callable[[Sequence[GraphChange]], Patch] | None = None,
+        check: Callable[[Content], None] = lambda content: None,
+        *,
+        keep: bool = False,
+    ) -> tuple[Commit, int]:
+        """Replace the content of the payload's graph by it, or add it (`keep`), in one atomic step.
+
+        Returns the commit and the number of quads that the graph had. Like `commit`, for payloads and graphs of any
+        size: they are compared and written by other processes (`kg.store.payload_commits`). `check` may raise; it is
+        called without the write lock, and again if the graph has changed meanwhile. The quads of the changes can be
+        read by `describe`, and not later.
+        """
+        folder, graph = self.data_dir / "snapshots", payload.graph
+        if graph == PROV_GRAPH:
+            raise InvalidInputError(f"{PROV_GRAPH} cannot be replaced. Use `describe` to change it.")
+        for is_last in (*[False] * _CONTESTED, True):
+            with (
+                self._turn if is_last else nullcontext(),  # block other writers, so that the payload cannot starve
+                self.snapshot(self._head.generation) as seen,
+                compare_payload(payload, seen.path, folder, keep=keep) as found,
+            ):
+                check(found.content)
+                with nullcontext() if is_last else self._turn:
+                    if (commit := self._commit_comparison(found, seen.generation, describe)) is not None:
+                        return commit, found.content.before
+        raise QueryBusyError(f"{graph} changes all the time. Try again.")
+
+    def _commit_comparison(
+        self, found: Comparison, seen: int, describe: Callable[[Sequence[GraphChange]], Patch] | None
+    ) -> Commit | None:
+        """Commit a difference from generation `seen`, unless the graph has changed. The caller blocks other writers."""
+        with self.snapshot(self._head.generation) as checkpoint, self._writing():
+            delta, current = found.delta, self._head.generation
+            if has_touched(self._opened(), {found.graph}, seen, current):
+                return None
+            if delta is None:
+                return Commit(current)
+            if seen != current:
+                delta = replace(delta, is_repeated=True)
+            prepared = self._prepare(self._opened(), [delta], [delta.graph], describe)
+            write = partial(self._write_elsewhere, checkpoint=checkpoint.path, folder=found.folder)
+            return self._finish(prepared, self._write_here if checkpoint.is_live else write)
 
     def update(
         self,
@@ -464,6 +524,16 @@ class OxigraphStore:
         describe: Callable[[Sequence[GraphChange]], Patch] | None,
     ) -> Commit:
         """Write the difference and its consequences as one transaction; return when it is on disk."""
+        return self._finish(self._prepare(store, deltas, kept, describe), self._write_here)
+
+    def _prepare(
+        self,
+        store: pyoxigraph.Store,
+        deltas: list[Delta],
+        kept: Collection[NamedNode],
+        describe: Callable[[Sequence[GraphChange]], Patch] | None,
+    ) -> PreparedCommit:
+        """Determine the consequences of the difference."""
         user_statements = self._user_statements = self._user_statements or UserStatements(store)
         changes = [delta.change() for delta in deltas]
         orphans = self._remove_orphans(store, deltas, changes, kept)
@@ -497,10 +567,13 @@ class OxigraphStore:
             PROV_GRAPH, [*patched.remove, *(old.as_quads() if old.generation else ())]
         ).keys()
         into[PROV_GRAPH] = difference.canonical_statements(PROV_GRAPH, [*patched.add, *record, *head.as_quads()]).keys()
+        return PreparedCommit(head, deltas, tuple(changes), out, emptied, into)
+
+    def _finish(self, prepared: PreparedCommit, write: Callable[[PreparedCommit], None]) -> Commit:
+        # No reference to the engine here: `write` may have to close it.
         try:
-            store.update(difference.build_update(out, emptied, into))
-            self._sync_log()
-            self._head = head
+            write(prepared)
+            self._head = prepared.head
         except BaseException as error:  # also an interrupt, which may come after the engine has written
             # Whether the engine has written is unknown, so both are read again.
             self._user_statements = None
@@ -510,12 +583,49 @@ class OxigraphStore:
             if isinstance(error, (OSError, RuntimeError)):
                 raise StoreError(f"Cannot write the commit to {self._folder}: {error}") from error
             raise
-        user_statements.follow(deltas)
-        self._unflushed += sum(map(len, out.values())) + sum(map(len, into.values()))
+        if self._user_statements is not None:
+            self._user_statements.follow(prepared.deltas)
         self._last_write = time.monotonic()
         if self._unflushed >= self._flush_quads or self._last_write - self._last_checkpoint < _WANTED_S:
-            self._flush(store)
-        return Commit(head.generation, tuple(changes))
+            self._flush(self._opened())
+        return Commit(prepared.head.generation, prepared.changes)
+
+    def _write_here(self, prepared: PreparedCommit) -> None:
+        self._opened().update(difference.build_update(prepared.out, prepared.emptied, prepared.into))
+        self._sync_log()
+        self._unflushed += sum(map(len, prepared.out.values())) + sum(map(len, prepared.into.values()))
+
+    def _write_elsewhere(self, prepared: PreparedCommit, checkpoint: Path, folder: Path) -> None:
+        """Write from a process of its own, whose memory is returned. Meanwhile, readers read `checkpoint`."""
+        update = difference.write_update(prepared.out, prepared.emptied, prepared.into)
+        if not self._exchange(pyoxigraph.Store.read_only(str(checkpoint))):
+            _log.warning("Readers kept the engine busy for %g s, so a large commit is written by it.", _READERS_S)
+            self._write_here(prepared)
+            return
+        failed: QuadciteError | None = None
+        try:
+            write_commit(update, self._folder, folder)
+        except QuadciteError as error:
+            failed = error
+        finally:
+            self._resume()
+        if failed is not None and (self._problem is not None or self._load_head() != prepared.head):
+            raise failed
+
+    def _exchange(self, store: pyoxigraph.Store) -> bool:
+        """Replace the engine as soon as nobody reads from it, which closes it. Return whether that was possible."""
+        with self._readers.wait_for_end(_READERS_S) as ended:
+            if ended:
+                self._store = store
+        return ended
+
+    def _resume(self) -> None:
+        """Open the engine for writing again after another process has written."""
+        self._unflushed, self._synced_log = 0, -1
+        try:
+            self._store = pyoxigraph.Store(self._folder)
+        except (OSError, RuntimeError) as error:
+            self._read_only(error)
 
     def _remove_orphans(
         self, store: pyoxigraph.Store, deltas: list[Delta], changes: list[GraphChange], kept: Collection[NamedNode]

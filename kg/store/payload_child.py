@@ -22,12 +22,13 @@ def work(settings: dict[str, Any], text: bytes) -> dict[str, Any]:
     begin = 0
     triples: list[Triple] = []
     limit = task.QuadLimit(settings["max_quads"], settings["max_bytes"])
+    name_size = len(settings["graph"] or "")  # the engine writes it with each quad
     try:
         for document in settings["documents"]:
             data = text[begin : begin + document["size"]]
             begin += document["size"]
             try:
-                triples += _parse(data, document["media_type"], settings["base_iri"], limit)
+                triples += _parse(data, document["media_type"], settings["base_iri"], limit, name_size)
             except SyntaxError as error:
                 line, column = task.find_position(error, document["media_type"], lambda data=data: data)  # type: ignore[misc]
                 return {"kind": "syntax", "message": error.msg, "line": line, "column": column}
@@ -45,10 +46,10 @@ def work(settings: dict[str, Any], text: bytes) -> dict[str, Any]:
     return {}
 
 
-def _parse(data: bytes, media_type: str, base_iri: str, limit: task.QuadLimit) -> Iterator[Triple]:
+def _parse(data: bytes, media_type: str, base_iri: str, limit: task.QuadLimit, name_size: int) -> Iterator[Triple]:
     form = RdfFormat.from_media_type(media_type)
     for quad in parse(data, format=form, base_iri=base_iri, rename_blank_nodes=True):
-        limit.count(len(str(quad)))
+        limit.count(len(str(quad)) + name_size)
         yield task.require_shallow(task.require_default_graph(quad)).triple
 
 

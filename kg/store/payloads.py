@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import hashlib
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ from pyoxigraph import NamedNode, Quad, RdfFormat, Triple, parse
 from kg.processes.child import Limits, run_task
 from kg.store import payload_child
 from kg.store.skolem import skolemize
+
+EXPANSION: Final = 2
+"""Maximum size of the quads of a graph, written in full, relative to that of the largest document."""
 
 _WHAT: Final = "the document"
 
@@ -35,6 +39,7 @@ class Payload:
     count: int
     sha256: str
     _read: Callable[[], Iterator[Triple]]
+    _path: Path | None = None
 
     @classmethod
     def build(cls, graph: NamedNode, triples: Sequence[Triple]) -> Payload:
@@ -47,6 +52,17 @@ class Payload:
 
     def __iter__(self) -> Iterator[Triple]:
         return self._read()
+
+    @contextmanager
+    def to_file(self, folder: Path) -> Iterator[Path]:
+        """Write the triples as N-Triples to a file in `folder`, unless they are in one, for the time of the block."""
+        if self._path is not None:
+            yield self._path
+            return
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=folder, prefix="payload-") as file:
+            file.writelines(f"{triple} .\n" for triple in self)
+            file.flush()
+            yield Path(file.name)
 
     def quads(self) -> Iterator[Quad]:
         """Yield the triples as quads of the graph."""
@@ -95,7 +111,7 @@ def read_documents(
             yield list(_parse(path))
             return
         count, digest = (results / payload_child.SUMMARY).read_text().split()
-        yield Payload(graph, int(count), digest, lambda: _parse(path))
+        yield Payload(graph, int(count), digest, lambda: _parse(path), path)
 
 
 def _parse(path: Path) -> Iterator[Triple]:

@@ -11,6 +11,7 @@ from typing import IO, Protocol
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple
 
 from kg.processes.child import Limits
+from kg.store.payloads import Payload
 
 Term = NamedNode | BlankNode | Literal | Triple
 
@@ -69,10 +70,27 @@ class GraphChange:
     """The change of one named graph by one commit, in canonical terms."""
 
     graph: NamedNode
-    added: frozenset[Quad]
-    removed: frozenset[Quad]
+    added: AbstractSet[Quad]
+    removed: AbstractSet[Quad]
     content_sha256: str | None
     """Hash of the graph after the commit (sorted N-Quads); None if the commit empties it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The content of a graph with a payload that is not written yet.
+
+    `before` and `after` are its numbers of quads, `characters` the size of the quads afterwards, written in full.
+    """
+
+    before: int
+    after: int
+    characters: int
+    _read: Callable[[], Iterator[Triple]]
+
+    def __iter__(self) -> Iterator[Triple]:
+        """Yield the triples afterwards, those of the payload as they were sent."""
+        return self._read()
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +211,21 @@ class Store(Snapshotted, Protocol):
         describe: Callable[[Sequence[GraphChange]], Patch] | None = None,
     ) -> Commit:
         """Add `quads` to the current content of `graph`, in one atomic step. Otherwise like `commit`."""
+        ...
+
+    def write_payload(
+        self,
+        payload: Payload,
+        describe: Callable[[Sequence[GraphChange]], Patch] | None = None,
+        check: Callable[[Content], None] = lambda content: None,
+        *,
+        keep: bool = False,
+    ) -> tuple[Commit, int]:
+        """Replace the content of the payload's graph by it, or add it (`keep`), in one atomic step.
+
+        Returns the commit and the number of quads that the graph had. Like `commit`, for payloads and graphs of any
+        size: they are compared and written by other processes.
+        """
         ...
 
     def update(

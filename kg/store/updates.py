@@ -17,12 +17,12 @@ from kg.processes.child import Limits, run_task
 from kg.sparql.dataset_clauses import add_dataset
 from kg.sparql.guard import check_update
 from kg.store import difference
-from kg.store.commits import commit_iri
+from kg.store.commits import has_touched
 from kg.store.difference import Delta
 from kg.store.protocol import Snapshot
 from kg.store.skolem import skolemize
 from kg.store.update_scope import find_mentioned_graphs, reads_any_graph, reject_default_graph_patterns
-from kg.vocabulary import ABOUT_GRAPH, CATALOG_GRAPH, KG, PREFIXES, PROV_GRAPH, SUPERCLASS_GRAPH
+from kg.vocabulary import ABOUT_GRAPH, CATALOG_GRAPH, PREFIXES, PROV_GRAPH, SUPERCLASS_GRAPH
 
 _WHAT: Final = "the update"
 _UNRECORDED: Final = frozenset({PROV_GRAPH, SUPERCLASS_GRAPH, ABOUT_GRAPH, CATALOG_GRAPH})
@@ -111,11 +111,7 @@ class Update:
             return False
         if self._reads_any or not self.scope.isdisjoint(_UNRECORDED):
             return True
-        return any(
-            quad.object in self.scope
-            for generation in range(seen + 1, current + 1)
-            for quad in store.quads_for_pattern(commit_iri(generation), KG.touched, None, PROV_GRAPH)
-        )
+        return has_touched(store, self.scope, seen, current)
 
 
 def _copy(checkpoint: Path, folder: Path) -> None:
