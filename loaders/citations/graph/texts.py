@@ -7,9 +7,8 @@ here: `loaders.zoning` extracts them with the sections that they resolve to.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote
@@ -23,37 +22,12 @@ from loaders.citations import jurisdictions
 from loaders.citations.act_titles import UNSURE
 from loaders.citations.family_names import FamilyNames
 from loaders.citations.graph.claims import Claims, Evidence, build_law, build_law_places
-from loaders.citations.laws import BY_NUMBER, BY_TITLE, Context, LawCitation, find_laws
-from loaders.citations.statutes import Law
+from loaders.citations.law_titles import NO_LAWS, OwnLaws, find_own_laws
+from loaders.citations.laws import Context, find_laws
 from loaders.model import SourceDocument, TextUnit, find_quads
-from loaders.readers.cells import to_slug
 
 _PLACES: Final = iri_prefix("place")
 _MUNICIPALITIES: Final = iri_prefix("municipality")
-_ARTICLE: Final = re.compile(r"(?:The |A |An )?(?:Commission |Council )?(?:Implementing |Delegated )?")
-_CONTAINED: Final = re.compile(r"\b(?:contain|compris|includ|consist)\w*\b[^()]*$", re.I)
-_LISTED: Final = re.compile(r"(?:,|;|\s+and)\s+(?:and\s+)?")
-_SHORT_TITLE: Final = re.compile(
-    r"(?:The\s+)?(?P<name>.+?\b(?:Act|Ordinance|Regulations))s?(?=\s*(?:$|[(\[,;-]|No\b|Number\b|RA\b|\d))"
-)
-"""The name of an act in the title of a document, before its number."""
-_YEAR: Final = re.compile(r"(?<!\d)(?:1[6-9]|20)\d\d(?!\d)")
-_NAME_OF_ACT: Final = re.compile(r"(?P<name>.+?)(?: \(No[^()]*\))? (?P<year>(?:1[6-9]|20)\d\d)\b.*")
-_KINDS: Final = re.compile(
-    r"(?:The |A |An )?(?P<kind>Royal Decree[- ]Law|Royal Decree|Decree[- ]Law|Law)\b(?!\W*(?:[Nn]|\d))"
-)
-"""The kind of a law at the beginning of a title that does not have its number."""
-_NUMBER_AND_YEAR: Final = re.compile(r"(?<![\d/.-])\d{1,5}/(?:1[89]|20)\d\d(?![\d/])")
-_RELATION: Final = re.compile(
-    r"\b(?:amend|repeal|replac|revok|transpos|implement|supplement|contain|includ|regulated|pursuant|under|based)", re.I
-)
-"""Words after which a title names other laws."""
-_IN_BRACKETS: Final = re.compile(r"\s*\([^()]*\)\s*$")
-_OF_ANOTHER: Final = re.compile(
-    r"\W*(?:\([^()]*\)\W*)?(?:[Aa]mendments?|Amending|Consequential|Regulations?|Rules?|Orders?|Bill|Act|Implement\w+"
-    r"|Guidelines?|Reviews?|Reports?)\b"
-)
-"""Words after the name of a law in the title of another document."""
 _DATES: Final = (DCTERMS.date, ELI.date_document)
 
 
@@ -173,90 +147,14 @@ class Record:
         key = jurisdictions.key_of(unquote(place.removeprefix(_PLACES))) if place.startswith(_PLACES) else None
         return Context(key, year)
 
-    def find_own_laws(self, document: NamedNode, context: Context) -> set[Law]:
-        """Find the laws that a document of a policy family is itself, by its titles. It does not cite them.
+    def find_own_laws(self, document: NamedNode, context: Context) -> OwnLaws:
+        """Find the laws that a document is itself, by its titles.
 
-        ``Law 24/2013 on electricity`` and ``Energy labelling (Directive 2010/30/EU)`` are these laws, and a document of
-        2015, ``Energy Act``, is the ``Energy Act 2015``; ``Finance Act 1992 (Amendment) Regulations`` are not. A speech
-        is not the bill that it is titled after, so only members of families count.
+        A speech is not the bill that it is titled after, so only members of policy families count.
         """
-        titles = set(self.titles.get(document, ()) if document in self.families else ())
-        if context.year is not None:
-            titles |= {f"{_IN_BRACKETS.sub('', title)} {context.year}" for title in titles}
-        own: set[Law] = set()
-        for title in titles:
-            before: LawCitation | None = None
-            for each in find_laws(title, context):
-                listed = before is not None and _LISTED.fullmatch(title, max(before.end, before.whole), each.start)
-                before = each if listed or _is_own(title, each) else None
-                if before is not None and each.law is not None:
-                    own.add(each.law)
-        return own
-
-    def find_own_numbers(self, document: NamedNode) -> set[str]:
-        """Find the numbers that the titles of a document of a policy family give it: ``Gas Law no. 123/2012``.
-
-        ``Decree 17/2015 amending Law 8/1997`` is the first only.
-        """
-        titles = self.titles.get(document, ()) if document in self.families else ()
-        found: set[str] = set()
-        for title in titles:
-            relation = _RELATION.search(title)
-            found.update(_NUMBER_AND_YEAR.findall(title, 0, relation.start() if relation else len(title)))
-        return found
-
-    def find_doubtful(self, document: NamedNode) -> Doubtful:
-        """Find the laws that a document of a policy family may be itself, by its titles: see `Doubtful`."""
-        names: dict[str, str] = {}
-        kinds: set[str] = set()
-        for title in self.titles.get(document, ()) if document in self.families else ():
-            line = " ".join(title.split())
-            if named := _SHORT_TITLE.match(line):
-                names[_to_name(named["name"])] = line
-            if kind := _KINDS.match(line):
-                kinds.add(to_slug(kind["kind"]))
-        return Doubtful(names, kinds, self.years.get(document, set()))
-
-
-@dataclass(frozen=True, slots=True)
-class Doubtful:
-    """The laws that a document may be itself, or an earlier one of its name: claims that it cites them are not sure.
-
-    ``Energy Act`` may be the ``Energy Act 2001`` that its text names, and ``Royal Decree on the climate office`` of
-    2011 the ``Royal Decree 1886/2011``.
-    """
-
-    names: Mapping[str, str]
-    """Titles by the names of the acts in them."""
-    kinds: Collection[str]
-    """Kinds of laws that titles begin with, without their numbers."""
-    years: Collection[int]
-
-    def has(self, found: LawCitation) -> bool:
-        """Whether the document may be the law that is cited."""
-        if found.law is None:
-            return False
-        if found.method == BY_NUMBER:
-            year = found.title.rpartition("/")[2]
-            return found.law.scheme in self.kinds and year.isdigit() and int(year) in self.years
-        named = _NAME_OF_ACT.fullmatch(found.title)
-        title = self.names.get(_to_name(named["name"])) if named else None
-        if named is None or title is None:
-            return False
-        stated = _YEAR.findall(title)
-        return not stated or named["year"] in stated
-
-
-def _to_name(text: str) -> str:
-    return to_slug(text.removeprefix("The "))
-
-
-def _is_own(title: str, law: LawCitation) -> bool:
-    """Whether a title names `law` as that of its document: at its beginning, or by a number in brackets."""
-    begins = _ARTICLE.fullmatch(title, 0, law.start) is not None
-    before = title[: law.start]
-    bracketed = law.method != BY_TITLE and (before.endswith("(") or _CONTAINED.search(before) is not None)
-    return (begins or bracketed) and _OF_ANOTHER.match(title, max(law.end, law.whole)) is None
+        if document not in self.families:
+            return NO_LAWS
+        return find_own_laws(self.titles.get(document, ()), self.years.get(document, ()), context)
 
 
 def build_citations(
@@ -264,29 +162,23 @@ def build_citations(
 ) -> tuple[list[Quad], Mapping[NamedNode, Sequence[Quad]]]:
     """Build the claims about the citations in the texts of a record, and the shared graphs of the laws they cite."""
     graph = citation_graph(source)
-    contexts: dict[NamedNode, tuple[Context, set[Law], set[str], Doubtful]] = {}
+    contexts: dict[NamedNode, tuple[Context, OwnLaws]] = {}
     claims: list[Quad] = []
     laws: dict[NamedNode, Sequence[Quad]] = {}
     for unit, text in record.texts.items():
         document = record.document_of(unit)
         if document not in contexts:
             context = record.context_of(document)
-            own, numbers = record.find_own_laws(document, context), record.find_own_numbers(document)
-            contexts[document] = context, own, numbers, record.find_doubtful(document)
-        context, own, numbers, doubtful = contexts[document]
-        found = [
-            each
-            for each in find_laws(text, context)
-            if (each.law is None or each.law not in own)
-            and (each.method != BY_NUMBER or each.title.rpartition(" ")[2] not in numbers)
-        ]
+            contexts[document] = context, record.find_own_laws(document, context)
+        context, own = contexts[document]
+        found = [each for each in find_laws(text, context) if not own.has(each)]
         named = families.find(text, context.jurisdiction, record.families.get(document, ()))
         if not found and not named:
             continue
         made = Claims(text, unit, graph)
         for each in found:
             target = None
-            confidence = min(each.confidence, UNSURE) if doubtful.has(each) else each.confidence
+            confidence = min(each.confidence, UNSURE) if own.may_have(each) else each.confidence
             if each.law is not None:
                 is_sure = each.confidence > UNSURE
                 target, shared, described = build_law(each.law, each.title, is_sure=is_sure)

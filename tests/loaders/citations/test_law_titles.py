@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from loaders.citations.law_titles import DATED, STATED, find_titled_law
+from loaders.citations.law_titles import DATED, STATED, find_own_laws, find_titled_law
+from loaders.citations.laws import Context
 
 
 @pytest.mark.parametrize(
@@ -13,6 +14,7 @@ from loaders.citations.law_titles import DATED, STATED, find_titled_law
         ("Fernbrook Tides Act 2008", "gbr", ("gbr", "act", "fernbrook-tides-act-2008")),
         ("The Fernbrook Tides Act, 2008 (c. 27)", "gbr", ("gbr", "act", "fernbrook-tides-act-2008")),
         ("Fernbrook Tides Act (No. 12 of 2008)", "ken", ("ken", "act", "fernbrook-tides-act-2008")),
+        ("Fernbrook Tides Act 2008 (Act 12 of 2008)", "ken", ("ken", "act", "fernbrook-tides-act-2008")),
         ("Fernbrook Tides Act 2008 (FTA)", "gbr", ("gbr", "act", "fernbrook-tides-act-2008")),
         ("Fernbrook Tides (Amendment) Act 2010", "gbr", ("gbr", "act", "fernbrook-tides-amendment-act-2010")),
         ("Fernbrook Tides Act 2008 (Vic)", "aus", ("au-vic", "act", "fernbrook-tides-act-2008")),
@@ -28,6 +30,7 @@ def test_whole_title_is_a_law(title: str, place: str, law: tuple[str, str, str])
     found = find_titled_law(title, place, None)
     assert found is not None
     assert ((found.law.jurisdiction, found.law.scheme, found.law.citation), found.method) == (law, STATED)
+    assert found.law in find_own_laws([title], (), Context(place)).laws
 
 
 @pytest.mark.parametrize(
