@@ -23,7 +23,7 @@ LAYERS = [
     {"queries"},
     {"search", "shacl", "provenance"},
     {"knowledge_graph"},
-    {"loading", "user_graphs"},
+    {"integrity", "loading", "user_graphs"},
     {"retrieval"},
     {"zoning_summaries"},
     {"tools"},

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from kg import __version__, interruption
-from kg.cli import docs, models, output, quarantine, summaries, validate
+from kg.cli import backups, docs, models, output, quarantine, summaries, validate
 from kg.cli.output import AsJson
 from kg.settings import settings_for
 from kg.text import to_single_line
@@ -463,16 +463,9 @@ def find_mentions(
         output.say("kg: No text or concept has changed since the last search. To search every text again, add --full.")
 
 
-@app.command()
-@output.reported
-def backup(
-    target: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to create. It must not exist.")],
-    data_dir: DataDir = None,
-) -> None:
-    """Copy the store into a new data directory. The index is rebuilt when the copy is opened."""
-    with _connect(data_dir) as graph, output.progress("copying") as advance:
-        done = graph.call("backup", {"target": str(target.absolute())}, advance)
-    output.put(f"Copied generation {done['generation']} to {target}.")
+app.command()(backups.backup)
+app.command()(backups.restore)
+app.command()(backups.doctor)
 
 
 @app.command()

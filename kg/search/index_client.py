@@ -41,6 +41,9 @@ TIMEOUT_S: Final = {"status": 2.0, "rank": 5.0, "rerank": 1.0, "embed": 30.0, "s
 WRITE_TIMEOUT_S: Final = 120.0
 """Maximum seconds of one write, which may wait for others."""
 
+COPY_TIMEOUT_S: Final = 600.0
+"""Maximum seconds of a copy of the index."""
+
 OPENING_S: Final = 120.0
 """Maximum seconds for the process to open the folder."""
 
@@ -190,6 +193,11 @@ class EdgeIndex:
             if status.embedder_error is not None:
                 raise ModelError(status.embedder_error)
             time.sleep(_POLL_S)
+
+    def copy(self, target: Path) -> None:
+        """Copy the files of the index into a new folder, between two writes. Raises IndexUnavailableError."""
+        with self._writing:
+            self._connect().call("copy", COPY_TIMEOUT_S, target=str(target))
 
     def close(self) -> None:
         """Stop the index process after its acknowledged writes are safe."""

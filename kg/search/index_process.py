@@ -57,6 +57,7 @@ class Server:
             "put": self._put,
             "finish": self._units.finish,
             "remove": self._units.remove,
+            "copy": self._copy,
             "close": self._close,
         }
 
@@ -91,6 +92,9 @@ class Server:
     def _status(self) -> dict[str, Any]:
         units, pending, graphs = self._units.counts()
         return asdict(IndexStatus(units, pending, graphs, self._vectors.model, self._vectors.error))
+
+    def _copy(self, target: str) -> None:
+        self._units.shard.copy(Path(target))
 
     def _close(self) -> None:
         self._vectors.stop()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from kg.processes.leases import Leases
@@ -137,6 +138,10 @@ class SearchIndex(Protocol):
 
     def wait(self, progress: Callable[[IndexStatus], None] | None = None) -> None:
         """Block until no vector is pending. Raises ModelError if vectors cannot be computed."""
+        ...
+
+    def copy(self, target: Path) -> None:
+        """Copy the files of the index into a new folder. Raises IndexUnavailableError."""
         ...
 
     def close(self) -> None:

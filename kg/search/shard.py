@@ -21,6 +21,7 @@ from typing import Any
 
 import qdrant_edge as qe
 
+from kg.files import copy_with_holes
 from kg.processes import child
 
 log = logging.getLogger(__name__)
@@ -131,6 +132,14 @@ class Shard:
             if self._unflushed:
                 self._lease.shard.flush()
                 self._unflushed = 0
+
+    def copy(self, target: Path) -> None:
+        """Copy the files, flushed, into a new folder, while no update is written. Holes stay holes."""
+        with self.writing:
+            self.flush()
+            target.mkdir(parents=True)
+            shutil.copytree(self.folder / self._name, target / self._name, copy_function=copy_with_holes)
+            shutil.copy2(self.folder / "index.json", target)
 
     def close(self) -> None:
         """Flush and close the files."""

@@ -27,6 +27,12 @@ from kg.errors import StoreError, StoreLockedError, StoreReadOnlyError, StoreVer
 FORMAT_VERSION: Final = 1
 """Format version of the data directory that this code writes, and the newest that it reads."""
 
+CHECKSUMS: Final = "checksums.json"
+"""The file of a backup with the checksums of its files. Opening the backup as a data directory makes them void."""
+
+RESTORING: Final = ".restoring"
+"""The folder of a data directory with the data of a restore in progress. Until the end there is no version file."""
+
 _LOCK: Final = "lock"
 _FORMAT: Final = "format.json"
 _READ_ONLY: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
@@ -98,11 +104,14 @@ class DirectoryLock:
     """An exclusive lock on a data directory, from construction to `release`.
 
     Creates the directory and its version file if missing. With `reads`, it also locks a directory that cannot be
-    written now: then the lock file does not name the holder, and `problem` has the reason. Raises StoreLockedError,
-    StoreVersionError, StoreReadOnlyError, or StoreError for a folder that is not a data directory.
+    written now: then the lock file does not name the holder, and `problem` has the reason. With `bare`, it neither
+    reads nor writes the version file: for a restore, which replaces it, and for damaged directories.
+
+    Raises StoreLockedError, StoreVersionError, StoreReadOnlyError, or StoreError for a folder that is not a data
+    directory.
     """
 
-    def __init__(self, data_dir: Path, address: str | None = None, *, reads: bool = False) -> None:
+    def __init__(self, data_dir: Path, address: str | None = None, *, reads: bool = False, bare: bool = False) -> None:
         self._data_dir: Final = data_dir
         self.problem: str | None = None
         """Why the lock file could not be written."""
@@ -115,9 +124,10 @@ class DirectoryLock:
             raise StoreError(f"{data_dir} is a file. A data directory is a folder.") from None
         except OSError as error:
             raise _unusable(data_dir, error) from error
-        _reject_foreign_folder(data_dir, found)
+        if not (bare and RESTORING in found):
+            _reject_foreign_folder(data_dir, found)
         _reject_links(data_dir)
-        if _FORMAT in found:
+        if _FORMAT in found and not bare:
             _reject_newer_version(data_dir)
         try:
             self._descriptor = self._open_file(reads and _FORMAT in found)
@@ -129,8 +139,12 @@ class DirectoryLock:
                 if not (reads and _FORMAT in found and is_unwritable(error)):
                     raise
                 self.problem = error.strerror or str(error)
+            if bare:
+                return
             if not (data_dir / _FORMAT).exists():
                 _write_version(data_dir)
+            if CHECKSUMS in found and self._writable:
+                (data_dir / CHECKSUMS).unlink(missing_ok=True)
         except OSError as error:
             self.release()
             raise _unusable(data_dir, error) from error
@@ -201,6 +215,8 @@ def _read_holder(descriptor: int) -> Holder | None:
 def _reject_foreign_folder(data_dir: Path, found: list[str]) -> None:
     if _FORMAT in found:
         return
+    if RESTORING in found:
+        raise StoreError(f"A restore into {data_dir} was interrupted. Run `kg restore` again, with the same folder.")
     foreign = [name for name in found if name != _LOCK and not name.startswith(".") and name not in _IGNORED]
     if foreign:
         shown = ", ".join(foreign[:3]) + (", ..." if len(foreign) > 3 else "")

@@ -478,6 +478,22 @@ class OxigraphStore:
             self._sync_log()
             self._flush(store)
 
+    def correct(self, graph: NamedNode, build: Callable[[pyoxigraph.Store], Iterator[Quad]]) -> int:
+        """Change an inferred graph to what `build` yields, as a commit; return the number of changed quads."""
+        with self._committing() as store:
+            wanted: set[int] = set()  # hashes, since the graph may be large
+            missing: list[Quad] = []
+            for quad in build(store):
+                if hash(quad) not in wanted and quad not in store:
+                    missing.append(quad)
+                wanted.add(hash(quad))
+            held = store.quads_for_pattern(None, None, None, graph)
+            superfluous = [quad for quad in held if hash(quad) not in wanted]
+            if missing or superfluous:
+                removed, added = (difference.canonical_statements(graph, quads) for quads in (superfluous, missing))
+                self._write(store, [Delta(graph, removed, added, "" if wanted else None)], [graph], None)
+            return len(missing) + len(superfluous)
+
     def rewrite(self, patch: Patch) -> None:
         """Change ``graph/prov`` as a later version writes it, in one atomic step that no commit records.
 
@@ -763,7 +779,10 @@ class OxigraphStore:
             _log.warning("Commands do not find this server: its lock file cannot be written: %s", error.strerror)
 
     def close(self) -> None:
-        """Flush and release the data directory. A second call does nothing."""
+        """Flush and release the data directory. A second call does nothing.
+
+        What cannot be flushed, such as with a damaged file, is in the log, as every commit is when it returns.
+        """
         self._closing.set()
         with self._write_lock:
             store, self._store = self._store, None
@@ -774,7 +793,7 @@ class OxigraphStore:
                 if self._problem is None:
                     store.flush()
             except (OSError, RuntimeError) as error:
-                raise StoreError(f"Cannot flush {self._folder}: {error}") from error
+                _log.warning("Cannot flush %s: %s", self._folder, error)
             finally:
                 del store  # closes the files, before another process may lock them
                 self._lock.release()

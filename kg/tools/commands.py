@@ -5,8 +5,6 @@ Each takes typed arguments and returns a document of JSON types, so that the ans
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -17,10 +15,11 @@ from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, Triple
 
 from kg import __version__, loading
 from kg.actors import ADMIN, WRITE, Actor
-from kg.errors import InvalidInputError, QuadciteError
+from kg.errors import InvalidInputError
+from kg.integrity.backups import write_backup
+from kg.integrity.doctor import examine
 from kg.knowledge_graph import PROGRESS, SENDER, KnowledgeGraph
 from kg.loading import exclusive_load, wait_for_embeddings
-from kg.provenance import source_paths
 from kg.provenance.explanation import explain_iri, explain_triple
 from kg.retrieval.results import DatasetCheck
 from kg.search.index_sync import count_text_units, heal
@@ -188,25 +187,14 @@ def index_status(kg: KnowledgeGraph) -> Document:
 
 
 def backup(kg: KnowledgeGraph, target: str) -> Document:
-    """Copy the store into a new data directory, atomically."""
-    folder = Path(target)
-    if folder.exists():
-        raise InvalidInputError(f"{folder} already exists. Name a new folder.")
-    partial = folder.with_name(folder.name + ".partial")
-    try:
-        with kg.store.snapshot() as snapshot:
-            shutil.rmtree(partial, ignore_errors=True)
-            partial.mkdir(parents=True)
-            shutil.copytree(snapshot.path, partial / "store")
-            shutil.copy2(kg.settings.data_dir / "format.json", partial)
-            if (kg.settings.data_dir / source_paths.FILE).exists():
-                shutil.copy2(kg.settings.data_dir / source_paths.FILE, partial)
-            os.sync()  # all files are on the disk before the copy gets its name
-            partial.rename(folder)
-    except OSError as error:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise QuadciteError(f"Cannot write a backup to {folder}: {error.strerror or error}.") from error
-    return {"generation": snapshot.generation, "target": str(folder)}
+    """Copy the data directory into a new one, atomically, and read the copy through."""
+    return write_backup(kg, Path(target))
+
+
+def doctor(kg: KnowledgeGraph, read: bool = True, repair: bool = False) -> Document:
+    """Examine the store, unless it was `read` before it was opened, and the index; with `repair`, repair them."""
+    PROGRESS.get()(0, None, "reading the store")
+    return examine(kg, read=read, mend=repair)
 
 
 def _parse_triple(texts: Sequence[str]) -> tuple[NamedNode, NamedNode, NamedNode | Literal]:
@@ -235,4 +223,5 @@ COMMANDS: Final = (
     Command(reindex),
     Command(index_status, kind="light"),
     Command(backup),
+    Command(doctor),
 )

@@ -1,0 +1,150 @@
+"""`kg doctor`, `kg backup` and `kg restore`: damage of stored data, and copies that are whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from kg.cli import output
+from kg.cli.output import AsJson
+from kg.settings import settings_for
+
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data-dir", metavar="DIR", help="Data directory. Default: QUADCITE_DATA_DIR, else ./kg-data."),
+]
+
+SHOWN: Final = 20
+"""Maximum problems named in the text output. --json has up to 50 of each kind."""
+
+
+@output.reported
+def backup(
+    target: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to create. It must not exist.")],
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Copy the data directory into a new folder, with checksums, and read the copy through. A server may be running."""
+    from kg.cli import connection
+
+    with connection.connect(settings_for(data_dir)) as graph, output.progress("copying") as advance:
+        done = graph.call("backup", {"target": str(target.absolute())}, advance)
+    if as_json:
+        output.put_json(done)
+        return
+    output.put(f"Copied generation {done['generation']} to {target}, and read the copy: {done['quads']:,} quads.")
+    if not done["index"]:
+        output.say("kg: The search index was not available and is not in the copy. It is rebuilt from the store.")
+
+
+@output.reported
+def restore(
+    source: Annotated[Path, typer.Argument(metavar="BACKUP", help="Folder that kg backup wrote.")],
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace all that the data directory contains by the backup.")
+    ] = False,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Copy a backup into the data directory, after verifying it. No server may be running on it."""
+    from kg.integrity.backups import restore_backup
+
+    with output.progress("restoring") as advance:
+        advance(0, None, "verifying and copying")
+        done = restore_backup(source, settings_for(data_dir).data_dir, replace=replace)
+    if as_json:
+        output.put_json(done)
+    else:
+        output.put(f"Restored {done['quads']:,} quads to {done['data_dir']}.")
+
+
+@output.reported
+def doctor(
+    source: Annotated[
+        Path | None, typer.Argument(metavar="BACKUP", help="Folder that kg backup wrote. Default: the data directory.")
+    ] = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Repair indexes and derived graphs, and name the data to load again.")
+    ] = False,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find damage: read all indexes, texts, hashes and provenance. Exit code 1: problems were found."""
+    if source is not None and (repair or data_dir is not None):
+        raise typer.BadParameter("--repair and --data-dir cannot be used with a backup.")
+    with output.progress("examining") as advance:
+        advance(0, None, "reading the store")
+        found = _examine_backup(source) if source is not None else _examine(data_dir, repair)
+    if as_json:
+        output.put_json(found)
+    else:
+        _show(found)
+    if not found["ok"]:
+        raise typer.Exit(output.FAILURE)
+
+
+def _examine_backup(source: Path) -> dict[str, Any]:
+    from kg.integrity.backups import inspect_backup
+    from kg.integrity.doctor import report
+
+    found = inspect_backup(source)
+    return report(found.problems, dict(found.counts))
+
+
+def _examine(data_dir: Path | None, repair: bool) -> dict[str, Any]:
+    """Examine a data directory: through its server, or as it is on the disk before it is opened."""
+    from kg.cli import connection
+    from kg.integrity.doctor import inspect_closed, is_damaged, rebuild_store, report
+    from kg.store.lock import DirectoryLock
+
+    settings = settings_for(data_dir)
+    folder = settings.data_dir
+    if not (folder / "format.json").is_file():
+        raise connection.no_graph(folder)
+    if (server := connection.find_server(folder)) is not None:
+        with server:
+            return server.call("doctor", {"repair": repair})
+    lock = DirectoryLock(folder, bare=True, reads=True)
+    try:
+        found = inspect_closed(folder)
+        problems, repaired = list(found.problems), list[str]()
+        if repair and is_damaged(problems) and any(problem.kind != "log" for problem in problems):
+            repaired, problems = rebuild_store(folder)
+    finally:
+        lock.release()
+    if is_damaged(problems) and not repaired:
+        return report(problems, dict(found.counts))
+    with connection.connect(settings) as graph:
+        document = graph.call("doctor", {"read": repair, "repair": repair})
+    if repair:
+        lost = [problem.to_dict() for problem in problems if problem.kind in ("lost", "log")]
+        document["problems"] = [*lost, *document["problems"]]
+        document["repaired"] = [*repaired, *document["repaired"]]
+    else:
+        document["problems"] = [problem.to_dict() for problem in problems] + document["problems"]
+        document["checked"] = {**found.counts, **document["checked"]}
+    document["ok"] = not document["problems"]
+    return document
+
+
+def _show(found: dict[str, Any]) -> None:
+    checked = found["checked"]
+    for done in found["repaired"]:
+        output.put(f"Repaired: {done}")
+    for problem in found["problems"][:SHOWN]:
+        output.put(f"{problem['kind']}  {problem['where']}")
+        output.put(f"  {problem['message']}")
+        for command in problem.get("commands", ()):
+            output.put(f"  To load it again: {command}")
+    if len(found["problems"]) > SHOWN:
+        output.put(f"And {len(found['problems']) - SHOWN} more. --json lists them.")
+    if "quads" in checked:
+        parts = [f"{checked[name]:,} {name}" for name in ("quads", "graphs", "hashes", "texts") if name in checked]
+        parts += [f"{name} {checked[name]}" for name in ("index", "checksums") if name in checked]
+        output.put(f"Read {', '.join(parts)}.")
+    if found["ok"]:
+        output.put("No damage was found.")
+    else:
+        output.put(f"{output.counted(len(found['problems']), 'problem')} found.")

@@ -1,0 +1,214 @@
+"""Backups: a verified copy of a data directory, with the checksums of its files, and the way back."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from kg import __version__
+from kg.errors import ConflictError, IndexUnavailableError, InvalidInputError, QuadciteError, StoreDamagedError
+from kg.integrity import checksums
+from kg.integrity.checksums import FileSum
+from kg.integrity.inspection import Inspection, Problem, inspect_store
+from kg.knowledge_graph import KnowledgeGraph
+from kg.provenance import source_paths
+from kg.store.lock import RESTORING, DirectoryLock, sync_folder
+
+_REPLACED: Final = ".replaced"
+"""The folder of a data directory with the replaced content, until the restore is complete."""
+
+_FORMAT: Final = "format.json"
+_PARTS: Final = ("store", "index", "quarantine", source_paths.FILE)
+"""The content of a backup in addition to the version file."""
+
+_SHOWN: Final = 3
+
+
+def write_backup(kg: KnowledgeGraph, folder: Path) -> dict[str, Any]:
+    """Copy a data directory into the new folder `folder` and read the copy through.
+
+    The store is a checkpoint, so others may write meanwhile. Without its process, the index is left out: it is derived
+    from the store. Raises StoreDamagedError, which names the damage; then there is no folder.
+    """
+    if folder.exists():
+        raise InvalidInputError(f"{folder} already exists. Name a new folder.")
+    partial = folder.with_name(folder.name + ".partial")
+    data_dir = kg.settings.data_dir
+    started = time.monotonic()
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        with kg.store.snapshot(kg.store.statistics().generation) as snapshot:
+            sums = _copy_parts(data_dir, snapshot.path, partial)
+        has_index = _copy_index(kg, partial, sums)
+        inspection = _verify_copy(partial, sums)
+        about = {
+            "generation": snapshot.generation,
+            "quads": inspection.counts["content_quads"],
+            "written": datetime.now(UTC).isoformat(timespec="seconds"),
+            "quadcite": __version__,
+        }
+        checksums.record(partial, sums, about)
+        os.sync()  # all files are on the disk before the copy gets its name
+        partial.rename(folder)
+        sync_folder(folder.parent)
+    except OSError as error:
+        raise QuadciteError(f"Cannot write a backup to {folder}: {error.strerror or error}.") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return {
+        "target": str(folder),
+        **about,
+        "index": has_index,
+        "bytes": sum(each.bytes for each in sums.values()),
+        "seconds": round(time.monotonic() - started, 1),
+        "memory_mb": inspection.counts["memory_mb"],
+    }
+
+
+def _copy_parts(data_dir: Path, store: Path, partial: Path) -> dict[str, FileSum]:
+    sums = {f"store/{name}": each for name, each in checksums.copy_folder(store, partial / "store").items()}
+    if (data_dir / "quarantine").is_dir():
+        copied = checksums.copy_folder(data_dir / "quarantine", partial / "quarantine")
+        sums |= {f"quarantine/{name}": each for name, each in copied.items()}
+    for name in (_FORMAT, source_paths.FILE):
+        if (data_dir / name).exists():
+            shutil.copy2(data_dir / name, partial)
+            sums[name] = checksums.compute(partial / name)
+    return sums
+
+
+def _copy_index(kg: KnowledgeGraph, partial: Path, sums: dict[str, FileSum]) -> bool:
+    """Copy the index and add its checksums; return whether it could be copied."""
+    target = partial / "index"
+    try:
+        kg.search.copy(target)
+    except IndexUnavailableError:
+        shutil.rmtree(target, ignore_errors=True)
+        return False
+    for path in checksums.list_files(target):
+        sums[path.relative_to(partial).as_posix()] = checksums.compute(path)
+    return True
+
+
+def _verify_copy(partial: Path, sums: dict[str, FileSum]) -> Inspection:
+    """Compare the copied files with their sources, and read the copied store. Raises StoreDamagedError."""
+    differing = [name for name, wanted in sums.items() if checksums.compute(partial / name) != wanted]
+    if differing:
+        raise StoreDamagedError(
+            f"The copy differs from its source, in {_join(differing)}. Check the disk of the backup."
+        )
+    inspection = inspect_store(partial / "store", data_dir=partial, content=False)
+    if inspection.problems:
+        raise StoreDamagedError(
+            f"No backup was written: the store is damaged. {_describe(inspection.problems)} `kg doctor` names all of "
+            "it and what to do. Keep the earlier backups."
+        )
+    return inspection
+
+
+def _describe(problems: Sequence[Problem]) -> str:
+    shown = " ".join(f"{problem.where}: {problem.message}" for problem in problems[:_SHOWN])
+    return shown if len(problems) <= _SHOWN else f"{shown} And {len(problems) - _SHOWN} more."
+
+
+def _join(names: Sequence[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+
+
+def inspect_backup(folder: Path, *, content: bool = True) -> Inspection:
+    """Verify the checksums of a backup and read its store. Raises InvalidInputError if it is not a backup."""
+    if not (folder / _FORMAT).is_file() or not (folder / "store").is_dir():
+        raise InvalidInputError(f"{folder} is not a backup: it has no {_FORMAT} or no store.")
+    differing = checksums.verify(folder)
+    problems = [Problem("file", name, message) for name, message in differing or ()]
+    found = inspect_store(folder / "store", data_dir=folder, content=content)
+    counts = {**found.counts, "checksums": "none" if differing is None else "verified" if not differing else "differ"}
+    return Inspection([*problems, *found.problems], counts)
+
+
+def restore_backup(backup: Path, data_dir: Path, *, replace: bool = False) -> dict[str, Any]:
+    """Copy a backup into `data_dir`, which is empty unless `replace`, after verifying it.
+
+    The version file goes last, so that a directory that is restored half way is not taken for a data directory; another
+    restore then completes it. Raises StoreDamagedError for a damaged backup, ConflictError without `replace`, and
+    StoreLockedError while another process has `data_dir` open.
+    """
+    started = time.monotonic()
+    inspection = inspect_backup(backup, content=False)
+    if inspection.problems:
+        raise StoreDamagedError(
+            f"{backup} is damaged, and nothing was restored. {_describe(inspection.problems)} Use another backup."
+        )
+    if data_dir.resolve() == backup.resolve():
+        raise InvalidInputError(f"{backup} is the data directory itself.")
+    try:
+        with _locked(data_dir, replace):
+            _copy_into(backup, data_dir)
+    except OSError as error:
+        raise QuadciteError(f"Cannot restore into {data_dir}: {error.strerror or error}.") from error
+    return {
+        "data_dir": str(data_dir),
+        "quads": inspection.counts["content_quads"],
+        "checksums": inspection.counts["checksums"],
+        "index": (data_dir / "index").is_dir(),
+        "seconds": round(time.monotonic() - started, 1),
+    }
+
+
+@contextmanager
+def _locked(data_dir: Path, replace: bool) -> Iterator[None]:
+    """Hold the lock of a directory that may be restored into."""
+    lock = DirectoryLock(data_dir, bare=True)
+    try:
+        interrupted = (data_dir / RESTORING).exists() and not (data_dir / _FORMAT).exists()
+        present = sorted(
+            entry.name for entry in data_dir.iterdir() if entry.name not in ("lock", RESTORING, _REPLACED, "lost+found")
+        )
+        if present and not replace and not interrupted:
+            raise ConflictError(
+                f"{data_dir} is a data directory. To replace all that it contains by the backup, add --replace."
+            )
+        yield
+    finally:
+        lock.release()
+
+
+def _copy_into(backup: Path, data_dir: Path) -> None:
+    incoming, outgoing = data_dir / RESTORING, data_dir / _REPLACED
+    shutil.rmtree(incoming, ignore_errors=True)
+    try:
+        incoming.mkdir()
+        copied = checksums.copy_folder(backup, incoming / "copy")
+        for name, each in copied.items():
+            if checksums.compute(incoming / "copy" / name) != each:
+                raise StoreDamagedError(f"The copy of {name} differs from the backup. Check the disk of {data_dir}.")
+        os.sync()
+    except BaseException:
+        shutil.rmtree(incoming, ignore_errors=True)
+        raise
+    outgoing.mkdir(exist_ok=True)
+    # From here on the directory is not a data directory, until the version file is there again.
+    for entry in sorted(data_dir.iterdir(), key=lambda entry: entry.name != _FORMAT):
+        if entry.name not in ("lock", RESTORING, _REPLACED, "lost+found"):
+            _move(entry, outgoing)
+            sync_folder(data_dir)
+    for name in (*_PARTS, _FORMAT):
+        if (incoming / "copy" / name).exists():
+            _move(incoming / "copy" / name, data_dir)
+            sync_folder(data_dir)
+    shutil.rmtree(incoming)
+    shutil.rmtree(outgoing)
+
+
+def _move(entry: Path, folder: Path) -> None:
+    target = folder / entry.name
+    if target.is_dir():
+        shutil.rmtree(target)
+    entry.rename(target)

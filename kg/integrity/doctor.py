@@ -1,0 +1,157 @@
+"""The checks and repairs of `kg doctor` for a data directory."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from pyoxigraph import Literal, NamedNode, Quad
+
+from kg.errors import IndexUnavailableError, StoreError
+from kg.integrity.inspection import DAMAGE, Inspection, Problem, copy_store, inspect_logs, inspect_store
+from kg.knowledge_graph import KnowledgeGraph
+from kg.provenance.shipped import build_shipped_graphs
+from kg.provenance.superclasses import infer_all
+from kg.provenance.topics import infer_all_topics
+from kg.search.index_sync import find_differences, heal
+from kg.sparql.terms import bind
+from kg.store.lock import sync_folder
+from kg.store.oxigraph import OxigraphStore
+from kg.store.protocol import Patch, named_node, select, term_text
+from kg.vocabulary import ABOUT_GRAPH, KG, PROV_GRAPH, SHIPPED_GRAPHS, SUPERCLASS_GRAPH
+
+_SHIPPED: Final = frozenset(graph.value for graph in SHIPPED_GRAPHS)
+_INFERENCES: Final = {SUPERCLASS_GRAPH.value: infer_all, ABOUT_GRAPH.value: infer_all_topics}
+_OF_RECORDS: Final = frozenset({"missing", "changed", "text"})
+"""The kinds of problems of graphs that a load can mend."""
+
+SOURCE_HASHES: Final = """
+SELECT ?graph ?hash WHERE { VALUES ?graph { $graphs } GRAPH $prov { ?graph kg:sourceSha256 ?hash } }"""
+
+
+def report(problems: Sequence[Problem], counts: dict[str, Any], repaired: Sequence[str] = ()) -> dict[str, Any]:
+    """Build the document of `kg doctor`."""
+    return {
+        "ok": not problems,
+        "problems": [problem.to_dict() for problem in problems],
+        "repaired": list(repaired),
+        "checked": counts,
+    }
+
+
+def inspect_closed(data_dir: Path) -> Inspection:
+    """Inspect the store of a data directory that no process has open, as it is on the disk."""
+    store = data_dir / "store"
+    if not store.is_dir():
+        return Inspection([Problem("unreadable", "store", f"{store} is missing. Restore a backup.")])
+    logs = inspect_logs(store)
+    found = inspect_store(store, data_dir=data_dir)
+    return Inspection([*logs, *found.problems], found.counts)
+
+
+def inspect_open(kg: KnowledgeGraph) -> Inspection:
+    """Inspect a checkpoint of an open store."""
+    with kg.store.snapshot(kg.store.statistics().generation) as snapshot:
+        return inspect_store(snapshot.path, data_dir=kg.settings.data_dir, work=kg.settings.data_dir / "snapshots")
+
+
+def compare_index(kg: KnowledgeGraph) -> list[Problem]:
+    """Compare the search index with the store, by the content hash of each graph."""
+    try:
+        missing, superfluous = find_differences(kg.store, kg.search)
+        status = kg.search.status()
+    except IndexUnavailableError as error:
+        return [Problem("index", "index", str(error), commands=("kg reindex --full",))]
+    if not missing and not superfluous and status.problem is None:
+        return []
+    message = (
+        f"The search index lacks {len(missing):,} graphs with text or has them in another state, and has "
+        f"{len(superfluous):,} that are not in the store."
+    )
+    return [Problem("index", "index", status.problem or message, commands=("kg reindex",))]
+
+
+def rebuild_store(data_dir: Path) -> tuple[list[str], list[Problem]]:
+    """Build the indexes of a store again from those that can be read; the old files are kept next to it.
+
+    Returns the repairs, and the graphs that are lost. Call it while no process has the data directory open but this
+    one has its lock.
+    """
+    fresh, store = data_dir / "store.partial", data_dir / "store"
+    shutil.rmtree(fresh, ignore_errors=True)
+    try:
+        copied = copy_store(store, fresh, data_dir=data_dir)
+        if "quads" not in copied.counts or not copied.counts["quads"]:
+            raise StoreError(
+                f"Nothing of {store} can be read. Restore a backup, or load the sources into a new folder."
+            )
+        kept = data_dir / f"store-damaged-{datetime.now(UTC):%Y%m%dT%H%M%S}"
+        store.rename(kept)
+        fresh.rename(store)
+        sync_folder(data_dir)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    done = (
+        f"All indexes of the store were built again, with {copied.counts['quads']:,} quads. The old files are {kept}."
+    )
+    return [done], list(copied.problems)
+
+
+def repair(kg: KnowledgeGraph, problems: Sequence[Problem]) -> list[str]:
+    """Repair derived graphs and the index, and let the next load replace damaged records; return the repairs."""
+    store = kg.store
+    done: list[str] = []
+    if isinstance(store, OxigraphStore):
+        kinds = {problem.where: problem.kind for problem in problems}
+        for graph, infer in _INFERENCES.items():
+            if kinds.get(graph) in ("derived", "missing"):
+                changed = store.correct(NamedNode(graph), infer)
+                done.append(f"{changed:,} quads of {graph} were inferred again or removed.")
+        if shipped := [graph for graph in kinds if graph in _SHIPPED]:
+            store.commit({NamedNode(graph): build_shipped_graphs()[NamedNode(graph)] for graph in shipped})
+            done += [f"{graph} was written again from the files that ship." for graph in shipped]
+        if forgotten := _forget_hashes(store, problems):
+            done.append(f"The next load of their source replaces {forgotten:,} records.")
+    if any(problem.kind == "index" for problem in problems):
+        healed = heal(kg.store, kg.search)
+        done.append(f"{healed.replaced:,} graphs were indexed again, and {healed.removed:,} removed from the index.")
+    return done
+
+
+def _forget_hashes(store: OxigraphStore, problems: Sequence[Problem]) -> int:
+    """Remove the hashes by which a load would skip damaged records as unchanged; return the number of records."""
+    records = {record for problem in problems if problem.kind in _OF_RECORDS for record in problem.records}
+    if not records:
+        return 0
+    query = bind(SOURCE_HASHES, graphs=[NamedNode(record) for record in sorted(records)], prov=PROV_GRAPH)
+    stale = frozenset(
+        Quad(named_node(row["graph"]), KG.sourceSha256, Literal(term_text(row["hash"])), PROV_GRAPH)
+        for row in select(store.query, query)
+    )
+    if stale:
+        store.rewrite(Patch(remove=stale))
+    return len(stale)
+
+
+def is_damaged(problems: Sequence[Problem]) -> bool:
+    """Whether files of the store are damaged, so that queries of this process must not read it."""
+    return any(problem.kind in DAMAGE for problem in problems)
+
+
+def examine(kg: KnowledgeGraph, *, read: bool, mend: bool) -> dict[str, Any]:
+    """Examine an open data directory: its store, unless it was read already, and its index; with `mend` repair it."""
+    found = inspect_open(kg) if read else Inspection([])
+    problems = list(found.problems)
+    counts = dict(found.counts)
+    if is_damaged(problems):
+        return report(problems, counts)
+    problems += compare_index(kg)
+    counts["index"] = "compared"
+    if not mend or not problems:
+        return report(problems, counts)
+    done = repair(kg, problems)
+    again = inspect_open(kg)
+    return report([*again.problems, *compare_index(kg)], {**again.counts, "index": "compared"}, done)

@@ -1,0 +1,141 @@
+"""Inspection of a store: read whole in a confined process, and the problems found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from kg.errors import QueryMemoryError, QueryTimeoutError
+from kg.integrity import child, write_ahead_log
+from kg.processes.child import Limits, run_task
+from kg.provenance.source_paths import SourcePaths
+
+MEMORY_BYTES: Final = 2 << 30
+"""Memory limit of the process that reads a store."""
+
+_WHAT: Final = "the inspection"
+_LEAST_S: Final = 300.0
+_BYTES_PER_S: Final = 100_000
+"""Bytes of the store's files that are read in a second at least: some 3,000 quads."""
+
+DAMAGE: Final = frozenset({"unreadable", "lost", "file", "log"})
+"""The kinds of problems of files; the others are of their content."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that is wrong. `where` is a file, a graph or another IRI.
+
+    `records` are the graphs of the records to load again, `files` where they were loaded from.
+    """
+
+    kind: str
+    where: str
+    message: str
+    records: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    """The commands that load the lost data again."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON types, without the records."""
+        fields: dict[str, Any] = {"kind": self.kind, "where": self.where, "message": self.message}
+        return fields | {name: list(found) for name in ("files", "commands") if (found := getattr(self, name))}
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """The problems that were found, and the counts of the data read."""
+
+    problems: Sequence[Problem]
+    counts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether files of the store are damaged."""
+        return any(problem.kind in DAMAGE for problem in self.problems)
+
+
+def inspect_store(folder: Path, *, data_dir: Path, content: bool = True, work: Path | None = None) -> Inspection:
+    """Read all indexes, terms, graphs and texts of the store in `folder`, and compare hashes.
+
+    With `content`, also check the dataset shapes, such as those of provenance. `data_dir` has the paths of loaded
+    files, and `work` is where temporary files are created.
+    """
+    problems: list[Problem] = []
+    for checked in (True, False) if content else (False,):
+        try:
+            found, counts = _run(folder, data_dir, checked, work)
+        except (QueryMemoryError, QueryTimeoutError) as error:
+            problems.append(Problem("not checked", folder.name, str(error)))
+            continue
+        return Inspection([*problems, *found], counts)
+    return Inspection(problems)
+
+
+def _run(folder: Path, data_dir: Path, content: bool, work: Path | None) -> tuple[list[Problem], dict[str, Any]]:
+    settings = {"store": str(folder), "content": content}
+    with run_task("inspect", b"", settings, _limits(folder), what=_WHAT, folder=work, module=child.__name__) as results:
+        return read_findings(results, SourcePaths(data_dir))
+
+
+def _limits(folder: Path) -> Limits:
+    size = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
+    return Limits(timeout_s=_LEAST_S + size / _BYTES_PER_S, memory_bytes=MEMORY_BYTES)
+
+
+def copy_store(folder: Path, target: Path, *, data_dir: Path, work: Path | None = None) -> Inspection:
+    """Copy what can be read of the store in `folder` into a new one. The problems are the graphs that are lost."""
+    settings = {"store": str(folder), "target": str(target)}
+    with run_task("copy", b"", settings, _limits(folder), what="the copy", folder=work, module=child.__name__) as done:
+        problems, counts = read_findings(done, SourcePaths(data_dir))
+    return Inspection(problems, counts)
+
+
+def read_findings(results: Path, paths: SourcePaths) -> tuple[list[Problem], dict[str, Any]]:
+    """Read the output of the process."""
+    problems, counts = [], {}
+    for line in (results / child.FINDINGS).read_text(encoding="utf-8").splitlines():
+        finding = json.loads(line)
+        kind = finding.pop("kind")
+        if kind == "counts":
+            counts = finding
+            continue
+        files = tuple(sorted({paths.get(source) or name for name, source in finding.get("files", ())}))
+        records = tuple(finding.get("records", ()))
+        commands = tuple(_name_commands(records, files))
+        problems.append(Problem(kind, finding["where"], finding["message"], records, files, commands))
+    for kind, number in counts.pop("more", {}).items():
+        problems.append(Problem(kind, "store", f"There are {number:,} more problems of this kind."))
+    return problems, counts
+
+
+def _name_commands(records: Sequence[str], files: Sequence[str]) -> Iterator[str]:
+    import shlex
+
+    sources = sorted({record.partition("/graph/src/")[2].partition("/")[0] for record in records})
+    for source in sources:
+        if files:
+            yield shlex.join(["kg", "load", source, *files])
+
+
+def inspect_logs(folder: Path) -> list[Problem]:
+    """Check the write-ahead logs of a store that no process has open: the engine skips damage in them silently."""
+    problems = []
+    for log in sorted(folder.glob("*.log")):
+        try:
+            offset = write_ahead_log.find_damage(log)
+        except OSError as error:
+            problems.append(Problem("log", log.name, f"The log cannot be read: {error.strerror or error}."))
+            continue
+        if offset is not None:
+            message = (
+                f"The write-ahead log is damaged at byte {offset:,}. If the engine still needs it, the commits from "
+                "there on are lost when the store is opened, without an error. Load the latest sources again, or "
+                "restore a backup."
+            )
+            problems.append(Problem("log", log.name, message))
+    return problems

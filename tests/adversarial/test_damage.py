@@ -1,0 +1,377 @@
+"""Damaged files and forged texts are found, a damaged store is not backed up, and kills leave nothing half-written."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyoxigraph import Literal, NamedNode, Quad, Store
+
+from kg import bundle
+from kg.errors import ConflictError, StoreDamagedError, StoreError, StoreLockedError
+from kg.integrity import checksums, child
+from kg.integrity.backups import inspect_backup, restore_backup, write_backup
+from kg.integrity.doctor import examine, inspect_closed, rebuild_store
+from kg.integrity.inspection import Inspection, inspect_store
+from kg.knowledge_graph import KnowledgeGraph
+from kg.settings import Settings
+from kg.store.lock import DirectoryLock
+from kg.vocabulary import KG, PROV_GRAPH, SCHEMA
+from loaders.sources import load
+
+pytestmark = pytest.mark.long
+
+LAWS = str(bundle.folder("fixtures") / "climate" / "laws.csv")
+NOT_READ = ("IDENTITY", "LOG", "OPTIONS")
+"""Files that no answer depends on: the engine writes them, and reads at most their names."""
+
+
+def open_graph(folder: Path) -> KnowledgeGraph:
+    settings = Settings(data_dir=folder, models_dir=folder / "none", query_workers=1, _env_file=None)
+    return KnowledgeGraph.open(folder, settings)
+
+
+@pytest.fixture(scope="module")
+def backup(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A backup of the laws of the fixtures."""
+    folder: Path = tmp_path_factory.mktemp("damage")
+    with open_graph(folder / "data") as kg:
+        assert load(kg, "climate", [LAWS]).loaded
+        done = write_backup(kg, folder / "backup")
+    assert done["index"]
+    assert not list(folder.glob("*.partial"))
+    return folder / "backup"
+
+
+@pytest.fixture
+def data(backup: Path, tmp_path: Path) -> Path:
+    """A data directory with the laws, as it is on the disk."""
+    restore_backup(backup, tmp_path / "data")
+    return tmp_path / "data"
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store of several levels of files, of which each order and the dictionary have some, without removed terms."""
+    folder: Path = tmp_path_factory.mktemp("small") / "store"
+    store = Store(str(folder))
+    for part in range(3):
+        store.extend(
+            Quad(
+                NamedNode(f"http://example.org/subject/{number}"),
+                NamedNode(f"http://example.org/property/{number % 7}"),
+                Literal(f"text {number} of more than sixteen bytes") if number % 2 else Literal(number),
+                NamedNode(f"http://example.org/graph/{number // 20}"),
+            )
+            for number in range(part * 200, part * 200 + 200)
+        )
+        store.flush()
+    return folder
+
+
+def link(folder: Path, target: Path, without: str = "") -> Path:
+    """Link the files of `folder` into `target`, except one, which is to be written otherwise."""
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder)
+        if path.is_file() and name.as_posix() != without:
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            os.link(path, target / name)
+    return target
+
+
+def flip(content: bytes, place: int) -> bytes:
+    changed = bytearray(content)
+    changed[place] ^= 0x10
+    return bytes(changed)
+
+
+def replace(path: Path, change: Callable[[bytes], bytes]) -> None:
+    """Write a changed file in place of one that may be linked elsewhere."""
+    content = change(path.read_bytes())
+    path.unlink()
+    path.write_bytes(content)
+
+
+def read(store: Path, folder: Path) -> list[tuple[str, str]]:
+    """Read a store as the process of `inspect_store` does, in this process: the problems, by kind and place."""
+    settings = {"task": "inspect", "store": str(store), "content": False, "folder": str(folder), "max_bytes": 1}
+    assert child.work(settings, b"") == {}
+    lines = [json.loads(line) for line in (folder / child.FINDINGS).read_text().splitlines()]
+    return [(line["kind"], line["where"]) for line in lines if line["kind"] != "counts"]
+
+
+def kinds(found: Inspection) -> set[str]:
+    return {problem.kind for problem in found.problems}
+
+
+def test_a_flipped_byte_in_each_file_of_a_store_is_found_by_reading(small: Path, tmp_path: Path) -> None:
+    assert read(small, tmp_path) == []
+    chance = random.Random(16)
+    tables = 0
+    for path in sorted(small.iterdir()):
+        content = path.read_bytes()
+        if not content or path.name.startswith(NOT_READ) or path.suffix == ".log":
+            continue
+        # The last part of a table has filters, which only make lookups faster, and a footer with unused bytes.
+        place = chance.randrange(len(content) * 6 // 10)
+        target = link(small, tmp_path / path.name, without=path.name)
+        (target / path.name).write_bytes(flip(content, place))
+        assert read(target, tmp_path), f"{path.name}: byte {place} of {len(content)}"
+        tables += path.suffix == ".sst"
+    assert tables >= 8  # six orders, the dictionary, the list of graphs
+
+
+def test_a_flipped_byte_in_each_file_of_a_backup_is_found_by_its_checksum(backup: Path, tmp_path: Path) -> None:
+    assert checksums.verify(backup) == []
+    folder = link(backup / "store", tmp_path / "copy" / "store").parent
+    for name in ("format.json", "source-paths.txt"):
+        os.link(backup / name, folder / name)
+    checksums.record(
+        folder,
+        {path.relative_to(folder).as_posix(): checksums.compute(path) for path in checksums.list_files(folder)},
+        {},
+    )
+    assert checksums.verify(folder) == []
+    chance = random.Random(16)
+    for path in list(checksums.list_files(folder)):
+        if not (content := path.read_bytes()):
+            continue
+        replace(path, lambda content: flip(content, chance.randrange(len(content))))
+        assert [name for name, _ in checksums.verify(folder) or ()] == [path.relative_to(folder).as_posix()]
+        path.write_bytes(content)
+    for change in (lambda content: flip(content, len(content) // 2), lambda content: content[:-1], lambda _: b""):
+        original = (folder / "checksums.json").read_bytes()
+        replace(folder / "checksums.json", change)
+        assert checksums.verify(folder) != []
+        (folder / "checksums.json").write_bytes(original)
+    (folder / "store" / "CURRENT").unlink()
+    (folder / "store" / "extra").write_text("")
+    assert {name for name, _ in checksums.verify(folder) or ()} == {"store/CURRENT", "store/extra"}
+
+
+def test_a_healthy_data_directory_and_backup_have_no_problems(data: Path, backup: Path) -> None:
+    found = inspect_closed(data)
+    assert not found.problems
+    assert found.counts["content"]
+    assert found.counts["texts"] == 10
+    with open_graph(data) as kg:
+        document = examine(kg, read=False, mend=False)
+    assert document["ok"]
+    assert document["checked"]["index"] == "compared"
+    again = inspect_backup(backup, content=False)
+    assert not again.problems
+    assert again.counts["checksums"] == "verified"
+
+
+@pytest.mark.parametrize("change", ["truncated", "missing"])
+def test_truncated_and_missing_files_are_found(small: Path, tmp_path: Path, change: str) -> None:
+    largest = max(small.glob("*.sst"), key=lambda path: path.stat().st_size)
+    target = link(small, tmp_path / "store", without=largest.name)
+    if change == "truncated":
+        content = largest.read_bytes()
+        (target / largest.name).write_bytes(content[: len(content) // 2])
+    assert read(target, tmp_path)
+
+
+def test_a_damaged_block_of_each_order_is_repaired_from_another(data: Path, tmp_path: Path) -> None:
+    """A store is rebuilt from the orders that can be read; what no order has any more is named, with its file."""
+    before = set(Store.read_only(str(data / "store")))
+    tables = sorted((data / "store").glob("*.sst"), key=lambda path: path.stat().st_size)
+    repaired = 0
+    for number, table in enumerate(tables[-4:]):
+        folder = tmp_path / str(number)
+        link(data, folder, without=f"store/{table.name}")
+        content = table.read_bytes()
+        (folder / "store" / table.name).write_bytes(flip(content, len(content) // 3))
+        assert inspect_closed(folder).is_damaged
+        _, lost = rebuild_store(folder)
+        after = set(Store.read_only(str(folder / "store")))
+        graphs = {problem.where for problem in lost}
+        missing = {str(quad.graph_name)[1:-1] for quad in before - after}
+        inferred = {"https://w3id.org/quadcite/graph/inf/superclass", "https://w3id.org/quadcite/graph/inf/about"}
+        assert after <= before
+        assert missing - inferred - {"https://w3id.org/quadcite/graph/tbox"} == graphs
+        repaired += not graphs
+        for problem in lost:
+            if "/graph/src/" in problem.where:
+                assert problem.commands, problem.where
+    assert repaired >= 2
+
+
+def test_a_flipped_byte_in_the_log_of_a_killed_store_is_found_before_it_is_opened(data: Path) -> None:
+    """The engine opens such a store without an error, and without the commits after the damage."""
+    script = (
+        "import os, signal, sys; from pyoxigraph import Store; store = Store(sys.argv[1])\n"
+        "for n in range(30): store.update('INSERT DATA { GRAPH <urn:g> { <urn:s> <urn:p> %d } }' % n)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    subprocess.run([sys.executable, "-c", script, str(data / "store")], check=False)
+    log = max((data / "store").glob("*.log"), key=lambda path: path.stat().st_size)
+    assert "log" not in kinds(inspect_closed(data))
+    replace(log, lambda content: flip(content, len(content) // 2))
+    assert len(list(Store.read_only(str(data / "store")).quads_for_pattern(None, None, None, NamedNode("urn:g")))) < 30
+    assert [problem.where for problem in inspect_closed(data).problems if problem.kind == "log"] == [log.name]
+
+
+def test_a_forged_text_is_named_and_the_next_load_restores_it(data: Path) -> None:
+    engine = Store(str(data / "store"))
+    [quad, *_] = sorted(engine.quads_for_pattern(None, SCHEMA.text, None, None), key=str)
+    engine.remove(quad)
+    engine.add(Quad(quad.subject, quad.predicate, Literal("Forged."), quad.graph_name))
+    engine.flush()
+    del engine
+    found = inspect_closed(data)
+    by_kind = {problem.kind: problem for problem in found.problems}
+    assert isinstance(quad.subject, NamedNode)
+    assert (by_kind["text"].where, by_kind["changed"].where) == (quad.subject.value, str(quad.graph_name)[1:-1])
+    assert by_kind["changed"].commands == (f"kg load climate {LAWS}",)
+    assert not found.is_damaged
+    with open_graph(data) as kg, pytest.raises(StoreDamagedError, match="kg:contentSha256"):
+        write_backup(kg, data.parent / "of-forged")
+    assert not list(data.parent.glob("of-forged*"))
+    with open_graph(data) as kg:
+        assert load(kg, "climate", [LAWS]).loaded == 0  # it skips what its source has not changed
+        document = examine(kg, read=True, mend=True)
+        assert not document["ok"]
+        assert document["repaired"]
+        assert load(kg, "climate", [LAWS]).loaded == 1
+        assert examine(kg, read=True, mend=False)["ok"]
+        assert quad in kg.store.graph(NamedNode(by_kind["changed"].where))
+
+
+def test_what_is_derived_is_repaired(data: Path) -> None:
+    """Inferred quads and the index follow from the store: the doctor finds differences and removes them."""
+    engine = Store(str(data / "store"))
+    inferred = NamedNode("https://w3id.org/quadcite/graph/inf/superclass")
+    engine.remove(next(engine.quads_for_pattern(None, None, None, inferred)))
+    engine.flush()
+    del engine
+    shutil.rmtree(data / "index")
+    assert kinds(inspect_closed(data)) == {"derived"}
+    with open_graph(data) as kg:
+        assert {problem["kind"] for problem in examine(kg, read=True, mend=False)["problems"]} == {"derived", "index"}
+        document = examine(kg, read=True, mend=True)
+        assert document["ok"], document["problems"]
+        assert len(document["repaired"]) == 2
+
+
+def test_missing_provenance_is_found(data: Path) -> None:
+    engine = Store(str(data / "store"))
+    graph = next(quad.subject for quad in engine.quads_for_pattern(None, KG.sourceSha256, None, PROV_GRAPH))
+    for quad in list(engine.quads_for_pattern(graph, None, None, PROV_GRAPH)):
+        if quad.predicate != KG.contentSha256:
+            engine.remove(quad)
+    engine.flush()
+    del engine
+    assert "shape" in kinds(inspect_closed(data))
+
+
+def test_a_damaged_store_is_not_backed_up(data: Path, tmp_path: Path) -> None:
+    largest = max((data / "store").glob("*.sst"), key=lambda path: path.stat().st_size)
+    replace(largest, lambda content: flip(content, len(content) // 3))
+    with open_graph(data) as kg, pytest.raises(StoreDamagedError) as raised:
+        write_backup(kg, tmp_path / "copy")
+    assert largest.name in str(raised.value)
+    assert not list(tmp_path.glob("copy*"))
+
+
+def test_a_damaged_backup_is_not_restored(backup: Path, tmp_path: Path) -> None:
+    damaged = link(backup, tmp_path / "backup")
+    replace(next((damaged / "store").glob("*.sst")), lambda content: flip(content, len(content) - 1))
+    with pytest.raises(StoreDamagedError):
+        restore_backup(damaged, tmp_path / "data")
+    assert not (tmp_path / "data").exists()
+
+
+def test_restore_replaces_only_a_data_directory_that_nobody_has_open(backup: Path, data: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConflictError):
+        restore_backup(backup, data)
+    lock = DirectoryLock(data)
+    with pytest.raises(StoreLockedError):
+        restore_backup(backup, data, replace=True)
+    lock.release()
+    (data / "citations").mkdir()
+    restore_backup(backup, data, replace=True)
+    assert {path.name for path in data.iterdir()} == {"format.json", "index", "lock", "source-paths.txt", "store"}
+    foreign = tmp_path / "home"
+    foreign.mkdir()
+    (foreign / "letter.txt").write_text("mine")
+    with pytest.raises(StoreError):
+        restore_backup(backup, foreign, replace=True)
+    assert (foreign / "letter.txt").read_text() == "mine"
+
+
+def test_a_backup_that_was_opened_has_no_checksums(backup: Path, tmp_path: Path) -> None:
+    """What a process has written into it since would differ from them."""
+    opened = link(backup, tmp_path / "opened")
+    DirectoryLock(opened).release()
+    assert inspect_backup(opened, content=False).counts["checksums"] == "none"
+
+
+KILLED = """
+import sys, threading, os, signal, time
+from pathlib import Path
+from kg.integrity import backups, checksums
+copy = checksums.copy_with_holes
+left = int(sys.argv[4])
+def counted(*names):
+    global left
+    left -= 1
+    if left < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return copy(*names)
+checksums.copy_with_holes = counted
+move = backups._move
+def moved(*names):
+    counted_move()
+    return move(*names)
+def counted_move():
+    global left
+    left -= 1
+    if left < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+backups._move = moved
+if sys.argv[1] == "restore":
+    backups.restore_backup(Path(sys.argv[2]), Path(sys.argv[3]), replace=True)
+else:
+    from tests.adversarial.test_damage import open_graph
+    with open_graph(Path(sys.argv[2])) as kg:
+        backups.write_backup(kg, Path(sys.argv[3]))
+"""
+
+
+def run_killed(*arguments: str | Path) -> int:
+    return subprocess.run([sys.executable, "-c", KILLED, *map(str, arguments)], check=False).returncode
+
+
+def test_a_backup_that_is_killed_leaves_no_folder_under_its_name(data: Path, tmp_path: Path) -> None:
+    for after in (0, 5):
+        assert run_killed("backup", data, tmp_path / "copy", after) == -signal.SIGKILL
+        assert not (tmp_path / "copy").exists()
+    with open_graph(data) as kg:
+        write_backup(kg, tmp_path / "copy")
+    assert not inspect_backup(tmp_path / "copy", content=False).problems
+    assert not list(tmp_path.glob("*.partial"))
+
+
+def test_a_restore_that_is_killed_leaves_the_old_data_or_no_data_directory(backup: Path, data: Path) -> None:
+    files = len(list(checksums.list_files(backup)))
+    moves = 5 + 4  # of what was there, and of what comes
+    for after in (3, files + 1, files + moves // 2):
+        assert run_killed("restore", backup, data, after) == -signal.SIGKILL
+        if (data / "format.json").exists():
+            assert not inspect_store(data / "store", data_dir=data, content=False).problems
+        else:
+            with pytest.raises(StoreError):
+                DirectoryLock(data)
+    restore_backup(backup, data)
+    assert {path.name for path in data.iterdir()} == {"format.json", "index", "lock", "source-paths.txt", "store"}
+    assert not inspect_store(data / "store", data_dir=data, content=False).problems
