@@ -197,7 +197,12 @@ class EdgeIndex:
     def copy(self, target: Path) -> None:
         """Copy the files of the index into a new folder, between two writes. Raises IndexUnavailableError."""
         with self._writing:
-            self._connect().call("copy", COPY_TIMEOUT_S, target=str(target))
+            connection = self._connect()
+            try:
+                connection.call("copy", COPY_TIMEOUT_S, target=str(target))
+            except ChildGoneError:
+                self._discard(connection)
+                raise IndexUnavailableError(f"The index process of {self._path} died while it copied.") from None
 
     def close(self) -> None:
         """Stop the index process after its acknowledged writes are safe."""
