@@ -234,11 +234,12 @@ def heal(
 
 def find_differences(store: Store, search: SearchIndex) -> tuple[list[str], list[str]]:
     """Find the graphs with text that the index lacks or has in another state, and those that only the index has."""
-    stored, indexed = _load_hashes(store), search.state()
+    indexed = search.state()
+    stored, left_out = _load_states(store)
     differing = [graph for graph, digest in stored.items() if indexed.get(graph) != digest]
     missing: list[str] = []
     for start in range(0, len(differing), _GRAPHS_AT_ONCE):
-        units = _load_units(store, differing[start : start + _GRAPHS_AT_ONCE])
+        units = _load_units(store, differing[start : start + _GRAPHS_AT_ONCE], left_out)
         missing += [graph for graph, found in units.items() if found or graph in indexed]
     return missing, [graph for graph in indexed if graph not in stored]
 
