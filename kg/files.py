@@ -43,3 +43,15 @@ def copy_with_holes(source: str | Path, target: str | Path) -> str:
         new.flush()
         os.fsync(new.fileno())
     return digest.hexdigest()
+
+
+def get_folder_bytes(folder: Path) -> int:
+    """Get the size of the files in a folder, but not of those in folders below it, while others may remove some."""
+    total = 0
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            try:
+                total += entry.stat().st_size
+            except FileNotFoundError:  # removed by a compaction in the meantime
+                continue
+    return total

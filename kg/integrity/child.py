@@ -22,7 +22,7 @@ from kg.provenance.topics import infer_all_topics
 from kg.shacl.data_graph import DataGraph
 from kg.shacl.shapes import Shapes
 from kg.store.commits import HEAD
-from kg.store.difference import Statements, statements_sha256
+from kg.store.difference import Statements, compare_inferred, statements_sha256
 from kg.vocabulary import (
     ABOUT_GRAPH,
     CATALOG_GRAPH,
@@ -329,10 +329,8 @@ def _check_copies(store: Store, findings: _Findings) -> None:
 def _check_derived(store: Store, findings: _Findings) -> None:
     """Compare the graphs that rules infer from others with the quads that the rules infer now."""
     for graph, infer in _DERIVED.items():
-        wanted = set(map(hash, infer(store)))
-        held = set(map(hash, store.quads_for_pattern(None, None, None, graph)))
-        if wanted != held:
-            missing, superfluous = len(wanted - held), len(held - wanted)
+        if (delta := compare_inferred(store, graph, infer(store))) is not None:
+            missing, superfluous = len(delta.added), len(delta.removed)
             message = f"{missing:,} inferred quads are missing, and {superfluous:,} follow from nothing."
             findings.add("derived", graph.value, message)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kg.errors import QueryMemoryError, QueryTimeoutError
+from kg.files import get_folder_bytes
 from kg.integrity import child, write_ahead_log
 from kg.processes.child import Limits, run_task
 from kg.provenance.source_paths import SourcePaths
@@ -83,8 +84,7 @@ def _run(folder: Path, data_dir: Path, content: bool, work: Path | None) -> tupl
 
 
 def _limits(folder: Path) -> Limits:
-    size = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
-    return Limits(timeout_s=_LEAST_S + size / _BYTES_PER_S, memory_bytes=MEMORY_BYTES)
+    return Limits(timeout_s=_LEAST_S + get_folder_bytes(folder) / _BYTES_PER_S, memory_bytes=MEMORY_BYTES)
 
 
 def copy_store(folder: Path, target: Path, *, data_dir: Path, work: Path | None = None) -> Inspection:

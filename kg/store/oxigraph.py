@@ -33,6 +33,7 @@ import pyoxigraph
 from pyoxigraph import Literal, NamedNode, Quad, QueryBoolean, QuerySolutions, RdfFormat
 
 from kg.errors import ForbiddenError, InvalidInputError, QuadciteError, QueryBusyError, QuerySyntaxError, StoreError
+from kg.files import get_folder_bytes
 from kg.processes.child import Limits
 from kg.sparql.guard import build_syntax_error
 from kg.store import difference, ownership
@@ -323,7 +324,7 @@ class OxigraphStore:
         head = self._head
         now = time.monotonic()
         if now - self._measured >= _MEASURED_EVERY_S:
-            self._bytes, self._measured = _folder_bytes(self._folder), now
+            self._bytes, self._measured = get_folder_bytes(self._folder), now
         return Statistics(head.generation, head.quads, head.graphs, self._bytes)
 
     def snapshot(self, at_least: int = 0, *, exactly: int | None = None) -> Snapshot:
@@ -481,18 +482,10 @@ class OxigraphStore:
     def correct(self, graph: NamedNode, build: Callable[[pyoxigraph.Store], Iterator[Quad]]) -> int:
         """Change an inferred graph to what `build` yields, as a commit; return the number of changed quads."""
         with self._committing() as store:
-            wanted: set[int] = set()  # hashes, since the graph may be large
-            missing: list[Quad] = []
-            for quad in build(store):
-                if hash(quad) not in wanted and quad not in store:
-                    missing.append(quad)
-                wanted.add(hash(quad))
-            held = store.quads_for_pattern(None, None, None, graph)
-            superfluous = [quad for quad in held if hash(quad) not in wanted]
-            if missing or superfluous:
-                removed, added = (difference.canonical_statements(graph, quads) for quads in (superfluous, missing))
-                self._write(store, [Delta(graph, removed, added, "" if wanted else None)], [graph], None)
-            return len(missing) + len(superfluous)
+            delta = difference.compare_inferred(store, graph, build(store))
+            if delta is not None:
+                self._write(store, [delta], [graph], None)
+        return 0 if delta is None else len(delta.removed) + len(delta.added)
 
     def rewrite(self, patch: Patch) -> None:
         """Change ``graph/prov`` as a later version writes it, in one atomic step that no commit records.
@@ -779,10 +772,7 @@ class OxigraphStore:
             _log.warning("Commands do not find this server: its lock file cannot be written: %s", error.strerror)
 
     def close(self) -> None:
-        """Flush and release the data directory. A second call does nothing.
-
-        What cannot be flushed, such as with a damaged file, is in the log, as every commit is when it returns.
-        """
+        """Flush and release the data directory; what cannot be flushed is in the log. A second call does nothing."""
         self._closing.set()
         with self._write_lock:
             store, self._store = self._store, None
@@ -804,14 +794,3 @@ class OxigraphStore:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _folder_bytes(folder: Path) -> int:
-    total = 0
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            try:
-                total += entry.stat().st_size
-            except FileNotFoundError:  # removed by a compaction in the meantime
-                continue
-    return total
