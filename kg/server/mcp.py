@@ -19,6 +19,7 @@ from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from fastmcp.tools import Tool as McpTool
 from fastmcp.tools import ToolResult
 from mcp_types import CallToolRequestParams, TextContent, ToolAnnotations
+from mcp_types import Tool as ListedTool
 from pydantic import BaseModel, PrivateAttr
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -148,11 +149,14 @@ class GraphTool(McpTool):
             parameters=input_schema(tool),
             output_schema=output_schema(tool),
             annotations=ToolAnnotations.model_validate(tool.annotations),
-            tags=set(tool.tags),
         )
         made._tool, made._kg, made._threads = tool, kg, threads
         made._reword = partial(name_mounts, here=here)
         return made
+
+    def to_mcp_tool(self, **overrides: Any) -> ListedTool:
+        """Convert to the tool that clients see, without the metadata of FastMCP, which agents do not need."""
+        return super().to_mcp_tool(**{"_meta": None, **overrides})
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         """Call the function in a worker thread. Errors become results that the model can act on."""
@@ -271,16 +275,21 @@ _UNLISTED: Final = frozenset({"minLength", "maxLength", "minItems", "maxItems", 
 def input_schema(tool: Tool) -> dict[str, Any]:
     """Build the schema of a tool's arguments. Each call returns a copy, since mounts may change theirs.
 
-    Every tool takes ``explain`` as well: the instructions name it, not each tool.
+    Every tool takes ``explain`` and ``detail`` as well, which the instructions name. The list has ``explain`` of no
+    tool, and ``detail`` of those that read: a receipt of what was written is short.
     """
-    return deepcopy(_input_schema_of(tool.arguments, tool.single))
+    if tool.single:
+        unlisted: tuple[str, ...] = ()
+    else:
+        unlisted = ("explain",) if tool.scope == READ else ("explain", "detail")
+    return deepcopy(_input_schema_of(tool.arguments, unlisted))
 
 
 @cache
-def _input_schema_of(model: type[BaseModel], single: bool) -> dict[str, Any]:
+def _input_schema_of(model: type[BaseModel], unlisted: Collection[str]) -> dict[str, Any]:
     schema = lean_schema(model.model_json_schema())
-    if not single:
-        schema["properties"].pop("explain", None)
+    for name in unlisted:
+        schema["properties"].pop(name, None)
 
     def listed(node: Any) -> Any:
         if isinstance(node, list):
@@ -290,7 +299,8 @@ def _input_schema_of(model: type[BaseModel], single: bool) -> dict[str, Any]:
         return {name: listed(value) for name, value in node.items() if name not in _UNLISTED}
 
     kept: dict[str, Any] = listed(schema)
-    kept["properties"].get("max_tokens", {}).pop("maximum", None)  # an error names it
+    for name in ("max_tokens", "offset"):
+        kept["properties"].get(name, {}).pop("maximum", None)  # an error names it
     return kept
 
 

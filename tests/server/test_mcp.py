@@ -94,7 +94,10 @@ def test_each_mount_serves_the_tools_of_its_tags(kg, path, names):
     ],
 )
 def test_a_list_of_tools_keeps_to_its_tokens(kg, path, read, whole):
-    """A token is four bytes: of what a model reads (descriptions, arguments), and of the whole answer."""
+    """A token is four bytes: of what a model reads (descriptions, arguments), and of the whole answer.
+
+    A twentieth is kept free, so that a new argument does not need another tool to be shortened.
+    """
 
     async def work(client):
         return await client.list_tools_mcp()
@@ -102,8 +105,9 @@ def test_a_list_of_tools_keeps_to_its_tokens(kg, path, read, whole):
     listed = ask(kg, work, path)
     schemas = [json.dumps(tool.input_schema, ensure_ascii=False, separators=(",", ":")) for tool in listed.tools]
     texts = [tool.name + tool.description + schema for tool, schema in zip(listed.tools, schemas, strict=True)]
-    assert sum(len(text.encode()) for text in texts) / 4 <= read
-    assert len(listed.model_dump_json(exclude_none=True, by_alias=True).encode()) / 4 <= whole
+    assert sum(len(text.encode()) for text in texts) / 4 <= 0.95 * read
+    assert len(listed.model_dump_json(exclude_none=True, by_alias=True).encode()) / 4 <= 0.95 * whole
+    assert all(tool.meta is None for tool in listed.tools)
 
 
 TOOL_NAMES = {tool.name for tool in TOOLS}
