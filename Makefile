@@ -5,8 +5,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 SUITES := $(VENV)/.w3c
-# In the order of the files: xdist would run those with few tests last, which take longest, and one core would wait.
-PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+# One worker more than there are cores, since tests wait for processes and deadlines. In the order of the files: xdist
+# would run those with few tests last, which take longest, and the other workers would wait.
+WORKERS = $(shell $(PYTHON) -c 'import os; print((len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1) + 1)')
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 # Without cached bytecode each of the many processes of the tests compiles all modules and tests again.
 unexport PYTHONDONTWRITEBYTECODE

@@ -548,13 +548,6 @@ def test_a_backup_is_a_data_directory_with_the_same_quads(data: Path, tmp_path: 
     assert not list(target.parent.glob("*.partial"))
 
 
-@pytest.mark.long
-def test_validate_checks_what_ships() -> None:
-    result = run("validate")
-    assert result.exit_code == 0, result.stdout
-    assert "conforms" in result.stdout
-
-
 def test_validate_reports_in_three_forms(tmp_path: Path) -> None:
     bad = tmp_path / "bad.ttl"
     bad.write_text("@prefix kg: <https://w3id.org/quadcite/ns#> . <cpr://doc/x#p=0> a kg:Passage .")
