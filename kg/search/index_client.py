@@ -173,11 +173,17 @@ class EdgeIndex:
         return scores
 
     def status(self) -> IndexStatus:
-        """Return counts, or without an answer those of the last one and the problem; never waits for work."""
+        """Return counts, or without an answer those of the last one and the problem; never waits for work.
+
+        A process that answers other calls meanwhile is busy, which is no problem.
+        """
+        begun = time.monotonic()
         try:
             self._known = self._load_status()
         except IndexUnavailableError as error:
-            return replace(self._known, problem=str(error))
+            connection = self._connection
+            if connection is None or connection.heard < begun:
+                return replace(self._known, problem=str(error))
         return self._known
 
     def wait(self, progress: Callable[[IndexStatus], None] | None = None) -> None:
@@ -312,8 +318,9 @@ class _Connection:
         self.opened = False
         """Whether it has answered."""
         self._late = False
-        """Whether a call was late and nothing was answered since."""
-        self._heard = time.monotonic()
+        """Whether a call was late and nothing was answered since it began."""
+        self.heard = time.monotonic()
+        """When it answered last."""
         self._ids = itertools.count()
         self._sending = threading.Lock()
         self._calls = calls
@@ -333,7 +340,8 @@ class _Connection:
         limit_s = TIMEOUT_S.get(operation, WRITE_TIMEOUT_S) if timeout_s is None else timeout_s
         if self._late and operation in _READS:
             limit_s = min(limit_s, SUSPECT_S)
-        deadline = time.monotonic() + limit_s
+        begun = time.monotonic()
+        deadline = begun + limit_s
         answer: Future[Any] = Future()
         number = next(self._ids)
         request = {"id": number, "operation": operation, "arguments": arguments}
@@ -347,7 +355,7 @@ class _Connection:
             self._send(number, message, answer, deadline)
             return answer.result(max(0.0, deadline - time.monotonic()))
         except TimeoutError:
-            self._late = True
+            self._late = self.heard < begun
             raise IndexUnavailableError(
                 f"The search index did not answer within {limit_s:g} s. It is restarted if it does not answer at all."
             ) from None
@@ -397,7 +405,7 @@ class _Connection:
         with suppress(ChildGoneError):
             while True:
                 reply = json.loads(self._await_frame(process))
-                self._heard, self._late = time.monotonic(), False
+                self.heard, self._late = time.monotonic(), False
                 answer, _ = self._waiting.pop(reply["id"], (None, 0.0))
                 if answer is None:  # of a ping
                     continue
@@ -428,7 +436,7 @@ class _Connection:
                 if not self.opened or not waiting:
                     continue
                 now = time.monotonic()
-                silent_s = now - max(self._heard, min(since for _, since in waiting))
+                silent_s = now - max(self.heard, min(since for _, since in waiting))
                 idle_s = min(silent_s, now - worked)
                 if idle_s > SILENT_S or silent_s > BUSY_S:
                     log.warning("The index process has not answered for %.0f s. It is killed.", silent_s)

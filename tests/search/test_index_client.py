@@ -444,6 +444,24 @@ class TestProcess:
         assert index._connection.child.process.pid != first
         assert iris(index.rank("solar", limit=1)) == ["urn:d:a#p=0"]
 
+    def test_a_process_that_answers_other_calls_is_busy_and_has_no_problem(
+        self, index: WordIndex, impatient: None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        index.replace(graph_units("a", "solar tariff"))
+        assert index.status().units == 1
+        connection = index._connection
+        assert connection is not None
+        send = connection.child.send
+        monkeypatch.setattr(
+            connection.child, "send", lambda kind, data, *rest: b'"status"' in data or send(kind, data, *rest)
+        )
+        searching = threading.Thread(target=lambda: (time.sleep(0.1), index.rank("solar", limit=1)))
+        searching.start()
+        status = index.status()
+        assert (status.units, status.problem) == (1, None)
+        searching.join()
+        assert not connection._late
+
     @pytest.mark.long
     def test_a_write_to_a_stopped_process_is_done_by_the_next(self, index: WordIndex, impatient: None) -> None:
         index.replace(graph_units("a", "old"))
