@@ -7,7 +7,7 @@ stopped and waits for a long place, to start again, unless a part of its answer 
 
 The next turn has the client that has used least processor time. A query whose shape (its text without names, strings
 and numbers) was quick the last time goes before unknown shapes, and while long queries run or wait, one fast place is
-reserved for such queries. So a flood of bad queries delays neither known good ones nor other clients, and a wrong guess
+reserved for such queries; while unknown ones have all fast places, one such query runs in addition. So a flood of bad queries delays neither known good ones nor other clients, and a wrong guess
 costs one slice. Time is that of the processor: on a busy machine a quick query is not taken for a long one. No client
 except this process (``""``) has all long places.
 """
@@ -106,7 +106,7 @@ class Admission:
         if (place := self._slow.next()) is not None:
             return place
         if self._known.running + self._new.running >= self.fast:
-            return None
+            return None if self._known.running else self._known.next()
         long_abound = self._slow.running or len(self._slow)
         new_may = not long_abound or self._new.running < max(1, self.fast - 1)
         self._turn += 1

@@ -90,6 +90,17 @@ def test_an_answer_on_its_way_is_never_begun_anew_and_drains_in_places_of_its_ow
     assert places.end_slice(c) == "moved"
 
 
+def test_one_quick_query_runs_while_unknown_ones_have_all_fast_places() -> None:
+    places = admission(queue=50, per_client=50)
+    [known] = enqueue(places, ("good", "known"))
+    leave(places, started(places)[0], 0.01)
+    unknown = enqueue(places, *(("bad", f"unknown {'x' * number}") for number in range(30)))
+    assert started(places) == unknown[:2]
+    first, _ = enqueue(places, ("good", "known"), ("good", "known"))
+    assert started(places) == [first]
+    assert len(started(places)) == 0
+
+
 def test_the_client_that_has_used_least_is_next() -> None:
     places = admission(fast=1, long=1, queue=50, per_client=50)
     enqueue(places, *(("heavy", f"bad {'x' * n}") for n in range(3)), ("other", "a"))
