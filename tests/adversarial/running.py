@@ -93,6 +93,15 @@ class Running:
             found |= more
         return found - {self.pid}
 
+    def find_children(self, module: str) -> list[int]:
+        """Find the processes of the server that run `module`."""
+        found = []
+        for pid in self.children():
+            with suppress(OSError):
+                if module.encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    found.append(pid)
+        return found
+
 
 def ask(client: httpx.Client, query: str) -> Outcome:
     """Ask a query and read its whole answer."""

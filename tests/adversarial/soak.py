@@ -26,13 +26,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
 
 import httpx
 
 from kg.server.auth import read_token
 from kg.store.oxigraph import OxigraphStore
 from kg.vocabulary import DCTERMS, mint
+from tests.adversarial.attacks import STREAM
 from tests.adversarial.corpus import CROSS, GRAPH, ring
 from tests.adversarial.running import GOOD, Running, start, stop, wait_until_ready
 
@@ -51,7 +51,6 @@ STOPPED_S: Final = 20.0
 """Seconds after a SIGSTOP in which searches may wait for the index, or do without it."""
 MOST_GROWN_MB: Final = {"server": 400, "index": 300, "worker": 350}
 """Most MiB that a process of a kind may have more than the first of its kind had at the start."""
-STREAM: Final = quote("SELECT * { ?a ?p ?b . ?c ?q ?d . ?e ?r ?f }")
 MANY: Final = b"<urn:s> <urn:p> " + b",".join(b"%d" % number for number in range(400_000)) + b" ."
 LARGE: Final = [
     "".join(f'<urn:s{number}> <urn:p{graph}> "{number:0100}" .\n' for number in range(15_000)).encode()
@@ -194,8 +193,7 @@ class Soak:
 
     def stop_index(self, seconds: float | None) -> None:
         """Stop the index process; let it go on after `seconds`, or leave it to the server."""
-        found = [pid for pid in self.server.children() if _kind(pid) == "index"]
-        for pid in found:
+        for pid in self.server.find_children("kg.search.index_process"):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGSTOP)
                 self._stopped_until = time.monotonic() + STOPPED_S

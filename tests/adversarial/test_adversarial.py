@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -17,9 +14,9 @@ from statistics import median
 import httpx
 import pytest
 
+from tests.adversarial.attacks import ask_points, count_processors, running_away, spinning
 from tests.adversarial.corpus import ATTACKS, CROSS, OK, TIMEOUT, Attack
-from tests.adversarial.running import DEADLINE_S, ELSEWHERE, GOOD, Outcome, Running, ask, good, persist, running
-from tests.queries.test_pool import until
+from tests.adversarial.running import DEADLINE_S, ELSEWHERE, Outcome, Running, ask, good, persist, running
 
 QUICK = [attack for attack in ATTACKS if attack.quick]
 SLACK_S = 5.0
@@ -86,44 +83,12 @@ def test_two_hundred_bad_queries_at_once_hold_up_nobody_and_leave_nothing(server
 @pytest.mark.long
 def test_point_queries_are_answered_while_four_clients_run_away_on_a_busy_machine(tmp_path: Path) -> None:
     """Other programs take the processors as well, so that every query takes several times its processor time."""
-    done = threading.Event()
-    refused: list[str] = []
-
-    def ask_points(client: httpx.Client) -> float:
-        """Ask point queries; return the seconds that all but one of 50 take at most."""
-        took = []
-        for number in range(50):
-            started = time.monotonic()
-            response = client.get("/sparql", params={"query": GOOD.replace("1>", f"{number}>", 1)})
-            took.append(time.monotonic() - started)
-            if response.status_code != 200:
-                refused.append(response.text)
-        return sorted(took)[-2]
-
-    def run_away(number: int) -> None:
-        with server.client(f"127.0.0.{2 + number % 4}") as client:
-            while not done.is_set():
-                ask(client, f"SELECT (COUNT(*) AS ?n) {{ {CROSS} }} # {number} {time.monotonic()}")
-
-    with contextlib.ExitStack() as stack:
-        server = stack.enter_context(running(tmp_path, query_timeout_s="5"))
-        client = stack.enter_context(server.client())
-        threads = stack.enter_context(ThreadPoolExecutor(16))
-        for _ in range(2 * (os.cpu_count() or 1)):
-            spinning = stack.enter_context(subprocess.Popen([sys.executable, "-I", "-c", "while True: pass"]))
-            stack.callback(spinning.kill)
-        stack.callback(done.set)
-        alone = ask_points(client)
-        running_away = [threads.submit(run_away, number) for number in range(16)]
-        until(lambda: len(client.get("/sparql/queries").json()["queries"]) >= 12, 20)
-        beside = ask_points(client)
-        done.set()
-        for query in client.get("/sparql/queries").json()["queries"]:
-            client.delete(f"/sparql/queries/{query['id']}")
-        for future in running_away:
-            future.result()
-    assert refused == []
-    assert beside < max(1.0, 5 * alone), "on a machine that does much else the server itself has to wait"
+    with running(tmp_path, query_timeout_s="5") as server, server.client() as client, spinning(2 * count_processors()):
+        alone, refused = ask_points(client, 50)
+        with running_away(server, 16):
+            beside, refused_beside = ask_points(client, 50)
+    assert refused + refused_beside == []
+    assert beside[-2] < max(1.0, 5 * alone[-2]), "on a machine that does much else the server itself has to wait"
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET /spar", b"POST /sparql HTTP/1.1\r\nHost: x\r\nX: ",

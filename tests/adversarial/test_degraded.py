@@ -42,9 +42,7 @@ def search(client: httpx.Client, query: str) -> dict[str, object]:
 
 
 def find_index_process(server: Running) -> int:
-    [pid] = [
-        pid for pid in server.children() if b"kg.search.index_process" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    ]
+    [pid] = server.find_children("kg.search.index_process")
     return pid
 
 

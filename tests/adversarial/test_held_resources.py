@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from functools import partial
 from urllib.parse import quote
 
-import httpx
 import pytest
 
+from tests.adversarial.attacks import (
+    MANY,
+    hold_bodies,
+    open_silent_readers,
+    send_half_heads,
+    wait_until_closed,
+    watch,
+)
 from tests.adversarial.running import Running, good, running
 
 pytestmark = pytest.mark.long
@@ -19,7 +25,6 @@ pytestmark = pytest.mark.long
 TRANSFER_S = 3.0
 QUERY_S = 2.0
 SLACK_S = 1.0
-STREAM = quote("SELECT * { ?a ?p ?b . ?c ?q ?d . ?e ?r ?f }")
 
 
 @pytest.fixture(scope="module")
@@ -36,28 +41,12 @@ def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield started
 
 
-def wait_until_closed(server: Running, sockets: int, seconds: float) -> float:
-    """Return the seconds until the server has at most `sockets` open: it closes all others."""
-    begun = time.monotonic()
-    while (left := server.count_sockets()) > sockets:
-        assert time.monotonic() - begun < seconds, f"{left} are open after {seconds} s, of which {sockets} may be"
-        time.sleep(0.05)
-    return time.monotonic() - begun
-
-
 def test_silent_readers_hold_no_places_and_no_connections(server: Running) -> None:
     with contextlib.ExitStack() as stack:
         client = stack.enter_context(server.client("127.0.0.9"))
         good(client)
         sockets = server.count_sockets()
-        silent = []
-        for number in range(16):
-            connection = stack.enter_context(server.connect(f"127.0.0.{number % 4 + 1}", 4_096))
-            connection.sendall(
-                b"GET /sparql?query=" + STREAM.encode() + b" HTTP/1.1\r\nHost: localhost\r\nAccept: text/csv\r\n"
-                b"Accept-Encoding: identity\r\nConnection: close\r\n\r\n"
-            )
-            silent.append(connection)
+        open_silent_readers(server, stack, 16)
         begun, oldest, waits = time.monotonic(), 0.0, []
         while time.monotonic() - begun < 3 * QUERY_S + 2 * SLACK_S:
             asked = time.monotonic()
@@ -77,12 +66,7 @@ def test_silent_readers_hold_no_places_and_no_connections(server: Running) -> No
 def test_half_sent_heads_are_closed(server: Running) -> None:
     sockets = server.count_sockets()
     with contextlib.ExitStack() as stack:
-        slow = [stack.enter_context(server.connect()) for _ in range(30)]
-        for number, connection in enumerate(slow):
-            if number % 2:  # after a first request on the same connection
-                connection.sendall(b"GET /sparql?query=ASK%7B%7D HTTP/1.1\r\nHost: localhost\r\n\r\n")
-                assert b" 200 " in connection.recv(65_536)
-            connection.sendall(b"GET /sparql?query=ASK%7B%7D HTTP/1.1\r\nHost: localhost\r\nX-Part: ")
+        send_half_heads(server, stack, 30)
         assert wait_until_closed(server, sockets, TRANSFER_S + 5) > TRANSFER_S / 2
 
 
@@ -107,24 +91,11 @@ def test_endless_heads_are_refused_and_cost_little(server: Running) -> None:
 
 def test_held_bodies_cost_little_and_make_room(server: Running) -> None:
     """Sixty bodies of 16 MB, all but their end sent as far as the server takes them; a good one is taken meanwhile."""
-    size = 16 << 20
-    head = "PUT /graphs/user/held HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/turtle\r\n"
-    head += f"Content-Length: {size}\r\n\r\n"
     with contextlib.ExitStack() as stack:
         client = stack.enter_context(server.client())
         good(client)
         before, sockets = server.resident_bytes(), server.count_sockets()
-        held = [stack.enter_context(server.connect(f"127.0.0.{number % 4 + 1}")) for number in range(60)]
-        piece, left = b"# " + b"a" * 65_533 + b"\n", dict.fromkeys(held, size - 65_536)
-        for connection in held:
-            connection.sendall(head.encode())
-            connection.setblocking(False)
-        most, begun = 0, time.monotonic()
-        while time.monotonic() - begun < 1.5:
-            for connection in held:
-                with contextlib.suppress(OSError):
-                    left[connection] -= connection.send(piece[: max(0, left[connection])])
-            most = max(most, server.resident_bytes())
+        most = hold_bodies(server, stack, 60, 1.5)
         asked = time.monotonic()
         answer = client.put(
             "/graphs/user/good", content=b"<urn:a> <urn:b> 'c' .", headers={"Content-Type": "text/turtle"}
@@ -149,24 +120,6 @@ def test_bodies_of_every_route_are_bounded(server: Running, path: str) -> None:
         assert declared.status_code == 413
         chunked = client.post(path, content=iter([b" " * (1 << 20)] * 17), headers=headers)
         assert chunked.status_code == 413
-
-
-def watch(
-    server: Running, client: httpx.Client, send: Callable[[], httpx.Response]
-) -> tuple[httpx.Response, int, float]:
-    """Send a request; return its answer, the most that the server grew, and the longest wait of a good query."""
-    before, most, longest = server.resident_bytes(), 0, 0.0
-    with ThreadPoolExecutor(1) as thread:
-        answer = thread.submit(send)
-        while not answer.done():
-            longest = max(longest, good(client))
-            most = max(most, server.resident_bytes())
-            time.sleep(0.01)
-    return answer.result(), most - before, longest
-
-
-MANY = b"<urn:s> <urn:p> " + b",".join(b"%d" % number for number in range(1_900_000)) + b" ."
-"""One statement of 13 MB with 1.9 million objects."""
 
 
 @pytest.mark.parametrize(("method", "path"), [("PUT", "/graphs/user/many"), ("POST", "/graphs"), ("POST", "/shacl")])

@@ -5,21 +5,40 @@ Beside them, in the same run, a client that asks good queries from an address of
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
 
+from tests.adversarial.attacks import (
+    MANY,
+    ask_points,
+    count_processors,
+    hold_bodies,
+    open_silent_readers,
+    running_away,
+    send_half_heads,
+    spinning,
+    wait_until_closed,
+    watch,
+)
 from tests.adversarial.corpus import ATTACKS, CROSS, CUT, OK, TIMEOUT
 from tests.adversarial.running import DEADLINE_S, ELSEWHERE, Running, ask, good, persist, running
+from tests.adversarial.soak import LARGE
 from tests.benchmarks.comparison import Comparison
 
 KILLS = 100
 FLOOD = 200
 ROUNDS = 1_000
+TIMEOUT_S = 5.0
+TRANSFER_S = 3.0
 RUNAWAY = f"SELECT (COUNT(*) AS ?n) {{ {CROSS} }}"
 
 
@@ -97,11 +116,92 @@ def run_memory(server: Running, rounds: int) -> Iterator[Comparison]:
     yield Comparison.at_most("processes more than before", max(0, len(server.children()) - processes), "", 4)
 
 
+def run_documents(server: Running) -> Iterator[Comparison]:
+    """Send a document of 1.9 million quads (refused) and one that is taken, beside a good client."""
+    headers = {"Content-Type": "application/n-triples"}
+    with server.client() as client, server.client(ELSEWHERE) as other:
+        client.put("/graphs/user/small", content=b"<urn:a> <urn:b> 'c' .", headers=headers)
+        for name, document, grows, answered, waited in (
+            ("refused", MANY, (50, 6_100), 108_000, 8_700),
+            ("taken", LARGE[0], (250, None), None, None),
+        ):
+            began = time.monotonic()
+            put = partial(client.put, "/graphs/user/many", content=document, headers=headers)
+            _, grown, longest = watch(server, other, put)
+            took = (time.monotonic() - began) * 1000
+            yield Comparison.at_most(f"document {name}: the server grows by", grown / 1024**2, "MiB", *grows)
+            yield Comparison(f"document {name}: answered after", took, answered, "ms")
+            yield Comparison(f"document {name}: longest wait of another", longest * 1000, waited, "ms")
+
+
+def run_holders(server: Running) -> Iterator[Comparison]:
+    """Hold places by silent readers, bodies, and heads, until the server takes them back."""
+    with server.client(ELSEWHERE) as client, contextlib.ExitStack() as stack:
+        good(client)
+        sockets = server.count_sockets()
+        open_silent_readers(server, stack, 16)
+        began, oldest, waits = time.monotonic(), 0.0, []
+        while time.monotonic() - began < 4 * TIMEOUT_S:
+            waits.append(good(client))
+            queries = client.get("/sparql/queries").json()["queries"]
+            oldest = max([oldest, *(query["age_s"] for query in queries if query["state"] == "running")])
+        name = f"oldest place of a silent reader, at a deadline of {TIMEOUT_S:g} s"
+        yield Comparison.at_most(name, oldest, "s", 2 * TIMEOUT_S + 1)
+        yield Comparison("good query beside silent readers, most", max(waits) * 1000, None, "ms")
+        seconds = wait_until_closed(server, sockets, TRANSFER_S + 10)
+        yield Comparison("silent connections closed after further", seconds, None, "s")
+        send_half_heads(server, stack, 30)
+        seconds = wait_until_closed(server, sockets, TRANSFER_S + 10)
+        yield Comparison.at_most("half-sent heads closed after", seconds, "s", TRANSFER_S + 2)
+        before = server.resident_bytes()
+        grown = (hold_bodies(server, stack, 60, 1.5) - before) / 1024**2
+        yield Comparison.at_most("60 held bodies of 16 MB: the server grows by", grown, "MiB", 200, 963)
+        wait_until_closed(server, sockets, TRANSFER_S + 10)
+
+
+def run_starving(server: Running) -> Iterator[Comparison]:
+    """Ask point queries beside 16 runaways of 4 clients, also while other programs take the processors."""
+    for name, programs in (("quiet", 0), ("busy", 2 * count_processors())):
+        with spinning(programs), server.client() as client:
+            alone, _ = ask_points(client, 200)
+            with running_away(server, 16):
+                beside, refused = ask_points(client, 200)
+        p99 = [quantiles(seconds, n=100)[98] * 1000 for seconds in (beside, alone)]
+        yield Comparison.at_most(f"point query beside 16 runaways, {name}, p99", p99[0], "ms", 1_000, p99[1])
+        yield Comparison.at_most(f"of these refused, {name}", len(refused), "", 0)
+
+
+def run_stopped_index(server: Running) -> Iterator[Comparison]:
+    """Stop the index process, and ask for the state and for a search."""
+    with server.client() as client:
+        client.post("/tools/search", json={"query": "lighthouse"})
+        for pid in server.find_children("kg.search.index_process"):
+            os.kill(pid, signal.SIGSTOP)
+        for name, send, before in (
+            ("health", partial(client.get, "/health"), 10_000),
+            ("search", partial(client.post, "/tools/search", json={"query": "lighthouse"}), 60_000),
+        ):
+            began = time.monotonic()
+            assert send().status_code == 200
+            took = (time.monotonic() - began) * 1000
+            yield Comparison.at_most(f"{name} with a stopped index", took, "ms", 12_000, before)
+
+
 def run(arguments: Sequence[str]) -> Iterator[Comparison]:
-    """Run the benchmark; ``--quick`` takes a tenth of the counts."""
+    """Run the benchmark; ``--quick`` takes a tenth of the counts.
+
+    Figures beside those of documents, held resources and a stopped index are of e14abb84, before they were bounded.
+    """
     share = 10 if "--quick" in arguments else 1
     with tempfile.TemporaryDirectory() as folder, running(Path(folder)) as server:
         yield from run_corpus(server)
         yield from run_kills(server, KILLS // share)
         yield from run_flood(server)
         yield from run_memory(server, ROUNDS // share)
+    started = partial(running, query_timeout_s=str(TIMEOUT_S), transfer_timeout_s=str(TRANSFER_S), max_rows="1000000")
+    with tempfile.TemporaryDirectory() as folder, started(Path(folder)) as server:
+        yield from run_starving(server)
+        yield from run_holders(server)
+        yield from run_stopped_index(server)
+    with tempfile.TemporaryDirectory() as folder, running(Path(folder), query_timeout_s="40") as server:
+        yield from run_documents(server)
