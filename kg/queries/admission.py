@@ -7,9 +7,10 @@ stopped and waits for a long place, to start again, unless a part of its answer 
 
 The next turn has the client that has used least processor time. A query whose shape (its text without names, strings
 and numbers) was quick the last time goes before unknown shapes, and while long queries run or wait, one fast place is
-reserved for such queries; while unknown ones have all fast places, one such query runs in addition. So a flood of bad queries delays neither known good ones nor other clients, and a wrong guess
-costs one slice. Time is that of the processor: on a busy machine a quick query is not taken for a long one. No client
-except this process (``""``) has all long places.
+reserved for such queries; while unknown ones have all fast places, one such query runs in addition. So a flood of bad
+queries delays neither known good ones nor other clients, and a wrong guess costs one slice. Time is that of the
+processor: on a busy machine a quick query is not taken for a long one. No client except this process (``""``) has all
+long places.
 """
 
 from __future__ import annotations

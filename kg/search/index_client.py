@@ -175,7 +175,7 @@ class EdgeIndex:
     def status(self) -> IndexStatus:
         """Return counts, or without an answer those of the last one and the problem; never waits for work.
 
-        A process that answers other calls meanwhile is busy, which is no problem.
+        A process that answers other calls meanwhile is busy and has no problem.
         """
         begun = time.monotonic()
         try:

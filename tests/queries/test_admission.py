@@ -92,7 +92,7 @@ def test_an_answer_on_its_way_is_never_begun_anew_and_drains_in_places_of_its_ow
 
 def test_one_quick_query_runs_while_unknown_ones_have_all_fast_places() -> None:
     places = admission(queue=50, per_client=50)
-    [known] = enqueue(places, ("good", "known"))
+    enqueue(places, ("good", "known"))
     leave(places, started(places)[0], 0.01)
     unknown = enqueue(places, *(("bad", f"unknown {'x' * number}") for number in range(30)))
     assert started(places) == unknown[:2]
