@@ -53,9 +53,6 @@ SELECT ?graph (MIN(?label) AS ?sender) WHERE {
   }
 } GROUP BY ?graph"""
 
-QUADS: Final = """
-SELECT (COUNT(*) AS ?quads) WHERE { GRAPH $graph { ?s ?p ?o } }"""
-
 _DOTS: Final = frozenset({".", ".."})
 _SHOWN: Final = 3
 _LARGE: Final = 10_000
@@ -322,11 +319,7 @@ class Usage:
         if known is None:
             rows = select(kg.store.query, bind(SENDERS, prov=PROV_GRAPH))
             senders = {named_node(row["graph"]): term_text(row["sender"]) for row in rows}
-            counts = {
-                graph: int(term_text(row["quads"]))
-                for graph in senders
-                for row in select(kg.store.query, bind(QUADS, graph=graph))
-            }
+            counts = {graph: kg.store.count(graph) for graph in senders}
             graphs = {graph.value: (senders[graph], count) for graph, count in counts.items()}
             known = kg.memory.keep("usage", cls(graphs))
         return known

@@ -57,7 +57,7 @@ def restore(
     if as_json:
         output.put_json(done)
     else:
-        output.put(f"Restored {done['quads']:,} quads to {done['data_dir']}.")
+        output.put(f"Restored {source} to {done['data_dir']}.")
 
 
 @output.reported

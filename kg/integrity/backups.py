@@ -44,13 +44,14 @@ def write_backup(kg: KnowledgeGraph, folder: Path) -> dict[str, Any]:
     try:
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
-        with kg.store.snapshot(kg.store.statistics().generation) as snapshot:
+        counted = kg.store.statistics()
+        with kg.store.snapshot(counted.generation) as snapshot:
             sums = _copy_parts(data_dir, snapshot.path, partial)
         has_index = _copy_index(kg, partial, sums)
         inspection = _verify_copy(partial, sums)
         about = {
             "generation": snapshot.generation,
-            "quads": inspection.counts["content_quads"],
+            "quads": counted.quads,
             "written": datetime.now(UTC).isoformat(timespec="seconds"),
             "quadcite": __version__,
         }
@@ -155,7 +156,7 @@ def restore_backup(backup: Path, data_dir: Path, *, replace: bool = False) -> di
         raise QuadciteError(f"Cannot restore into {data_dir}: {error.strerror or error}.") from error
     return {
         "data_dir": str(data_dir),
-        "quads": inspection.counts["content_quads"],
+        "quads": inspection.counts["quads"],
         "checksums": inspection.counts["checksums"],
         "index": (data_dir / "index").is_dir(),
         "seconds": round(time.monotonic() - started, 1),

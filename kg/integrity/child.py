@@ -6,7 +6,6 @@ It writes what it finds to a file, one JSON object for each line: `kind`, `where
 from __future__ import annotations
 
 import json
-import resource
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -88,13 +87,22 @@ class _Findings:
     def finish(self, **counts: Any) -> None:
         """Write the counts of the data read."""
         more = {kind: number - MOST for kind, number in self._found.items() if number > MOST}
-        memory_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-        self._write({"kind": "counts", "more": more, "memory_mb": memory_mb, **counts})
+        self._write({"kind": "counts", "more": more, "memory_mb": _get_memory_mb(), **counts})
         self._file.close()
 
     def _write(self, finding: Finding) -> None:
         self._file.write(json.dumps(finding) + "\n")
         self._file.flush()
+
+
+def _get_memory_mb() -> int | None:
+    """Get the most memory that this process has held, in MiB; None where the system does not report it."""
+    # Not from getrusage, which counts the parent before it started this program.
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) >> 10 for line in lines if line.startswith("VmHWM:")), None)
 
 
 def work(settings: dict[str, Any], _: bytes) -> dict[str, Any]:

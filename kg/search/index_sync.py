@@ -21,7 +21,7 @@ from pyoxigraph import Literal, NamedNode
 from kg.search.protocol import GraphUnits, IndexedUnit, SearchIndex
 from kg.sparql.terms import bind
 from kg.store.ownership import CURATED, USER, find_described, is_user_graph
-from kg.store.protocol import Store, select
+from kg.store.protocol import Query, Store, select, term_text
 from kg.vocabulary import DCTERMS, KG, PROV_GRAPH, SCHEMA, SOURCED, mint, sha256
 
 HEADINGS: Final = frozenset(mint("code", "blockType", code).value for code in ("Title", "title", "sectionHeading"))
@@ -244,10 +244,13 @@ def find_differences(store: Store, search: SearchIndex) -> tuple[list[str], list
     return missing, [graph for graph in indexed if graph not in stored]
 
 
-def count_text_units(store: Store) -> int:
-    """Count the text units in the store; some may not be in the index yet."""
-    [row] = _select(store, TEXT_UNITS)
-    return int(row["units"].value)
+def count_text_units(query: Query) -> int:
+    """Count the text units in the store; some may not be in the index yet.
+
+    `query` runs in a worker: to count over a damaged block, the engine takes memory without bound.
+    """
+    [row] = select(query, TEXT_UNITS)
+    return int(term_text(row["units"]))
 
 
 def refresh(store: Store, search: SearchIndex, graphs: Mapping[str, str], emptied: Sequence[str] = ()) -> None:

@@ -234,7 +234,8 @@ class OxigraphStore:
     def query(self, query: str, *, limit: int | None = None) -> Result:
         """Run a trusted query in this process over the union of all graphs, with `PREFIXES` declared.
 
-        Raises QuerySyntaxError.
+        It must not sort or count large parts of the store: over a damaged block that takes memory without bound. Raises
+        QuerySyntaxError.
         """
         try:
             with self._reading() as store:

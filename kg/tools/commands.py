@@ -15,7 +15,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, Triple
 
 from kg import __version__, loading
 from kg.actors import ADMIN, WRITE, Actor
-from kg.errors import InvalidInputError
+from kg.errors import InvalidInputError, QueryLimitError, StoreError
 from kg.integrity.backups import write_backup
 from kg.integrity.doctor import examine
 from kg.knowledge_graph import PROGRESS, SENDER, KnowledgeGraph
@@ -37,6 +37,12 @@ def status(kg: KnowledgeGraph) -> Document:
     counted, indexed = kg.store.statistics(), kg.search.status()
     quarantine = kg.settings.data_dir / "quarantine"
     state = health(kg)
+    problems = [problem for problem in state.problems if problem != indexed.embedder_error]
+    text_units: int | None = None
+    try:
+        text_units = count_text_units(lambda query: kg.query(query, all_graphs=True).result)
+    except (QueryLimitError, StoreError) as error:
+        problems.append(f"The texts cannot be counted, perhaps because a file is damaged (see `kg doctor`): {error}")
     return {
         "version": __version__,
         "data_dir": str(kg.settings.data_dir.resolve()),
@@ -44,7 +50,7 @@ def status(kg: KnowledgeGraph) -> Document:
         "quads": counted.quads,
         "graphs": counted.graphs,
         "bytes_on_disk": counted.bytes_on_disk,
-        "text_units": count_text_units(kg.store),
+        "text_units": text_units,
         "indexed_text_units": indexed.units,
         "indexed_graphs": indexed.graphs,
         "pending_vectors": indexed.pending_vectors,
@@ -52,7 +58,7 @@ def status(kg: KnowledgeGraph) -> Document:
         "model_problem": indexed.embedder_error,
         "quarantined": sum(1 for _ in quarantine.glob("*.json")) if quarantine.is_dir() else 0,
         "dataset_shapes": None if state.dataset_shapes is None else _checked(state.dataset_shapes),
-        "problems": [problem for problem in state.problems if problem != indexed.embedder_error],
+        "problems": problems,
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -17,13 +18,15 @@ from pyoxigraph import Literal, NamedNode, Quad, Store
 
 from kg import bundle
 from kg.errors import ConflictError, StoreDamagedError, StoreError, StoreLockedError
-from kg.integrity import checksums, child
+from kg.integrity import checksums, child, permutations
 from kg.integrity.backups import inspect_backup, restore_backup, write_backup
 from kg.integrity.doctor import examine, inspect_closed, rebuild_store
 from kg.integrity.inspection import Inspection, inspect_store
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
+from kg.store.commits import HEAD
 from kg.store.lock import DirectoryLock
+from kg.tools.commands import status
 from kg.vocabulary import KG, PROV_GRAPH, SCHEMA
 from loaders.sources import load
 
@@ -281,6 +284,41 @@ def test_a_damaged_store_is_not_backed_up(data: Path, tmp_path: Path) -> None:
         write_backup(kg, tmp_path / "copy")
     assert largest.name in str(raised.value)
     assert not list(tmp_path.glob("copy*"))
+
+
+def test_status_of_a_damaged_store_names_the_problem_and_takes_little_memory(data: Path) -> None:
+    """To count over a damaged block the engine takes all memory, so that must not happen in a server's own process."""
+    texts = f"SELECT ?unit {{ GRAPH ?g {{ ?unit {SCHEMA.text} ?text }} }}"
+    for table in sorted((data / "store").glob("*.sst")):
+        content = table.read_bytes()
+        damaged = bytearray(content)
+        blocks = slice(100, len(content) * 8 // 10, 4_000)  # each block, but not the index at the end
+        damaged[blocks] = bytes(byte ^ 1 for byte in damaged[blocks])
+        table.write_bytes(damaged)
+        try:
+            engine = Store.read_only(str(data / "store"))
+            assert next(engine.quads_for_pattern(HEAD, None, None, PROV_GRAPH), None)
+        except RuntimeError:  # a table that the store needs to be opened
+            table.write_bytes(content)
+            continue
+        try:
+            assert len(list(permutations.select_rows(engine, texts))) == 10
+        except RuntimeError:
+            break
+        table.write_bytes(content)
+    else:
+        pytest.fail("no table has the order by properties")
+    with open_graph(data) as kg:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        limits = resource.getrlimit(resource.RLIMIT_DATA)
+        resource.setrlimit(resource.RLIMIT_DATA, (4 << 30, limits[1]))  # if it fails, it ends this process alone
+        try:
+            found = status(kg)
+        finally:
+            resource.setrlimit(resource.RLIMIT_DATA, limits)
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000
+    assert found["text_units"] is None
+    assert any("kg doctor" in problem for problem in found["problems"])
 
 
 def test_a_damaged_backup_is_not_restored(backup: Path, tmp_path: Path) -> None:
