@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from kg import __version__
-from kg.errors import ConflictError, IndexUnavailableError, InvalidInputError, QuadciteError, StoreDamagedError
+from kg.errors import (
+    ConflictError,
+    IndexUnavailableError,
+    InvalidInputError,
+    QuadciteError,
+    StoreDamagedError,
+    StoreError,
+)
 from kg.integrity import checksums
 from kg.integrity.checksums import FileSum
 from kg.integrity.inspection import Inspection, Problem, inspect_store
@@ -26,6 +33,9 @@ _REPLACED: Final = ".replaced"
 _FORMAT: Final = "format.json"
 _PARTS: Final = ("store", "index", "quarantine", source_paths.FILE)
 """The content of a backup in addition to the version file."""
+
+_CORRUPTION: Final = "Corruption:"
+"""How a message of the engine about a damaged block begins."""
 
 _SHOWN: Final = 3
 
@@ -59,6 +69,10 @@ def write_backup(kg: KnowledgeGraph, folder: Path) -> dict[str, Any]:
         os.sync()  # all files are on the disk before the copy gets its name
         partial.rename(folder)
         sync_folder(folder.parent)
+    except StoreError as error:
+        if isinstance(error, StoreDamagedError) or _CORRUPTION not in str(error):
+            raise
+        raise StoreDamagedError(f"No backup was written: the store is damaged. {error} Run `kg doctor`.") from error
     except OSError as error:
         raise QuadciteError(f"Cannot write a backup to {folder}: {error.strerror or error}.") from error
     finally:
