@@ -320,10 +320,17 @@ def _check_counters(store: Store, counts: dict[str, int], findings: _Findings) -
 
 def _check_shapes(store: Store, findings: _Findings) -> None:
     """Check provenance, evidence and what records refer to by the dataset shapes."""
+    first: dict[str, str] = {}
+    number: dict[str, int] = defaultdict(int)
     for result in Shapes.load_dataset().results(DataGraph.from_store(store, None)):
         if result.blocks:
-            where = result.focus.value if isinstance(result.focus, NamedNode) else str(result.focus)
-            findings.add("shape", where, result.message)
+            focus = result.focus.value if isinstance(result.focus, NamedNode) else str(result.focus)
+            first.setdefault(result.message, focus)
+            number[result.message] += 1
+    for message, where in first.items():
+        findings.add(
+            "shape", where, f"{message} ({number[message]:,} results; `kg validate --suite dataset` lists them.)"
+        )
 
 
 def _check_copies(store: Store, findings: _Findings) -> None:
