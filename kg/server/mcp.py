@@ -276,7 +276,7 @@ def input_schema(tool: Tool) -> dict[str, Any]:
     """Build the schema of a tool's arguments. Each call returns a copy, since mounts may change theirs.
 
     Every tool takes ``explain`` and ``detail`` as well, which the instructions name. The list has ``explain`` of no
-    tool, and ``detail`` of those that read: a receipt of what was written is short.
+    tool, and ``detail`` of those that read: the receipt of a write is short.
     """
     if tool.single:
         unlisted: tuple[str, ...] = ()
