@@ -238,7 +238,7 @@ def speech_scope(reader: Reader, filters: SpeechFilters) -> tuple[Scope, list[st
         patterns.append(CHAMBER)
     if not patterns:
         patterns.append(IS_SPEECH)
-    elif not (filters.party or filters.state or filters.topics):  # only speeches have these properties
+    elif not (filters.party or filters.state):  # only speeches have these properties; laws mention topics too
         patterns.append(IS_SPEECH_TOO)
     return Scope(tuple(patterns), terms=terms), notes
 

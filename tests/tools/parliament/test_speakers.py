@@ -12,7 +12,7 @@ from kg.errors import InvalidInputError, NotFoundError
 from kg.tools.parliament.speakers import list_speakers, speech_stats
 from kg.tools.parliament.speeches import get_speech
 from kg.tools.registry import TOOLS
-from kg.vocabulary import KG, RDF, SKOS, mint, mint_span
+from kg.vocabulary import DCTERMS, KG, RDF, SKOS, mint, mint_span
 from tests.tools.made_up_speeches import PARTIES, PEOPLE, Speeches, day, open_speeches, table
 
 STATS = next(tool for tool in TOOLS if tool.name == "speech_stats")
@@ -148,9 +148,13 @@ def test_topics_of_speeches_without_tags_are_the_concepts_they_mention():
         for span in each.chunks():
             graph = mint("graph", "ext", "mentions", "hansard", each.speech_id)
             more.append(Quad(mint_span(each.iri, *span), KG.mentions, concept, graph))
-    groups = speech_stats(open_speeches(said, more).kg, "topic").groups
+    law, passage = mint("document", "sea-act"), mint("passage", "sea-act", "0")
+    graph = mint("graph", "src", "climate", "sea-act")
+    more += [Quad(passage, DCTERMS.isPartOf, law, graph), Quad(passage, KG.mentions, concept, graph)]
+    kg = open_speeches(said, more).kg
     untagged = sum(not each.topics for each in said)
-    assert [each.speeches for each in groups if each.label == "seawater"] == [untagged]
+    assert [each.speeches for each in speech_stats(kg, "topic").groups if each.label == "seawater"] == [untagged]
+    assert speech_stats(kg, "speaker", topics=["seawater"]).totals.speeches == untagged
 
 
 @pytest.mark.parametrize(
