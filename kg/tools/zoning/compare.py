@@ -45,8 +45,9 @@ MOST_PLACES: Final = 10
 SHOWN_DISTRICTS: Final = 60
 
 USES: Final = """
-SELECT ?rule ?district ?use ?level ?raw WHERE {
+SELECT ?rule ?district ?use ?level ?raw ?conditional WHERE {
   VALUES ?district { $districts } ?rule kg:district ?district ; kg:landUse ?use
+  BIND(EXISTS { ?rule kg:condition ?condition } AS ?conditional)
   OPTIONAL { ?rule kg:permissionLevel ?level }
   OPTIONAL { ?rule kg:rawLevel ?raw }
 }"""
@@ -70,6 +71,7 @@ class UseCell(Lean):
 
     municipality: str
     districts: dict[str, list[str]] = Field(description="Empty: not recorded")
+    with_conditions: list[str] | None = Field(None, description="Those of the districts where conditions apply")
     rules: list[str]
 
 
@@ -127,8 +129,9 @@ def compare_zoning(
 ) -> ZoningComparison:
     """Compare municipalities: where each permits a use, and the values of its standards.
 
-    Use to compare places. Uses are matched by name. Returns uses with districts by level, standards with lowest,
-    median and highest value in one unit, and the IRIs of rules. With `use`, standards for other uses are omitted.
+    Use to compare places. Uses are matched by name. Returns uses with districts by level (with_conditions: those with
+    conditions), standards with lowest, median and highest value in one unit, and the IRIs of rules. With `use`,
+    standards for other uses are omitted.
     Example: compare_zoning(municipalities=["Quarry Bend, UT", "Lower Quill, CT"], use="duplex",
     standard_type="height").
     Next: `kg_query_permissions`, `kg_query_standards` for the evidence.
@@ -176,7 +179,7 @@ def _compare_uses(
 ) -> list[UseRow]:
     wanted = None if use is None else _find_uses(clean_text("use", use, 300), places, known)
     names: dict[str, str] = {}
-    cells: dict[str, dict[str, dict[str, list[tuple[str, str]]]]] = defaultdict(
+    cells: dict[str, dict[str, dict[str, list[_Permission]]]] = defaultdict(
         lambda: defaultdict(lambda: defaultdict(list))
     )
     for place, words in zip(places, known, strict=True):
@@ -187,24 +190,34 @@ def _compare_uses(
             names.setdefault(fold(named.name), named.name)
             level = code_of(iri_of(row["level"])) if "level" in row else term_text(row.get("raw", _UNKNOWN))
             code = words.districts[iri_of(row["district"])].code
-            cells[fold(named.name)][place.iri][level].append((code, iri_of(row["rule"])))
+            conditional = term_text(row["conditional"]) == "true"
+            cells[fold(named.name)][place.iri][level].append(_Permission(code, iri_of(row["rule"]), conditional))
     order = sorted(cells, key=lambda name: (-len(cells[name]), natural_key(name)))
     if wanted is not None and len(order) > 1:
         called = shorten([names[name] for name in order])
         notes.append(f"use: {use!r} was interpreted as {called}. Each name has a row, though they may be synonyms.")
+    for place, words in zip(places, known, strict=True):
+        if wanted is not None and words.districts and not any(cells[name].get(place.iri) for name in order):
+            notes.append(f"{place.shown}: No permission is recorded for this use. That is not a prohibition.")
     return [
         UseRow(use=names[name], places=[_use_cell(place, cells[name].get(place.iri, {})) for place in places])
         for name in order
     ]
 
 
-def _use_cell(place: Place, levels: Mapping[str, Sequence[tuple[str, str]]]) -> UseCell:
+def _use_cell(place: Place, levels: Mapping[str, Sequence[_Permission]]) -> UseCell:
     found = {
-        level: sorted({code for code, _ in said}, key=natural_key)[:SHOWN_DISTRICTS]
+        level: sorted({each.district for each in said}, key=natural_key)[:SHOWN_DISTRICTS]
         for level, said in sorted(levels.items())
     }
-    rules = sorted(rule for said in levels.values() for _, rule in said)
-    return UseCell(municipality=place.shown, districts=found, rules=rules[:3])
+    rules = sorted(each.rule for said in levels.values() for each in said)
+    conditional = {each.district for said in levels.values() for each in said if each.conditional}
+    return UseCell(
+        municipality=place.shown,
+        districts=found,
+        with_conditions=sorted(conditional, key=natural_key)[:SHOWN_DISTRICTS] or None,
+        rules=rules[:3],
+    )
 
 
 def _find_uses(text: str, places: Sequence[Place], known: Sequence[Vocabulary]) -> set[str]:
@@ -222,6 +235,15 @@ def _find_uses(text: str, places: Sequence[Place], known: Sequence[Vocabulary]) 
 
 def _labels(choices: Iterable[Choice]) -> list[str]:
     return sorted({choice.label for choice in choices})
+
+
+class _Permission(NamedTuple):
+    """A permission of a use in a district."""
+
+    district: str
+    rule: str
+    conditional: bool
+    """Whether it has conditions of its own: ``Duplexes (R-3 zone only)`` among the permitted uses."""
 
 
 class _Value(NamedTuple):

@@ -124,9 +124,24 @@ def test_a_comparison_shows_each_name_that_a_use_has_and_says_that_they_may_mean
     assert note.startswith("use: 'two-family house' ")
     assert "2-Family, Duplex" in note
     one = compare_zoning(kg, ["Quarry Bend, UT", "Lower Quill, CT"], use="church")
-    assert ([row.use for row in one.uses], one.notes) == (["Church"], [])
+    assert [row.use for row in one.uses] == ["Church"]
+    assert [note.partition(":")[0] for note in one.notes] == ["Lower Quill, Connecticut"]
     with pytest.raises(NotFoundError, match="not necessarily prohibited"):
         compare_zoning(kg, ["Quarry Bend, UT", "Lower Quill, CT"], use="brewery")
+
+
+def test_comparison_names_districts_with_conditions_and_places_without_a_record(kg):
+    town = {"municipality": "Infill Ford", "state": "UT"}
+    only = {"district": "I-F", "use": "Duplex", "permission": "P", "conditions": ["R-3 zone only"]}
+    kg_ingest_use_permissions(kg, **town, permissions=[only, {"district": "R-5", "use": "Duplex", "permission": "P"}])
+    other = {"district": "C", "use": "Quay", "permission": "P"}
+    kg_ingest_use_permissions(kg, "Quay Ford", "UT", permissions=[other])
+    found = compare_zoning(kg, ["Infill Ford, UT", "Quay Ford, UT"], use="duplex")
+    [(first, second)] = [row.places for row in found.uses]
+    assert sorted(code for codes in first.districts.values() for code in codes) == ["I-F", "R-5"]
+    assert first.with_conditions == ["I-F"]
+    assert (second.districts, second.with_conditions) == ({}, None)
+    assert any(note.startswith("Quay Ford, Utah: ") for note in found.notes)
 
 
 def test_a_comparison_for_one_use_has_no_standards_that_are_for_others(kg):
