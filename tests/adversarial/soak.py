@@ -49,6 +49,8 @@ PAUSE_S: Final = 0.05
 """Seconds between two requests of the good client."""
 STOPPED_S: Final = 20.0
 """Seconds after a SIGSTOP in which searches may wait for the index, or do without it."""
+ORPHAN_S: Final = 30.0
+"""Maximum seconds that a process lives after the server that started it was killed."""
 MOST_GROWN_MB: Final = {"server": 400, "index": 300, "worker": 350}
 """Most MiB that a process of a kind may have more than the first of its kind had at the start."""
 MANY: Final = b"<urn:s> <urn:p> " + b",".join(b"%d" % number for number in range(400_000)) + b" ."
@@ -180,10 +182,12 @@ class Soak:
         self._lives += 1
         self._process.kill()
         self._process.wait()
-        until = time.monotonic() + 10
+        # One that has just been started notices it once its interpreter runs.
+        until = time.monotonic() + ORPHAN_S
         while left := [pid for pid in family if _is_alive(pid)]:
             if time.monotonic() > until:
-                self.report.broken.append(f"processes live 10 s after the server was killed: {left}")
+                named = [f"{pid} {_kind(pid)}" for pid in left]
+                self.report.broken.append(f"processes live {ORPHAN_S:g} s after the server was killed: {named}")
                 break
             time.sleep(0.05)
         self._read_log()
