@@ -123,6 +123,12 @@ class Settings(BaseSettings):
         30.0, gt=0, description="Time for a request to arrive, and for a client to read its response, in seconds."
     )
 
+    max_whole_file_mb: int = Field(
+        256,
+        ge=1,
+        description="Maximum size of a source file that is read into memory as a whole (XML, SGML, HTML, text, JSON "
+        "arrays), in MiB. A larger one is rejected. CSV, JSON lines, xlsx, Parquet and dumps of Wikibase are streams.",
+    )
     max_graph_bytes: int = Field(
         16_777_216,
         ge=1024,

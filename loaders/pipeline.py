@@ -36,7 +36,17 @@ from kg.vocabulary import BASE, DCTERMS, KG, SUPERCLASS_GRAPH, mint
 from loaders.citations.graph.refresh import Citations
 from loaders.languages.graph.text_languages import derive_languages
 from loaders.mentions.graph.refresh import refresh as refresh_mentions
-from loaders.model import Notice, Rejection, Snapshot, SourceDocument, SourceGraph, Withdrawal, graph_name, to_quads
+from loaders.model import (
+    Notice,
+    Origin,
+    Rejection,
+    Snapshot,
+    SourceDocument,
+    SourceGraph,
+    Withdrawal,
+    graph_name,
+    to_quads,
+)
 from loaders.quarantine import Quarantine
 from loaders.readers import excerpts
 from loaders.readers.locations import FORMATS, Fetch, File, Located, find_files
@@ -90,6 +100,8 @@ class Loader:
     """Whether its texts are searched for citations of laws."""
     merge: Callable[[Sequence[Quad], Sequence[Quad]], Sequence[Quad]] | None = None
     """Merges new quads into a shared graph. Without it they replace the graph."""
+    whole: Collection[str] = ()
+    """Extensions of the files that it reads into memory as a whole, so that their size is limited."""
 
     @property
     def agent(self) -> Agent:
@@ -338,7 +350,8 @@ class Loading:
     @_collect_rarely()
     def run(self, prune: bool) -> LoadReport:
         """Load all records of the files."""
-        with self.indexer, closing(self.loader.read(self.located.files)) as items:  # type: ignore[type-var]
+        files = self.reject_large_files()
+        with self.indexer, closing(self.loader.read(files)) as items:  # type: ignore[type-var]
             for item in items:
                 if isinstance(item, SourceDocument | SourceGraph):
                     self.add(item)
@@ -357,6 +370,22 @@ class Loading:
         unread = self.unread_sources()
         self.quarantine.remove_fixed({file.snapshot.source for file in self.located.files} - unread)
         return self.finish()
+
+    def reject_large_files(self) -> list[File]:
+        """Reject the files that are too large to be read as a whole; return the others."""
+        most = self.kg.settings.max_whole_file_mb
+        kept = []
+        for file in self.located.files:
+            size = file.path.stat().st_size if file.path.suffix.lower() in self.loader.whole else 0
+            if size <= most << 20:
+                kept.append(file)
+                continue
+            reason = (
+                f"{file.path}: the file has {size:,} bytes, and files of its format are read as a whole. Split it, "
+                f"or set QUADCITE_MAX_WHOLE_FILE_MB, which is {most}."
+            )
+            self.reject(Rejection(file.path.name, reason, (Origin(file.snapshot),)))
+        return kept
 
     def finish(self) -> LoadReport:
         """Update the index, the citations and the mentions, and complete the report."""

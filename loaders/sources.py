@@ -74,6 +74,7 @@ def _hansard(given: Settings, options: Options) -> Loader:
         options=options,
         exclusive=True,
         merge=merge_quads,
+        whole=hansard.WHOLE,
     )
 
 
@@ -96,6 +97,7 @@ def _zoning(given: Settings, options: Options) -> Loader:
         cut=zoning.cut_rows,
         options=options,
         merge=merge,
+        whole=zoning.WHOLE,
     )
 
 

@@ -26,6 +26,8 @@ VERSION: Final = "6"
 _TABLES: Final = (".parquet", ".csv", ".jsonl", ".ndjson", ".json", ".xlsx")
 _MARKUP: Final = (".xml", ".sgml", ".sgm")
 FORMATS: Final = (*_TABLES, *_MARKUP)
+WHOLE: Final = (".json", *_MARKUP)
+"""Extensions of the files that are read as a whole."""
 
 Item = SourceGraph | Rejection | Notice
 

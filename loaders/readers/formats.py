@@ -31,6 +31,8 @@ _LARGEST_PART: Final = 1 << 28
 """Maximum bytes of a part of a workbook that openpyxl reads into memory, decompressed: all but the sheets."""
 _LARGEST_SHEET: Final = 1 << 32
 """Maximum bytes of a sheet, decompressed. It is read as a stream."""
+_MOST_ROWS: Final = 1_048_576
+"""Maximum rows of a sheet, which is Excel's. openpyxl yields all rows up to any number that a row has."""
 _NO_OBJECT: Final = "is not a JSON object"
 
 
@@ -207,16 +209,35 @@ def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
                 value = json.loads(line.decode())
             except UnicodeDecodeError as error:
                 yield number, f"is not UTF-8 (byte {error.start} of the line)"
-            except (ValueError, RecursionError) as error:  # ValueError: also for numbers of thousands of digits
+            except RecursionError:
+                yield number, describe_depth(line.decode())
+            except ValueError as error:  # also for numbers of thousands of digits
                 yield number, f"is not JSON ({error})"
             else:
                 yield number, dict(flatten(value)) if isinstance(value, dict) else _NO_OBJECT
 
 
+_MARKS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
+_DEEP: Final = 500
+
+
+def describe_depth(text: str) -> str:
+    """Describe where JSON nests too deeply for the parser, to follow the name of its place in a file."""
+    depth = 0
+    for mark in _MARKS.finditer(text):
+        depth += (mark[0] in "{[") - (mark[0] in "}]")
+        if depth > _DEEP:
+            line, column = text.count("\n", 0, mark.start()) + 1, mark.start() - text.rfind("\n", 0, mark.start())
+            return f"nests lists and objects deeper than {_DEEP} at line {line}, column {column}"
+    return "nests lists and objects too deeply"
+
+
 def _jsonl(path: Path) -> Sheet:
     sheet = _sheet_of(lambda: _objects(path))
     if not sheet.columns:
-        raise SourceError(f"{path}: none of the first lines is a JSON object")
+        number, problem = next(_objects(path), (1, _NO_OBJECT))
+        reason = problem if isinstance(problem, str) else "is an empty object"
+        raise SourceError(f"{path}: none of the first lines is a JSON object with members. Line {number} {reason}.")
     return sheet
 
 
@@ -242,7 +263,10 @@ def json_rows(path: Path, within: str) -> list[Any]:
         value = json.loads(path.read_bytes())
     except UnicodeDecodeError as error:
         raise SourceError(f"{path}: not UTF-8 (byte {error.start})") from error
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        text = path.read_text(encoding="utf-8", errors="replace")
+        raise SourceError(f"{path}: {describe_depth(text)}") from None
+    except ValueError as error:
         raise SourceError(f"{path}: not JSON ({error})") from error
     found = value.get(within) if isinstance(value, dict) else value
     if not isinstance(found, list):
@@ -339,6 +363,10 @@ def _table(path: Path) -> Iterator[tuple[int, tuple[object, ...]]]:
     """Yield the rows of the first sheet that are not empty, with their numbers, after the header, which has 0."""
     with _workbook(path) as table:
         for number, cells in enumerate(table):
+            if number >= _MOST_ROWS:
+                raise SourceError(
+                    f"{path}: the first sheet has a row after row {_MOST_ROWS:,}, the last one of a sheet"
+                )
             if number == 0 or not all(cell is None for cell in cells):
                 yield number, cells
 

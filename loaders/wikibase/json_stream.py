@@ -20,16 +20,16 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from kg.errors import SourceError
+from loaders.readers.formats import describe_depth
 
 BROKEN: Final = (EOFError, OSError, zlib.error)
 """Exceptions from reading a damaged compressed file."""
 
-LARGEST_ENTITY: Final = 256 << 20
-"""Maximum size of one entity, in characters; larger ones are rejected."""
+LARGEST_ENTITY: Final = 32 << 20
+"""Maximum size of one entity, in characters: ten times what Wikidata allows. The file ends at a larger one."""
 
 _UNPACK: Final[Mapping[str, Callable[[Path], Any]]] = {".gz": gzip.open, ".bz2": bz2.open}
 _CHUNK: Final = 1 << 20
-_LONGEST_LINE: Final = 64 << 20
 _MARKS: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|["{}\[\]]', re.DOTALL)
 _SPACE: Final = re.compile(r"[ \t\r\n,]*")
 
@@ -81,8 +81,8 @@ def _is_by_line(path: Path) -> bool:
     whole = broken = 0
     with open_stream(path) as stream:
         for _ in range(20):
-            line = stream.readline(_LONGEST_LINE).removeprefix(codecs.BOM_UTF8)
-            if not line:
+            line = stream.readline(LARGEST_ENTITY + 1).removeprefix(codecs.BOM_UTF8)
+            if not line or len(line) > LARGEST_ENTITY:
                 break
             if line.strip() in (b"", b"[", b"]"):
                 continue
@@ -120,7 +120,9 @@ def _lines(path: Path, stream: IO[bytes]) -> Iterator[Element]:
 def _element(number: int, text: str) -> Element:
     try:
         value = json.loads(text)
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        return Element(number, text, None, describe_depth(text))
+    except ValueError as error:
         return Element(number, text, None, f"is not JSON ({error})")
     if not isinstance(value, dict):
         return Element(number, text, None, "is not a JSON object")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple, parse
 
@@ -32,6 +32,8 @@ WHOLE: Final = 300_000
 """Maximum triples of a file that is read as a whole; in a larger one the order matters."""
 
 _LARGEST: Final = 2_000_000
+_TRIPLE_MARKS: Final = re.compile(rb"<<\(|\)>>")
+_DEEPEST: Final = 1_000
 _ENTITY: Final = re.compile(r"(https?://.*/)entity/((?:[QPME]|L)[1-9][0-9]*(?:-[FS][1-9][0-9]*)?)")
 _PREDICATE: Final = re.compile(r"prop/(?:(?:statement|qualifier|reference)/(?:value(?:-normalized)?/)?|direct(?:-normalized)?/|novalue/)?(P[1-9][0-9]*)")  # fmt: skip # noqa: E501
 _PART_OF: Final = frozenset({ONTOLEX.lexicalForm, ONTOLEX.sense})
@@ -83,7 +85,7 @@ def _triples(path: Path) -> Iterator[Statement]:
         raise SourceError(f"{path}: RDF is read from files that end in {', '.join(FORMATS)}, or these with .gz or .bz2")
     try:
         with open_stream(path) as stream:
-            for quad in parse(stream, form, lenient=True):
+            for quad in parse(_Shallow(stream, path), form, lenient=True):  # type: ignore[arg-type]  # it only reads
                 if isinstance(quad.subject, Triple) or isinstance(quad.object, Triple):
                     raise SourceError(f"{path}: triple terms are not part of Wikibase RDF")
                 yield quad.subject, quad.predicate, quad.object
@@ -95,6 +97,35 @@ def _triples(path: Path) -> Iterator[Statement]:
         raise SourceError(f"{path}: not {form.name} ({error})") from error
     except MemoryError as error:  # the parser's own limit on one term
         raise SourceError(f"{path}: a term is too long ({error})") from error
+
+
+class _Shallow:
+    """A stream of RDF that ends with SourceError where triple terms nest too deeply.
+
+    The parser stops at the first triple term, but reads it as a whole, and from a depth of some 20,000 it exhausts the
+    stack of the process. Texts may contain these marks too, but not so many more beginnings than ends.
+    """
+
+    def __init__(self, stream: IO[bytes], path: Path) -> None:
+        self._stream: Final = stream
+        self._path: Final = path
+        self._depth = 0
+        self._line = 1
+        self._rest = b""
+
+    def read(self, size: int = -1) -> bytes:
+        """Read at most `size` bytes."""
+        chunk = self._stream.read(size)
+        data = self._rest + chunk
+        for mark in _TRIPLE_MARKS.finditer(data):
+            self._depth = self._depth + 1 if mark[0] == b"<<(" else max(0, self._depth - 1)
+            if self._depth > _DEEPEST:
+                line = self._line + data.count(b"\n", 0, mark.start())
+                raise SourceError(f"{self._path}, line {line}: triple terms nest deeper than {_DEEPEST:,}")
+        # A mark may begin at the end of a chunk.
+        self._rest = b"" if data.endswith((b"<<(", b")>>")) else data[-2:]
+        self._line += data.count(b"\n", 0, len(data) - len(self._rest))
+        return chunk
 
 
 def _is_document(triple: Statement) -> bool:

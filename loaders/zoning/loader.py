@@ -23,6 +23,8 @@ from loaders.zoning.readers import input_files
 from loaders.zoning.readers.code_model import DOMAIN, Code
 
 FORMATS: Final = tuple(dict.fromkeys((*input_files.FORMATS, *table_records.FORMATS)))
+WHOLE: Final = input_files.FORMATS
+"""Extensions of the files that are read as a whole."""
 
 Item = SourceGraph | Rejection | Notice
 

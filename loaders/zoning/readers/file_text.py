@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kg.errors import SourceError
+from loaders.readers.formats import describe_depth
 
 _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -93,5 +94,7 @@ def parse_json(data: bytes, name: str) -> tuple[Any, Sequence[str]]:
     try:
         # NaN is not JSON, but programs write it for a missing value.
         return json.loads(text, parse_constant=lambda _: None), warnings
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise SourceError(f"{name}: The JSON {describe_depth(text)}.") from None
+    except ValueError as error:
         raise SourceError(f"{name}: Not valid JSON ({error!r:.120}).") from None

@@ -37,9 +37,9 @@ def parse_html(text: str, name: str = "HTML") -> etree._Element | None:
         root = etree.fromstring(data, parser) if data.strip() else None
     except etree.XMLSyntaxError:
         return None
-    limits = [each.message for each in parser.error_log if each.type_name == "ERR_RESOURCE_LIMIT"]
+    limits = [each.line for each in parser.error_log if each.type_name == "ERR_RESOURCE_LIMIT"]
     if limits:
-        raise SourceError(f"{name} cannot be read to the end. Its elements nest too deeply.")
+        raise SourceError(f"{name}, line {limits[0]}: The elements nest too deeply. The rest cannot be read.")
     return root
 
 
