@@ -130,14 +130,14 @@ class RecordError(QuadciteError):
 
 
 class ShapesViolatedError(QuadciteError):
-    """The data violates its SHACL shapes. `violations` contains the validation results."""
+    """The data violates its SHACL shapes. `violations` or `report` (as triples) contains the validation results."""
 
     code = "shapes_violated"
     http_status = 422
 
-    def __init__(self, message: str, violations: Sequence[Any] = ()) -> None:
+    def __init__(self, message: str, violations: Sequence[Any] = (), report: Sequence[Any] = ()) -> None:
         super().__init__(message)
-        self.violations = tuple(violations)
+        self.violations, self.report = tuple(violations), tuple(report)
 
 
 class StoreError(QuadciteError):

@@ -20,7 +20,7 @@ from functools import cache
 from typing import Final, Self
 from urllib.parse import unquote
 
-from pyoxigraph import NamedNode, Quad, Triple
+from pyoxigraph import Literal, NamedNode, Quad, RdfFormat, Triple, parse
 
 from kg.actors import ADMIN, WRITE, Actor
 from kg.errors import (
@@ -37,13 +37,14 @@ from kg.processes.child import Limits
 from kg.provenance.user_writes import Write
 from kg.search.index_sync import refresh
 from kg.settings import Settings
+from kg.shacl.process import Job, TripleFiles, validate_isolated
 from kg.shacl.shapes import Shapes
 from kg.sparql.terms import bind
 from kg.store.difference import canonicalize
 from kg.store.ownership import CURATED, USER
 from kg.store.payloads import EXPANSION, Payload, hash_lines, release_memory
 from kg.store.protocol import Commit, Content, GraphChange, Patch, named_node, select, term_text
-from kg.vocabulary import PROV_GRAPH, SCHEMA, mint
+from kg.vocabulary import PROV_GRAPH, SCHEMA, SH, mint
 
 SENDERS: Final = """
 SELECT ?graph (MIN(?label) AS ?sender) WHERE {
@@ -55,6 +56,9 @@ SELECT ?graph (MIN(?label) AS ?sender) WHERE {
 
 _DOTS: Final = frozenset({".", ".."})
 _SHOWN: Final = 3
+_REPORTED: Final = 1_000
+"""Maximum number of results of a severity in the report on a large payload."""
+_CHECK_LIMITS: Final = Limits(timeout_s=60.0, memory_bytes=1 << 30)
 _LARGE: Final = 10_000
 """Quads of a write that other processes compare and write, and after which freed memory is returned to the system."""
 _log: Final = logging.getLogger(__name__)
@@ -209,7 +213,7 @@ class UserGraphs:
                     f"of quads, written in full: {EXPANSION} times QUADCITE_MAX_GRAPH_BYTES. Write another graph, or "
                     "load files with `kg load`."
                 )
-            _check(payload.graph, content)
+            self._check_large(payload.graph, content)
 
         def describe(changes: Sequence[GraphChange]) -> Patch:
             emptied[:] = _find_emptied(changes)  # the quads cannot be read after the commit
@@ -218,6 +222,24 @@ class UserGraphs:
         commit, before = self.kg.store.write_payload(payload, describe, check, keep=most is not None)
         self._follow(commit, actor, emptied)
         return commit, before
+
+    def _check_large(self, graph: NamedNode, content: Content) -> None:
+        """Do the same as `_check` in another process, with the first results in the report."""
+        if not record_shapes().has_target_in(content):
+            return
+        job = Job(TripleFiles(content.files), "open-record", "application/n-triples", graph.value, most=_REPORTED)
+        folder = self.kg.settings.data_dir / "snapshots"
+        checked = validate_isolated(job, _CHECK_LIMITS, folder=folder if folder.is_dir() else None)
+        with checked.report as file:
+            report = [quad.triple for quad in parse(file.read(), RdfFormat.N_TRIPLES)]
+        if not checked.conforms:
+            blocking = {each.subject for each in report if each.object == SH.Violation}
+            messages = [
+                each.object.value
+                for each in report
+                if each.predicate == SH.resultMessage and each.subject in blocking and isinstance(each.object, Literal)
+            ]
+            raise ShapesViolatedError(_explain(graph, messages), report=report)
 
     def _within_quota(self, describe: Describe, actor: Actor) -> Describe:
         """Wrap `describe` so that a commit which takes its sender over a quota is refused."""
@@ -387,9 +409,14 @@ def _check(graph: NamedNode, triples: Iterable[Quad | Triple]) -> None:
         return
     violations = shapes.check(triples)
     if any(violation.blocks for violation in violations):
-        messages = list(dict.fromkeys(violation.message for violation in violations if violation.blocks))
-        more = f" (and {len(messages) - _SHOWN} more)" if len(messages) > _SHOWN else ""
-        raise ShapesViolatedError(f"{graph.value} violates its shapes: {' '.join(messages[:_SHOWN])}{more}", violations)
+        messages = [violation.message for violation in violations if violation.blocks]
+        raise ShapesViolatedError(_explain(graph, messages), violations)
+
+
+def _explain(graph: NamedNode, messages: Iterable[str]) -> str:
+    different = list(dict.fromkeys(messages))
+    more = f" (and {len(different) - _SHOWN} more)" if len(different) > _SHOWN else ""
+    return f"{graph.value} violates its shapes: {' '.join(different[:_SHOWN])}{more}"
 
 
 @cache

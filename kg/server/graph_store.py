@@ -235,6 +235,6 @@ def _report(request: Request, error: ShapesViolatedError) -> Response:
     """Build the response with a validation report, in an accepted type, else in Turtle."""
     media_type = negotiate(request.headers.getlist("accept"), _ONE_GRAPH) or _ONE_GRAPH[0]
     headers = {"Cache-Control": "no-store", "Quadcite-Error": error.code}
-    answer = rdf_response(build_report_triples(error.violations), media_type, headers)
+    answer = rdf_response(error.report or build_report_triples(error.violations), media_type, headers)
     answer.status_code = error.http_status
     return answer

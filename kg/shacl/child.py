@@ -12,6 +12,7 @@ import resource
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -82,6 +83,10 @@ def _validate(
         store, graph = Store.read_only(described["snapshot"]), described["graph"]
         validated = DataGraph.from_store(store, None if graph is None else NamedNode(graph))
         locate = locating(store)
+    elif "files" in described:
+        files = (parse(path=path, format=RdfFormat.N_TRIPLES) for path in described["files"])
+        validated = DataGraph.from_quads(chain.from_iterable(files))
+        locate = _no_location
     else:
         validated = DataGraph.from_quads(_parse(described, data, limit))
         locate = _no_location
@@ -93,7 +98,8 @@ def _validate(
     def counted() -> Iterator[Violation]:
         for violation in results:
             counts[violation.severity] += 1
-            yield violation
+            if settings["most"] is None or counts[violation.severity] <= settings["most"]:
+                yield violation
 
     def looked() -> bool:
         return bool(counts) or has_targets(suite, validated)

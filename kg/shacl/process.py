@@ -10,7 +10,7 @@ import json
 import math
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import FileIO
@@ -46,20 +46,29 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
+class TripleFiles:
+    """Files of N-Triples, as one graph."""
+
+    paths: Sequence[Path]
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """One validation.
 
     `form` is the format of the report: ``text``, ``json``, ``sarif``, the media type of an RDF format, or ``summary``,
     the JSON of `report_summary.summarize` with `examples` of each group. `checked` names the validated data in a few
-    words. `focus` limits the focus nodes to these, unless it is empty.
+    words. `focus` limits the focus nodes to these, unless it is empty. `most` is the number of results of each severity
+    in the report, without it all.
     """
 
-    data: Document | Stored
+    data: Document | Stored | TripleFiles
     shapes: Document | Suite
     form: str
     checked: str
     examples: int = 3
     focus: tuple[str, ...] = ()
+    most: int | None = None
 
 
 class ReportFile(FileIO):
@@ -109,6 +118,7 @@ def validate_isolated(
         "checked": job.checked,
         "examples": job.examples,
         "focus": job.focus,
+        "most": job.most,
     }
     try:
         with run_task(
@@ -132,7 +142,9 @@ def validate_isolated(
     return Outcome(report, verdict["conforms"], verdict["counts"], verdict["looked"], verdict["by_pyshacl"])
 
 
-def _describe(part: Document | Stored) -> dict[str, Any]:
+def _describe(part: Document | Stored | TripleFiles) -> dict[str, Any]:
+    if isinstance(part, TripleFiles):
+        return {"files": list(map(str, part.paths))}
     if isinstance(part, Stored):
         return {"snapshot": str(part.snapshot), "graph": part.graph}
     return {"media_type": part.media_type, "base_iri": part.base_iri, "name": part.name}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -24,6 +25,8 @@ HELD: Final = "held"
 SUMMARY: Final = "summary"
 
 _PORTION: Final = 5_000
+_NICENESS: Final = 5
+"""Queries do not wait for a comparison, which holds no lock."""
 _LOCKED_S: Final = 5.0
 """Time for the other process to close its files."""
 _LOCKED: Final = "/LOCK: "
@@ -50,6 +53,7 @@ def _compare(settings: dict[str, Any], graph: NamedNode, folder: Path) -> None:
 
     With ``keep`` the triples are added to the graph, otherwise they replace its content.
     """
+    os.nice(_NICENESS)
     store = Store.read_only(settings["snapshot"])
     held = set(_load(store, graph))
     wanted = set(_canonicalize(graph, Path(settings["triples"])))

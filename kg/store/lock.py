@@ -14,6 +14,7 @@ import shlex
 import socket
 import sys
 import threading
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -71,6 +72,33 @@ def find_holder(data_dir: Path) -> Holder | None:
         return None
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def releasing_frames() -> Iterator[None]:
+    """Clear the variables of the frames of an error, which may outlive them and refer to an engine to be closed."""
+    try:
+        yield
+    except BaseException as error:
+        chain: BaseException | None = error
+        while chain is not None:
+            traceback.clear_frames(chain.__traceback__)
+            chain = chain.__cause__ or chain.__context__
+        raise
+
+
+def has_open(path: Path) -> bool:
+    """Return whether this process has a file open; True where the system does not report it."""
+    wanted = str(path.resolve())
+    try:
+        descriptors = os.listdir("/proc/self/fd")
+    except OSError:
+        return True
+    for descriptor in descriptors:
+        with suppress(OSError):  # closed meanwhile
+            if os.readlink(f"/proc/self/fd/{descriptor}") == wanted:
+                return True
+    return False
 
 
 class Readers:

@@ -36,7 +36,7 @@ from kg.errors import ForbiddenError, InvalidInputError, QuadciteError, QueryBus
 from kg.files import get_folder_bytes
 from kg.processes.child import Limits
 from kg.sparql.guard import build_syntax_error
-from kg.store import difference, ownership
+from kg.store import difference, lock, ownership
 from kg.store.commit_child import open_store
 from kg.store.commits import HEAD, Head, PreparedCommit, build_commit_record, has_touched, reduce_patch
 from kg.store.difference import Delta, Infer
@@ -231,6 +231,7 @@ class OxigraphStore:
 
     # Reading
 
+    @lock.releasing_frames()
     def query(self, query: str, *, limit: int | None = None) -> Result:
         """Run a trusted query in this process over the union of all graphs, with `PREFIXES` declared.
 
@@ -339,6 +340,7 @@ class OxigraphStore:
 
     # Writing
 
+    @lock.releasing_frames()
     def commit(
         self,
         replace: Mapping[NamedNode, Iterable[Quad]],
@@ -363,6 +365,7 @@ class OxigraphStore:
                 return self._write(store, deltas, candidates.keys(), describe)
             return Commit(self._head.generation)
 
+    @lock.releasing_frames()
     def extend(
         self,
         graph: NamedNode,
@@ -379,6 +382,7 @@ class OxigraphStore:
                 return self._write(store, [delta], [graph], describe)
             return Commit(self._head.generation)
 
+    @lock.releasing_frames()
     def write_payload(
         self,
         payload: Payload,
@@ -414,17 +418,21 @@ class OxigraphStore:
     ) -> Commit | None:
         """Commit a difference from generation `seen`, unless the graph has changed. The caller blocks other writers."""
         with self.snapshot(self._head.generation) as checkpoint, self._writing():
-            delta, current = found.delta, self._head.generation
-            if has_touched(self._opened(), {found.graph}, seen, current):
+            graph, current = found.graph, self._head.generation
+            if has_touched(self._opened(), {graph}, seen, current):
                 return None
-            if delta is None:
+            deltas = [] if found.delta is None else [found.delta]
+            if not found.content.after and not deltas:
+                deltas = ownership.find_ceded_graphs(self._opened(), {graph: {}})
+            if not deltas:
                 return Commit(current)
             if seen != current:
-                delta = replace(delta, is_repeated=True)
-            prepared = self._prepare(self._opened(), [delta], [delta.graph], describe)
+                deltas = [replace(delta, is_repeated=True) for delta in deltas]
+            prepared = self._prepare(self._opened(), deltas, [graph], describe)
             write = partial(self._write_elsewhere, checkpoint=checkpoint.path, folder=found.folder)
             return self._finish(prepared, self._write_here if checkpoint.is_live else write)
 
+    @lock.releasing_frames()
     def update(
         self,
         update: str,
@@ -627,6 +635,8 @@ class OxigraphStore:
         with self._readers.wait_for_end(_READERS_S) as ended:
             if ended:
                 self._store = store
+        if ended and lock.has_open(self._folder / "LOCK"):
+            gc.collect()  # an error in a cycle may refer to the engine
         return ended
 
     def _resume(self) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pyoxigraph import NamedNode, RdfFormat, Triple, parse
+from pyoxigraph import NamedNode
 
 from kg.processes.child import Limits, run_task
 from kg.store import commit_child
@@ -21,7 +21,7 @@ from kg.store.payloads import Payload
 from kg.store.protocol import Content
 from kg.store.statement_files import StatementFile
 
-_LIMITS: Final = Limits(timeout_s=40.0, memory_bytes=1 << 30)
+_LIMITS: Final = Limits(timeout_s=60.0, memory_bytes=1 << 30)
 """Limits of the processes, whose input is parsed and bounded: they take 400 MB for the largest default payload."""
 _UPDATE: Final = "update"
 
@@ -52,14 +52,8 @@ def compare_payload(payload: Payload, snapshot: Path, folder: Path, *, keep: boo
             removed = StatementFile(results / commit_child.REMOVED, graph, found["removed"])
             added = StatementFile(results / commit_child.ADDED, graph, found["added"])
             delta = Delta(graph, removed, added, found["sha256"], is_repeated=found["repeated"])
-
-            def read() -> Iterator[Triple]:
-                yield from payload
-                if keep:
-                    held = parse(path=results / commit_child.HELD, format=RdfFormat.N_TRIPLES)
-                    yield from (quad.triple for quad in held)
-
-            content = Content(found["held"], found["content"], found["characters"], read)
+            files = (triples, results / commit_child.HELD) if keep else (triples,)
+            content = Content(found["held"], found["content"], found["characters"], files)
             yield Comparison(graph, content, delta if added or removed else None, results)
 
 

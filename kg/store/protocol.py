@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Protocol
 
-from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple
+from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple, parse
 
 from kg.processes.child import Limits
 from kg.store.payloads import Payload
@@ -80,17 +80,19 @@ class GraphChange:
 class Content:
     """The content of a graph with a payload that is not written yet.
 
-    `before` and `after` are its numbers of quads, `characters` the size of the quads afterwards, written in full.
+    `before` and `after` are its numbers of quads, `characters` the size of the quads afterwards, written in full, and
+    `files` the N-Triples afterwards, those of the payload as they were sent.
     """
 
     before: int
     after: int
     characters: int
-    _read: Callable[[], Iterator[Triple]]
+    files: Sequence[Path]
 
     def __iter__(self) -> Iterator[Triple]:
-        """Yield the triples afterwards, those of the payload as they were sent."""
-        return self._read()
+        """Yield the triples in the files."""
+        for path in self.files:
+            yield from (quad.triple for quad in parse(path=path, format=RdfFormat.N_TRIPLES))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import pytest
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple, parse
 from starlette.testclient import TestClient
 
+from kg import user_graphs
 from kg.actors import READ, Actor
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_iri
@@ -256,6 +257,23 @@ def test_a_payload_that_breaks_its_shapes_gets_the_report(client: TestClient, kg
     assert any("exactly one slug" in quad.object.value for quad in report if quad.predicate == SH.resultMessage)
     assert ends(kg) == before
     assert b"@prefix geo:" not in answer.content, "prefixes that the report does not use are not declared"
+
+
+@pytest.mark.long
+def test_large_graphs_are_checked_like_others(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(user_graphs, "_LARGE", 0)
+    refused = client.put(NOTES, content=document(), headers=TURTLE)
+    assert refused.status_code == 422
+    report = list(parse(refused.content, format=RdfFormat.TURTLE))
+    assert any(quad.predicate == SH.conforms and quad.object.value == "false" for quad in report)
+    assert any("exactly one slug" in quad.object.value for quad in report if quad.predicate == SH.resultMessage)
+    assert client.put(NOTES, content=document(WHOLE), headers=TURTLE).status_code == 201
+    second = f'<{mint("document", "mine").value}> <{KG.slug.value}> "other" .'.encode()
+    refused = client.post(NOTES, content=second, headers=TURTLE)
+    assert refused.status_code == 422, "the graph would have two slugs, of which the payload has one"
+    assert "slug" in refused.text
+    assert client.delete(NOTES).status_code == 204
+    assert client.delete(NOTES).status_code == 404
 
 
 def test_a_person_may_say_more_of_a_thing_than_its_shape_asks_for(client: TestClient) -> None:

@@ -103,8 +103,10 @@ def test_large_payload_does_not_repeat_other_graphs(store: OxigraphStore) -> Non
     def take(_: Content) -> None:  # after the comparison, so it knows nothing of this triple
         store.commit({OTHER: payload(1, 3, graph=OTHER).quads()})
 
-    with pytest.raises(ConflictError):
+    with pytest.raises(ConflictError) as raised:
         store.write_payload(payload(2, 3), check=take)
+    # The error is still there, and its frames referred to the engine, which is now closed.
+    assert raised.value
     assert store.write_payload(payload(2))[0].changes
 
 
