@@ -247,7 +247,6 @@ class OxigraphStore:
                     return list(found if limit is None else islice(found, limit))
                 variables = tuple(variable.value for variable in found.variables)
                 rows = [tuple(solution) for solution in (found if limit is None else islice(found, limit + 1))]
-                del found
         except SyntaxError as error:
             raise build_syntax_error(query, str(error)) from error
         except UnicodeEncodeError as error:
@@ -393,14 +392,11 @@ class OxigraphStore:
     ) -> tuple[Commit, int]:
         """Replace the content of the payload's graph by it, or add it (`keep`), in one atomic step.
 
-        Returns the commit and the number of quads that the graph had. Like `commit`, for payloads and graphs of any
-        size: they are compared and written by other processes (`kg.store.payload_commits`). `check` may raise; it is
-        called without the write lock, and again if the graph has changed meanwhile. The quads of the changes can be
-        read by `describe`, and not later.
+        Returns the commit and the former number of quads. Like `commit`, for any size: other processes do the work
+        (`kg.store.payload_commits`). `check` may raise; it is called without the write lock, and again if the graph has
+        changed meanwhile. The quads of the changes can be read by `describe`, and not later.
         """
         folder, graph = self.data_dir / "snapshots", payload.graph
-        if graph == PROV_GRAPH:
-            raise InvalidInputError(f"{PROV_GRAPH} cannot be replaced. Use `describe` to change it.")
         for is_last in (*[False] * _CONTESTED, True):
             with (
                 self._turn if is_last else nullcontext(),  # block other writers, so that the payload cannot starve
@@ -626,7 +622,11 @@ class OxigraphStore:
         except QuadciteError as error:
             failed = error
         finally:
-            self._resume()
+            self._unflushed, self._synced_log = 0, -1
+            try:
+                self._store = pyoxigraph.Store(self._folder)
+            except (OSError, RuntimeError) as error:
+                self._read_only(error)
         if failed is not None and (self._problem is not None or self._load_head() != prepared.head):
             raise failed
 
@@ -638,14 +638,6 @@ class OxigraphStore:
         if ended and lock.has_open(self._folder / "LOCK"):
             gc.collect()  # an error in a cycle may refer to the engine
         return ended
-
-    def _resume(self) -> None:
-        """Open the engine for writing again after another process has written."""
-        self._unflushed, self._synced_log = 0, -1
-        try:
-            self._store = pyoxigraph.Store(self._folder)
-        except (OSError, RuntimeError) as error:
-            self._read_only(error)
 
     def _remove_orphans(
         self, store: pyoxigraph.Store, deltas: list[Delta], changes: list[GraphChange], kept: Collection[NamedNode]

@@ -14,12 +14,14 @@ from typing import Final
 
 from pyoxigraph import NamedNode
 
+from kg.errors import InvalidInputError
 from kg.processes.child import Limits, run_task
 from kg.store import commit_child
 from kg.store.difference import Delta
 from kg.store.payloads import Payload
 from kg.store.protocol import Content
 from kg.store.statement_files import StatementFile
+from kg.vocabulary import PROV_GRAPH
 
 _LIMITS: Final = Limits(timeout_s=60.0, memory_bytes=1 << 30)
 """Limits of the processes, whose input is parsed and bounded: they take 400 MB for the largest default payload."""
@@ -43,6 +45,8 @@ def compare_payload(payload: Payload, snapshot: Path, folder: Path, *, keep: boo
     The files of the comparison are in `folder` until the end of the block.
     """
     graph = payload.graph
+    if graph == PROV_GRAPH:
+        raise InvalidInputError(f"{PROV_GRAPH} cannot be replaced. Use `describe` to change it.")
     with payload.to_file(folder) as triples:
         settings = {"snapshot": str(snapshot), "graph": graph.value, "triples": str(triples), "keep": keep}
         with run_task(
