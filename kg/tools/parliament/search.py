@@ -221,7 +221,15 @@ def _excerpts(
     spans = load_spans(reader, list(speeches))
     utterances = load_utterances(reader, list(speeches))
     chosen = {iri: next((span for span in spans[iri] if span.iri == best[iri]), None) for iri in speeches}
-    texts = load_texts(reader, [span.iri for span in chosen.values() if span is not None])
+    # With the chunks that an excerpt may reach into, so that one query loads all texts.
+    reached = {
+        each.iri
+        for iri, span in chosen.items()
+        if span is not None
+        for each in spans[iri]
+        if each.start <= span.end + EXCERPT_CHARACTERS and each.end >= span.start - EXCERPT_CHARACTERS
+    }
+    texts = load_texts(reader, sorted(reached))
     bounds: dict[str, tuple[Span, int, int, str | None]] = {}
     wanted: set[str] = set()
     for iri, speech in speeches.items():
