@@ -160,13 +160,14 @@ class FamilyLaws:
             if quad.predicate == KG.lawType and isinstance(quad.subject, NamedNode)
         ]
         changed = {NamedNode(family) for law in first for family in self._titled.get(law, ())}
-        changed |= {*families, *self._find_changed(replace, records)}
+        written = _collect_families(replace, records)
+        changed |= {*families, *self._find_changed(written, records)}
         # The claims of a family refer to its law: its graph exists even if no text cites the law any more.
         uncited = self._find_uncited({**replace, **{graph: quads for graph, (quads, _) in derived.items()}}, changed)
         changed |= {NamedNode(family) for law in uncited for family in self._titled.get(law, ())}
         if not changed:
             return derived
-        loaded = _load_families(store, replace, records, changed)
+        loaded = _load_families(store, written, records, changed)
         laws = {family: each.find_laws(family) for family, each in loaded.items()}
         self._keep_titled(laws)
         # The other families with the title of one of these laws: their claims become or cease to be ambiguous.
@@ -178,7 +179,7 @@ class FamilyLaws:
         }
         others = {NamedNode(family) for law in claimed for family in self._titled.get(law.value, ())} - changed
         if others:
-            loaded |= (added := _load_families(store, replace, records, others))
+            loaded |= (added := _load_families(store, written, records, others))
             laws |= {family: each.find_laws(family) for family, each in added.items()}
         made = dict(derived)
         for family, found in laws.items():
@@ -192,16 +193,15 @@ class FamilyLaws:
         return made
 
     def _find_changed(
-        self, replace: Mapping[NamedNode, Sequence[Quad]], records: Mapping[NamedNode, Record | None]
+        self, after: Mapping[NamedNode, _Family], records: Mapping[NamedNode, Record | None]
     ) -> set[NamedNode]:
-        """Find the families with records among these that have or had the title of a law."""
+        """Find the families with records among these that have or had the title of a law. `after` are those written."""
         of_families = [graph for graph, record in records.items() if record is None or record.families]
         if not of_families:
             return set()
         stored = [graph for graph in of_families if self._store.graph(graph)] if self._titled else []
         rows = select(self._store.query, bind(FAMILIES_IN, graphs=stored)) if stored else ()
         before = {named_node(row["family"]) for row in rows}
-        after = _collect_families(replace, records)
         titled = {family for families in self._titled.values() for family in families}
         found = {family for family, each in after.items() if each.find_laws(family)}
         return found | {family for family in before | after.keys() if family.value in titled}
@@ -265,12 +265,11 @@ class FamilyLaws:
 
 def _load_families(
     store: Store,
-    replace: Mapping[NamedNode, Sequence[Quad]],
+    written: Mapping[NamedNode, _Family],
     records: Mapping[NamedNode, Record | None],
     families: Collection[NamedNode],
 ) -> dict[NamedNode, _Family]:
-    """Load families as they will be after a commit: from the store, except for the records in the commit."""
-    written = _collect_families(replace, records)
+    """Load families as they will be after a commit: from the store, except for those `written` by its records."""
     found = {family: written.get(family, _Family()) for family in families}
     listed = sorted(families, key=str)
     for start in range(0, len(listed), _AT_ONCE):
