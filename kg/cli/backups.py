@@ -119,8 +119,9 @@ def _examine(data_dir: Path | None, repair: bool) -> dict[str, Any]:
     with connection.connect(settings) as graph:
         document = graph.call("doctor", {"read": repair, "repair": repair})
     if repair:
-        lost = [problem.to_dict() for problem in problems if problem.kind in ("lost", "log")]
-        document["problems"] = [*lost, *document["problems"]]
+        # Lost graphs are missing now, which the second inspection has found.
+        logs = [problem.to_dict() for problem in problems if problem.kind == "log"]
+        document["problems"] = [*logs, *document["problems"]]
         document["repaired"] = [*repaired, *document["repaired"]]
     else:
         document["problems"] = [problem.to_dict() for problem in problems] + document["problems"]

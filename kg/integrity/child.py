@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -147,6 +147,7 @@ def _inspect(path: str, findings: _Findings, *, content: bool) -> None:
         whole = False
         findings.add("unreadable", _file(reader.problem), f"The recorded hashes cannot be read: {reader.problem}")
     counts = _read_graphs(reader, graphs, findings)
+    whole = whole and not counts["damaged_graphs"]
     if whole:
         _check_counters(store, counts, findings)
     if whole and content:
@@ -221,7 +222,7 @@ class GraphReader:
 def _read_graphs(reader: GraphReader, graphs: set[NamedNode], findings: _Findings) -> dict[str, int]:
     """Read every graph with all its terms, and compare it with its recorded hash."""
     counts = {"quads": 0, "graphs": 0, "content_quads": 0, "content_graphs": 0, "texts": 0, "hashes": 0}
-    counts["lost_graphs"] = 0
+    counts |= {"damaged_graphs": 0, "lost_graphs": 0}
     damaged: dict[NamedNode, str] = {}
 
     def count(graph: NamedNode, number: int) -> None:
@@ -242,6 +243,7 @@ def _read_graphs(reader: GraphReader, graphs: set[NamedNode], findings: _Finding
                 count(graph, sum(1 for _ in reader.read(graph)))
         except (OSError, RuntimeError) as error:
             damaged[graph] = str(error)
+    counts["damaged_graphs"] = len(damaged)
     for graph, message in damaged.items():
         held_elsewhere = reader.rescue(graph)
         if held_elsewhere is not None:
@@ -361,11 +363,11 @@ def _copy(path: str, target: str, findings: _Findings) -> None:
     graphs, _ = permutations.list_graphs(store)
     graphs -= {SUPERCLASS_GRAPH, ABOUT_GRAPH}
     copied = Store(target)
-    quads = 0
+    written: dict[NamedNode, int] = {}
     damaged: list[NamedNode] = []
     for graph in sorted(graphs | reader.hashes.keys(), key=str):
         try:
-            quads += _write_portions(copied, reader.read(graph))
+            written[graph] = _write_portions(copied, reader.read(graph))
         except (OSError, RuntimeError):
             damaged.append(graph)
     for graph in damaged:
@@ -374,11 +376,20 @@ def _copy(path: str, target: str, findings: _Findings) -> None:
         if held is None:
             findings.add("lost", graph.value, "The graph cannot be read.")
         else:
-            quads += _write_portions(copied, iter(held.values()))
+            written[graph] = _write_portions(copied, iter(held.values()))
     for quad in list(copied.quads_for_pattern(TBOX_GRAPH, OWL.versionInfo, None, TBOX_GRAPH)):
         copied.remove(quad)
+    _write_counters(copied, [number for graph, number in written.items() if graph not in UNCOUNTED_GRAPHS and number])
     copied.flush()
-    findings.finish(quads=quads)
+    findings.finish(quads=sum(written.values()))
+
+
+def _write_counters(store: Store, sizes: Sequence[int]) -> None:
+    """Replace the numbers of quads and graphs that the last commit recorded."""
+    for name, counted in ((KG.quadCount, sum(sizes)), (KG.graphCount, len(sizes))):
+        for quad in list(store.quads_for_pattern(HEAD, name, None, PROV_GRAPH)):
+            store.remove(quad)
+            store.add(Quad(HEAD, name, Literal(counted), PROV_GRAPH))
 
 
 def _write_portions(store: Store, quads: Iterator[Quad]) -> int:

@@ -88,6 +88,11 @@ def rebuild_store(data_dir: Path) -> tuple[list[str], list[Problem]]:
             raise StoreError(
                 f"Nothing of {store} can be read. Restore a backup, or load the sources into a new folder."
             )
+        if any(problem.where == PROV_GRAPH.value for problem in copied.problems):
+            raise StoreError(
+                f"{PROV_GRAPH.value} in {store} cannot be read, so nothing explains the other graphs. Restore a "
+                "backup, or load the sources into a new folder."
+            )
         kept = data_dir / f"store-damaged-{datetime.now(UTC):%Y%m%dT%H%M%S}"
         store.rename(kept)
         fresh.rename(store)
