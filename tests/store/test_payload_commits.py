@@ -110,6 +110,7 @@ def test_large_payload_does_not_repeat_other_graphs(store: OxigraphStore) -> Non
     assert store.write_payload(payload(2))[0].changes
 
 
+@pytest.mark.long
 def test_large_payload_is_compared_again_after_other_writes(store: OxigraphStore) -> None:
     others = iter((3, 4))
     seen = []
