@@ -19,6 +19,9 @@ DataDir = Annotated[
 SHOWN: Final = 20
 """Maximum problems named in the text output. --json has up to 50 of each kind."""
 
+REPAIRABLE: Final = frozenset({"changed", "derived", "index", "missing", "text"})
+"""The kinds of problems that `--repair` can remove while the store is open."""
+
 
 @output.reported
 def backup(
@@ -80,7 +83,7 @@ def doctor(
     if as_json:
         output.put_json(found)
     else:
-        _show(found)
+        _show(found, is_backup=source is not None, repaired=repair)
     if not found["ok"]:
         raise typer.Exit(output.FAILURE)
 
@@ -96,7 +99,7 @@ def _examine_backup(source: Path) -> dict[str, Any]:
 def _examine(data_dir: Path | None, repair: bool) -> dict[str, Any]:
     """Examine a data directory: through its server, or as it is on the disk before it is opened."""
     from kg.cli import connection
-    from kg.integrity.doctor import inspect_closed, is_damaged, rebuild_store, report
+    from kg.integrity.doctor import inspect_closed, is_damaged, repair_files, report
     from kg.store.lock import DirectoryLock
 
     settings = settings_for(data_dir)
@@ -109,9 +112,7 @@ def _examine(data_dir: Path | None, repair: bool) -> dict[str, Any]:
     lock = DirectoryLock(folder, bare=True, reads=True)
     try:
         found = inspect_closed(folder)
-        problems, repaired = list(found.problems), list[str]()
-        if repair and is_damaged(problems) and any(problem.kind != "log" for problem in problems):
-            repaired, problems = rebuild_store(folder)
+        repaired, problems = repair_files(folder, found) if repair else ([], list(found.problems))
     finally:
         lock.release()
     if is_damaged(problems) and not repaired:
@@ -130,7 +131,7 @@ def _examine(data_dir: Path | None, repair: bool) -> dict[str, Any]:
     return document
 
 
-def _show(found: dict[str, Any]) -> None:
+def _show(found: dict[str, Any], *, is_backup: bool, repaired: bool) -> None:
     checked = found["checked"]
     for done in found["repaired"]:
         output.put(f"Repaired: {done}")
@@ -142,10 +143,27 @@ def _show(found: dict[str, Any]) -> None:
     if len(found["problems"]) > SHOWN:
         output.put(f"And {len(found['problems']) - SHOWN} more. --json lists them.")
     if "quads" in checked:
-        parts = [f"{checked[name]:,} {name}" for name in ("quads", "graphs", "hashes", "texts") if name in checked]
+        parts = [f"{checked['quads']:,} quads with provenance and ontology"]
+        parts += [f"{checked[name]:,} {name}" for name in ("graphs", "hashes", "texts") if name in checked]
         parts += [f"{name} {checked[name]}" for name in ("index", "checksums") if name in checked]
         output.put(f"Read {', '.join(parts)}.")
     if found["ok"]:
         output.put("No damage was found.")
-    else:
-        output.put(f"{output.counted(len(found['problems']), 'problem')} found.")
+        return
+    output.put(f"{output.counted(len(found['problems']), 'problem')} found.")
+    if (advice := _advise({problem["kind"] for problem in found["problems"]}, is_backup, repaired)) is not None:
+        output.put(advice)
+
+
+def _advise(kinds: set[str], is_backup: bool, repaired: bool) -> str | None:
+    """Name what to do about problems of `kinds`, in addition to the commands of the problems."""
+    if is_backup:
+        return "Keep this backup as it is, and use another one."
+    if kinds & {"unreadable", "file"}:
+        return (
+            "Stop the server of this data directory if there is one, and run `kg doctor --repair`. It builds the store "
+            "again from what can be read. Or restore a backup: `kg restore BACKUP --replace`."
+        )
+    if repaired or not kinds & REPAIRABLE:
+        return None
+    return "Run `kg doctor --repair`. It builds derived data again, and lets the next loads replace damaged records."

@@ -129,7 +129,8 @@ def _verify_copy(partial: Path, sums: dict[str, FileSum]) -> Inspection:
 
 
 def _describe(problems: Sequence[Problem]) -> str:
-    shown = " ".join(f"{problem.where}: {problem.message}" for problem in problems[:_SHOWN])
+    # Messages of the engine have no full stop.
+    shown = " ".join(f"{problem.where}: {problem.message.rstrip('. ')}." for problem in problems[:_SHOWN])
     return shown if len(problems) <= _SHOWN else f"{shown} And {len(problems) - _SHOWN} more."
 
 
@@ -188,7 +189,7 @@ def _locked(data_dir: Path, replace: bool) -> Iterator[None]:
         )
         if present and not replace and not interrupted:
             raise ConflictError(
-                f"{data_dir} is a data directory. To replace all that it contains by the backup, add --replace."
+                f"{data_dir} is not empty. To replace all that it contains by the backup, add --replace."
             )
         yield
     finally:

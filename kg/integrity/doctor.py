@@ -74,6 +74,17 @@ def compare_index(kg: KnowledgeGraph) -> list[Problem]:
     return [Problem("index", "index", status.problem or message, commands=("kg reindex",))]
 
 
+def repair_files(data_dir: Path, found: Inspection) -> tuple[list[str], list[Problem]]:
+    """Build a store again if some of its files cannot be read; return the repairs, and the problems that remain.
+
+    Damage of the log remains, since the lost commits are unknown. The conditions of `rebuild_store` apply.
+    """
+    if not any(problem.kind in DAMAGE and problem.kind != "log" for problem in found.problems):
+        return [], list(found.problems)
+    done, lost = rebuild_store(data_dir)
+    return done, [*(problem for problem in found.problems if problem.kind == "log"), *lost]
+
+
 def rebuild_store(data_dir: Path) -> tuple[list[str], list[Problem]]:
     """Build the indexes of a store again from those that can be read; the old files are kept next to it.
 
@@ -147,7 +158,7 @@ def is_damaged(problems: Sequence[Problem]) -> bool:
 
 
 def examine(kg: KnowledgeGraph, *, read: bool, mend: bool) -> dict[str, Any]:
-    """Examine an open data directory: its store, unless it was read already, and its index; with `mend` repair it."""
+    """Examine the index of an open data directory and, with `read`, its store; with `mend`, repair both."""
     found = inspect_open(kg) if read else Inspection([])
     problems = list(found.problems)
     counts = dict(found.counts)

@@ -1,8 +1,8 @@
 """Leases of resources that clients hold: counted against a budget, each until a deadline. Pure: no clock, no loop.
 
-The owner of a resource takes a lease when it hands the resource out, with the function that frees it against any
-client, and gives the lease back when the resource is free. A lease that is due, or over the budget, is ended by
-that function. Who has a clock calls `expire`: `kg.server.loop_leases` in the event loop, a dispatcher in its thread.
+The owner of a resource takes a lease when it hands the resource out, together with a function that frees the resource
+without its client. It releases the lease when the resource is free. That function ends a lease that is due or over the
+budget. A part with a clock calls `expire`: `kg.server.loop_leases` in the event loop, the dispatcher in its thread.
 """
 
 from __future__ import annotations

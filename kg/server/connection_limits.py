@@ -80,7 +80,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._close()
 
     def on_message_begin(self) -> None:
-        """Wait for the rest of a request. Who sends another has read the last response, or its writing is paused."""
+        """Wait for the rest of a request. Its client has read the last response, unless writing to it is paused."""
         super().on_message_begin()
         if not self.flow.write_paused:
             self.unread.release(self)

@@ -80,7 +80,7 @@ class FairLimiter:
         finally:
             self.running.release(place)
             self._release(client)
-        raise QueryTimeoutError(f"The call was stopped at its deadline of {self._seconds:g} s.")
+        raise QueryTimeoutError(f"The call was stopped at its deadline of {self._seconds:g} s. Ask for less.")
 
     async def _wait(self, client: str) -> None:
         turn = anyio.Event()

@@ -40,7 +40,7 @@ async def read(request: Request, max_bytes: int, setting: str = "QUADCITE_MAX_BO
     """Read the body of `request`. Raises HttpError (413) over `max_bytes`, the value of `setting`."""
     body = bytearray()
     too_large = HttpError(
-        413, "body_too_large", f"The body is larger than {max_bytes} bytes (setting {setting})."
+        413, "body_too_large", f"The body is larger than {max_bytes} bytes (setting {setting}). Send less."
     )  # The connection stays open: closing it while the client sends would reset it before the response is read.
     if (_find_declared_size(request.scope) or 0) > max_bytes:
         raise too_large
@@ -242,7 +242,9 @@ class _Arrival:
 
 
 _RETRY: Final = {"Retry-After": str(RETRY_AFTER_S)}
-_LATE: Final = "The request took longer than the server allows. What it writes may be written later. Read it again."
+_LATE: Final = (
+    "The request took longer than the server allows. A write may still be completed: read the data before a repetition."
+)
 _SLOW: Final = "The body arrives slowly, and others wait for the memory that it takes. Try again in a few seconds."
 
 
@@ -257,7 +259,12 @@ def _find_declared_size(scope: Scope) -> int | None:
 
 
 def _too_large(most: int) -> HttpError:
-    return HttpError(413, "body_too_large", f"The body is larger than {most} bytes (setting QUADCITE_MAX_GRAPH_BYTES).")
+    return HttpError(
+        413,
+        "body_too_large",
+        f"The body is larger than {most} bytes (setting QUADCITE_MAX_GRAPH_BYTES). Split it, or load files with "
+        "`kg load`.",
+    )
 
 
 def _no_room(bodies: Bodies, client: str, size: int) -> HttpError | QuadciteError:

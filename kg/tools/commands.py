@@ -198,7 +198,7 @@ def backup(kg: KnowledgeGraph, target: str) -> Document:
 
 
 def doctor(kg: KnowledgeGraph, read: bool = True, repair: bool = False) -> Document:
-    """Examine the store, unless it was `read` before it was opened, and the index; with `repair`, repair them."""
+    """Examine the index and, with `read`, the store; with `repair`, repair both."""
     PROGRESS.get()(0, None, "reading the store")
     return examine(kg, read=read, mend=repair)
 

@@ -20,7 +20,7 @@ from kg import bundle
 from kg.errors import ConflictError, StoreDamagedError, StoreError, StoreLockedError
 from kg.integrity import checksums, child, permutations
 from kg.integrity.backups import inspect_backup, restore_backup, write_backup
-from kg.integrity.doctor import examine, inspect_closed, rebuild_store
+from kg.integrity.doctor import examine, inspect_closed, rebuild_store, repair_files
 from kg.integrity.inspection import Inspection, inspect_store
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
@@ -249,6 +249,12 @@ def test_a_flipped_byte_in_the_log_of_a_killed_store_is_found_before_it_is_opene
     replace(log, lambda content: flip(content, len(content) // 2))
     assert len(list(Store.read_only(str(data / "store")).quads_for_pattern(None, None, None, NamedNode("urn:g")))) < 30
     assert [problem.where for problem in inspect_closed(data).problems if problem.kind == "log"] == [log.name]
+    assert repair_files(data, inspect_closed(data))[0] == []
+    largest = max((data / "store").glob("*.sst"), key=lambda path: path.stat().st_size)
+    replace(largest, lambda content: flip(content, len(content) // 3))
+    repaired, remaining = repair_files(data, inspect_closed(data))
+    assert repaired
+    assert log.name in {problem.where for problem in remaining if problem.kind == "log"}
 
 
 def test_a_forged_text_is_named_and_the_next_load_restores_it(data: Path) -> None:

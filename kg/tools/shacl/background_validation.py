@@ -177,10 +177,11 @@ class DatasetChecks:
             everything = f"the whole store again, since {found.why}"
             some = everything if found.nodes is None else f"{len(found.nodes)} nodes that later commits can affect"
         violations = self._nodes.counts.total() + self._graphs.counts.total()
+        graphs_of_users = "1 user graph" if len(graphs) == 1 else f"{len(graphs)} user graphs"
         told = dict.fromkeys([*self._nodes.messages.values(), *self._graphs.messages.values()])
         return DatasetCheck(
             generation=generation,
-            checked=f"{some}, by the dataset shapes; {len(graphs)} user graphs, by the open record shapes",
+            checked=f"{some}, by the dataset shapes; {graphs_of_users}, by the open record shapes",
             conforms=not violations,
             violations=violations,
             messages=list(told)[:_TOLD],
