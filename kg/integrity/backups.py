@@ -19,13 +19,14 @@ from kg.errors import (
     QuadciteError,
     StoreDamagedError,
     StoreError,
+    StoreVersionError,
 )
 from kg.integrity import checksums
 from kg.integrity.checksums import FileSum
 from kg.integrity.inspection import Inspection, Problem, inspect_store
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import source_paths
-from kg.store.lock import RESTORING, DirectoryLock, sync_folder
+from kg.store.lock import RESTORING, DirectoryLock, require_known_version, sync_folder
 
 _REPLACED: Final = ".replaced"
 """The folder of a data directory with the replaced content, until the restore is complete."""
@@ -50,6 +51,8 @@ def write_backup(kg: KnowledgeGraph, folder: Path) -> dict[str, Any]:
         raise InvalidInputError(f"{folder} already exists. Name a new folder.")
     partial = folder.with_name(folder.name + ".partial")
     data_dir = kg.settings.data_dir
+    if folder.resolve().is_relative_to(data_dir.resolve()):
+        raise InvalidInputError(f"{folder} is inside {data_dir} and would be lost with it. Name a folder elsewhere.")
     started = time.monotonic()
     try:
         shutil.rmtree(partial, ignore_errors=True)
@@ -139,14 +142,34 @@ def _join(names: Sequence[str]) -> str:
 
 
 def inspect_backup(folder: Path, *, content: bool = True) -> Inspection:
-    """Verify the checksums of a backup and read its store. Raises InvalidInputError if it is not a backup."""
+    """Verify the checksums of a backup and read its store.
+
+    Raises InvalidInputError if it is not a backup, and StoreVersionError if a newer version of Quadcite wrote it.
+    """
     if not (folder / _FORMAT).is_file() or not (folder / "store").is_dir():
         raise InvalidInputError(f"{folder} is not a backup: it has no {_FORMAT} or no store.")
     differing = checksums.verify(folder)
-    problems = [Problem("file", name, message) for name, message in differing or ()]
+    problems = [*_find_links(folder), *_find_version_problem(folder)]
+    problems += [Problem("file", name, message) for name, message in differing or ()]
     found = inspect_store(folder / "store", data_dir=folder, content=content)
     counts = {**found.counts, "checksums": "none" if differing is None else "verified" if not differing else "differ"}
     return Inspection([*problems, *found.problems], counts)
+
+
+def _find_links(folder: Path) -> list[Problem]:
+    """Find the symbolic links in a backup: what they lead to is not in it, and would not be restored."""
+    links = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_symlink())
+    return [Problem("file", name, "It is a symbolic link, and a backup has none.") for name in links]
+
+
+def _find_version_problem(folder: Path) -> list[Problem]:
+    try:
+        require_known_version(folder)
+    except StoreVersionError:
+        raise
+    except StoreError as error:
+        return [Problem("file", _FORMAT, str(error))]
+    return []
 
 
 def restore_backup(backup: Path, data_dir: Path, *, replace: bool = False) -> dict[str, Any]:
@@ -157,13 +180,14 @@ def restore_backup(backup: Path, data_dir: Path, *, replace: bool = False) -> di
     StoreLockedError while another process has `data_dir` open.
     """
     started = time.monotonic()
+    here, there = backup.resolve(), data_dir.resolve()
+    if here.is_relative_to(there) or there.is_relative_to(here):
+        raise InvalidInputError(f"{backup} and {data_dir} contain one another. Move the backup elsewhere first.")
     inspection = inspect_backup(backup, content=False)
     if inspection.problems:
         raise StoreDamagedError(
             f"{backup} is damaged, and nothing was restored. {_describe(inspection.problems)} Use another backup."
         )
-    if data_dir.resolve() == backup.resolve():
-        raise InvalidInputError(f"{backup} is the data directory itself.")
     try:
         with _locked(data_dir, replace):
             _copy_into(backup, data_dir)

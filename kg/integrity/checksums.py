@@ -72,7 +72,7 @@ def verify(folder: Path) -> list[tuple[str, str]] | None:
         sums = {str(name): FileSum(int(each["bytes"]), str(each["sha256"])) for name, each in recorded.items()}
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, ArithmeticError, KeyError, TypeError, AttributeError, RecursionError) as error:
         return [(CHECKSUMS, f"The list of checksums cannot be read: {error}.")]
     problems = []
     present = {found.relative_to(folder).as_posix() for found in list_files(folder)}

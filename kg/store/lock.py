@@ -156,7 +156,7 @@ class DirectoryLock:
             _reject_foreign_folder(data_dir, found)
         _reject_links(data_dir)
         if _FORMAT in found and not bare:
-            _reject_newer_version(data_dir)
+            require_known_version(data_dir)
         try:
             self._descriptor = self._open_file(reads and _FORMAT in found)
             self._take()
@@ -272,7 +272,8 @@ def _reject_links(data_dir: Path) -> None:
             )
 
 
-def _reject_newer_version(data_dir: Path) -> None:
+def require_known_version(data_dir: Path) -> None:
+    """Raise StoreVersionError if a newer Quadcite wrote `data_dir`, StoreError if its version file is damaged."""
     path = data_dir / _FORMAT
     try:
         version = json.loads(path.read_bytes())["version"]

@@ -17,7 +17,14 @@ import pytest
 from pyoxigraph import Literal, NamedNode, Quad, Store
 
 from kg import bundle
-from kg.errors import ConflictError, StoreDamagedError, StoreError, StoreLockedError
+from kg.errors import (
+    ConflictError,
+    InvalidInputError,
+    StoreDamagedError,
+    StoreError,
+    StoreLockedError,
+    StoreVersionError,
+)
 from kg.integrity import checksums, child, permutations
 from kg.integrity.backups import inspect_backup, restore_backup, write_backup
 from kg.integrity.doctor import examine, inspect_closed, rebuild_store, repair_files
@@ -359,6 +366,44 @@ def test_a_damaged_backup_is_not_restored(bare: Path, tmp_path: Path) -> None:
     with pytest.raises(StoreDamagedError):
         restore_backup(damaged, tmp_path / "data")
     assert not (tmp_path / "data").exists()
+
+
+def test_a_backup_with_links_is_not_restored(bare: Path, tmp_path: Path) -> None:
+    """What the links lead to would not be restored: a data directory without a store opens as an empty one."""
+    linked = tmp_path / "backup"
+    linked.mkdir()
+    shutil.copy2(bare / "format.json", linked)
+    (linked / "store").symlink_to(bare / "store")
+    with pytest.raises(StoreDamagedError):
+        restore_backup(linked, tmp_path / "data")
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"files": {"format.json": {"bytes": 1e999, "sha256": ""}}}', "[]"])
+def test_broken_checksums_are_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / checksums.CHECKSUMS).write_text(text)
+    assert [name for name, _ in checksums.verify(tmp_path) or ()] == [checksums.CHECKSUMS]
+
+
+def test_a_backup_of_a_newer_version_is_not_restored(bare: Path, data: Path, tmp_path: Path) -> None:
+    newer = link(bare, tmp_path / "newer", without="format.json")
+    (newer / checksums.CHECKSUMS).unlink()
+    (newer / "format.json").write_text('{"version": 99}')
+    with pytest.raises(StoreVersionError):
+        restore_backup(newer, data, replace=True)
+    (newer / "format.json").write_text("{")
+    with pytest.raises(StoreDamagedError):
+        restore_backup(newer, data, replace=True)
+    DirectoryLock(data).release()
+
+
+def test_a_backup_inside_the_data_directory_is_not_removed_by_its_restore(bare: Path, data: Path) -> None:
+    inside = link(bare, data / "backups" / "monday")
+    with pytest.raises(InvalidInputError):
+        restore_backup(inside, data, replace=True)
+    assert not checksums.verify(inside)
+    with open_graph(data) as kg, pytest.raises(InvalidInputError):
+        write_backup(kg, data / "backups" / "tuesday")
 
 
 def test_restore_replaces_only_a_data_directory_that_nobody_has_open(bare: Path, data: Path, tmp_path: Path) -> None:
