@@ -85,6 +85,10 @@ def test_the_invariants_hold_after_loads_and_what_people_write(kg: KnowledgeGrap
     assert broken(copy(kg)) == {}
 
 
+def test_the_invariants_hold_for_the_fixtures_of_all_domains(joined: KnowledgeGraph) -> None:
+    assert broken(copy(joined)) == {}
+
+
 @pytest.mark.parametrize("invariant", INVARIANTS, ids=lambda invariant: f"{invariant['name']}")
 def test_what_breaks_an_invariant_is_found(fixtures: KnowledgeGraph, invariant: dict[str, str]) -> None:
     store = copy(fixtures)
