@@ -1,4 +1,4 @@
-"""`kg doctor`, `kg backup` and `kg restore`: damage of stored data, and copies that are whole."""
+"""`kg doctor`, `kg backup` and `kg restore`: detection of damage, verified backups, restoration."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _examine_backup(source: Path) -> dict[str, Any]:
 def _examine(data_dir: Path | None, repair: bool) -> dict[str, Any]:
     """Examine a data directory: through its server, or as it is on the disk before it is opened."""
     from kg.cli import connection
-    from kg.integrity.doctor import inspect_closed, is_damaged, repair_files, report
+    from kg.integrity.doctor import inspect_closed, repair_files, report
     from kg.store.lock import DirectoryLock
 
     settings = settings_for(data_dir)
@@ -112,20 +112,20 @@ def _examine(data_dir: Path | None, repair: bool) -> dict[str, Any]:
     lock = DirectoryLock(folder, bare=True, reads=True)
     try:
         found = inspect_closed(folder)
-        repaired, problems = repair_files(folder, found) if repair else ([], list(found.problems))
+        repaired, left = repair_files(folder, found) if repair else ([], found)
     finally:
         lock.release()
-    if is_damaged(problems) and not repaired:
-        return report(problems, dict(found.counts))
+    if left.is_damaged and not repaired:
+        return report(left.problems, dict(left.counts))
     with connection.connect(settings) as graph:
         document = graph.call("doctor", {"read": repair, "repair": repair})
     if repair:
         # Lost graphs are missing now, which the second inspection has found.
-        logs = [problem.to_dict() for problem in problems if problem.kind == "log"]
+        logs = [problem.to_dict() for problem in left.problems if problem.kind == "log"]
         document["problems"] = [*logs, *document["problems"]]
         document["repaired"] = [*repaired, *document["repaired"]]
     else:
-        document["problems"] = [problem.to_dict() for problem in problems] + document["problems"]
+        document["problems"] = [problem.to_dict() for problem in left.problems] + document["problems"]
         document["checked"] = {**found.counts, **document["checked"]}
     document["ok"] = not document["problems"]
     return document

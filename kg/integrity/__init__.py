@@ -1,4 +1,4 @@
-"""Integrity: whether stored data is readable and as it was written, and copies of it that are.
+"""Integrity of stored data: detection of damage, repair, and verified backups.
 
 Damage is found by reading (`kg.integrity.permutations`), by the hashes in ``graph/prov``, by the dataset shapes and, in
 a backup, by the checksums of its files. Everything is read in a confined process (`kg.integrity.child`): a damaged

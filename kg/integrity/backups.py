@@ -1,4 +1,4 @@
-"""Backups: a verified copy of a data directory, with the checksums of its files, and the way back."""
+"""Backups: verified copies of a data directory with the checksums of their files, and their restoration."""
 
 from __future__ import annotations
 

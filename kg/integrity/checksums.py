@@ -55,7 +55,7 @@ def copy_folder(source: Path, target: Path) -> dict[str, FileSum]:
 
 
 def record(folder: Path, sums: Mapping[str, FileSum], about: Mapping[str, Any]) -> None:
-    """Write the checksums of the files of `folder`, with what else is known of it."""
+    """Write the checksums of the files of `folder`, with other facts about the backup."""
     files = {name: asdict(each) for name, each in sorted(sums.items())}
     text = json.dumps({"version": _VERSION, **about, "files": files}, indent=1)
     write_file(folder / CHECKSUMS, text, sync=True)

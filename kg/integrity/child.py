@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -16,14 +16,12 @@ from pyoxigraph import Literal, NamedNode, Quad, Store
 
 from kg.integrity import permutations
 from kg.processes import task
-from kg.provenance.superclasses import infer_all
-from kg.provenance.topics import infer_all_topics
+from kg.provenance.shipped import INFERENCES
 from kg.shacl.data_graph import DataGraph
 from kg.shacl.shapes import Shapes
 from kg.store.commits import HEAD
 from kg.store.difference import Statements, compare_inferred, statements_sha256
 from kg.vocabulary import (
-    ABOUT_GRAPH,
     CATALOG_GRAPH,
     DCTERMS,
     KG,
@@ -35,7 +33,6 @@ from kg.vocabulary import (
     SCHEMA,
     SHAPES_GRAPH,
     SOURCED,
-    SUPERCLASS_GRAPH,
     TBOX_GRAPH,
     UNCOUNTED_GRAPHS,
     sha256,
@@ -60,10 +57,6 @@ _PROVENANCE_PROPERTIES: Final = (
 )  # fmt: skip
 """Properties in ``graph/prov``, by which it is read where its own order is damaged."""
 
-_DERIVED: Final[dict[NamedNode, Callable[[Store], Iterator[Quad]]]] = {
-    SUPERCLASS_GRAPH: infer_all,
-    ABOUT_GRAPH: infer_all_topics,
-}
 _COPIES: Final = """SELECT ?g ?h ?s {
   GRAPH ?g { ?s ?p ?o } GRAPH ?h { ?s ?p ?o } FILTER(STR(?g) < STR(?h))
 }"""
@@ -345,7 +338,7 @@ def _check_copies(store: Store, findings: _Findings) -> None:
 
 def _check_derived(store: Store, findings: _Findings) -> None:
     """Compare the graphs that rules infer from others with the quads that the rules infer now."""
-    for graph, infer in _DERIVED.items():
+    for graph, infer in INFERENCES.items():
         if (delta := compare_inferred(store, graph, infer(store))) is not None:
             missing, superfluous = len(delta.added), len(delta.removed)
             message = f"{missing:,} inferred quads are missing, and {superfluous:,} follow from nothing."
@@ -361,7 +354,7 @@ def _copy(path: str, target: str, findings: _Findings) -> None:
         return
     reader = GraphReader(store)
     graphs, _ = permutations.list_graphs(store)
-    graphs -= {SUPERCLASS_GRAPH, ABOUT_GRAPH}
+    graphs -= INFERENCES.keys()
     copied = Store(target)
     written: dict[NamedNode, int] = {}
     damaged: list[NamedNode] = []
@@ -379,13 +372,17 @@ def _copy(path: str, target: str, findings: _Findings) -> None:
             written[graph] = _write_portions(copied, iter(held.values()))
     for quad in list(copied.quads_for_pattern(TBOX_GRAPH, OWL.versionInfo, None, TBOX_GRAPH)):
         copied.remove(quad)
-    _write_counters(copied, [number for graph, number in written.items() if graph not in UNCOUNTED_GRAPHS and number])
+    if written.keys() != graphs | reader.hashes.keys():  # else the recorded numbers are still right
+        _write_counters(copied, [size for graph, size in written.items() if size and graph not in UNCOUNTED_GRAPHS])
     copied.flush()
     findings.finish(quads=sum(written.values()))
 
 
 def _write_counters(store: Store, sizes: Sequence[int]) -> None:
-    """Replace the numbers of quads and graphs that the last commit recorded."""
+    """Replace the numbers of quads and graphs that the last commit recorded.
+
+    The number of quads then includes those that describe the shipped graphs, which look like the others.
+    """
     for name, counted in ((KG.quadCount, sum(sizes)), (KG.graphCount, len(sizes))):
         for quad in list(store.quads_for_pattern(HEAD, name, None, PROV_GRAPH)):
             store.remove(quad)

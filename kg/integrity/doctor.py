@@ -13,18 +13,15 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.errors import IndexUnavailableError, StoreError
 from kg.integrity.inspection import DAMAGE, Inspection, Problem, copy_store, inspect_logs, inspect_store
 from kg.knowledge_graph import KnowledgeGraph
-from kg.provenance.shipped import build_shipped_graphs
-from kg.provenance.superclasses import infer_all
-from kg.provenance.topics import infer_all_topics
+from kg.provenance.shipped import INFERENCES, build_shipped_graphs
 from kg.search.index_sync import find_differences, heal
 from kg.sparql.terms import bind
 from kg.store.lock import sync_folder
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Patch, named_node, select, term_text
-from kg.vocabulary import ABOUT_GRAPH, KG, PROV_GRAPH, SHIPPED_GRAPHS, SUPERCLASS_GRAPH
+from kg.vocabulary import KG, PROV_GRAPH, SHIPPED_GRAPHS
 
 _SHIPPED: Final = frozenset(graph.value for graph in SHIPPED_GRAPHS)
-_INFERENCES: Final = {SUPERCLASS_GRAPH.value: infer_all, ABOUT_GRAPH.value: infer_all_topics}
 _OF_RECORDS: Final = frozenset({"missing", "changed", "text"})
 """The kinds of problems of graphs that a load can mend."""
 
@@ -74,15 +71,16 @@ def compare_index(kg: KnowledgeGraph) -> list[Problem]:
     return [Problem("index", "index", status.problem or message, commands=("kg reindex",))]
 
 
-def repair_files(data_dir: Path, found: Inspection) -> tuple[list[str], list[Problem]]:
+def repair_files(data_dir: Path, found: Inspection) -> tuple[list[str], Inspection]:
     """Build a store again if some of its files cannot be read; return the repairs, and the problems that remain.
 
     Damage of the log remains, since the lost commits are unknown. The conditions of `rebuild_store` apply.
     """
     if not any(problem.kind in DAMAGE and problem.kind != "log" for problem in found.problems):
-        return [], list(found.problems)
+        return [], found
     done, lost = rebuild_store(data_dir)
-    return done, [*(problem for problem in found.problems if problem.kind == "log"), *lost]
+    logs = [problem for problem in found.problems if problem.kind == "log"]
+    return done, Inspection([*logs, *lost], found.counts)
 
 
 def rebuild_store(data_dir: Path) -> tuple[list[str], list[Problem]]:
@@ -122,10 +120,10 @@ def repair(kg: KnowledgeGraph, problems: Sequence[Problem]) -> list[str]:
     done: list[str] = []
     if isinstance(store, OxigraphStore):
         kinds = {problem.where: problem.kind for problem in problems}
-        for graph, infer in _INFERENCES.items():
-            if kinds.get(graph) in ("derived", "missing"):
-                changed = store.correct(NamedNode(graph), infer)
-                done.append(f"{changed:,} quads of {graph} were inferred again or removed.")
+        for graph, infer in INFERENCES.items():
+            if kinds.get(graph.value) in ("derived", "missing"):
+                changed = store.correct(graph, infer)
+                done.append(f"{changed:,} quads of {graph.value} were inferred again or removed.")
         if shipped := [graph for graph in kinds if graph in _SHIPPED]:
             store.commit({NamedNode(graph): build_shipped_graphs()[NamedNode(graph)] for graph in shipped})
             done += [f"{graph} was written again from the files that ship." for graph in shipped]
@@ -152,20 +150,13 @@ def _forget_hashes(store: OxigraphStore, problems: Sequence[Problem]) -> int:
     return len(stale)
 
 
-def is_damaged(problems: Sequence[Problem]) -> bool:
-    """Whether files of the store are damaged, so that queries of this process must not read it."""
-    return any(problem.kind in DAMAGE for problem in problems)
-
-
 def examine(kg: KnowledgeGraph, *, read: bool, mend: bool) -> dict[str, Any]:
     """Examine the index of an open data directory and, with `read`, its store; with `mend`, repair both."""
     found = inspect_open(kg) if read else Inspection([])
-    problems = list(found.problems)
-    counts = dict(found.counts)
-    if is_damaged(problems):
-        return report(problems, counts)
-    problems += compare_index(kg)
-    counts["index"] = "compared"
+    if found.is_damaged:
+        return report(found.problems, dict(found.counts))
+    problems = [*found.problems, *compare_index(kg)]
+    counts = {**found.counts, "index": "compared"}
     if not mend or not problems:
         return report(problems, counts)
     done = repair(kg, problems)

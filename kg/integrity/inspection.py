@@ -56,7 +56,7 @@ class Inspection:
 
     @property
     def is_damaged(self) -> bool:
-        """Whether files of the store are damaged."""
+        """Whether files of the store are damaged, so that no query of this process may read it."""
         return any(problem.kind in DAMAGE for problem in self.problems)
 
 

@@ -53,7 +53,7 @@ _SHIFTS: Final = _build_shifts()
 def find_damage(log: Path) -> int | None:
     """Return the offset of the first fragment whose checksum is wrong, or None.
 
-    A fragment that ends behind the end of the file is one that a crash has cut, not damage: it was not acknowledged.
+    A crash can cut the last fragment. That is not damage, since its commit was not acknowledged.
     """
     for offset, stored, data in _read_fragments(log):
         computed = compute_crc32c(data)

@@ -14,7 +14,7 @@ their hashes and versions. None of these graphs is content (`UNCOUNTED_GRAPHS`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -51,6 +51,11 @@ from kg.vocabulary import (
 
 _FORMAT: Final = "1"
 """Version of the mapping from files to graphs."""
+INFERENCES: Final[Mapping[NamedNode, Callable[[pyoxigraph.Store], Iterator[Quad]]]] = {
+    SUPERCLASS_GRAPH: infer_all,
+    ABOUT_GRAPH: infer_all_topics,
+}
+"""The inferred graphs, each with the function that infers all of its quads."""
 _CODES: Final = BASE + "vocab/"
 
 
@@ -81,8 +86,8 @@ def write_shipped_graphs(store: OxigraphStore) -> bool:
     if named.remove:
         SourcePaths(store.data_dir).add(paths)
         store.rewrite(named)
-    store.refill(SUPERCLASS_GRAPH, infer_all)
-    store.refill(ABOUT_GRAPH, infer_all_topics)
+    for graph, infer in INFERENCES.items():
+        store.refill(graph, infer)
     if not store.graph(CATALOG_GRAPH):
         store.refill(CATALOG_GRAPH, build_catalog, whole=True)  # a part of it would be taken for all of it
     replace: dict[NamedNode, Sequence[Quad]] = dict(build_shipped_graphs())
