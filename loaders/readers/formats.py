@@ -31,6 +31,13 @@ _LARGEST_PART: Final = 1 << 28
 """Maximum bytes of a part of a workbook that openpyxl reads into memory, decompressed: all but the sheets."""
 _LARGEST_SHEET: Final = 1 << 32
 """Maximum bytes of a sheet, decompressed. It is read as a stream."""
+_STYLES: Final = "xl/styles.xml"
+_LARGEST_STYLES: Final = 1 << 24
+"""Maximum bytes of the styles, decompressed: each takes some 40 microseconds."""
+_MOST_RATIO: Final = 100
+"""Maximum bytes of a part for each compressed byte, beyond `_SMALL_PART`, as in Apache POI."""
+_SMALL_PART: Final = 1 << 26
+_NOT_READ: Final = ("xl/pivotCache/", "xl/media/")
 _MOST_ROWS: Final = 1_048_576
 """Maximum rows of a sheet, which is Excel's. openpyxl yields all rows up to any number that a row has."""
 _NO_OBJECT: Final = "is not a JSON object"
@@ -334,16 +341,23 @@ def _workbook(path: Path) -> Iterator[Iterator[tuple[object, ...]]]:
         with path.open("rb") as stream, closing(load_workbook(stream, read_only=True, data_only=True)) as book:
             if not book.worksheets:
                 raise SourceError(f"{path}: the workbook has no sheet")
-            yield book.worksheets[0].iter_rows(values_only=True)
+            sheet = book.worksheets[0]
+            sheet.reset_dimensions()  # some writers declare less than they write, and the rest would be left out
+            yield sheet.iter_rows(values_only=True)
     except broken as error:
         raise SourceError(f"{path}: not an xlsx workbook, or a broken one ({error})") from error
 
 
 def _require_bounded(path: Path) -> None:
     """Raise SourceError if a part of the workbook is too large. The decompression ends at the declared size."""
+    size = path.stat().st_size
     with zipfile.ZipFile(path) as parts:
         for part in parts.infolist():
             most = _LARGEST_SHEET if part.filename.startswith("xl/worksheets/") else _LARGEST_PART
+            if part.filename == _STYLES:
+                most = _LARGEST_STYLES
+            if not part.filename.startswith(_NOT_READ):
+                most = min(most, max(min(part.compress_size, size) * _MOST_RATIO, _SMALL_PART))
             if part.file_size > most:
                 raise SourceError(
                     f"{path}: {part.filename!r} in the workbook has {part.file_size:,} bytes; the maximum is {most:,}"

@@ -7,6 +7,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from openpyxl import Workbook
 
 from kg.errors import SourceError
 from loaders.readers import formats
@@ -27,6 +28,38 @@ def test_workbook_that_decompresses_to_too_much_is_refused(
     with pytest.raises(SourceError, match=r"bomb\.xlsx: .*" + part):
         open_sheet(path)
     assert time.process_time() - begun < 1
+
+
+@pytest.mark.parametrize(
+    ("part", "limit"), [("xl/styles.xml", "_LARGEST_STYLES"), ("xl/worksheets/sheet1.xml", "_SMALL_PART")]
+)
+def test_workbook_with_a_part_that_is_compressed_extremely_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str, limit: str
+) -> None:
+    monkeypatch.setattr(formats, limit, 1 << 16)
+    path = tmp_path / "bomb.xlsx"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as book:
+        book.writestr(part, "<xf/>" * 20_000)
+    with pytest.raises(SourceError, match=r"bomb\.xlsx: .*" + part):
+        open_sheet(path)
+
+
+@pytest.mark.parametrize("dimension", ["A1", "A1:A3", "A1:XFD1048576"])
+def test_rows_and_columns_outside_the_declared_dimension_are_read(tmp_path: Path, dimension: str) -> None:
+    book = Workbook()
+    for row in (("id", "text"), ("1", "one"), ("2", "two"), ("3", "three")):
+        book.worksheets[0].append(row)
+    whole, path = tmp_path / "whole.xlsx", tmp_path / "declared.xlsx"
+    book.save(whole)
+    with zipfile.ZipFile(whole) as parts, zipfile.ZipFile(path, "w") as target:
+        for name in parts.namelist():
+            content = parts.read(name).replace(b'ref="A1:B4"', f'ref="{dimension}"'.encode())
+            target.writestr(name, content)
+    sheet = open_sheet(path)
+    assert list(sheet.columns) == ["id", "text"]
+    assert [list(row.cells) for row in sheet.rows(["id", "text"], "text")] == [
+        ["1", "one"], ["2", "two"], ["3", "three"],
+    ]  # fmt: skip
 
 
 def test_line_of_json_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
