@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import kg
+from kg import interruption
 from kg.errors import (
     InvalidInputError,
     PayloadTooLargeError,
@@ -214,12 +215,17 @@ def run_task(
 ) -> Iterator[Path]:
     """Run one task in a process of its own and yield the folder with its output, which is deleted after the block.
 
-    `what` names the text in errors, `folder` is where the working folder is created, `module` one whose `main` calls
-    that of `kg.processes.task`, and `on_cancel` that of a `Cancellation`. Raises SyntaxFaultError,
-    PayloadTooLargeError, InvalidInputError, QueryTimeoutError, QueryMemoryError, QueryLimitError (cancelled), or
-    StoreError.
+    `what` names the text in errors, `folder` is where the working folder is created (by default, a temporary one that
+    the next process removes if this one is killed), `module` one whose `main` calls that of `kg.processes.task`, and
+    `on_cancel` that of a `Cancellation`. Raises SyntaxFaultError, PayloadTooLargeError, InvalidInputError,
+    QueryTimeoutError, QueryMemoryError, QueryLimitError (cancelled), or StoreError.
     """
-    with tempfile.TemporaryDirectory(prefix=f"{name}-", dir=folder, ignore_cleanup_errors=True) as working:
+    with contextlib.ExitStack() as stack:
+        if folder is None:
+            folder = stack.enter_context(interruption.temporary_folder())
+        working = stack.enter_context(
+            tempfile.TemporaryDirectory(prefix=f"{name}-", dir=folder, ignore_cleanup_errors=True)
+        )
         options = {
             **settings,
             "task": name,

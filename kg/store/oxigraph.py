@@ -131,7 +131,8 @@ class OxigraphStore:
 
     def _open(self) -> pyoxigraph.Store:
         # Without the file CURRENT the engine would create an empty store over the remaining files.
-        if not (self._folder / "CURRENT").exists() and (self.data_dir / "snapshots").exists():
+        later = (self.data_dir / "snapshots", self.data_dir / "index")  # made after the store
+        if not (self._folder / "CURRENT").exists() and any(path.exists() for path in later):
             raise StoreError(
                 f"{self._folder} is missing or incomplete. Restore the data directory from a backup, or "
                 "create a new one."

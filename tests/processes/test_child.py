@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kg
+from kg import interruption
 from kg.processes import frames
-from kg.processes.child import Child, ChildGoneError, ChildLateError
+from kg.processes.child import Child, ChildGoneError, ChildLateError, Limits, run_task
 
 ROOT = Path(kg.__file__).parents[1]
 ECHO = """
@@ -103,3 +105,14 @@ def test_a_worker_imports_little(module: str) -> None:
     package = module.rpartition(".")[0]
     allowed = {"kg", "kg.processes", "kg.processes.confine", "kg.processes.frames", package, module}
     assert set(found.split()) <= allowed
+
+
+def test_a_task_leaves_only_folders_that_the_next_process_removes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with run_task("syntax", b"INSERT DATA {}", {"prefixes": {}}, Limits(20.0, 1 << 29), what="the update") as working:
+        assert working.is_relative_to(tmp_path)
+        [left] = tmp_path.iterdir()
+        assert left.name.startswith(interruption.PREFIX)
+    assert not list(tmp_path.iterdir())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -128,10 +129,13 @@ def test_a_damaged_block_is_a_store_error_wherever_it_is_met(tmp_path: Path) -> 
     assert find_holder(tmp_path) is None
 
 
-def test_a_store_folder_that_vanished_is_not_silently_empty(tmp_path: Path) -> None:
+@pytest.mark.parametrize("left", ["snapshots", "index"])  # a restored data directory has no snapshots at first
+def test_a_store_folder_that_vanished_is_not_silently_empty(tmp_path: Path, left: str) -> None:
     with OxigraphStore(tmp_path) as store:
         store.commit(dict([titles("a", 1)]))
     (tmp_path / "store").rename(tmp_path / "elsewhere")
+    shutil.rmtree(tmp_path / "snapshots")
+    (tmp_path / left).mkdir()
     with pytest.raises(StoreError, match="missing or incomplete"):
         OxigraphStore(tmp_path)
     (tmp_path / "elsewhere").rename(tmp_path / "store")
