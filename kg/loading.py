@@ -22,7 +22,7 @@ _LOOK_S: Final = 0.5
 def exclusive_load(on_progress: Progress) -> Iterator[None]:
     """Hold the lock for loads; while another load holds it, wait and report that.
 
-    Raises QueryLimitError if the call is cancelled meanwhile: what it would write later, nobody expects.
+    Raises QueryLimitError if the call is cancelled meanwhile: its caller expects no write after that.
     """
     cancellation = CANCELLATION.get()
     if not _running.acquire(blocking=False):

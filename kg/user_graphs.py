@@ -216,7 +216,7 @@ class UserGraphs:
             self._check_large(payload.graph, content)
 
         def describe(changes: Sequence[GraphChange]) -> Patch:
-            emptied[:] = _find_emptied(changes)  # the quads cannot be read after the commit
+            emptied[:] = _find_graphs_losing_texts(changes)  # the quads cannot be read after the commit
             return inner(changes)
 
         commit, before = self.kg.store.write_payload(payload, describe, check, keep=most is not None)
@@ -260,13 +260,13 @@ class UserGraphs:
     def _follow(self, commit: Commit, actor: Actor, emptied: Sequence[str] | None = None) -> None:
         """Update the search index. If that fails, it is healed in the background, or by the next start.
 
-        `emptied` are the graphs that lost texts, where the quads of the changes cannot be read any more.
+        `emptied` are the graphs that lost texts. It is given where the quads of the changes cannot be read any more.
         """
         if not commit.changes:
             return
         Usage.get(self.kg).follow(commit, actor)
         try:
-            emptied = _find_emptied(commit.changes) if emptied is None else emptied
+            emptied = _find_graphs_losing_texts(commit.changes) if emptied is None else emptied
             hashes = {
                 change.graph.value: change.content_sha256
                 for change in commit.changes
@@ -285,8 +285,8 @@ def _skolemize(graph: NamedNode, triples: Sequence[Triple] | Payload) -> Payload
     return triples if isinstance(triples, Payload) else Payload.build(graph, triples)
 
 
-def _find_emptied(changes: Iterable[GraphChange]) -> list[str]:
-    """Find the graphs that lose texts."""
+def _find_graphs_losing_texts(changes: Iterable[GraphChange]) -> list[str]:
+    """Find the graphs from which a text is removed: the index drops all their units and gets the others again."""
     return [change.graph.value for change in changes if any(quad.predicate == SCHEMA.text for quad in change.removed)]
 
 

@@ -69,7 +69,10 @@ def doctor(
         Path | None, typer.Argument(metavar="BACKUP", help="Folder that kg backup wrote. Default: the data directory.")
     ] = None,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Repair indexes and derived graphs, and name the data to load again.")
+        bool,
+        typer.Option(
+            "--repair", help="Repair derived data and, without a server, damaged indexes. Name the data to load again."
+        ),
     ] = False,
     data_dir: DataDir = None,
     as_json: AsJson = False,

@@ -314,7 +314,7 @@ def _check_counters(store: Store, counts: dict[str, int], findings: _Findings) -
 
 
 def _check_shapes(store: Store, findings: _Findings) -> None:
-    """Check provenance, evidence and what records refer to by the dataset shapes."""
+    """Check provenance, evidence and the references of records by the dataset shapes."""
     first: dict[str, str] = {}
     number: dict[str, int] = defaultdict(int)
     for result in Shapes.load_dataset().results(DataGraph.from_store(store, None)):

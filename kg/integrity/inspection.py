@@ -88,7 +88,7 @@ def _limits(folder: Path) -> Limits:
 
 
 def copy_store(folder: Path, target: Path, *, data_dir: Path, work: Path | None = None) -> Inspection:
-    """Copy what can be read of the store in `folder` into a new one. The problems are the graphs that are lost."""
+    """Copy the readable graphs of the store in `folder` into a new one. The problems are the lost graphs."""
     settings = {"store": str(folder), "target": str(target)}
     with run_task("copy", b"", settings, _limits(folder), what="the copy", folder=work, module=child.__name__) as done:
         problems, counts = read_findings(done, SourcePaths(data_dir))

@@ -74,29 +74,25 @@ class Leases(Generic[T]):
             self._count(client, size)
 
     def extend(self, holder: T, until: float) -> None:
-        """Set another deadline for what `holder` holds."""
+        """Set another deadline for the resource of `holder`."""
         with self._lock:
             if (lease := self._held.get(holder)) is not None:
                 lease.until = until
 
     def grow(self, holder: T, size: int) -> None:
-        """Count `size` more bytes for what `holder` holds."""
+        """Count `size` more bytes for the resource of `holder`."""
         with self._lock:
             if (lease := self._held.get(holder)) is not None:
                 lease.size += size
                 self._count(lease.client, size)
 
     def release(self, holder: T) -> bool:
-        """Give a lease back; return whether there was one."""
+        """Remove the lease of a resource that is free; return whether there was one."""
         with self._lock:
             lease = self._held.pop(holder, None)
             if lease is not None:
                 self._count(lease.client, -lease.size)
             return lease is not None
-
-    def get_until(self, holder: T) -> float:
-        """Get the deadline of what `holder` holds."""
-        return self._held[holder].until
 
     def find_due(self) -> float:
         """Find the time at which the next lease is due."""
@@ -104,7 +100,7 @@ class Leases(Generic[T]):
             return min((lease.until for lease in self._held.values() if not lease.ended), default=math.inf)
 
     def expire(self, now: float) -> None:
-        """End each lease that is due, once: its owner gives it back."""
+        """End each lease that is due, once: its owner releases it."""
         with self._lock:
             due = [lease for lease in self._held.values() if lease.until <= now]
         for lease in due:

@@ -159,7 +159,7 @@ def _count_held(
     bodies: Bodies,
     connections: type[LimitedProtocol],
 ) -> dict[str, int]:
-    """Count what clients hold; `overdue` counts the resources that are not free a second after their deadlines."""
+    """Count the resources that clients hold; `overdue` counts those held a second after their deadlines."""
     pools = {id(pool): pool for pool in (kg.pool, endpoint.pool)}.values()
     states = Counter(query.state for pool in pools for query in pool.list_queries())
     kinds, work = threads.kinds, endpoint.threads

@@ -74,9 +74,9 @@ class PreparedCommit:
     head: Head
     deltas: Sequence[Delta]
     changes: tuple[GraphChange, ...]
-    out: Mapping[NamedNode, Collection[str]]
-    emptied: Collection[NamedNode]
-    into: Mapping[NamedNode, Collection[str]]
+    remove: Mapping[NamedNode, Collection[str]]
+    drop: Collection[NamedNode]
+    add: Mapping[NamedNode, Collection[str]]
 
 
 def commit_iri(generation: int) -> NamedNode:

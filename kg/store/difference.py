@@ -179,10 +179,10 @@ def build_update(
 
     N-Triples terms are valid in SPARQL with the same escapes, so any text is possible (NUL is ``\\u0000``).
     """
-    return "".join(write_update(remove, drop, add))
+    return "".join(generate_update(remove, drop, add))
 
 
-def write_update(
+def generate_update(
     remove: Mapping[NamedNode, Iterable[str]], drop: Iterable[NamedNode], add: Mapping[NamedNode, Iterable[str]]
 ) -> Iterator[str]:
     """Yield the parts of the text that `build_update` returns."""

@@ -13,10 +13,7 @@ import os
 import shlex
 import socket
 import sys
-import threading
-import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -72,60 +69,6 @@ def find_holder(data_dir: Path) -> Holder | None:
         return None
     finally:
         os.close(descriptor)
-
-
-@contextmanager
-def releasing_frames() -> Iterator[None]:
-    """Clear the variables of the frames of an error, which may outlive them and refer to an engine to be closed."""
-    try:
-        yield
-    except BaseException as error:
-        chain: BaseException | None = error
-        while chain is not None:
-            traceback.clear_frames(chain.__traceback__)
-            chain = chain.__cause__ or chain.__context__
-        raise
-
-
-def has_open(path: Path) -> bool:
-    """Return whether this process has a file open; True where the system does not report it."""
-    wanted = str(path.resolve())
-    try:
-        descriptors = os.listdir("/proc/self/fd")
-    except OSError:
-        return True
-    for descriptor in descriptors:
-        with suppress(OSError):  # closed meanwhile
-            if os.readlink(f"/proc/self/fd/{descriptor}") == wanted:
-                return True
-    return False
-
-
-class Readers:
-    """The threads that read from something which may be closed when there are none."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._count = 0
-
-    @contextmanager
-    def enter(self) -> Iterator[None]:
-        """Count this thread as a reader for the time of the block."""
-        with self._changed:
-            self._count += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._count -= 1
-                if not self._count:
-                    self._changed.notify_all()
-
-    @contextmanager
-    def wait_for_end(self, timeout_s: float) -> Iterator[bool]:
-        """Wait until nobody reads; new readers wait for the end of the block. False if that took too long."""
-        with self._changed:
-            yield self._changed.wait_for(lambda: not self._count, timeout_s)
 
 
 class DirectoryLock:

@@ -275,8 +275,8 @@ _VERDICTS: Final = frozenset({KG.accepts.value, KG.rejects.value})
 _CEDED: Final = frozenset({RDF.subject.value, RDF.predicate.value, RDF.object.value})
 
 
-class _Filter:
-    """A set of any number of terms in constant memory. It may contain others too, and nothing is removed."""
+class _BloomFilter:
+    """A set of any number of terms in constant memory. It may seem to contain others, and none is removed."""
 
     def __init__(self) -> None:
         self._bits = bytearray(_FILTER_BITS >> 3)
@@ -299,7 +299,7 @@ class UserStatements:
     """
 
     def __init__(self, store: Store) -> None:
-        self._subjects = _Filter()
+        self._subjects = _BloomFilter()
         self._graphs: dict[str, set[NamedNode]] = {}
         """The graphs with each property, without those in `_various`."""
         self._sizes: Counter[NamedNode] = Counter()

@@ -36,11 +36,11 @@ from kg.errors import ForbiddenError, InvalidInputError, QuadciteError, QueryBus
 from kg.files import get_folder_bytes
 from kg.processes.child import Limits
 from kg.sparql.guard import build_syntax_error
-from kg.store import difference, lock, ownership
-from kg.store.commit_child import open_store
+from kg.store import difference, ownership
 from kg.store.commits import HEAD, Head, PreparedCommit, build_commit_record, has_touched, reduce_patch
 from kg.store.difference import Delta, Infer
-from kg.store.lock import DirectoryLock, Readers, is_unwritable, sync_folder
+from kg.store.engine import Readers, clearing_frames, has_open, open_engine
+from kg.store.lock import DirectoryLock, is_unwritable, sync_folder
 from kg.store.ownership import UserStatements, find_orphans, load_provenance
 from kg.store.payload_commits import Comparison, compare_payload, write_commit
 from kg.store.payloads import Payload
@@ -138,7 +138,7 @@ class OxigraphStore:
                 "create a new one."
             )
         try:
-            return open_store(self._folder)
+            return open_engine(self._folder)
         except (OSError, ValueError, RuntimeError) as error:
             if self._reads and isinstance(error, OSError):
                 with suppress(OSError, RuntimeError):
@@ -232,7 +232,7 @@ class OxigraphStore:
 
     # Reading
 
-    @lock.releasing_frames()
+    @clearing_frames()
     def query(self, query: str, *, limit: int | None = None) -> Result:
         """Run a trusted query in this process over the union of all graphs, with `PREFIXES` declared.
 
@@ -340,7 +340,7 @@ class OxigraphStore:
 
     # Writing
 
-    @lock.releasing_frames()
+    @clearing_frames()
     def commit(
         self,
         replace: Mapping[NamedNode, Iterable[Quad]],
@@ -365,7 +365,7 @@ class OxigraphStore:
                 return self._write(store, deltas, candidates.keys(), describe)
             return Commit(self._head.generation)
 
-    @lock.releasing_frames()
+    @clearing_frames()
     def extend(
         self,
         graph: NamedNode,
@@ -382,7 +382,7 @@ class OxigraphStore:
                 return self._write(store, [delta], [graph], describe)
             return Commit(self._head.generation)
 
-    @lock.releasing_frames()
+    @clearing_frames()
     def write_payload(
         self,
         payload: Payload,
@@ -429,7 +429,7 @@ class OxigraphStore:
             write = partial(self._write_elsewhere, checkpoint=checkpoint.path, folder=found.folder)
             return self._finish(prepared, self._write_here if checkpoint.is_live else write)
 
-    @lock.releasing_frames()
+    @clearing_frames()
     def update(
         self,
         update: str,
@@ -486,7 +486,7 @@ class OxigraphStore:
             self._flush(store)
 
     def correct(self, graph: NamedNode, build: Callable[[pyoxigraph.Store], Iterator[Quad]]) -> int:
-        """Change an inferred graph to what `build` yields, as a commit; return the number of changed quads."""
+        """Change an inferred graph to the quads of `build`, as a commit; return the number of changed quads."""
         with self._committing() as store:
             delta = difference.compare_inferred(store, graph, build(store))
             if delta is not None:
@@ -606,13 +606,13 @@ class OxigraphStore:
         return Commit(prepared.head.generation, prepared.changes)
 
     def _write_here(self, prepared: PreparedCommit) -> None:
-        self._opened().update(difference.build_update(prepared.out, prepared.emptied, prepared.into))
+        self._opened().update(difference.build_update(prepared.remove, prepared.drop, prepared.add))
         self._sync_log()
-        self._unflushed += sum(map(len, prepared.out.values())) + sum(map(len, prepared.into.values()))
+        self._unflushed += sum(map(len, prepared.remove.values())) + sum(map(len, prepared.add.values()))
 
     def _write_elsewhere(self, prepared: PreparedCommit, checkpoint: Path, folder: Path) -> None:
         """Write from a process of its own, whose memory is returned. Meanwhile, readers read `checkpoint`."""
-        update = difference.write_update(prepared.out, prepared.emptied, prepared.into)
+        update = difference.generate_update(prepared.remove, prepared.drop, prepared.add)
         if not self._exchange(pyoxigraph.Store.read_only(str(checkpoint))):
             _log.warning("Readers kept the engine busy for %g s, so a large commit is written by it.", _READERS_S)
             self._write_here(prepared)
@@ -632,11 +632,11 @@ class OxigraphStore:
             raise failed
 
     def _exchange(self, store: pyoxigraph.Store) -> bool:
-        """Replace the engine as soon as nobody reads from it, which closes it. Return whether that was possible."""
+        """Replace the engine as soon as no thread reads from it, which closes it. Return whether that was possible."""
         with self._readers.wait_for_end(_READERS_S) as ended:
             if ended:
                 self._store = store
-        if ended and lock.has_open(self._folder / "LOCK"):
+        if ended and has_open(self._folder / "LOCK"):
             gc.collect()  # an error in a cycle may refer to the engine
         return ended
 

@@ -16,7 +16,7 @@ from pyoxigraph import NamedNode
 
 from kg.errors import InvalidInputError
 from kg.processes.child import Limits, run_task
-from kg.store import commit_child
+from kg.store import payload_commit_child
 from kg.store.difference import Delta
 from kg.store.payloads import Payload
 from kg.store.protocol import Content
@@ -50,13 +50,19 @@ def compare_payload(payload: Payload, snapshot: Path, folder: Path, *, keep: boo
     with payload.to_file(folder) as triples:
         settings = {"snapshot": str(snapshot), "graph": graph.value, "triples": str(triples), "keep": keep}
         with run_task(
-            "difference", b"", settings, _LIMITS, what="the comparison", folder=folder, module=commit_child.__name__
+            "difference",
+            b"",
+            settings,
+            _LIMITS,
+            what="the comparison",
+            folder=folder,
+            module=payload_commit_child.__name__,
         ) as results:
-            found = json.loads((results / commit_child.SUMMARY).read_text())
-            removed = StatementFile(results / commit_child.REMOVED, graph, found["removed"])
-            added = StatementFile(results / commit_child.ADDED, graph, found["added"])
+            found = json.loads((results / payload_commit_child.SUMMARY).read_text())
+            removed = StatementFile(results / payload_commit_child.REMOVED, graph, found["removed"])
+            added = StatementFile(results / payload_commit_child.ADDED, graph, found["added"])
             delta = Delta(graph, removed, added, found["sha256"], is_repeated=found["repeated"])
-            files = (triples, results / commit_child.HELD) if keep else (triples,)
+            files = (triples, results / payload_commit_child.HELD) if keep else (triples,)
             content = Content(found["held"], found["content"], found["characters"], files)
             yield Comparison(graph, content, delta if added or removed else None, results)
 
@@ -71,5 +77,7 @@ def write_commit(update: Iterator[str], store: Path, folder: Path) -> None:
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(update)
     settings = {"store": str(store), "update": str(path)}
-    with run_task("commit", b"", settings, _LIMITS, what="the commit", folder=folder, module=commit_child.__name__):
+    with run_task(
+        "commit", b"", settings, _LIMITS, what="the commit", folder=folder, module=payload_commit_child.__name__
+    ):
         pass

@@ -33,7 +33,7 @@ _LARGEST_SHEET: Final = 1 << 32
 """Maximum bytes of a sheet, decompressed. It is read as a stream."""
 _STYLES: Final = "xl/styles.xml"
 _LARGEST_STYLES: Final = 1 << 24
-"""Maximum bytes of the styles, decompressed: each takes some 40 microseconds."""
+"""Maximum bytes of the styles, decompressed: openpyxl needs some 40 microseconds for each style."""
 _MOST_RATIO: Final = 100
 """Maximum bytes of a part for each compressed byte, beyond `_SMALL_PART`, as in Apache POI."""
 _SMALL_PART: Final = 1 << 26

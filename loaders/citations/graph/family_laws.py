@@ -207,8 +207,9 @@ class FamilyLaws:
         return found | {family for family in before | after.keys() if family.value in titled}
 
     def _find_uncited(self, replace: Mapping[NamedNode, Sequence[Quad]], families: Collection[NamedNode]) -> set[str]:
-        """Find the laws in titles that no text cites after a commit: of those cited before in the graphs that it
-        replaces, and those that `families` are in the store.
+        """Find the laws in titles that no text cites after a commit.
+
+        Only laws are examined that claims in the replaced graphs, or those of `families`, are about so far.
         """
         if not self._titled:
             return set()

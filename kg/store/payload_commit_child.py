@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import islice
@@ -16,6 +15,7 @@ from pyoxigraph import NamedNode, Quad, RdfFormat, Store, parse
 from kg.errors import InvalidInputError
 from kg.processes import task
 from kg.store.difference import canonical_statements, hash_statements
+from kg.store.engine import open_engine
 from kg.store.ownership import is_repeated
 from kg.store.statement_files import StatementFile, write_statements
 
@@ -27,11 +27,6 @@ SUMMARY: Final = "summary"
 _PORTION: Final = 5_000
 _NICENESS: Final = 5
 """Queries do not wait for a comparison, which holds no lock."""
-_LOCKED_S: Final = 5.0
-"""Time for the other process to close its files."""
-_LOCKED: Final = "/LOCK: "
-"""A part of the error of files that are open."""
-_RETRY_S: Final = 0.01
 
 
 def work(settings: dict[str, Any], _: bytes) -> dict[str, Any]:
@@ -95,21 +90,9 @@ def _canonicalize(graph: NamedNode, path: Path) -> Iterator[str]:
 
 def _write(folder: Path, update: Path) -> None:
     """Run an update that was written by the parent as one transaction, which is on disk at the end."""
-    store = open_store(folder)
+    store = open_engine(folder)
     store.update(update.read_text(encoding="utf-8"))
     store.flush()
-
-
-def open_store(folder: Path) -> Store:
-    """Open a store, after waiting for a process or thread that is just closing it. Raises OSError."""
-    until = time.monotonic() + _LOCKED_S
-    while True:
-        try:
-            return Store(folder)
-        except OSError as error:
-            if _LOCKED not in str(error) or time.monotonic() > until:
-                raise
-            time.sleep(_RETRY_S)
 
 
 main = partial(task.main, work)

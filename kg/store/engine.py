@@ -1,0 +1,89 @@
+"""The engine of a store as a resource: one process at a time has its files open, and closes them for another one.
+
+The engine has no method to close it: it closes with the last reference to it, also one in an error or of a reader.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from pyoxigraph import Store
+
+_LOCKED_S: Final = 5.0
+"""Time for the other process to close its files."""
+_LOCKED: Final = "/LOCK: "
+"""A part of the error of files that are open."""
+_RETRY_S: Final = 0.01
+
+
+def open_engine(folder: Path) -> Store:
+    """Open the files of a store, after waiting for a process or thread that is just closing them. Raises OSError."""
+    until = time.monotonic() + _LOCKED_S
+    while True:
+        try:
+            return Store(folder)
+        except OSError as error:
+            if _LOCKED not in str(error) or time.monotonic() > until:
+                raise
+            time.sleep(_RETRY_S)
+
+
+@contextmanager
+def clearing_frames() -> Iterator[None]:
+    """Clear the variables of the frames of an error, which may outlive them and refer to an engine to be closed."""
+    try:
+        yield
+    except BaseException as error:
+        chain: BaseException | None = error
+        while chain is not None:
+            traceback.clear_frames(chain.__traceback__)
+            chain = chain.__cause__ or chain.__context__
+        raise
+
+
+def has_open(path: Path) -> bool:
+    """Return whether this process has a file open; True where the system does not report it."""
+    wanted = str(path.resolve())
+    try:
+        descriptors = os.listdir("/proc/self/fd")
+    except OSError:
+        return True
+    for descriptor in descriptors:
+        with suppress(OSError):  # closed meanwhile
+            if os.readlink(f"/proc/self/fd/{descriptor}") == wanted:
+                return True
+    return False
+
+
+class Readers:
+    """The threads that read from an engine, which is closed only while there are none."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._count = 0
+
+    @contextmanager
+    def enter(self) -> Iterator[None]:
+        """Count this thread as a reader for the time of the block."""
+        with self._changed:
+            self._count += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._count -= 1
+                if not self._count:
+                    self._changed.notify_all()
+
+    @contextmanager
+    def wait_for_end(self, timeout_s: float) -> Iterator[bool]:
+        """Wait until no thread reads; new readers wait for the end of the block. False if that took too long."""
+        with self._changed:
+            yield self._changed.wait_for(lambda: not self._count, timeout_s)
