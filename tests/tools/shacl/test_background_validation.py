@@ -94,7 +94,7 @@ def test_only_what_commits_can_affect_is_checked_again(kg: KnowledgeGraph) -> No
     first = checked(checks)
     graphs.put(mint("graph", "user", "other"), [NOTE], EVERYONE)
     second = checked(checks)
-    assert second.checked.endswith("nodes that later commits can affect, by the dataset shapes; 1 user graphs, by "
+    assert second.checked.endswith("nodes that later commits can affect, by the dataset shapes; 1 user graph, by "
                                    "the open record shapes")  # fmt: skip
     assert (second.messages, second.violations) == (first.messages, first.violations)
     graphs.delete(GRAPH, HOLDER)
