@@ -36,7 +36,7 @@ HOSTILE: Final[tuple[Any, ...]] = (
     "wd:Q42", "Q" + "9" * 400, "0000-00-00", "9999-99-99", "1e400", "\n" * 1_000, "٣", "_:b", "<>", [], {}, [[]],
     [None], ["\ud800"], {"a": 1}, {"": ""}, ["a"] * 5_000,
 )  # fmt: skip
-EACH: Final = int(os.environ.get("QUADCITE_TEST_EACH_HOSTILE_VALUE", "12"))
+EACH: Final = int(os.environ.get("QUADCITE_TEST_EACH_HOSTILE_VALUE", "24"))
 """An argument takes each of so many values, the next argument the ones after them. All with 1, which takes minutes."""
 NOT_FINITE: Final = (float("nan"), float("inf"))
 PATH: Final = re.compile(r"Traceback|site-packages|\.py\b|(?<![\w:/.])/(?:tmp|home|root|usr|work|var|etc|opt)/")
