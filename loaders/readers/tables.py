@@ -317,7 +317,13 @@ def _engine(blame: str) -> Iterator[None]:
             raise KeyboardInterrupt from error
         if not isinstance(error, duckdb.Error):
             raise
-        if isinstance(error, duckdb.OutOfMemoryException) or os.strerror(errno.ENOSPC) in reason:
+        is_memory = isinstance(error, duckdb.OutOfMemoryException)
+        if is_memory and "offload" not in reason:  # which it is for a full folder
+            raise SourceError(
+                f"The rows of the tables are too large for {_MEMORY_LIMIT}, the memory in which a load sorts. Load the "
+                f"files one by one to find the one with the largest rows. ({reason})"
+            ) from error
+        if is_memory or os.strerror(errno.ENOSPC) in reason:
             raise StoreError(
                 f"{tempfile.gettempdir()} has no free space for the load's temporary files. Free some space, or set "
                 f"TMPDIR to a larger volume. ({reason})"

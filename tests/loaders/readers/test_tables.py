@@ -223,6 +223,18 @@ def test_an_interrupt_inside_the_engine_is_an_interrupt_and_no_fault_of_the_file
         raise stopped
 
 
+def test_rows_that_do_not_fit_in_memory_are_a_fault_of_the_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few KB of Parquet can be GB of text. The disk is not full then."""
+    path = tmp_path / "bomb.parquet"
+    rows = "SELECT 's' AS slug, repeat('word ', 200000) AS text FROM range(100)"
+    duckdb.sql(f"COPY ({rows}) TO '{path}' (FORMAT parquet, COMPRESSION zstd)")
+    monkeypatch.setitem(tables._ENGINE, "memory_limit", "20MB")
+    with pytest.raises(SourceError):
+        read(path)
+
+
 def test_a_full_disk_is_no_fault_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise duckdb.IOException('IO Error: Could not write file "x.wal": No space left on device')
