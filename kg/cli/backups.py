@@ -102,6 +102,7 @@ def _examine_backup(source: Path) -> dict[str, Any]:
 def _examine(data_dir: Path | None, repair: bool) -> dict[str, Any]:
     """Examine a data directory: through its server, or as it is on the disk before it is opened."""
     from kg.cli import connection
+    from kg.errors import StoreReadOnlyError
     from kg.integrity.doctor import inspect_closed, repair_files, report
     from kg.store.lock import DirectoryLock
 
@@ -120,8 +121,13 @@ def _examine(data_dir: Path | None, repair: bool) -> dict[str, Any]:
         lock.release()
     if left.is_damaged and not repaired:
         return report(left.problems, dict(left.counts))
-    with connection.connect(settings) as graph:
-        document = graph.call("doctor", {"read": repair, "repair": repair})
+    try:
+        with connection.connect(settings) as graph:
+            document = graph.call("doctor", {"read": repair, "repair": repair})
+    except StoreReadOnlyError:
+        if repair:
+            raise
+        return report(left.problems, {**found.counts, "index": "not compared, since the disk is read-only"})
     if repair:
         # Lost graphs are missing now, which the second inspection has found.
         logs = [problem.to_dict() for problem in left.problems if problem.kind == "log"]

@@ -17,12 +17,14 @@ import pytest
 from pyoxigraph import Literal, NamedNode, Quad, Store
 
 from kg import bundle
+from kg.cli import backups
 from kg.errors import (
     ConflictError,
     InvalidInputError,
     StoreDamagedError,
     StoreError,
     StoreLockedError,
+    StoreReadOnlyError,
     StoreVersionError,
 )
 from kg.integrity import checksums, child, permutations
@@ -372,6 +374,20 @@ def test_a_damaged_backup_is_not_restored(bare: Path, tmp_path: Path) -> None:
     with pytest.raises(StoreDamagedError):
         restore_backup(damaged, tmp_path / "data")
     assert not (tmp_path / "data").exists()
+
+
+def test_a_data_directory_on_a_read_only_disk_is_examined(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk with errors is often mounted read-only."""
+
+    def refuse(*_: object) -> None:
+        raise StoreReadOnlyError("Read-only file system.")
+
+    monkeypatch.setattr("kg.cli.connection.connect", refuse)
+    found = backups._examine(data, repair=False)
+    assert found["ok"]
+    assert found["checked"]["quads"]
+    with pytest.raises(StoreReadOnlyError):
+        backups._examine(data, repair=True)
 
 
 def test_a_backup_with_links_is_not_restored(bare: Path, tmp_path: Path) -> None:
