@@ -126,7 +126,7 @@ def _ask_code(address: str) -> None:
         for span in evidence["spans"]:
             check_quote(section["raw_content"], span["start"], span["end"], span["text"])
         check_hash(_read_source(evidence["source"]), evidence["sha256"])
-        put(f"   {rule['district']}: {rule['permission']}, {'; '.join(rule['conditions'])}")
+        put(f"   {rule['district']}: {', '.join((rule['permission'], *rule['conditions']))}")
         _quote(" ... ".join(span["text"] for span in evidence["spans"]))
         put(f"   section {rule['section_ref']}, {Path(evidence['source']).name}, sha256 {evidence['sha256']}")
 
