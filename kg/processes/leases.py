@@ -72,12 +72,14 @@ class Leases(Generic[T]):
             assert holder not in self._held, holder  # noqa: S101 -- its owner has lost the first one
             self._held[holder] = _Lease(until, end, client, size)
             self._count(client, size)
+        self._wake_by(until)
 
     def extend(self, holder: T, until: float) -> None:
         """Set another deadline for the resource of `holder`."""
         with self._lock:
             if (lease := self._held.get(holder)) is not None:
                 lease.until = until
+        self._wake_by(until)
 
     def grow(self, holder: T, size: int) -> None:
         """Count `size` more bytes for the resource of `holder`."""
@@ -126,6 +128,9 @@ class Leases(Generic[T]):
         """Count the resources that are not free `SLACK_S` after their deadlines."""
         with self._lock:
             return sum(now > lease.until + SLACK_S for lease in self._held.values())
+
+    def _wake_by(self, when: float) -> None:
+        """Take note of a new deadline: for subclasses with a clock, which call `expire` then."""
 
     def _count(self, client: str, size: int) -> None:
         if not size:

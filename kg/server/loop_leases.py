@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable
 from typing import TypeVar
 
 from kg.processes.leases import Leases
@@ -19,24 +18,6 @@ class LoopLeases(Leases[T]):
     _loop: asyncio.AbstractEventLoop | None = None
     _timer: asyncio.TimerHandle | None = None
     _wakes_at = math.inf
-
-    def take(
-        self,
-        holder: T,
-        until: float,
-        end: Callable[[], object] = lambda: None,
-        *,
-        client: str = "",
-        size: int = 0,
-    ) -> None:
-        """Lease a resource, and have it ended at its deadline."""
-        super().take(holder, until, end, client=client, size=size)
-        self._wake_by(until)
-
-    def extend(self, holder: T, until: float) -> None:
-        """Set another deadline, and have the resource ended then."""
-        super().extend(holder, until)
-        self._wake_by(until)
 
     def _wake_by(self, when: float) -> None:
         if when == math.inf:
