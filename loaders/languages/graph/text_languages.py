@@ -196,16 +196,18 @@ def derive_languages(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) 
             if thing in described:
                 continue
             texts = {unit: found.texts[unit] for unit in units}
+            sample = _sample(texts.values())
             group, language = _group_of(source, found, thing)
-            if language is not None and not _is_in_other(language, texts.values(), english):
+            if language is not None and not _is_in_other(language, sample, english):
                 grouped[group].append(Quad(thing, SCHEMA.inLanguage, Literal(language), group))
-            elif texts and (group_by_words := _group_by_words(source, found, thing, texts.values())) is not None:
+            elif texts and (group_by_words := _group_by_words(source, found, thing, sample)) is not None:
                 grouped[group_by_words].append(Quad(thing, SCHEMA.inLanguage, Literal("en"), group_by_words))
                 members[group_by_words].add(source)
-                detected += _to_quads(_detect_others(thing, texts, "en"), own)
+                detected += _to_quads(_detect_others(thing, texts, sample, "en"), own)
             elif texts:
-                detection = detect_language(_sample(texts.values()))
-                detected += _to_quads({thing: detection, **_detect_others(thing, texts, detection.language)}, own)
+                detection = detect_language(sample)
+                others = _detect_others(thing, texts, sample, detection.language)
+                detected += _to_quads({thing: detection, **others}, own)
         if detected:
             made[own] = detected, RecordOrigin("", (), (source,), DETECTION)
     premises = _load_premises(store, [group for group in {*grouped, *outdated} if group.value.startswith(_BY_WORDS)])
@@ -256,12 +258,11 @@ def _group_of(source: NamedNode, found: _Texts, thing: NamedNode) -> tuple[Named
     return NamedNode(_BY_PLACE + "/".join(parts)), language
 
 
-def _group_by_words(source: NamedNode, found: _Texts, thing: NamedNode, texts: Iterable[str]) -> NamedNode | None:
+def _group_by_words(source: NamedNode, found: _Texts, thing: NamedNode, sample: str) -> NamedNode | None:
     """Return the graph for the language of a document of a source that is English by its function words, else None."""
     place = found.place_of(thing)
     if place is None or not place.value.startswith(_THINGS) or not source.value.startswith(SOURCED):
         return None
-    sample = _sample(texts)
     if len(sample) < _OWN or _share_of_function_words(sample) <= _ALONE:
         return None
     return NamedNode(f"{_BY_WORDS}{_domain_of(source)}/{place.value.removeprefix(_THINGS)}")
@@ -283,12 +284,11 @@ def _sample(texts: Iterable[str]) -> str:
     return "\n".join(sample)
 
 
-def _is_in_other(language: str, texts: Iterable[str], english: _EnglishWords) -> bool:
-    """Whether a long text is clearly in another language than that of its jurisdiction.
+def _is_in_other(language: str, sample: str, english: _EnglishWords) -> bool:
+    """Whether a long text, by its beginning, is clearly in another language than that of its jurisdiction.
 
     `english` has the words of the English texts in the same commit.
     """
-    sample = _sample(texts)
     if len(sample) < _OWN or _has_function_words(sample, language):
         return False
     words = strip_marks(sample)
@@ -350,9 +350,13 @@ def _share_of_function_words(text: str) -> float:
     return sum(map(STOP_WORDS["en"].__contains__, words)) / len(words) if words else 0.0
 
 
-def _detect_others(thing: NamedNode, texts: Mapping[NamedNode, str], language: str) -> dict[NamedNode, Detection]:
-    """Detect the languages of the long text units of a document that are clearly in another language than it."""
-    sample = _sample(texts.values())
+def _detect_others(
+    thing: NamedNode, texts: Mapping[NamedNode, str], sample: str, language: str
+) -> dict[NamedNode, Detection]:
+    """Detect the languages of the long text units of a document that are clearly in another language than it.
+
+    `sample` is the beginning of the document.
+    """
     found: dict[NamedNode, Detection] = {}
     for unit, text in texts.items():
         if unit == thing or len(text) < _OWN:
