@@ -20,7 +20,7 @@ from kg.provenance.shipped import INFERENCES
 from kg.shacl.data_graph import DataGraph
 from kg.shacl.shapes import Shapes
 from kg.store.commits import HEAD
-from kg.store.difference import Statements, compare_inferred, statements_sha256
+from kg.store.difference import Statements, compare_inferred, key_by_statement, statements_sha256
 from kg.vocabulary import (
     CATALOG_GRAPH,
     DCTERMS,
@@ -191,8 +191,7 @@ class GraphReader:
 
     def load(self, graph: NamedNode) -> Statements:
         """Load the statements of a graph, by its own order. Raises OSError or RuntimeError for damage."""
-        tail = len(str(graph)) + 1
-        return {str(quad)[:-tail]: quad for quad in self.read(graph)}
+        return key_by_statement(graph, self.read(graph))
 
     def rescue(self, graph: NamedNode) -> Statements | None:
         """Load a graph by the properties read so far; None if it cannot be read so, or is not as recorded.
@@ -200,11 +199,10 @@ class GraphReader:
         Call it after the readable graphs were read. For a graph without a recorded hash, the caller has to compare the
         counters of the store.
         """
-        tail = len(str(graph)) + 1
         held: Statements = {}
         try:
             for name in self._properties:
-                held |= {str(quad)[:-tail]: quad for quad in self.store.quads_for_pattern(None, name, None, graph)}
+                held |= key_by_statement(graph, self.store.quads_for_pattern(None, name, None, graph))
         except (OSError, RuntimeError):
             return None
         if graph in self.hashes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -114,8 +115,6 @@ def read_findings(results: Path, paths: SourcePaths) -> tuple[list[Problem], dic
 
 
 def _name_commands(records: Sequence[str], files: Sequence[str]) -> Iterator[str]:
-    import shlex
-
     sources = sorted({record.partition("/graph/src/")[2].partition("/")[0] for record in records})
     for source in sources:
         if files:

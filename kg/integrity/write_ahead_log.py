@@ -75,7 +75,7 @@ def _read_fragments(log: Path) -> Iterator[tuple[int, int, bytes]]:
                     break  # the rest of the block is empty
                 size = _HEADER.size + (4 if kind in _RECYCLABLE else 0)
                 end = at + size + length
-                if kind > _LARGEST_TYPE or at + size + length > _BLOCK:
+                if kind > _LARGEST_TYPE or end > _BLOCK:
                     yield start + at, -1, b""
                     return
                 if end > len(block):

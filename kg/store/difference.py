@@ -168,8 +168,13 @@ def load_statements(store: Store, graph: NamedNode) -> Statements:
     """Load the quads of `graph`."""
     if not store.contains_named_graph(graph):  # for a new graph, much faster than the pattern below
         return {}
+    return key_by_statement(graph, store.quads_for_pattern(None, None, None, graph))
+
+
+def key_by_statement(graph: NamedNode, quads: Iterable[Quad]) -> Statements:
+    """Return quads of `graph` as they are stored, each under its statement."""
     tail = len(str(graph)) + 1
-    return {str(quad)[:-tail]: quad for quad in store.quads_for_pattern(None, None, None, graph)}
+    return {str(quad)[:-tail]: quad for quad in quads}
 
 
 def build_update(
