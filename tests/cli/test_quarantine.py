@@ -14,7 +14,7 @@ import pyoxigraph
 import pytest
 
 from kg.vocabulary import RDF, SH
-from tests.cli.test_main import KG, answer, run, served
+from tests.cli.running import KG, answer, run, served
 from tests.loaders.test_pipeline import rows, write
 from tests.loaders.test_quarantine import spoiled
 

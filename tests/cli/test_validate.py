@@ -23,7 +23,7 @@ from kg.settings import settings_for
 from kg.shacl.rdf_files import IN_FOLDERS
 from kg.store.oxigraph import OxigraphStore
 from kg.vocabulary import DCTERMS, mint
-from tests.cli.test_main import KG, run, served, until
+from tests.cli.running import KG, run, served, until
 from tests.shacl.made_up import record, without
 
 pytestmark = pytest.mark.long

@@ -12,7 +12,7 @@ import pytest
 from kg.shacl import pyshacl_engine
 from kg.shacl.rdf_files import expand_paths, open_document
 from kg.shacl.shapes import Shapes
-from tests.cli.test_main import run
+from tests.cli.running import run
 
 SHAPES = Path(__file__).with_name("wikibase.ttl")
 

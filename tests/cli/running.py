@@ -1,0 +1,71 @@
+"""Running commands, in this process and in others."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from kg import bundle
+from kg.cli.main import app
+from kg.store.lock import find_holder
+
+CLIMATE = bundle.folder("fixtures") / "climate"
+MALFORMED = bundle.folder("fixtures") / "malformed" / "climate"
+ROOT = Path(__file__).parent.parent.parent
+KG = [sys.executable, "-m", "kg.cli"]
+REPORT = {
+    "source", "run", "loaded", "skipped", "rejected", "removed", "text_units", "mentions",
+    "quads_added", "quads_removed", "older", "ceded", "returned", "pending_vectors", "seconds", "rejections",
+}  # fmt: skip
+
+
+def run(*arguments: object, stdin: str | None = None) -> Any:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin, catch_exceptions=False)
+
+
+def answer(*arguments: object) -> Any:
+    """The JSON document that a command prints with --json, which has to be all that it prints."""
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def processes_of(parent: int) -> list[int]:
+    """The process and its children."""
+    return [parent, *map(int, Path(f"/proc/{parent}/task/{parent}/children").read_text().split())]
+
+
+def until(condition: Callable[[], bool], timeout_s: float = 20.0) -> None:
+    end = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < end, "what was waited for did not happen"
+        time.sleep(0.02)
+
+
+@contextmanager
+def served(data_dir: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+    """A server of `data_dir` in a process of its own, which has to end well on SIGTERM and to print nothing."""
+    with subprocess.Popen(
+        [*KG, "serve", "--port", "0", "--data-dir", data_dir, *options],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        try:
+            until(lambda: bool(find_holder(data_dir)) and bool(find_holder(data_dir).address), 60)  # type: ignore[union-attr]
+            yield process
+        finally:
+            process.send_signal(signal.SIGTERM)
+            out, _ = process.communicate(timeout=30)
+    assert process.returncode in (0, 128 + signal.SIGTERM)
+    assert out == ""
