@@ -162,7 +162,7 @@ def _count_held(
     """Count the resources that clients hold; `overdue` counts those held a second after their deadlines."""
     pools = {id(pool): pool for pool in (kg.pool, endpoint.pool)}.values()
     states = Counter(query.state for pool in pools for query in pool.list_queries())
-    kinds, work = threads.kinds, endpoint.threads
+    kinds, work = threads.kinds, endpoint.limiters
     leases: dict[str, list[Leases[Any]]] = {
         "requests_arriving": [connections.arriving],
         "responses_unread": [connections.unread],

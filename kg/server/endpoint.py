@@ -52,8 +52,8 @@ Update = Callable[[str, Sequence[NamedNode], Sequence[NamedNode], Actor], int]
 those of the update itself) for an actor, and returns the generation of its commit."""
 
 
-class EndpointThreads:
-    """Limits of the work of an endpoint in threads, by kind: at a time, of one client, and those of one that wait."""
+class EndpointLimiters:
+    """The limiter of each kind of work of an endpoint: calls at a time, of one client, and those of one that wait."""
 
     def __init__(self) -> None:
         self.reading: Final = FairLimiter(4, 2, 32)
@@ -88,4 +88,4 @@ class Endpoint:
     union: bool = True
     services: tuple[NamedNode, ...] = ()
     """The services that the server answers from its own data (`kg:search`)."""
-    threads: EndpointThreads = field(default_factory=EndpointThreads)
+    limiters: EndpointLimiters = field(default_factory=EndpointLimiters)

@@ -132,9 +132,9 @@ class _GraphStore:
         return answer.result
 
     async def _write(self, request: Request, target: Target | None, actor: Actor) -> Response:
-        graphs, threads = self._endpoint.graphs, self._endpoint.threads
+        graphs, limiters = self._endpoint.graphs, self._endpoint.limiters
         client = get_client_name(self._endpoint, request)
-        run = partial(threads.writing.run, client)
+        run = partial(limiters.writing.run, client)
         if request.method == "DELETE" and target is not None:
             await run(partial(graphs.delete, target.graph, actor))
             return self._done(204)
@@ -161,7 +161,7 @@ class _GraphStore:
                 return self._done(201 if write_graph(target.graph, payload, actor) else 204)
 
         # Large documents do not keep small ones waiting, which are parsed in this process.
-        return await (threads.writing if body.is_small else threads.parsing).run(client, write)
+        return await (limiters.writing if body.is_small else limiters.parsing).run(client, write)
 
     def _done(self, status: int, headers: dict[str, str] | None = None) -> Response:
         snapshot = str(self._endpoint.generation())

@@ -71,7 +71,7 @@ async def execute(
     client = get_client_name(endpoint, request)
     asked: Options = {"at_least": endpoint.generation(), "union": endpoint.union, "client": client, **options}
     check = partial(endpoint.pool.build_ticket, query, media_type=media_type, **asked)
-    ticket = check() if is_cheap_to_check(query) else await endpoint.threads.reading.run(client, check)
+    ticket = check() if is_cheap_to_check(query) else await endpoint.limiters.reading.run(client, check)
     talk = _LoopDriver(endpoint.pool.dispatcher, ticket, request.receive)
     try:
         held = await talk.begin()

@@ -211,7 +211,7 @@ class _Sparql:
         actor.require(ADMIN, "an update")  # before it waits for the updates of others
         default_graphs, named_graphs = (_parse_graphs(parameters, name) for name in _OF_UPDATES)
         update = partial(endpoint.update, text, default_graphs, named_graphs, actor)
-        generation = await endpoint.threads.updating.run(get_client_name(endpoint, request), update)
+        generation = await endpoint.limiters.updating.run(get_client_name(endpoint, request), update)
         return Response(status_code=204, headers={"Quadcite-Snapshot": str(generation), "Cache-Control": "no-store"})
 
     async def _query(self, request: Request, text: str, parameters: Parameters) -> Response:
@@ -220,7 +220,7 @@ class _Sparql:
         client = get_client_name(endpoint, request)
         query = _Query(
             text,
-            await _choose_media_type(request, text, parameters, partial(endpoint.threads.reading.run, client)),
+            await _choose_media_type(request, text, parameters, partial(endpoint.limiters.reading.run, client)),
             _parse_timeout(parameters),
             _parse_snapshot(parameters),
             *(_parse_graphs(parameters, name) for name in _OF_QUERIES[:2]),
@@ -260,7 +260,7 @@ class _Sparql:
         begun = time.monotonic()
         expanded, expand = "", partial(self._endpoint.expand, query.text, timeout_s)
         with anyio.move_on_after(timeout_s):  # another server may not respond
-            expanded = await self._endpoint.threads.expanding.run(client, expand, abandon=True)
+            expanded = await self._endpoint.limiters.expanding.run(client, expand, abandon=True)
         left_s = timeout_s - (time.monotonic() - begun)
         if left_s <= 0 or not expanded:
             raise QueryTimeoutError(f"The SERVICE clauses of the query exceeded its timeout of {timeout_s:g} s.")

@@ -16,7 +16,6 @@ from __future__ import annotations
 import gc
 import logging
 import math
-import os
 import shutil
 import threading
 import time
@@ -37,17 +36,18 @@ from kg.files import get_folder_bytes
 from kg.processes.child import Limits
 from kg.sparql.guard import build_syntax_error
 from kg.store import difference, ownership
-from kg.store.commits import HEAD, Head, PreparedCommit, build_commit_record, has_touched, reduce_patch
+from kg.store.commits import HEAD, Head, PreparedCommit, has_touched
+from kg.store.consequences import prepare_commit
 from kg.store.difference import Delta, Infer
-from kg.store.engine import Readers, clearing_frames, has_open, open_engine
-from kg.store.lock import DirectoryLock, is_unwritable, sync_folder
-from kg.store.ownership import UserStatements, find_orphans, load_provenance
+from kg.store.engine import Log, Readers, clearing_frames, has_open, open_engine
+from kg.store.lock import DirectoryLock, is_unwritable
+from kg.store.ownership import UserStatements
 from kg.store.payload_commits import Comparison, compare_payload, write_commit
 from kg.store.payloads import Payload
 from kg.store.protocol import Commit, Content, GraphChange, Patch, Result, Rows, Snapshot, Statistics, select, term_text
 from kg.store.snapshots import Snapshots
 from kg.store.updates import Outcome, Update
-from kg.vocabulary import KG, PREFIXES, PROV_GRAPH, UNCOUNTED_GRAPHS
+from kg.vocabulary import KG, PREFIXES, PROV_GRAPH
 
 _log: Final = logging.getLogger(__name__)
 _CONTESTED: Final = 2
@@ -102,7 +102,7 @@ class OxigraphStore:
         self._unflushed = 0
         self._last_write = 0.0
         self._last_checkpoint = -math.inf
-        self._synced_log = -1
+        self._log: Final = Log(self._folder)
         self._bytes = 0
         self._measured = -math.inf
         self._closing = threading.Event()
@@ -190,7 +190,7 @@ class OxigraphStore:
                 self._problem = f"{self._folder} cannot be written: {error}"
             else:
                 self._store, self._problem, self._user_statements = store, None, None
-                self._synced_log = -1
+                self._log.reset()
                 self._head = self._load_head()
                 _log.warning("%s can be written again.", self._folder)
                 if self._lock.problem is not None:
@@ -482,7 +482,7 @@ class OxigraphStore:
             quads = build(store)
             while portion := list(islice(quads, None if whole else _PORTION)):
                 store.extend(portion)
-            self._sync_log()
+            self._log.sync()
             self._flush(store)
 
     def correct(self, graph: NamedNode, build: Callable[[pyoxigraph.Store], Iterator[Quad]]) -> int:
@@ -506,7 +506,7 @@ class OxigraphStore:
             out = difference.canonical_statements(PROV_GRAPH, [*remove, *old.as_quads()])
             into = difference.canonical_statements(PROV_GRAPH, [*add, *head.as_quads()])
             store.update(difference.build_update({PROV_GRAPH: out}, (), {PROV_GRAPH: into}))
-            self._sync_log()
+            self._log.sync()
             self._head = head
 
     def _run(self, update: Update, limits: Limits) -> tuple[Outcome, int]:
@@ -548,41 +548,8 @@ class OxigraphStore:
         kept: Collection[NamedNode],
         describe: Callable[[Sequence[GraphChange]], Patch] | None,
     ) -> PreparedCommit:
-        """Determine the consequences of the difference."""
-        user_statements = self._user_statements = self._user_statements or UserStatements(store)
-        changes = [delta.change() for delta in deltas]
-        orphans = self._remove_orphans(store, deltas, changes, kept)
-        described = describe(tuple(changes)) if describe else Patch()
-        following = difference.compare_all(store, difference.canonical_graphs(described.graphs))
-        deltas += following
-        ownership.reject_copies(store, deltas)
-        changes += [delta.change() for delta in following]
-        if any(delta.removed for delta in following):
-            # What only a removed derived graph still referred to.
-            orphans += self._remove_orphans(store, deltas, changes, [*kept, *orphans])
-        old = self._head
-        # The graphs that follow are written with the others, but are not reported, counted or described.
-        consequences = [*self._infer(store, deltas, described)] if self._infer is not None else []
-        returns = user_statements.find_returns(store, [*deltas, *consequences])
-        ceded = user_statements.cessions(store, [*deltas, *consequences], returns)
-        patch = ownership.add_cessions(store, described, ceded, returns, old.generation + 1)
-        patch = Patch(patch.remove | load_provenance(store, orphans), patch.add)
-        deltas += [cession.delta for cession in ceded]
-        changes += [cession.delta.change() for cession in ceded]
-        patched = reduce_patch(store, patch)
-        touched = [delta.graph for delta in deltas] or [PROV_GRAPH]
-        gone = (quad for delta in deltas for quad in delta.removed.values())
-        record = build_commit_record(old.generation + 1, touched, gone, patched)
-        emptied = frozenset(delta.graph for delta in deltas if delta.content_sha256 is None)
-        head = self._count(store, deltas, added=len(patched.add) + len(record), removed=len(patched.remove))
-        written = [*deltas, *consequences]
-        out = {delta.graph: delta.removed.keys() for delta in written if delta.removed and delta.graph not in emptied}
-        into = {delta.graph: delta.added.keys() for delta in written if delta.added}
-        out[PROV_GRAPH] = difference.canonical_statements(
-            PROV_GRAPH, [*patched.remove, *(old.as_quads() if old.generation else ())]
-        ).keys()
-        into[PROV_GRAPH] = difference.canonical_statements(PROV_GRAPH, [*patched.add, *record, *head.as_quads()]).keys()
-        return PreparedCommit(head, deltas, tuple(changes), out, emptied, into)
+        self._user_statements = self._user_statements or UserStatements(store)
+        return prepare_commit(store, self._head, self._user_statements, deltas, kept, describe, self._infer)
 
     def _finish(self, prepared: PreparedCommit, write: Callable[[PreparedCommit], None]) -> Commit:
         # No reference to the engine here: `write` may have to close it.
@@ -607,7 +574,7 @@ class OxigraphStore:
 
     def _write_here(self, prepared: PreparedCommit) -> None:
         self._opened().update(difference.build_update(prepared.remove, prepared.drop, prepared.add))
-        self._sync_log()
+        self._log.sync()
         self._unflushed += sum(map(len, prepared.remove.values())) + sum(map(len, prepared.add.values()))
 
     def _write_elsewhere(self, prepared: PreparedCommit, checkpoint: Path, folder: Path) -> None:
@@ -623,7 +590,8 @@ class OxigraphStore:
         except QuadciteError as error:
             failed = error
         finally:
-            self._unflushed, self._synced_log = 0, -1
+            self._unflushed = 0
+            self._log.reset()
             try:
                 self._store = pyoxigraph.Store(self._folder)
             except (OSError, RuntimeError) as error:
@@ -639,37 +607,6 @@ class OxigraphStore:
         if ended and has_open(self._folder / "LOCK"):
             gc.collect()  # an error in a cycle may refer to the engine
         return ended
-
-    def _remove_orphans(
-        self, store: pyoxigraph.Store, deltas: list[Delta], changes: list[GraphChange], kept: Collection[NamedNode]
-    ) -> list[NamedNode]:
-        """Add the removal of the graphs that `changes` orphan to `deltas` and `changes`; return these graphs."""
-        orphans = find_orphans(store, changes, kept)
-        for graph in orphans:
-            deltas.append(Delta(graph, difference.load_statements(store, graph), {}, None))
-            changes.append(deltas[-1].change())
-        return orphans
-
-    def _count(self, store: pyoxigraph.Store, deltas: Sequence[Delta], *, added: int, removed: int) -> Head:
-        """Count the next head. `added` and `removed` are the quads of ``graph/prov`` that accompany `deltas`.
-
-        The graphs that describe content or follow from it are not counted, nor is a commit that changes only these.
-        """
-        old = self._head
-        counted = [delta for delta in deltas if delta.graph not in UNCOUNTED_GRAPHS]
-        if deltas and not counted:
-            return Head(old.generation + 1, old.quads, old.graphs)
-        added += sum(len(delta.added) for delta in counted) + len(old.as_quads())
-        removed += sum(len(delta.removed) for delta in counted) + (len(old.as_quads()) if old.has_counted else 0)
-        created = [delta for delta in counted if not store.contains_named_graph(delta.graph)]
-        emptied = [delta for delta in counted if delta.content_sha256 is None]
-        # graph/prov counts as well, from the first commit of content.
-        first = not old.graphs or not store.contains_named_graph(PROV_GRAPH)
-        return Head(
-            old.generation + 1,
-            old.quads + added - removed,
-            old.graphs + len(created) - len(emptied) + first,
-        )
 
     @contextmanager
     def _committing(self) -> Iterator[pyoxigraph.Store]:
@@ -703,24 +640,6 @@ class OxigraphStore:
                 f"Cannot read or write {self._folder}: {error}. If it is damaged, restore the data directory from a "
                 "backup, or load the sources into a new one."
             ) from error
-
-    def _sync_log(self) -> None:
-        """Sync the write-ahead log to disk: every file since the last synced one."""
-        logs = sorted(int(path.stem) for path in self._folder.glob("*.log"))
-        for number in logs:
-            if number < self._synced_log:
-                continue
-            try:
-                descriptor = os.open(self._folder / f"{number:06d}.log", os.O_RDONLY | os.O_CLOEXEC)
-            except FileNotFoundError:  # its quads are now in a table file
-                continue
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-        if logs and logs[-1] != self._synced_log:
-            sync_folder(self._folder)
-            self._synced_log = logs[-1]
 
     def _flush(self, store: pyoxigraph.Store) -> None:
         """Move committed quads from memory and log into tables. A failure loses no committed data."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 from array import array
+from bisect import bisect_left
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
 from collections.abc import Set as AbstractSet
 from pathlib import Path
@@ -113,16 +114,14 @@ class _Lines:
             self._starts.append(end)
 
     def __contains__(self, statement: str) -> bool:
-        wanted = f"{statement}{END}".encode()
-        low, high = 0, len(self._starts) - 1
-        while low < high:
-            middle = (low + high) // 2
-            line = self._data[self._starts[middle] : self._starts[middle + 1]]
-            if line == wanted:
-                return True
-            # Without the ends, which could change the order.
-            low, high = (middle + 1, high) if line[: -len(END)] < wanted[: -len(END)] else (low, middle)
-        return False
+        wanted = statement.encode()
+        places = range(len(self._starts) - 1)
+        place = bisect_left(places, wanted, key=self._get)
+        return place in places and self._get(place) == wanted
+
+    def _get(self, place: int) -> bytes:
+        """Get a statement without its end, which could change the order."""
+        return self._data[self._starts[place] : self._starts[place + 1] - len(END)]
 
 
 def write_statements(path: Path, statements: Iterable[str]) -> int:

@@ -240,7 +240,7 @@ def test_an_interrupt_after_the_engine_has_written_loses_no_count(
 
     store.commit(dict([titles("a", 1)]))
     with monkeypatch.context() as patched:
-        patched.setattr(store, "_sync_log", interrupted)
+        patched.setattr(store._log, "sync", interrupted)
         with pytest.raises(KeyboardInterrupt):
             store.commit(dict([titles("a", 2)]))
     assert store.commit(dict([titles("a", 3)])).generation == 3
