@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -76,12 +76,8 @@ class FamilyNames:
 
         The confidence is low where the title is that of families of other jurisdictions only.
         """
-        if self._automaton is None:
-            return ()
-        line = text if text.isprintable() and "  " not in text else " ".join(text.split())
-        hits = {number for number, _, _ in self._automaton.find_matches_as_indexes(line, overlapping=True)}
         found: list[FamilyName] = []
-        for number in sorted(hits):
+        for number in sorted(self._find_numbers(text)):
             chosen = self._choose(self._by_title[self._titles[number]], jurisdiction)
             if chosen is None or chosen[0] in own:
                 continue
@@ -92,6 +88,16 @@ class FamilyNames:
                 if not _is_part(text, match.start(), match.end())
             )
         return _keep_longest(found)
+
+    def find_titles(self, text: str) -> Iterator[str]:
+        """Yield the titles that `text` contains, also as part of longer ones, or of words."""
+        return map(self._titles.__getitem__, self._find_numbers(text))
+
+    def _find_numbers(self, text: str) -> Collection[int]:
+        if self._automaton is None:
+            return ()
+        line = text if text.isprintable() and "  " not in text else " ".join(text.split())
+        return {number for number, _, _ in self._automaton.find_matches_as_indexes(line, overlapping=True)}
 
     def _choose(self, families: Sequence[str], jurisdiction: str | None) -> tuple[str, float] | None:
         """Choose the family of the jurisdiction, else the only one with this title."""

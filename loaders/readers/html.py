@@ -23,6 +23,8 @@ HIDDEN: Final = frozenset({"script", "style", "template", "head", "nav", "noscri
 """Elements of which no text is shown, or none that belongs to the document."""
 _VOID: Final = frozenset({"hr", "meta", "link"})
 """Those of them that have no end tag."""
+_OPENED: Final = (BLOCKS | HIDDEN) - _VOID
+_SPACES: Final = re.compile(r"[ \t\r\n\f]{2,}|[\t\r\n\f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class _BlockParser(HTMLParser):
             return
         if tag in BLOCKS:
             self.flush()
-        if tag in BLOCKS | HIDDEN and tag not in _VOID:
+        if tag in _OPENED:
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -63,7 +65,7 @@ class _BlockParser(HTMLParser):
             del self.open[len(self.open) - 1 - self.open[::-1].index(tag) :]
 
     def handle_data(self, data: str) -> None:
-        if any(tag in HIDDEN for tag in self.open):
+        if not HIDDEN.isdisjoint(self.open):
             return
         if self.breaks and data.strip():
             # One line break begins a line of the same paragraph, several begin a paragraph.
@@ -72,7 +74,7 @@ class _BlockParser(HTMLParser):
             else:
                 self.text.append("\n")
             self.breaks = 0
-        self.text.append(data if "pre" in self.open else re.sub(r"[ \t\r\n\f]+", " ", data))
+        self.text.append(data if "pre" in self.open else _SPACES.sub(" ", data))
 
     def flush(self) -> None:
         lines = [re.sub(r" {2,}", " ", line).strip() for line in "".join(self.text).split("\n")]

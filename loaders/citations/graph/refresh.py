@@ -149,8 +149,11 @@ class Citations:
         self._families: dict[str, tuple[str, tuple[str, ...]]] = dict(self._settled.families)
         """The families as far as known: those before this load, and those in its commits so far."""
         self._names = FamilyNames(self._families)
+        self._changes: Final[dict[str, int]] = {}
+        """The families that this load adds, or gives a further jurisdiction, with the number of the last change."""
         self._searched: Final[dict[NamedNode, int]] = {}
-        """The records of this load, with the number of families that each was searched for."""
+        """The records of this load, with the number of changes that each was searched after."""
+        self._number = 0
         self._laws: Final = FamilyLaws(store, self._settled.titled)
         self._changes_families = self._settled.changing
         """Whether this load, or a killed one before it, may have added, changed or removed a family."""
@@ -178,7 +181,7 @@ class Citations:
             if self._settled.complete:
                 replace_fields(self._settled, changing=True).save(self._folder, self._store.statistics().generation)
         self._add_families(replace, records)
-        self._searched.update((graph, len(self._families)) for graph in records)
+        self._searched.update(dict.fromkeys(records, self._number))
         derived = derive_citations(self._store, records, self._names)
         return self._laws.derive(replace, records, derived)
 
@@ -195,16 +198,21 @@ class Citations:
             and isinstance(quad.subject, NamedNode)
             and isinstance(quad.object, Literal)
         }
-        if not titles.keys() - self._families.keys():
-            return
-        keys: dict[str, set[str]] = defaultdict(set)
-        for record in records.values():
-            for document, families in record.families.items() if record is not None else ():
+        keys: dict[str, set[str]] = {family: set() for family in titles}
+        for record in filter(None, records.values()):
+            for document, families in record.families.items():
                 for family in families:
-                    keys[family].update(_keys_of(record.places.get(document, ()) if record is not None else ()))
-        for family in titles.keys() - self._families.keys():
-            self._families[family] = titles[family], tuple(sorted(keys[family]))
-        self._names = FamilyNames(self._families)
+                    keys.setdefault(family, set()).update(_keys_of(record.places.get(document, ())))
+        changed: dict[str, tuple[str, tuple[str, ...]]] = {}
+        for family, found in keys.items():
+            title, known = self._families.get(family, (titles.get(family), ()))
+            if title is not None and (family not in self._families or not found.issubset(known)):
+                changed[family] = title, tuple(sorted(found.union(known)))
+        if changed:
+            self._number += 1
+            self._changes.update(dict.fromkeys(changed, self._number))
+            self._families |= changed
+            self._names = FamilyNames(self._families)
 
     def refresh(self, on_progress: Report | None = None) -> int:
         """Redo the records whose citations may differ with the current families. Returns their number."""
@@ -212,15 +220,14 @@ class Citations:
         if before.complete and not self._changes_families:
             return 0
         families = load_families(store)
-        current = {graph for graph, number in self._searched.items() if number == len(self._families)}
         if not before.complete:
             graphs = load_text_graphs(store)
         elif families == before.families:
             graphs = []
-        elif families == self._families:
-            graphs = self._find_affected(before.families, families, current)
+        elif families == self._families and not before.changing:
+            graphs = self._find_unsearched()
         else:
-            graphs = self._find_affected(before.families, families, frozenset())
+            graphs = self._find_affected(before.families, families)
         if graphs:
             _redo(store, graphs, FamilyNames(families), on_progress)
         if before.changing or not before.complete:
@@ -228,8 +235,28 @@ class Citations:
         Settled(families, self._laws.get_titled()).save(self._folder, store.statistics().generation)
         return len(graphs)
 
-    def _find_affected(self, before: Families, after: Families, current: Collection[NamedNode]) -> list[NamedNode]:
-        """Find the records that cite a changed family, or contain an old or a new title, except the `current` ones."""
+    def _find_unsearched(self) -> list[NamedNode]:
+        """Find the records with the title of a family that this load added or changed after they were searched."""
+        # Of an empty store all records are of this load; others were searched before its first change.
+        first = min(self._searched.values(), default=0) if self._settled.empty else 0
+        last: dict[str, int] = {}
+        for family, number in self._changes.items():
+            title = " ".join(self._families[family][0].split())
+            if number > first and is_distinctive(title):
+                last[title] = max(number, last.get(title, 0))
+        if not last:
+            return []
+        names = FamilyNames({title: (title, ()) for title in last})
+        current = {graph for graph, number in self._searched.items() if number == self._number}
+        found = {
+            graph
+            for graph, text in _find_texts(self._store, last, current)
+            if any(last[title] > self._searched.get(graph, 0) for title in names.find_titles(text))
+        }
+        return sorted(found, key=str)
+
+    def _find_affected(self, before: Families, after: Families) -> list[NamedNode]:
+        """Find the records that cite a changed family, or contain an old or a new title."""
         store = self._store
         changed = sorted(family for family in {**before, **after} if before.get(family) != after.get(family))
         found: set[NamedNode] = set()
@@ -239,11 +266,10 @@ class Citations:
                 found.add(NamedNode(SOURCED + named_node(row["graph"]).value.removeprefix(CITATIONS)))
         said = {table[family][0] for table in (before, after) for family in changed if family in table}
         titles = {" ".join(title.split()) for title in said if is_distinctive(title)}
-        found.difference_update(current)
-        if titles and not (self._settled.empty and self._searched.keys() <= set(current)):
+        if titles:
             names = FamilyNames({title: (title, ()) for title in titles})
-            for graph, text in _find_texts(store, titles, current):
-                if graph not in found and names.find(text):
+            for graph, text in _find_texts(store, titles, found):
+                if graph not in found and any(names.find_titles(text)):
                     found.add(graph)
         return sorted(found, key=str)
 

@@ -162,16 +162,21 @@ def build_citations(
 ) -> tuple[list[Quad], Mapping[NamedNode, Sequence[Quad]]]:
     """Build the claims about the citations in the texts of a record, and the shared graphs of the laws they cite."""
     graph = citation_graph(source)
-    contexts: dict[NamedNode, tuple[Context, OwnLaws]] = {}
+    contexts: dict[NamedNode, Context] = {}
+    own_laws: dict[NamedNode, OwnLaws] = {}
     claims: list[Quad] = []
     laws: dict[NamedNode, Sequence[Quad]] = {}
     for unit, text in record.texts.items():
         document = record.document_of(unit)
         if document not in contexts:
-            context = record.context_of(document)
-            contexts[document] = context, record.find_own_laws(document, context)
-        context, own = contexts[document]
-        found = [each for each in find_laws(text, context) if not own.has(each)]
+            contexts[document] = record.context_of(document)
+        context, own = contexts[document], NO_LAWS
+        found = find_laws(text, context)
+        if found:
+            if document not in own_laws:
+                own_laws[document] = record.find_own_laws(document, context)
+            own = own_laws[document]
+            found = [each for each in found if not own.has(each)]
         named = families.find(text, context.jurisdiction, record.families.get(document, ()))
         if not found and not named:
             continue

@@ -5,9 +5,9 @@ import json
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import duckdb
-import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -18,7 +18,7 @@ from openpyxl import Workbook, load_workbook
 
 from kg.errors import SourceError, StoreError
 from loaders.model import Snapshot
-from loaders.readers import tables
+from loaders.readers import formats, tables
 from loaders.readers.formats import open_sheet
 from loaders.readers.locations import File, file_sha256
 from loaders.readers.tables import Columns, Group, Tables
@@ -102,19 +102,38 @@ def test_workbook_is_opened_once_for_its_columns_and_first_reading_of_rows(
 ) -> None:
     opened: list[object] = []
 
-    def load_once(*given: object, **settings: bool) -> object:
+    def open_once(*given: Any) -> object:
         opened.append(given)
-        return load_workbook(*given, **settings)  # type: ignore[arg-type]
+        return open_workbook(*given)
 
+    open_workbook = formats._open_workbook
     book = Workbook()
     for row in (["slug", "text"], [None, None], ["s", "one"]):
         book.active.append(row)
     book.save(tmp_path / "t.xlsx")
-    monkeypatch.setattr(openpyxl, "load_workbook", load_once)
+    monkeypatch.setattr(formats, "_open_workbook", open_once)
     sheet = open_sheet(tmp_path / "t.xlsx")
     first = list(sheet.rows(["slug", "text"], "text"))
     assert ([(row.number, row.cells) for row in first], len(opened)) == ([(2, ["s", "one"])], 1)
     assert (list(sheet.rows(["slug", "text"], "text")), len(opened)) == (first, 2)
+
+
+def test_texts_of_a_workbook_are_those_that_openpyxl_reads(tmp_path: Path) -> None:
+    texts = ["slug", " spaces  kept ", "a\nb", "_x005F_x0041_", "<&>", "", "\u00e9\U0001f300", "parts"]
+    book = Workbook()
+    for text in texts:
+        book.active.append(["x", text])
+    book.save(tmp_path / "whole.xlsx")
+    path = tmp_path / "t.xlsx"
+    runs = "<r><rPr><b/></rPr><t>pa</t></r><r><t>rts</t></r><rPh sb='0' eb='2'><t>not read</t></rPh>"
+    with zipfile.ZipFile(tmp_path / "whole.xlsx") as whole, zipfile.ZipFile(path, "w") as other:
+        for name in whole.namelist():
+            content = whole.read(name).replace(b"<t>parts</t>", runs.encode()).replace(b"<t>slug</t>", b"<t/>")
+            other.writestr(name, content)
+    sheet = load_workbook(path, read_only=True).worksheets[0]
+    expected = list(sheet.iter_rows(values_only=True))
+    assert list(formats._table(path)) == list(enumerate(expected))
+    assert ("x", "parts") in expected
 
 
 def test_a_key_of_jsonl_that_first_occurs_far_down_is_read(tmp_path: Path) -> None:

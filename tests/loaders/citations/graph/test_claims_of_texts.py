@@ -12,6 +12,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_iri
 from kg.store.protocol import select, term_text
 from kg.vocabulary import CITATIONS, DCTERMS, ELI, KG, SCHEMA, mint
+from loaders import pipeline
 from loaders.citations.family_names import FamilyNames
 from loaders.citations.graph import refresh
 from loaders.citations.graph.texts import Record, build_citations
@@ -120,6 +121,31 @@ def test_renamed_family_is_searched_for_again(open_graph: Callable[..., Knowledg
     write_policy(tmp_path, "harbour", "A new plan.", iso="AUS", family="Quillpoint Fernbrook Accord")
     load(kg, "climate", [path])
     assert cited(kg, mint("family", "family-harbour")) == []
+
+
+def test_only_texts_with_the_title_of_a_later_family_are_searched_again(
+    open_graph: Callable[..., KnowledgeGraph], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "BATCH_QUADS", 1)  # each record is a batch
+    searched: list[int] = []
+    refresh_all = refresh.Citations.refresh
+    monkeypatch.setattr(refresh.Citations, "refresh", lambda *given: searched.append(refresh_all(*given)))
+    (folder := tmp_path / "policies").mkdir()
+    texts = {
+        "a": "It precedes the Quillpoint Mossgrove Accord.",
+        "b": "It precedes the Fernbrook Tidewater Accord.",
+        "c": "It follows the Fernbrook Tidewater Accord.",
+    }
+    write_policy(folder, "a", texts["a"], iso="NZL", family="Fernbrook Tidewater Accord", member_of="first")
+    write_policy(folder, "b", texts["b"], iso="AUS", family="Other")
+    write_policy(folder, "c", texts["c"], iso="AUS", family="Fernbrook Tidewater Accord", member_of="first")
+    write_policy(folder, "d", "A plan.", iso="NZL", family="Quillpoint Mossgrove Accord")
+    kg = open_graph()
+    load(kg, "climate", [str(folder)])
+    # "a" precedes the family that it cites, "b" the Australian document of the family that it cites.
+    assert searched == [2]
+    assert len(cited(kg, mint("family", "family-d"))) == 1
+    assert len(cited(kg, mint("family", "first"))) == 1
 
 
 def test_search_that_was_killed_is_repeated_by_the_next_load(
