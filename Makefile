@@ -13,7 +13,7 @@ PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-re
 # Without cached bytecode each of the many processes of the tests compiles all modules and tests again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test test-long coverage bench soak lint serve docs released lock
+.PHONY: help setup demo test test-long test-exhaustive coverage bench soak lint serve docs released lock
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
@@ -34,15 +34,19 @@ $(SUITES): $(STAMP) tests/conformance/suites.py
 	$(BIN)/python -m tests.conformance.suites
 	touch $@
 
-test: setup $(SUITES)  ## unit, contract and conformance tests, one journey for each domain (under 5 minutes)
-	$(PYTEST) -m "not long and not measures_time" $(ARGS)
+test: setup $(SUITES)  ## unit, contract and conformance tests, one journey for each domain (under 4 minutes)
+	$(PYTEST) -m "not long and not measures_time and not exhaustive" $(ARGS)
 
-test-long: setup $(SUITES)  ## the rest: all adversarial cases, kills, packaging, differential runs, timings
-	$(PYTEST) -m "long and not measures_time" $(ARGS)
-	$(BIN)/python -m pytest -m measures_time $(ARGS)
+test-long: setup $(SUITES)  ## adversarial cases, kills, packaging, differential runs, timings (under 4 minutes)
+	$(PYTEST) -m "long and not measures_time and not exhaustive" $(ARGS)
+	$(BIN)/python -m pytest -m "measures_time and not exhaustive" $(ARGS)
+
+test-exhaustive: setup $(SUITES)  ## weekly and before a release: every further case, and the real data beside the project
+	$(PYTEST) -m "exhaustive and not measures_time" $(ARGS)
+	$(BIN)/python -m pytest -m "measures_time and exhaustive" $(ARGS)
 
 coverage: setup $(SUITES)  ## make test with the coverage of kg and loaders, and its floor
-	$(PYTEST) -m "not long and not measures_time" --cov --cov-report= --cov-fail-under=0 $(ARGS)
+	$(PYTEST) -m "not long and not measures_time and not exhaustive" --cov --cov-report= --cov-fail-under=0 $(ARGS)
 	$(BIN)/python -m coverage report
 
 bench: setup  ## measure Quadcite and the alternatives in the same run

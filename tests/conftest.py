@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 from collections.abc import Generator, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,12 +21,35 @@ from tests.watching import WITH_PROCESSES, watched
 ROOT = Path(__file__).parent.parent
 
 
+TIERS = {
+    "long": re.compile(r"\blong\b"),
+    "measures_time": re.compile(r"\bmeasures_time\b"),
+    "exhaustive": re.compile(r"\bexhaustive\b|\bspread\(|\bshared\b"),
+}
+"""What each file with tests of a marker contains."""
+
+
+@cache
+def read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no file without a test of the marker that is asked for: to import all takes each worker ten seconds."""
+    pattern = TIERS.get(str(config.option.markexpr).partition(" ")[0])
+    is_file = collection_path.name.startswith("test_") and collection_path.suffix == ".py"
+    return True if pattern and is_file and not pattern.search(read(collection_path)) else None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of real data as long: they are skipped where it is absent, and take a tenth of the time."""
+    """Mark the tests of real data as exhaustive: they are skipped where it is absent, and take a tenth of the time."""
     for item in items:
         if "shared" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.long)
+            item.add_marker(pytest.mark.exhaustive)
+        for name, pattern in TIERS.items():
+            if item.get_closest_marker(name) and not pattern.search(read(item.path)):
+                raise pytest.UsageError(f"{item.nodeid} is {name}, but its file does not contain {pattern.pattern}")
 
 
 def pytest_collection_finish() -> None:

@@ -1,10 +1,16 @@
-"""How often Hypothesis tries what is dear to try: in proportion to the profile that the suite runs with.
+"""How many examples of what is dear to try the suites have.
+
+Hypothesis tries them in proportion to the profile that the suite runs with.
 
 ``pytest --hypothesis-profile=thorough`` tries ten times as many examples, here and wherever a test sets no number.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
 from hypothesis import settings
 
 USUAL = 100
@@ -17,3 +23,14 @@ settings.load_profile("usual")
 def dear(number: int) -> int:
     """Return how many examples to try where the default profile tries `number`."""
     return max(1, number * settings().max_examples // USUAL)
+
+
+def spread(cases: Sequence[Any], kept: int) -> list[Any]:
+    """Return `cases` for a parametrized test, of which `kept`, evenly spread, are not left to make test-exhaustive."""
+    chosen = {round(number * (len(cases) - 1) / max(1, kept - 1)) for number in range(kept)}
+    return [
+        case
+        if number in chosen
+        else pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.exhaustive)
+        for number, case in enumerate(cases)
+    ]

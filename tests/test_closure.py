@@ -39,7 +39,7 @@ def test_the_ontology_and_the_fixtures_of_the_shapes_contradict_nothing() -> Non
         )
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_the_fixtures_of_climate_contradict_nothing(fixtures: KnowledgeGraph) -> None:
     data = [quad for graph in fixtures.store.graphs() for quad in fixtures.store.graph(graph)]
     assert contradictions(data) == []

@@ -74,6 +74,7 @@ def test_the_installed_code_is_the_wheels_own(installed: Path, tmp_path: Path) -
     assert Path(where.stdout.strip()).is_relative_to(installed.parent.parent)
 
 
+@pytest.mark.exhaustive
 def test_an_installed_wheel_validates_its_own_ontology_shapes_and_fixtures_from_any_folder(
     installed: Path, tmp_path: Path
 ) -> None:

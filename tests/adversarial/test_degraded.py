@@ -16,6 +16,7 @@ import pytest
 from kg.vocabulary import DCTERMS, mint
 from tests.adversarial.running import Running, good, running
 from tests.adversarial.small_disk import SmallDisk, mount_small_disk
+from tests.examples import spread
 
 NOTES = "/graphs?graph=" + mint("graph", "user", "notes").value
 LATER = "/graphs?graph=" + mint("graph", "user", "later").value
@@ -119,7 +120,7 @@ def test_a_full_disk_refuses_writes_only_and_only_until_it_is_freed(tmp_path: Pa
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("state", ["full", "read-only"])
+@pytest.mark.parametrize("state", spread(["full", "read-only"], 1))
 def test_a_server_starts_on_a_disk_that_cannot_be_written(tmp_path: Path, disk: SmallDisk, state: str) -> None:
     prepare = disk.fill if state == "full" else lambda: disk.remount("ro")
     data = disk.folder / "data"

@@ -15,6 +15,7 @@ import pytest
 
 from kg.store.lock import find_holder
 from tests.cli.running import CLIMATE, KG, MALFORMED, answer, processes_of, run, served, until
+from tests.examples import spread
 
 
 @pytest.mark.parametrize("source", ["parliament", "files"])
@@ -36,7 +37,7 @@ def test_loading_the_same_again_skips_all_and_changes_nothing(copy: Path) -> Non
     assert (after["generation"], after["quads"]) == (before["generation"], before["quads"])
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_a_load_with_wait_leaves_no_vector_pending_and_says_in_plain_words_what_it_did(tmp_path: Path) -> None:
     result = run("load", "climate", CLIMATE, "--data-dir", tmp_path / "kg-data", "--wait")
     assert result.exit_code == 0
@@ -97,7 +98,7 @@ def test_a_file_that_is_not_there_is_an_error_without_a_traceback(tmp_path: Path
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", spread([signal.SIGTERM, signal.SIGINT], 1))
 def test_a_load_that_is_told_to_stop_stops_and_cleans_up(number: signal.Signals, tmp_path: Path) -> None:
     row = {
         "document_id": "F.1", "document_slug": "s", "document_name": "N", "geography_iso": "BRA", "family_slug": "f",
@@ -122,7 +123,7 @@ def test_a_load_that_is_told_to_stop_stops_and_cleans_up(number: signal.Signals,
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("is_served", [False, True])
+@pytest.mark.parametrize("is_served", spread([False, True], 1))
 def test_a_load_names_files_as_they_were_written(
     is_served: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,6 +20,7 @@ from kg import __version__
 from kg.cli.main import app
 from kg.vocabulary import SH, XSD
 from tests.cli.running import CLIMATE, KG, MALFORMED, ROOT, answer, run
+from tests.examples import spread
 
 
 def test_the_version_is_the_packages() -> None:
@@ -107,15 +108,18 @@ def test_the_answers_in_the_documentation_are_those_of_the_fixtures(data: Path) 
 @pytest.mark.long
 @pytest.mark.parametrize(
     "words",
-    [
-        ["qwzx vbnm"],
-        ["solar", "--offset", "900"],
-        ["solar", "--place", "Atlantis"],
-        ["solar", "--iso3", "DJI", "--must", "qwzxvb"],
-        ["solar", "--domain", "none"],
-        ["solar", "--must", ""],
-        ["solar", "--corpus-type", "None"],
-    ],
+    spread(
+        [
+            ["qwzx vbnm"],
+            ["solar", "--offset", "900"],
+            ["solar", "--place", "Atlantis"],
+            ["solar", "--iso3", "DJI", "--must", "qwzxvb"],
+            ["solar", "--domain", "none"],
+            ["solar", "--must", ""],
+            ["solar", "--corpus-type", "None"],
+        ],
+        3,
+    ),
 )
 def test_messages_of_a_search_name_options_that_exist(words: list[str], data: Path) -> None:
     result = run("search", *words, "--data-dir", data)
@@ -127,7 +131,7 @@ def test_messages_of_a_search_name_options_that_exist(words: list[str], data: Pa
     )
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_search_pages_do_not_overlap(data: Path) -> None:
     pages = [answer("search", "solar", "--limit", "3", "--offset", offset, "--data-dir", data) for offset in (0, 3)]
     seen = [hit["id"] for page in pages for hit in page["results"]]

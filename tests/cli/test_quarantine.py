@@ -15,6 +15,7 @@ import pytest
 
 from kg.vocabulary import RDF, SH
 from tests.cli.running import KG, answer, run, served
+from tests.examples import spread
 from tests.loaders.test_pipeline import rows, write
 from tests.loaders.test_quarantine import spoiled
 
@@ -105,7 +106,7 @@ def test_the_report_of_a_record_that_no_shape_has_seen_is_an_error_that_says_why
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("holder", ["here", "server", "stdio"])
+@pytest.mark.parametrize("holder", spread(["server", "here", "stdio"], 1))
 def test_it_goes_round_wherever_the_data_directory_is_held(here: Path, data: Path, holder: str) -> None:
     known = ids(data)
     options = ("--transport", "stdio") if holder == "stdio" else ()

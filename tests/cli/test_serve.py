@@ -76,7 +76,7 @@ def test_a_load_goes_through_the_server_from_any_folder_and_reports_the_same(
     assert answer("load", "climate", "climate", "--data-dir", data_dir)["skipped"] == 13
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_errors_of_a_served_graph_are_those_of_an_open_one(copy: Path) -> None:
     commands = [
         ["query", "SELECT ?x { ?x a", "--format", "csv"],

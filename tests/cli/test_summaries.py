@@ -185,7 +185,7 @@ def test_an_interrupted_build_stops_at_once_and_goes_on_where_it_was(tmp_path: P
     assert report["built"] + report["current"] == 23
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_a_build_goes_through_the_server_that_holds_the_data(data: Path) -> None:
     serve = [*COMMAND, "serve", "--port", "0", "--data-dir", str(data)]
     with subprocess.Popen(serve, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as server:

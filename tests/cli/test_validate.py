@@ -24,6 +24,7 @@ from kg.shacl.rdf_files import IN_FOLDERS
 from kg.store.oxigraph import OxigraphStore
 from kg.vocabulary import DCTERMS, mint
 from tests.cli.running import KG, run, served, until
+from tests.examples import spread
 from tests.shacl.made_up import record, without
 
 pytestmark = pytest.mark.long
@@ -314,7 +315,7 @@ def test_a_report_in_a_file_is_there_whole_or_not_at_all(write: Write) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("unbuffered", spread(["", "1"], 1))
 def test_a_full_disk_is_told_and_a_reader_who_has_gone_is_not(write: Write, unbuffered: str) -> None:
     write("data.ttl", "\n".join(f"ex:p{number} a ex:Person ; ex:name {number} , 'x' ." for number in range(3_000)))
     write(
@@ -444,7 +445,9 @@ def test_the_hook_for_pre_commit_runs_on_the_files_that_it_names(write: Write) -
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("content", "conforms"), [("ex:a a ex:Person .", "false"), ("ex:a ex:name 'A' .", "true")])
+@pytest.mark.parametrize(
+    ("content", "conforms"), spread([("ex:a a ex:Person .", "false"), ("ex:a ex:name 'A' .", "true")], 1)
+)
 def test_the_action_validates_what_its_inputs_name(write: Write, tmp_path: Path, content: str, conforms: str) -> None:
     write("some data.ttl", content)
     done = action(tmp_path, {"files": "some data.ttl\n", "shapes": "shapes.ttl\n"})

@@ -29,6 +29,7 @@ from loaders.pipeline import Loading
 from loaders.quarantine import Quarantine
 from loaders.readers.locations import Located
 from loaders.sources import LOADERS, Source, build_loader, load
+from tests.examples import spread
 from tests.loaders.conftest import MemoryIndex, content, values
 
 CLIMATE = Path(__file__).parent.parent.parent / "fixtures" / "climate"
@@ -380,7 +381,7 @@ sources.load(kg, "climate", [str(source)], gate=False, on_progress=lambda *_: pr
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("batches", [1, 4])
+@pytest.mark.parametrize("batches", spread([4, 1], 1))
 def test_a_load_killed_and_started_again_ends_as_an_undisturbed_one(
     batches: int, open_graph: Callable[..., KnowledgeGraph], tmp_path: Path
 ) -> None:

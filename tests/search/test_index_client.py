@@ -23,6 +23,7 @@ from kg.search.protocol import GraphUnits, IndexedUnit, IndexStatus, Ranking
 from kg.search.shard import Shard, VectorSpace, optimize_folder
 from kg.search.unit_index import UnitIndex, to_searchable
 from kg.settings import Settings
+from tests.examples import spread
 from tests.search.conftest import WordIndex, graph_units
 from tests.search.word_embedder import WordEmbedder
 
@@ -538,7 +539,7 @@ class TestProcess:
         with pytest.raises(IndexUnavailableError, match="closed"):
             index.state()
 
-    @pytest.mark.parametrize("damage", ["record", "segments", "config", "version"])
+    @pytest.mark.parametrize("damage", spread(["record", "segments", "config", "version"], 2))
     def test_a_damaged_folder_is_begun_anew_for_the_store_to_fill(
         self, open_index: Open, tmp_path: Path, damage: str
     ) -> None:

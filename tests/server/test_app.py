@@ -31,6 +31,7 @@ from kg.server.auth import HOLDER
 from kg.server.http_server import address_of, listen
 from kg.store.protocol import Rows
 from kg.tools.catalog.health import health
+from tests.examples import spread
 
 pytestmark = pytest.mark.long
 
@@ -207,7 +208,7 @@ def start(tmp_path, transport: str, **streams) -> subprocess.Popen:
     return subprocess.Popen([sys.executable, "-c", SERVE, str(tmp_path / "data"), transport], **streams)
 
 
-@pytest.mark.parametrize(("number", "logged"), [(signal.SIGTERM, True), (signal.SIGINT, False)])
+@pytest.mark.parametrize(("number", "logged"), spread([(signal.SIGTERM, True), (signal.SIGINT, False)], 1))
 def test_a_server_starts_answers_and_stops_when_told(tmp_path, monkeypatch, number, logged):
     monkeypatch.setenv("QUADCITE_ACCESS_LOG", str(logged))
     with start(tmp_path, "http", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -272,7 +273,7 @@ def test_a_client_that_hangs_up_ends_the_queries_of_its_call(kg, path):
 ENDLESS = "SELECT (COUNT(*) AS ?n) { " + " ".join(f"VALUES ?{x} {{ 1 2 3 4 5 6 7 8 9 }}" for x in "abcdefghijklm") + "}"
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_runaway_queries_leave_the_tools_their_workers(tmp_path):
     call = json.dumps({**CALL, "params": {"name": "list_resources", "arguments": {}}}).encode()
     with start(tmp_path, "http", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process, ExitStack() as stack:
@@ -312,7 +313,7 @@ def test_a_query_that_runs_when_the_server_stops_is_told_so(tmp_path):
     assert b"Traceback" not in log
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_stdio_carries_the_protocol_and_nothing_else(tmp_path):
     hello = {
         "jsonrpc": "2.0",

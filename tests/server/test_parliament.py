@@ -107,7 +107,7 @@ def test_a_client_uses_all_tools_over_http(kg: KnowledgeGraph, path: str) -> Non
     anyio.run(work)
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_a_client_uses_all_tools_over_stdio(tmp_path: Path, folder: Path) -> None:
     root = Path(__file__).parent.parent.parent
     transport = StdioTransport(sys.executable, ["-c", SERVE, str(tmp_path / "data"), str(folder)], cwd=str(root))

@@ -230,7 +230,7 @@ def test_requests_that_arrive_too_slowly_or_never_are_closed_and_hold_up_nobody(
             connection.close()
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_many_bad_queries_at_once_do_not_hold_up_the_good_ones(served: Served, client: httpx.Client) -> None:
     good = "SELECT ?s { ?s ?p 'value %d' }"
     for number in range(3):

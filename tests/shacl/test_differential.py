@@ -23,13 +23,14 @@ from kg.shacl.property_paths import to_text
 from kg.shacl.report import Violation
 from kg.shacl.shapes import Shapes
 from kg.vocabulary import DCTERMS, KG, PROV, RDF, RDFS, SCHEMA, SH, SKOS, XSD
+from tests.examples import dear, spread
 from tests.shacl.made_up import place, record
 
 pytestmark = pytest.mark.long
 
 EX = "https://example.org/"
 GRAPHS = [NamedNode(EX + "g"), NamedNode(EX + "h")]
-CONFIG = settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+CONFIG = settings(max_examples=dear(80), suppress_health_check=[HealthCheck.too_slow])
 
 
 def compared(results: Sequence[Violation]) -> set[Any]:
@@ -92,8 +93,8 @@ ASKING = {
 """Suites with queries of named graphs, which pySHACL does not have."""
 
 
-@pytest.mark.parametrize("name", sorted(OURS.keys() - ASKING))
-@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.parametrize("name", spread(sorted(OURS.keys() - ASKING), 4))
+@settings(max_examples=dear(12), suppress_health_check=[HealthCheck.too_slow])
 @given(
     passages=st.integers(0, 3),
     removed=st.lists(st.integers(0, 99), max_size=4),

@@ -26,6 +26,7 @@ from kg.store.difference import canonicalize
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Patch, Term
 from kg.vocabulary import DCTERMS, KG, PROV, PROV_GRAPH, RDF, RDFS, SCHEMA, SH, SKOS, mint
+from tests.examples import dear, spread
 from tests.shacl.made_up import place, record
 from tests.shacl.test_differential import KINDS, NODES, OURS, PROPERTIES, shapes, targets, triples
 
@@ -33,7 +34,7 @@ pytestmark = pytest.mark.long
 
 EX = "https://example.org/"
 GRAPHS = [NamedNode(EX + "graph/g"), NamedNode(EX + "graph/h")]
-CONFIG = settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+CONFIG = settings(max_examples=dear(50), suppress_health_check=[HealthCheck.too_slow])
 
 PREFIXES = f"""
 @prefix ex: <{EX}> .
@@ -164,7 +165,7 @@ def test_made_up_shapes_with_every_path_and_query(begun: list[Quad], changes: li
     assert_incremental(FIXED, store, changes)
 
 
-@settings(CONFIG, max_examples=30)
+@settings(CONFIG, max_examples=dear(15))
 @given(begun=st.lists(quads, max_size=12), changes=edits)
 def test_a_query_whose_patterns_are_not_joined_affects_all_targets(begun: list[Quad], changes: list[Any]) -> None:
     store = Store()
@@ -223,9 +224,8 @@ OUR_QUADS = st.builds(
 SUITES = {name: Shapes(said) for name, said in OURS.items()}
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("name", sorted(SUITES))
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.parametrize("name", spread(sorted(SUITES), 4))
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 @given(
     changes=st.lists(
         st.tuples(st.lists(OUR_QUADS, max_size=3), st.lists(st.integers(0, 99), max_size=4)), min_size=1, max_size=3

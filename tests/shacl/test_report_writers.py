@@ -24,6 +24,7 @@ from kg.shacl.report_summary import CAUSES, EXAMPLES, KEPT, MESSAGES
 from kg.shacl.report_writers import SORTED, Form, write_report
 from kg.store.protocol import Term
 from kg.vocabulary import KG, KGS, SCHEMA, SH
+from tests.examples import spread
 
 FORMS: tuple[Form, ...] = ("text", "json", "ttl", "sarif")
 ODD = Violation(NamedNode("urn:n:1"), "It is odd.", path=SCHEMA.text, shape=KGS.odd, source="a.ttl")
@@ -281,7 +282,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", spread(FORMS, 2))
 def test_memory_is_flat(form: Form) -> None:
     def peak(number: int) -> int:
         command = [sys.executable, "-c", MEASURED, form, str(number)]

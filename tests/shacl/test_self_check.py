@@ -23,6 +23,7 @@ from kg.shacl.self_check import (
 )
 from kg.shacl.shapes import Shapes
 from kg.vocabulary import KG, KGS
+from tests.examples import spread
 
 FIXTURES, SHAPES, ONTOLOGY = bundle.folder("fixtures") / "shapes", bundle.folder("shapes"), bundle.folder("ontology")
 MODULES = sorted(ONTOLOGY.glob("*.ttl"))
@@ -111,7 +112,7 @@ def test_an_ontology_that_is_not_turtle_is_named_with_its_line(tmp_path: Path) -
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "case", [case for case in CASES if not case["failing"].endswith(".trig")], ids=itemgetter("shape")
+    "case", spread([case for case in CASES if not case["failing"].endswith(".trig")], 60), ids=itemgetter("shape")
 )
 def test_pyshacl_judges_a_fixture_alike(case: dict[str, str]) -> None:
     """Not compared: the message, and how many results that are alike there are; named graphs (see test_suites.py)."""

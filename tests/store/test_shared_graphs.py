@@ -12,6 +12,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import GraphChange, Patch
 from kg.vocabulary import DCTERMS, KG, PROV, PROV_GRAPH, mint
+from tests.examples import dear
 from tests.store.conftest import counters, recount, titles
 
 P = KG.relatesTo
@@ -125,7 +126,7 @@ STEPS = st.lists(
 
 
 @pytest.mark.long
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=dear(8), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(links=st.dictionaries(st.sampled_from("VWXYZ"), PLACES), steps=STEPS)
 def test_counters_and_shared_graphs_are_right_after_any_steps(
     tmp_path_factory: pytest.TempPathFactory, links: dict[str, list[str]], steps: list[tuple[str, object]]

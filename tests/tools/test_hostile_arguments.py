@@ -121,7 +121,7 @@ def test_calls_over_mcp_have_no_internal_error(client: TestClient, path: str) ->
     for tool in TOOLS:
         if tool.single != (path == "/mcp/research"):
             continue
-        for name, value, arguments in list(calls(tool))[:: 2 if tool.scope == "read" else 5]:
+        for name, value, arguments in list(calls(tool))[:: 8 if tool.scope == "read" else 12]:
             params = {"name": tool.name, "arguments": arguments, "_meta": meta}
             answer = client.post(
                 path,

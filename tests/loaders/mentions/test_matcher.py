@@ -177,11 +177,11 @@ def test_scripts_without_spaces_need_none() -> None:
 
 
 @pytest.mark.long
-def test_a_hundred_thousand_names_are_found_each() -> None:
-    names = [label(f"thing{number} alpha") for number in range(100_000)]
+def test_thirty_thousand_names_are_found_each() -> None:
+    names = [label(f"thing{number} alpha") for number in range(30_000)]
     matcher = Matcher(names)
-    assert [match.concept for match in matcher.find("Thing99999 alphas, thing0 alpha", ["en"])] == [
-        "thing99999 alpha",
+    assert [match.concept for match in matcher.find("Thing29999 alphas, thing0 alpha", ["en"])] == [
+        "thing29999 alpha",
         "thing0 alpha",
     ]
 

@@ -31,6 +31,7 @@ from kg.tools.search.passages import fetch, search
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import DCTERMS, FOAF, KG, SCHEMA, mint, mint_part, mint_span, sha256
 from loaders.sources import load
+from tests.examples import spread
 from tests.search import word_embedder
 
 pytestmark = pytest.mark.long
@@ -278,7 +279,7 @@ def test_arguments_are_checked(kg, arguments, says):
         INGEST.call(kg, arguments)
 
 
-@pytest.mark.parametrize("name", ["broken.json", "broken.csv", "broken.xml", "broken.parquet", "odd.csv"])
+@pytest.mark.parametrize("name", spread(["broken.json", "broken.csv", "broken.xml", "broken.parquet", "odd.csv"], 2))
 def test_no_message_about_a_file_has_the_path_of_its_folder(kg, folder, name):
     (folder / name).write_text("speech_id,text\n,\n" if name == "odd.csv" else '{"speeches": [')
     try:

@@ -11,6 +11,7 @@ from kg.tools.calls import SHARED
 from kg.tools.parliament.search import search_speeches
 from kg.tools.registry import TOOLS
 from kg.vocabulary import KG, RDF, SKOS, mint, mint_span
+from tests.examples import spread
 from tests.tools.made_up_speeches import CHAMBERS, Speeches, day, open_speeches, table
 
 DEBATE = {"date_from": "2024-05-06", "date_to": "2024-05-06"}
@@ -203,9 +204,9 @@ def test_filters_that_leave_nothing_are_named(speeches):
 
 
 @pytest.mark.parametrize(
-    "filters", [{}, {"party": "Greens"}, {"topics": ["water"], "chamber": "Senate"}, DEBATE], ids=str
+    "filters", spread([DEBATE, {}, {"party": "Greens"}, {"topics": ["water"], "chamber": "Senate"}], 2), ids=str
 )
-@pytest.mark.parametrize("top_k", [7, 50])
+@pytest.mark.parametrize("top_k", spread([7, 50], 1))
 @pytest.mark.long
 def test_pages_repeat_and_omit_no_speech(speeches, many, filters, top_k):
     for graph in (speeches, many):

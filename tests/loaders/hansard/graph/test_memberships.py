@@ -14,6 +14,7 @@ from kg.settings import Settings
 from kg.vocabulary import BASE, mint
 from loaders.hansard.graph.memberships import MEMBERSHIP
 from loaders.sources import load
+from tests.examples import dear
 
 DAYS = ("2024-02-05", "2024-02-06", "2024-03-07", "2024-05-30")
 PEOPLE = ("Fern Ashby", "Otto Brook")
@@ -61,7 +62,7 @@ SPEECHES = st.sets(st.tuples(st.integers(0, 3), st.integers(0, 1), st.integers(0
 
 
 @pytest.mark.long
-@settings(max_examples=12)
+@settings(max_examples=dear(6))
 @given(first=SPEECHES, second=SPEECHES)
 def test_what_speeches_show_is_derived_whatever_came_before(
     tmp_path_factory: pytest.TempPathFactory, first: set[Said], second: set[Said]
