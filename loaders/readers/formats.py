@@ -23,8 +23,8 @@ from kg.errors import SourceError
 
 _SAMPLE_ROWS: Final = 1000
 _CHUNK: Final = 1 << 20
-_LONGEST_CELL: Final = 1 << 24
-"""Maximum characters of a CSV cell. In a longer one a quote is unclosed, or the file is not CSV."""
+LONGEST_CELL: Final = 1 << 24
+"""Maximum characters of a cell. In a longer one of CSV a quote is unclosed, or the file is not CSV."""
 _LONGEST_LINE: Final = 1 << 26
 """Maximum bytes of a line of JSONL."""
 _LARGEST_PART: Final = 1 << 28
@@ -72,6 +72,18 @@ def open_sheet(path: Path) -> Sheet:
     if ending == ".xlsx":
         return _xlsx(path)
     return _jsonl(path)
+
+
+def describe_long_cell(column: str, length: int) -> str:
+    """Describe a cell of more than `LONGEST_CELL` characters, to follow the name of its row."""
+    return f"has {length:,} characters in {column!r}; the maximum is {LONGEST_CELL:,}"
+
+
+def _require_short_cells(path: Path, number: int, columns: Sequence[str], cells: Sequence[str | None]) -> None:
+    """Raise SourceError for a cell of more than `LONGEST_CELL` characters."""
+    for column, cell in zip(columns, cells, strict=True):
+        if cell is not None and len(cell) > LONGEST_CELL:
+            raise SourceError(f"{path}: row {number} {describe_long_cell(column, len(cell))}")
 
 
 def surrogate_in(text: str) -> str | None:
@@ -138,7 +150,7 @@ def csv_rows(path: Path) -> tuple[Sequence[str], Iterator[tuple[int, list[str]]]
 def _opened_csv(path: Path) -> tuple[list[str], str, Callable[[], Iterator[tuple[int, list[str]]]]]:
     encoding = _encoding(path)
     # A cell may be a whole document; the module's limit of 128 KiB is for another kind of table.
-    csv.field_size_limit(_LONGEST_CELL)
+    csv.field_size_limit(LONGEST_CELL)
 
     with path.open(encoding=encoding, newline="") as stream:
         header, delimiter = _header(path, stream)
@@ -205,7 +217,9 @@ def flatten(value: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
 def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
     """Yield the number and the object (or the problem) of each line. Only U+000A ends a line. Blank lines count."""
     with path.open("rb") as stream:
-        for number, line in enumerate(iter(lambda: stream.readline(_LONGEST_LINE + 1), b""), 1):
+        number = 0
+        while line := stream.readline(_LONGEST_LINE + 1):
+            number += 1
             if len(line) > _LONGEST_LINE:
                 raise SourceError(f"{path}: line {number} has more than {_LONGEST_LINE:,} bytes")
             if number == 1:
@@ -213,11 +227,15 @@ def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
             if not line.strip():
                 continue
             try:
-                value = json.loads(line.decode())
+                text = line.decode()
             except UnicodeDecodeError as error:
                 yield number, f"is not UTF-8 (byte {error.start} of the line)"
+                continue
+            del line  # a long line takes much memory as text and as its value
+            try:
+                value = json.loads(text)
             except RecursionError:
-                yield number, describe_depth(line.decode())
+                yield number, describe_depth(text)
             except ValueError as error:  # also for numbers of thousands of digits
                 yield number, f"is not JSON ({error})"
             else:
@@ -240,7 +258,7 @@ def describe_depth(text: str) -> str:
 
 
 def _jsonl(path: Path) -> Sheet:
-    sheet = _sheet_of(lambda: _objects(path))
+    sheet = _sheet_of(path, lambda: _objects(path))
     if not sheet.columns:
         number, problem = next(_objects(path), (1, _NO_OBJECT))
         reason = problem if isinstance(problem, str) else "is an empty object"
@@ -255,7 +273,7 @@ def json_sheet(path: Path, within: str) -> Sheet:
     """
     values = json_rows(path, within)
     sheet = _sheet_of(
-        lambda: ((n, dict(flatten(v)) if isinstance(v, dict) else _NO_OBJECT) for n, v in enumerate(values, 1))
+        path, lambda: ((n, dict(flatten(v)) if isinstance(v, dict) else _NO_OBJECT) for n, v in enumerate(values, 1))
     )
     if not sheet.columns:
         raise SourceError(f"{path}: the JSON contains no object")
@@ -286,7 +304,7 @@ def json_rows(path: Path, within: str) -> list[Any]:
     return found
 
 
-def _sheet_of(objects: Callable[[], Iterator[tuple[int, dict[str, Any] | str]]]) -> Sheet:
+def _sheet_of(path: Path, objects: Callable[[], Iterator[tuple[int, dict[str, Any] | str]]]) -> Sheet:
     columns: dict[str, None] = {}
     for _, value in islice(objects(), _SAMPLE_ROWS):
         if isinstance(value, dict):
@@ -301,6 +319,7 @@ def _sheet_of(objects: Callable[[], Iterator[tuple[int, dict[str, Any] | str]]])
             if not isinstance(value.get(verbatim), str | None):
                 problem = f"has {verbatim!r} of a wrong type: text is expected"
             cells = [text_of_cell(value.get(name)) for name in wanted]
+            _require_short_cells(path, number, wanted, cells)
             for place, cell in enumerate(cells):
                 if cell is not None and (found := surrogate_in(cell)) is not None:
                     problem = f"has the lone surrogate {found}, which is not a character, in {wanted[place]!r}"
@@ -427,6 +446,8 @@ def _xlsx(path: Path) -> Sheet:
             problem = None
             if verbatim in header and not isinstance(picked[wanted.index(verbatim)], str | None):
                 problem = f"has {verbatim!r} of a wrong type: text is expected"
-            yield Row(number, [text_of_cell(value) or None for value in picked], problem)
+            texts = [text_of_cell(value) or None for value in picked]
+            _require_short_cells(path, number, wanted, texts)
+            yield Row(number, texts, problem)
 
     return Sheet(header, rows)

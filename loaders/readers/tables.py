@@ -7,10 +7,11 @@ the size of the source.
 from __future__ import annotations
 
 import errno
+import heapq
 import os
 import re
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ import duckdb
 
 from kg import interruption
 from kg.errors import SourceError, StoreError
-from loaders.readers.formats import Row, Sheet, open_sheet
+from loaders.readers.formats import LONGEST_CELL, Row, Sheet, describe_long_cell, open_sheet
 from loaders.readers.locations import File
 
 _MEMORY_LIMIT: Final = "384MB"
@@ -33,7 +34,17 @@ _ENGINE: Final[dict[str, str | bool | int | float | list[str]]] = {
 }
 _STAGED_ROWS: Final = 4096
 _STAGED_CHARACTERS: Final = 8_000_000
-_FETCHED_ROWS: Final = 2048
+_FETCHED_ROWS: Final = 256
+
+_VECTOR_ROWS: Final = 2_048
+"""Rows that DuckDB has in memory at a time, in any order."""
+_LARGEST_ROWS: Final = 1 << 27
+"""Maximum bytes of the `_VECTOR_ROWS` largest rows of a load, decoded."""
+_MOST_RATIO: Final = 1_000
+"""Maximum bytes of the rows of a file for each byte of the file, beyond `_SMALL_TABLE`."""
+_SMALL_TABLE: Final = 1 << 26
+_ROW_BYTES: Final = 16
+"""Bytes that a row counts in addition to its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +108,8 @@ class Tables:
         self.selects: list[str] = []
         self.rows = 0
         """Number of data rows of the files added so far."""
+        self._largest: list[int] = []
+        """The bytes of the largest rows so far."""
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -126,7 +139,7 @@ class Tables:
     def add(self, file: File, layout: str, columns: Columns, sheet: Sheet | None) -> None:
         """Add the rows of `file` to those that `groups` yields, and count them.
 
-        Raises SourceError if any part of the file is damaged: every row is decoded.
+        Raises SourceError if any part of the file is damaged (every row is decoded), or if its rows are too large.
         """
         number = len(self.files)
         if sheet is None:
@@ -158,10 +171,13 @@ class Tables:
         split = field(columns.head.get(columns.split, ()))
         where = f"{number}::BIGINT AS file, ({row})::BIGINT AS row, {_string(layout)} AS layout, {problem} AS problem"
         select = f"SELECT {key} AS key, {split} AS split, {where}, {', '.join(fields)} FROM {source}"  # noqa: S608
-        # Hashing decodes every cell, so that damage is detected here, where the file is known.
+        cells = {name: _as_text(name, types[name]) for name in columns.names() if name in types}
         with _engine(f"{file.path}: cannot be read completely"):
+            largest = _measure_rows(self.db, file.path, source, row, cells, self._largest, packed=sheet is None)
+            # Hashing decodes every cell, so that damage is detected here, where the file is known.
             [(rows, _)] = self.db.execute(f"SELECT count(*), bit_xor(hash(t)) FROM ({select}) t").fetchall()  # noqa: S608
         self.rows += rows
+        self._largest = largest
         self.files.append(file)
         self.layouts.append(layout)
         self.selects.append(select)
@@ -229,7 +245,7 @@ class Tables:
         self.db.execute(f"CREATE TABLE {table} ({declared}, row_number BIGINT, problem VARCHAR)")
         batch: list[tuple[str | None, ...]] = []
         numbers: list[int] = []
-        characters = 0
+        characters = total = 0
 
         def insert() -> None:
             import numpy as np  # slow to import, and not needed for Parquet
@@ -247,6 +263,8 @@ class Tables:
             characters += sum(len(cell) for cell in row.cells if cell is not None)
             if len(batch) >= _STAGED_ROWS or characters >= _STAGED_CHARACTERS:
                 insert()
+                total += characters
+                _require_ratio(file.path, total)
                 batch, numbers, characters = [], [], 0
         if batch:
             insert()
@@ -282,7 +300,10 @@ def parquet_sheet(path: Path) -> Sheet:
         if kinds.get(verbatim, "VARCHAR") != "VARCHAR":
             raise SourceError(f"{path}: column {verbatim!r} has type {kinds[verbatim]} instead of text")
         cells = ", ".join(_as_text(name, kinds[name]) if name in kinds else "NULL" for name in wanted)
+        read = {name: _as_text(name, kinds[name]) for name in wanted if name in kinds}
         with duckdb.connect(config=_ENGINE) as db, _engine(f"{path}: cannot be read completely"):
+            numbered = _parquet(path, "file_row_number = true")
+            _measure_rows(db, path, numbered, "file_row_number + 1", read, (), packed=True)
             found = db.execute(f"SELECT {cells} FROM {_parquet(path)}")  # noqa: S608
             number = 0
             while batch := found.fetchmany(_FETCHED_ROWS):
@@ -300,6 +321,67 @@ def read_parquet(path: Path) -> Iterator[dict[str, str | None]]:
         cells = ", ".join(_as_text(name, kind) for name, kind, *_ in kinds)
         for row in db.execute(f"SELECT {cells} FROM {_parquet(path)}").fetchall():  # noqa: S608
             yield dict(zip((name for name, *_ in kinds), row, strict=True))
+
+
+def _measure_rows(
+    db: duckdb.DuckDBPyConnection,
+    path: Path,
+    source: str,
+    row: str,
+    cells: Mapping[str, str],
+    largest: Iterable[int],
+    *,
+    packed: bool,
+) -> list[int]:
+    """Measure the rows of a file without copying their text; return the bytes of the largest of them and of `largest`.
+
+    `source` is the SQL of the rows, `row` of their numbers, `cells` of the text of each column. With `packed`, the file
+    is compressed. Raises SourceError if a cell or the rows are too large.
+    """
+    if not cells:
+        return list(largest)
+    if packed:
+        [(number,)] = db.execute(f"SELECT num_rows FROM parquet_file_metadata({_pattern(path)})").fetchall()  # noqa: S608
+        _require_ratio(path, number * _ROW_BYTES)
+    sizes = [f"COALESCE(strlen({cell}), 0)" for cell in cells.values()]
+    measured = f"SELECT greatest({', '.join(sizes)}) AS cell, {' + '.join(sizes)} + {_ROW_BYTES} AS size FROM {source}"  # noqa: S608
+    query = f"SELECT max(cell), sum(size)::BIGINT, max(size, {_VECTOR_ROWS}) FROM ({measured})"  # noqa: S608
+    [(longest, total, found)] = db.execute(query).fetchall()
+    if longest is not None and longest > LONGEST_CELL:
+        _require_short_cells(db, path, source, row, cells)
+    if packed:
+        _require_ratio(path, total or 0)
+    merged = heapq.nlargest(_VECTOR_ROWS, [*largest, *(found or ())])
+    if sum(merged) > _LARGEST_ROWS:
+        raise SourceError(
+            f"{path}: the {len(merged):,} largest rows of the tables so far have {sum(merged):,} bytes; the maximum is "
+            f"{_LARGEST_ROWS:,}. Load the file without the others, or divide its rows."
+        )
+    return merged
+
+
+def _require_ratio(path: Path, size: int) -> None:
+    packed = path.stat().st_size
+    most = max(_SMALL_TABLE, packed * _MOST_RATIO)
+    if size > most:
+        raise SourceError(
+            f"{path}: the rows have {size:,} bytes, in a file of {packed:,}; the maximum is {most:,}, "
+            f"{_MOST_RATIO:,} times the file or {_SMALL_TABLE >> 20} MiB"
+        )
+
+
+def _require_short_cells(
+    db: duckdb.DuckDBPyConnection, path: Path, source: str, row: str, cells: Mapping[str, str]
+) -> None:
+    """Raise SourceError for the first cell of more than `LONGEST_CELL` characters."""
+    lengths = [f"COALESCE(length({cell}), 0)" for cell in cells.values()]
+    is_long = " OR ".join(f"{length} > {LONGEST_CELL}" for length in lengths)
+    found = db.execute(
+        f"SELECT {row}, {', '.join(lengths)} FROM {source} WHERE {is_long} ORDER BY 1 LIMIT 1"  # noqa: S608
+    ).fetchall()
+    for number, *measured in found:
+        column, length = next(pair for pair in zip(cells, measured, strict=True) if pair[1] > LONGEST_CELL)
+        raise SourceError(f"{path}: row {number} {describe_long_cell(column, length)}")
 
 
 _INTERRUPTED: Final = ("Query interrupted", "INTERRUPT Error", "KeyboardInterrupt", "SystemExit")
@@ -320,8 +402,7 @@ def _engine(blame: str) -> Iterator[None]:
         is_memory = isinstance(error, duckdb.OutOfMemoryException)
         if is_memory and "offload" not in reason:  # which it is for a full folder
             raise SourceError(
-                f"The rows of the tables are too large for {_MEMORY_LIMIT}, the memory in which a load sorts. Load the "
-                f"files one by one to find the one with the largest rows. ({reason})"
+                f"{blame}: the rows are too large for {_MEMORY_LIMIT}, the memory in which a load sorts ({reason})"
             ) from error
         if is_memory or os.strerror(errno.ENOSPC) in reason:
             raise StoreError(
@@ -336,10 +417,14 @@ def _first(names: Sequence[str], columns: Collection[str]) -> str:
 
 
 def _parquet(path: Path, *options: str) -> str:
-    """Build the SQL for one file as a table, without glob patterns and without columns from names of folders."""
-    name = re.sub(r"[*?\[]", r"[\g<0>]", str(path))
+    """Build the SQL for one file as a table, without columns from names of folders."""
     given = ("hive_partitioning = false", "binary_as_string = true", *options)
-    return f"read_parquet({_string(name)}, {', '.join(given)})"
+    return f"read_parquet({_pattern(path)}, {', '.join(given)})"
+
+
+def _pattern(path: Path) -> str:
+    """Build the SQL of a glob pattern that matches one file."""
+    return _string(re.sub(r"[*?\[]", r"[\g<0>]", str(path)))
 
 
 def _as_text(column: str, kind: str) -> str:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import time
 import zipfile
 from pathlib import Path
 
+import duckdb
 import pytest
 from openpyxl import Workbook
 
 from kg.errors import SourceError
-from loaders.readers import formats
+from loaders.readers import formats, tables
 from loaders.readers.formats import open_sheet
 
 
@@ -77,3 +79,33 @@ def test_cell_of_csv_that_is_too_long_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"long\.csv: not CSV at line"):
         list(open_sheet(path).rows(["id", "text"], "text"))
     assert time.process_time() - begun < 20
+
+
+def write_parquet(path: Path, rows: str) -> Path:
+    duckdb.sql(f"COPY ({rows}) TO '{path}' (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 2048)")
+    return path
+
+
+def test_long_cell_of_json_lines_and_of_a_workbook_is_refused_with_its_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(formats, "LONGEST_CELL", 1_000)
+    lines = tmp_path / "long.jsonl"
+    lines.write_text("".join(json.dumps({"id": "a" * size}) + "\n" for size in (1_000, 1_001)))
+    book = Workbook()
+    for text in ("id", "a" * 1_000, "a" * 1_001):
+        book.worksheets[0].append([text])
+    book.save(tmp_path / "long.xlsx")
+    for path in (lines, tmp_path / "long.xlsx"):
+        with pytest.raises(SourceError, match=rf"{path.name}: row 2 .*'id'"):
+            list(open_sheet(path).rows(["id"], "id"))
+
+
+def test_long_cell_of_parquet_is_refused_with_its_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "LONGEST_CELL", 1_000)
+    path = write_parquet(
+        tmp_path / "long.parquet",
+        "SELECT 'x' AS id, repeat('\u00fc', CASE i WHEN 7 THEN 1001 ELSE 1000 END) AS text FROM range(20) t(i)",
+    )
+    with pytest.raises(SourceError, match=r"long\.parquet: row 8 .*'text'"):
+        list(tables.parquet_sheet(path).rows(["id", "text"], "text"))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+import time
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -251,6 +252,57 @@ def test_rows_that_do_not_fit_in_memory_are_a_fault_of_the_source(
     duckdb.sql(f"COPY ({rows}) TO '{path}' (FORMAT parquet, COMPRESSION zstd)")
     monkeypatch.setitem(tables._ENGINE, "memory_limit", "20MB")
     with pytest.raises(SourceError):
+        read(path)
+
+
+BOMBS = {
+    # a file of a few KB; the text is in it once, and each row refers to it
+    "text": "SELECT 's' || i AS slug, repeat('word ', 200000) AS text FROM range(3000) t(i)",
+    "title": "SELECT 's' || i AS slug, repeat('word ', 200000) AS title, 'x' AS text FROM range(3000) t(i)",
+    "rows": "SELECT 's' AS slug, NULL AS i, 'x' AS text FROM range(5000000)",
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_parquet_file_that_decodes_to_too_much_is_refused_by_name_and_others_are_read(
+    bomb: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "bomb.parquet"
+    duckdb.sql(f"COPY ({BOMBS[bomb]}) TO '{path}' (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 1000000)")
+    assert path.stat().st_size < 100_000
+    good = as_file(write(tmp_path / "good.parquet", ["one", "two"]))
+    begun = time.process_time()
+    with Tables(("slug", "title"), ("index", "text")) as opened:
+        with pytest.raises(SourceError, match=r"bomb\.parquet: .*maximum"):
+            opened.add(as_file(path), "test", COLUMNS, None)
+        opened.add(good, "test", COLUMNS, None)
+        assert texts_of(list(opened.groups())) == ["one", "two"]
+    assert time.process_time() - begun < 10
+
+
+def test_the_largest_rows_of_all_files_together_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sorted by their keys they may meet in one vector, from whichever file."""
+    monkeypatch.setattr(tables, "_LARGEST_ROWS", 100_000)
+    one, two = (write(tmp_path / f"{name}", ["a" * 1_000] * 60) for name in ("one.parquet", "two.csv"))
+    with Tables(("slug", "title"), ("index", "text")) as opened:
+        opened.add(as_file(one), "test", COLUMNS, None)
+        file = as_file(two)
+        with pytest.raises(SourceError, match=r"two\.csv"):
+            opened.add(file, "test", COLUMNS, opened.columns(file)[1])
+        assert len(texts_of(list(opened.groups()))) == 60
+
+
+def test_workbook_whose_cells_repeat_a_long_text_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A workbook contains a text once, and each cell refers to it."""
+    monkeypatch.setattr(tables, "_SMALL_TABLE", 1 << 20)
+    monkeypatch.setattr(tables, "_MOST_RATIO", 10)
+    book = Workbook()
+    for number in range(2_000):
+        book.worksheets[0].append(["slug", "i", "text"] if not number else ["s", str(number), "a" * 1_000])
+    path = tmp_path / "bomb.xlsx"
+    book.save(path)
+    monkeypatch.setattr(tables, "_STAGED_ROWS", 100)
+    with pytest.raises(SourceError, match=r"bomb\.xlsx: .*maximum"):
         read(path)
 
 
