@@ -258,7 +258,7 @@ class UserGraphs:
         return [*self.kg.store.graph(graph), *added]
 
     def _follow(self, commit: Commit, actor: Actor, emptied: Sequence[str] | None = None) -> None:
-        """Update the search index. If that fails, it is healed in the background, or by the next start.
+        """Update the search index. If that fails, it is repaired in the background, or by the next start.
 
         `emptied` are the graphs that lost texts. It is given where the quads of the changes cannot be read any more.
         """

@@ -261,7 +261,7 @@ def load(
     the load. A record that is older than the stored one, by revision or time of modification, is skipped and reported,
     unless `replace_newer`. `prune` removes the records that an earlier load read from these locations and that are
     gone. Without `gate` no record is validated; without `index` none is indexed (for benchmarks, or when the index is
-    healed later).
+    repaired later).
 
     Raises SourceError if a named file cannot be read.
     """
@@ -394,7 +394,7 @@ class Loading:
             self.citations.refresh(self.on_progress)
         if self.index:
             self.indexed.finish()
-            self.heal_index()
+            self.repair_index()
             report.pending_vectors = self.kg.search.status().pending_vectors
             report.mentions = refresh_mentions(self.kg, on_progress=self.on_progress).mentions
         if self.loader.find_warnings is not None and report.run is not None:
@@ -416,9 +416,9 @@ class Loading:
         self.log_warnings()
         return report
 
-    def heal_index(self) -> None:
+    def repair_index(self) -> None:
         """Update the index to the state of the store."""
-        index_sync.heal(self.kg.store, self.kg.search)
+        index_sync.repair_index(self.kg.store, self.kg.search)
 
     def add_notice(self, notice: Notice) -> None:
         """Add a notice of the loader to the report."""

@@ -80,9 +80,9 @@ def doctor(
     """Find damage: read all indexes, texts, hashes and provenance. Exit code 1: problems were found."""
     if source is not None and (repair or data_dir is not None):
         raise typer.BadParameter("--repair and --data-dir cannot be used with a backup.")
-    with output.progress("examining") as advance:
+    with output.progress("inspecting") as advance:
         advance(0, None, "reading the store")
-        found = _examine_backup(source) if source is not None else _examine(data_dir, repair)
+        found = _inspect_backup(source) if source is not None else _inspect(data_dir, repair)
     if as_json:
         output.put_json(found)
     else:
@@ -91,7 +91,7 @@ def doctor(
         raise typer.Exit(output.FAILURE)
 
 
-def _examine_backup(source: Path) -> dict[str, Any]:
+def _inspect_backup(source: Path) -> dict[str, Any]:
     from kg.integrity.backups import inspect_backup
     from kg.integrity.doctor import report
 
@@ -99,8 +99,8 @@ def _examine_backup(source: Path) -> dict[str, Any]:
     return report(found.problems, dict(found.counts))
 
 
-def _examine(data_dir: Path | None, repair: bool) -> dict[str, Any]:
-    """Examine a data directory: through its server, or as it is on the disk before it is opened."""
+def _inspect(data_dir: Path | None, repair: bool) -> dict[str, Any]:
+    """Inspect a data directory: through its server, or as it is on the disk before it is opened."""
     from kg.cli import connection
     from kg.errors import StoreReadOnlyError
     from kg.integrity.doctor import inspect_closed, repair_files, report
@@ -130,11 +130,11 @@ def _examine(data_dir: Path | None, repair: bool) -> dict[str, Any]:
         return report(left.problems, {**found.counts, "index": "not compared, since the disk is read-only"})
     if repair:
         # Lost graphs are missing now, which the second inspection has found.
-        logs = [problem.to_dict() for problem in left.problems if problem.kind == "log"]
-        document["problems"] = [*logs, *document["problems"]]
         document["repaired"] = [*repaired, *document["repaired"]]
     else:
-        document["problems"] = [problem.to_dict() for problem in left.problems] + document["problems"]
+        # The open store names its damaged logs itself.
+        closed = [problem.to_dict() for problem in left.problems if problem.kind != "commits"]
+        document["problems"] = closed + document["problems"]
         document["checked"] = {**found.counts, **document["checked"]}
     document["ok"] = not document["problems"]
     return document
@@ -151,8 +151,8 @@ def _show(found: dict[str, Any], *, is_backup: bool, repaired: bool) -> None:
             output.put(f"  To load it again: {command}")
     if len(found["problems"]) > SHOWN:
         output.put(f"And {len(found['problems']) - SHOWN} more. --json lists them.")
-    if "quads" in checked:
-        parts = [f"{checked['quads']:,} quads with provenance and ontology"]
+    if "stored_quads" in checked:
+        parts = [f"{checked['stored_quads']:,} quads with provenance and ontology"]
         parts += [f"{checked[name]:,} {name}" for name in ("graphs", "hashes", "texts") if name in checked]
         parts += [f"{name} {checked[name]}" for name in ("index", "checksums") if name in checked]
         output.put(f"Read {', '.join(parts)}.")

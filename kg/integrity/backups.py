@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -47,39 +48,33 @@ def write_backup(kg: KnowledgeGraph, folder: Path) -> dict[str, Any]:
     The store is a checkpoint, so others may write meanwhile. Without its process, the index is left out: it is derived
     from the store. Raises StoreDamagedError, which names the damage; then there is no folder.
     """
-    if folder.exists():
-        raise InvalidInputError(f"{folder} already exists. Name a new folder.")
-    partial = folder.with_name(folder.name + ".partial")
     data_dir = kg.settings.data_dir
     if folder.resolve().is_relative_to(data_dir.resolve()):
         raise InvalidInputError(f"{folder} is inside {data_dir} and would be lost with it. Name a folder elsewhere.")
     started = time.monotonic()
     try:
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        counted = kg.store.statistics()
-        with kg.store.snapshot(counted.generation) as snapshot:
-            sums = _copy_parts(data_dir, snapshot.path, partial)
-        has_index = _copy_index(kg, partial, sums)
-        inspection = _verify_copy(partial, sums)
-        about = {
-            "generation": snapshot.generation,
-            "quads": counted.quads,
-            "written": datetime.now(UTC).isoformat(timespec="seconds"),
-            "quadcite": __version__,
-        }
-        checksums.record(partial, sums, about)
-        os.sync()  # all files are on the disk before the copy gets its name
-        partial.rename(folder)
-        sync_folder(folder.parent)
+        with _reserve(folder) as partial:
+            counted = kg.store.statistics()
+            with kg.store.snapshot(counted.generation) as snapshot:
+                sums = _copy_parts(data_dir, snapshot.path, partial)
+            has_index = _copy_index(kg, partial, sums)
+            inspection = _verify_copy(partial, sums)
+            about = {
+                "generation": snapshot.generation,
+                "quads": inspection.counts["quads"],
+                "written": datetime.now(UTC).isoformat(timespec="seconds"),
+                "quadcite": __version__,
+            }
+            checksums.record(partial, sums, about)
+            os.sync()  # all files are on the disk before the copy gets its name
+            partial.rename(folder)
+            sync_folder(folder.parent)
     except StoreError as error:
         if isinstance(error, StoreDamagedError) or _CORRUPTION not in str(error):
             raise
         raise StoreDamagedError(f"No backup was written: the store is damaged. {error} Run `kg doctor`.") from error
     except OSError as error:
         raise QuadciteError(f"Cannot write a backup to {folder}: {error.strerror or error}.") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return {
         "target": str(folder),
         **about,
@@ -88,6 +83,42 @@ def write_backup(kg: KnowledgeGraph, folder: Path) -> dict[str, Any]:
         "seconds": round(time.monotonic() - started, 1),
         "memory_mb": inspection.counts["memory_mb"],
     }
+
+
+@contextmanager
+def _reserve(folder: Path) -> Iterator[Path]:
+    """Provide an empty folder next to `folder`, for one backup at a time, and remove it unless it was renamed.
+
+    Raises ConflictError while another backup is written to `folder`, and InvalidInputError if `folder` exists.
+    """
+    partial = folder.with_name(folder.name + ".partial")
+    partial.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(partial, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+    locked = False
+
+    def is_reserved() -> bool:
+        return partial.is_dir() and os.path.samestat(os.fstat(descriptor), partial.stat())
+
+    try:
+        with suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            locked = is_reserved()
+        if not locked:
+            raise ConflictError(
+                f"Another backup is being written to {folder}. It goes on; this one wrote nothing. Name another folder."
+            )
+        try:
+            if folder.exists():
+                raise InvalidInputError(f"{folder} already exists. Name a new folder.")
+            for leftover in partial.iterdir():
+                shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+            yield partial
+        finally:
+            if is_reserved():  # not renamed
+                shutil.rmtree(partial, ignore_errors=True)
+    finally:
+        os.close(descriptor)
 
 
 def _copy_parts(data_dir: Path, store: Path, partial: Path) -> dict[str, FileSum]:
@@ -106,12 +137,12 @@ def _copy_index(kg: KnowledgeGraph, partial: Path, sums: dict[str, FileSum]) -> 
     """Copy the index and add its checksums; return whether it could be copied."""
     target = partial / "index"
     try:
-        kg.search.copy(target)
+        read = kg.search.copy(target)
     except IndexUnavailableError:
         shutil.rmtree(target, ignore_errors=True)
         return False
-    for path in checksums.list_files(target):
-        sums[path.relative_to(partial).as_posix()] = checksums.compute(path)
+    for name, digest in read.items():
+        sums[f"index/{name}"] = FileSum((target / name).stat().st_size, digest)
     return True
 
 

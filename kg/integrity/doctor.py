@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -11,19 +13,28 @@ from typing import Any, Final
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import IndexUnavailableError, StoreError
-from kg.integrity.inspection import DAMAGE, Inspection, Problem, copy_store, inspect_logs, inspect_store
+from kg.integrity.inspection import (
+    DAMAGE,
+    Inspection,
+    Problem,
+    copy_store,
+    inspect_logs,
+    inspect_store,
+    name_kept_logs,
+)
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.shipped import INFERENCES, build_shipped_graphs
-from kg.search.index_sync import find_differences, heal
+from kg.search.index_sync import find_differences, repair_index
 from kg.sparql.terms import bind
-from kg.store.lock import sync_folder
+from kg.store.engine import DAMAGED, REBUILT, STORE, finish_rebuild
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Patch, named_node, select, term_text
+from kg.store.write_ahead_log import keep_damaged_logs, list_kept_logs
 from kg.vocabulary import KG, PROV_GRAPH, SHIPPED_GRAPHS
 
 _SHIPPED: Final = frozenset(graph.value for graph in SHIPPED_GRAPHS)
 _OF_RECORDS: Final = frozenset({"missing", "changed", "text"})
-"""The kinds of problems of graphs that a load can mend."""
+"""The kinds of problems of graphs that a load can repair."""
 
 SOURCE_HASHES: Final = """
 SELECT ?graph ?hash WHERE { VALUES ?graph { $graphs } GRAPH $prov { ?graph kg:sourceSha256 ?hash } }"""
@@ -40,11 +51,18 @@ def report(problems: Sequence[Problem], counts: dict[str, Any], repaired: Sequen
 
 
 def inspect_closed(data_dir: Path) -> Inspection:
-    """Inspect the store of a data directory that no process has open, as it is on the disk."""
-    store = data_dir / "store"
+    """Inspect the store of a data directory that no process has open, as it is on the disk.
+
+    The caller has its lock. A repair that was killed is finished first.
+    """
+    store = data_dir / STORE
+    with suppress(OSError):  # a disk that cannot be written now
+        finish_rebuild(data_dir)
     if not store.is_dir():
-        return Inspection([Problem("unreadable", "store", f"{store} is missing. Restore a backup.")])
-    logs = inspect_logs(store)
+        kept = max(data_dir.glob(f"{DAMAGED}*"), default=None)
+        advice = "" if kept is None else f" or rename {kept} to it and run `kg doctor --repair`"
+        return Inspection([Problem("unreadable", STORE, f"{store} is missing. Restore a backup{advice}.")])
+    logs = [*inspect_logs(store), *name_kept_logs(list_kept_logs(data_dir))]
     found = inspect_store(store, data_dir=data_dir)
     return Inspection([*logs, *found.problems], found.counts)
 
@@ -87,13 +105,14 @@ def rebuild_store(data_dir: Path) -> tuple[list[str], list[Problem]]:
     """Build the indexes of a store again from those that can be read; the old files are kept next to it.
 
     Returns the repairs, and the graphs that are lost. Call it while no process has the data directory open but this
-    one has its lock.
+    one has its lock. After a kill, the next start has the old store or the complete new one (`finish_rebuild`).
     """
-    fresh, store = data_dir / "store.partial", data_dir / "store"
-    shutil.rmtree(fresh, ignore_errors=True)
+    fresh, rebuilt, store = data_dir / "store.partial", data_dir / REBUILT, data_dir / STORE
+    for leftover in (fresh, rebuilt):
+        shutil.rmtree(leftover, ignore_errors=True)
     try:
         copied = copy_store(store, fresh, data_dir=data_dir)
-        if "quads" not in copied.counts or not copied.counts["quads"]:
+        if not copied.counts.get("stored_quads"):
             raise StoreError(
                 f"Nothing of {store} can be read. Restore a backup, or load the sources into a new folder."
             )
@@ -102,19 +121,22 @@ def rebuild_store(data_dir: Path) -> tuple[list[str], list[Problem]]:
                 f"{PROV_GRAPH.value} in {store} cannot be read, so nothing explains the other graphs. Restore a "
                 "backup, or load the sources into a new folder."
             )
-        kept = data_dir / f"store-damaged-{datetime.now(UTC):%Y%m%dT%H%M%S}"
-        store.rename(kept)
-        fresh.rename(store)
-        sync_folder(data_dir)
+        os.sync()
+        fresh.rename(rebuilt)
+        keep_damaged_logs(data_dir)
+        kept = data_dir / f"{DAMAGED}{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
+        try:
+            store.rename(kept)
+        finally:
+            finish_rebuild(data_dir)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
-    done = (
-        f"All indexes of the store were built again, with {copied.counts['quads']:,} quads. The old files are {kept}."
-    )
+    quads = copied.counts["stored_quads"]
+    done = f"All indexes of the store were built again, with {quads:,} quads. The old files are {kept}."
     return [done], list(copied.problems)
 
 
-def repair(kg: KnowledgeGraph, problems: Sequence[Problem]) -> list[str]:
+def repair_derived(kg: KnowledgeGraph, problems: Sequence[Problem]) -> list[str]:
     """Repair derived graphs and the index, and let the next load replace damaged records; return the repairs."""
     store = kg.store
     done: list[str] = []
@@ -122,7 +144,7 @@ def repair(kg: KnowledgeGraph, problems: Sequence[Problem]) -> list[str]:
         kinds = {problem.where: problem.kind for problem in problems}
         for graph, infer in INFERENCES.items():
             if kinds.get(graph.value) in ("derived", "missing"):
-                changed = store.correct(graph, infer)
+                changed = store.infer_again(graph, infer)
                 done.append(f"{changed:,} quads of {graph.value} were inferred again or removed.")
         if shipped := [graph for graph in kinds if graph in _SHIPPED]:
             store.commit({NamedNode(graph): build_shipped_graphs()[NamedNode(graph)] for graph in shipped})
@@ -130,8 +152,8 @@ def repair(kg: KnowledgeGraph, problems: Sequence[Problem]) -> list[str]:
         if forgotten := _forget_hashes(store, problems):
             done.append(f"The next load of their source replaces {forgotten:,} records.")
     if any(problem.kind == "index" for problem in problems):
-        healed = heal(kg.store, kg.search)
-        done.append(f"{healed.replaced:,} graphs were indexed again, and {healed.removed:,} removed from the index.")
+        index = repair_index(kg.store, kg.search)
+        done.append(f"{index.replaced:,} graphs were indexed again, and {index.removed:,} removed from the index.")
     return done
 
 
@@ -146,19 +168,20 @@ def _forget_hashes(store: OxigraphStore, problems: Sequence[Problem]) -> int:
         for row in select(store.query, query)
     )
     if stale:
-        store.rewrite(Patch(remove=stale))
+        store.patch_provenance(Patch(remove=stale))
     return len(stale)
 
 
-def examine(kg: KnowledgeGraph, *, read: bool, mend: bool) -> dict[str, Any]:
-    """Examine the index of an open data directory and, with `read`, its store; with `mend`, repair both."""
+def inspect_and_repair(kg: KnowledgeGraph, *, read: bool, repair: bool) -> dict[str, Any]:
+    """Inspect the index of an open data directory and, with `read`, its store; with `repair`, repair both."""
+    logs = name_kept_logs(kg.store.damaged_logs)
     found = inspect_open(kg) if read else Inspection([])
     if found.is_damaged:
-        return report(found.problems, dict(found.counts))
+        return report([*logs, *found.problems], dict(found.counts))
     problems = [*found.problems, *compare_index(kg)]
     counts = {**found.counts, "index": "compared"}
-    if not mend or not problems:
-        return report(problems, counts)
-    done = repair(kg, problems)
+    if not repair or not problems:
+        return report([*logs, *problems], counts)
+    done = repair_derived(kg, problems)
     again = inspect_open(kg)
-    return report([*again.problems, *compare_index(kg)], {**again.counts, "index": "compared"}, done)
+    return report([*logs, *again.problems, *compare_index(kg)], {**again.counts, "index": "compared"}, done)

@@ -11,9 +11,11 @@ from typing import Any, Final
 
 from kg.errors import QueryMemoryError, QueryTimeoutError
 from kg.files import get_folder_bytes
-from kg.integrity import child, write_ahead_log
+from kg.integrity import copy_child, inspection_child
+from kg.integrity.findings import FINDINGS
 from kg.processes.child import Limits, run_task
 from kg.provenance.source_paths import SourcePaths
+from kg.store.write_ahead_log import describe_loss, list_damage
 
 MEMORY_BYTES: Final = 2 << 30
 """Memory limit of the process that reads a store."""
@@ -80,7 +82,9 @@ def inspect_store(folder: Path, *, data_dir: Path, content: bool = True, work: P
 
 def _run(folder: Path, data_dir: Path, content: bool, work: Path | None) -> tuple[list[Problem], dict[str, Any]]:
     settings = {"store": str(folder), "content": content}
-    with run_task("inspect", b"", settings, _limits(folder), what=_WHAT, folder=work, module=child.__name__) as results:
+    with run_task(
+        "inspect", b"", settings, _limits(folder), what=_WHAT, folder=work, module=inspection_child.__name__
+    ) as results:
         return read_findings(results, SourcePaths(data_dir))
 
 
@@ -91,7 +95,9 @@ def _limits(folder: Path) -> Limits:
 def copy_store(folder: Path, target: Path, *, data_dir: Path, work: Path | None = None) -> Inspection:
     """Copy the readable graphs of the store in `folder` into a new one. The problems are the lost graphs."""
     settings = {"store": str(folder), "target": str(target)}
-    with run_task("copy", b"", settings, _limits(folder), what="the copy", folder=work, module=child.__name__) as done:
+    with run_task(
+        "copy", b"", settings, _limits(folder), what="the copy", folder=work, module=copy_child.__name__
+    ) as done:
         problems, counts = read_findings(done, SourcePaths(data_dir))
     return Inspection(problems, counts)
 
@@ -99,7 +105,7 @@ def copy_store(folder: Path, target: Path, *, data_dir: Path, work: Path | None 
 def read_findings(results: Path, paths: SourcePaths) -> tuple[list[Problem], dict[str, Any]]:
     """Read the output of the process."""
     problems, counts = [], {}
-    for line in (results / child.FINDINGS).read_text(encoding="utf-8").splitlines():
+    for line in (results / FINDINGS).read_text(encoding="utf-8").splitlines():
         finding = json.loads(line)
         kind = finding.pop("kind")
         if kind == "counts":
@@ -123,18 +129,13 @@ def _name_commands(records: Sequence[str], files: Sequence[str]) -> Iterator[str
 
 def inspect_logs(folder: Path) -> list[Problem]:
     """Check the write-ahead logs of a store that no process has open: the engine skips damage in them silently."""
-    problems = []
-    for log in sorted(folder.glob("*.log")):
-        try:
-            offset = write_ahead_log.find_damage(log)
-        except OSError as error:
-            problems.append(Problem("log", log.name, f"The log cannot be read: {error.strerror or error}."))
-            continue
-        if offset is not None:
-            message = (
-                f"The write-ahead log is damaged at byte {offset:,}. If the engine still needs it, the commits from "
-                "there on are lost when the store is opened, without an error. Load the latest sources again, or "
-                "restore a backup."
-            )
-            problems.append(Problem("log", log.name, message))
-    return problems
+    advice = (
+        "If the engine still needs it, the commits from there on are lost when the store is opened, without an error. "
+        "Load the latest sources again, or restore a backup."
+    )
+    return [Problem("log", log.name, f"{damage} {advice}") for log, damage in list_damage(folder)]
+
+
+def name_kept_logs(logs: Sequence[Path]) -> list[Problem]:
+    """Name the logs that were damaged when the store was opened."""
+    return [Problem("commits", log.name, describe_loss(log)) for log in logs]

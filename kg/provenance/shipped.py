@@ -85,7 +85,7 @@ def write_shipped_graphs(store: OxigraphStore) -> bool:
     named, paths = find_stored_paths(store.query)
     if named.remove:
         SourcePaths(store.data_dir).add(paths)
-        store.rewrite(named)
+        store.patch_provenance(named)
     for graph, infer in INFERENCES.items():
         store.refill(graph, infer)
     if not store.graph(CATALOG_GRAPH):

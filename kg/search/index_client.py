@@ -200,15 +200,19 @@ class EdgeIndex:
                 raise ModelError(status.embedder_error)
             time.sleep(_POLL_S)
 
-    def copy(self, target: Path) -> None:
-        """Copy the files of the index into a new folder, between two writes. Raises IndexUnavailableError."""
+    def copy(self, target: Path) -> dict[str, str]:
+        """Copy the files of the index into a new folder, between two writes; return the SHA-256 of the bytes read.
+
+        Raises IndexUnavailableError.
+        """
         with self._writing:
             connection = self._connect()
             try:
-                connection.call("copy", COPY_TIMEOUT_S, target=str(target))
+                read: dict[str, str] = connection.call("copy", COPY_TIMEOUT_S, target=str(target))
             except ChildGoneError:
                 self._discard(connection)
                 raise IndexUnavailableError(f"The index process of {self._path} died while it copied.") from None
+            return read
 
     def close(self) -> None:
         """Stop the index process after its acknowledged writes are safe."""

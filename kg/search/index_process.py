@@ -93,8 +93,8 @@ class Server:
         units, pending, graphs = self._units.counts()
         return asdict(IndexStatus(units, pending, graphs, self._vectors.model, self._vectors.error))
 
-    def _copy(self, target: str) -> None:
-        self._units.shard.copy(Path(target))
+    def _copy(self, target: str) -> dict[str, str]:
+        return self._units.shard.copy(Path(target))
 
     def _close(self) -> None:
         self._vectors.stop()

@@ -1,8 +1,9 @@
 """Synchronization of the search index with the store: units are built from graphs, differences are repaired.
 
 The prelude of a unit (document title and nearest heading above it) and its names (who speaks, the place) are computed
-only here, so that a load (`LoadedGraphs`) and a rebuild (`heal`) give the same index. For a piece of running text the
-prelude is embedded too: for 24 instead of 20 of 30 questions about 1,733 speeches the answer is among the first ten.
+only here, so that a load (`LoadedGraphs`) and a repair (`repair_index`) give the same index. For a piece of running
+text, the prelude is embedded too: for 24 instead of 20 of 30 questions about 1,733 speeches the answer is among the
+first ten.
 
 Texts that people add to documents of sources are left out: they are no results, and must not change the order of
 others. The state of a graph in the index names the texts that are left out, so that it changes with the sources.
@@ -106,7 +107,7 @@ class GraphFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Healed:
+class IndexRepair:
     """The numbers of graphs that were indexed again and removed."""
 
     replaced: int = 0
@@ -188,14 +189,14 @@ SELECT DISTINCT ?named ?name WHERE {
 """Names of persons and places, which are described in other graphs than the text; not as users state them."""
 
 
-def heal(
+def repair_index(
     store: Store,
     search: SearchIndex,
     *,
     full: bool = False,
     stop: threading.Event | None = None,
     on_progress: Progress | None = None,
-) -> Healed:
+) -> IndexRepair:
     """Repair every difference between the index and the store.
 
     A graph that is missing in the index, or has another content hash, is indexed again; one that is missing in the
@@ -216,7 +217,7 @@ def heal(
         done = 0
         for start in range(0, len(wanted), _GRAPHS_AT_ONCE):
             if stop is not None and stop.is_set():
-                return Healed(replaced + done, removed)
+                return IndexRepair(replaced + done, removed)
             # Few graphs at once, so that a rebuild holds the units of these only.
             units = _load_units(store, wanted[start : start + _GRAPHS_AT_ONCE], left_out)
             # A graph without text is not in the index.
@@ -229,7 +230,7 @@ def heal(
         replaced += done
         if not done:
             break
-    return Healed(replaced, removed)
+    return IndexRepair(replaced, removed)
 
 
 def find_differences(store: Store, search: SearchIndex) -> tuple[list[str], list[str]]:

@@ -140,8 +140,11 @@ class SearchIndex(Protocol):
         """Block until no vector is pending. Raises ModelError if vectors cannot be computed."""
         ...
 
-    def copy(self, target: Path) -> None:
-        """Copy the files of the index into a new folder. Raises IndexUnavailableError."""
+    def copy(self, target: Path) -> dict[str, str]:
+        """Copy the files of the index into a new folder; return the SHA-256 of the bytes read, by path in it.
+
+        Raises IndexUnavailableError.
+        """
         ...
 
     def close(self) -> None:

@@ -133,13 +133,22 @@ class Shard:
                 self._lease.shard.flush()
                 self._unflushed = 0
 
-    def copy(self, target: Path) -> None:
-        """Copy the files, flushed, into a new folder, while no update is written. Holes stay holes."""
+    def copy(self, target: Path) -> dict[str, str]:
+        """Copy the files, flushed, into a new folder, while no update is written. Holes stay holes.
+
+        Returns the SHA-256 of the bytes read, by path in the folder.
+        """
+        read: dict[str, str] = {}
+
+        def copy_file(source: str, copied: str) -> None:
+            read[Path(copied).relative_to(target).as_posix()] = copy_with_holes(source, copied)
+
         with self.writing:
             self.flush()
             target.mkdir(parents=True)
-            shutil.copytree(self.folder / self._name, target / self._name, copy_function=copy_with_holes)
-            shutil.copy2(self.folder / "index.json", target)
+            shutil.copytree(self.folder / self._name, target / self._name, copy_function=copy_file)
+            copy_file(str(self.folder / "index.json"), str(target / "index.json"))
+        return read
 
     def close(self) -> None:
         """Flush and close the files."""

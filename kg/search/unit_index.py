@@ -1,7 +1,7 @@
 """The text units in a shard: replacement by graph, ranking by words and by meaning.
 
 A unit is a point. A graph is another point, its marker with the content hash, which is removed first and written last.
-An interrupted replacement leaves no marker, so that `index_sync.heal` repeats it.
+An interrupted replacement leaves no marker, so that `index_sync.repair_index` repeats it.
 """
 
 from __future__ import annotations

@@ -107,8 +107,8 @@ def create_app(
     """Build the application over an open graph: MCP, SPARQL, tools, pages, health.
 
     `pool` and `token` are those of `build_endpoint`; `connections` is the protocol of the server's connections. While
-    it runs, differences between the store and the index are healed in the background. `HostGuard` refuses requests for
-    another host and those of foreign web pages.
+    it runs, differences between the store and the index are repaired in the background. `HostGuard` refuses requests
+    for another host and those of foreign web pages.
     """
 
     @contextlib.asynccontextmanager
@@ -198,7 +198,7 @@ def healing(kg: KnowledgeGraph) -> Iterator[None]:
         while not stop.is_set():
             kg.unindexed.clear()
             try:
-                index_sync.heal(kg.store, kg.search, stop=stop)
+                index_sync.repair_index(kg.store, kg.search, stop=stop)
                 pause_s = HEAL_PAUSE_S
             except QuadciteError as error:
                 log.warning("Cannot update the search index: %s", error)
@@ -207,7 +207,7 @@ def healing(kg: KnowledgeGraph) -> Iterator[None]:
                 pause_s = min(2 * pause_s, MOST_PAUSE_S)
             kg.unindexed.wait()
 
-    worker = threading.Thread(target=work, name="heal", daemon=True)
+    worker = threading.Thread(target=work, name="repair-index", daemon=True)
     worker.start()
     try:
         yield

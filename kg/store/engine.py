@@ -5,7 +5,9 @@ The engine has no method to close it: it closes with the last reference to it, a
 
 from __future__ import annotations
 
+import logging
 import os
+import shutil
 import threading
 import time
 import traceback
@@ -16,13 +18,55 @@ from typing import Final
 
 from pyoxigraph import Store
 
+from kg.errors import StoreError
 from kg.store.lock import sync_folder
+
+_log: Final = logging.getLogger(__name__)
+
+STORE: Final = "store"
+REBUILT: Final = "store.rebuilt"
+"""The folder of a complete store that is about to take the place of a damaged one."""
+DAMAGED: Final = "store-damaged-"
+"""Prefix of the names of the folders of damaged stores that were replaced."""
 
 _LOCKED_S: Final = 5.0
 """Time for the other process to close its files."""
 _LOCKED: Final = "/LOCK: "
 """A part of the error of files that are open."""
 _RETRY_S: Final = 0.01
+
+
+def finish_rebuild(data_dir: Path) -> bool:
+    """Give a rebuilt store its name if a kill came after the damaged one had lost it; return whether that was so.
+
+    Call it under the lock of the data directory. Raises OSError.
+    """
+    store, rebuilt = data_dir / STORE, data_dir / REBUILT
+    if not rebuilt.is_dir():
+        return False
+    if store.exists():  # from which it was built, and which may have changed since
+        shutil.rmtree(rebuilt, ignore_errors=True)
+        return False
+    rebuilt.rename(store)
+    sync_folder(data_dir)
+    return True
+
+
+def require_files(data_dir: Path) -> None:
+    """Finish a rebuild that was killed.
+
+    Raises StoreError if the store is missing, since the engine would create an empty one.
+    """
+    store = data_dir / STORE
+    with suppress(OSError):  # a disk that cannot be written now
+        if finish_rebuild(data_dir):
+            _log.warning("%s was rebuilt by `kg doctor --repair`, and has its name now.", store)
+    # These are made after the store.
+    later = [data_dir / "snapshots", data_dir / "index", *data_dir.glob(f"{DAMAGED}*")]
+    if not (store / "CURRENT").exists() and any(path.exists() for path in later):
+        raise StoreError(
+            f"{store} is missing or incomplete. Restore the data directory from a backup, or create a new one."
+        )
 
 
 def open_engine(folder: Path) -> Store:

@@ -39,7 +39,7 @@ from kg.store import difference, ownership
 from kg.store.commits import HEAD, Head, PreparedCommit, has_touched
 from kg.store.consequences import prepare_commit
 from kg.store.difference import Delta, Infer
-from kg.store.engine import Log, Readers, clearing_frames, has_open, open_engine
+from kg.store.engine import Log, Readers, clearing_frames, has_open, open_engine, require_files
 from kg.store.lock import DirectoryLock, is_unwritable
 from kg.store.ownership import UserStatements
 from kg.store.payload_commits import Comparison, compare_payload, write_commit
@@ -47,6 +47,7 @@ from kg.store.payloads import Payload
 from kg.store.protocol import Commit, Content, GraphChange, Patch, Result, Rows, Snapshot, Statistics, select, term_text
 from kg.store.snapshots import Snapshots
 from kg.store.updates import Outcome, Update
+from kg.store.write_ahead_log import keep_damaged_logs, list_kept_logs
 from kg.vocabulary import KG, PREFIXES, PROV_GRAPH
 
 _log: Final = logging.getLogger(__name__)
@@ -130,13 +131,8 @@ class OxigraphStore:
         self._flusher.start()
 
     def _open(self) -> pyoxigraph.Store:
-        # Without the file CURRENT the engine would create an empty store over the remaining files.
-        later = (self.data_dir / "snapshots", self.data_dir / "index")  # made after the store
-        if not (self._folder / "CURRENT").exists() and any(path.exists() for path in later):
-            raise StoreError(
-                f"{self._folder} is missing or incomplete. Restore the data directory from a backup, or "
-                "create a new one."
-            )
+        require_files(self.data_dir)
+        self._unkept_logs = keep_damaged_logs(self.data_dir)
         try:
             return open_engine(self._folder)
         except (OSError, ValueError, RuntimeError) as error:
@@ -149,6 +145,11 @@ class OxigraphStore:
                 f"Cannot open {self._folder}: {error}. If it is damaged, restore the data directory from a backup, or "
                 "load the sources into a new one."
             ) from error
+
+    @property
+    def damaged_logs(self) -> list[Path]:
+        """The write-ahead logs that were damaged at a start, until they are removed: commits may be lost."""
+        return [*self._unkept_logs, *list_kept_logs(self.data_dir)]
 
     @property
     def problem(self) -> str | None:
@@ -485,7 +486,7 @@ class OxigraphStore:
             self._log.sync()
             self._flush(store)
 
-    def correct(self, graph: NamedNode, build: Callable[[pyoxigraph.Store], Iterator[Quad]]) -> int:
+    def infer_again(self, graph: NamedNode, build: Callable[[pyoxigraph.Store], Iterator[Quad]]) -> int:
         """Change an inferred graph to the quads of `build`, as a commit; return the number of changed quads."""
         with self._committing() as store:
             delta = difference.compare_inferred(store, graph, build(store))
@@ -493,7 +494,7 @@ class OxigraphStore:
                 self._write(store, [delta], [graph], None)
         return 0 if delta is None else len(delta.removed) + len(delta.added)
 
-    def rewrite(self, patch: Patch) -> None:
+    def patch_provenance(self, patch: Patch) -> None:
         """Change ``graph/prov`` as a later version writes it, in one atomic step that no commit records.
 
         Records of commits can be changed too. For data whose removal would be recorded with the data in it.

@@ -174,6 +174,11 @@ class Store(Snapshotted, Protocol):
         """Why writes are refused, such as a full disk, or None. Reads go on."""
         ...
 
+    @property
+    def damaged_logs(self) -> list[Path]:
+        """The write-ahead logs that were damaged at a start, until they are removed: commits may be lost."""
+        ...
+
     def require_writable(self) -> None:
         """Raise StoreError if writes are refused now."""
         ...

@@ -17,12 +17,12 @@ from kg import __version__, loading
 from kg.actors import ADMIN, WRITE, Actor
 from kg.errors import InvalidInputError, QueryLimitError, StoreError
 from kg.integrity.backups import write_backup
-from kg.integrity.doctor import examine
+from kg.integrity.doctor import inspect_and_repair
 from kg.knowledge_graph import PROGRESS, SENDER, KnowledgeGraph
 from kg.loading import exclusive_load, wait_for_embeddings
 from kg.provenance.explanation import explain_iri, explain_triple
 from kg.retrieval.results import DatasetCheck
-from kg.search.index_sync import count_text_units, heal
+from kg.search.index_sync import count_text_units, repair_index
 from kg.tools.calls import Command
 from kg.tools.catalog.health import health
 from kg.tools.claims.review import Verdict, list_pending, review_claim
@@ -175,13 +175,13 @@ def _quarantine_action(kg: KnowledgeGraph, action: str) -> Callable[..., Documen
 
 def reindex(kg: KnowledgeGraph, full: bool = False, wait: bool = True) -> Document:
     """Update the search index from the store and, with `wait`, wait for the missing embeddings."""
-    healed = heal(kg.store, kg.search, full=full, on_progress=PROGRESS.get())
+    changed = repair_index(kg.store, kg.search, full=full, on_progress=PROGRESS.get())
     if wait:
         wait_for_embeddings(kg, PROGRESS.get())
     now = kg.search.status()
     return {
-        "reindexed_graphs": healed.replaced,
-        "removed_graphs": healed.removed,
+        "reindexed_graphs": changed.replaced,
+        "removed_graphs": changed.removed,
         "text_units": now.units,
         "pending_vectors": now.pending_vectors,
     }
@@ -198,9 +198,9 @@ def backup(kg: KnowledgeGraph, target: str) -> Document:
 
 
 def doctor(kg: KnowledgeGraph, read: bool = True, repair: bool = False) -> Document:
-    """Examine the index and, with `read`, the store; with `repair`, repair both."""
+    """Inspect the index and, with `read`, the store; with `repair`, repair both."""
     PROGRESS.get()(0, None, "reading the store")
-    return examine(kg, read=read, mend=repair)
+    return inspect_and_repair(kg, read=read, repair=repair)
 
 
 def _parse_triple(texts: Sequence[str]) -> tuple[NamedNode, NamedNode, NamedNode | Literal]:

@@ -27,14 +27,17 @@ from kg.errors import (
     StoreReadOnlyError,
     StoreVersionError,
 )
-from kg.integrity import checksums, child, permutations
+from kg.integrity import backups as module
+from kg.integrity import checksums, inspection_child, permutations
 from kg.integrity.backups import inspect_backup, restore_backup, write_backup
-from kg.integrity.doctor import examine, inspect_closed, rebuild_store, repair_files
+from kg.integrity.doctor import inspect_and_repair, inspect_closed, rebuild_store, repair_files
+from kg.integrity.findings import FINDINGS
 from kg.integrity.inspection import Inspection, inspect_store
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.store.commits import HEAD
 from kg.store.lock import DirectoryLock
+from kg.store.oxigraph import OxigraphStore
 from kg.tools.commands import status
 from kg.vocabulary import KG, PROV_GRAPH, SCHEMA
 from loaders.sources import load
@@ -133,8 +136,8 @@ def replace(path: Path, change: Callable[[bytes], bytes]) -> None:
 def read(store: Path, folder: Path) -> list[tuple[str, str]]:
     """Read a store as the process of `inspect_store` does, in this process: the problems, by kind and place."""
     settings = {"task": "inspect", "store": str(store), "content": False, "folder": str(folder), "max_bytes": 1}
-    assert child.work(settings, b"") == {}
-    lines = [json.loads(line) for line in (folder / child.FINDINGS).read_text().splitlines()]
+    assert inspection_child.work(settings, b"") == {}
+    lines = [json.loads(line) for line in (folder / FINDINGS).read_text().splitlines()]
     return [(line["kind"], line["where"]) for line in lines if line["kind"] != "counts"]
 
 
@@ -195,7 +198,7 @@ def test_a_healthy_data_directory_and_backup_have_no_problems(backup: Path, tmp_
     assert found.counts["content"]
     assert found.counts["texts"] == 10
     with open_graph(data) as kg:
-        document = examine(kg, read=False, mend=False)
+        document = inspect_and_repair(kg, read=False, repair=False)
     assert document["ok"]
     assert document["checked"]["index"] == "compared"
 
@@ -243,11 +246,11 @@ def test_damaged_orders_are_repaired_and_lost_records_are_loaded_again(data: Pat
         assert {str(quad.graph_name)[1:-1] for quad in before - after} - DERIVED == graphs - DERIVED
         if graphs - DERIVED:
             with open_graph(folder) as kg:
-                document = examine(kg, read=True, mend=True)
+                document = inspect_and_repair(kg, read=True, repair=True)
                 named = [problem for problem in document["problems"] if "/graph/src/" in problem["where"]]
                 assert all(problem["commands"] == [f"kg load climate {LAWS}"] for problem in named)
                 load(kg, "climate", [LAWS])
-                assert examine(kg, read=True, mend=False)["problems"] == []
+                assert inspect_and_repair(kg, read=True, repair=False)["problems"] == []
     assert False in outcomes
 
 
@@ -272,6 +275,74 @@ def test_a_flipped_byte_in_the_log_of_a_killed_store_is_found_before_it_is_opene
     assert log.name in {problem.where for problem in remaining.problems if problem.kind == "log"}
 
 
+def test_damaged_log_is_kept_and_named_until_it_is_removed(data: Path) -> None:
+    """Opening a store whose log is damaged loses acknowledged commits, and removes the log."""
+    with OxigraphStore(data) as store:
+        graph = NamedNode("urn:g")
+        store.commit({graph: [Quad(graph, KG.start, Literal("x" * 5_000), graph)]})
+        shutil.copytree(data / "store", data.parent / "killed")
+    shutil.rmtree(data / "store")
+    (data.parent / "killed").rename(data / "store")
+    log = max((data / "store").glob("*.log"), key=lambda path: path.stat().st_size)
+    replace(log, lambda content: flip(content, len(content) // 2))
+    for _ in range(2):  # also at the next start, when the engine has removed the log
+        with open_graph(data) as kg:
+            assert not kg.store.graph(graph)
+            [kept] = kg.store.damaged_logs
+            assert kept.name.endswith(log.name)
+            assert any(kept.name in problem for problem in status(kg)["problems"])
+            assert ("commits", kept.name) in {
+                (problem["kind"], problem["where"])
+                for problem in inspect_and_repair(kg, read=False, repair=False)["problems"]
+            }
+        assert not log.exists()
+        assert kinds(inspect_closed(data)) == {"commits"}
+    kept.unlink()
+    assert not inspect_closed(data).problems
+    with open_graph(data) as kg:
+        assert not kg.store.damaged_logs
+
+
+def test_rebuild_that_is_killed_is_finished_by_the_next_start(data: Path) -> None:
+    """The old store has lost its name then, and the new one has not got it yet."""
+    quads = read_quads(data)
+    for leftover, is_found in (("store.rebuilt", True), ("store.partial", False)):
+        shutil.copytree(data / "store", data / leftover)
+        (data / "store").rename(data / "store-damaged-1")
+        if not is_found:
+            assert "store-damaged-1" in inspect_closed(data).problems[0].message
+            with pytest.raises(StoreError):
+                open_graph(data)
+            break
+        open_graph(data).close()
+        assert quads <= read_quads(data)
+        shutil.rmtree(data / "store-damaged-1")
+    (data / "store-damaged-1").rename(data / "store")
+    shutil.copytree(data / "store", data / "store.rebuilt")
+    open_graph(data).close()
+    assert not (data / "store.rebuilt").exists()
+
+
+def test_rebuild_that_is_killed_between_its_steps_loses_nothing(data: Path) -> None:
+    quads = {quad for quad in read_quads(data) if quad.graph_name != PROV_GRAPH}
+    script = (
+        "import os, signal, sys; from pathlib import Path; from kg.integrity.doctor import rebuild_store\n"
+        "left, rename = int(sys.argv[2]), Path.rename\n"
+        "def counted(path, target):\n"
+        "    global left; left -= 1\n"
+        "    os.kill(os.getpid(), signal.SIGKILL) if left < 0 else rename(path, target)\n"
+        "Path.rename = counted; rebuild_store(Path(sys.argv[1]))"
+    )
+    for steps in (1, 2):
+        run = subprocess.run([sys.executable, "-c", script, str(data), str(steps)], check=False)
+        assert run.returncode == -signal.SIGKILL
+        assert not inspect_closed(data).problems or steps == 2  # what was inferred is written at the next start
+        assert (data / "store").is_dir()
+    open_graph(data).close()
+    assert not inspect_closed(data).is_damaged
+    assert quads <= read_quads(data)
+
+
 def test_a_forged_text_is_named_and_the_next_load_restores_it(data: Path) -> None:
     engine = Store(str(data / "store"))
     [quad, *_] = sorted(engine.quads_for_pattern(None, SCHEMA.text, None, None), key=str)
@@ -290,11 +361,11 @@ def test_a_forged_text_is_named_and_the_next_load_restores_it(data: Path) -> Non
     assert not list(data.parent.glob("of-forged*"))
     with open_graph(data) as kg:
         assert load(kg, "climate", [LAWS]).loaded == 0  # it skips what its source has not changed
-        document = examine(kg, read=True, mend=True)
+        document = inspect_and_repair(kg, read=True, repair=True)
         assert not document["ok"]
         assert document["repaired"]
         assert load(kg, "climate", [LAWS]).loaded == 1
-        assert examine(kg, read=True, mend=False)["ok"]
+        assert inspect_and_repair(kg, read=True, repair=False)["ok"]
         assert quad in kg.store.graph(NamedNode(by_kind["changed"].where))
 
 
@@ -307,8 +378,11 @@ def test_what_is_derived_is_repaired(data: Path) -> None:
     del engine
     assert kinds(inspect_closed(data)) == {"derived"}
     with open_graph(data) as kg:
-        assert {problem["kind"] for problem in examine(kg, read=True, mend=False)["problems"]} == {"derived", "index"}
-        document = examine(kg, read=True, mend=True)
+        assert {problem["kind"] for problem in inspect_and_repair(kg, read=True, repair=False)["problems"]} == {
+            "derived",
+            "index",
+        }
+        document = inspect_and_repair(kg, read=True, repair=True)
         assert document["ok"], document["problems"]
         assert len(document["repaired"]) == 2
 
@@ -322,6 +396,42 @@ def test_missing_provenance_is_found(data: Path) -> None:
     engine.flush()
     del engine
     assert "shape" in kinds(inspect_closed(data))
+
+
+def test_second_backup_to_a_folder_is_refused_while_the_first_is_written(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = module._copy_parts
+
+    def copy_twice(*arguments: Path) -> dict[str, checksums.FileSum]:
+        with pytest.raises(ConflictError):
+            write_backup(kg, tmp_path / "copy")
+        return copy(*arguments)
+
+    monkeypatch.setattr(module, "_copy_parts", copy_twice)
+    with open_graph(data) as kg:
+        quads = kg.store.statistics().quads
+        assert write_backup(kg, tmp_path / "copy")["quads"] == quads
+        with pytest.raises(InvalidInputError):
+            write_backup(kg, tmp_path / "copy")
+    assert not inspect_backup(tmp_path / "copy", content=False).problems
+    assert restore_backup(tmp_path / "copy", tmp_path / "restored")["quads"] == quads
+    assert {path.name for path in tmp_path.iterdir()} == {"copy", "data", "restored"}
+
+
+def test_index_that_is_copied_wrongly_is_found(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process that copies it computes the checksums of what it reads."""
+    with open_graph(data) as kg:
+        copy = kg.search.copy
+
+        def copy_wrongly(target: Path) -> dict[str, str]:
+            read = copy(target)
+            (target / "index.json").write_text("{}")
+            return read
+
+        monkeypatch.setattr(kg.search, "copy", copy_wrongly)
+        with pytest.raises(StoreDamagedError, match=r"index/index\.json"):
+            write_backup(kg, tmp_path / "copy")
 
 
 def test_a_damaged_store_is_not_backed_up(data: Path, tmp_path: Path) -> None:
@@ -383,11 +493,11 @@ def test_a_data_directory_on_a_read_only_disk_is_examined(data: Path, monkeypatc
         raise StoreReadOnlyError("Read-only file system.")
 
     monkeypatch.setattr("kg.cli.connection.connect", refuse)
-    found = backups._examine(data, repair=False)
+    found = backups._inspect(data, repair=False)
     assert found["ok"]
     assert found["checked"]["quads"]
     with pytest.raises(StoreReadOnlyError):
-        backups._examine(data, repair=True)
+        backups._inspect(data, repair=True)
 
 
 def test_a_backup_with_links_is_not_restored(bare: Path, tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ from kg.provenance.load_records import Agent, RecordOrigin, RowsOf, Run, SourceF
 from kg.retrieval.hybrid_search import FIRST_BLOCK
 from kg.search import index_process
 from kg.search.index_client import EdgeIndex
-from kg.search.index_sync import heal
+from kg.search.index_sync import repair_index
 from kg.server.app import serve
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
@@ -141,7 +141,7 @@ def build(folder: Path, made: Iterator[tuple[NamedNode, list[Quad]]]) -> None:
             if "/src/" in graph.value
         }
         store.commit(batch, run_.describe(store, origins))
-    heal(store, index)
+    repair_index(store, index)
     index.wait()
     index.close()
     store.close()

@@ -61,7 +61,7 @@ def fast(sections: int) -> Iterator[Comparison]:
     laws = large_code(4, 10, sections // 40)
     with tempfile.TemporaryDirectory() as folder, KnowledgeGraph.open(Path(folder), settings()) as kg:
         enact(kg.store, laws)  # type: ignore[arg-type]  # what `open` opens
-        index_sync.heal(kg.store, kg.search)
+        index_sync.repair_index(kg.store, kg.search)
         kg.search.wait()
         began = time.perf_counter()
         report = build(kg, TOWN)

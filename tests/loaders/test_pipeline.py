@@ -20,7 +20,7 @@ from kg.errors import StoreError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import load_records
 from kg.provenance.explanation import explain_iri
-from kg.search.index_sync import heal
+from kg.search.index_sync import repair_index
 from kg.vocabulary import DCTERMS, ELI, KG, PROV, SCHEMA, SKOS, mint
 from loaders import pipeline
 from loaders.climate.documents import read
@@ -310,8 +310,8 @@ def test_a_load_and_a_rebuild_give_the_same_index(kg: KnowledgeGraph) -> None:
     loaded = index_of(kg).units()
     assert any("\n" in unit.prelude for unit in loaded)
     assert len(index_of(kg).replaced) == len(set(index_of(kg).replaced))  # each record is indexed once
-    healed = heal(kg.store, kg.search, full=True)
-    assert healed.replaced == 13
+    repaired = repair_index(kg.store, kg.search, full=True)
+    assert repaired.replaced == 13
     assert index_of(kg).units() == loaded
 
 
@@ -324,22 +324,22 @@ def test_healing_works_in_both_directions_and_touches_nothing_else(kg: Knowledge
     index.graphs[stale] = type(before[stale])("0" * 64, ())
     index.graphs["https://w3id.org/quadcite/graph/src/climate/never-committed"] = before[stale]
     index.replaced.clear()
-    healed = heal(kg.store, kg.search)
-    assert (healed.replaced, healed.removed, sorted(index.replaced)) == (2, 1, [lost, stale])
+    repaired = repair_index(kg.store, kg.search)
+    assert (repaired.replaced, repaired.removed, sorted(index.replaced)) == (2, 1, [lost, stale])
     assert index.graphs == before
 
 
 def test_a_document_without_text_is_no_reason_to_heal(kg: KnowledgeGraph, tmp_path: Path) -> None:
     load(kg, "climate", [str(write(tmp_path / "t.jsonl", rows("a", [""])))])
     del index_of(kg).graphs[mint("graph", "src", "climate", "a").value]
-    assert heal(kg.store, kg.search).replaced == 0
+    assert repair_index(kg.store, kg.search).replaced == 0
 
 
 def test_healing_stops_when_told(kg: KnowledgeGraph) -> None:
     load(kg, "climate", [str(CLIMATE)], index=False)
     stop = threading.Event()
     stop.set()
-    assert heal(kg.store, kg.search, stop=stop).replaced == 0
+    assert repair_index(kg.store, kg.search, stop=stop).replaced == 0
 
 
 def test_a_load_heals_what_an_earlier_one_left_unindexed(kg: KnowledgeGraph, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.search import index_sync
-from kg.search.index_sync import GraphFacts, Healed, LoadedGraphs, UnitFacts, build_units, heal, refresh
+from kg.search.index_sync import GraphFacts, IndexRepair, LoadedGraphs, UnitFacts, build_units, refresh, repair_index
 from kg.search.protocol import GraphUnits
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Patch
@@ -87,7 +87,7 @@ def test_speakers_and_places_are_named_as_sources_name_them_and_not_as_users_do(
     assert (unit.names, unit.language) == ("Ada Quill\nAustralia\nQUILL, A.", "en")
     assert content.content_sha256 != "h"
     # the state that a load leaves is the one that a repair expects
-    assert heal(store, index) == Healed()
+    assert repair_index(store, index) == IndexRepair()
 
 
 def test_texts_of_users_in_documents_of_sources_are_not_indexed(tmp_path):
@@ -109,13 +109,13 @@ def test_texts_of_users_in_documents_of_sources_are_not_indexed(tmp_path):
         refresh(store, index, {user.value: "h"})
         assert indexed() == {"urn:added", "urn:mine"}
         store.commit({source: [Quad(act, DCTERMS.title, Literal("Act"), source)]})
-        assert heal(store, index) == Healed(1)
+        assert repair_index(store, index) == IndexRepair(1)
         assert indexed() == {"urn:mine"}
         refresh(store, index, {user.value: "h"})
         assert indexed() == {"urn:mine"}
-        assert heal(store, index) == Healed()
+        assert repair_index(store, index) == IndexRepair()
         store.commit({source: []})
-        assert heal(store, index) == Healed(1)
+        assert repair_index(store, index) == IndexRepair(1)
         assert indexed() == {"urn:added", "urn:mine"}
 
 
@@ -153,7 +153,7 @@ def test_names_that_a_load_adds_later_are_indexed_in_its_earlier_graphs_too(held
     units = {graph: [(unit.names, unit.language) for unit in content.units] for graph, content in index.graphs.items()}
     both = [("Ada Quill\nAdelaide Quill", "en")]
     assert units == {first.value: both, second.value: both}
-    assert heal(store, index) == Healed()
+    assert repair_index(store, index) == IndexRepair()
     rebuilt = Kept()
-    assert heal(store, rebuilt, full=True).replaced >= 2
+    assert repair_index(store, rebuilt, full=True).replaced >= 2
     assert rebuilt.graphs == index.graphs

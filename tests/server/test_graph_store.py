@@ -15,7 +15,7 @@ from kg.actors import READ, Actor
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_iri
 from kg.queries.pool import QueryPool
-from kg.search.index_sync import heal
+from kg.search.index_sync import repair_index
 from kg.server.app import create_app
 from kg.server.auth import LocalToken, read_token
 from kg.settings import Settings
@@ -514,7 +514,7 @@ def test_healing_indexes_what_people_wrote_too(client: TestClient, kg: Knowledge
     text = '@prefix s: <http://schema.org/> . <urn:u> s:text "Mine." ; s:position 0 ; '
     client.put(NOTES, content=f"{text} <{DCTERMS.isPartOf.value}> <urn:d> .".encode(), headers=TURTLE)
     kg.search.remove([GRAPH.value])
-    heal(kg.store, kg.search)
+    repair_index(kg.store, kg.search)
     assert GRAPH.value in kg.search.state()
     client.delete(NOTES)
 

@@ -16,6 +16,7 @@ from kg.retrieval.concept_index import get_loaded_concepts
 from kg.retrieval.results import DatasetCheck, Result
 from kg.retrieval.token_budget import Lean
 from kg.settings import Settings
+from kg.store.write_ahead_log import describe_loss
 from kg.tools.schema.schema_measurement import get_measured_generation
 
 COUNTED: Final = 5_000
@@ -77,6 +78,7 @@ def health(kg: KnowledgeGraph) -> Health:
     problems = []
     if kg.store.problem is not None:
         problems.append(f"Writes are refused, reads go on: {kg.store.problem}. No restart is needed.")
+    problems += map(describe_loss, kg.store.damaged_logs)
     if index.problem is not None:
         problems.append(
             f"The search index does not answer; search reads the texts in the store, and the counts are old: "

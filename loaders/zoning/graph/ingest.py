@@ -246,7 +246,7 @@ class _Receiving(Loading):
         self.emptied += [change.graph.value for change in commit.changes if change.graph in own - self.texts]
         return commit
 
-    def heal_index(self) -> None:
+    def repair_index(self) -> None:
         """Remove sections without text from the index. The other entries are indexed already.
 
         Other gaps of the index are left to the server's own repair, which can take long.

@@ -17,7 +17,7 @@ from kg.errors import RecordError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_iri
 from kg.provenance.load_records import name_source
-from kg.search.index_sync import heal
+from kg.search.index_sync import repair_index
 from kg.settings import Settings
 from kg.shacl.gate import RecordGate
 from kg.vocabulary import DCTERMS, FOAF, KG, RDF, SCHEMA, XSD, mint, mint_part, sha256
@@ -329,7 +329,7 @@ def test_the_fixtures_load_whole_and_the_index_is_what_healing_would_make(kg: Kn
     assert len(units) == report.text_units
     answer = next(unit for unit in units if "four thousand one hundred and six" in unit.text.casefold())
     assert answer.prelude == "QUESTIONS WITHOUT NOTICE: Housing"
-    heal(kg.store, kg.search, full=True)
+    repair_index(kg.store, kg.search, full=True)
     assert kg.search.units() == units
 
 

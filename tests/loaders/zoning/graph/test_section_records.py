@@ -16,7 +16,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.errors import InvalidInputError, RecordError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_iri
-from kg.search.index_sync import heal
+from kg.search.index_sync import repair_index
 from kg.shacl.gate import RecordGate
 from kg.vocabulary import DCTERMS, ELI, KG, RDF, SCHEMA, SKOS, mint, mint_part, mint_subsection
 from loaders import model
@@ -272,7 +272,7 @@ def test_the_index_has_the_title_of_a_section_with_its_words_whoever_fills_it(kg
     units = {unit.iri: unit for unit in index.units()}
     assert units[section("17.12.010").value].prelude == "Zoning Permit"
     index.graphs.clear()
-    heal(kg.store, kg.search)
+    repair_index(kg.store, kg.search)
     assert {unit.iri: unit for unit in index.units()} == units
 
 
@@ -317,7 +317,7 @@ def test_a_section_without_parent_is_found_by_search_too(kg: KnowledgeGraph, tmp
     [unit] = index.units()
     assert (unit.text, unit.prelude, unit.parent) == ("Be quiet.", "All", unit.iri)
     index.graphs.clear()
-    heal(kg.store, kg.search)
+    repair_index(kg.store, kg.search)
     assert index.units() == [unit]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad, Store
 
-from kg.integrity.write_ahead_log import compute_crc32c, find_damage
+from kg.store.write_ahead_log import find_damage
 
 G = NamedNode("urn:g")
 
@@ -22,23 +22,6 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     found = max(folder.glob("*.log"), key=lambda path: path.stat().st_size).read_bytes()
     assert len(found) > 3 * 32_768
     return found
-
-
-def test_compute_crc32c_equals_the_published_values() -> None:
-    # RFC 3720, appendix B.4, and the check value of the catalogue of CRCs
-    texts = [b"123456789", bytes(32), b"\xff" * 32, bytes(range(32)), b""]
-    assert [compute_crc32c(text) for text in texts] == [0xE3069283, 0x8A9136AA, 0x62A8AB43, 0x46DD794E, 0]
-
-
-@pytest.mark.parametrize("length", [1_023, 1_024, 1_025, 1_152, 32_761])
-def test_compute_crc32c_of_long_texts_equals_that_of_the_definition(length: int) -> None:
-    text = bytes(number * 7 % 251 for number in range(length))
-    state = 0xFFFFFFFF
-    for byte in text:
-        state ^= byte
-        for _ in range(8):
-            state = (state >> 1) ^ (0x82F63B78 if state & 1 else 0)
-    assert compute_crc32c(text) == state ^ 0xFFFFFFFF
 
 
 def test_find_damage_returns_none_for_logs_of_the_engine(log: bytes, tmp_path: Path) -> None:
