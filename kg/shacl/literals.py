@@ -105,6 +105,10 @@ _TRIED_TOGETHER: Final = 1_000
 """Literals that are tried in one scratch store."""
 
 
+_SURELY_KEPT: Final = 18
+"""Digits of integers that are within 64 bits."""
+
+
 class Lexicon:
     """The literals of a data graph that Oxigraph would alter, and their encoded forms."""
 
@@ -125,13 +129,7 @@ class Lexicon:
         return literal if known == literal else known
 
     def _encoded(self, literal: Literal) -> Literal:
-        # Removed quads slow a store in memory down, so each literal gets a subject of its own instead.
-        if len(self._kept) % _TRIED_TOGETHER == 0:
-            self._scratch = Store()
-        subject = NamedNode(f"{BASE}{len(self._kept)}")
-        self._scratch.add(Quad(subject, RDF.value, literal))
-        [quad] = self._scratch.quads_for_pattern(subject, None, None)
-        stored = quad.object
+        stored = literal if _is_plain_integer(literal) else self._store(literal)
         if stored == literal:
             if stored in self.altered:
                 self.altered[stored] = None
@@ -139,8 +137,30 @@ class Lexicon:
         self.altered[stored] = literal if stored not in self.altered and stored not in self._kept else None
         return Literal(literal.value, datatype=NamedNode(ENCODED_PREFIX + literal.datatype.value))
 
+    def _store(self, literal: Literal) -> Term:
+        """Return `literal` as Oxigraph stores it."""
+        # Removed quads slow a store in memory down, so each literal gets a subject of its own instead.
+        if len(self._kept) % _TRIED_TOGETHER == 0:
+            self._scratch = Store()
+        subject = NamedNode(f"{BASE}{len(self._kept)}")
+        self._scratch.add(Quad(subject, RDF.value, literal))
+        [quad] = self._scratch.quads_for_pattern(subject, None, None)
+        return quad.object
+
     def __bool__(self) -> bool:
         return bool(self.altered)
+
+
+def _is_plain_integer(literal: Literal) -> bool:
+    """Whether a literal is an integer that Oxigraph preserves, as positions and offsets are, judged by its text."""
+    text = literal.value
+    return (
+        text.isascii()
+        and text.isdecimal()
+        and text[0] != "0"
+        and len(text) <= _SURELY_KEPT
+        and literal.datatype == XSD.integer
+    )
 
 
 def decode(term: Term) -> Term:

@@ -19,7 +19,7 @@ from typing import Final
 from pyoxigraph import Literal, NamedNode, Quad, Store
 
 from kg.errors import InvalidInputError
-from kg.store.difference import Delta, canonical_statements
+from kg.store.difference import Delta, Statements, canonical_statements
 from kg.store.protocol import GraphChange, Patch
 from kg.vocabulary import KG, PROV, PROV_GRAPH, RDF, XSD, mint
 
@@ -85,18 +85,19 @@ def commit_iri(generation: int) -> NamedNode:
 
 
 def build_commit_record(
-    generation: int, touched: Sequence[NamedNode], removed: Iterable[Quad] = (), patched: Patch | None = None
+    generation: int, touched: Sequence[NamedNode], removed: Iterable[Quad], patched: Delta
 ) -> list[Quad]:
     """Build the record of commit `generation`, with the current time.
 
     It changes the graphs `touched`, removes the quads `removed` from them, and changes ``graph/prov`` by `patched`.
     """
-    node, patched = commit_iri(generation), patched or Patch()
+    node = commit_iri(generation)
+    before, after = patched.removed.values(), patched.added.values()
     now = Literal(datetime.now(UTC).isoformat(timespec="milliseconds"), datatype=XSD.dateTime)
     nodes: set[object] = set()
     properties: set[object] = set()
     count = 0
-    for quad in chain(removed, patched.remove):
+    for quad in chain(removed, before):
         count += 1
         if len(nodes) <= MAX_NODES:
             properties.add(quad.predicate)
@@ -107,7 +108,7 @@ def build_commit_record(
     if len(nodes) <= MAX_NODES:
         values += [(KG.removedNode, _iri_literal(each)) for each in nodes]
         values += [(KG.removedProperty, _iri_literal(each)) for each in properties]
-    described = {quad.subject for quad in (*patched.remove, *patched.add)}.difference(touched)
+    described = {quad.subject for quad in chain(before, after)}.difference(touched)
     values += [(KG.described, _iri_literal(each)) for each in described]
     return [
         Quad(node, RDF.type, KG.Commit, PROV_GRAPH),
@@ -148,7 +149,7 @@ def _iri_literal(node: object) -> Literal:
     return Literal(str(node)[1:-1], datatype=XSD.anyURI)
 
 
-def reduce_patch(store: Store, patch: Patch) -> Patch:
+def reduce_patch(store: Store, patch: Patch) -> Delta:
     """Reduce `patch` to its effective changes of ``graph/prov``. A quad both removed and added counts as added.
 
     Raises InvalidInputError for a quad of another graph, and for a change to the records of commits.
@@ -158,7 +159,13 @@ def reduce_patch(store: Store, patch: Patch) -> Patch:
         if line.startswith(_COMMITS):
             subject = line.partition(" ")[0]
             raise InvalidInputError(f"{subject} is a commit record of the store. It cannot be changed.")
-    return Patch(
-        frozenset(quad for line, quad in remove.items() if line not in add and quad in store),
-        frozenset(quad for quad in add.values() if quad not in store),
-    )
+    removed = {line: quad for line, quad in remove.items() if line not in add and quad in store}
+    added: Statements = {}
+    known: dict[str, bool] = {}  # whether the store describes a subject: looking for each quad takes longer
+    for line, quad in add.items():
+        subject = line.partition(" ")[0]
+        if subject not in known:
+            known[subject] = any(True for _ in store.quads_for_pattern(quad.subject, None, None, PROV_GRAPH))
+        if not known[subject] or quad not in store:
+            added[line] = quad
+    return Delta(PROV_GRAPH, removed, added, None)

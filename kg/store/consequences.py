@@ -55,14 +55,15 @@ def prepare_commit(
     gone = (quad for delta in deltas for quad in delta.removed.values())
     record = build_commit_record(old.generation + 1, touched, gone, patched)
     emptied = frozenset(delta.graph for delta in deltas if delta.content_sha256 is None)
-    head = _count(store, old, deltas, added=len(patched.add) + len(record), removed=len(patched.remove))
+    head = _count(store, old, deltas, added=len(patched.added) + len(record), removed=len(patched.removed))
     written = [*deltas, *consequences]
-    out = {delta.graph: delta.removed.keys() for delta in written if delta.removed and delta.graph not in emptied}
-    into = {delta.graph: delta.added.keys() for delta in written if delta.added}
-    out[PROV_GRAPH] = difference.canonical_statements(
-        PROV_GRAPH, [*patched.remove, *(old.as_quads() if old.generation else ())]
-    ).keys()
-    into[PROV_GRAPH] = difference.canonical_statements(PROV_GRAPH, [*patched.add, *record, *head.as_quads()]).keys()
+    out: dict[NamedNode, Collection[str]] = {
+        delta.graph: delta.removed.keys() for delta in written if delta.removed and delta.graph not in emptied
+    }
+    into: dict[NamedNode, Collection[str]] = {delta.graph: delta.added.keys() for delta in written if delta.added}
+    before = difference.canonical_statements(PROV_GRAPH, old.as_quads() if old.generation else ())
+    after = difference.canonical_statements(PROV_GRAPH, [*record, *head.as_quads()])
+    out[PROV_GRAPH], into[PROV_GRAPH] = [*patched.removed, *before], [*patched.added, *after]
     return PreparedCommit(head, deltas, tuple(changes), out, emptied, into)
 
 

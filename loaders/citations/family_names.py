@@ -76,8 +76,11 @@ class FamilyNames:
 
         The confidence is low where the title is that of families of other jurisdictions only.
         """
+        numbers = self._find_numbers(text)
+        if not numbers:
+            return ()
         found: list[FamilyName] = []
-        for number in sorted(self._find_numbers(text)):
+        for number in sorted(numbers):
             chosen = self._choose(self._by_title[self._titles[number]], jurisdiction)
             if chosen is None or chosen[0] in own:
                 continue

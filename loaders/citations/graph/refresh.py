@@ -157,6 +157,8 @@ class Citations:
         self._laws: Final = FamilyLaws(store, self._settled.titled)
         self._changes_families = self._settled.changing
         """Whether this load, or a killed one before it, may have added, changed or removed a family."""
+        self._knows_families = self._settled.complete and not self._settled.changing
+        """Whether the families of the store are the known ones: nothing was renamed, replaced or removed."""
         if self._settled.complete:  # also for an empty store: without the file, the next load would search all texts
             self._settled.save(self._folder, store.statistics().generation)
 
@@ -180,6 +182,7 @@ class Citations:
             self._changes_families = True
             if self._settled.complete:
                 replace_fields(self._settled, changing=True).save(self._folder, self._store.statistics().generation)
+        self._knows_families = self._knows_families and not any(map(self._store.graph, records))
         self._add_families(replace, records)
         self._searched.update(dict.fromkeys(records, self._number))
         derived = derive_citations(self._store, records, self._names)
@@ -206,6 +209,8 @@ class Citations:
         changed: dict[str, tuple[str, tuple[str, ...]]] = {}
         for family, found in keys.items():
             title, known = self._families.get(family, (titles.get(family), ()))
+            if title is None or titles.get(family, title) != title:
+                self._knows_families = False
             if title is not None and (family not in self._families or not found.issubset(known)):
                 changed[family] = title, tuple(sorted(found.union(known)))
         if changed:
@@ -219,12 +224,12 @@ class Citations:
         store, before = self._store, self._settled
         if before.complete and not self._changes_families:
             return 0
-        families = load_families(store)
+        families = self._families if self._knows_families else load_families(store)
         if not before.complete:
             graphs = load_text_graphs(store)
         elif families == before.families:
             graphs = []
-        elif families == self._families and not before.changing:
+        elif self._knows_families or (families == self._families and not before.changing):
             graphs = self._find_unsearched()
         else:
             graphs = self._find_affected(before.families, families)
