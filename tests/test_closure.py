@@ -12,6 +12,7 @@ from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
 from kg.shacl.pyshacl_engine import to_rdflib
 from kg.vocabulary import KG, OWL, RDF, RDFS, mint
+from tests.examples import spread
 
 pytestmark = pytest.mark.long
 
@@ -47,13 +48,13 @@ def test_the_fixtures_of_climate_contradict_nothing(fixtures: KnowledgeGraph) ->
 
 @pytest.mark.parametrize(
     ("planted", "found"),
-    [
+    spread([
         ([Triple(DOCUMENT, RDF.type, KG.PolicyDocument), Triple(DOCUMENT, RDF.type, KG.Passage)], "Disjoint classes"),
         ([Triple(PLACE, RDF.type, KG.Place), Triple(PLACE, OWL.sameAs, DOCUMENT),
           Triple(DOCUMENT, RDF.type, KG.Document)], "Disjoint classes"),
         ([Triple(KG.Tide, RDFS.subClassOf, OWL.Nothing), Triple(DOCUMENT, RDF.type, KG.Tide)], "Nothing"),
         ([Triple(DOCUMENT, OWL.sameAs, PLACE), Triple(DOCUMENT, OWL.differentFrom, PLACE)], "sameAs"),
-    ],
+    ], 2),
 )  # fmt: skip
 def test_a_planted_contradiction_is_found(planted: list[Triple], found: str) -> None:
     assert any(found in message for message in contradictions(planted))

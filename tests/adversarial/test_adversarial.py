@@ -17,6 +17,7 @@ import pytest
 from tests.adversarial.attacks import ask_points, count_processors, running_away, spinning
 from tests.adversarial.corpus import ATTACKS, CROSS, OK, TIMEOUT, Attack
 from tests.adversarial.running import DEADLINE_S, ELSEWHERE, Outcome, Running, ask, good, persist, running
+from tests.examples import spread
 
 QUICK = [attack for attack in ATTACKS if attack.quick]
 SLACK_S = 5.0
@@ -120,7 +121,7 @@ HOSTILE = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("path", ["/sparql", "/sparql/check"])
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", spread(list(HOSTILE), 1))
 def test_texts_that_take_long_to_read_hold_up_nobody(server: Running, name: str, path: str) -> None:
     """Read in the server, they would hold it up for a second and more at a time."""
     headers = {"Content-Type": "application/sparql-query"}

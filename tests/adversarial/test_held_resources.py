@@ -137,9 +137,9 @@ def test_documents_of_too_many_quads_cost_little(patient: Running, method: str, 
 
 
 def test_large_documents_are_taken_in_bounded_memory(patient: Running) -> None:
-    """Documents of 16 MB, of long literals, which replace each other: the server has the quads of none in memory."""
+    """Documents of 8 MB, of long literals, which replace each other: the server has the quads of none in memory."""
     sent = [
-        "".join(f'<urn:s{number}> <urn:p> "{name}{number:0770}" .\n' for number in range(20_000)).encode()
+        "".join(f'<urn:s{number}> <urn:p> "{name}{number:0770}" .\n' for number in range(10_000)).encode()
         for name in "aba"
     ]
     headers, left = {"Content-Type": "application/n-triples"}, []
@@ -148,7 +148,7 @@ def test_large_documents_are_taken_in_bounded_memory(patient: Running) -> None:
             send = partial(client.put, "/graphs/user/large", content=document, headers=headers)
             answer, grown, longest = watch(patient, other, send)
             assert answer.status_code == status, answer.text
-            assert grown < 150 << 20
+            assert grown < 100 << 20
             assert longest < 5
             left.append(patient.resident_bytes())
         assert client.delete("/graphs/user/large").status_code == 204

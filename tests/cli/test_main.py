@@ -138,7 +138,7 @@ def test_search_pages_do_not_overlap(data: Path) -> None:
     assert len(seen) == len(set(seen)) == 6
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_search_filters_by_language_and_corpus_type(data: Path) -> None:
     french = answer("search", "puits de production", "--language", "fr", "--data-dir", data)["results"]
     assert french

@@ -196,7 +196,7 @@ def test_a_damaged_file_is_named_and_left_out_and_can_be_dropped(data: Path) -> 
     assert not damaged.exists()
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_a_load_while_records_are_retried_waits_and_both_come_to_their_end(here: Path, data: Path) -> None:
     write(here / "in" / "more.jsonl", *(rows(f"more{number}", ["x"]) for number in range(5)))
     with served(data):

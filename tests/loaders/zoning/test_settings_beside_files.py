@@ -18,6 +18,7 @@ from loaders import quarantine_retry
 from loaders.sources import load
 from loaders.zoning.graph import table_mapping
 from loaders.zoning.graph.table_mapping import FileSettings
+from tests.examples import spread
 
 pytestmark = pytest.mark.long
 
@@ -110,15 +111,18 @@ def test_a_row_that_was_kept_out_is_tried_again_by_what_lies_beside_its_table(
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [
-        ("[jurisdiction", "not TOML"),
-        ('[jurisdiction]\nstate = "Nowhere"\n', "'Nowhere'"),
-        ('[jurisdiction]\nplace = "X"\n', "'place'. Available: name, state"),
-        ('[jurisdiction]\ncolumn = "Town"\n', "Available: name, state. Missing [district]"),
-        ('[[use]]\ncolumn = "Kiln"\n', "'use'. Available: jurisdiction. Missing [district]"),
-        ("[jurisdiction]\nname = 3\n", "name is 3"),
-        ('other = "X"\n', "'other'"),
-    ],
+    spread(
+        [
+            ("[jurisdiction", "not TOML"),
+            ('[jurisdiction]\nstate = "Nowhere"\n', "'Nowhere'"),
+            ('[jurisdiction]\nplace = "X"\n', "'place'. Available: name, state"),
+            ('[jurisdiction]\ncolumn = "Town"\n', "Available: name, state. Missing [district]"),
+            ('[[use]]\ncolumn = "Kiln"\n', "'use'. Available: jurisdiction. Missing [district]"),
+            ("[jurisdiction]\nname = 3\n", "name is 3"),
+            ('other = "X"\n', "'other'"),
+        ],
+        3,
+    ),
 )
 def test_a_file_beside_that_is_wrong_keeps_out_its_source_and_no_other(
     kg: KnowledgeGraph, tmp_path: Path, text: str, said: str
