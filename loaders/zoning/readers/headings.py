@@ -65,6 +65,7 @@ _STATUS_AFTER: Final = re.compile(
 )
 _LEADERS: Final = re.compile(r"(?: ?\.){4,} ?\d*$")
 """Leader dots and page number in a table of contents."""
+_SPACED_POINT: Final = re.compile(r"\s+([.:])$")
 _POINTED: Final = re.compile(r"\d+[A-Za-z]{0,2}(?:\.\d+[A-Za-z]{0,2})+")
 LONGEST: Final = 300
 """Maximum characters of a line that can be a heading."""
@@ -103,6 +104,8 @@ def parse_heading(line: str) -> Heading | None:
             return None
         kind, bare = SECTION, True
     title, mark = _LEADERS.sub("", match["title"].strip()), match["mark"].strip()
+    # Text out of a PDF has spaces before points.
+    title = _SPACED_POINT.sub(r"\1", title)
     if title and (not _OPENING.match(title) or (not mark and _is_sentence(title))):
         return None
     return Heading(kind, match["number"], title, bare)

@@ -11,11 +11,14 @@ from bisect import bisect
 from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
+from math import inf
 from typing import Final
 
 from loaders.zoning.readers import history_notes
+from loaders.zoning.readers.heading_sequences import Candidate, parse_keys, select_ascending
 from loaders.zoning.readers.headings import (
     LONGEST,
+    RANKS,
     SECTION,
     Heading,
     find_implied,
@@ -35,6 +38,16 @@ _LONGEST_RUN_IN: Final = 160
 _SHORTEST_WRAPPED: Final = 40
 """Minimum characters of a line whose sentence may continue on the next line."""
 _START: Final = re.compile(r"title|sub|chapter|ch\.|art|div|part|app|sec|§|\d", re.IGNORECASE)
+_NEAREST: Final = 3
+"""Lines below a heading without a title in which its title may be, after blank lines."""
+_RARE: Final = 4
+"""Bare numbers with more components are the sections, unless there are this many times as many with fewer."""
+_DOUBTFUL: Final = 0.4
+"""Weight of a line that may be a reference."""
+_FITS: Final = 0.5
+"""Weight added to the number of a section that continues that of the level above, and taken from any other."""
+_LEAST_SPELLED: Final = 0.3
+"""Weight of a level, to which the share of the levels of its kind with the same word is added: ARTICLE or Art."""
 _TEXT: Final = "\v"
 """Prefix of a line that is not a heading, even if it looks like one."""
 _SENTENCE: Final = re.compile(
@@ -153,23 +166,29 @@ class _Found:
 
 
 def _find_headings(lines: Sequence[str]) -> _Found:
-    """Find the headings. Of bare numbers, only those in the style of most sections count."""
-    worded: list[_Candidate] = []
-    bare: list[_Candidate] = []
+    """Find the headings: of each kind those whose numbers ascend, and of bare numbers those in the code's own style."""
+    given: list[_Candidate] = []
+    doubtful: set[int] = set()
     for index, line in enumerate(lines):
         if "\t" in line or _START.match(line) is None:
             continue
         heading = parse_heading(normalize_space(line))
-        if heading is not None and not _is_reference(heading, line, lines[index - 1] if index else ""):
-            (bare if heading.bare else worded).append((index, heading))
+        if heading is not None:
+            given.append((index, heading))
+            if _is_reference(heading, line, lines[index - 1] if index else ""):
+                doubtful.add(index)
+    others = _ascending_levels([each for each in given if each[1].kind != SECTION and each[0] not in doubtful], lines)
+    bare = _ascending_sections([each for each in given if each[1].bare], doubtful, others)
+    worded = [each for each in given if each[1].kind == SECTION and not each[1].bare and each[0] not in doubtful]
     found = _Found()
-    sections = _drop_references([each for each in worded if each[1].kind == SECTION], lines)
-    inner = _find_below(sections, bare)
-    others = [each for each in worded if each[1].kind != SECTION]
+    sections = _drop_references(worded, lines)
+    inner = _find_below(sections, bare, lines)
     if inner:
         sections = [*sections, *inner]
     elif len(sections) < max(_LEAST_SECTIONS, _sections_in(bare)):
-        chosen, found.naming = _of_one_style(bare, {heading.number for _, heading in others if heading.kind == "title"})
+        chosen, found.naming = _of_one_style(
+            bare, {heading.number for _, heading in others if heading.kind == "title"}, lines
+        )
         # "Section 5" at the start of a line is a reference, if sections are numbered without a word.
         sections = chosen if len(chosen) >= _LEAST_SECTIONS else [*sections, *chosen]
     implied = find_implied(heading.number for _, heading in sections)
@@ -182,13 +201,78 @@ def _find_headings(lines: Sequence[str]) -> _Found:
             found.opening[index] = heading
     found.opening.update(sections)
     for index, heading in found.opening.items():
-        below = index + 1
-        if heading.title or below >= len(lines) or below in found.opening or below in found.naming:
+        if heading.title:
+            continue
+        below = _next_line(lines, index)
+        if below is None or below > index + _NEAREST or below in found.opening or below in found.naming:
             continue
         if title := _title(lines[below]):
             found.opening[index] = Heading(heading.kind, heading.number, title, heading.bare)
             found.titles.add(below)
     return found
+
+
+def _ascending_levels(levels: Sequence[_Candidate], lines: Sequence[str]) -> list[_Candidate]:
+    """Keep of each kind the levels whose numbers ascend, from the start again below the next higher level."""
+    left: set[int] = set()
+    for kind in dict.fromkeys(heading.kind for _, heading in levels):
+        own = [each for each in levels if each[1].kind == kind]
+        keys = parse_keys(heading.number for _, heading in own)
+        if len(own) < _LEAST_SECTIONS or None in keys:
+            continue
+        higher = [index for index, each in levels if RANKS.get(each.kind, inf) < RANKS.get(kind, 0)]
+        starts = [bisect(higher, index) for index, _ in own]
+        words = [lines[index].split()[0] for index, _ in own]
+        spelled = Counter(words)
+        candidates = [
+            Candidate(
+                key,
+                _LEAST_SPELLED + spelled[words[place]] / len(own),
+                place > 0 and starts[place] > starts[place - 1],
+            )
+            for place, key in enumerate(keys)
+            if key is not None
+        ]
+        left |= {own[place][0] for place in set(range(len(own))).difference(select_ascending(candidates))}
+    return [each for each in levels if each[0] not in left]
+
+
+def _ascending_sections(
+    bare: Sequence[_Candidate], doubtful: Set[int], levels: Sequence[_Candidate]
+) -> list[_Candidate]:
+    """Keep of each style the bare numbers that ascend. Where sections are numbered after the level above, as 7.1 in
+    article VII, others weigh less."""
+    places = [index for index, _ in levels]
+    above = parse_keys(heading.number for _, heading in levels)
+    kept: list[_Candidate] = []
+    styles: dict[tuple[str, int], list[_Candidate]] = {}
+    for each in bare:
+        styles.setdefault(_style(each[1].number), []).append(each)
+    for own in styles.values():
+        keys = parse_keys(heading.number for _, heading in own)
+        fits = []
+        for (index, _), key in zip(own, keys, strict=True):
+            at = bisect(places, index)
+            level = above[at - 1] if at else None
+            fits.append(key is not None and level is not None and key[: len(level)] == level)
+        follows = sum(fits) * 5 > len(own) * 3
+        candidates = [
+            Candidate(
+                key or ((0, ""),),
+                (_DOUBTFUL if index in doubtful else 1.0) + (0 if not follows else _FITS if fit else -_FITS),
+            )
+            for (index, _), key, fit in zip(own, keys, fits, strict=True)
+        ]
+        chosen = set(select_ascending(candidates))
+        # A long number below the same level as a neighbour is a section that is out of order.
+        chosen |= {
+            place
+            for place, key in enumerate(keys)
+            if key is not None and len(key) >= _LEAST_COMPONENTS and own[place][0] not in doubtful
+            if any(near in chosen and (keys[near] or ())[:-1] == key[:-1] for near in (place - 1, place + 1))
+        }
+        kept += [own[place] for place in sorted(chosen)]
+    return sorted(kept, key=lambda each: each[0])
 
 
 def _is_reference(heading: Heading, line: str, before: str) -> bool:
@@ -199,13 +283,13 @@ def _is_reference(heading: Heading, line: str, before: str) -> bool:
     return alone and bool(before) and not _is_end(before)
 
 
-def _find_below(sections: Sequence[_Candidate], bare: Sequence[_Candidate]) -> list[_Candidate]:
+def _find_below(sections: Sequence[_Candidate], bare: Sequence[_Candidate], lines: Sequence[str]) -> list[_Candidate]:
     """Find bare numbers below sections that have a word: 1.1 and 1.2 between sections 1 and 2."""
     whole = [(index, heading.number) for index, heading in sections if heading.number.isdigit()]
     numbers = [int(number) for _, number in whole]
     if len(whole) < 2 or len(whole) < len(sections) or numbers != sorted(set(numbers)):
         return []
-    chosen, _ = _of_one_style(bare, set(), least=2)
+    chosen, _ = _of_one_style(bare, set(), lines, least=2)
     found = []
     for index, heading in chosen:
         at = bisect(whole, (index,))
@@ -244,11 +328,12 @@ def _sections_in(bare: Sequence[_Candidate]) -> int:
 
 
 def _of_one_style(
-    bare: Sequence[_Candidate], titles: Set[str], least: int = _LEAST_COMPONENTS
+    bare: Sequence[_Candidate], titles: Set[str], lines: Sequence[str], least: int = _LEAST_COMPONENTS
 ) -> tuple[list[_Candidate], dict[int, Heading]]:
     """Find the headings with the most frequent number of components, and those that name the levels above."""
     counts = Counter(_style(heading.number) for _, heading in bare)
-    long = {style: count for style, count in counts.items() if style[1] >= least}
+    most = max(counts.values(), default=0)
+    long = {style: count for style, count in counts.items() if style[1] >= least and count * _RARE >= most}
     style = max(long or counts, key=lambda each: (counts[each], each), default=None)
     if style is None or (not long and counts[style] < _LEAST_SECTIONS):
         return [], {}
@@ -256,13 +341,50 @@ def _of_one_style(
     if titles and style[0] == ".":
         chosen = [each for each in chosen if split_number(each[1].number)[0] in titles]
     if sum(heading.title.endswith(".") for _, heading in chosen) * 2 < len(chosen):
-        chosen = [each for each in chosen if not each[1].title.endswith(".")]
-    implied = find_implied(heading.number for _, heading in chosen)
-    return chosen, {
-        number: heading
-        for number, heading in bare
-        if heading.number in implied and heading.title and heading.title[-1] not in ".;,:"
-    }
+        chosen = [each for each in chosen if not each[1].title.endswith(".") or _is_capitalized(each[1].title)]
+    return _with_other_depths(chosen, bare, titles, lines) if chosen else ([], {})
+
+
+def _with_other_depths(
+    chosen: Sequence[_Candidate], bare: Sequence[_Candidate], titles: Set[str], lines: Sequence[str]
+) -> tuple[list[_Candidate], dict[int, Heading]]:
+    """Add the sections with more or fewer components, as 5.2.1 below 5.2. Return also the headings that only name a
+    level: the next heading follows at once."""
+    mark, depth = _style(chosen[0][1].number)
+    numbers = {heading.number for _, heading in chosen}
+    implied = find_implied(numbers)
+    starts = {index for index, _ in bare}
+    others: dict[tuple[str, int], list[_Candidate]] = {}
+    for index, heading in bare:
+        style = _style(heading.number)
+        if style[0] == mark and style[1] != depth and heading.title and heading.title[-1] not in ";,":
+            others.setdefault(style, []).append((index, heading))
+    added: list[_Candidate] = []
+    naming: dict[int, Heading] = {}
+    for style, own in sorted(others.items()):
+        if style[1] > depth:
+            for index, heading in own:
+                if heading.number.rpartition(mark)[0] in numbers:
+                    added.append((index, heading))
+                    numbers.add(heading.number)
+            continue
+        own = [each for each in own if not titles or each[1].number.partition(mark)[0] in titles]
+        above = [each for each in own if each[1].number in implied]
+        with_text = [each for each in own if _next_line(lines, each[0]) not in starts]
+        if len(with_text) >= _LEAST_SECTIONS or any(each in above for each in with_text):
+            added += own if len(with_text) >= _LEAST_SECTIONS else above
+        else:
+            naming.update((index, heading) for index, heading in above if heading.title[-1] not in ".:")
+    return sorted([*chosen, *added], key=lambda each: each[0]), naming
+
+
+def _next_line(lines: Sequence[str], index: int) -> int | None:
+    return next((at for at in range(index + 1, len(lines)) if lines[at].strip()), None)
+
+
+def _is_capitalized(title: str) -> bool:
+    """Whether a line has the capitals of a title, as in ``Yards for Corner Lots.``"""
+    return all(word[0].isupper() for word in re.findall(r"[A-Za-z]{4,}", title))
 
 
 def _style(number: str) -> tuple[str, int]:
@@ -273,6 +395,8 @@ def _style(number: str) -> tuple[str, int]:
 def _title(raw: str) -> str:
     """The line below a heading without a title, if it is a title, as in ``CHAPTER 3`` above ``ZONING``."""
     title = normalize_space(raw.strip())
-    if not title or len(title) > _LONGEST_TITLE or "\t" in raw or title[-1] in ".,;:" or not title[0].isupper():
+    if not title or len(title) > _LONGEST_TITLE or "\t" in raw or title[-1] in ",;:" or not title[0].isupper():
+        return ""
+    if title[-1] == "." and (". " in title or not _is_capitalized(title)):
         return ""
     return "" if history_notes.is_note(title) or parse_heading(title) is not None else title

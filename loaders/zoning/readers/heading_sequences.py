@@ -1,0 +1,136 @@
+"""Selection of the headings of a code from the lines that look like headings: those whose numbers ascend.
+
+A line that starts with a number may be a heading, a measure ("1.5 Acres"), a reference wrapped onto a line of its own
+("Section 14.3") or a row of a list. Numbers of headings ascend through the text, and start again after a table of
+contents or below the next level. The selection with the highest sum of weights is found by dynamic programming over
+all candidates (the longest increasing subsequence with weights and restarts), in O(n log n) for n candidates.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+RESTART: Final = 1.5
+"""Cost of a restart of the numbers. Two headings in a row outweigh it, a single line does not."""
+_SUCCESSOR: Final = 0.5
+"""Additional weight of a number that is the one before plus one."""
+
+_MOST_SKIPPED: Final = 5
+"""Largest step in which numbers are missing. A larger one is a number out of sequence."""
+
+Key = tuple[tuple[int, str], ...]
+"""A number as its components, in the order of headings: 5.10 follows 5.9, and 12A is between 12 and 13."""
+
+
+class Candidate(NamedTuple):
+    """A line that looks like a heading."""
+
+    key: Key
+    weight: float
+    free: bool = False
+    """Whether its number may start again without cost, since a higher level starts between it and the one before."""
+
+
+_ROMAN: Final = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
+_IS_ROMAN: Final = re.compile(r"m{0,3}(?:cm|cd|d?c{0,3})(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})")
+
+
+def parse_roman(number: str) -> int | None:
+    """Parse a Roman numeral. None if it is none."""
+    lower = number.lower()
+    if not lower or _IS_ROMAN.fullmatch(lower) is None:
+        return None
+    values = [_ROMAN[char] for char in lower]
+    return sum(-one if one < after else one for one, after in zip(values, [*values[1:], 0], strict=True))
+
+
+def parse_keys(numbers: Iterable[str]) -> list[Key | None]:
+    """Parse the numbers of one kind of heading. None for a number of another form.
+
+    Single letters are Roman numerals if all numbers of letters are.
+    """
+    given = list(numbers)
+    roman = all(
+        parse_roman(part) is not None for number in given for part in re.split(r"[.\-:\s]+", number) if part.isalpha()
+    )
+    return [_parse_key(number, roman) for number in given]
+
+
+def _parse_key(number: str, roman: bool) -> Key | None:
+    parts = []
+    for part in re.split(r"[.\-:\s]+", number):
+        match = re.fullmatch(r"(\d{1,9})([A-Za-z]{0,2})", part)
+        if match is not None:
+            parts.append((int(match[1]), match[2].upper()))
+        elif roman and (value := parse_roman(part)) is not None:
+            parts.append((value, ""))
+        elif part.isalpha() and len(part) <= 2:
+            parts.append((26 * (len(part) - 1) + ord(part[0].upper()) - 64, part[1:].upper()))
+        else:
+            return None
+    return tuple(parts)
+
+
+def select_ascending(candidates: Sequence[Candidate]) -> list[int]:
+    """Select the candidates with the highest sum of weights whose numbers ascend, and return their places in order."""
+    ranks = {key: rank for rank, key in enumerate(sorted({each.key for each in candidates}), 1)}
+    tree = [(0.0, -1)] * (len(ranks) + 1)
+    """Fenwick tree of the best sum up to each rank, with the place where it ends."""
+    at_key: dict[Key, tuple[float, int]] = {}
+    best: list[float] = []
+    before: list[int] = []
+    highest, free = (0.0, -1), (0.0, -1)
+    for place, each in enumerate(candidates):
+        if each.free:
+            free = highest
+        choice = max((highest[0] - RESTART, highest[1]), free, (0.0, -1), key=lambda one: one[0])
+        rank = ranks[each.key] - 1
+        while rank:
+            choice = max(choice, tree[rank], key=lambda one: one[0])
+            rank -= rank & -rank
+        number, letters = each.key[-1]
+        if (previous := at_key.get((*each.key[:-1], (number - 1, letters)))) is not None:
+            choice = max(choice, (previous[0] + _SUCCESSOR, previous[1]), key=lambda one: one[0])
+        total = choice[0] + each.weight
+        best.append(total)
+        before.append(choice[1])
+        highest = max(highest, (total, place), key=lambda one: one[0])
+        if total > at_key.get(each.key, (0.0, -1))[0]:
+            at_key[each.key] = (total, place)
+        rank = ranks[each.key]
+        while rank < len(tree):
+            tree[rank] = max(tree[rank], (total, place), key=lambda one: one[0])
+            rank += rank & -rank
+    chosen = []
+    place = highest[1]
+    while place >= 0:
+        chosen.append(place)
+        place = before[place]
+    return chosen[::-1]
+
+
+def find_missing_numbers(numbers: Iterable[str]) -> list[str]:
+    """Find the numbers that a code skips: 7.3 between 7.2 and 7.4.
+
+    Only numbers with points count, and only below levels whose numbers ascend by one: others leave places free, as
+    17.20.010 and 17.20.020 do.
+    """
+    below: dict[str, list[int]] = {}
+    for number in dict.fromkeys(numbers):
+        prefix, _, last = number.rpartition(".")
+        if prefix and last.isdigit() and last == str(int(last)):
+            below.setdefault(prefix, []).append(int(last))
+    steps = Counter(after - one for own in below.values() for one, after in pairwise(sorted(own)))
+    if not steps or steps[1] * 5 < steps.total() * 4:
+        return []
+    return [
+        f"{prefix}.{number}"
+        for prefix, own in below.items()
+        for one, after in pairwise(sorted(own))
+        if after - one <= _MOST_SKIPPED
+        for number in range(one + 1, after)
+    ]

@@ -1,0 +1,443 @@
+"""Paragraphs of a text that was extracted from the pages of a PDF or of a printout.
+
+Such a text has page numbers and running heads between its lines, and a line break wherever the paper ended. Pages are
+found by form feeds or by their numbers: lines of one number each, in ascending order and some lines apart. Lines
+that recur at the head or foot of pages are removed with the numbers, and the lines of a paragraph are joined. Spaces
+within words, which a program that extracts text adds where letters are apart, are removed: "establishm ent" where the
+text also has "establishment". Apart from furniture, only white space and hyphens at the ends of lines differ from the
+file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf
+from statistics import median
+from typing import Final
+
+from loaders.zoning.readers.headings import parse_heading
+from loaders.zoning.readers.html_lines import normalize_space
+
+_LEAST_PAGES: Final = 3
+_LEAST_LINES: Final = 8
+"""Minimum lines between two pages that are found by their numbers: the numbers of a list are closer."""
+_MOST_LINES: Final = 400
+_SKIPPED: Final = 12
+"""Page numbers that may be missing in sequence: blank pages, and numbers on the line of other text."""
+_LEAST_SHARE: Final = 0.5
+"""Minimum share of the lines that the numbered pages must span."""
+_EDGE: Final = 3
+"""Lines at the head and foot of a page that may be furniture."""
+_RECURS: Final = 3
+"""Minimum pages at whose edges a line of furniture is."""
+_FULL: Final = 0.7
+"""Share of the usual width from which a line may be broken by the margin."""
+
+_SHORT: Final = 40
+_LONGEST_RUN_IN: Final = 160
+"""Maximum characters of a heading with text after it on its line."""
+_WHOLE: Final = 4
+"""How many times as often as broken the text must have a word whole."""
+_LEAST_WHOLE: Final = 4
+_WITHIN: Final = 0.7
+"""Share of the uses of a piece of a word in which it is a piece."""
+
+_PAGE_NUMBER: Final = re.compile(
+    r"(?:page\s+)?[-\u2013\u2014|\[\s]*(?P<number>\d{1,4})(?P<letter>[A-Z]?)(?:\s*(?:of|/)\s*\d{1,4})?[-\u2013\u2014|\]\s]*",
+    re.IGNORECASE,
+)
+_LED: Final = re.compile(r"(?P<number>\d{1,4})(?P<letter>[A-Z]?)\s+(?=\S)")
+_WORD: Final = re.compile(r"[A-Za-z]+")
+_PAIR: Final = re.compile(r"(?<![\w'\u2019.-])([A-Za-z]+)(?= ([A-Za-z]+)(?![\w'\u2019-]))")
+"""Two words with one space between them. The second is also the first of the next pair."""
+_BEFORE_HYPHEN: Final = re.compile(r"(?<=\w) -(?=\w)")
+_AFTER_HYPHEN: Final = re.compile(r"(?<=[a-z])- (?!(?:and|or|to|nor|through)\b)(?=[a-z])")
+_RUN_IN: Final = re.compile(r"\s?[.:]\s+(?=[\"\u201c(]?[A-Z])")
+_DIGITS: Final = re.compile(r"\d+")
+_LABEL: Final = re.compile(
+    r"(?:\([0-9A-Za-z]{1,4}\)|(?:[0-9]{1,3}|[A-Za-z]|[ivxlcIVXLC]{2,5})[.)])(?=\s|$)|[\u2022\u00b7\u25aa\u25cf\u25e6*\uf0b7](?=\s)|[-\u2013](?=\s)"
+)
+_END: Final = re.compile(r"[.;:!?][\"\u201d\u2019')\]]*$")
+_GOES_ON: Final = re.compile(
+    r"(?:,|[a-z]-|\b(?:of|in|to|see|and|or|nor|under|by|with|per|from|the|a|an|this|that|for|through|than|as|at|on|both|not"
+    r"|be|is|are|shall|may|which|such|any|all|each|no|sections?))$"
+)
+"""End of a line whose sentence continues."""
+_TERM: Final = re.compile(r"[A-Z\"\u201c][^.;:]{1,60}?\s?:\s")
+"""Start of a definition or of an item with a heading."""
+_BROKEN_WORD: Final = re.compile(r"([A-Za-z]{2,})-$")
+_NUMBERED: Final = re.compile(r"\d+(?:[.\-:]\d+)+[A-Za-z]?\.?(?=\s|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """A paragraph or heading with its first and last line in the file, from 1."""
+
+    text: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class PageText:
+    """The paragraphs of a text of pages, and its furniture."""
+
+    paragraphs: Sequence[Paragraph]
+    pages: int
+    furniture: Sequence[tuple[int, str]]
+    """Removed lines with their numbers: page numbers, running heads and feet."""
+    mended: Mapping[str, int]
+    """Broken words that were joined, by how often: ``establishm ent``."""
+
+
+@dataclass(slots=True)
+class _Line:
+    text: str
+    number: int
+    page: int
+    after_blank: bool = False
+    indent: int = 0
+
+    @property
+    def tabs(self) -> bool:
+        return "\t" in self.text
+
+
+def parse_pages(lines: Sequence[str]) -> PageText | None:
+    """Parse the lines of a text into paragraphs. None if no pages are found.
+
+    `lines` keep their form feeds. Each character that is not white space or furniture is in one paragraph, in order.
+    """
+    starts = _find_pages(lines)
+    if starts is None:
+        return None
+    kept, furniture = _without_furniture(lines, starts)
+    paragraphs, mended = _mend_words(list(_join(kept)))
+    return PageText(paragraphs, len(starts) + 1, furniture, mended)
+
+
+@dataclass(frozen=True, slots=True)
+class _PageNumber:
+    """A page number with its line. `alone`: without other text on the line."""
+
+    line: int
+    number: int
+    end: int
+    alone: bool
+    letter: str = ""
+
+
+def _find_pages(lines: Sequence[str]) -> dict[int, int] | None:
+    """Find the lines with page numbers, or after form feeds, by index: the characters of the number at their start.
+
+    None if the text has no pages. A line with nothing but its number has all its characters as the number's.
+    """
+    feeds = [index for index, line in enumerate(lines) if "\f" in line]
+    found = _find_numbers(lines)
+    if found is None and len(feeds) < _LEAST_PAGES - 1:
+        return None
+    starts = dict.fromkeys(feeds, 0)
+    for each in found or ():
+        starts[each.line] = each.end
+    return starts
+
+
+def _find_numbers(lines: Sequence[str]) -> Sequence[_PageNumber] | None:
+    """Find the page numbers: the longest ascending sequence of lines with one number each, then those in its gaps."""
+    alone: list[_PageNumber] = []
+    led: list[_PageNumber] = []
+    for index, raw in enumerate(lines):
+        line = raw.strip()
+        if not line or not any(char.isdigit() for char in line[:12]):
+            continue
+        if (match := _PAGE_NUMBER.fullmatch(line)) is not None:
+            alone.append(_PageNumber(index, int(match["number"]), len(raw), True, match["letter"]))
+        elif (match := _LED.match(line)) is not None:
+            end = len(raw) - len(raw.lstrip()) + match.end()
+            led.append(_PageNumber(index, int(match["number"]), end, False, match["letter"]))
+    chain = _longest_sequence(alone)
+    if len(chain) < _LEAST_PAGES or chain[-1].line - chain[0].line < _LEAST_SHARE * len(lines):
+        return None
+    return _fill_gaps(chain, [*alone, *led], len(lines))
+
+
+def _follows(before: _PageNumber, after: _PageNumber) -> bool:
+    pages, between = after.number - before.number, after.line - before.line
+    return 0 < pages <= _SKIPPED and _LEAST_LINES * pages <= between <= _MOST_LINES * pages
+
+
+def _longest_sequence(numbers: Sequence[_PageNumber]) -> Sequence[_PageNumber]:
+    """Find the longest sequence of page numbers that follow each other."""
+    best: list[int] = []
+    previous: list[int | None] = []
+    by_number: dict[int, list[int]] = {}
+    for place, each in enumerate(numbers):
+        before = [
+            other
+            for number in range(each.number - _SKIPPED, each.number)
+            for other in by_number.get(number, ())[-50:]
+            if _follows(numbers[other], each)
+        ]
+        # Of equally long sequences the one with the nearest number: fewer are skipped.
+        chosen = max(before, key=lambda other: (best[other], numbers[other].number), default=None)
+        best.append(1 + (best[chosen] if chosen is not None else 0))
+        previous.append(chosen)
+        by_number.setdefault(each.number, []).append(place)
+    chain = []
+    end: int | None = max(range(len(best)), key=best.__getitem__, default=None)
+    while end is not None:
+        chain.append(numbers[end])
+        end = previous[end]
+    return chain[::-1]
+
+
+def _fill_gaps(chain: Sequence[_PageNumber], candidates: Sequence[_PageNumber], total: int) -> Sequence[_PageNumber]:
+    """Add the numbers that the sequence lacks: those on a line with text, and repeated ones such as 27B."""
+    usual = median([(b.line - a.line) / (b.number - a.number) for a, b in pairwise(chain)])
+    ends = [
+        _PageNumber(-1, chain[0].number - 1, 0, True),
+        *chain,
+        _PageNumber(total, chain[-1].number + 10_000, 0, True),
+    ]
+    taken = {each.line for each in chain}
+    others = sorted((each for each in candidates if each.line not in taken), key=lambda each: each.line)
+    found = list(chain)
+    place = 0
+    for before, after in pairwise(ends):
+        while place < len(others) and others[place].line <= before.line:
+            place += 1
+        last = before
+        for each in others[place:]:
+            if each.line >= after.line:
+                break
+            ascends = last.number < each.number <= last.number + _SKIPPED and each.number < after.number
+            near = each.line - last.line < (_LEAST_LINES if each.number == last.number + 1 else usual * 0.4)
+            near = near or (after.line - each.line < usual * 0.25 and each.number != after.number - 1)
+            repeats = bool(each.letter) and last.number <= each.number < after.number
+            if (ascends and not near) or (repeats and (each.number > last.number or each.letter >= last.letter)):
+                found.append(each)
+                last = each
+    return sorted(found, key=lambda each: each.line)
+
+
+def _without_furniture(
+    lines: Sequence[str], starts: dict[int, int]
+) -> tuple[Sequence[_Line], Sequence[tuple[int, str]]]:
+    """Remove page numbers, and lines that recur at the edges of pages. Return both parts."""
+    furniture: list[tuple[int, str]] = []
+    pages: list[list[_Line]] = [[]]
+    blank = False
+    for index, raw in enumerate(lines):
+        words = raw
+        if index in starts:
+            if number := raw[: starts[index]].strip():
+                furniture.append((index + 1, number))
+            words = "\f" + raw[starts[index] :]
+        for place, piece in enumerate(words.split("\f")):
+            if place:
+                # A number is at the foot of its page or at the head of the next: its line begins the next.
+                pages.append([])
+            if not (text := piece.strip()):
+                # Blank lines at the edge of a page are its margin, not the end of a paragraph.
+                blank = bool(pages[-1])
+                continue
+            pages[-1].append(_Line(text, index + 1, len(pages) - 1, blank and bool(pages[-1]), _indent(piece)))
+            blank = False
+    removed = _find_recurring(pages)
+    kept = []
+    for page in pages:
+        furniture += [(line.number, line.text) for line in page if id(line) in removed]
+        law = [line for line in page if id(line) not in removed]
+        if law:
+            law[0].after_blank = False
+        kept += law
+    return kept, sorted(furniture)
+
+
+def _indent(text: str) -> int:
+    return len(text) - len(text.lstrip(" "))
+
+
+def _find_recurring(pages: Sequence[Sequence[_Line]]) -> set[int]:
+    """Find the lines at the edges of pages that recur there. The first that is a heading is kept as the heading."""
+    edges = [[*page[:_EDGE], *page[max(_EDGE, len(page) - _EDGE) :]] for page in pages]
+    on_pages = Counter(key for edge in edges for key in {_key(line) for line in edge})
+    least = max(_RECURS, len(pages) // 10)
+    repeated = Counter(text for edge in edges for text in {line.text for line in edge})
+    seen: set[str] = set()
+    removed: set[int] = set()
+    for page, edge in zip(pages, edges, strict=True):
+        at_edge = {id(line) for line in edge}
+        for line in page:
+            key = _key(line)
+            first = key not in seen
+            seen.add(key)
+            if id(line) not in at_edge or on_pages[key] < least:
+                continue
+            if first and repeated[line.text] > 1 and parse_heading(line.text) is not None:
+                continue
+            removed.add(id(line))
+    # A head that names the chapter recurs on a few pages in a row.
+    for before, after in pairwise(pages):
+        for at in (0, -1):
+            if before and after and len(after) > 1 and after[at].text == before[at].text and _may_head(after[at]):
+                removed.add(id(after[at]))
+    return removed
+
+
+def _may_head(line: _Line) -> bool:
+    return len(line.text) > 3 and _LABEL.match(line.text) is None and _END.search(line.text) is None
+
+
+def _key(line: _Line) -> str:
+    """A line without its numbers, as running heads differ by the number of the page or section."""
+    return _DIGITS.sub("#", normalize_space(line.text).casefold())
+
+
+def _join(lines: Sequence[_Line]) -> Iterator[Paragraph]:
+    """Join the lines of each paragraph."""
+    width = _usual_width(lines)
+    known = _known_words(lines)
+    parts: list[str] = []
+    first = last = 0
+    for before, line in zip([None, *lines], lines, strict=False):
+        glued = before is not None and _is_fragment(before.text, line.text)
+        if before is not None and parts and not glued and not _continues(before, line, "".join(parts), width):
+            yield from _split_run_in(Paragraph("".join(parts), first, last))
+            parts = []
+        if not parts:
+            parts, first = [line.text], line.number
+        elif glued:
+            parts.append(line.text)
+        else:
+            parts = _append(parts, line.text, known)
+        last = line.number
+    if parts:
+        yield from _split_run_in(Paragraph("".join(parts), first, last))
+
+
+def _split_run_in(paragraph: Paragraph) -> Iterator[Paragraph]:
+    """Split the heading of a section from the text after it, which begins on the same line."""
+    text = paragraph.text
+    if paragraph.last > paragraph.first and _NUMBERED.match(text) is not None:
+        for end in _RUN_IN.finditer(text, 0, _LONGEST_RUN_IN):
+            heading = parse_heading(normalize_space(text[: end.start() + 1]))
+            if heading is not None and heading.title:
+                yield Paragraph(text[: end.end()].strip(), paragraph.first, paragraph.first)
+                yield Paragraph(text[end.end() :], paragraph.first, paragraph.last)
+                return
+    yield paragraph
+
+
+def _is_fragment(before: str, text: str) -> bool:
+    """Whether a line is a piece of the line above, which was cut between two runs of letters."""
+    if text[0] in ".,;:)" or (text[0] == "-" and text[1:2].isalpha()):
+        return before[-1].isalnum() or before[-1] in ')"\u201d'
+    return len(before) == 1 and before.isupper() and text[0].islower()
+
+
+def _continues(before: _Line, line: _Line, paragraph: str, width: float) -> bool:
+    """Whether a line continues the paragraph of the line above."""
+    if before.tabs or line.tabs:
+        return False
+    if _LABEL.fullmatch(paragraph) is not None:
+        return True
+    if _starts_paragraph(line.text):
+        return False
+    lower = line.text[0].islower()
+    if _is_heading(before.text, width) and not lower:
+        # " Special Uses" after "Granted" is the rest of a heading.
+        return line.indent == 1 and before.indent == 0 and not line.after_blank and _is_short(before.text + line.text)
+    if _GOES_ON.search(before.text) is not None:
+        return not line.after_blank or lower
+    if line.after_blank:
+        return False
+    if line.page != before.page:
+        return _END.search(before.text) is None and (lower or len(before.text) >= _FULL * width)
+    if _END.search(before.text) is not None and _TERM.match(line.text) is not None:
+        return False
+    if line.indent == 1 and before.indent == 0 and _is_short(before.text):
+        return True
+    return lower or len(before.text) >= _FULL * width
+
+
+def _is_short(text: str) -> bool:
+    return len(text) <= _SHORT and _END.search(text) is None and not text.isupper()
+
+
+def _starts_paragraph(text: str) -> bool:
+    return _LABEL.match(text) is not None or _NUMBERED.match(text) is not None or _is_heading(text)
+
+
+def _is_heading(text: str, width: float = inf) -> bool:
+    heading = parse_heading(text)
+    if heading is None or (len(text) >= _FULL * width and _RUN_IN.search(text, 0, _LONGEST_RUN_IN) is not None):
+        return False
+    # "Section 5" may begin a line of a sentence. "ARTICLE V" and "SECTION 5" on a line of their own do not.
+    return bool(heading.title) or text.isupper() or heading.bare
+
+
+def _append(parts: list[str], text: str, known: Callable[[str], bool]) -> list[str]:
+    """Append a line to a paragraph. A hyphen at the end of the line above is removed if that makes a known word."""
+    last = parts[-1]
+    broken = _BROKEN_WORD.search(last)
+    if broken is not None and text[0].islower():
+        rest = re.match(r"[a-z]+", text)
+        if rest is not None and known(broken[1] + rest[0]):
+            return [*parts[:-1], last[:-1], text]
+        return [*parts, text]
+    return [*parts, " ", text]
+
+
+def _mend_words(paragraphs: Sequence[Paragraph]) -> tuple[Sequence[Paragraph], Mapping[str, int]]:
+    """Remove the spaces within words. Return also the words that were broken.
+
+    Two words are one if the text has it whole several times as often, and one of the two nearly only so: "ent" is no
+    word of its own where it nearly always follows "establishm", "developm" and "requirem".
+    """
+    words: Counter[str] = Counter()
+    pairs: Counter[tuple[str, str]] = Counter()
+    for each in paragraphs:
+        found = [word.casefold() for word in _WORD.findall(each.text)]
+        words.update(found)
+        pairs.update((one[1].casefold(), one[2].casefold()) for one in _PAIR.finditer(each.text))
+    likely = {
+        (one, other)
+        for (one, other), times in pairs.items()
+        if words[one + other] >= _WHOLE * times and words[one + other] >= _LEAST_WHOLE
+    }
+    within: Counter[str] = Counter()
+    for pair in likely:
+        for word in set(pair):
+            within[word] += pairs[pair]
+    broken = {pair for pair in likely if any(within[word] >= _WITHIN * words[word] for word in pair)}
+    mended: Counter[str] = Counter()
+
+    def join(match: re.Match[str]) -> str:
+        if (match[1].casefold(), match[2].casefold()) not in broken:
+            return match[1]
+        mended[f"{match[1]} {match[2]}"] += 1
+        return match[1] + "\0"
+
+    texts = []
+    for each in paragraphs:
+        text = _PAIR.sub(join, each.text).replace("\0 ", "")
+        text = _BEFORE_HYPHEN.sub("-", text)
+        texts.append(Paragraph(_AFTER_HYPHEN.sub("-", text), each.first, each.last))
+    return texts, mended
+
+
+def _usual_width(lines: Sequence[_Line]) -> float:
+    """The width of full lines: three in four are shorter. Lines that are paragraphs already do not count."""
+    lengths = sorted(len(line.text) for line in lines if not line.tabs and len(line.text) <= 160)
+    return lengths[len(lengths) * 3 // 4] if lengths else 0
+
+
+def _known_words(lines: Sequence[_Line]) -> Callable[[str], bool]:
+    """Words that the text has whole on a line."""
+    words = {word.casefold() for line in lines for word in re.findall(r"[A-Za-z]+", line.text)}
+    return lambda word: word.casefold() in words
