@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import re
+import shutil
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import duckdb
 import pytest
 from openpyxl import Workbook
 
@@ -95,6 +97,42 @@ def test_entity_that_decompresses_to_too_much_ends_its_file(
     path = tmp_path / "large.json.gz"
     path.write_bytes(gzip.compress((start + "a" * (8 << 20)).encode(), 1))
     _check_refused(_load(open_graph(), "wikibase", path), "large.json.gz: element 1 has more than 1,048,576")
+
+
+_ENTITIES = "".join(f'<!ENTITY a{n + 1} "{f"&a{n};" * 10}">' for n in range(9))
+_LAUGHS = f'<?xml version="1.0"?>\n<!DOCTYPE r [<!ENTITY a0 "aaaaaaaaaa">{_ENTITIES}]>\n<r><p>&a9;</p></r>'
+
+
+@pytest.mark.parametrize(("domain", "name"), [("hansard", "laughs.xml"), ("zoning", "laughs.xml")])
+def test_entities_that_expand_to_much_are_refused(
+    open_graph: Callable[..., KnowledgeGraph], tmp_path: Path, domain: str, name: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(_LAUGHS)
+    _check_refused(_load(open_graph(), domain, path), name)
+
+
+@pytest.mark.parametrize("ending", ["json", "nt"])
+def test_compressed_file_that_is_cut_is_refused(
+    open_graph: Callable[..., KnowledgeGraph], tmp_path: Path, ending: str
+) -> None:
+    path = tmp_path / f"cut.{ending}.gz"
+    content = gzip.compress(b"\n".join(b"# %d" % (number**5) for number in range(9_000)))
+    path.write_bytes(content[: len(content) // 2])
+    _check_refused(_load(open_graph(), "wikibase", path), path.name)
+
+
+def test_parquet_file_that_decodes_to_too_much_is_refused(
+    open_graph: Callable[..., KnowledgeGraph], tmp_path: Path
+) -> None:
+    laws = bundle.folder("fixtures") / "climate" / "laws.csv"
+    shutil.copy2(laws, tmp_path)
+    law = f"SELECT * REPLACE (repeat('word ', 200000) AS description) FROM '{laws}' LIMIT 1"  # noqa: S608
+    rows = f"SELECT law.* FROM ({law}) law, range(3000)"  # noqa: S608
+    path = tmp_path / "bomb.parquet"
+    duckdb.sql(f"COPY ({rows}) TO '{path}' (FORMAT parquet, COMPRESSION zstd)")
+    assert path.stat().st_size < 20_000
+    _check_refused(load(open_graph(), "climate", [str(tmp_path)], gate=False, index=False), "bomb.parquet", "maximum")
 
 
 def test_row_number_beyond_a_sheet_is_refused(open_graph: Callable[..., KnowledgeGraph], tmp_path: Path) -> None:
