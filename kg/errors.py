@@ -166,6 +166,12 @@ class StoreReadOnlyError(StoreError):
     code = "store_read_only"
 
 
+class WriteUncertainError(StoreError):
+    """The write is in the store, but may not be on the disk yet. The message names its generation."""
+
+    code = "write_uncertain"
+
+
 class StoreDamagedError(StoreError):
     """Stored data is corrupt: length or hash mismatch."""
 

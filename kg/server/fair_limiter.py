@@ -61,7 +61,8 @@ class FairLimiter:
         """Call `work` in a thread and return its result.
 
         With `abandon`, cancellation gives the place back at once and leaves the call to end in its thread; so does the
-        deadline, after `on_late`, and without it the call is left only while it waits. Raises ClientBusyError when the
+        deadline, after `on_late`. Without it the call is left only while it waits, and returns its result also after
+        the deadline, so that the client of a write gets its outcome. Raises ClientBusyError when the
         client has too many calls, QueryBusyError when all have, and QueryTimeoutError at the deadline.
         """
         if not self._queue.occupy(client):
@@ -80,7 +81,10 @@ class FairLimiter:
         finally:
             self.running.release(place)
             self._release(client)
-        raise QueryTimeoutError(f"The call was stopped at its deadline of {self._seconds:g} s. Ask for less.")
+        written = " If it writes, the write may still be completed: read the data before you repeat it."
+        raise QueryTimeoutError(
+            f"The call was stopped at its deadline of {self._seconds:g} s. Ask for less.{written if abandon else ''}"
+        )
 
     async def _wait(self, client: str) -> None:
         turn = anyio.Event()

@@ -31,7 +31,15 @@ from typing import IO, Final, Self
 import pyoxigraph
 from pyoxigraph import Literal, NamedNode, Quad, QueryBoolean, QuerySolutions, RdfFormat
 
-from kg.errors import ForbiddenError, InvalidInputError, QuadciteError, QueryBusyError, QuerySyntaxError, StoreError
+from kg.errors import (
+    ForbiddenError,
+    InvalidInputError,
+    QuadciteError,
+    QueryBusyError,
+    QuerySyntaxError,
+    StoreError,
+    WriteUncertainError,
+)
 from kg.files import get_folder_bytes
 from kg.processes.child import Limits
 from kg.sparql.guard import build_syntax_error
@@ -564,7 +572,12 @@ class OxigraphStore:
                 self._read_only(error)
             self._head = self._load_head()
             if isinstance(error, (OSError, RuntimeError)):
-                raise StoreError(f"Cannot write the commit to {self._folder}: {error}") from error
+                if self._head == prepared.head:
+                    raise WriteUncertainError(
+                        f"The write is in {self._folder}, as generation {self._head.generation}, but a power failure "
+                        f"may remove it: {error}. Read the data before you repeat it."
+                    ) from error
+                raise StoreError(f"Cannot write the commit to {self._folder}: {error}. Nothing was written.") from error
             raise
         if self._user_statements is not None:
             self._user_statements.follow(prepared.deltas)
@@ -597,8 +610,10 @@ class OxigraphStore:
                 self._store = pyoxigraph.Store(self._folder)
             except (OSError, RuntimeError) as error:
                 self._read_only(error)
-        if failed is not None and (self._problem is not None or self._load_head() != prepared.head):
-            raise failed
+        if failed is not None:
+            if self._load_head() != prepared.head:
+                raise failed
+            self._log.sync()
 
     def _exchange(self, store: pyoxigraph.Store) -> bool:
         """Replace the engine as soon as no thread reads from it, which closes it. Return whether that was possible."""

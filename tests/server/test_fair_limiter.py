@@ -86,6 +86,18 @@ def test_late_call_loses_its_place_and_its_queries_are_stopped() -> None:
     assert held.wait(5), "what it waited for ends"
 
 
+def test_late_call_that_is_not_left_returns_its_result() -> None:
+    """A commit is never left half done, and its client has to learn that it is there."""
+
+    async def main() -> None:
+        line = FairLimiter(at_once=1, per_client=1, waiting=8, seconds=0.05)
+        late = threading.Event()
+        assert await line.run("writer", lambda: late.wait(20), on_late=late.set)
+        assert (len(line.running), line._queue.running) == (0, 0)
+
+    anyio.run(main)
+
+
 def test_call_that_waits_for_other_clients_too_long_is_told() -> None:
     held = threading.Event()
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple
 
-from kg.errors import InvalidInputError, QuerySyntaxError, StoreError
+from kg.errors import InvalidInputError, QuerySyntaxError, StoreError, WriteUncertainError
 from kg.store import oxigraph
 from kg.store.difference import canonical_statements, canonicalize, content_sha256
 from kg.store.oxigraph import OxigraphStore
@@ -229,6 +231,22 @@ def test_a_write_that_the_engine_refuses_is_rolled_back_whole(
     assert set(store._opened()) == before
     assert store.statistics().generation == counted.generation
     assert store.commit(dict([titles("b", 2)])).generation == 2
+    assert counters(store) == recount(store)
+
+
+def test_write_that_is_stored_but_not_synced_is_named_as_uncertain(
+    store: OxigraphStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    store.commit(dict([titles("a", 1)]))
+    with monkeypatch.context() as patched:
+        patched.setattr(store._log, "sync", fail)
+        with pytest.raises(WriteUncertainError, match="generation 2"):
+            store.commit(dict([titles("a", 2)]))
+    assert store.statistics().generation == 2
+    assert store.commit(dict([titles("a", 2)])).generation == 2, "a repetition changes nothing"
     assert counters(store) == recount(store)
 
 

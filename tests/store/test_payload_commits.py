@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Self
 
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad, Triple
@@ -147,6 +148,20 @@ def test_commit_of_large_payload_that_fails_changes_nothing(
     store.write_payload(payload(3))
     assert read(store) == {"3"}
     assert counters(store) == recount(store)
+    # Nor can the engine open the files again, as on a full disk. The commit is there, so the answer says that.
+    opening = oxigraph.pyoxigraph.Store
+
+    class FullDisk:
+        read_only = opening.read_only
+
+        def __new__(cls, *_: object) -> Self:
+            raise OSError("No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(oxigraph.pyoxigraph, "Store", FullDisk)
+        store.write_payload(payload(4))
+        assert store.problem is not None
+    assert read(store) == {"4"}
 
 
 @pytest.mark.long
