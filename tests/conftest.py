@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 
 
 TIERS = {
-    "long": re.compile(r"\blong\b"),
+    "long": re.compile(r"\blong\b|\bmeasures_processor_time\b"),
     "measures_time": re.compile(r"\bmeasures_time\b"),
     "exhaustive": re.compile(r"\bexhaustive\b|\bspread\(|\bshared\b"),
 }
@@ -43,10 +43,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of real data as exhaustive: they are skipped where it is absent, and take a tenth of the time."""
+    """Mark the tests of real data, which are skipped where it is absent, and those that are long by their nature."""
     for item in items:
         if "shared" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.exhaustive)
+        if item.get_closest_marker("measures_processor_time"):
+            item.add_marker(pytest.mark.long)
         for name, pattern in TIERS.items():
             if item.get_closest_marker(name) and not pattern.search(read(item.path)):
                 raise pytest.UsageError(f"{item.nodeid} is {name}, but its file does not contain {pattern.pattern}")
@@ -65,7 +67,7 @@ def pytest_unconfigure() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    timed = item.get_closest_marker("measures_time") is not None
+    timed = any(item.get_closest_marker(name) for name in ("measures_time", "measures_processor_time"))
     with watched(at_all=not timed, processes=not timed and item.path.parent.name in WITH_PROCESSES):
         return (yield)
 

@@ -56,7 +56,7 @@ def test_a_name_is_most_like_itself_and_folding_is_done_once(text):
         assert Names([(0, text), (1, "entirely different")]).nearest(text, 1)[0].number == 0
 
 
-@pytest.mark.measures_time
+@pytest.mark.measures_processor_time
 def test_one_of_tens_of_thousands_of_names_is_found_without_comparing_each_in_python():
     chance = random.Random(5)
     words = ["".join(chance.choices(string.ascii_lowercase, k=chance.randint(4, 9))) for _ in range(8_000)]
@@ -64,12 +64,12 @@ def test_one_of_tens_of_thousands_of_names_is_found_without_comparing_each_in_py
     names = Names(many)
     number, name = many[31_415]
     misspelt = name[:3] + name[4:]
-    began = time.perf_counter()
+    began = time.thread_time()
     found = [names.nearest(misspelt, 5)[0].number for _ in range(3)]
-    asked = (time.perf_counter() - began) / 3
-    began = time.perf_counter()
+    asked = (time.thread_time() - began) / 3
+    began = time.thread_time()
     for _, other in many[:2_000]:
         similarity(fold(misspelt), fold(other))
-    scanned = (time.perf_counter() - began) * len(many) / 2_000
+    scanned = (time.thread_time() - began) * len(many) / 2_000
     assert found == [number] * 3
     assert asked < scanned / 5

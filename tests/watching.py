@@ -2,8 +2,9 @@
 
 Where coverage can only trace (Python 3.11), a line takes more than twice its time, and thousands of made-up examples,
 large inputs and runaways walk the same lines again and again. So the tracer stays out of a test that measures time
-(``@pytest.mark.measures_time``), and leaves any other once it has used `WATCHED_S`. Processes that a test starts are
-watched where they are what is tested, in the folders `WITH_PROCESSES`; elsewhere their code is run within the test too.
+(``measures_time`` and ``measures_processor_time``), and leaves any other once it has used `WATCHED_S`. Processes that a
+test starts are watched where they are what is tested, in the folders `WITH_PROCESSES`; elsewhere their code is run
+within the test too.
 """
 
 from __future__ import annotations

@@ -72,16 +72,16 @@ def test_the_headers_of_a_part_are_bounded(body: bytes, says: str) -> None:
         next(Body(body, FORM).parts("B"))
 
 
-@pytest.mark.measures_time
+@pytest.mark.measures_processor_time
 def test_parts_are_cut_off_one_by_one() -> None:
     """Who stops at the first part does not pay for a million others."""
     body = b"--B\r\n\r\n" * 20_000
-    started = time.process_time()
+    started = time.thread_time()
     next(Body(body, FORM).parts("B"))
-    first = time.process_time()
+    first = time.thread_time()
     with pytest.raises(InvalidInputError, match="last part"):
         list(Body(body, FORM).parts("B"))
-    assert first - started < (time.process_time() - first) / 10
+    assert first - started < (time.thread_time() - first) / 10
 
 
 def test_all_parts_of_a_form_share_one_deadline() -> None:

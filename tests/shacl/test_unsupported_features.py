@@ -89,19 +89,19 @@ def test_a_parameter_has_a_name_that_a_variable_may_have(name: str) -> None:
         check(component + BOAT + f"<urn:x/{name}> 1 .")
 
 
-@pytest.mark.measures_time
+@pytest.mark.measures_processor_time
 def test_many_different_values_are_looked_at_once_each() -> None:
     """What is asked of each literal does not depend on how many there were."""
     lexicon = Lexicon()
-    started = time.process_time()
+    started = time.thread_time()
     for number in range(40_000):
         lexicon.encode(Literal(str(number), datatype=XSD.integer))
-    assert time.process_time() - started < 5
+    assert time.thread_time() - started < 5
     assert lexicon.encode(Literal("007", datatype=XSD.integer)).datatype != XSD.integer
     assert lexicon.encode(Literal("7", datatype=XSD.integer)) == Literal("7", datatype=XSD.integer)
 
 
-@pytest.mark.measures_time
+@pytest.mark.measures_processor_time
 @pytest.mark.parametrize(
     "shapes",
     [
@@ -112,6 +112,6 @@ def test_many_different_values_are_looked_at_once_each() -> None:
 )
 def test_shapes_are_read_in_time_that_grows_with_their_length(shapes: str) -> None:
     triples = [quad.triple for quad in parse(HEAD + shapes, format=RdfFormat.TURTLE)]
-    started = time.process_time()
+    started = time.thread_time()
     Shapes([*triples, *triples])
-    assert time.process_time() - started < 5
+    assert time.thread_time() - started < 5

@@ -126,15 +126,15 @@ def test_all_of_the_grammar_can_be_read(query: str) -> None:
     assert parse(query) is not None
 
 
-@pytest.mark.measures_time
+@pytest.mark.measures_processor_time
 def test_what_is_too_large_or_too_deep_is_not_read_and_takes_no_time() -> None:
-    start = time.perf_counter()
+    start = time.thread_time()
     assert parse("SELECT * {" + "{" * 5_000 + "}" * 5_000 + "}") is None
     assert parse("SELECT * { ?a kg:p " + "[ kg:p " * 5_000 + "1" + "]" * 5_000 + "}") is None
     assert parse("SELECT * { ?a kg:p " + "(" * 5_000 + ")" * 5_000 + "}") is None
     assert parse("SELECT * { FILTER" + "(" * 9_000 + ")" * 9_000 + "}") is not None
     assert parse("x" * (MAX_CHARS + 1)) is None
-    assert time.perf_counter() - start < 10
+    assert time.thread_time() - start < 10
 
 
 PIECES = [

@@ -72,7 +72,7 @@ HOSTILE = [
 
 def seconds(text: str) -> float:
     """Return the processor time that all who look at a query's text take over `text`."""
-    started = time.process_time()
+    started = time.thread_time()
     for check in (
         lambda query: sum(1 for _ in tokens_of_all_readings(query)),
         check_query,
@@ -83,7 +83,7 @@ def seconds(text: str) -> float:
     ):
         with contextlib.suppress(InvalidInputError):
             check(text)
-    return time.process_time() - started
+    return time.thread_time() - started
 
 
 def test_a_text_of_many_readings_is_refused() -> None:
@@ -94,7 +94,7 @@ def test_a_text_of_many_readings_is_refused() -> None:
     check_query("ASK { " + "?a <http://e/#SERVICE> " * (MAX_AMBIGUOUS + 1) + "}")
 
 
-@pytest.mark.measures_time
+@pytest.mark.measures_processor_time
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_no_text_takes_more_than_linear_time(piece: str) -> None:
     """Four times the text, about four times the time: sixteen times would be a square."""

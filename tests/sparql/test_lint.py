@@ -179,7 +179,6 @@ def test_most_mistakes_are_told_the_right_repair_and_right_queries_nothing(schem
     assert [str(case.right) for case in cases if check(str(case.right), schema)] == []
 
 
-@pytest.mark.measures_time
 @pytest.mark.parametrize(
     "body",
     [
@@ -191,9 +190,9 @@ def test_most_mistakes_are_told_the_right_repair_and_right_queries_nothing(schem
     ],
 )
 def test_a_large_query_takes_no_longer_than_its_parser(body: str, schema: Schema) -> None:
-    start = time.perf_counter()
+    start = time.thread_time()
     check(f"SELECT * WHERE {{ {body} }}", schema)
-    assert time.perf_counter() - start < 10
+    assert time.thread_time() - start < 10
 
 
 def test_what_cannot_be_read_has_no_hints(schema: Schema) -> None:

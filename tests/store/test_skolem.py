@@ -93,14 +93,14 @@ def test_nodes_within_triple_terms_are_named_too() -> None:
     assert "_:" not in str(triple)
 
 
-@pytest.mark.measures_time
+@pytest.mark.measures_processor_time
 @pytest.mark.parametrize("nodes", [8, 40])
 def test_a_graph_made_to_take_for_ever_is_refused_at_once(nodes: int) -> None:
     clique = [Triple(BlankNode(f"n{a}"), P, BlankNode(f"n{b}")) for a, b in itertools.permutations(range(nodes), 2)]
-    begun = time.process_time()
+    begun = time.thread_time()
     with pytest.raises(InvalidInputError, match=f"blank nodes: {nodes}"):
         skolemize(GRAPH, clique)
-    assert time.process_time() - begun < 2
+    assert time.thread_time() - begun < 2
 
 
 def test_a_long_chain_of_equal_nodes_takes_no_recursion_and_bounded_work() -> None:

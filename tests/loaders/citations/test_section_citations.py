@@ -336,12 +336,12 @@ def test_whatever_the_text_citations_stand_in_it_in_order(text: str) -> None:
 
 
 def seconds(text: str) -> float:
-    started = time.process_time()
+    started = time.thread_time()
     find_citations(text)
-    return time.process_time() - started
+    return time.thread_time() - started
 
 
-@pytest.mark.measures_time
+@pytest.mark.measures_processor_time
 @pytest.mark.parametrize(
     "unit",
     [

@@ -272,7 +272,7 @@ def test_no_section_of_a_real_code_is_taken_for_another_language(kg: KnowledgeGr
     assert found == {"en"}
 
 
-@pytest.mark.measures_time
+@pytest.mark.measures_processor_time
 @pytest.mark.long
 def test_cost_of_new_texts_does_not_grow_with_the_languages_in_the_store(tmp_path: Path) -> None:
     """A query that joined each new graph with all languages took a third of a load of 1,700 sections."""

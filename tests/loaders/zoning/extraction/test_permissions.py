@@ -215,16 +215,16 @@ def test_whatever_the_text_uses_stand_in_it(text: str) -> None:
     assert isinstance(find_districts([section(text, "Districts")]), dict)
 
 
-@pytest.mark.measures_time
+@pytest.mark.measures_processor_time
 @pytest.mark.parametrize(
     "unit", ["Permitted Uses:\nSheds.\n", "Sheds (see § 3-1). ", "R-1, ", "permitted uses ", "Barns are permitted. "]
 )
 def test_time_grows_with_the_length_and_no_faster(unit: str) -> None:
     def seconds(times: int) -> float:
-        started = time.process_time()
+        started = time.thread_time()
         find_permissions(section(unit * times, "R-1 District"), KNOWN)
         find_districts([section(unit * times, "Districts")])
-        return time.process_time() - started
+        return time.thread_time() - started
 
     seconds(300)
     assert min(seconds(8_000) for _ in range(2)) < 8 * 5 * max(min(seconds(1_000) for _ in range(3)), 0.004)

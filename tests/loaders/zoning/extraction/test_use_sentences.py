@@ -254,7 +254,7 @@ def test_the_items_of_a_line_follow_one_another_within_it(words: str) -> None:
         at = end
 
 
-@pytest.mark.measures_time
+@pytest.mark.measures_processor_time
 @pytest.mark.parametrize(
     "unit",
     ["a barn is permitted in ", "barns, ", "barns; ", "1:100 ", "one space per ", "Kennels are allowed as a ", ": a"],
@@ -262,10 +262,10 @@ def test_the_items_of_a_line_follow_one_another_within_it(words: str) -> None:
 def test_time_grows_with_the_length_and_no_faster(unit: str) -> None:
     def seconds(times: int) -> float:
         text = f"Permitted uses: {unit * times}"
-        started = time.process_time()
+        started = time.thread_time()
         find_permissions(section(text, "R-1 District"), KNOWN)
         find_standards(section(text, "Parking"), KNOWN)
-        return time.process_time() - started
+        return time.thread_time() - started
 
     seconds(200)
     assert min(seconds(4_000) for _ in range(2)) < 8 * 5 * max(min(seconds(500) for _ in range(3)), 0.004)
