@@ -333,9 +333,9 @@ class Dispatcher:
             return None
         return QueryMemoryError(str(error)) if killed else error
 
-    def give_up(self, ticket: Ticket, reason: Reason = "cancelled") -> None:
+    def give_up(self, ticket: Ticket) -> None:
         """End a query that has no caller any more, in any state. Blocks as `recover` does."""
-        self.stop(ticket, reason)
+        self.stop(ticket, "cancelled")
         if ticket.running or ticket.worker is not None:
             self.recover(ticket)
 

@@ -205,34 +205,34 @@ class Compiler:
         decoded = f"STRDT(STR({variable}), IRI(STRAFTER({name}, {kept})))"
         return f"COALESCE(IF(STRSTARTS({name}, {kept}), {decoded}, {variable}), {variable})"
 
-    def _compile_test(self, constraint: Constraint, few: bool, value: str = "?value") -> str:
+    def _compile_test(self, constraint: Constraint, few: bool) -> str:
         """Compile an expression that is true for values that violate `constraint`; empty if one value cannot decide.
 
         `few`: the expression is evaluated for few values only.
         """
         match constraint:
             case shape_model.ClassOf(_, name) if few or len(self.subclasses[name]) <= _FEW:
-                kinds = self._instance_patterns(name, value[1:])
+                kinds = self._instance_patterns(name, "value")
                 return f"!({' || '.join(f'EXISTS {{ {kind} }}' for kind in kinds)})"
             case shape_model.Datatype(_, name):
                 # Over-reports: the engine checks each value found again, by its lexical form.
-                known = f" && {_known_form_test(name, value)}" if is_kept_by_value(name) else ""
-                return f"!COALESCE(DATATYPE({value}) = {quote(name)}{known}, false)"
+                known = f" && {_known_form_test(name)}" if is_kept_by_value(name) else ""
+                return f"!COALESCE(DATATYPE(?value) = {quote(name)}{known}, false)"
             case shape_model.NodeKind(_, kind):
                 kinds = kind.split("Or")
-                return f"!({' || '.join(f'{_KINDS[each]}({value})' for each in kinds)})"
+                return f"!({' || '.join(f'{_KINDS[each]}(?value)' for each in kinds)})"
             case shape_model.Range(_, relation, bound):
-                return f"!COALESCE({self._value_expression(value)} {relation} {quote(bound)}, false)"
+                return f"!COALESCE({self._value_expression('?value')} {relation} {quote(bound)}, false)"
             case shape_model.Length(_, relation, length):
-                return f"(isBlank({value}) || !(STRLEN(STR({value})) {relation} {length}))"
+                return f"(isBlank(?value) || !(STRLEN(STR(?value)) {relation} {length}))"
             case shape_model.Pattern(_, pattern, flags):
-                arguments = f"STR({value}), {quote(Literal(pattern))}, {quote(Literal(flags))}"
-                return f"(isBlank({value}) || !COALESCE(REGEX({arguments}), false))"
+                arguments = f"STR(?value), {quote(Literal(pattern))}, {quote(Literal(flags))}"
+                return f"(isBlank(?value) || !COALESCE(REGEX({arguments}), false))"
             case shape_model.LanguageIn(_, ranges):
-                matches = [f"LANGMATCHES(LANG({value}), {quote(Literal(each))})" for each in ranges]
+                matches = [f"LANGMATCHES(LANG(?value), {quote(Literal(each))})" for each in ranges]
                 return f"!COALESCE({' || '.join(matches) or 'false'}, false)"
             case shape_model.In(_, values) if len(values) <= _FEW:
-                same = [f"sameTerm({value}, {self._quote(each)})" for each in values]
+                same = [f"sameTerm(?value, {self._quote(each)})" for each in values]
                 return f"!({' || '.join(same) or 'false'})"
         return ""
 
@@ -344,11 +344,11 @@ def _is_listed(focus: Focus) -> bool:
     return not (focus.classes or focus.subjects_of or focus.objects_of)
 
 
-def _known_form_test(datatype: NamedNode, value: str) -> str:
-    """Return an expression that is true for literals of `datatype` that Oxigraph can parse."""
+def _known_form_test(datatype: NamedNode) -> str:
+    """Return an expression that is true for values of `datatype` that Oxigraph can parse."""
     if is_numeric(datatype):
-        return f"isNumeric({value})"
-    return f"DATATYPE({quote(datatype)}(STR({value}))) = {quote(datatype)}"
+        return "isNumeric(?value)"
+    return f"DATATYPE({quote(datatype)}(STR(?value))) = {quote(datatype)}"
 
 
 def _join_union(branches: Sequence[str]) -> str:

@@ -66,9 +66,9 @@ def _hash_inputs(tree: CodeTree, iri: str) -> str:
 
 
 def record_summary(
-    kg: KnowledgeGraph, section: str, text: str, *, model: str = "agent", inputs_sha256: str | None = None
+    kg: KnowledgeGraph, section: str, text: str, *, inputs_sha256: str | None = None
 ) -> tuple[Summary, list[str]]:
-    """Store a summary written by the calling agent, or by `model`. Returns it and the stale sections above it.
+    """Store a summary written by the calling agent. Returns it and the stale sections above it.
 
     Raises NotFoundError for an unknown section, InvalidInputError for an invalid summary (see
     `kg.zoning_summaries.prompts.check_summary`) and for a section without text to summarize, and ConflictError if the
@@ -81,12 +81,11 @@ def record_summary(
     if inputs_sha256 is not None and inputs_sha256 != _hash_inputs(tree, section):
         raise ConflictError(f"{tree.sections[section].name} or its parts have changed. Get its source again.")
     source = build_source(tree, section, code_tree.load_texts(kg.store.query_sources, [section]).get(section, ""))
-    name = model.strip() or "agent"
     made = build_summary(
         tree,
         section,
         check_summary(text, source.level, source.given()),
-        name if name.startswith("agent/") else f"agent/{name}",
+        "agent/agent",
         source.prompt_sha256,
     )
     commit_summaries(kg, tree, [made], Run(AGENT, {"model": made.model, "section": section}))

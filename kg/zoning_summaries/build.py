@@ -117,12 +117,11 @@ def rebuild(
     *,
     mode: Mode = "extractive",
     on_progress: Progress | None = None,
-    sleep: Callable[[float], object] | None = None,
 ) -> BuildReport:
     """Rewrite the summary of `section`, and build the missing and stale ones below and above it; see `build`."""
     municipality = code_tree.find_municipality(kg.store.query_sources, section)
     halt = threading.Event()
-    writer = open_writer(kg, mode, sleep or halt.wait)
+    writer = open_writer(kg, mode, halt.wait)
     with _alone(kg, municipality, on_progress):
         tree = code_tree.load_tree(kg, municipality)
         work = _Build(kg, tree, writer, municipality, on_progress, halt)

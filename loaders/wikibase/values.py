@@ -26,7 +26,6 @@ from loaders.wikibase.languages import to_literal
 
 Said = Sequence[tuple[NamedNode, NamedNode | Literal]]
 
-GREGORIAN: Final = "http://www.wikidata.org/entity/Q1985727"
 JULIAN: Final = "http://www.wikidata.org/entity/Q1985786"
 EARTH: Final = "http://www.wikidata.org/entity/Q2"
 UNITLESS: Final = "http://www.wikidata.org/entity/Q199"

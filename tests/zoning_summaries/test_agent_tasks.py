@@ -19,14 +19,12 @@ def test_an_agent_can_build_the_whole_tree_in_the_order_that_it_is_given(town: K
         assert one.ready
         told.append(one.section)
         low, high = one.sentences
-        record_summary(
-            town, one.section, "It rules on things. " * high, model="claude", inputs_sha256=one.inputs_sha256
-        )
+        record_summary(town, one.section, "It rules on things. " * high, inputs_sha256=one.inputs_sha256)
         assert f"{low} to {high} sentences" in one.instructions
     numbers = ["7.1.1", "7.1.2", "7.2.1.1", "7.2.1.2", "7.1", "7.2.1", "7.2", "7"]
     assert told == [iri(number) for number in numbers]
     tree = load_tree(town, TOWN)
-    assert {each.model for each in tree.summaries.values()} == {"agent/claude"}
+    assert {each.model for each in tree.summaries.values()} == {"agent/agent"}
     assert set(tree.states.values()) == {"current", "empty"}
     assert build(town, TOWN).built == 0
 

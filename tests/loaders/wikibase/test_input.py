@@ -25,8 +25,8 @@ from loaders.wikibase.entity_rdf import build_quads
 from loaders.wikibase.instances import CLIMATE, WIKIDATA, choose_instance, instance_at_address
 from loaders.wikibase.json_stream import parse_elements
 from loaders.wikibase.languages import to_language_tag, to_literal
-from loaders.wikibase.values import GREGORIAN, JULIAN, php_float, to_iri, to_iso_time
-from tests.loaders.wikibase.test_entity_rdf import asked, claim, item, number, text, time, write
+from loaders.wikibase.values import JULIAN, php_float, to_iri, to_iso_time
+from tests.loaders.wikibase.test_entity_rdf import GREGORIAN, asked, claim, item, number, text, time, write
 
 MONTH = claim("P2", time("+2031-05-00T00:00:00Z", 10), "time")["mainsnak"]
 PAGE = claim("P3", text("https://e.org/"), "url")["mainsnak"]
