@@ -275,7 +275,6 @@ def _block_type(code: str) -> tuple[NamedNode, Mapping[NamedNode, Sequence[Quad]
     return _code("blockType", code, BLOCK_TYPES)
 
 
-@cache
 def _corpus_type(code: str) -> tuple[NamedNode, Mapping[NamedNode, Sequence[Quad]]]:
     known = {name.casefold(): name for name in CORPUS_TYPES}
     return _code("corpusType", known.get(code.casefold(), code), CORPUS_TYPES)

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import cache, lru_cache
+from functools import cache
 from typing import Final, Literal, get_args
 
 import pyoxigraph
@@ -125,7 +125,6 @@ def describe(thing: NamedNode) -> Sequence[Triple]:
     return _vocabulary().said.get(thing, ())
 
 
-@lru_cache(maxsize=4_096)  # speeches repeat the forms of their speakers
 def _key(form: str) -> str:
     """Normalize `form`: letters and digits in one case."""
     return "".join(c for c in unicodedata.normalize("NFKC", form).casefold() if c.isalnum())

@@ -350,7 +350,6 @@ def _is_apart(tag: str) -> bool:
     return tag in _TURNS or tag in ("division", "motionnospeech") or _is_debate(tag)
 
 
-@cache
 def _is_debate(tag: str) -> bool:
     return _DEBATE.fullmatch(tag) is not None
 

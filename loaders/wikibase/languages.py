@@ -19,7 +19,6 @@ PUBLISHED: Final = {
 UNDETERMINED: Final = "und"
 
 
-@lru_cache(4096)
 def is_tag(code: str) -> bool:
     """Return whether a code is a well-formed BCP 47 tag."""
     try:

@@ -120,13 +120,8 @@ def _string(datatype: str | None, value: Any) -> Value:
         return Value(NamedNode(_COMMONS_DATA + page_name(value)))
     known = datatype is None or datatype in KNOWN
     return Value(
-        _plain(value), warning=None if known else f"the datatype {datatype!r} is not known; its value is taken as text"
+        Literal(value), warning=None if known else f"the datatype {datatype!r} is not known; its value is taken as text"
     )
-
-
-@lru_cache(8192)
-def _plain(text: str) -> Literal:
-    return Literal(text)
 
 
 def to_iri(text: str) -> str:
@@ -163,8 +158,8 @@ def _time(time: str, timezone: int, before: int, after: int, precision: int, mod
         (
             (RDF.type, WIKIBASE.TimeValue),
             (WIKIBASE.timeValue, term),
-            (WIKIBASE.timePrecision, _integer(precision)),
-            (WIKIBASE.timeTimezone, _integer(timezone)),
+            (WIKIBASE.timePrecision, Literal(precision)),
+            (WIKIBASE.timeTimezone, Literal(timezone)),
             (WIKIBASE.timeCalendarModel, NamedNode(calendar_model)),
         ),
     )
@@ -219,7 +214,6 @@ def _gregorian(year: int, month: int, day: int) -> tuple[int, int, int]:
     return (found if found > 0 else found - 1, months + 3 - 12 * (months // 10), rest - (153 * months + 2) // 5 + 1)
 
 
-@lru_cache(8192)
 def _quantity(amount: str, unit: str, upper: str | None, lower: str | None) -> Value:
     term = _decimal(amount)
     bounded = upper is not None and lower is not None
@@ -243,7 +237,6 @@ def _decimal(text: str) -> Literal:
     return Literal(text, datatype=XSD.decimal)
 
 
-@lru_cache(8192, typed=True)
 def _globe(latitude: float, longitude: float, precision: float | None, globe: str) -> Value:
     numbers = (latitude, longitude, 0 if precision is None else precision)
     if any(type(number) not in (int, float) or not isfinite(number) for number in numbers):
@@ -276,11 +269,6 @@ def php_float(number: float) -> str:
         return text
     sign = "-" if exponent[0] == "-" else "+"
     return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{sign}{int(exponent[1:])}"
-
-
-@lru_cache(256)
-def _integer(number: int) -> Literal:
-    return Literal(number)
 
 
 def _php_object(name: str, held: str) -> str:

@@ -1,8 +1,7 @@
 """Codes as stored, cached in memory between changes.
 
-A cached code keeps the hashes of its graphs. Where the store has other hashes, only those sections are read again.
-Measured with 5,000 sections: a section sent to a cached code takes 0.2 to 0.4 s, and 0.4 to 1.2 s after somebody else
-changed a section; reading the whole code takes 3 to 4.5 s.
+A cached code keeps the hashes of its graphs. Where the store has other hashes, the whole code is read again. Measured
+with 5,000 sections: a section sent to a cached code takes 0.2 to 0.4 s; reading the whole code takes 3 to 4.5 s.
 """
 
 from __future__ import annotations
@@ -39,11 +38,6 @@ SELECT DISTINCT ?section ?words WHERE {
   ?claim rdf:subject ?section ; a kg:CrossReference ; kg:rawCitation ?words
 }"""
 
-CITED_BY: Final = """
-SELECT DISTINCT ?section ?words WHERE {
-  VALUES ?section { $sections } ?claim rdf:subject ?section ; a kg:CrossReference ; kg:rawCitation ?words
-}"""
-
 ANY: Final = """
 SELECT ?section WHERE { ?section kg:jurisdiction $municipality ; a kg:CodeSection } LIMIT 1"""
 
@@ -51,8 +45,6 @@ _OWN_NAMES: Final = {"us-dc": ("D.C. Code", "D.C. Official Code")}
 """Names by which a code is cited as if it were the law of a state."""
 _RANGE: Final = re.compile(r" (?:to|through|thru) |[–—]| - |-(?=[(§])")
 _KEPT: Final = 4
-_FEW: Final = 200
-"""Maximum changed sections that are read one by one; with more, the whole code is read."""
 _LOCK: Final = threading.Lock()
 
 
@@ -178,8 +170,7 @@ class Codes:
         known: Code | None = self._memory.get(name) if self._memory is not None else None
         if known is not None and known.generation == generation:
             return known
-        code = known if known is not None and _is_current(store, known, generation) else None
-        code = code or (_load_changes(store, known) if known is not None else _load(store, name))
+        code = known if known is not None and _is_current(store, known, generation) else _load(store, name)
         code.generation = generation
         return code if self._memory is None else self._memory.keep(name, code)
 
@@ -203,39 +194,16 @@ def _load(store: Store, name: str) -> Code:
     code.fill(load_sections(store, name).values())
     if code.sections:
         code.digests = _load_digests(store, name)
-        for key, words in _load_citations(store, name, bind(CITED, municipality=mint("municipality", name))).items():
+        for key, words in _load_citations(store, name).items():
             code.set_citations(key, words)
     return code
 
 
 def _is_current(store: Store, known: Code, generation: int) -> bool:
-    """Whether no commit since the code was loaded has changed it."""
+    """Whether no commit since the code was loaded has changed its sections."""
     graphs = find_changed_graphs(store.query, known.generation, generation)
     own = graphs_about(graphs, DOMAIN, known.name) if graphs is not None else {""}
-    return all(graph.startswith(GENERATED) for graph in own)
-
-
-def _load_changes(store: Store, known: Code) -> Code:
-    """Load a cached code again as far as it differs from the store."""
-    digests, name = _load_digests(store, known.name), known.name
-    gone = known.digests.keys() - digests.keys()
-    changed = sorted(key for key, digest in digests.items() if known.digests.get(key) != digest)
-    if not gone and not changed:
-        return known
-    if len(changed) > _FEW:
-        return _load(store, name)
-    code = known.copy()
-    for key in gone:
-        code.drop(key)
-    if changed:
-        for section in load_sections(store, name, changed).values():
-            code.put(section)
-        iris = [mint("section", name, key) for key in changed]
-        words = _load_citations(store, name, bind(CITED_BY, sections=iris))
-        for key in changed:
-            code.set_citations(key, words.get(key, ()))
-    code.digests = digests
-    return code
+    return all(graph.startswith(GENERATED) for graph in own) or known.digests == _load_digests(store, known.name)
 
 
 def _load_digests(store: Store, name: str) -> dict[str, str]:
@@ -248,9 +216,9 @@ def _load_digests(store: Store, name: str) -> dict[str, str]:
     return found
 
 
-def _load_citations(store: Store, name: str, query: str) -> Mapping[str, set[str]]:
+def _load_citations(store: Store, name: str) -> Mapping[str, set[str]]:
     found: dict[str, set[str]] = defaultdict(set)
-    for row in select(store.query_sources, query):
+    for row in select(store.query_sources, bind(CITED, municipality=mint("municipality", name))):
         found[key_of(row["section"], name)].add(term_text(row["words"]))
     return found
 

@@ -43,16 +43,11 @@ SELECT ?section ?part ?start ?end ?rows ?cells ?title WHERE {
 }"""
 
 
-def load_sections(store: Store, name: str, keys: Sequence[str] | None = None) -> dict[str, Section]:
-    """Load the stored sections of a municipality by key, or only those in `keys`."""
-    municipality = mint("municipality", name)
-    few = None if keys is None else [mint("section", name, key) for key in keys]
+def load_sections(store: Store, name: str) -> dict[str, Section]:
+    """Load the stored sections of a municipality by key."""
 
     def rows(query: str) -> Rows:
-        if few is None:
-            return select(store.query_sources, bind(query, municipality=municipality))
-        these = query.replace("WHERE {", "WHERE { VALUES ?section { $sections }", 1)
-        return select(store.query_sources, bind(these, municipality=municipality, sections=few))
+        return select(store.query_sources, bind(query, municipality=mint("municipality", name)))
 
     sections = {section.key: section for row in rows(SECTIONS) for section in [_light(row, name)]}
     if not sections:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import zip_longest
 from typing import Final
 
@@ -60,7 +59,6 @@ class _Token:
     """Whether the line before it ends with a colon and so announces it."""
 
 
-@lru_cache(4_096)
 def find_meanings(label: str, mark: str) -> Sequence[Meaning]:
     """Find the possible meanings of a label: ``i`` is the ninth letter, or one in Roman numerals."""
     bare, inserted = label, 0.0
