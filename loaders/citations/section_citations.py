@@ -443,10 +443,7 @@ def _read_section(text: str, anchor: re.Match[str], state: str | None) -> tuple[
         members = [replace(m, number=THIS, labels=(m.number, *m.labels)) for m in members]
     tail = _tail(text, end, acronyms=not separator_of(members[0].number))
     of, bare = tail.of, not separator_of(members[0].number)
-    if of is not None and of.endswith("Act") and separator_of(members[0].number) == "-":
-        # The act that enacted this part of the code. Its own sections have no such numbers.
-        of = None
-    elif of is None and tail.body is None:
+    if of is None and tail.body is None:
         of = find_document_before(text, anchor.start())
         of = of or (find_act_before(text, anchor.start(), end) if bare else None)
     return _build_section_citations(text, anchor, members, replace(tail, of=of), "section"), max(end, tail.after)

@@ -149,7 +149,6 @@ ACTS: Final = (
     r"|(?P<dc>D\.\s?C\.\s+(?P<dc_kind>Law|Act)\s+(?P<dc_number>\d{1,3}[A-Z]?-\d{1,4}))"
     r"|(?P<public_act>(?:Public\s+Act|P\.\s?A\.|PA)\s+(?:No\.\s?)?(?P<pa>\d{1,4})\s+of\s+(?P<pa_year>\d{4})"
     r"|(?P<year_first>\d{4})\s+(?:Public\s+Act|P\.\s?A\.|PA)\s+(?:No\.\s?)?(?P<number_last>\d{1,4})"
-    r"|(?:Public\s+Act|P\.\s?A\.)\s+(?:No\.\s?)?(?P<pa_hyphen>\d{2,4}-\d{1,4})"
     r"|Act\s+(?:No\.\s?)?(?P<act>\d{1,4})\s+of\s+the\s+(?:[A-Z][a-z]+\s+)?Public\s+Acts\s+of\s+(?P<act_year>\d{4}))"
 )
 """Pattern of laws with a number of their own."""
@@ -212,8 +211,6 @@ def act_of(match: re.Match[str], state: str | None) -> tuple[str, Law]:
     if match["dc"]:
         return "dc law", Law("us-dc", match["dc_kind"].lower(), f"D.C. {match['dc_kind']} {match['dc_number']}")
     jurisdiction = f"us-{state.lower()}" if state else "us"
-    if match["pa_hyphen"]:
-        return "public act", Law(jurisdiction, "public-act", f"Public Act {match['pa_hyphen']}")
     number = match["pa"] or match["number_last"] or match["act"]
     year = match["pa_year"] or match["year_first"] or match["act_year"]
     return "public act", Law(jurisdiction, "public-act", f"Public Act {int(number)} of {year}")

@@ -279,8 +279,6 @@ def find_columns(
 
 def _of_head(words: str, known: Mapping[str, District]) -> str | None:
     """Parse the header of a column into a district."""
-    if words in known:
-        return words
     codes, end = parse_leading_codes(words, known)
     if len(codes) == 1 and (end == len(words) or words[end] in " \n*([:–-"):
         return codes[0]
