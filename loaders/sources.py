@@ -56,25 +56,38 @@ def _wikibase(given: Settings, options: Options) -> Loader:
 def _hansard(given: Settings, options: Options) -> Loader:
     from loaders.hansard import loader as hansard
     from loaders.hansard.authorities import merge_quads
-    from loaders.hansard.graph.memberships import Memberships
-    from loaders.hansard.graph.references import References
-    from loaders.hansard.graph.seats import Seats
+    from loaders.hansard.graph.derive import Derivations
 
-    views = (Memberships(hansard.DOMAIN), Seats(hansard.DOMAIN), References(hansard.DOMAIN))
     return Loader(
         hansard.DOMAIN,
         hansard.VERSION,
         hansard.Reading.of(options).read,
         hansard.FORMATS,
         config=options,
-        derive=lambda store, replace: {
-            graph: derived for view in views for graph, derived in view.derive(store, replace).items()
-        },
+        derive=Derivations(hansard.DOMAIN).derive,
         cut=hansard.cut_records,
         options=options,
         exclusive=True,
         merge=merge_quads,
         whole=hansard.WHOLE,
+    )
+
+
+def _members(given: Settings, options: Options) -> Loader:
+    from loaders.hansard import member_register
+    from loaders.hansard.authorities import merge_quads
+    from loaders.hansard.graph.derive import Derivations
+
+    return Loader(
+        member_register.DOMAIN,
+        member_register.VERSION,
+        member_register.Reading.of(options).read,
+        member_register.FORMATS,
+        config=options,
+        derive=Derivations("hansard").derive,
+        options=options,
+        cites=False,
+        merge=merge_quads,
     )
 
 
@@ -105,6 +118,7 @@ LOADERS: Final = {
     "climate": Source(_climate),
     "wikibase": Source(_wikibase, ("base",)),
     "hansard": Source(_hansard, ("chamber", "date")),
+    "members": Source(_members, ("chamber",)),
     "zoning": Source(_zoning, ("municipality", "state", "mapping")),
 }
 

@@ -111,6 +111,12 @@ class Authorities:
         """Return the person who votes in a division, or None where the source gives only part of a name."""
         return self.person(Talker(name, name_id=name_id)) if name_id else None
 
+    def registered(self, names: Sequence[str], identifier: str | None, key: str = "") -> NamedNode:
+        """Return the person whom a register lists, by `identifier` of the parliament, else by a `key` of its own."""
+        if identifier is None:
+            return self._person(key, "unverified", names)
+        return self._person(f"{_IDENTIFIED}{identifier}", "identified", names, identifier)
+
     def _identified(self, name_id: str, talker: Talker) -> NamedNode:
         forms = [talker.full_name, talker.name]
         if office_of(talker) is not None:  # the display name is the office; a full name may also contain its holder

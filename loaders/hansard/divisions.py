@@ -73,4 +73,9 @@ def _votes(side: _Element, value: VoteValue) -> Iterator[Vote]:
     for name in side.iter("name", "entry", "td"):
         if text := to_line(name):
             bare = _TELLER.sub("", text)
-            yield Vote(value, bare, bare != text, name.get("nameid"))
+            yield Vote(value, bare, bare != text, _identifier(name))
+
+
+def _identifier(name: _Element) -> str | None:
+    """Return the id of the voter: ``nameid``, or ``id`` in older files. The ``id`` of a cell is that of the cell."""
+    return name.get("nameid") or (name.get("id") if name.tag == "name" else None)

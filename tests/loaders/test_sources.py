@@ -16,6 +16,7 @@ READS = {
     "climate": "loaders.climate.documents",
     "wikibase": "loaders.wikibase.loader",
     "hansard": "loaders.hansard.loader",
+    "members": "loaders.hansard.member_register",
     "zoning": "loaders.zoning.loader",
 }
 ONLY_SOME_NEED = {"lxml", "duckdb", "numpy", "sentencex", "fastmcp", "rdflib", "pyshacl"}
@@ -52,7 +53,7 @@ def test_climate_is_loaded_without_what_reads_markup_and_codes() -> None:
 @pytest.mark.parametrize(
     ("source", "option", "takers", "own"),
     [
-        ("climate", "chamber", "hansard", "none"),
+        ("climate", "chamber", "hansard, members", "none"),
         ("hansard", "base", "wikibase", "--chamber, --date"),
         ("wikibase", "date", "hansard", "--base"),
         ("wikibase", "state", "zoning", "--base"),

@@ -1,1 +1,1 @@
-"""Memberships of chambers and parties derived from stored speeches."""
+"""Graphs derived from stored speeches, sittings and registers of members, in the commits that change them."""

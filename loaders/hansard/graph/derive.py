@@ -1,0 +1,30 @@
+"""All graphs derived in a commit of speeches, sittings or a register of members."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyoxigraph import NamedNode, Quad
+
+from kg.provenance.load_records import Derived
+from kg.store.protocol import Store
+from loaders.hansard.graph.memberships import Memberships
+from loaders.hansard.graph.references import References
+from loaders.hansard.graph.seats import Seats
+from loaders.hansard.graph.voters import Voters
+
+
+class Derivations:
+    """The graphs derived from the records below ``graph/src/{domain}/`` and from registers. For one load."""
+
+    def __init__(self, domain: str) -> None:
+        self.memberships = Memberships(domain)
+        self.others = Seats(domain), References(domain)
+        self.voters = Voters(domain)
+
+    def derive(self, store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Derived:
+        """Return the graphs that change with a commit, each with its sources."""
+        memberships = self.memberships.derive(store, replace)
+        voters = self.voters.derive(store, replace, memberships)
+        seats, references = (view.derive(store, replace) for view in self.others)
+        return {**memberships, **seats, **references, **voters}

@@ -1,0 +1,118 @@
+"""The terms of members that stored registers list: read for the graphs that depend on them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pyoxigraph import NamedNode, Quad
+
+from kg.sparql.terms import bind
+from kg.store.protocol import Store, Term, named_node, select, term_text
+from kg.vocabulary import BASE, KG, ORG, SCHEMA, SOURCED
+from loaders.model import find_quads
+
+REGISTERED: Final = f"{SOURCED}members/"
+"""The graphs of the records of registers."""
+_CHAMBER: Final = f"{BASE}id/chamber/"
+_PARTY: Final = f"{BASE}id/party/"
+_READ: Final = frozenset(
+    (
+        ORG.member,
+        ORG.organization,
+        SCHEMA.startDate,
+        SCHEMA.endDate,
+        KG.memberAsRecorded,
+        KG.represents,
+        KG.representedState,
+    )
+)
+
+TERMS: Final = """
+SELECT ?graph ?term ?property ?value WHERE {
+  ?term schema:startDate ?start
+  GRAPH ?graph { ?term ?property ?value }
+  FILTER(?property IN (org:member, org:organization, schema:startDate, schema:endDate, kg:memberAsRecorded,
+                       kg:represents, kg:representedState))
+}"""
+
+TERMS_IN: Final = """
+SELECT ?graph ?term ?property ?value WHERE {
+  VALUES ?graph { $graphs } GRAPH ?graph { ?term ?property ?value }
+  FILTER(?property IN (org:member, org:organization, schema:startDate, schema:endDate, kg:memberAsRecorded,
+                       kg:represents, kg:representedState))
+}"""
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredTerm:
+    """A term in a chamber, with the parties of the same record. Days are ISO dates, which sort as text."""
+
+    person: NamedNode
+    chamber: NamedNode
+    first: str
+    last: str
+    """The last day; ``9999-12-31`` if the term has not ended."""
+    names: Sequence[str]
+    parties: Sequence[NamedNode]
+    area: NamedNode | None
+    state: NamedNode | None
+    graph: NamedNode
+
+    def covers(self, day: str) -> bool:
+        """Whether the term includes `day`."""
+        return self.first <= day <= self.last
+
+
+def is_registered(graph: NamedNode) -> bool:
+    """Whether `graph` is a record of a register."""
+    return graph.value.startswith(REGISTERED)
+
+
+def load_terms(store: Store, graphs: Collection[NamedNode] | None = None) -> list[RegisteredTerm]:
+    """Load the terms of all stored registers, or those in `graphs`."""
+    query = TERMS if graphs is None else bind(TERMS_IN, graphs=list(graphs))
+    by_graph: dict[NamedNode, list[tuple[Term, NamedNode, Term]]] = defaultdict(list)
+    for row in select(store.query_sources, query):
+        if is_registered(graph := named_node(row["graph"])):
+            by_graph[graph].append((row["term"], named_node(row["property"]), row["value"]))
+    return [term for graph, said in by_graph.items() for term in _build_terms(graph, said)]
+
+
+def find_terms(graph: NamedNode, quads: Iterable[Quad]) -> Sequence[RegisteredTerm]:
+    """Find the terms among the quads of a record of a register."""
+    return _build_terms(graph, [(quad.subject, quad.predicate, quad.object) for quad in find_quads(quads, _READ)])
+
+
+def _build_terms(graph: NamedNode, said: Iterable[tuple[Term, NamedNode, Term]]) -> list[RegisteredTerm]:
+    nodes: dict[Term, Mapping[NamedNode, list[Term]]] = defaultdict(lambda: defaultdict(list))
+    for subject, name, value in said:
+        nodes[subject][name].append(value)
+    seats: list[Mapping[NamedNode, list[Term]]] = []
+    parties: list[NamedNode] = []
+    for values in nodes.values():
+        organization = named_node(values[ORG.organization][0])
+        if organization.value.startswith(_CHAMBER):
+            seats.append(values)
+        elif organization.value.startswith(_PARTY):
+            parties.append(organization)
+    return [
+        RegisteredTerm(
+            named_node(values[ORG.member][0]),
+            named_node(values[ORG.organization][0]),
+            term_text(values[SCHEMA.startDate][0]),
+            term_text(values[SCHEMA.endDate][0]) if values[SCHEMA.endDate] else "9999-12-31",
+            tuple(sorted(map(term_text, values[KG.memberAsRecorded]))),
+            tuple(sorted(parties, key=str)),
+            _node(values[KG.represents]),
+            _node(values[KG.representedState]),
+            graph,
+        )
+        for values in seats
+    ]
+
+
+def _node(values: Sequence[Term]) -> NamedNode | None:
+    return named_node(values[0]) if values else None

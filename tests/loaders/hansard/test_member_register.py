@@ -1,0 +1,94 @@
+"""Registers of members: terms with days, seats and parties, each with its file and row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyoxigraph import NamedNode
+
+from kg import bundle
+from kg.errors import InvalidInputError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.store.protocol import select, term_text
+from kg.vocabulary import mint
+from loaders.sources import load
+
+REGISTER = bundle.folder("fixtures") / "members"
+TERMS = """SELECT ?member ?body ?from ?to ?area ?state WHERE {
+  ?term org:member ?member ; org:organization ?body ; schema:startDate ?from OPTIONAL { ?term schema:endDate ?to }
+  OPTIONAL { ?term kg:represents ?area } OPTIONAL { ?term kg:representedState ?state }
+}"""
+ORIGINS = """SELECT ?graph ?rows WHERE {
+  GRAPH <https://w3id.org/quadcite/graph/prov> { ?graph prov:qualifiedDerivation ?part . ?part kg:sourceRows ?rows }
+}"""
+
+
+def terms(kg: KnowledgeGraph) -> set[tuple[str | None, ...]]:
+    names = ("member", "body", "from", "to", "area", "state")
+    rows = select(kg.store.query_sources, TERMS)
+    return {tuple(row[name].value.rpartition("/")[2] if name in row else None for name in names) for row in rows}  # type: ignore[union-attr]
+
+
+def test_a_register_is_loaded_as_dated_memberships(kg: KnowledgeGraph) -> None:
+    report = load(kg, "members", [str(REGISTER)])
+    assert (report.loaded, report.rejected, report.warnings) == (8, 0, [])
+    found = terms(kg)
+    assert ("aph-FZ3", "au-representatives", "2013-09-07", "2021-02-23", "saltmarsh", "AU-TAS") in found
+    assert ("aph-FZ3", "liberal", "2013-09-07", "2021-02-23", None, None) in found
+    assert ("aph-FZ3", "independent", "2021-02-23", None, None, None) in found
+    assert len(found) == 16
+    assert len({row[0] for row in found if "varley" in str(row[0])}) == 2
+    assert load(kg, "members", [str(REGISTER)]).skipped == 8
+
+
+def test_a_register_in_several_files_joins_people_by_number_or_name(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text(
+        "person count,aph id,name,birthday,alt name,,\n\n1,q1,Ms Ada Quill,,Adelaide Quill,Addie Quill,\n"
+        "# a remark,,,,,,\n2,Q2,Bo Reed,1901,,,\n3,Q3,Bo Reed,1950,,,\n"
+    )
+    header = "member count,person count,name,Division,State/Territory,Date of election,Type of election,"
+    header += "Date ceased to be a Member,reason,Most recent party\n"
+    (tmp_path / "senators.csv").write_text(
+        f"{header}\n1,,Adelaide Quill,,Tas.,1.7.1990 ,,30.6.1996,retired,ALP\n# a remark,,,,,,,,,\n"
+        "2,3,Bo Reed,,Vic,1.7.1990,,,still_in_office,SPK\n3,,Bo Reed,,Vic,1.7.1960,,1.7.1970,died,ALP\n"
+        "4,,Cy Sand,,WA,31.2.1990,,,,ALP\n5,,Cy Sand,,WA,1.2.1990,,1.1.1990,,ALP\n6,,Cy Sand,,WA,,,,,ALP\n"
+    )
+    report = load(kg, "members", [str(tmp_path)])
+    assert (report.loaded, report.rejected) == (3, 3)
+    assert [warning for warning in report.warnings if "SPK" in warning]
+    found = {row for row in terms(kg) if row[1] == "au-senate"}
+    assert ("aph-Q1", "au-senate", "1990-07-01", "1996-06-30", "AU-TAS", "AU-TAS") in found
+    assert ("aph-Q3", "au-senate", "1990-07-01", None, "AU-VIC", "AU-VIC") in found
+    (other,) = (row[0] for row in found if row[2] == "1960-07-01")
+    assert str(other).startswith("register-bo-reed-")
+    graph = mint("graph", "src", "members", "au-senate", "aph-Q1", "1990-07-01")
+    rows = {term_text(row["rows"]) for row in select(kg.store.query, ORIGINS) if row["graph"] == graph}
+    assert rows == {"1"}
+    names = {quad.object.value for quad in kg.store.graph(mint("graph", "ref", "person", "aph-Q1"))}  # type: ignore[union-attr]
+    assert {"Ada Quill", "Adelaide Quill", "Addie Quill"} <= names
+
+
+def test_a_changed_row_replaces_a_term_and_a_removed_one_goes(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    path = tmp_path / "register.csv"
+    path.write_text(
+        "name,from,to,seat,party\nAda Quill,2001-01-01,,Lower Tidewater,ALP\nBo Reed,2001-01-01,,Kelp,ALP\n"
+    )
+    load(kg, "members", [str(path)], chamber="House")
+    path.write_text("name,from,to,seat,party\nAda Quill,2001-01-01,2002-02-02,Lower Tidewater,ALP\n")
+    load(kg, "members", [str(path)], chamber="House", prune=True)
+    assert {row[2:4] for row in terms(kg)} == {("2001-01-01", "2002-02-02")}
+
+
+@pytest.mark.parametrize("text", ["name,party\nAda Quill,ALP\n", "from,to\n2001-01-01,\n", ""])
+def test_a_file_that_is_no_register_is_rejected(kg: KnowledgeGraph, tmp_path: Path, text: str) -> None:
+    (tmp_path / "register.csv").write_text(text)
+    assert load(kg, "members", [str(tmp_path / "register.csv")]).rejected == 1
+    assert not [graph for graph in kg.store.graphs() if graph == NamedNode("graph/src/members")]
+
+
+def test_a_term_without_a_chamber_is_rejected(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    (tmp_path / "register.csv").write_text("name,from\nAda Quill,2001-01-01\n")
+    assert load(kg, "members", [str(tmp_path)]).rejected == 1
+    with pytest.raises(InvalidInputError):
+        load(kg, "members", [str(tmp_path)], chamber="Storting")
