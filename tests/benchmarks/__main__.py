@@ -16,7 +16,8 @@ from tests.benchmarks.comparison import Comparison, table
 
 BENCHMARKS = (
     "loading", "validation", "embedding", "search", "ranking", "relevance", "repair", "endpoint", "adversarial",
-    "wikibase", "mentions", "concepts", "hansard", "speeches", "sittings", "summaries", "zoning", "districts", "budget",
+    "wikibase", "mentions", "concepts", "hansard", "speeches", "sittings", "summaries", "zoning", "ordinances",
+    "districts", "budget",
 )  # fmt: skip
 
 

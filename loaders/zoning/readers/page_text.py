@@ -55,7 +55,7 @@ _WORD: Final = re.compile(r"[A-Za-z]+")
 _PAIR: Final = re.compile(r"(?<![\w'\u2019.-])([A-Za-z]+)(?= ([A-Za-z]+)(?![\w'\u2019-]))")
 """Two words with one space between them. The second is also the first of the next pair."""
 _BEFORE_HYPHEN: Final = re.compile(r"(?<=\w) -(?=\w)")
-_AFTER_HYPHEN: Final = re.compile(r"(?<=[a-z])- (?!(?:and|or|to|nor|through)\b)(?=[a-z])")
+_AFTER_HYPHEN: Final = re.compile(r"(?<=[a-z])- (?!(?:and|or|to|nor|through)\b)(?=[a-z])|(?<=[A-Z0-9])- (?=\d)")
 _RUN_IN: Final = re.compile(r"\s?[.:]\s+(?=[\"\u201c(]?[A-Z])")
 _DIGITS: Final = re.compile(r"\d+")
 _LABEL: Final = re.compile(
@@ -241,7 +241,7 @@ def _without_furniture(
             if place:
                 # A number is at the foot of its page or at the head of the next: its line begins the next.
                 pages.append([])
-            if not (text := piece.strip()):
+            if not (text := _AFTER_HYPHEN.sub("-", _BEFORE_HYPHEN.sub("-", piece.strip()))):
                 # Blank lines at the edge of a page are its margin, not the end of a paragraph.
                 blank = bool(pages[-1])
                 continue
@@ -425,9 +425,7 @@ def _mend_words(paragraphs: Sequence[Paragraph]) -> tuple[Sequence[Paragraph], M
 
     texts = []
     for each in paragraphs:
-        text = _PAIR.sub(join, each.text).replace("\0 ", "")
-        text = _BEFORE_HYPHEN.sub("-", text)
-        texts.append(Paragraph(_AFTER_HYPHEN.sub("-", text), each.first, each.last))
+        texts.append(Paragraph(_PAIR.sub(join, each.text).replace("\0 ", ""), each.first, each.last))
     return texts, mended
 
 

@@ -1,0 +1,34 @@
+"""The structure of labelled ordinances is read right, as clean text and as text out of a PDF."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.benchmarks import ordinances
+
+NAMES = sorted(path.stem for path in ordinances.FOLDER.glob("*.toml"))
+LEAST = {
+    "clean text": {"section": (0.99, 0.99), "definition": (0.97, 0.98)},
+    "out of a PDF": {"section": (0.98, 0.98), "definition": (0.97, 0.98)},
+}
+"""Minimum precision and recall by kind."""
+
+
+def test_the_labels_are_enough() -> None:
+    counts = {
+        kind: sum(
+            len(ordinances.labels(kind, ordinances.read_gold(ordinances.FOLDER / f"{name}.toml"))) for name in NAMES
+        )
+        for kind in ordinances.KINDS
+    }
+    assert len(NAMES) >= 12
+    assert all(count >= 300 for kind, count in counts.items() if kind != "district"), counts
+
+
+@pytest.mark.parametrize("form", LEAST)
+def test_structure_is_read(form: str) -> None:
+    scores = ordinances.measure(NAMES, printed=form != "clean text")
+    for kind, (precision, recall) in LEAST[form].items():
+        one = scores[kind]
+        assert one.right >= precision * one.found, one.wrong
+        assert one.labelled - len(one.missed) >= recall * one.labelled, one.missed
