@@ -597,18 +597,20 @@ class Loading:
 
     def changed_shared_graphs(self, batch: _Batch) -> dict[NamedNode, Sequence[Quad]]:
         """Compute the shared graphs that contain more than the store, or something else."""
+        stored: dict[NamedNode, Sequence[Quad]] = {}
         wanted: dict[NamedNode, Sequence[Quad]] = {}
         merge = self.loader.merge
         for document in batch.documents.values():
             for graph, candidate in document.shared.items():
-                if merge is not None and graph not in wanted:
-                    wanted[graph] = list(self.kg.store.graph(graph))
-                if not set(candidate) <= set(wanted.get(graph, ())):
+                if graph not in stored:
+                    stored[graph] = self.kg.store.graph(graph)
+                    wanted[graph] = stored[graph] if merge is not None else ()
+                if not wanted[graph] or not set(candidate) <= set(wanted[graph]):
                     wanted[graph] = candidate if merge is None else merge(wanted[graph], candidate)
         return {
             graph: candidate
             for graph, candidate in wanted.items()
-            if not set(candidate) <= set(self.kg.store.graph(graph))
+            if candidate and (not stored[graph] or not set(candidate) <= set(stored[graph]))
         }
 
     def blocking_violations(

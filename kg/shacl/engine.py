@@ -30,7 +30,7 @@ from kg.shacl.report import Violation
 from kg.shacl.shape_model import Constraint, Shape, ShapeNode, SparqlConstraint, Targets
 from kg.sparql.terms import quote
 from kg.store.protocol import Term
-from kg.vocabulary import SHAPES_GRAPH
+from kg.vocabulary import RDF, SHAPES_GRAPH
 
 Row = tuple[Term, ...]
 
@@ -185,9 +185,17 @@ class Engine:
         """Return the targets within `among`, or None if the data graph has none."""
         if targets not in self._aimed:
             kept = targets if self._among is None else Targets(tuple(self._filter_targets(targets, self._among)))
-            some = kept and any(True for _ in self._select(self._compiler.compile_nodes(kept) + " LIMIT 1"))
-            self._aimed[targets] = kept if some else None
+            self._aimed[targets] = kept if self._has_any(kept) else None
         return self._aimed[targets]
+
+    def _has_any(self, targets: Targets) -> bool:
+        """Return whether the data graph has any of `targets`. Parsing a query takes longer than these lookups."""
+        patterns: list[tuple[NamedNode, Term | None]] = [
+            (RDF.type, each) for name in targets.classes for each in self._subclasses[name]
+        ]
+        patterns += [(name, None) for name in (*targets.subjects_of, *targets.objects_of)]
+        found = (quad for predicate, value in patterns for quad in self._data.find_quads(None, predicate, value))
+        return bool(targets.nodes) or any(True for _ in found)
 
     def _filter_targets(
         self, targets: Targets, among: Collection[NamedNode | Literal]
