@@ -43,7 +43,8 @@ test-long: setup $(SUITES)  ## adversarial cases, kills, packaging, differential
 
 test-exhaustive: setup $(SUITES)  ## weekly and before a release: every further case, and the real data beside the project
 	$(PYTEST) -m "exhaustive and not measures_time" $(ARGS)
-	$(BIN)/python -m pytest -m "measures_time and exhaustive" $(ARGS)
+	$(BIN)/python -m pytest -m "exhaustive and measures_time" $(ARGS)
+	$(PYTEST) -m "hypothesis and not exhaustive" --hypothesis-profile=thorough $(ARGS)
 
 coverage: setup $(SUITES)  ## make test with the coverage of kg and loaders, and its floor
 	$(PYTEST) -m "not long and not measures_time and not exhaustive" --cov --cov-report= --cov-fail-under=0 $(ARGS)

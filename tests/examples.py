@@ -1,8 +1,7 @@
 """How many examples of what is dear to try the suites have.
 
-Hypothesis tries them in proportion to the profile that the suite runs with.
-
-``pytest --hypothesis-profile=thorough`` tries ten times as many examples, here and wherever a test sets no number.
+Hypothesis tries them in proportion to the profile that the suite runs with. ``pytest --hypothesis-profile=thorough``,
+which is part of make test-exhaustive, tries ten times as many, here and wherever a test sets no number.
 """
 
 from __future__ import annotations
@@ -13,16 +12,16 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-USUAL = 100
+BASE = 100
 # A time limit for each example would fail on a busy machine. The timeout of a test bounds its examples together.
-settings.register_profile("usual", settings(), deadline=None)
-settings.register_profile("thorough", deadline=None, max_examples=10 * USUAL)
+settings.register_profile("usual", deadline=None, max_examples=BASE * 2 // 5)
+settings.register_profile("thorough", deadline=None, max_examples=BASE * 4)
 settings.load_profile("usual")
 
 
 def dear(number: int) -> int:
-    """Return how many examples to try where the default profile tries `number`."""
-    return max(1, number * settings().max_examples // USUAL)
+    """Return how many examples to try where a test without a number of its own tries `BASE`: `number` of them."""
+    return max(1, number * settings().max_examples // BASE)
 
 
 def spread(cases: Sequence[Any], kept: int) -> list[Any]:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kg.cli import output
 from kg.text import escape_controls, find_sentence_ends, to_single_line
+from tests.examples import dear
 
 
 @pytest.mark.parametrize(
@@ -31,7 +32,7 @@ def test_sentences_end_where_they_are_seen_to(text: str, parts: list[str]) -> No
 
 
 @given(st.text(alphabet="aA .!?:(§1)\n“é—\u2028🐓ß'", max_size=200))
-@hypothesis_settings(max_examples=200)
+@hypothesis_settings(max_examples=dear(200))
 def test_ends_are_places_of_the_text_in_order(text: str) -> None:
     ends = list(find_sentence_ends(text))
     assert ends == sorted(ends)

@@ -93,7 +93,7 @@ MOST_ROWS = 5_000
 """Larger results are cross products: they take seconds each, and show nothing that smaller ones do not."""
 
 
-@settings(max_examples=dear(40), suppress_health_check=list(HealthCheck))
+@settings(max_examples=dear(75), suppress_health_check=list(HealthCheck))
 @given(form=forms, pattern=patterns, results=st.sampled_from(RESULTS), graphs=st.sampled_from(GRAPHS))
 def test_answers_are_those_of_the_engine(
     served: tuple[httpx.Client, Store], form: str, pattern: str, results: str, graphs: str

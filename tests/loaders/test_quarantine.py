@@ -30,6 +30,7 @@ from loaders.quarantine_retry import drop, map_record, retry
 from loaders.readers import excerpts
 from loaders.readers.locations import file_sha256
 from loaders.sources import load
+from tests.examples import dear
 from tests.loaders.conftest import content, values
 from tests.loaders.test_pipeline import rows, write
 
@@ -402,7 +403,7 @@ def test_an_excerpt_of_any_format_is_read_as_the_rows_were(
     ),
     st.data(),
 )
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=dear(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_cut_rows_of_jsonl_keep_their_bytes(tmp_path: Path, cells: list[list[str]], data: st.DataObject) -> None:
     lines = [json.dumps({str(place): cell for place, cell in enumerate(row)}).encode() + b"\n" for row in cells]
     path, target = tmp_path / "whole.jsonl", tmp_path / "part.jsonl"

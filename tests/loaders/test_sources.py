@@ -11,6 +11,7 @@ import pytest
 from kg.errors import InvalidInputError
 from kg.settings import Settings
 from loaders.sources import LOADERS, build_loader
+from tests.examples import spread
 
 READS = {
     "climate": "loaders.climate.documents",
@@ -37,7 +38,7 @@ def test_nothing_is_imported_for_a_source_that_nobody_loads() -> None:
     assert [name for name in names if name.startswith(DOMAINS)] == []
 
 
-@pytest.mark.parametrize("source", LOADERS)
+@pytest.mark.parametrize("source", spread(list(LOADERS), 2))
 def test_what_loads_a_source_imports_no_other(source: str) -> None:
     names = imported(f"from kg.settings import Settings; sources.build_loader({source!r}, Settings())")
     assert {name for name in READS.values() if name in names} == {READS[source]}

@@ -75,6 +75,7 @@ def test_six_runaways_of_one_client_leave_room_for_its_short_queries(
     assert all("cancelled" in reason for reason in reasons)
 
 
+@pytest.mark.long
 def test_a_query_that_had_to_make_room_begins_anew_and_ends_well(snapshots: Snapshots) -> None:
     slow = "SELECT (COUNT(*) AS ?n) { ?a <http://example.org/p> ?b . ?c <http://example.org/next> ?d . "
     slow += "?e <http://example.org/p> ?f FILTER(?a = ?c) }"

@@ -50,6 +50,7 @@ from kg.queries.pool import UNLIMITED, Cancellation, QueryPool
 from kg.queries.worker import PIECE_BYTES, RowCutter, RowLimitReached, XmlCheck
 from kg.settings import Settings
 from kg.store.protocol import Rows, Snapshot
+from tests.examples import dear
 
 COUNT = 3_000
 CROSS_JOIN = "SELECT (COUNT(*) AS ?n) { ?a ?p ?b . ?c ?q ?d . ?e ?r ?f }"
@@ -214,7 +215,7 @@ ATOMS = st.sampled_from(
 TERMS = ATOMS | st.text(max_size=20).map(Literal)
 
 
-@hypothesis_settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@hypothesis_settings(max_examples=dear(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(TERMS | st.builds(lambda o: Triple(NamedNode("a:b"), NamedNode("a:c"), o), TERMS), max_size=5))
 def test_every_term_comes_back_as_oxigraph_has_it(pool: QueryPool, terms: list[Literal]) -> None:
     query = sandbox_query(terms)

@@ -27,6 +27,7 @@ from kg.tools.entities import dereference as dereferencing
 from kg.tools.entities.dereference import COUNTED, PAGE, QUADS, Dereferenced, dereference, short_name, worded_name
 from kg.tools.schema.schema_measurement import get_schema
 from kg.vocabulary import BASE, DCTERMS, ELI, FOAF, KG, PROV_GRAPH, RDF, RDFS, SCHEMA, mint
+from tests.examples import dear
 from tests.tools.made_up import Made
 from tests.tools.made_up_speeches import day, quads_of
 
@@ -311,7 +312,7 @@ def test_what_a_request_says_stays_text(client, iri):
     page(client, "/resolve?iri=" + quote(iri, safe=""), answer.status_code)
 
 
-@settings(max_examples=60)
+@settings(max_examples=dear(60))
 @given(st.text(min_size=1, max_size=40))
 def test_no_text_for_an_iri_breaks_a_page(client, text):
     for iri in (text, "cpr://doc/" + text, "http://example.org/" + text):

@@ -36,6 +36,7 @@ from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from tests.conformance.plain_server import create_plain_app
 from tests.conformance.plain_store import PlainStore
+from tests.examples import dear
 
 MAX_ROWS = 5_000
 CROSS_JOIN = "SELECT (COUNT(*) AS ?n) { ?a ?p ?b . ?c ?q ?d . ?e ?r ?f . ?g ?h ?i }"
@@ -333,7 +334,7 @@ _VALUES = ["ASK {}", "CLEAR ALL", "json", "0", "1", "1e999", "http://example.org
     raw=st.binary(max_size=12),
     method=st.sampled_from(["GET", "HEAD", "POST", "QUERY"]),
 )
-@settings(max_examples=150)
+@settings(max_examples=dear(150))
 def test_whatever_is_sent_is_answered(
     client: TestClient, pairs: list[tuple[str, str]], raw: bytes, method: str
 ) -> None:

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.long
 
 EX = "https://example.org/"
 GRAPHS = [NamedNode(EX + "g"), NamedNode(EX + "h")]
-CONFIG = settings(max_examples=dear(80), suppress_health_check=[HealthCheck.too_slow])
+CONFIG = settings(max_examples=dear(200), suppress_health_check=[HealthCheck.too_slow])
 
 
 def compared(results: Sequence[Violation]) -> set[Any]:

@@ -14,6 +14,7 @@ from kg.shacl.gate import RecordGate
 from kg.shacl.report import Violation
 from kg.shacl.shapes import Shapes
 from kg.vocabulary import DCTERMS, KG, PROV, RDF, RDFS, SCHEMA, SH, SKOS, XSD, mint
+from tests.examples import dear
 from tests.shacl.made_up import graph_of, place, record, without
 
 Candidates = Mapping[NamedNode, Sequence[Quad]]
@@ -137,7 +138,7 @@ def test_a_graph_larger_than_a_batch_is_checked_whole(gate: RecordGate) -> None:
 DAMAGE = st.sampled_from([DCTERMS.title, KG.slug, DCTERMS.isPartOf, SCHEMA.text, KG.blockType, SKOS.notation, RDF.type])
 
 
-@settings(max_examples=15)
+@settings(max_examples=dear(15))
 @given(
     records=st.lists(st.tuples(st.sampled_from(["a", "b", "c"]), st.integers(0, 2)), min_size=1, max_size=4),
     damage=st.lists(st.tuples(st.integers(0, 9), DAMAGE), max_size=3),

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.long
 
 EX = "https://example.org/"
 GRAPHS = [NamedNode(EX + "graph/g"), NamedNode(EX + "graph/h")]
-CONFIG = settings(max_examples=dear(50), suppress_health_check=[HealthCheck.too_slow])
+CONFIG = settings(max_examples=dear(100), suppress_health_check=[HealthCheck.too_slow])
 
 PREFIXES = f"""
 @prefix ex: <{EX}> .
@@ -165,7 +165,7 @@ def test_made_up_shapes_with_every_path_and_query(begun: list[Quad], changes: li
     assert_incremental(FIXED, store, changes)
 
 
-@settings(CONFIG, max_examples=dear(15))
+@settings(CONFIG, max_examples=dear(30))
 @given(begun=st.lists(quads, max_size=12), changes=edits)
 def test_a_query_whose_patterns_are_not_joined_affects_all_targets(begun: list[Quad], changes: list[Any]) -> None:
     store = Store()
@@ -225,7 +225,7 @@ SUITES = {name: Shapes(said) for name, said in OURS.items()}
 
 
 @pytest.mark.parametrize("name", spread(sorted(SUITES), 4))
-@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=dear(25), suppress_health_check=[HealthCheck.too_slow])
 @given(
     changes=st.lists(
         st.tuples(st.lists(OUR_QUADS, max_size=3), st.lists(st.integers(0, 99), max_size=4)), min_size=1, max_size=3
@@ -283,7 +283,7 @@ def opened(store: OxigraphStore) -> tuple[pyoxigraph.Store, Any]:
 SUITE = Shapes([*OURS["dataset-core.ttl"], *Shapes(OURS["record-climate.ttl"], opened=True).triples])
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=dear(12), suppress_health_check=[HealthCheck.too_slow])
 @given(
     commits=st.lists(
         st.tuples(

@@ -245,7 +245,7 @@ def test_what_is_found_in_turtle_is_what_the_parser_finds_and_at_lines_in_order(
             assert "<urn:x:1>" in lines[at - 1]
 
 
-@settings(max_examples=60)
+@settings(max_examples=dear(60))
 @given(st.lists(STATEMENT, max_size=3), st.lists(spaced(SUBJECT, predicates(VALUE)), max_size=3), st.booleans())
 def test_what_is_found_in_trig_is_what_the_parser_finds(outside: list[str], inside: list[str], closed: bool) -> None:
     block = "{" + ".\n".join(inside) + ("." if closed and inside else "") + "}"
@@ -254,7 +254,7 @@ def test_what_is_found_in_trig_is_what_the_parser_finds(outside: list[str], insi
     assert {key for key, _ in _TurtleParser(text, BASE, graphs=True).parse()} == parsed
 
 
-@settings(max_examples=60)
+@settings(max_examples=dear(60))
 @given(
     st.lists(st.tuples(st.sampled_from(["a", "b/c", "é"]), TEXT, st.sampled_from(["", "en", "zh-hans"])), max_size=8)
 )

@@ -24,7 +24,7 @@ from kg.shacl.report_summary import CAUSES, EXAMPLES, KEPT, MESSAGES
 from kg.shacl.report_writers import SORTED, Form, write_report
 from kg.store.protocol import Term
 from kg.vocabulary import KG, KGS, SCHEMA, SH
-from tests.examples import spread
+from tests.examples import dear, spread
 
 FORMS: tuple[Form, ...] = ("text", "json", "ttl", "sarif")
 ODD = Violation(NamedNode("urn:n:1"), "It is odd.", path=SCHEMA.text, shape=KGS.odd, source="a.ttl")
@@ -177,7 +177,7 @@ def canonical(triples: Iterable[Triple]) -> set[str]:
     return {str(quad) for quad in dataset}
 
 
-@settings(max_examples=60)
+@settings(max_examples=dear(60))
 @given(st.lists(VIOLATIONS, max_size=3))
 def test_a_report_as_turtle_is_the_report_of_the_standard(results: list[Violation]) -> None:
     text = report(results, "ttl")
@@ -186,7 +186,7 @@ def test_a_report_as_turtle_is_the_report_of_the_standard(results: list[Violatio
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=dear(60))
 @given(st.lists(VIOLATIONS, max_size=5))
 def test_each_form_can_be_read_whatever_a_result_says(results: list[Violation]) -> None:
     assert len(json.loads(report(results, "json"))["results"]) == len(results)

@@ -20,6 +20,7 @@ from kg.shacl.report_writers import Locate, write_report
 from kg.shacl.sarif import SCHEMA as SARIF_SCHEMA
 from kg.shacl.sarif import Rules, escape_message, to_uri
 from kg.vocabulary import KG, KGS, SCHEMA, SH, mint
+from tests.examples import dear
 
 TITLE = Violation(
     mint("document", "act"), "It has a title.", "Warning", SCHEMA.text, Literal(""), KGS.title,
@@ -70,7 +71,7 @@ def test_a_rich_report_is_valid_by_the_schema_of_the_standard() -> None:
     assert list(VALIDATOR.iter_errors({"version": "2.1.0", "runs": [{}]}))
 
 
-@settings(max_examples=100)
+@settings(max_examples=dear(100))
 @given(
     st.one_of(
         st.text(min_size=1, max_size=20),

@@ -21,6 +21,7 @@ from kg.shacl.shapes import Shapes
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import DCTERMS, ELI, KG, KGS, OA, PROV, PROV_GRAPH, RDF, SCHEMA, SH, SKOS, mint, sha256
 from loaders.sources import load
+from tests.examples import dear
 from tests.shacl.test_differential import ODD_VALUES, OURS, assert_agreed
 
 ADA = Actor("ada", frozenset({WRITE, ADMIN}))
@@ -133,7 +134,7 @@ def test_a_graph_of_which_nothing_is_said_is_named(store: Store) -> None:
 texts = st.text(st.sampled_from("a b🌊e\u0301ñ\u200d𝒳\n\"\\'"), min_size=1, max_size=12).filter(str.strip)
 
 
-@settings(max_examples=60)
+@settings(max_examples=dear(60))
 @given(text=texts, start=st.integers(-1, 13), end=st.integers(-1, 14), data=st.data())
 def test_a_span_is_sound_if_python_slices_the_same_words(text: str, start: int, end: int, data: st.DataObject) -> None:
     """Offsets count code points, as Python does."""
@@ -170,7 +171,7 @@ KINDS = [KG.TextSpan, KG.Statement, KG.Snapshot, KG.Commit, KG.Cession, KG.Rule,
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", sorted(name for name in OURS if name.startswith("dataset-") and "graphs" not in name))
-@settings(max_examples=5, phases=[Phase.generate], suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=dear(5), phases=[Phase.generate], suppress_health_check=[HealthCheck.too_slow])
 @given(
     removed=st.lists(st.integers(0, len(SOUND) - 1), max_size=6),
     added=st.lists(
@@ -223,7 +224,7 @@ def test_shapes_of_named_graphs_find_what_pyshacl_finds_in_a_dataset(path: Path)
 CONFIDENCE = st.sampled_from(["0.1", "0.69", "0.7", "1.0"])
 
 
-@settings(max_examples=60)
+@settings(max_examples=dear(60))
 @given(
     claims=st.lists(st.tuples(CONFIDENCE, st.booleans(), st.booleans()), max_size=3),
     threshold=st.sampled_from([None, "0.7"]),

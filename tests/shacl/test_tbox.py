@@ -11,6 +11,7 @@ from kg.shacl import pyshacl_engine
 from kg.shacl.report import Violation
 from kg.shacl.self_check import load_tbox_shapes
 from kg.vocabulary import DCTERMS, KG, OWL, PROV, RDF, RDFS, SCHEMA, SKOS
+from tests.examples import dear
 
 TIDES = bundle.folder("fixtures") / "shapes" / "tbox" / "passing" / "tides.ttl"
 MODULE = [quad.triple for quad in parse(path=TIDES)]
@@ -33,7 +34,7 @@ def compared(results: list[Violation]) -> set[tuple[str, ...]]:
     return {(str(each.focus), str(each.value), str(each.component), each.severity, str(each.shape)) for each in results}
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=dear(40), suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(st.sampled_from(MODULE), max_size=4),
     st.lists(

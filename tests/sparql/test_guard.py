@@ -15,6 +15,7 @@ from pyoxigraph import Store
 
 from kg.errors import QueryForbiddenError, QuerySyntaxError
 from kg.sparql.guard import build_syntax_error, check_query, check_update, has_dataset_clause, query_form
+from tests.examples import dear
 
 
 @dataclass
@@ -152,7 +153,7 @@ FRAMES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=500, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=dear(500), suppress_health_check=[HealthCheck.filter_too_much])
 @given(FRAMES, st.lists(FRAGMENTS, max_size=9).map("".join), st.sampled_from(REACHING), st.integers(0, 200))
 @example("BASE <URL> SELECT * { %s }", "SERVICE<x>{}", REACHING[0], 0)
 def test_nothing_that_passes_reaches_another_server(
@@ -218,7 +219,7 @@ UPDATE_FRAGMENTS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=500, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=dear(500), suppress_health_check=[HealthCheck.filter_too_much])
 @given(st.lists(UPDATE_FRAGMENTS, max_size=9).map("".join), st.sampled_from(LOADING), st.integers(0, 99))
 def test_no_update_that_passes_fetches_anything(listener: Listener, body: str, loading: str, cut: int) -> None:
     """Random sentences in which operations may hide, and known ways out with random text put into them."""

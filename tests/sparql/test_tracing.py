@@ -14,6 +14,7 @@ from pyoxigraph import DefaultGraph, Literal, NamedNode, Quad, QuerySolutions, S
 from kg.errors import InvalidInputError
 from kg.sparql.tracing import MOST_TRACED, Count, find_absences, find_counts
 from kg.vocabulary import PREFIXES
+from tests.examples import dear
 
 NODES = [NamedNode(f"urn:n{number}") for number in range(4)]
 LINKS = [NamedNode(f"urn:p{number}") for number in range(3)]
@@ -98,7 +99,7 @@ def counting_queries(draw: st.DrawFn) -> str:
     return query + draw(st.sampled_from(["", " ORDER BY DESC(?n0)", " LIMIT 2", " OFFSET 1"]))
 
 
-@hypothesis_settings(max_examples=150)
+@hypothesis_settings(max_examples=dear(150))
 @given(quads, counting_queries())
 def test_listing_of_a_count_has_as_many_rows_as_were_counted(data: list[Quad], query: str) -> None:
     store = Store()
@@ -107,7 +108,7 @@ def test_listing_of_a_count_has_as_many_rows_as_were_counted(data: list[Quad], q
         assert listing is not None, (count, row)
 
 
-@hypothesis_settings(max_examples=100)
+@hypothesis_settings(max_examples=dear(100))
 @given(
     quads,
     st.lists(st.sampled_from(PATTERNS), max_size=3, unique=True),
@@ -209,7 +210,7 @@ ABSENCES = [
 ]
 
 
-@hypothesis_settings(max_examples=150)
+@hypothesis_settings(max_examples=dear(150))
 @given(
     quads,
     st.lists(st.sampled_from(PATTERNS[:11]), min_size=1, max_size=3, unique=True),

@@ -126,7 +126,7 @@ STEPS = st.lists(
 
 
 @pytest.mark.long
-@settings(max_examples=dear(8), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=dear(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(links=st.dictionaries(st.sampled_from("VWXYZ"), PLACES), steps=STEPS)
 def test_counters_and_shared_graphs_are_right_after_any_steps(
     tmp_path_factory: pytest.TempPathFactory, links: dict[str, list[str]], steps: list[tuple[str, object]]

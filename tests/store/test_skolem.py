@@ -12,6 +12,7 @@ from pyoxigraph import BlankNode, CanonicalizationAlgorithm, Dataset, Literal, N
 
 from kg.errors import InvalidInputError
 from kg.store.skolem import GENID, skolemize
+from tests.examples import dear
 
 GRAPH, OTHER = NamedNode("urn:g/a"), NamedNode("urn:g/b")
 P, Q = NamedNode("urn:p"), NamedNode("urn:q")
@@ -51,7 +52,7 @@ def canonical(dataset: Dataset) -> Dataset:
     return dataset
 
 
-@settings(max_examples=200)
+@settings(max_examples=dear(200))
 @given(TRIPLES, st.permutations(range(5)), st.randoms(use_true_random=False))
 def test_names_depend_on_what_is_said_not_on_labels_or_order(
     triples: list[Triple], order: list[int], chance: object
@@ -61,7 +62,7 @@ def test_names_depend_on_what_is_said_not_on_labels_or_order(
     assert set(skolemize(GRAPH, triples)) == set(skolemize(GRAPH, shuffled))
 
 
-@settings(max_examples=200)
+@settings(max_examples=dear(200))
 @given(TRIPLES)
 def test_naming_loses_and_adds_nothing(triples: list[Triple]) -> None:
     named = skolemize(GRAPH, triples)

@@ -27,6 +27,7 @@ from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.build import build, rebuild
 from kg.zoning_summaries.code_tree import CodeTree, load_tree
 from kg.zoning_summaries.stored_summaries import SummaryStatus, load_summary_status
+from tests.examples import dear
 from tests.zoning_summaries.made_up_code import TOWN, Law, enact, iri, large_code, open_town, small_code
 
 STALE = """
@@ -293,7 +294,7 @@ def codes(draw: st.DrawFn) -> tuple[dict[str, str | None], dict[str, str | None]
     return parents, {each: draw(st.sampled_from([None, "one", "two"])) for each in numbers}
 
 
-@hypothesis_settings(max_examples=150)
+@hypothesis_settings(max_examples=dear(150))
 @given(codes(), st.data())
 def test_whatever_changes_the_stale_summaries_are_those_of_the_change_and_above(
     code: tuple[dict[str, str | None], dict[str, str | None]], data: st.DataObject

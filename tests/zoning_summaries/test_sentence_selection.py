@@ -18,6 +18,7 @@ from kg.zoning_summaries.sentence_selection import (
     shorten,
     split_sentences,
 )
+from tests.examples import dear
 
 
 @pytest.mark.parametrize(
@@ -39,7 +40,7 @@ def test_a_text_falls_into_its_sentences(text: str, found: list[str]) -> None:
 
 
 @given(st.text(alphabet="aA .;:(§1)\n“é\u2028'", max_size=200))
-@hypothesis_settings(max_examples=300)
+@hypothesis_settings(max_examples=dear(300))
 def test_no_character_but_blanks_is_lost_or_made_up(text: str) -> None:
     assert "".join("".join(split_sentences(text)).split()) == "".join(text.split())
     assert all(each == each.strip() and each for each in split_sentences(text))

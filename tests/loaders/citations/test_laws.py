@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from loaders.citations.act_titles import UNSURE
 from loaders.citations.laws import Context, find_laws
+from tests.examples import dear
 
 AUSTRALIA = Context("aus", 2020)
 
@@ -200,7 +201,7 @@ _PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=300)
+@settings(max_examples=dear(300))
 @given(st.lists(_PIECES, max_size=30).map("".join))
 def test_offsets_are_ordered_and_inside_the_text(text: str) -> None:
     found = find_laws(text, AUSTRALIA)

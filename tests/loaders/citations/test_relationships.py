@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from loaders.citations.relationships import find_relationships
 from loaders.citations.section_citations import find_citations
+from tests.examples import dear
 
 
 def of(text: str) -> tuple[str, str]:
@@ -87,7 +88,7 @@ WORDS = st.sampled_from(
 
 
 @given(st.lists(WORDS, max_size=40).map("".join))
-@settings(max_examples=100)
+@settings(max_examples=dear(100))
 def test_every_citation_has_one_relationship_in_a_sentence_that_holds_it(text: str) -> None:
     found = find_citations(text)
     related = find_relationships(text, found)

@@ -19,6 +19,7 @@ from loaders.zoning.extraction.citation_resolution import (
     resolve_range,
 )
 from loaders.zoning.readers.code_model import Section
+from tests.examples import dear
 
 
 def keys(text: str, state: str | None = None) -> list[str]:
@@ -328,7 +329,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES, max_size=40).map("".join) | st.text(max_size=200))
-@settings(max_examples=150)
+@settings(max_examples=dear(150))
 def test_whatever_the_text_citations_stand_in_it_in_order(text: str) -> None:
     found = find_citations(text)
     assert all(text[each.start : each.end] and each.raw in text for each in found)

@@ -26,6 +26,7 @@ from loaders.mentions.graph import refresh as refreshing
 from loaders.mentions.graph import search_state
 from loaders.mentions.graph.refresh import MentionReport, mention_graph, refresh
 from loaders.mentions.graph.text_units import find_units_with, may_contain
+from tests.examples import dear
 
 MENTIONS = """
 SELECT ?mention ?graph ?unit ?concept ?start ?end ?kind ?text WHERE {
@@ -384,7 +385,7 @@ TEXTS = st.dictionaries(
 )
 
 
-@settings(max_examples=15, suppress_health_check=list(HealthCheck))
+@settings(max_examples=dear(15), suppress_health_check=list(HealthCheck))
 @given(st.lists(st.tuples(TEXTS, CONCEPTS), min_size=2, max_size=4), st.sampled_from([0, 1, 4]))
 def test_step_by_step_gives_what_searching_everything_gives(
     tmp_path_factory: pytest.TempPathFactory,

@@ -23,6 +23,7 @@ from loaders.readers import formats, tables
 from loaders.readers.formats import open_sheet
 from loaders.readers.locations import File, file_sha256
 from loaders.readers.tables import Columns, Group, Tables
+from tests.examples import dear
 
 COLUMNS = Columns(
     "slug", "translated", "text", {"slug": ("slug",), "title": ("title", "name")}, {"index": ("i",), "text": ("text",)}
@@ -65,7 +66,7 @@ TEXTS = st.lists(st.text(st.characters(codec="utf-8"), min_size=1), min_size=1, 
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
-@hypothesis_settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None)
+@hypothesis_settings(max_examples=dear(15), suppress_health_check=[HealthCheck.function_scoped_fixture], database=None)
 @given(texts=TEXTS)
 def test_text_comes_back_character_for_character(ending: str, texts: list[str], tmp_path: Path) -> None:
     assert texts_of(read(write(tmp_path / f"t.{ending}", texts))) == texts

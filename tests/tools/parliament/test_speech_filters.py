@@ -15,6 +15,7 @@ from kg.store.protocol import term_text
 from kg.tools.parliament.search import search_speeches
 from kg.tools.parliament.speech_filters import CHAMBERS, SpeechFilters, list_known_speeches, speech_scope
 from kg.vocabulary import DCTERMS, KG, RDF, XSD, mint
+from tests.examples import dear
 from tests.tools.made_up_speeches import Speeches, day, open_speeches, table
 
 QUERY = "solar ferry harbour tides levy"
@@ -54,7 +55,7 @@ def selected(reader: Reader, query: str) -> set[str]:
     return {term_text(row["document"]) for row in reader.rows("speeches", query)}
 
 
-@settings(max_examples=80)
+@settings(max_examples=dear(80))
 @given(broad())
 def test_the_roll_has_every_speech_that_the_filters_leave(filters: SpeechFilters):
     reader = Reader(SPEECHES.kg)

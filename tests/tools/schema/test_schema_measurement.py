@@ -23,6 +23,7 @@ from kg.sparql.measured_schema import Schema
 from kg.tools.schema import schema_measurement
 from kg.tools.schema.schema_measurement import get_family, get_schema, measure_schema
 from kg.vocabulary import BASE, DCTERMS, KG, PROV_GRAPH, RDF, SCHEMA, XSD, mint
+from tests.examples import dear
 from tests.tools.made_up import DirectPool, MemoryStore, WordIndex
 
 LANG = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"
@@ -54,7 +55,7 @@ def graph_of(quads: Iterable[Quad], folder=None) -> KnowledgeGraph:
     return KnowledgeGraph(given, store, WordIndex(), DirectPool(store))
 
 
-@settings(max_examples=150)
+@settings(max_examples=dear(150))
 @given(QUADS)
 def test_it_agrees_with_counting_by_hand(quads: list[Quad]) -> None:
     schema = measure_schema(graph_of(quads))
@@ -121,7 +122,7 @@ class TightPool(DirectPool):
         return super().run(query, **options)
 
 
-@settings(max_examples=20)
+@settings(max_examples=dear(20))
 @given(QUADS)
 def test_what_takes_too_much_memory_is_counted_in_parts(quads: list[Quad]) -> None:
     whole, tight = graph_of(quads), graph_of(quads)

@@ -86,7 +86,7 @@ FILTERS = st.builds(
 
 
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
-@settings(max_examples=dear(8), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=dear(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(wanted=FILTERS, limit=st.integers(5, 60))
 def test_pages_of_a_narrow_search_are_the_brute_force_order(kg, made, wanted, limit):
     assert pages(kg, "geothermal licence", wanted, limit) == expected(kg, made, "geothermal licence", wanted)
@@ -103,7 +103,7 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
-@settings(max_examples=dear(8), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=dear(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(wanted=FILTERS, limit=st.integers(5, 60), many=st.sampled_from([0, 1000]))
 def test_pages_of_a_wide_search_hold_each_allowed_passage_once(kg, made, wide, wanted, limit, many):
     wide.MANY_DOCUMENTS = many

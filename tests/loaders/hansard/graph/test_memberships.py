@@ -62,7 +62,7 @@ SPEECHES = st.sets(st.tuples(st.integers(0, 3), st.integers(0, 1), st.integers(0
 
 
 @pytest.mark.long
-@settings(max_examples=dear(6))
+@settings(max_examples=dear(12))
 @given(first=SPEECHES, second=SPEECHES)
 def test_what_speeches_show_is_derived_whatever_came_before(
     tmp_path_factory: pytest.TempPathFactory, first: set[Said], second: set[Said]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from loaders.zoning.extraction.definitions import find_definitions
 from loaders.zoning.readers.code_model import Section, Subsection
+from tests.examples import dear
 
 
 def section(text: str, title: str = "Definitions", subsections: tuple[Subsection, ...] = ()) -> Section:
@@ -98,7 +99,7 @@ LINES = st.sampled_from(
 
 
 @given(st.lists(LINES, max_size=25).map("\n".join) | st.lists(LINES, max_size=25).map("".join) | st.text(max_size=200))
-@settings(max_examples=150)
+@settings(max_examples=dear(150))
 def test_whatever_the_text_terms_and_meanings_stand_in_it(text: str) -> None:
     for each in find_definitions(section(text)):
         assert text[each.term_start : each.term_end] == each.term

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loaders.zoning.extraction.measures import find_measures, find_unit, parse_measure, parse_number
+from tests.examples import dear
 
 
 @pytest.mark.parametrize(
@@ -63,7 +64,7 @@ def test_a_number_with_separators_is_the_number(value: int) -> None:
 
 
 @given(st.text(alphabet="0123456789.,-/ ½()fteoansqur'%", max_size=60))
-@settings(max_examples=200)
+@settings(max_examples=dear(200))
 def test_whatever_the_text_measures_stand_in_it(text: str) -> None:
     for each in find_measures(text):
         assert text[each.start : each.end] == each.raw

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.permissions import UsePermission, find_permissions
 from loaders.zoning.readers.code_model import Cell, Section, Subsection, Table
+from tests.examples import dear
 from tests.loaders.zoning.extraction.district_search import find_districts
 
 
@@ -207,7 +208,7 @@ LINES = st.sampled_from(
 
 
 @given(st.lists(LINES | st.text(max_size=30), max_size=25).map("\n".join))
-@settings(max_examples=150)
+@settings(max_examples=dear(150))
 def test_whatever_the_text_uses_stand_in_it(text: str) -> None:
     for each in find_permissions(section(text, "R-1 District"), KNOWN):
         assert each.use in text[each.start : each.end]

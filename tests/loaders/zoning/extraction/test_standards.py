@@ -13,6 +13,7 @@ from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.sentence_standards import Standard
 from loaders.zoning.extraction.standards import find_standards
 from loaders.zoning.readers.code_model import Cell, Section, Table
+from tests.examples import dear
 
 KNOWN = {code: District(code, "", "0", None, None, 0.9, "list") for code in ("R-1", "R-2")}
 Found = tuple[str, str, str | None, str | None]
@@ -206,7 +207,7 @@ WORDS = st.sampled_from(
 
 
 @given(st.lists(WORDS, max_size=40).map("".join) | st.text(max_size=200))
-@settings(max_examples=150)
+@settings(max_examples=dear(150))
 def test_whatever_the_text_values_stand_in_it(text: str) -> None:
     for each in find_standards(section(text), KNOWN):
         assert text[each.start : each.end] == each.raw

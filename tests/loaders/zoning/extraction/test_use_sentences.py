@@ -16,6 +16,7 @@ from loaders.zoning.extraction.permissions import find_permissions
 from loaders.zoning.extraction.standards import find_standards
 from loaders.zoning.extraction.use_sentences import split_list
 from loaders.zoning.readers.code_model import Cell, Section, Table
+from tests.examples import dear
 
 KNOWN = {
     code: District(code, name, "0", None, None, 0.9, "list")
@@ -245,7 +246,7 @@ def test_a_kind_of_development_above_a_section_counts_where_no_district_stands_b
 
 
 @given(st.text(alphabet="ab;,.: ()1andor", max_size=60))
-@settings(max_examples=150)
+@settings(max_examples=dear(150))
 def test_the_items_of_a_line_follow_one_another_within_it(words: str) -> None:
     at = 0
     for start, end in split_list(words):
