@@ -72,7 +72,6 @@ _ONLY: Final = re.compile(
     r" (?:zones?|districts?)(?P<only> only)?",
     re.IGNORECASE,
 )
-_LEVELS: Final = re.compile(r"\b(?:permitted|allowed|prohibited|conditional|special|right|subject)\b", re.IGNORECASE)
 _WHERE_FIRST: Final = re.compile(
     r"(?:In|Within) (?:the|all|any|each|every) [^,:;.]{1,80}(?i:districts?|zones?)[^,:;.]{0,20}, ?"
 )
@@ -256,7 +255,7 @@ def _parse_heading(text: str, start: int, end: int, known: Mapping[str, District
     head = _HEAD.match(words, where.end() if where else 0)
     if head is None or not (_USES.search(words) or words.casefold() in _BARE_HEADS):
         return None
-    if len(words.split()) > (60 if colon else 10) or not (_LEVELS.search(words) or _USES.search(words)):
+    if len(words.split()) > (60 if colon else 10):
         return None
     level = "byRight" if _USED_FOR.search(words) and not NOT.search(words) else level_of(words)
     if level is None or (not colon and rest) or (colon and rest.strip() and not line.endswith(":") and len(rest) > 300):
@@ -296,9 +295,7 @@ def _is_end(line: str) -> bool:
         return True
     name = re.split(r" ?[(:]|\. |\.$", line, maxsplit=1)[0].rstrip(" .")
     words = name.split()
-    if words and len(words) <= 6 and words[-1].strip(",/").casefold() in _ENDING and words[0][0].isupper():
-        return True
-    last = words[-1].split("/")[-1].casefold() if words else ""
+    last = words[-1].strip(",/").split("/")[-1].casefold() if words else ""
     return (len(words) <= 6 and last in _ENDING) or bool(_PROSE.match(line))
 
 
@@ -361,7 +358,7 @@ _USUAL: Final[Mapping[str, Level]] = {
     "N": "notPermitted", "NO": "notPermitted", "NP": "notPermitted", "-": "notPermitted", "–": "notPermitted",
     "—": "notPermitted", "--": "notPermitted", "PROHIBITED": "notPermitted", "NOT PERMITTED": "notPermitted",
 }  # fmt: skip
-"""Default meaning of letters, without a legend. X has two meanings; the other letters of the table decide."""
+"""Default meaning of letters, without a legend. X has two meanings, and so none without one."""
 _MARK: Final = re.compile(
     r"(?P<letters>[A-Za-z/✓✔•●■○◯◐□☐–—-]{1,4}|\*{1,2}"
     r"|(?i:permitted|allowed|prohibited|conditional|limited|not permitted))"
@@ -437,23 +434,15 @@ def _parse_legend(section: Section, table: Table, words: Sequence[str]) -> _Lege
     after = section.text[table.end : table.end + _AROUND]
     legend, reviews = dict(_USUAL), dict[str, str]()
     letters = {_letters(word) for word in words}
-    own: set[str] = set()
     for around in (after, before):
         for letter, meaning in _meanings(around, letters):
             level = level_of(f"{meaning} uses")
             if level is not None:
                 legend[letter] = level
-                own.add(letter)
                 if level == "conditional" and (review := find_review(meaning)):
                     reviews[letter] = review
-    if "X" in letters and "X" not in own:
-        legend["X"] = (
-            "notPermitted" if any(legend.get(letter) == "byRight" for letter in letters - {"X"}) else "byRight"
-        )
     said = _BLANK.search(before) or _BLANK.search(after)
     blank = level_of(said[0]) if said else None
-    if blank is None and not any(legend.get(letter) == "notPermitted" for letter in letters):
-        blank = "notPermitted"
     return _Legend(legend, blank, reviews)
 
 

@@ -181,6 +181,11 @@ def test_a_legend_says_what_the_letters_mean() -> None:
     }
 
 
+def test_a_blank_cell_and_an_x_mean_nothing_without_a_legend() -> None:
+    made = with_table([["Use", "R-1", "R-2"], ["Shed", "X", "P"], ["Barn", "P", ""]])
+    assert permitted(made) == {("Shed", "R-2"): ("byRight", "P"), ("Barn", "R-1"): ("byRight", "P")}
+
+
 def test_notes_are_conditions() -> None:
     made = with_table([["Use", "R-1", "R-2"], ["Shed", "P^1", "P"]], after="\n1. Only of wood.")
     found = {each.district: (each.level, each.conditions) for each in find_permissions(made, KNOWN)}
