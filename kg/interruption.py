@@ -70,9 +70,8 @@ def postponed() -> Iterator[None]:
 def temporary_folder() -> Iterator[Path]:
     """Create a folder that is removed with the context, even if a signal arrives.
 
-    What killed processes left is removed first: the lock of a folder ends with its process.
+    If the process is killed, the next load or server removes it (`sweep_temporary_folders`).
     """
-    sweep_temporary_folders()
     with postponed():
         folder = tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
         lock = os.open(folder.name, os.O_RDONLY | os.O_CLOEXEC)
@@ -86,7 +85,10 @@ def temporary_folder() -> Iterator[Path]:
 
 
 def sweep_temporary_folders() -> int:
-    """Remove the temporary folders of processes of this user that no longer exist; return their number."""
+    """Remove the temporary folders of processes of this user that no longer exist; return their number.
+
+    The lock of a folder ends with its process. Loads and servers call it when they start.
+    """
     removed = 0
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):

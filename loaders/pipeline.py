@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
+from kg.interruption import sweep_temporary_folders
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import load_records, promotion
 from kg.provenance.load_records import Agent, Derived, RecordOrigin, RowsOf, Run, SourceFile, format_rows
@@ -265,6 +266,7 @@ def load(
 
     Raises SourceError if a named file cannot be read.
     """
+    sweep_temporary_folders()
     located = find_files(locations, kg.settings, loader.formats, loader.fetchers)
     return Loading(kg, loader, located, on_progress, gate, index, replace_newer=replace_newer).run(prune)
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import random
 import shutil
 import signal
@@ -16,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.errors import StoreError
+from kg.errors import SourceError, StoreError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import load_records
 from kg.provenance.explanation import explain_iri
@@ -108,6 +109,18 @@ def test_garbage_collector_runs_rarely_during_a_load_and_as_before_after_it(kg: 
         load(kg, "climate", [str(write(tmp_path / "a.jsonl", rows("s", ["one"])))], on_progress=fail)
     assert during == [pipeline.YOUNG_OBJECTS]
     assert gc.get_threshold() == before
+
+
+def test_load_removes_temporary_folders_of_killed_processes(
+    kg: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    left = tmp_path / "quadcite-left"
+    left.mkdir()
+    os.utime(left, (1, 1))
+    with pytest.raises(SourceError):
+        load(kg, "climate", [str(write(tmp_path / "empty.jsonl"))])
+    assert not left.exists()
 
 
 def test_a_duplicate_is_rejected_with_the_places_of_both_records(kg: KnowledgeGraph, tmp_path: Path) -> None:
@@ -315,7 +328,7 @@ def test_a_load_and_a_rebuild_give_the_same_index(kg: KnowledgeGraph) -> None:
     assert index_of(kg).units() == loaded
 
 
-def test_healing_works_in_both_directions_and_touches_nothing_else(kg: KnowledgeGraph) -> None:
+def test_repair_of_the_index_works_in_both_directions_and_touches_nothing_else(kg: KnowledgeGraph) -> None:
     load(kg, "climate", [str(CLIMATE)])
     index = index_of(kg)
     before = dict(index.graphs)
@@ -329,20 +342,20 @@ def test_healing_works_in_both_directions_and_touches_nothing_else(kg: Knowledge
     assert index.graphs == before
 
 
-def test_a_document_without_text_is_no_reason_to_heal(kg: KnowledgeGraph, tmp_path: Path) -> None:
+def test_a_document_without_text_is_no_reason_to_repair_the_index(kg: KnowledgeGraph, tmp_path: Path) -> None:
     load(kg, "climate", [str(write(tmp_path / "t.jsonl", rows("a", [""])))])
     del index_of(kg).graphs[mint("graph", "src", "climate", "a").value]
     assert repair_index(kg.store, kg.search).replaced == 0
 
 
-def test_healing_stops_when_told(kg: KnowledgeGraph) -> None:
+def test_repair_of_the_index_stops_when_told(kg: KnowledgeGraph) -> None:
     load(kg, "climate", [str(CLIMATE)], index=False)
     stop = threading.Event()
     stop.set()
     assert repair_index(kg.store, kg.search, stop=stop).replaced == 0
 
 
-def test_a_load_heals_what_an_earlier_one_left_unindexed(kg: KnowledgeGraph, tmp_path: Path) -> None:
+def test_a_load_indexes_what_an_earlier_one_left_unindexed(kg: KnowledgeGraph, tmp_path: Path) -> None:
     path = write(tmp_path / "t.jsonl", rows("a", ["one"]))
     load(kg, "climate", [str(path)], index=False)
     assert index_of(kg).units() == []
