@@ -153,7 +153,8 @@ def _show(found: dict[str, Any], *, is_backup: bool, repaired: bool) -> None:
         output.put(f"And {len(found['problems']) - SHOWN} more. --json lists them.")
     if "stored_quads" in checked:
         parts = [f"{checked['stored_quads']:,} quads with provenance and ontology"]
-        parts += [f"{checked[name]:,} {name}" for name in ("graphs", "hashes", "texts") if name in checked]
+        counts = {"stored_graphs": "graphs", "hashes": "hashes", "texts": "texts"}
+        parts += [f"{checked[name]:,} {shown}" for name, shown in counts.items() if name in checked]
         parts += [f"{name} {checked[name]}" for name in ("index", "checksums") if name in checked]
         output.put(f"Read {', '.join(parts)}.")
     if found["ok"]:

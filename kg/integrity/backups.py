@@ -27,10 +27,7 @@ from kg.integrity.checksums import FileSum
 from kg.integrity.inspection import Inspection, Problem, inspect_store
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import source_paths
-from kg.store.lock import RESTORING, DirectoryLock, require_known_version, sync_folder
-
-_REPLACED: Final = ".replaced"
-"""The folder of a data directory with the replaced content, until the restore is complete."""
+from kg.store.lock import REPLACED, RESTORING, DirectoryLock, require_known_version, sync_folder
 
 _FORMAT: Final = "format.json"
 _PARTS: Final = ("store", "index", "quarantine", source_paths.FILE)
@@ -240,7 +237,7 @@ def _locked(data_dir: Path, replace: bool) -> Iterator[None]:
     try:
         interrupted = (data_dir / RESTORING).exists() and not (data_dir / _FORMAT).exists()
         present = sorted(
-            entry.name for entry in data_dir.iterdir() if entry.name not in ("lock", RESTORING, _REPLACED, "lost+found")
+            entry.name for entry in data_dir.iterdir() if entry.name not in ("lock", RESTORING, REPLACED, "lost+found")
         )
         if present and not replace and not interrupted:
             raise ConflictError(
@@ -252,7 +249,7 @@ def _locked(data_dir: Path, replace: bool) -> Iterator[None]:
 
 
 def _copy_into(backup: Path, data_dir: Path) -> None:
-    incoming, outgoing = data_dir / RESTORING, data_dir / _REPLACED
+    incoming, outgoing = data_dir / RESTORING, data_dir / REPLACED
     shutil.rmtree(incoming, ignore_errors=True)
     try:
         incoming.mkdir()
@@ -267,7 +264,7 @@ def _copy_into(backup: Path, data_dir: Path) -> None:
     outgoing.mkdir(exist_ok=True)
     # From here on the directory is not a data directory, until the version file is there again.
     for entry in sorted(data_dir.iterdir(), key=lambda entry: entry.name != _FORMAT):
-        if entry.name not in ("lock", RESTORING, _REPLACED, "lost+found"):
+        if entry.name not in ("lock", RESTORING, REPLACED, "lost+found"):
             _move(entry, outgoing)
             sync_folder(data_dir)
     for name in (*_PARTS, _FORMAT):

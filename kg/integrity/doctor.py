@@ -26,7 +26,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.shipped import INFERENCES, build_shipped_graphs
 from kg.search.index_sync import find_differences, repair_index
 from kg.sparql.terms import bind
-from kg.store.engine import DAMAGED, REBUILT, STORE, finish_rebuild
+from kg.store.engine import DAMAGED, PARTIAL, REBUILT, STORE, finish_rebuild
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Patch, named_node, select, term_text
 from kg.store.write_ahead_log import keep_damaged_logs, list_kept_logs
@@ -107,7 +107,7 @@ def rebuild_store(data_dir: Path) -> tuple[list[str], list[Problem]]:
     Returns the repairs, and the graphs that are lost. Call it while no process has the data directory open but this
     one has its lock. After a kill, the next start has the old store or the complete new one (`finish_rebuild`).
     """
-    fresh, rebuilt, store = data_dir / "store.partial", data_dir / REBUILT, data_dir / STORE
+    fresh, rebuilt, store = data_dir / PARTIAL, data_dir / REBUILT, data_dir / STORE
     for leftover in (fresh, rebuilt):
         shutil.rmtree(leftover, ignore_errors=True)
     try:

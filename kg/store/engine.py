@@ -19,11 +19,13 @@ from typing import Final
 from pyoxigraph import Store
 
 from kg.errors import StoreError
-from kg.store.lock import sync_folder
+from kg.store.lock import REPLACED, RESTORING, sync_folder
 
 _log: Final = logging.getLogger(__name__)
 
 STORE: Final = "store"
+PARTIAL: Final = "store.partial"
+"""The folder of a store that is being rebuilt."""
 REBUILT: Final = "store.rebuilt"
 """The folder of a complete store that is about to take the place of a damaged one."""
 DAMAGED: Final = "store-damaged-"
@@ -53,7 +55,7 @@ def finish_rebuild(data_dir: Path) -> bool:
 
 
 def require_files(data_dir: Path) -> None:
-    """Finish a rebuild that was killed.
+    """Finish a rebuild that was killed, and remove what killed rebuilds and restores left. Call it under the lock.
 
     Raises StoreError if the store is missing, since the engine would create an empty one.
     """
@@ -61,6 +63,9 @@ def require_files(data_dir: Path) -> None:
     with suppress(OSError):  # a disk that cannot be written now
         if finish_rebuild(data_dir):
             _log.warning("%s was rebuilt by `kg doctor --repair`, and has its name now.", store)
+    # A restore that was killed before or after the exchange of the data: within it, there is no version file.
+    for leftover in (PARTIAL, RESTORING, REPLACED):
+        shutil.rmtree(data_dir / leftover, ignore_errors=True)
     # These are made after the store.
     later = [data_dir / "snapshots", data_dir / "index", *data_dir.glob(f"{DAMAGED}*")]
     if not (store / "CURRENT").exists() and any(path.exists() for path in later):

@@ -31,6 +31,9 @@ CHECKSUMS: Final = "checksums.json"
 RESTORING: Final = ".restoring"
 """The folder of a data directory with the data of a restore in progress. Until the end there is no version file."""
 
+REPLACED: Final = ".replaced"
+"""The folder of a data directory with the replaced content, until the restore is complete."""
+
 _LOCK: Final = "lock"
 _FORMAT: Final = "format.json"
 _READ_ONLY: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
