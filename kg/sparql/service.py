@@ -37,7 +37,6 @@ class Clause:
     silent: bool
     start: int
     end: int
-    inner_start: int
     inner: str
     tokens: tuple[Token, ...]
 
@@ -152,19 +151,9 @@ def _clause(query: str, significant: Sequence[Token], index: int, prologue: Prol
         endpoint = prologue.resolve(name)
         if endpoint is None:
             raise _refused(query, name.start, f"{name.text} is not an absolute IRI. Declare its prefix or a BASE.")
-    begin, end = significant[opening].end, significant[closing].end
-    return (
-        Clause(
-            endpoint,
-            silent,
-            start,
-            end,
-            begin,
-            query[begin : significant[closing].start],
-            tuple(significant[opening + 1 : closing]),
-        ),
-        closing + 1,
-    )
+    text = query[significant[opening].end : significant[closing].start]
+    inner = tuple(significant[opening + 1 : closing])
+    return Clause(endpoint, silent, start, significant[closing].end, text, inner), closing + 1
 
 
 def _closing(query: str, significant: Sequence[Token], opening: int, start: int) -> int:

@@ -21,7 +21,6 @@ from loaders.climate.layouts import BODY, FLAT, HEAD, LAWS, detect
 from loaders.model import Notice, Origin, Property, Rejection, SourceDocument, TextUnit
 from loaders.readers.cells import parse_boolean, parse_integer, parse_items, parse_web_address, present, quote, to_slug
 from loaders.readers.html import parse_blocks
-from loaders.readers.languages import language_tag
 from loaders.readers.locations import File
 from loaders.readers.places import build_place_graphs
 from loaders.readers.tables import BodyRow, Group, Tables
@@ -39,6 +38,27 @@ def _parse_object(text: str) -> dict[str, Any] | None:
     except RecursionError:
         return None
     return found if isinstance(found, dict) else None
+
+
+@lru_cache(maxsize=4096)
+def language_tag(text: str) -> str | None:
+    """Return the canonical BCP 47 tag of a tag (``zh_cn``) or an English name (``Chinese``), None for other text."""
+    import langcodes  # its tables take time to load, and few files state languages
+    from language_data import names
+
+    text = text.strip()
+    if len(text) < 2:  # some languages have names of one letter, which in a table is an abbreviation
+        return None
+    try:
+        tag = langcodes.Language.get(text)  # before the names: ``hu`` is also the name of another language
+        if tag.language is not None and tag.is_valid():
+            return tag.to_tag()
+    except ValueError:
+        pass
+    code = names.name_to_code("language", text, "en")
+    # It also finds a name that the text only begins with, so that "French; English" would be French.
+    exact = code is not None and names.normalize_name(text) in names.TRIES["en/name_to_language"]
+    return langcodes.standardize_tag(code) if exact else None
 
 
 @lru_cache(maxsize=4096)

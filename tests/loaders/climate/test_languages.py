@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loaders.readers.languages import language_tag
+from loaders.climate.documents import language_tag
 
 
 @pytest.mark.parametrize(
