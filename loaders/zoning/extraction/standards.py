@@ -234,8 +234,6 @@ def _find_columns(
 
 def _codes(label: str, known: Mapping[str, District]) -> Sequence[str]:
     """The districts whose codes are at the start of a row's label."""
-    if label in known:
-        return [label]
     codes, end = naming.parse_leading_codes(label, known)
     if not codes or re.match(r"[\w’']", label[end : end + 1]):
         return []
@@ -300,8 +298,6 @@ def _parse_measure(raw: str, words: str, type_: str, caption: str) -> Measure | 
     if given is None:
         return None
     if given.unit == "dwelling" and type_ == "density" and re.search(r"\bacre\b", words, re.IGNORECASE):
-        return Measure(given.start, given.end, given.raw, given.value, "dwelling-per-acre", given.high)
-    if given.unit == "AC" and type_ == "density":
         return Measure(given.start, given.end, given.raw, given.value, "dwelling-per-acre", given.high)
     return given if allows_unit(type_, given.unit) else None
 

@@ -146,7 +146,7 @@ def with_table(rows: list[list[str]], after: str = "", title: str = "Schedule", 
 SCHEDULE = [
     ["District", "Minimum Lot Area (sq. ft.)", "Front Setback", "Max Height", "Density Per Acre", "Depth"],
     ["R-1", "9,000", "15-25'^1", "35'", "4 units", "N/A"],
-    ["R-2", "one acre", "10% of depth", "2 stories", "", "90 feet"],
+    ["R-2", "one acre", "10% of depth", "2 stories", "2 acres", "90 feet"],  # an area is no density
 ]
 
 
