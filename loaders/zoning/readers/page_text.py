@@ -306,7 +306,7 @@ def _join(lines: Sequence[_Line]) -> Iterator[Paragraph]:
     first = last = 0
     for before, line in zip([None, *lines], lines, strict=False):
         glued = before is not None and _is_fragment(before.text, line.text)
-        if before is not None and parts and not glued and not _continues(before, line, "".join(parts), width):
+        if before is not None and parts and not glued and not _continues(before, line, "".join(parts[:3]), width):
             yield from _split_run_in(Paragraph("".join(parts), first, last))
             parts = []
         if not parts:
@@ -314,7 +314,7 @@ def _join(lines: Sequence[_Line]) -> Iterator[Paragraph]:
         elif glued:
             parts.append(line.text)
         else:
-            parts = _append(parts, line.text, known)
+            _append(parts, line.text, known)
         last = line.number
     if parts:
         yield from _split_run_in(Paragraph("".join(parts), first, last))
@@ -381,16 +381,14 @@ def _is_heading(text: str, width: float = inf) -> bool:
     return bool(heading.title) or text.isupper() or heading.bare
 
 
-def _append(parts: list[str], text: str, known: Callable[[str], bool]) -> list[str]:
+def _append(parts: list[str], text: str, known: Callable[[str], bool]) -> None:
     """Append a line to a paragraph. A hyphen at the end of the line above is removed if that makes a known word."""
-    last = parts[-1]
-    broken = _BROKEN_WORD.search(last)
-    if broken is not None and text[0].islower():
-        rest = re.match(r"[a-z]+", text)
-        if rest is not None and known(broken[1] + rest[0]):
-            return [*parts[:-1], last[:-1], text]
-        return [*parts, text]
-    return [*parts, " ", text]
+    broken = _BROKEN_WORD.search(parts[-1])
+    if broken is None or not text[0].islower():
+        parts.append(" ")
+    elif (rest := re.match(r"[a-z]+", text)) is not None and known(broken[1] + rest[0]):
+        parts[-1] = parts[-1][:-1]
+    parts.append(text)
 
 
 def _mend_words(paragraphs: Sequence[Paragraph]) -> tuple[Sequence[Paragraph], Mapping[str, int]]:
