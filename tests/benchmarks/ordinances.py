@@ -137,7 +137,10 @@ def read_gold(path: Path) -> Mapping[str, Any]:
 def score(code: Code, gold: Mapping[str, Any]) -> dict[str, Score]:
     """Compare the facts found in a code with its labels, by kind."""
     sections = list(code.sections)
-    own = [each for each in sections if each.number and (each.kind == "section")]
+    above_others = {each.parent for each in sections}
+    own = [each for each in sections if each.number and each.kind == "section"]
+    # A section that only groups others is a level.
+    own = [each for each in own if each.text or each.key not in above_others]
     known = pick_best(district for section in sections for district in find_in_section(section))
     index = Index(sections)
     by_key = {section.key: section for section in sections}
@@ -178,6 +181,8 @@ def score(code: Code, gold: Mapping[str, Any]) -> dict[str, Score]:
 def _citations(section: Section, index: Index, by_key: Mapping[str, Section], state: str) -> Iterator[Fact]:
     for each in find_relationships(section.text, find_citations(section.text, state)):
         cited = each.citation
+        if cited.form == "this":  # "this section" is not labelled
+            continue
         key = resolve(cited, index, section.key)
         target = by_key[key].number or key if key is not None else ""
         values = {"target": target, "relation": each.property, "external": cited.law is not None and key is None}

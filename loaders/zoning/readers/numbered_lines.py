@@ -286,8 +286,8 @@ def _is_reference(heading: Heading, line: str, before: str) -> bool:
 def _find_below(sections: Sequence[_Candidate], bare: Sequence[_Candidate], lines: Sequence[str]) -> list[_Candidate]:
     """Find bare numbers below sections that have a word: 1.1 and 1.2 between sections 1 and 2."""
     whole = [(index, heading.number) for index, heading in sections if heading.number.isdigit()]
-    numbers = [int(number) for _, number in whole]
-    if len(whole) < 2 or len(whole) < len(sections) or numbers != sorted(set(numbers)):
+    ascending = select_ascending([Candidate(((int(number), ""),), 1.0) for _, number in whole])
+    if len(whole) < 2 or len(whole) < len(sections) or len(ascending) * 5 < len(whole) * 4:
         return []
     chosen, _ = _of_one_style(bare, set(), lines, least=2)
     found = []
