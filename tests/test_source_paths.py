@@ -137,6 +137,7 @@ def test_paths_that_an_earlier_version_stored_are_replaced_when_it_is_opened(tmp
         assert load(kg, "hansard", [str(tmp_path / "speeches")], prune=True).removed == 1
 
 
+@pytest.mark.exhaustive
 def test_backup_prunes_like_the_original(tmp_path: Path) -> None:
     folder = tmp_path / "speeches"
     write(folder / "a.csv", "a"), write(folder / "b.csv", "b")

@@ -184,7 +184,7 @@ def test_why_of_nothing_is_usage_and_of_something_unknown_a_failure(data: Path) 
     assert json.loads(unknown.stdout)["error"]["code"] == "not_found"
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_a_search_finds_what_the_index_has_lost(copy: Path) -> None:
     asked = ("search", "night train", "--limit", "1", "--data-dir", copy)
     found = answer(*asked)["results"]

@@ -57,7 +57,7 @@ def test_every_command_answers_the_same_while_a_server_holds_the_data(copy: Path
     assert answer("status", "--data-dir", tmp_path / "backup")["quads"] == status["quads"]
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_a_load_goes_through_the_server_from_any_folder_and_reports_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -470,7 +470,7 @@ def test_what_a_killed_pull_left_is_cleared(chosen: Settings) -> None:
     assert left_in(chosen.models_dir) == [folder.name]
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive
 def test_processes_that_pull_at_once_both_succeed(chosen: Settings, pinned: dict[str, Any]) -> None:
     script = """
 import json, sys

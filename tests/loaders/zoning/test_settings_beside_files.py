@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -13,12 +14,14 @@ from kg import bundle
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
+from kg.store.oxigraph import OxigraphStore
 from kg.vocabulary import KG, RDF
 from loaders import quarantine_retry
 from loaders.sources import load
 from loaders.zoning.graph import table_mapping
 from loaders.zoning.graph.table_mapping import FileSettings
 from tests.examples import spread
+from tests.loaders.conftest import MemoryIndex
 
 pytestmark = pytest.mark.long
 
@@ -28,10 +31,11 @@ PLAIN = "<html><body><h1>Title 1</h1><section id='1_1'><h3>1.1 Name</h3><p>It is
 
 @pytest.fixture
 def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
+    """A graph that is not in `tmp_path`, which the tests load; its index is in memory."""
     folder = tmp_path_factory.mktemp("kg")
-    settings = Settings(data_dir=folder / "data", models_dir=folder / "no-models", query_workers=1, _env_file=None)
-    with KnowledgeGraph.open(folder / "data", settings) as opened:
-        yield opened
+    settings = Settings(data_dir=folder, _env_file=None)  # type: ignore[call-arg]
+    with OxigraphStore(folder) as store:
+        yield KnowledgeGraph(settings, store, cast(Any, MemoryIndex()), cast(Any, None))
 
 
 def municipalities(kg: KnowledgeGraph) -> set[str]:
