@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 RESULTS_JSON: Final = "application/sparql-results+json"
@@ -67,7 +66,6 @@ _ITEM: Final = re.compile(r'(?:[^,"]|"(?:[^"\\]|\\.)*"?)+')
 _PART: Final = re.compile(r'(?:[^;"]|"(?:[^"\\]|\\.)*"?)+')
 _WEIGHT: Final = re.compile(r"(?:0(?:\.\d*)?|1(?:\.0*)?|\.\d+)\Z")
 _CODING: Final = "gzip"
-_REMEMBERED_CHARACTERS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +84,6 @@ def negotiate(accept: str | Iterable[str], offered: Sequence[str]) -> str | None
     ignored.
     """
     header = accept if isinstance(accept, str) else ",".join(accept)
-    # Clients repeat a few headers; long ones are not worth the memory.
-    negotiated = _negotiated if len(header) <= _REMEMBERED_CHARACTERS else _negotiated.__wrapped__
-    return negotiated(header, tuple(offered))
-
-
-@lru_cache(maxsize=512)
-def _negotiated(header: str, offered: tuple[str, ...]) -> str | None:
     if not header.strip():
         return offered[0]
     ranges = list(_ranges(header))
