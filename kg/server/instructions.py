@@ -55,7 +55,7 @@ _GUIDES: Final[Mapping[str, str]] = {
     "/mcp/parliament": (
         "`search_speeches` (filters: speaker, party, chamber, date_from, date_to, topics, state), then `get_speech`; "
         "cite the hansard_reference. `list_speakers` gives the names to filter by, `speech_stats` counts who spoke how "
-        "often on what and when."
+        "often on what and when. `how_voted` finds votes in divisions."
     ),
     "/mcp/zoning": (
         "Name municipality and state. Themes: `kg_search_by_topic`. Facts: `kg_query_permissions`, "

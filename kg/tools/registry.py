@@ -15,7 +15,7 @@ from kg.tools.climate import families, jurisdictions
 from kg.tools.commands import COMMANDS
 from kg.tools.concepts import find as concepts
 from kg.tools.concepts import mentions, neighbors
-from kg.tools.parliament import ingest, speakers, speeches
+from kg.tools.parliament import ingest, speakers, speeches, votes
 from kg.tools.parliament import search as speech_search
 from kg.tools.schema import describe_schema as schema_levels
 from kg.tools.schema import examples, find_terms
@@ -62,6 +62,7 @@ TOOLS: Final[tuple[Tool, ...]] = (
     ),
     Tool(speakers.list_speakers, "Speakers", frozenset({PARLIAMENT})),
     Tool(speakers.speech_stats, "Speech statistics", frozenset({PARLIAMENT})),
+    Tool(votes.how_voted, "Votes by name", frozenset({PARLIAMENT})),
     Tool(
         ingest.ingest_speech,
         "Ingest speeches",

@@ -38,7 +38,7 @@ ZONING_TOOLS = [
     "kg_query_definition", "kg_traverse_hierarchy", "kg_find_related", "review_claim", "kg_search_by_topic",
     "compare_zoning",
 ]  # fmt: skip
-PARLIAMENT_TOOLS = ["search_speeches", "get_speech", "list_speakers", "speech_stats", "ingest_speech"]
+PARLIAMENT_TOOLS = ["search_speeches", "get_speech", "list_speakers", "speech_stats", "how_voted", "ingest_speech"]
 SCHEMA_TOOLS = ["describe_schema", "find_terms", "sparql_examples", "sparql", "validate"]
 
 

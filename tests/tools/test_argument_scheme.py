@@ -33,7 +33,8 @@ ARGUMENTS: Final = {
     # other filters
     "filters": "object", "language": "array", "corpus_type": "array", "speaker": "string", "party": "string",
     "chamber": "string", "date_from": "string", "date_to": "string", "topics": "array", "district": "string",
-    "use": "string", "standard_type": "string", "relationship_type": "string",
+    "use": "string", "standard_type": "string", "relationship_type": "string", "person": "string", "bill": "string",
+    "division": "string",
     # choices that the schema lists
     "direction": "enum", "by": "enum", "group_by": "enum", "kind": "enum", "suite": "enum", "scorer": "enum",
     "verdict": "enum", "format": "enum", "mode": "enum",
@@ -80,7 +81,8 @@ UNKNOWN: Final[dict[str, Any]] = {
     "municipality": "Gotham", "municipalities": "Gotham, UT", "section_id": "99.99.99", "district": "ZZ-99",
     "use": "zzyzx", "standard_type": "zzyzx", "relationship_type": "zzyzx", "speech_id": "no-such-speech",
     "id": "cpr://doc/no-such-document", "iri": "cpr://doc/no-such-document", "document": "cpr://doc/no-such-document",
-    "graph": f"{BASE}graph/src/none",
+    "graph": f"{BASE}graph/src/none", "person": "Zzyzx Qwertz", "bill": "Zzyzx Bill",
+    "division": f"{BASE}id/division/0",
 }  # fmt: skip
 """A value of each argument that the graph does not have."""
 

@@ -1,0 +1,477 @@
+"""The tool `how_voted`: the votes of a person, or of a party's members, in the divisions on a bill or of a period."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Annotated, Final, Literal, NamedTuple
+
+from pydantic import Field
+from pyoxigraph import Literal as Text
+from pyoxigraph import NamedNode
+
+from kg.errors import NotFoundError
+from kg.fuzzy_names import Names, fold
+from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.choices import NEAREST, Choice, interpretation_note, shorten
+from kg.retrieval.evidence import code_of, describe, origin_of
+from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of
+from kg.retrieval.results import Limit, Offset, Provenance, Result
+from kg.retrieval.token_budget import Lean
+from kg.sparql.terms import bind
+from kg.store.protocol import Term, term_text
+from kg.tools.parliament.person_names import find_parties, find_people
+from kg.tools.parliament.speech_filters import (
+    CHAMBERS,
+    ChamberName,
+    DateFrom,
+    DateTo,
+    PartyName,
+    day,
+    find_chamber,
+)
+from kg.vocabulary import BASE, FOAF, PROV_GRAPH, SKOS
+
+Side = Literal["aye", "no", "pair", "pairedAye", "pairedNo"]
+
+_PARTIES: Final = Text(f"{BASE}id/party/")
+_DERIVED_GRAPHS: Final = f"{BASE}graph/der/"
+_Finder = Callable[[str, str, Sequence[Choice]], list[Choice]]
+_SHOWN_QUESTION: Final = 400
+"""Maximum characters of the text before the names of a division."""
+
+DIVISIONS: Final = """
+SELECT ?graph ?division ?parent ?chamber ?date WHERE {
+  ?division a kg:Division
+  GRAPH ?graph { ?division dcterms:isPartOf ?parent ; kg:chamber ?chamber . ?sitting a kg:Sitting ; dcterms:date ?date }
+}"""
+
+BILLS: Final = "SELECT ?debate ?bill ?title WHERE { ?debate kg:concernsBill ?bill . ?bill dcterms:title ?title }"
+
+PEOPLE: Final = """
+SELECT DISTINCT ?person ?property ?name WHERE {
+  ?person kg:identityStatus ?status ; ?property ?name FILTER(?property IN (foaf:name, skos:altLabel))
+}"""
+
+PARTIES: Final = """
+SELECT DISTINCT ?party ?property ?name WHERE {
+  ?party a kg:Party ; ?property ?name FILTER(?property IN (skos:prefLabel, skos:altLabel, skos:notation))
+}"""
+
+VOTED: Final = "SELECT DISTINCT ?vote WHERE { VALUES ?person { $people } ?vote kg:voter ?person }"
+
+VOTES: Final = """
+SELECT ?division ?vote ?name ?side ?by ?voter WHERE {
+  VALUES ?division { $divisions }
+  ?vote dcterms:isPartOf ?division ; kg:voteAsRecorded ?name ; kg:voteValue ?side
+  OPTIONAL { GRAPH ?by { ?vote kg:voter ?voter } }
+}"""
+
+SAID: Final = """
+SELECT ?thing ?property ?value WHERE {
+  VALUES ?thing { $things } ?thing ?property ?value
+  FILTER(?property IN (dcterms:title, dcterms:description, kg:result, kg:ayeCount, kg:noCount))
+}"""
+
+METHODS: Final = """
+SELECT ?by ?method ?confidence WHERE {
+  VALUES ?by { $graphs } GRAPH $prov { ?by kg:method ?method ; kg:confidence ?confidence }
+}"""
+
+AFFILIATIONS: Final = """
+SELECT ?person ?party ?from ?to ?first ?last WHERE {
+  VALUES ?person { $people } ?membership org:member ?person ; org:organization ?party
+  FILTER(STRSTARTS(STR(?party), $parties))
+  OPTIONAL { ?membership schema:startDate ?from } OPTIONAL { ?membership schema:endDate ?to }
+  OPTIONAL { ?membership kg:firstSeen ?first } OPTIONAL { ?membership kg:lastSeen ?last }
+}"""
+
+
+class VoteCast(Lean):
+    """A vote. Without `derived_by` the source itself names the voter."""
+
+    id: str
+    person: str
+    person_id: str
+    side: Side
+    recorded_name: str = Field(description="The name in the division, verbatim")
+    party: str | None = Field(None, description="On that day; derived")
+    derived_by: str | None = Field(None, description="Rule that found the voter of the name")
+    confidence: float | None = None
+
+
+class PartySplit(Lean):
+    """The derived votes of the members of a party in a division, by side."""
+
+    party: str
+    sides: dict[Side, int]
+
+
+class DivisionVotes(Lean):
+    """A division. `question` and `result` are verbatim; ayes and noes as the record counts them."""
+
+    id: str
+    date: str
+    chamber: str
+    debate: str | None = None
+    bills: list[str]
+    question: str | None = None
+    result: str | None = None
+    ayes: int | None = None
+    noes: int | None = None
+    votes: list[VoteCast]
+    split: list[PartySplit]
+    names: int = Field(description="Names that the division lists")
+    open_names: int = Field(description="Names without a known voter")
+    without_party: int = Field(description="Known voters without a known party on that day")
+    provenance: Provenance
+
+
+class HowVoted(Result):
+    """Divisions, oldest first."""
+
+    covered: bool = Field(description="Whether any division in this scope is loaded")
+    divisions: list[DivisionVotes]
+
+
+class _Division(NamedTuple):
+    iri: str
+    graph: str
+    parent: str
+    chamber: str
+    day: str
+
+
+class _Vote(NamedTuple):
+    iri: str
+    name: str
+    side: Side
+    voter: str | None
+    by: str | None
+
+
+@dataclass(slots=True)
+class _Affiliations:
+    """The parties of people by day: those of registers, and those that speeches show."""
+
+    registered: list[tuple[str, str, str]] = field(default_factory=list)
+    seen: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def find(self, on: str) -> str | None:
+        """Find the one party on a day: of registers, else of speeches before and after. None if there are several."""
+        for known in (self.registered, self.seen):
+            if found := {party for party, first, last in known if first <= on <= last}:
+                return next(iter(found)) if len(found) == 1 else None
+        return None
+
+
+def how_voted(
+    kg: KnowledgeGraph,
+    person: Annotated[str | None, Field(max_length=300, description="Name or IRI")] = None,
+    party: PartyName = None,
+    bill: Annotated[str | None, Field(max_length=500, description="Words of its title")] = None,
+    division: Annotated[str | None, Field(max_length=300, description="IRI")] = None,
+    chamber: ChamberName = None,
+    date_from: DateFrom = None,
+    date_to: DateTo = None,
+    limit: Limit = 20,
+    offset: Offset = 0,
+) -> HowVoted:
+    """Report how a person or party voted in divisions (votes by name), in debates on a bill or in a period.
+
+    Without person: how each party split. Voters are mostly derived from names: derived_by, confidence; open_names
+    counts names without a voter. A division may be on an amendment or on procedure: read question and debate.
+    Example: how_voted(person="Julia Gillard", bill="Clean Energy").
+    """
+    bounded_page(limit, offset)
+    reader = Reader(kg)
+    notes: list[str] = []
+    everything = reader.kept("divisions", DIVISIONS, _divisions)
+    bills = reader.kept("bills of debates", BILLS, _bills)
+    scope = _in_scope(everything, bills, bill, division, chamber, (date_from, date_to), notes)
+    people = _find(reader, "person", person, PEOPLE, find_people, notes) if person else {}
+    parties = _find(reader, "party", party, PARTIES, find_parties, notes) if party else {}
+    reader.ran.clear()
+    covered = bool(scope)
+    if not covered:
+        notes.append(_not_covered(everything))
+    votes: dict[str, list[_Vote]] = {}
+    if people and scope:
+        voted = reader.rows("votes", bind(VOTED, people=[NamedNode(iri) for iri in people]))
+        named = {iri_of(row["vote"]).partition("#")[0] for row in voted}
+        considered, scope = scope, [each for each in scope if each.iri in named]
+        notes += _report_others(reader, considered, scope, people)
+    page = scope[offset : offset + limit]
+    votes = _load_votes(reader, [each.iri for each in page])
+    shown = _build(reader, page, votes, bills, people, parties)
+    if unnamed := sum(not each.names for each in shown):
+        notes.append(f"{unnamed} of these divisions list no names: the source has them as an image, or not at all.")
+    if any(vote.by and vote.by.startswith(_DERIVED_GRAPHS) for each in votes.values() for vote in each):
+        notes.append("Voters with derived_by are derived from the recorded name; the source does not identify them.")
+    return reader.finish(
+        HowVoted(covered=covered, divisions=shown, notes=notes),
+        total=len(scope),
+        next_offset=page_of(scope, offset, limit),
+    )
+
+
+def _divisions(rows: list[dict[str, Term]]) -> list[_Division]:
+    found = [
+        _Division(
+            iri_of(row["division"]),
+            iri_of(row["graph"]),
+            iri_of(row["parent"]),
+            iri_of(row["chamber"]),
+            term_text(row["date"]),
+        )
+        for row in rows
+    ]
+    return sorted(set(found), key=lambda each: (each.day, each.chamber, _number(each.iri)))
+
+
+def _number(iri: str) -> int:
+    return int(iri.rpartition("/")[2])
+
+
+def _bills(rows: list[dict[str, Term]]) -> dict[str, dict[str, str]]:
+    """By debate: the titles of its bills, by IRI."""
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    for row in rows:
+        found[iri_of(row["debate"])][iri_of(row["bill"])] = term_text(row["title"])
+    return found
+
+
+def _bills_of(division: _Division, bills: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
+    """The bills of the innermost debate around a division that has any. The IRI of a debate has its path: ``3.1``."""
+    root, _, path = division.parent.rpartition("/")
+    while path:
+        if found := bills.get(f"{root}/{path}"):
+            return found
+        path = path.rpartition(".")[0]
+    return {}
+
+
+def _in_scope(
+    everything: Sequence[_Division],
+    bills: Mapping[str, Mapping[str, str]],
+    bill: str | None,
+    division: str | None,
+    chamber: str | None,
+    period: tuple[str | None, str | None],
+    notes: list[str],
+) -> list[_Division]:
+    """Select divisions. Raises NotFoundError with similar values for an unknown bill, division or chamber."""
+    first, last = day("date_from", period[0]), day("date_to", period[1])
+    place = None if chamber is None else find_chamber(chamber).value
+    wanted = None if bill is None else _find_bills(clean_text("bill", bill, 500), bills, notes)
+    iri = None if division is None else clean_text("division", division, 300).strip("<>")
+    if iri is not None and iri not in {each.iri for each in everything}:
+        hint = "how_voted(date_from, date_to) lists those that are."
+        raise NotFoundError(f"division: Not covered: no division {iri!r} is loaded. {hint}")
+    return [
+        each
+        for each in everything
+        if (iri is None or each.iri == iri)
+        and (place is None or each.chamber == place)
+        and (first is None or each.day >= first.isoformat())
+        and (last is None or each.day <= last.isoformat())
+        and (wanted is None or not wanted.isdisjoint(_bills_of(each, bills)))
+    ]
+
+
+def _find_bills(text: str, bills: Mapping[str, Mapping[str, str]], notes: list[str]) -> set[str]:
+    """Find the bills with all words of `text` in their titles; an equal title alone if there is one."""
+    titles = {iri: title for each in bills.values() for iri, title in each.items()}
+    wanted = fold(text)
+    found = {iri for iri, title in titles.items() if fold(title) == wanted or iri == text.strip("<>")}
+    found = found or {iri for iri, title in titles.items() if set(wanted.split()) <= set(fold(title).split())}
+    if not found:
+        near = [each.name for each in Names(list(enumerate(titles.values()))).nearest(text, NEAREST)]
+        similar = f" Similar: {'; '.join(near)}." if near else ""
+        raise NotFoundError(f"bill: Not covered: no debate that is loaded is on a bill {text[:100]!r}.{similar}")
+    names = sorted({titles[iri] for iri in found})
+    if names != [text]:
+        notes.append(f"bill: {text!r} was interpreted as {shorten(names)}.")
+    return found
+
+
+def _find(
+    reader: Reader,
+    argument: str,
+    text: str,
+    query: str,
+    find: _Finder,
+    notes: list[str],
+) -> dict[str, str]:
+    """Find people or parties by name: their labels, by IRI. Raises NotFoundError with similar names."""
+    text = clean_text(argument, text, 300)
+    found = find(argument, text, reader.kept(f"names for {argument}", query, _choices))
+    notes += [note] if (note := interpretation_note(argument, text, found)) else []
+    return {choice.term.value: choice.label for choice in found}
+
+
+def _choices(rows: list[dict[str, Term]]) -> list[Choice]:
+    main = {FOAF.name.value, SKOS.prefLabel.value}
+    names: dict[str, list[tuple[bool, str]]] = defaultdict(list)
+    for row in rows:
+        thing = next(row[name] for name in ("person", "party") if name in row)
+        names[iri_of(thing)].append((iri_of(row["property"]) not in main, term_text(row["name"])))
+    choices = []
+    for iri, forms in sorted(names.items()):
+        ordered = tuple(dict.fromkeys(name for _, name in sorted(forms)))
+        choices.append(Choice(NamedNode(iri), ordered[0], ordered))
+    return choices
+
+
+def _report_others(
+    reader: Reader, considered: Sequence[_Division], voted: Collection[_Division], people: Mapping[str, str]
+) -> list[str]:
+    """Report the divisions in scope in which no name is known to be the person, and the open names that may be."""
+    others = [each for each in considered if each not in voted]
+    if not others:
+        return []
+    votes = _load_votes(reader, [each.iri for each in others])
+    unnamed = sum(not each for each in votes.values())
+    surnames = {fold(_surname(label)) for label in people.values()}
+    alike = Counter(
+        vote.name
+        for each in votes.values()
+        for vote in each
+        if vote.voter is None and fold(vote.name.partition(",")[0]) in surnames
+    )
+    note = f"In {len(others)} of {len(considered)} divisions in this scope no name is known to be this person"
+    note += f" ({unnamed} list no names)" if unnamed else ""
+    if alike:
+        names = shorten([f"{name} ({count})" for name, count in alike.most_common()])
+        return [f"{note}. Left open there, with this surname: {names}."]
+    return [f"{note}, and none of the names left open has this surname."]
+
+
+def _surname(label: str) -> str:
+    return label.partition(",")[0] if "," in label else label.split()[-1]
+
+
+def _load_votes(reader: Reader, divisions: Sequence[str]) -> dict[str, list[_Vote]]:
+    """Load the votes of divisions."""
+    votes: dict[str, dict[str, _Vote]] = {iri: {} for iri in divisions}
+    for start in range(0, len(divisions), 200):
+        part = [NamedNode(iri) for iri in divisions[start : start + 200]]
+        for row in reader.rows("names of divisions", bind(VOTES, divisions=part)):
+            voter = iri_of(row["voter"]) if "voter" in row else None
+            by = iri_of(row["by"]) if "by" in row else None
+            vote = _Vote(iri_of(row["vote"]), term_text(row["name"]), _side(row["side"]), voter, by)
+            votes[iri_of(row["division"])].setdefault(vote.iri, vote)
+    return {iri: list(each.values()) for iri, each in votes.items()}
+
+
+def _side(term: Term) -> Side:
+    return code_of(iri_of(term))  # type: ignore[return-value]  # the shapes allow no other code
+
+
+def _build(
+    reader: Reader,
+    page: Sequence[_Division],
+    votes: Mapping[str, Sequence[_Vote]],
+    bills: Mapping[str, Mapping[str, str]],
+    people: Mapping[str, str],
+    parties: Mapping[str, str],
+) -> list[DivisionVotes]:
+    """Build the result for the divisions of a page."""
+    said = _load_said(reader, [*(each.iri for each in page), *(each.parent for each in page)])
+    voters = {vote.voter for each in votes.values() for vote in each if vote.voter is not None}
+    affiliations = _load_affiliations(reader, voters)
+    methods = _load_methods(reader, {vote.by for each in votes.values() for vote in each if vote.by})
+    labels = {choice.term.value: choice.label for choice in reader.kept("names for party", PARTIES, _choices)}
+    names = {choice.term.value: choice.label for choice in reader.kept("names for person", PEOPLE, _choices)}
+    descriptions = describe(reader, (), {each.graph for each in page})
+    shown = []
+    for each in page:
+        known = [
+            (vote, affiliations[vote.voter].find(each.day) if vote.voter in affiliations else None)
+            for vote in votes[each.iri]
+            if vote.voter is not None
+        ]
+        split: dict[str, Counter[Side]] = defaultdict(Counter)
+        for vote, party in known:
+            if party is not None and (not parties or party in parties):
+                split[party][vote.side] += 1
+        listed = [
+            VoteCast(
+                id=vote.iri,
+                person=names.get(vote.voter or "", code_of(vote.voter or "")),
+                person_id=vote.voter or "",
+                side=vote.side,
+                recorded_name=vote.name,
+                party=None if party is None else labels.get(party, code_of(party)),
+                derived_by=methods[vote.by][0] if vote.by in methods else None,
+                confidence=methods[vote.by][1] if vote.by in methods else None,
+            )
+            for vote, party in known
+            if (vote.voter in people if people else bool(parties) and party in parties)
+        ]
+        own, debate = said.get(each.iri, {}), said.get(each.parent, {})
+        question = own.get("description")
+        shown.append(
+            DivisionVotes(
+                id=each.iri,
+                date=each.day,
+                chamber=CHAMBERS.get(code_of(each.chamber), code_of(each.chamber)),
+                debate=debate.get("title"),
+                bills=sorted(set(_bills_of(each, bills).values())),
+                question=question[:_SHOWN_QUESTION] if question else None,
+                result=own.get("result"),
+                ayes=int(own["ayeCount"]) if "ayeCount" in own else None,
+                noes=int(own["noCount"]) if "noCount" in own else None,
+                votes=listed,
+                split=[]
+                if people
+                else [
+                    PartySplit(party=labels.get(party, code_of(party)), sides=dict(counts))
+                    for party, counts in sorted(split.items(), key=lambda item: (-item[1].total(), item[0]))
+                ],
+                names=len(votes[each.iri]),
+                open_names=len(votes[each.iri]) - len(known),
+                without_party=sum(party is None for _, party in known),
+                provenance=origin_of(reader, descriptions, each.graph),
+            )
+        )
+    return shown
+
+
+def _load_said(reader: Reader, things: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Load the recorded properties of divisions and debates, by the name of the property."""
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    for row in reader.rows("divisions and debates", bind(SAID, things=[NamedNode(iri) for iri in set(things)])):
+        name = iri_of(row["property"]).rpartition("/")[2].rpartition("#")[2]
+        found[iri_of(row["thing"])].setdefault(name, term_text(row["value"]))
+    return found
+
+
+def _load_affiliations(reader: Reader, people: Collection[str]) -> dict[str, _Affiliations]:
+    """Load the parties of people with their days."""
+    found: dict[str, _Affiliations] = defaultdict(_Affiliations)
+    query = bind(AFFILIATIONS, people=[NamedNode(iri) for iri in sorted(people)], parties=_PARTIES)
+    for row in reader.rows("parties of voters", query):
+        known, party = found[iri_of(row["person"])], iri_of(row["party"])
+        if "from" in row:
+            last = term_text(row["to"]) if "to" in row else date.max.isoformat()
+            known.registered.append((party, term_text(row["from"]), last))
+        elif "first" in row and "last" in row:
+            known.seen.append((party, term_text(row["first"]), term_text(row["last"])))
+    return found
+
+
+def _load_methods(reader: Reader, graphs: Collection[str]) -> dict[str | None, tuple[str, float]]:
+    """Load the rule and the confidence of derived graphs."""
+    nodes = [NamedNode(iri) for iri in sorted(graphs) if iri.startswith(_DERIVED_GRAPHS)]
+    rows = reader.rows("rules", bind(METHODS, graphs=nodes, prov=PROV_GRAPH))
+    return {iri_of(row["by"]): (term_text(row["method"]), float(term_text(row["confidence"]))) for row in rows}
+
+
+def _not_covered(everything: Sequence[_Division]) -> str:
+    if not everything:
+        return "Not covered: no division is loaded."
+    days = [each.day for each in everything]
+    return f"Not covered: none of the loaded divisions ({len(days):,}, {min(days)} to {max(days)}) is in this scope."
