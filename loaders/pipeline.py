@@ -592,7 +592,7 @@ class Loading:
         )
 
     def wait_for_indexing(self) -> None:
-        """Wait until the previous batch is indexed. Raises the errors of its indexing; healing the index repairs it."""
+        """Wait until the previous batch is indexed. Raises the errors of its indexing; `repair_index` repairs it."""
         indexing, self.indexing = self.indexing, None
         if indexing is not None:
             indexing.result()

@@ -171,9 +171,9 @@ def _advise(kinds: set[str], is_backup: bool, repaired: bool) -> str | None:
         return "Keep this backup as it is, and use another one."
     if kinds & {"unreadable", "file"}:
         return (
-            "Stop the server of this data directory if there is one, and run `kg doctor --repair`. It builds the store "
-            "again from what can be read. Or restore a backup: `kg restore BACKUP --replace`."
+            "Stop the server of this data directory if there is one, and run `kg doctor --repair`. It rebuilds the "
+            "store from what can be read. Or restore a backup: `kg restore BACKUP --replace`."
         )
     if repaired or not kinds & REPAIRABLE:
         return None
-    return "Run `kg doctor --repair`. It builds derived data again, and lets the next loads replace damaged records."
+    return "Run `kg doctor --repair`. It repairs derived data, and lets the next loads replace damaged records."

@@ -90,7 +90,7 @@ def compare_index(kg: KnowledgeGraph) -> list[Problem]:
 
 
 def repair_files(data_dir: Path, found: Inspection) -> tuple[list[str], Inspection]:
-    """Build a store again if some of its files cannot be read; return the repairs, and the problems that remain.
+    """Rebuild a store if some of its files cannot be read; return the repairs, and the problems that remain.
 
     Damage of the log remains, since the lost commits are unknown. The conditions of `rebuild_store` apply.
     """
@@ -102,7 +102,7 @@ def repair_files(data_dir: Path, found: Inspection) -> tuple[list[str], Inspecti
 
 
 def rebuild_store(data_dir: Path) -> tuple[list[str], list[Problem]]:
-    """Build the indexes of a store again from those that can be read; the old files are kept next to it.
+    """Rebuild the indexes of a store from those that can be read; the old files are kept next to it.
 
     Returns the repairs, and the graphs that are lost. Call it while no process has the data directory open but this
     one has its lock. After a kill, the next start has the old store or the complete new one (`finish_rebuild`).
@@ -132,7 +132,7 @@ def rebuild_store(data_dir: Path) -> tuple[list[str], list[Problem]]:
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
     quads = copied.counts["stored_quads"]
-    done = f"All indexes of the store were built again, with {quads:,} quads. The old files are {kept}."
+    done = f"All indexes of the store were rebuilt, with {quads:,} quads. The old files are {kept}."
     return [done], list(copied.problems)
 
 

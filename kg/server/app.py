@@ -113,7 +113,7 @@ def create_app(
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        with healing(kg), checks.watching():
+        with repairing_index(kg), checks.watching():
             yield
 
     checks = DatasetChecks(kg)
@@ -189,7 +189,7 @@ def _count_held(
 
 
 @contextlib.contextmanager
-def healing(kg: KnowledgeGraph) -> Iterator[None]:
+def repairing_index(kg: KnowledgeGraph) -> Iterator[None]:
     """Heal the search index in the background until the block ends: now, and after commits that it did not take."""
     stop = threading.Event()
 

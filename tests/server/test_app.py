@@ -26,7 +26,7 @@ from kg import loading
 from kg.errors import IndexUnavailableError, InvalidInputError
 from kg.queries.dispatcher import Ticket
 from kg.server import app
-from kg.server.app import create_app, healing
+from kg.server.app import create_app, repairing_index
 from kg.server.auth import HOLDER
 from kg.server.http_server import address_of, listen
 from kg.store.protocol import Rows
@@ -129,18 +129,18 @@ def test_health_is_degraded_while_the_index_lacks_a_commit(kg, monkeypatch):
 def test_a_change_that_the_index_did_not_take_is_indexed_later(kg, monkeypatch):
     monkeypatch.setattr(app, "HEAL_PAUSE_S", 0.01)
     state, failures = kg.search.state, iter([IndexUnavailableError("It is being restarted.")] * 3)
-    healed = threading.Event()
+    repaired = threading.Event()
 
     def fail_first():
         for error in failures:
             raise error
-        healed.set()
+        repaired.set()
         return state()
 
-    with healing(kg):
+    with repairing_index(kg):
         monkeypatch.setattr(kg.search, "state", fail_first)
         kg.unindexed.set()
-        assert healed.wait(10)
+        assert repaired.wait(10)
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,7 @@ class MemoryStore:
         self.inner = Store()
         self.generation = 1
         self.problem = None
+        self.damaged_logs = []
 
     def query(self, query: str, *, limit: int | None = None) -> Rows:
         solutions = self.inner.query(query, prefixes=PREFIXES, use_default_graph_as_union=True)
