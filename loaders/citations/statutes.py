@@ -109,9 +109,13 @@ _NAMED: Final = {
     "DCMR": ("dc", "DCMR", True), "ORC": ("oh", "Ohio Code", True), "TCA": ("tn", "Tennessee Code", True),
     "NMSA": ("nm", "New Mexico Statutes", True), "RIGL": ("ri", "Rhode Island General Laws", True),
     "MGLA": ("ma", _MASSACHUSETTS, True), "MGL": ("ma", _MASSACHUSETTS, True),
+    "COMAR": ("md", "COMAR", False), "OAR": ("or", "Oregon Administrative Rules", False), "WAC": ("wa", "WAC", False),
+    "IDAPA": ("id", "IDAPA", False), "NAC": ("nv", "Nevada Administrative Code", True),
 }  # fmt: skip
 """Codes of states that are cited by letters, with or without full stops."""
 
+_REGULATIONS: Final = frozenset({"DCMR", "COMAR", "OAR", "WAC", "IDAPA", "NAC"})
+_FLORIDA: Final = r"F\.\s?S\.(?:\s?A\.)?(?=,?\s?(?:§|[Cc]h))"
 _SHORT: Final = "|".join("".join(f"{letter}\\.?\\s?" for letter in name[:-1]) + name[-1] + "\\b\\.?" for name in _NAMED)
 _STATE: Final = "|".join(
     sorted((*STATES, *(name.replace(".", r"\.\s?").removesuffix(r"\s?") for name in _SHORTENED)), key=len, reverse=True)
@@ -127,7 +131,7 @@ _OF_NEW_YORK: Final = (
 """Pattern of the consolidated laws of New York, each cited by its own name: ``N.Y. Town Law``."""
 _LETTERS_AFTER: Final = r"\s+\([A-Z.]{2,8}\)"
 NAME: Final = (
-    rf"(?:(?:State\s+of\s+)?(?:{_STATE})\s+{_SUBJECTS}{_KIND}|{_OF_STATE}|{_SHORT}"
+    rf"(?:(?:State\s+of\s+)?(?:{_STATE})\s+{_SUBJECTS}{_KIND}|{_OF_STATE}|{_SHORT}|{_FLORIDA}"
     rf"|{_OF_NEW_YORK.format('?:')})(?:{_LETTERS_AFTER})?"
 )
 """Pattern of the names of a state's law."""
@@ -164,6 +168,8 @@ def body_of(name: str) -> Body | None:
         return Body("us-pa", "code", _PENNSYLVANIAN[name.startswith("Pa")])
     name = re.sub(rf"{_LETTERS_AFTER}$", "", name)
     letters = re.sub(r"[.\s]", "", name)
+    if letters in ("FS", "FSA"):
+        return Body("us-fl", "code", "Florida Statutes")
     if letters in _NAMED:
         return _by_letters(letters)
     if match := _NAME_OF_NEW_YORK.fullmatch(name):
@@ -184,7 +190,7 @@ def _expand(words: str) -> str:
 
 def _by_letters(letters: str) -> Body:
     state, called, sign = _NAMED[letters]
-    return Body(f"us-{state}", "regulations" if letters == "DCMR" else "code", called, sign)
+    return Body(f"us-{state}", "regulations" if letters in _REGULATIONS else "code", called, sign)
 
 
 def _of_state(state: str, letters: str, subject: str, kind: str) -> Body:
