@@ -140,7 +140,7 @@ def score(code: Code, gold: Mapping[str, Any]) -> dict[str, Score]:
     above_others = {each.parent for each in sections}
     own = [each for each in sections if each.number and each.kind == "section"]
     # A section that only groups others is a level.
-    own = [each for each in own if each.text or each.key not in above_others]
+    own = [each for each in own if "~" not in each.key and (each.text or each.key not in above_others)]
     known = pick_best(district for section in sections for district in find_in_section(section))
     index = Index(sections)
     by_key = {section.key: section for section in sections}
@@ -297,8 +297,10 @@ def compare_citations(found: Sequence[Fact], gold: Sequence[Fact]) -> Score:
         said, meant = normalize(one.words), normalize(other.words)
         if other.values["external"]:
             return said in meant or meant in said
-        target = normalize(str(other.values["target"]))
-        return normalize(str(one.values["target"])) in (target, target.rpartition(" ")[2])
+        target = re.sub(
+            r"^(?:article|chapter|section|division|part|title) ", "", normalize(str(other.values["target"]))
+        )
+        return normalize(str(one.values["target"])) == target
 
     return _match(found, gold, same)
 

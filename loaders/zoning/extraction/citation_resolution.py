@@ -124,7 +124,9 @@ class Index:
             inside = [key for key in found if scope in self.above(key)]
             if inside:
                 return inside[0] if len(inside) == 1 else None
-        return None
+        # A level at the top of the code, next to the one that contains the citation: "Article II" in article XV.
+        top = [key for key in found if self.parents[key] is None]
+        return top[0] if len(top) == 1 and scopes and self.kinds[scopes[-1]] == kind else None
 
 
 def resolve(citation: Citation, index: Index, here: str | None = None) -> str | None:

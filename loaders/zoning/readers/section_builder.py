@@ -89,7 +89,7 @@ class Drafts:
         parts = split_number(draft.number)
         above = draft.number.rpartition(".")[0] if len(parts) > 1 else ""
         if innermost is not None and innermost.number == above:
-            self._numbered.setdefault(draft.number, draft)
+            self._number(draft)
             return innermost
         known = self._numbered.get(above)
         if known is not None and known.kind == SECTION:
@@ -99,11 +99,17 @@ class Drafts:
         else:
             parent = self._level_of(draft, parts)
         if len(parts) > 1:
-            self._numbered.setdefault(draft.number, draft)
+            self._number(draft)
         elif draft.number.isdigit() and parent is None:
             # Sections 1.1 and 1.2 may be below section 1.
             self._numbered[draft.number] = draft
         return parent
+
+    def _number(self, draft: Draft) -> None:
+        # After a table of contents the section itself, not its entry, is above the sections below.
+        known = self._numbered.get(draft.number)
+        if known is None or known.kind == SECTION:
+            self._numbered[draft.number] = draft
 
     def _level_of(self, draft: Draft, parts: Sequence[str]) -> Draft | None:
         """Get the level that contains a section according to its number. A level without a heading is added."""
@@ -148,6 +154,11 @@ class Drafts:
         elif draft.kind in self._under:
             above = self._under[draft.kind]
             depth = kinds.index(above) + 1 if above in kinds else _depth_by_rank(kinds, draft.kind)
+        elif (prefix := draft.number.rpartition(".")[0]) and prefix in (
+            numbers := [each.number for each in self._open]
+        ):
+            # Chapter 2.1 is below article 2, though chapters are above articles in most codes.
+            depth = numbers.index(prefix) + 1
         else:
             depth = _depth_by_rank(kinds, draft.kind)
         del self._open[depth:]

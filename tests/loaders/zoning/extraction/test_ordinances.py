@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from loaders.citations.section_citations import find_citations
+from loaders.zoning.extraction.citation_resolution import Index, resolve
+from loaders.zoning.readers import plain_text
 from tests.benchmarks import ordinances
 
 NAMES = sorted(path.stem for path in ordinances.FOLDER.glob("*.toml"))
@@ -32,3 +35,12 @@ def test_structure_is_read(form: str) -> None:
         one = scores[kind]
         assert one.right >= precision * one.found, one.wrong
         assert one.labelled - len(one.missed) >= recall * one.labelled, one.missed
+
+
+def test_an_article_at_the_top_of_a_code_is_cited_from_another() -> None:
+    code = plain_text.parse(b"ARTICLE I AIMS\n1.1 Scope\nSee Article II.\nARTICLE II USES\n2.1 Homes\nYes.\n", "a.txt")
+    index = Index(code.sections)
+    (citation,) = find_citations("See Article II.", "OH")
+    assert resolve(citation, index, "1.1") == "article II"
+    (citation,) = find_citations("See Article IV.", "OH")
+    assert resolve(citation, index, "1.1") is None

@@ -366,3 +366,21 @@ def test_what_is_selected_weighs_most(numbers: list[int]) -> None:
         )
     chosen = select_ascending([Candidate(key, 1) for key in keys])
     assert weigh(chosen) == pytest.approx(max(best, default=0.0))
+
+
+def test_levels_are_nested_by_their_numbers() -> None:
+    contents = "Article 2 Zones\nChapter 2.1 Homes\n2.1.1 Uses\nChapter 2.2 Shops\n2.2.1 Uses\n"
+    body = contents.replace("Uses\n", "Uses\nBarns are permitted.\n")
+    code = plain_text.parse(("Article 1 Aims\nChapter 1.1 Scope\n1.1.1 Scope\nAll land.\n" + body).encode(), "a.txt")
+    assert [(each.key, each.parent) for each in code.sections if each.kind == "chapter"] == [
+        ("1.1", "article 1"), ("2.1", "article 2"), ("2.2", "article 2"),
+    ]  # fmt: skip
+
+
+def test_a_section_and_not_its_entry_in_the_contents_is_above_those_below_it() -> None:
+    contents = "SECTION 1. AIMS\n1.1 Scope\nSECTION 2. USES\n2.1 Homes\n2.2 Shops\n"
+    body = "SECTION 1. AIMS\n1.1 Scope\nAll.\nSECTION 2. USES\n2.1 Homes\nYes.\n2.2 Shops\n"
+    body += "2.2.1 Small\nYes.\n2.2.2 Big\nNo.\n2.2.3 Old\nNo.\n"
+    code = plain_text.parse((contents + body).encode(), "a.txt")
+    assert not [each.key for each in code.sections if "~" in each.key]
+    assert {each.parent for each in code.sections if each.number.startswith("2.2.")} == {"2.2"}
