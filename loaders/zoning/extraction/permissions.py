@@ -358,7 +358,7 @@ _USUAL: Final[Mapping[str, Level]] = {
     "N": "notPermitted", "NO": "notPermitted", "NP": "notPermitted", "-": "notPermitted", "–": "notPermitted",
     "—": "notPermitted", "--": "notPermitted", "PROHIBITED": "notPermitted", "NOT PERMITTED": "notPermitted",
 }  # fmt: skip
-"""Default meaning of letters, without a legend. X has two meanings, and so none without one."""
+"""Default meaning of letters, without a legend. X has two meanings; the other letters of the table decide."""
 _MARK: Final = re.compile(
     r"(?P<letters>[A-Za-z/✓✔•●■○◯◐□☐–—-]{1,4}|\*{1,2}"
     r"|(?i:permitted|allowed|prohibited|conditional|limited|not permitted))"
@@ -434,13 +434,19 @@ def _parse_legend(section: Section, table: Table, words: Sequence[str]) -> _Lege
     after = section.text[table.end : table.end + _AROUND]
     legend, reviews = dict(_USUAL), dict[str, str]()
     letters = {_letters(word) for word in words}
+    own: set[str] = set()
     for around in (after, before):
         for letter, meaning in _meanings(around, letters):
             level = level_of(f"{meaning} uses")
             if level is not None:
                 legend[letter] = level
+                own.add(letter)
                 if level == "conditional" and (review := find_review(meaning)):
                     reviews[letter] = review
+    if "X" in letters and "X" not in own:
+        legend["X"] = (
+            "notPermitted" if any(legend.get(letter) == "byRight" for letter in letters - {"X"}) else "byRight"
+        )
     said = _BLANK.search(before) or _BLANK.search(after)
     blank = level_of(said[0]) if said else None
     return _Legend(legend, blank, reviews)

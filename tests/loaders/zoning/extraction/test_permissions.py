@@ -181,9 +181,18 @@ def test_a_legend_says_what_the_letters_mean() -> None:
     }
 
 
-def test_a_blank_cell_and_an_x_mean_nothing_without_a_legend() -> None:
-    made = with_table([["Use", "R-1", "R-2"], ["Shed", "X", "P"], ["Barn", "P", ""]])
-    assert permitted(made) == {("Shed", "R-2"): ("byRight", "P"), ("Barn", "R-1"): ("byRight", "P")}
+def test_a_blank_cell_means_nothing_without_a_legend() -> None:
+    made = with_table([["Use", "R-1", "R-2"], ["Shed", "C", "P"], ["Barn", "P", ""]])
+    assert permitted(made) == {
+        ("Shed", "R-1"): ("conditional", "C"),
+        ("Shed", "R-2"): ("byRight", "P"),
+        ("Barn", "R-1"): ("byRight", "P"),
+    }
+
+
+def test_an_x_without_a_legend_is_a_permission_unless_another_letter_is() -> None:
+    assert permitted(with_table([["Use", "R-1", "R-2"], ["Shed", "X", "C"]]))["Shed", "R-1"] == ("byRight", "X")
+    assert permitted(with_table([["Use", "R-1", "R-2"], ["Shed", "X", "P"]]))["Shed", "R-1"] == ("notPermitted", "X")
 
 
 def test_notes_are_conditions() -> None:
