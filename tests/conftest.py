@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import os
 import re
-from collections.abc import Generator, Iterator
+import shutil
+from collections.abc import Callable, Generator, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -81,35 +83,69 @@ def shared() -> Path:
     return folder
 
 
+def build_once(factory: pytest.TempPathFactory, name: str, build: Callable[[Path], object]) -> Path:
+    """Return a copy of this worker's own of the folder that `build` makes, which it does once for all workers."""
+    base = factory.getbasetemp()
+    built = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / f"built-{name}"
+    with built.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not built.exists():
+            partial = built.with_suffix(".partial")
+            shutil.rmtree(partial, ignore_errors=True)  # of a worker whose build failed
+            build(partial)
+            partial.rename(built)
+    return Path(shutil.copytree(built, factory.mktemp(name) / "data"))
+
+
+def load_once(factory: pytest.TempPathFactory, name: str, fill: Callable[[KnowledgeGraph], object]) -> Path:
+    """Return a data directory of this worker's own with what `fill` loads, once for all workers."""
+
+    def build(folder: Path) -> None:
+        with opened(folder) as graph:
+            fill(graph)
+
+    return build_once(factory, name, build)
+
+
+def opened(data_dir: Path) -> KnowledgeGraph:
+    """Open a data directory without an embedding model."""
+    settings = Settings(data_dir=data_dir, models_dir=data_dir.with_name("no-models"), _env_file=None)  # type: ignore[call-arg]
+    return KnowledgeGraph.open(data_dir, settings)
+
+
+def shipped(source: str) -> str:
+    return str(bundle.folder("fixtures") / source)
+
+
 @pytest.fixture(scope="session")
 def fixtures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     """The fixtures that ship with kg, loaded; there is no embedding model."""
-    folder: Path = tmp_path_factory.mktemp("fixtures")
-    settings = Settings(data_dir=folder / "data", models_dir=folder / "no-models", _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(folder / "data", settings) as opened:
-        load(opened, "climate", [str(bundle.folder("fixtures") / "climate")])
-        load(opened, "wikibase", [str(bundle.folder("fixtures") / "wikibase")], base="climate")
-        yield opened
+
+    def fill(graph: KnowledgeGraph) -> None:
+        load(graph, "climate", [shipped("climate")])
+        load(graph, "wikibase", [shipped("wikibase")], base="climate")
+
+    with opened(load_once(tmp_path_factory, "fixtures", fill)) as graph:
+        yield graph
 
 
 @pytest.fixture(scope="session")
 def parliament(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     """The fixtures of Hansard that ship with kg, loaded apart from the others; there is no embedding model."""
-    folder: Path = tmp_path_factory.mktemp("parliament")
-    settings = Settings(data_dir=folder / "data", models_dir=folder / "no-models", _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(folder / "data", settings) as opened:
-        load(opened, "hansard", [str(bundle.folder("fixtures") / "hansard")])
-        yield opened
+    with opened(
+        load_once(tmp_path_factory, "parliament", lambda graph: load(graph, "hansard", [shipped("hansard")]))
+    ) as graph:
+        yield graph
 
 
 @pytest.fixture(scope="session")
 def joined(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     """The fixtures of all domains in one graph, with the records that share concepts, places and laws."""
-    folder: Path = tmp_path_factory.mktemp("joined")
-    settings = Settings(data_dir=folder / "data", models_dir=folder / "no-models", _env_file=None)  # type: ignore[call-arg]
-    shipped = bundle.folder("fixtures")
-    with KnowledgeGraph.open(folder / "data", settings) as opened:
-        load(opened, "wikibase", [str(shipped / "wikibase")], base="climate")
+
+    def fill(graph: KnowledgeGraph) -> None:
+        load(graph, "wikibase", [shipped("wikibase")], base="climate")
         for source in ("climate", "hansard", "zoning"):
-            load(opened, source, [str(shipped / source), str(shipped / "joined" / source)])
-        yield opened
+            load(graph, source, [shipped(source), shipped(f"joined/{source}")])
+
+    with opened(load_once(tmp_path_factory, "joined", fill)) as graph:
+        yield graph

@@ -9,19 +9,22 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import CLIMATE, REPORT, run
+from tests.conftest import build_once
 
 
 @pytest.fixture(scope="session")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data directory with the climate fixtures in it and their vectors, which no test changes."""
-    folder = tmp_path_factory.mktemp("cli") / "kg-data"
-    result = run("load", "climate", CLIMATE, "--data-dir", folder, "--wait", "--json")
-    assert result.exit_code == 0, result.output
-    report = json.loads(result.stdout)
-    assert set(report) == REPORT
-    assert report["loaded"] > 0
-    assert report["rejections"] == []
-    return folder
+
+    def build(folder: Path) -> None:
+        result = run("load", "climate", CLIMATE, "--data-dir", folder, "--wait", "--json")
+        assert result.exit_code == 0, result.output
+        report = json.loads(result.stdout)
+        assert set(report) == REPORT
+        assert report["loaded"] > 0
+        assert report["rejections"] == []
+
+    return build_once(tmp_path_factory, "cli", build)
 
 
 @pytest.fixture

@@ -23,12 +23,8 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.fixture(scope="module")
-def schema(tmp_path_factory: pytest.TempPathFactory) -> Schema:
-    folder = tmp_path_factory.mktemp("data")
-    with KnowledgeGraph.open(folder, Settings(data_dir=folder, models_dir=folder / "no-models", _env_file=None)) as kg:
-        load(kg, "wikibase", [str(ROOT / "fixtures" / "wikibase")], base="climate")
-        load(kg, "climate", [str(ROOT / "fixtures" / "climate")])
-        return measure_schema(kg)
+def schema(fixtures: KnowledgeGraph) -> Schema:
+    return measure_schema(fixtures)
 
 
 @pytest.fixture(scope="module")
