@@ -258,8 +258,8 @@ def test_rows_that_do_not_fit_in_memory_are_a_fault_of_the_source(
 
 BOMBS = {
     # a file of a few KB; the text is in it once, and each row refers to it
-    "text": "SELECT 's' || i AS slug, repeat('word ', 200000) AS text FROM range(3000) t(i)",
-    "title": "SELECT 's' || i AS slug, repeat('word ', 200000) AS title, 'x' AS text FROM range(3000) t(i)",
+    "text": "SELECT 's' || i AS slug, repeat('word ', 200000) AS text FROM range(100) t(i)",
+    "title": "SELECT 's' || i AS slug, repeat('word ', 200000) AS title, 'x' AS text FROM range(100) t(i)",
     "rows": "SELECT 's' AS slug, NULL AS i, 'x' AS text FROM range(5000000)",
 }
 
