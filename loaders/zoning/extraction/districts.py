@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from loaders.zoning.extraction.permission_levels import level_of
 from loaders.zoning.extraction.section_protocol import Cell, Section
 
 CODE: Final = (
@@ -67,10 +68,27 @@ _ENUMERATED: Final = re.compile(
 )
 _NAMED_ONE: Final = re.compile(rf"(?P<name>[A-Z][A-Za-z /&-]{{2,60}}?),? \([“\"]?(?P<code>{_ANY})[”\"]?\)")
 _CODE_FIRST: Final = re.compile(rf"(?<![\w-])(?P<code>{_ANY}) \((?P<name>[A-Z][A-Za-z /&-]{{2,60}})\)")
-_BARE_ONE: Final = rf"(?:[A-Z][A-Za-z /&-]{{2,60}}?,? \([“\"]?{_ANY}[”\"]?\)|{_ANY} \([A-Z][A-Za-z /&-]{{2,60}}\))"
+_BARE_ONE: Final = (
+    rf"(?:(?:the )?[A-Z][A-Za-z /&-]{{2,60}}?,? \([“\"]?{_ANY}[”\"]?\)|{_ANY} \([A-Z][A-Za-z /&-]{{2,60}}\))"
+)
 _NAMED: Final = re.compile(
     r"\b(?:districts?|zones?)\b[^.;:\n()]{0,80}(?::|are|into) (?:the )?"
     rf"(?P<all>{_BARE_ONE}(?:[,;] (?:and )?| and ){_BARE_ONE}[^.\n]*)"
+)
+_OVERLAY: Final = re.compile(
+    rf"(?P<name>[A-Z][A-Za-z /&-]{{2,60}}?\bOverlay(?: District| Zone)?) \([“\"]?(?P<code>{_ANY})[”\"]?\)"
+)
+_PROPER: Final = r"[A-Z][\w/'’-]*(?: (?:(?:and|of|or|&) )?[A-Z0-9][\w/'’-]*){0,6}?"
+_NAME_ALONE: Final = re.compile(rf"{_LABEL}(?:[Tt]he )?(?P<name>{_PROPER}(?: (?:Districts?|Zones?))?)[.;,]?(?: and)?")
+_NAMES_ALONE: Final = re.compile(
+    r"\b(?:[Dd]istricts|[Zz]ones)\b[^.;:\n()]{0,80}?(?::|\bare|\binto|\bas) (?:the )?(?P<all>[^.:\n()]{5,600})\."
+)
+_NEXT_NAME: Final = re.compile(r"(?:[,;] (?:and )?|(?<=istrict) and |(?<=Zone) and )(?:the )?")
+_NEXT_WORD: Final = re.compile(r"(?:[,;] (?:and )?| and (?=[^,;]*$))(?:the )?")
+_TITLE_ALONE: Final = re.compile(r"(?:the )?(?P<name>[A-Z][\w/'’ &-]{2,60} (?:district|zone))", re.IGNORECASE)
+_LEAD: Final = re.compile(r"[^\n]*\b(?:districts|zones)\b[^\n]*:", re.IGNORECASE)
+_ESTABLISHES: Final = re.compile(
+    r"\b(?:divided|class\w*|establish\w*|following|these|created?|designated|(?:districts|zones) are)\b", re.IGNORECASE
 )
 _HEAD_OF_COLUMN: Final = re.compile(rf"({CODE})(?:[ \n]?[ *(:–-].{{0,60}})?", re.DOTALL)
 _HEADER_ROWS: Final = 4
@@ -106,7 +124,14 @@ def pick_best(several: Iterable[District]) -> Mapping[str, District]:
         known = found.get(district.code)
         if known is None or _rank(district) < _rank(known):
             found[district.code] = district
-    return dict(sorted(found.items()))
+    # A district without a code may be the same as one with a code, or be written in two ways.
+    coded = {plain_name(each.name) for each in found.values() if each.code != each.name}
+    named: dict[str, District] = {}
+    for each in sorted((each for each in found.values() if each.code == each.name), key=_rank):
+        if plain_name(each.name) not in coded and not (coded and each.method == "heading"):
+            named.setdefault(plain_name(each.name), each)
+    kept = {each.code for each in named.values()}
+    return {code: each for code, each in sorted(found.items()) if code != each.name or code in kept}
 
 
 def _rank(district: District) -> tuple[float, bool, str, int, str]:
@@ -125,6 +150,8 @@ class _Patterns:
     """Codes at the start of a line."""
     heads: re.Pattern[str]
     """Lines such as ``In the R-1 District:``."""
+    each: re.Pattern[str]
+    """One code, or one name that only one district has."""
     names: Mapping[str, str]
     """Codes by the names that only one district has."""
 
@@ -132,23 +159,31 @@ class _Patterns:
 # Cached, since the patterns of a code with many districts take longer to compile than a section to search.
 @lru_cache(maxsize=64)
 def _patterns(known: tuple[tuple[str, str], ...]) -> _Patterns:
+    names = Counter(plain for _, name in known if (plain := plain_name(name)))
+    by_name = {plain: code for code, name in known if (plain := plain_name(name)) and names[plain] == 1}
     codes = sorted((code for code, _ in known), key=lambda code: (-len(code), code))
     several = [re.escape(code) for code in codes if len(code) > 1]
-    one = "(?:" + "|".join(map(re.escape, codes)) + ")" if codes else "(?!)"
-    alone = rf"(?<![\w-]){one}(?![\w-]|\.\d)"
-    run = rf"[“\"‘(]?{alone}[”\"’)]?(?:(?:{_SEPARATOR}| )(?:the )?[“\"‘(]?{alone}[”\"’)]?){{0,30}}"
+    # A name of one word, such as Residential, may also be the kind of several districts.
+    phrases = sorted((name for name in by_name if " " in name), key=lambda name: -len(name))
+    one, either = (
+        rf"(?<![\w-])(?:{'|'.join(of) or '(?!)'})(?![\w-]|\.\d)"
+        for of in ([*map(re.escape, codes)], [*map(re.escape, codes), *(f"(?i:{re.escape(name)})" for name in phrases)])
+    )
+    run, named = (
+        rf"[“\"‘(]?{of}[”\"’)]?(?:(?:{_SEPARATOR}| )(?:the )?[“\"‘(]?{of}[”\"’)]?){{0,30}}" for of in (one, either)
+    )
     kind = r"(?i:(?: (?!district|zone)[A-Za-z&/-]+){0,6}? (?:zoning )?(?:districts?|zones?))\b"
-    names = Counter(plain for _, name in known if (plain := plain_name(name)))
     return _Patterns(
         re.compile(rf"(?<![\w-])(?:{'|'.join(several) or '(?!)'})(?![\w-]|\.\d)"),
         re.compile(
-            rf"\b(?:[Ii]n|[Ww]ithin|[Ff]or|[Oo]f) (?:(?:the|an?|any|all|each|every|both) )?(?P<codes>{run}){kind}"
+            rf"\b(?:[Ii]n|[Ww]ithin|[Ff]or|[Oo]f) (?:(?:the|an?|any|all|each|every|both) )?(?P<codes>{named}){kind}"
         ),
         re.compile(rf"(?P<codes>{run})"),
         re.compile(
             rf"(?:(?:[Ii]n|[Ww]ithin|[Ff]or) )?(?:(?:[Tt]he|[Aa]ll|[Aa]ny|[Ee]ach) )?(?P<codes>{run})(?P<rest>[^\n]*)"
         ),
-        {plain: code for code, name in known if (plain := plain_name(name)) and names[plain] == 1},
+        re.compile(either),
+        by_name,
     )
 
 
@@ -246,7 +281,9 @@ def parse_heading(line: str, known: Mapping[str, District]) -> Sequence[str]:
 
 def _known_codes(codes: str, known: Mapping[str, District]) -> Sequence[str]:
     """Split a list of codes into the known ones."""
-    return list(dict.fromkeys(each for each in re.findall(r"[A-Za-z0-9][\w.-]*", codes) if each in known))
+    patterns = _of_known(known)
+    found = (match[0] for match in patterns.each.finditer(codes))
+    return list(dict.fromkeys(each if each in known else patterns.names[each.casefold()] for each in found))
 
 
 def find_line_starts(text: str) -> Iterator[tuple[int, int, Sequence[str]]]:
@@ -270,6 +307,9 @@ def find_columns(
     for number, row in enumerate(grid[:_HEADER_ROWS]):
         heads = {place: cell.text.strip() for place, cell in enumerate(row) if place and cell and cell.text.strip()}
         found = {place: code for place, words in heads.items() if (code := _of_head(words, known)) is not None}
+        below = {cell.text.strip() for each in grid[number + 1 :] for cell in each[1:] if cell}
+        if not below.isdisjoint(found.values()):
+            continue  # marks of uses, not districts
         apart = len({cell.start for place, cell in enumerate(row) if place in heads and cell is not None})
         if found and len(found) * 2 >= apart and (len(found) > 1 or (apart == 1 and found.keys() <= heads.keys())):
             letters = {place: words for place, words in heads.items() if re.fullmatch(r"[A-Z]{1,5}", words)}
@@ -298,6 +338,8 @@ def find_in_section(section: Section) -> Iterator[District]:
             article = code == "A" and name[:1].islower() and not _KIND.search(" ".join(name.split()[:-1]))
             if not article:
                 yield District(code, _name(name), section.key, None, None, 0.9, "heading")
+    elif (alone := _TITLE_ALONE.fullmatch(section.title)) and plain_name(alone["name"]) not in ("", "zoning"):
+        yield District(alone["name"], alone["name"], section.key, None, None, 0.8, "heading")
     if not about:
         return
     yield from _in_lists(section)
@@ -312,8 +354,15 @@ def find_in_section(section: Section) -> Iterator[District]:
 
 def _name(words: str) -> str:
     """Normalize the name of a district. The word district alone is not a name."""
-    name = words.strip(" .,;:-–—")
+    name = re.sub(r"^[Tt]he ", "", words.strip(" .,;:-–—"))
     return name if plain_name(name) else ""
+
+
+def _of_name(words: str, section: Section, start: int, end: int) -> District:
+    """Build the district of some words: ``AO Open District``, or ``Residence A District`` where it has no code."""
+    coded = re.match(rf"({_LETTERS}) (?=[A-Z][a-z])", words)
+    name = _name(words[coded.end() :] if coded else words)
+    return District(coded[1] if coded else name, name, section.key, start, end, 0.9, "list")
 
 
 def _in_sentences(section: Section) -> Iterator[District]:
@@ -322,6 +371,16 @@ def _in_sentences(section: Section) -> Iterator[District]:
         one = _CODE_FIRST if _CODE_FIRST.match(match["all"]) else _NAMED_ONE
         for each in one.finditer(section.text, *match.span("all")):
             yield District(each["code"], _name(each["name"]), section.key, *each.span(), 0.9, "list")
+    for match in _NAMES_ALONE.finditer(section.text):
+        at, said = match.start("all"), section.text[max(0, match.start() - 120) : match.start("all")]
+        between = _NEXT_NAME if _ABOUT.search(match["all"]) else _NEXT_WORD
+        ends = [*between.finditer(match["all"])] if _ESTABLISHES.search(said) else []
+        stops = [*(each.start() for each in ends), len(match["all"])]
+        spans = [*zip([0, *(each.end() for each in ends)], stops, strict=True)]
+        if len(spans) > 1 and all(_NAME_ALONE.fullmatch(match["all"], *span) for span in spans):
+            yield from (_of_name(match["all"][first:last], section, at + first, at + last) for first, last in spans)
+    for match in _OVERLAY.finditer(section.text):
+        yield District(match["code"], _name(match["name"]), section.key, *match.span(), 0.9, "list")
     for match in _ENUMERATED.finditer(section.text):
         for code in _EACH.finditer(section.text, *match.span("codes")):
             yield District(code[0], "", section.key, *code.span(), 0.8, "line")
@@ -362,18 +421,25 @@ def _in_tables(section: Section) -> Iterator[District]:
 
 
 def _in_lists(section: Section) -> Iterator[District]:
-    """Find runs of at least two lines that are one district each."""
+    """Find runs of at least two lines that are one district each. One without a code is known by its name."""
     run: list[District] = []
+    led = False
     for line in [*re.finditer(r"[^\n]+", section.text), None]:
         match = _LINE.match(section.text, line.start(), min(line.end(), line.start() + 120)) if line else None
         if match and line and match.end() == line.end():
             code, name = match["code"] or match["code_last"], match["name"] or match["name_first"]
-            if len(code) > 1 or _KIND.search(name):
+            letter = len(code) == 1 and (line[0][len(code) :][:1] == "." or not _ABOUT.search(name))
+            if not letter and level_of(name) is None:
                 run.append(District(code, _name(name), section.key, line.start(), line.end(), 0.95, "list"))
                 continue
+        alone = _NAME_ALONE.fullmatch(section.text, line.start(), line.end()) if line and led else None
+        if alone and level_of(alone["name"]) is None:
+            run.append(_of_name(alone["name"], section, *alone.span("name")))
+            continue
         if len(run) > 1 and sum(bool(_KIND.search(each.name)) for each in run) * 2 >= len(run):
             yield from run
         run = []
+        led = line is not None and bool(_LEAD.fullmatch(line[0]) and _ESTABLISHES.search(line[0]))
 
 
 _DEVELOPMENT: Final = re.compile(

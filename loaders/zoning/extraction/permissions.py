@@ -120,7 +120,7 @@ def find_permissions(
 
     `known` are the districts of the code. `above` are the ancestors of the section, innermost first.
     """
-    in_matrices = [found for table in section.tables for found in _in_matrix(section, table, known)]
+    in_matrices = [found for table in _join_tables(section, known) for found in _in_matrix(section, table, known)]
     return [*_in_text(section, known, above), *in_matrices]
 
 
@@ -349,23 +349,22 @@ def _find_in_sentences(
 
 
 _USUAL: Final[Mapping[str, Level]] = {
-    "P": "byRight", "Y": "byRight", "YES": "byRight", "BR": "byRight", "R": "byRight", "PERMITTED": "byRight",
+    "P": "byRight", "Y": "byRight", "YES": "byRight", "BR": "byRight", "PERMITTED": "byRight",
     "ALLOWED": "byRight", "✓": "byRight", "✔": "byRight", "•": "byRight", "●": "byRight", "■": "byRight",
-    "C": "conditional", "CU": "conditional", "CUP": "conditional", "S": "conditional", "SU": "conditional",
+    "C": "conditional", "CU": "conditional", "CUP": "conditional", "SU": "conditional",
     "SE": "conditional", "SP": "conditional", "SUP": "conditional", "SLU": "conditional", "CONDITIONAL": "conditional",
-    "L": "byRightWithConditions", "PC": "byRightWithConditions", "P/C": "byRightOrConditional",
-    "PS": "byRightWithConditions", "A": "byRightWithConditions", "LIMITED": "byRightWithConditions",
+    "P/C": "byRightOrConditional", "LIMITED": "byRightWithConditions",
     "N": "notPermitted", "NO": "notPermitted", "NP": "notPermitted", "-": "notPermitted", "–": "notPermitted",
     "—": "notPermitted", "--": "notPermitted", "PROHIBITED": "notPermitted", "NOT PERMITTED": "notPermitted",
 }  # fmt: skip
 """Default meaning of letters, without a legend. X has two meanings; the other letters of the table decide."""
 _MARK: Final = re.compile(
-    r"(?P<letters>[A-Za-z/✓✔•●■○◯◐□☐–—-]{1,4}|\*{1,2}"
+    r"(?P<letters>[A-Za-z]{1,4}-[A-Za-z]{1,4}|[A-Za-z/✓✔•●■○◯◐□☐–—-]{1,4}|\*{1,2}"
     r"|(?i:permitted|allowed|prohibited|conditional|limited|not permitted))"
     r"[ ]?(?P<notes>(?:[\[(]?[\d*†‡,]{1,5}[\])]?|\([a-z]\)(?:,? ?\([a-z]\))*)?)"
 )
 _SIGN: Final = re.compile(
-    r"(?<![\w-])(?P<open>[“\"‘(\[]?)(?P<letter>[A-Z](?:/?[A-Z]){0,3}|[-–—✓✔•●■○◯◐□☐]|\*{1,2})[”\"’)\]]?"
+    r"(?<![\w-])(?P<open>[“\"‘(\[]?)(?P<letter>[A-Z](?:[/-]?[A-Z]){0,6}\d?|[-–—✓✔•●■○◯◐□☐]|\*{1,2})[”\"’)\]]?"
     r"(?P<sign> ?(?:=|:| \||[-–—](?= )|,? ?\b(?:means?|indicates?|denotes?|is|are|shall mean|stands for"
     r"|signifies)\b)| (?=[A-Z]))"
 )
@@ -375,6 +374,7 @@ _SIGNED: Final = re.compile(
 )
 """A legend in reverse order: ``Conditional uses (C)``."""
 _MEANING: Final = re.compile(r"[^;\n|]{3,120}?(?=[;\n|]|\. |\.$|$)|[^;\n|]{120}")
+_BESIDE: Final = re.compile(r"\baccessory\b", re.IGNORECASE)
 _BLANK: Final = re.compile(r"\b(?:blank|empty|no letter|no symbol)\b[^.\n]{0,80}", re.IGNORECASE)
 _USE: Final = re.compile(r"\b(?:uses?|activit(?:y|ies))\b", re.IGNORECASE)
 _NOTE: Final = re.compile(
@@ -382,11 +382,47 @@ _NOTE: Final = re.compile(
 )
 _LETTERS_SHARE: Final = 0.6
 """Minimum share of letters among non-empty cells in a matrix of uses."""
+_GROUP: Final = 80
+"""Longest heading of a group of rows, in code points."""
 _AROUND: Final = 4_000
 """Code points before and after a table that are searched for its legend and notes."""
 
 
-def _in_matrix(section: Section, table: Table, known: Mapping[str, District]) -> Iterator[UsePermission]:
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """A table and its continuations, which have no header of their own."""
+
+    start: int
+    end: int
+    rows: Sequence[Sequence[Cell | None]]
+
+    def grid(self) -> Sequence[Sequence[Cell | None]]:
+        return self.rows
+
+
+def _join_tables(section: Section, known: Mapping[str, District]) -> Iterator[_Joined]:
+    """Join the parts of a table that rows of one cell, such as ``Business uses``, divide."""
+    joined: _Joined | None = None
+    for table in section.tables:
+        grid = table.grid()
+        between = section.text[joined.end : table.start].strip() if joined else ""
+        if (
+            joined is not None
+            and naming.find_columns(grid, known) is None
+            and len(between) <= _GROUP
+            and not re.search(r"[\n.:]", between)
+            and len(grid[0] if grid else ()) == len(joined.rows[0] if joined.rows else ())
+        ):
+            joined = _Joined(joined.start, table.end, [*joined.rows, *grid])
+            continue
+        if joined is not None:
+            yield joined
+        joined = _Joined(table.start, table.end, grid)
+    if joined is not None:
+        yield joined
+
+
+def _in_matrix(section: Section, table: _Joined, known: Mapping[str, District]) -> Iterator[UsePermission]:
     grid = table.grid()
     columns = naming.find_columns(grid, known)
     if columns is None:
@@ -426,18 +462,20 @@ class _Legend:
     blank: Level | None
     reviews: Mapping[str, str]
     """Citations of the review for a use, by letter."""
+    words: Set[str]
+    """Words around the table."""
 
 
-def _parse_legend(section: Section, table: Table, words: Sequence[str]) -> _Legend:
+def _parse_legend(section: Section, table: _Joined, words: Sequence[str]) -> _Legend:
     """Parse the meaning of letters from the text around the table, with defaults."""
     before = section.text[max(0, table.start - _AROUND) : table.start]
     after = section.text[table.end : table.end + _AROUND]
     legend, reviews = dict(_USUAL), dict[str, str]()
-    letters = {_letters(word) for word in words}
+    letters = {each for word in words for each in (_letters(word), word.strip().upper())}
     own: set[str] = set()
     for around in (after, before):
         for letter, meaning in _meanings(around, letters):
-            level = level_of(f"{meaning} uses")
+            level = level_of(f"{meaning} uses") or ("byRightWithConditions" if _BESIDE.search(meaning) else None)
             if level is not None:
                 legend[letter] = level
                 own.add(letter)
@@ -449,7 +487,7 @@ def _parse_legend(section: Section, table: Table, words: Sequence[str]) -> _Lege
         )
     said = _BLANK.search(before) or _BLANK.search(after)
     blank = level_of(said[0]) if said else None
-    return _Legend(legend, blank, reviews)
+    return _Legend(legend, blank, reviews, {*re.findall(r"\b[A-Z]{1,3}\d\b", before + after)})
 
 
 def _meanings(around: str, letters: Set[str]) -> Iterator[tuple[str, str]]:
@@ -487,7 +525,7 @@ def _letters(word: str) -> str:
     return match["letters"].upper() if match else word.strip().upper()
 
 
-def find_notes(section: Section, table: Table) -> Mapping[str, str]:
+def find_notes(section: Section, table: Table | _Joined) -> Mapping[str, str]:
     """Find the notes below a table by mark: subsections with such labels, or lines that start with them."""
     notes: dict[str, str] = {}
     for each in section.subsections:
@@ -511,13 +549,14 @@ def _parse_cell(
     name = strip_marks(section, use).strip(" .;:")
     name = name[find_label_end(name, 0, len(name)) :]
     raw = strip_marks(section, cell).strip()
-    match = _MARK.fullmatch(cell.text.strip())
+    match = _MARK.fullmatch(raw) if raw.upper() not in legend.levels and raw not in legend.words else None
     marks = [section.text[start:end].strip() for start, end in (*use.superscripts, *cell.superscripts)]
     if match and match["notes"]:
         raw = match["letters"]
         marks += re.findall(r"\d+|[*†‡]+|[a-z]+", match["notes"])
     conditions = list(dict.fromkeys(notes[mark] for mark in marks if mark in notes))
-    level = legend.levels.get(raw.upper()) if raw else legend.blank
+    usual = None if raw.upper() in legend.levels else re.match(r"(SP|SE|SUP|CUP|C)(?=-[A-Z]|\d)", raw)
+    level = legend.levels.get(usual[1] if usual else raw.upper()) if raw else legend.blank
     if level is None:
         return
     if not raw:

@@ -80,6 +80,41 @@ def test_codes_that_differ_in_a_hyphen_are_two_districts() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        (
+            "These districts are established:\n(1) Residence A District;\n(2) Market District.",
+            ["Market District", "Residence A District"],
+        ),
+        (
+            "The town has the following districts: the Farm District, the Mill and Wharf District.",
+            ["Farm District", "Mill and Wharf District"],
+        ),
+        ("The zones are: the AO Open and Farm Zone, the RE Ranch Zone.", ["AO", "RE"]),
+        ("The county has these districts: the Farm District (FD), the Village District (VD).", ["FD", "VD"]),
+        ("The Hill Overlay (HO) zone lies over other zones.", ["HO"]),
+        ("The districts are divided as follows:\nY - Permitted by right\nB - Special permit of the Business Board", []),
+        ("These uses are for the district:\nA. Any use permitted in the R-1 District\nB. Two family dwellings", []),
+    ],
+)
+def test_districts_without_codes_are_known_by_name_and_legends_are_none(text: str, codes: list[str]) -> None:
+    assert sorted(find_districts([section(text, "Districts")])) == codes
+
+
+def test_a_row_of_marks_is_no_header_of_districts() -> None:
+    made = with_table([["Shed", "Y", "SP-PB", "N"], ["Barn", "SP-PB", "Y", "N"]], title="Districts")
+    assert find_districts([made]) == {}
+
+
+def test_a_district_is_placed_by_its_name() -> None:
+    known = find_districts(
+        [section("These districts are made:\nResidence A District\nResidence B District", "Districts")]
+    )
+    found = find_permissions(section("Barns are permitted in the Residence A and Residence B Districts."), known)
+    assert [each.district for each in found] == ["Residence A District", "Residence B District"]
+
+
+@pytest.mark.parametrize(
     ("heading", "level"),
     [
         ("Permitted Uses:", "byRight"),
@@ -193,6 +228,37 @@ def test_a_blank_cell_means_nothing_without_a_legend() -> None:
 def test_an_x_without_a_legend_is_a_permission_unless_another_letter_is() -> None:
     assert permitted(with_table([["Use", "R-1", "R-2"], ["Shed", "X", "C"]]))["Shed", "R-1"] == ("byRight", "X")
     assert permitted(with_table([["Use", "R-1", "R-2"], ["Shed", "X", "P"]]))["Shed", "R-1"] == ("notPermitted", "X")
+
+
+def test_a_table_goes_on_below_the_heading_of_a_group() -> None:
+    first = with_table([["Use", "R-1", "R-2"], ["Shed", "Y", "SP-PB"]])
+    start = len(first.text) + len("\nShops\n")
+    rest = with_table([["Bank", "SP-PB", "N"]], first.text + "\nShops\n").tables[0]
+    made = section(f"{first.text}\nShops\n{'Bank | SP-PB | N'}", "Uses", (*first.tables, rest))
+    assert rest.start == start
+    assert permitted(made) == {
+        ("Shed", "R-1"): ("byRight", "Y"),
+        ("Shed", "R-2"): ("conditional", "SP-PB"),
+        ("Bank", "R-1"): ("conditional", "SP-PB"),
+        ("Bank", "R-2"): ("notPermitted", "N"),
+    }
+
+
+def test_a_digit_of_a_letter_that_the_legend_explains_is_no_note() -> None:
+    made = with_table(
+        [["Use", "R-1", "R-2"], ["Shed", "C2", "C3"]],
+        "C2 means a minor conditional use and C3 a major one.\n",
+        "\n2. Red.",
+    )
+    found = {each.district: (each.level, each.conditions) for each in find_permissions(made, KNOWN)}
+    assert found == {"R-1": ("conditional", []), "R-2": ("conditional", [])}
+
+
+def test_a_letter_without_a_legend_is_left_out() -> None:
+    assert permitted(with_table([["Use", "R-1", "R-2"], ["Shed", "P", "A"], ["Barn", "R", "P"]])) == {
+        ("Shed", "R-1"): ("byRight", "P"),
+        ("Barn", "R-2"): ("byRight", "P"),
+    }
 
 
 def test_notes_are_conditions() -> None:
