@@ -156,6 +156,14 @@ class Speech:
         return self.one(KG.partyAsRecorded) or self.label(KG.party) or ""
 
     @property
+    def derived_party(self) -> str | None:
+        """The label of the party that other speeches of the day or a register show, if none is recorded."""
+        node = next(iter(self.values.get(f"{DERIVED}{KG.party.value}", ())), None)
+        if node is None or self.party:
+            return None
+        return self.labels.get(term_text(node), {}).get(SKOS.prefLabel, code_of(term_text(node)))
+
+    @property
     def chamber(self) -> str:
         """The name of the chamber."""
         return self.label(KG.chamber) or self.one(KG.chamberAsRecorded) or ""

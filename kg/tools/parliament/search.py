@@ -75,6 +75,7 @@ class SpeechSearchResult(BaseModel):
     speech_id: str
     speaker: str
     party: str
+    derived_party: str | None = Field(None, description="Not recorded: derived", exclude_if=lambda value: value is None)
     chamber: str
     date: str
     title: str
@@ -181,6 +182,7 @@ def _build_results(reader: Reader, units: Sequence[Found], query: str, neighbour
                 speech_id=speech.speech_id,
                 speaker=speech.speaker,
                 party=speech.party,
+                derived_party=speech.derived_party,
                 chamber=speech.chamber,
                 date=speech.date,
                 title=speech.title,

@@ -164,8 +164,18 @@ def list_known_speeches(reader: Reader, filters: SpeechFilters, scope: Scope) ->
     return found, scope
 
 
-def _known(reader: Reader, first: date | None, last: date | None, chamber: str | None, party: str | None) -> Known:
+def _known(
+    reader: Reader,
+    first: date | None,
+    last: date | None,
+    chamber: str | None,
+    party: str | None,
+    *,
+    without_party: bool = False,
+) -> Known:
     """List the speeches from `first` to `last` (inclusive) in `chamber` by members of `party`, each of them optional.
+
+    With `without_party` only those of no known party.
 
     A speech with an unusual form of date counts for every day: the caller applies the filters again. Listing thousands
     of speeches takes SPARQL longer than ranking them, so they are counted by group once per generation.
@@ -177,6 +187,7 @@ def _known(reader: Reader, first: date | None, last: date | None, chamber: str |
         if (group.day is None or ((first is None or group.day >= first) and (last is None or group.day <= last)))
         and (chamber is None or group.chamber == chamber)
         and (party is None or group.party == party)
+        and not (without_party and group.party is not None)
     )
     speeches = list(dict.fromkeys(speech for group in chosen for speech in group.speeches))
     return Known(speeches, len(speeches) / max(1, len(speeches), sum(len(group.speeches) for group in groups)))
@@ -231,6 +242,8 @@ def speech_scope(reader: Reader, filters: SpeechFilters) -> tuple[Scope, list[st
         found = find_parties("party", text, parties(reader))
         patterns.append(_either(terms, found, "parties", (PARTY, PARTY_ANY, PARTY_RECORDED)))
         notes += [note] if (note := interpretation_note("party", text, found)) else []
+        if "parties_recorded" not in terms and (note := _without_party(reader, filters)):
+            notes.append(note)
     if period and "days" not in terms:
         patterns.append(period)
     if filters.chamber is not None:
@@ -258,6 +271,17 @@ def _period(filters: SpeechFilters, terms: dict[str, Sequence[Terms]]) -> str:
     if last is not None:
         terms["last"] = [_date(last)]
     return FROM_TO if first and last else FROM if first else TO if last else ""
+
+
+def _without_party(reader: Reader, filters: SpeechFilters) -> str | None:
+    """Report the speeches of the period and chamber that a filter by party leaves out; None without any."""
+    first, last = day("date_from", filters.date_from), day("date_to", filters.date_to)
+    chamber = None if filters.chamber is None else find_chamber(filters.chamber).value
+    known = _known(reader, first, last, chamber, None, without_party=True)
+    count = len(known.documents)
+    if not count:
+        return None
+    return f"party: {count:,} speeches of this period and chamber have no known party and are left out."
 
 
 def _date(on: date) -> Literal:

@@ -105,7 +105,8 @@ class SpeechDetail(Result):
     chamber: str
     electorate: str | None
     state: str
-    derived_state: str | None = Field(None, description="Not recorded: the state of the electorate in that year")
+    derived_state: str | None = Field(None, description="Not recorded: by electorate and year, or by a register")
+    derived_party: str | None = Field(None, description="Not recorded: by other speeches of the day, or by a register")
     date: str
     hansard_reference: str
     derived_reference: bool = Field(description="Whether it follows from chamber, date and page: the source has none")
@@ -156,6 +157,7 @@ def get_speech(
         electorate=speech.electorate,
         state=speech.state,
         derived_state=speech.derived_state,
+        derived_party=speech.derived_party,
         date=speech.date,
         hansard_reference=speech.reference,
         derived_reference=speech.has_derived_reference,

@@ -160,10 +160,10 @@ class _Affiliations:
     seen: list[tuple[str, str, str]] = field(default_factory=list)
 
     def find(self, on: str) -> str | None:
-        """Find the one party on a day: of registers, else of speeches before and after. None if there are several."""
-        for known in (self.registered, self.seen):
-            if found := {party for party, first, last in known if first <= on <= last}:
-                return next(iter(found)) if len(found) == 1 else None
+        """Find the one party on a day: of speeches before and after, else of registers, which list a term's last."""
+        for known in (self.seen, self.registered):
+            if len(found := {party for party, first, last in known if first <= on <= last}) == 1:
+                return next(iter(found))
         return None
 
 

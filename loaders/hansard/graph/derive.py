@@ -11,6 +11,7 @@ from kg.store.protocol import Store
 from loaders.hansard.graph.memberships import Memberships
 from loaders.hansard.graph.references import References
 from loaders.hansard.graph.seats import Seats
+from loaders.hansard.graph.terms import Register
 from loaders.hansard.graph.voters import Voters
 
 
@@ -18,13 +19,19 @@ class Derivations:
     """The graphs derived from the records below ``graph/src/{domain}/`` and from registers. For one load."""
 
     def __init__(self, domain: str) -> None:
+        self.register = Register()
         self.memberships = Memberships(domain)
-        self.others = Seats(domain), References(domain)
-        self.voters = Voters(domain)
+        self.seats = Seats(domain, self.register)
+        self.references = References(domain)
+        self.voters = Voters(domain, self.register)
 
     def derive(self, store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Derived:
         """Return the graphs that change with a commit, each with its sources."""
+        changed = self.register.update(store, replace)
         memberships = self.memberships.derive(store, replace)
-        voters = self.voters.derive(store, replace, memberships)
-        seats, references = (view.derive(store, replace) for view in self.others)
-        return {**memberships, **seats, **references, **voters}
+        return {
+            **memberships,
+            **self.seats.derive(store, replace, changed),
+            **self.references.derive(store, replace),
+            **self.voters.derive(store, replace, memberships, changed),
+        }

@@ -9,7 +9,6 @@ from typing import Final
 
 from pyoxigraph import NamedNode, Quad
 
-from kg.sparql.terms import bind
 from kg.store.protocol import Store, Term, named_node, select, term_text
 from kg.vocabulary import BASE, KG, ORG, SCHEMA, SOURCED
 from loaders.model import find_quads
@@ -34,13 +33,6 @@ TERMS: Final = """
 SELECT ?graph ?term ?property ?value WHERE {
   ?term schema:startDate ?start
   GRAPH ?graph { ?term ?property ?value }
-  FILTER(?property IN (org:member, org:organization, schema:startDate, schema:endDate, kg:memberAsRecorded,
-                       kg:represents, kg:representedState))
-}"""
-
-TERMS_IN: Final = """
-SELECT ?graph ?term ?property ?value WHERE {
-  VALUES ?graph { $graphs } GRAPH ?graph { ?term ?property ?value }
   FILTER(?property IN (org:member, org:organization, schema:startDate, schema:endDate, kg:memberAsRecorded,
                        kg:represents, kg:representedState))
 }"""
@@ -71,11 +63,10 @@ def is_registered(graph: NamedNode) -> bool:
     return graph.value.startswith(REGISTERED)
 
 
-def load_terms(store: Store, graphs: Collection[NamedNode] | None = None) -> list[RegisteredTerm]:
-    """Load the terms of all stored registers, or those in `graphs`."""
-    query = TERMS if graphs is None else bind(TERMS_IN, graphs=list(graphs))
+def load_terms(store: Store) -> list[RegisteredTerm]:
+    """Load the terms of all stored registers."""
     by_graph: dict[NamedNode, list[tuple[Term, NamedNode, Term]]] = defaultdict(list)
-    for row in select(store.query_sources, query):
+    for row in select(store.query_sources, TERMS):
         if is_registered(graph := named_node(row["graph"])):
             by_graph[graph].append((row["term"], named_node(row["property"]), row["value"]))
     return [term for graph, said in by_graph.items() for term in _build_terms(graph, said)]
@@ -116,3 +107,32 @@ def _build_terms(graph: NamedNode, said: Iterable[tuple[Term, NamedNode, Term]])
 
 def _node(values: Sequence[Term]) -> NamedNode | None:
     return named_node(values[0]) if values else None
+
+
+class Register:
+    """The terms of all stored registers, as after the commits of one load."""
+
+    def __init__(self) -> None:
+        self.terms: list[RegisteredTerm] = []
+        self._by_person: dict[NamedNode, list[RegisteredTerm]] = {}
+        self._is_loaded = False
+
+    def update(self, store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Collection[RegisteredTerm]:
+        """Update the terms to those after a commit; return those that come, go or change."""
+        graphs = [graph for graph in replace if is_registered(graph)]
+        if self._is_loaded and not graphs:
+            return ()
+        if not self._is_loaded:
+            self.terms, self._is_loaded = load_terms(store), True
+        before = {term for term in self.terms if term.graph in replace} if graphs else set()
+        after = [term for graph in graphs for term in find_terms(graph, replace[graph])]
+        self.terms = [*(term for term in self.terms if term.graph not in replace), *after]
+        self._by_person = defaultdict(list)
+        for term in self.terms:
+            self._by_person[term.person].append(term)
+        return before ^ set(after)
+
+    def find(self, person: NamedNode, chamber: NamedNode, day: str) -> Sequence[RegisteredTerm]:
+        """Find the terms of a person in a chamber on a day."""
+        terms = self._by_person.get(person, ())
+        return [term for term in terms if term.chamber == chamber and term.covers(day)]

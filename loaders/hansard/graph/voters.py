@@ -27,7 +27,7 @@ from kg.provenance.load_records import Derived, RecordOrigin, Rule
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, Term, named_node, select, term_text
 from kg.vocabulary import BASE, FOAF, KG, ORG, RDF, SKOS, SOURCED, XSD, mint
-from loaders.hansard.graph.terms import RegisteredTerm, find_terms, is_registered, load_terms
+from loaders.hansard.graph.terms import Register, RegisteredTerm
 from loaders.hansard.person_names import Agreement, Name, compare, read_full, read_listed
 from loaders.model import find_quads
 
@@ -139,14 +139,20 @@ class Voters:
     """The voters of the divisions below ``graph/src/{domain}/``. An instance serves one load."""
 
     domain: str
-    _terms: list[RegisteredTerm] | None = field(default=None, init=False)
+    register: Register
     _sittings: dict[NamedNode, _Sitting] | None = field(default=None, init=False)
     """The stored sittings with divisions, without their votes."""
 
-    def derive(self, store: Store, replace: Mapping[NamedNode, Sequence[Quad]], memberships: Derived) -> Derived:
+    def derive(
+        self,
+        store: Store,
+        replace: Mapping[NamedNode, Sequence[Quad]],
+        memberships: Derived,
+        changed_terms: Collection[RegisteredTerm],
+    ) -> Derived:
         """Return the graphs of the sittings whose voters change with a commit, each with its sources.
 
-        `memberships` are the derived memberships that change in the same commit.
+        `memberships` and `changed_terms` are the derived memberships and the terms that change in the same commit.
         """
         given = [_find_votes(graph, replace[graph]) for graph in replace if self._is_sitting(graph)]
         sittings = {each.graph: each for each in given if each is not None}
@@ -155,7 +161,6 @@ class Voters:
         self._sittings = {graph: each for graph, each in stored.items() if graph not in gone} | {
             graph: _Sitting(graph, each.chamber, each.day) for graph, each in sittings.items()
         }
-        changed_terms = self._update_terms(store, replace)
         windows = _find_changed(store, replace, memberships)
         again = [
             each
@@ -176,14 +181,12 @@ class Voters:
                 made |= dict.fromkeys(_graphs_of(stored[graph]), ((), RecordOrigin("", ())))
         if not sittings:
             return made
-        terms = self._terms if self._terms is not None else load_terms(store)
-        self._terms = terms
         speakers: list[_Seen] | None = None
         names: dict[NamedNode, Sequence[str]] = {}
         for sitting in sittings.values():
             listed = _by_surname(
                 _Candidate(term.person, term.names, term.graph)
-                for term in terms
+                for term in self.register.terms
                 if term.chamber == sitting.chamber and term.covers(sitting.day)
             )
             method = "register"
@@ -202,17 +205,6 @@ class Voters:
 
     def _is_sitting(self, graph: NamedNode) -> bool:
         return graph.value.startswith(f"{SOURCED}{self.domain}/")
-
-    def _update_terms(self, store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Collection[RegisteredTerm]:
-        """Update the terms to those after a commit; return those that come, go or change."""
-        graphs = [graph for graph in replace if is_registered(graph)]
-        if not graphs:
-            return ()
-        before = load_terms(store, graphs)
-        after = [term for graph in graphs for term in find_terms(graph, replace[graph])]
-        others = self._terms if self._terms is not None else load_terms(store)
-        self._terms = [*(term for term in others if term.graph not in replace), *after]
-        return set(before) ^ set(after)
 
 
 def _find_votes(graph: NamedNode, quads: Sequence[Quad]) -> _Sitting | None:
