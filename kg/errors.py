@@ -20,7 +20,8 @@ The tree (each leaf names the problem for the reader who has to fix it)::
     │   ├── StoreLockedError         another process holds its lock
     │   ├── StoreVersionError        a newer version of Quadcite wrote it
     │   ├── StoreReadOnlyError       it is not writable
-    │   └── StoreDamagedError        stored data is corrupt
+    │   ├── StoreDamagedError        stored data is corrupt
+    │   └── WriteUncertainError      a write is stored, but its sync to the disk failed
     ├── QueryLimitError              a query exceeded a limit and was stopped
     │   ├── QueryTimeoutError
     │   ├── QueryMemoryError

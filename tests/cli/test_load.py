@@ -23,7 +23,7 @@ def test_a_source_that_cannot_be_loaded_is_usage_and_names_those_that_can(source
     result = run("load", source, CLIMATE, "--data-dir", tmp_path / "kg-data")
     assert result.exit_code == 2
     assert source in result.stderr
-    assert "Available: climate, wikibase, hansard, zoning" in " ".join(result.stderr.split())
+    assert "Available: climate, wikibase, hansard, members, zoning" in " ".join(result.stderr.split())
     assert not (tmp_path / "kg-data").exists()
 
 
