@@ -11,6 +11,7 @@ from kg.store.protocol import Store
 from loaders.hansard.graph.memberships import Memberships
 from loaders.hansard.graph.references import References
 from loaders.hansard.graph.seats import Seats
+from loaders.hansard.graph.speakers import Speakers
 from loaders.hansard.graph.terms import Register
 from loaders.hansard.graph.voters import Voters
 
@@ -23,15 +24,17 @@ class Derivations:
         self.memberships = Memberships(domain)
         self.seats = Seats(domain, self.register)
         self.references = References(domain)
-        self.voters = Voters(domain, self.register)
+        self.speakers = Speakers()
+        self.voters = Voters(domain, self.register, self.speakers)
 
     def derive(self, store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Derived:
         """Return the graphs that change with a commit, each with its sources."""
         changed = self.register.update(store, replace)
         memberships = self.memberships.derive(store, replace)
+        self.speakers.update(store, replace, memberships)
         return {
             **memberships,
             **self.seats.derive(store, replace, changed),
             **self.references.derive(store, replace),
-            **self.voters.derive(store, replace, memberships, changed),
+            **self.voters.derive(store, replace, changed),
         }

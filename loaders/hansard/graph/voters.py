@@ -15,18 +15,18 @@ have two names of a division that agree with one person. Votes with a voter in t
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Final, NamedTuple
-from urllib.parse import unquote
 
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.provenance.load_records import Derived, RecordOrigin, Rule
 from kg.sparql.terms import bind
-from kg.store.protocol import Store, Term, named_node, select, term_text
-from kg.vocabulary import BASE, FOAF, KG, ORG, RDF, SKOS, SOURCED, XSD, mint
+from kg.store.protocol import Store, named_node, select, term_text
+from kg.vocabulary import KG, RDF, SOURCED, XSD, mint
+from loaders.hansard.graph.speakers import Seen, Speakers
 from loaders.hansard.graph.terms import Register, RegisteredTerm
 from loaders.hansard.person_names import Agreement, Name, compare, read_full, read_listed
 from loaders.model import find_quads
@@ -76,18 +76,6 @@ SELECT ?graph ?vote ?name ?voter WHERE {
   GRAPH ?graph { ?vote kg:voteAsRecorded ?name OPTIONAL { ?vote kg:voter ?voter } }
 }"""
 
-SPEAKERS: Final = """
-SELECT ?graph ?person ?chamber ?first ?last WHERE {
-  ?membership kg:firstSeen ?first
-  GRAPH ?graph { ?membership org:member ?person ; org:organization ?chamber ; kg:lastSeen ?last }
-  FILTER(STRSTARTS(STR(?chamber), $chambers))
-}"""
-
-NAMES: Final = """
-SELECT DISTINCT ?person ?name WHERE { VALUES ?person { $persons } ?person foaf:name|skos:altLabel ?name }"""
-
-_CHAMBERS: Final = f"{BASE}id/chamber/"
-
 
 class _Vote(NamedTuple):
     """A name in a division."""
@@ -124,22 +112,13 @@ class _Candidate:
     """The graph that shows it."""
 
 
-class _Seen(NamedTuple):
-    """The days between which a person may have voted in a chamber, as speeches show."""
-
-    person: NamedNode
-    chamber: NamedNode
-    first: str
-    last: str
-    graph: NamedNode
-
-
 @dataclass(slots=True)
 class Voters:
     """The voters of the divisions below ``graph/src/{domain}/``. An instance serves one load."""
 
     domain: str
     register: Register
+    speakers: Speakers
     _sittings: dict[NamedNode, _Sitting] | None = field(default=None, init=False)
     """The stored sittings with divisions, without their votes."""
 
@@ -147,12 +126,11 @@ class Voters:
         self,
         store: Store,
         replace: Mapping[NamedNode, Sequence[Quad]],
-        memberships: Derived,
         changed_terms: Collection[RegisteredTerm],
     ) -> Derived:
         """Return the graphs of the sittings whose voters change with a commit, each with its sources.
 
-        `memberships` and `changed_terms` are the derived memberships and the terms that change in the same commit.
+        `changed_terms` are the terms that come, go or change with it.
         """
         given = [_find_votes(graph, replace[graph]) for graph in replace if self._is_sitting(graph)]
         sittings = {each.graph: each for each in given if each is not None}
@@ -161,7 +139,7 @@ class Voters:
         self._sittings = {graph: each for graph, each in stored.items() if graph not in gone} | {
             graph: _Sitting(graph, each.chamber, each.day) for graph, each in sittings.items()
         }
-        windows = _find_changed(store, replace, memberships)
+        windows = _find_windows(self.speakers)
         again = [
             each
             for graph, each in stored.items()
@@ -181,8 +159,6 @@ class Voters:
                 made |= dict.fromkeys(_graphs_of(stored[graph]), ((), RecordOrigin("", ())))
         if not sittings:
             return made
-        speakers: list[_Seen] | None = None
-        names: dict[NamedNode, Sequence[str]] = {}
         for sitting in sittings.values():
             listed = _by_surname(
                 _Candidate(term.person, term.names, term.graph)
@@ -192,12 +168,10 @@ class Voters:
             method = "register"
             if not _covers(listed, sitting.votes):
                 method = "speakers"
-                if speakers is None:
-                    speakers = _load_speakers(store, memberships)
-                    names = _load_names(store, replace, {seen.person for seen in speakers})
                 listed = _by_surname(
-                    _Candidate(seen.person, tuple(names.get(seen.person, ())), seen.graph)
-                    for seen in speakers
+                    _Candidate(seen.person, self.speakers.names_of(seen.person), graph)
+                    for graph, memberships in self.speakers.seen.items()
+                    for seen in map(_widen, memberships)
                     if seen.chamber == sitting.chamber and seen.first <= sitting.day <= seen.last
                 )
             made |= _written(sitting, method, _resolve(sitting.votes, listed))
@@ -241,31 +215,23 @@ def _load_votes(store: Store, sittings: Sequence[_Sitting]) -> dict[NamedNode, _
     return {each.graph: _Sitting(each.graph, each.chamber, each.day, votes[each.graph]) for each in sittings}
 
 
-def _find_changed(store: Store, replace: Mapping[NamedNode, Sequence[Quad]], memberships: Derived) -> Sequence[_Seen]:
+def _find_windows(speakers: Speakers) -> list[Seen]:
     """Find the days on which other people, or people of other names, may have voted than before the commit."""
-    changed: list[_Seen] = []
-    renamed = {mint("graph", "der", "membership", _key(graph)) for graph in replace if _is_person(graph)}
-    for graph in {*memberships, *renamed}:
-        before = set(_seen_in(graph, store.graph(graph)))
-        after = set(_seen_in(graph, memberships[graph][0])) if graph in memberships else before
+    windows: list[Seen] = []
+    for before, after, is_renamed in speakers.changed.values():
         for seen in before | after:
-            if graph in renamed:
-                changed.append(seen)
+            if is_renamed:
+                windows.append(_widen(seen))
             elif (seen in before) != (seen in after):
-                changed += _difference(seen, before if seen in after else after)
-    return changed
+                windows += _difference(_widen(seen), map(_widen, before if seen in after else after))
+    return windows
 
 
-def _key(graph: NamedNode) -> str:
-    return unquote(graph.value.rpartition("/")[2])
-
-
-def _difference(seen: _Seen, those: set[_Seen]) -> list[_Seen]:
+def _difference(seen: Seen, those: Iterable[Seen]) -> list[Seen]:
     """Return the days of `seen` that none of `those` has for that chamber."""
-    others = [each for each in those if each.chamber == seen.chamber]
-    if not others:
+    other = next((each for each in those if each.chamber == seen.chamber), None)
+    if other is None:
         return [seen]
-    other = others[0]
     parts = []
     if seen.first < other.first:
         parts.append(seen._replace(last=min(seen.last, other.first)))
@@ -274,53 +240,14 @@ def _difference(seen: _Seen, those: set[_Seen]) -> list[_Seen]:
     return parts
 
 
-def _is_person(graph: NamedNode) -> bool:
-    return graph.value.startswith(f"{BASE}graph/ref/person/")
-
-
-def _seen_in(graph: NamedNode, quads: Iterable[Quad]) -> Iterator[_Seen]:
-    """Yield the memberships of chambers in a derived graph, by its quads."""
-    nodes: dict[Term, dict[NamedNode, Term]] = defaultdict(dict)
-    for quad in quads:
-        nodes[quad.subject][quad.predicate] = quad.object
-    for said in nodes.values():
-        if (organization := named_node(said[ORG.organization])).value.startswith(_CHAMBERS):
-            first, last = term_text(said[KG.firstSeen]), term_text(said[KG.lastSeen])
-            yield _widen(named_node(said[ORG.member]), organization, first, last, graph)
-
-
-def _widen(person: NamedNode, chamber: NamedNode, first: str, last: str, graph: NamedNode) -> _Seen:
-    return _Seen(person, chamber, _shift(first, -YEARS), _shift(last, YEARS), graph)
+def _widen(seen: Seen) -> Seen:
+    """Return the days between which a person may vote in the chamber."""
+    return seen._replace(first=_shift(seen.first, -YEARS), last=_shift(seen.last, YEARS))
 
 
 def _shift(day: str, years: int) -> str:
     year = min(date.max.year, max(date.min.year, int(day[:4]) + years))
     return f"{year:04}{day[4:]}"
-
-
-def _load_speakers(store: Store, memberships: Derived) -> list[_Seen]:
-    """Load the people who spoke, with the memberships that change."""
-    found = [seen for graph, (quads, _) in memberships.items() for seen in _seen_in(graph, quads)]
-    for row in select(store.query_sources, bind(SPEAKERS, chambers=Literal(_CHAMBERS))):
-        if (graph := named_node(row["graph"])) not in memberships:
-            first, last = term_text(row["first"]), term_text(row["last"])
-            found.append(_widen(named_node(row["person"]), named_node(row["chamber"]), first, last, graph))
-    return found
-
-
-def _load_names(
-    store: Store, replace: Mapping[NamedNode, Sequence[Quad]], persons: Collection[NamedNode]
-) -> dict[NamedNode, Sequence[str]]:
-    """Load the names of people, as after the commit."""
-    names: dict[NamedNode, list[str]] = defaultdict(list)
-    replaced = {quad.subject for graph in replace if _is_person(graph) for quad in replace[graph]}
-    for row in select(store.query_sources, bind(NAMES, persons=[each for each in persons if each not in replaced])):
-        names[named_node(row["person"])].append(term_text(row["name"]))
-    for graph in replace:
-        for quad in replace[graph] if _is_person(graph) else ():
-            if quad.predicate in (FOAF.name, SKOS.altLabel) and isinstance(quad.subject, NamedNode):
-                names[quad.subject].append(quad.object.value)  # type: ignore[union-attr]  # a literal
-    return dict(names)
 
 
 def _by_surname(candidates: Iterable[_Candidate]) -> Mapping[str, Sequence[_Candidate]]:
