@@ -92,7 +92,7 @@ class Speakers:
         self._apply()
 
     def _apply(self) -> None:
-        """Apply the commit to what is loaded."""
+        """Apply the commit to the speakers, if they are loaded."""
         if self._seen is None or self._commit is None:
             return
         _, replace, _ = self._commit
