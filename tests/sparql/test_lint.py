@@ -35,6 +35,7 @@ def all_kinds(tmp_path_factory: pytest.TempPathFactory) -> Schema:
         load(kg, "wikibase", [str(ROOT / "fixtures" / "wikibase")], base="climate")
         for source in ("climate", "hansard", "zoning"):
             load(kg, source, [str(ROOT / "fixtures" / source), str(ROOT / "fixtures" / "joined" / source)])
+        load(kg, "members", [str(ROOT / "fixtures" / "members")])
         (first, *_), _ = find_pending(kg, mint("municipality", "us-ut-quarry-bend").value)
         record_summary(kg, first.section, "It says what the others mean.")
         return measure_schema(kg)

@@ -44,6 +44,7 @@ LISTS = (
     "related",
     "citations",
     "uses",
+    "divisions",
 )
 
 

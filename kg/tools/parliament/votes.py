@@ -181,9 +181,10 @@ def how_voted(
 ) -> HowVoted:
     """Report how a person or party voted in divisions (votes by name), in debates on a bill or in a period.
 
-    Without person: how each party split. Voters are mostly derived from names: derived_by, confidence; open_names
-    counts names without a voter. A division may be on an amendment or on procedure: read question and debate.
-    Example: how_voted(person="Julia Gillard", bill="Clean Energy").
+    Use without person for the split of each party. Returns divisions: votes, split, open_names (names without a known
+    voter). Voters are mostly derived from names: derived_by, confidence. A division may be on an amendment or on
+    procedure: read question and debate. Next: `search_speeches` of that day.
+    Example: how_voted(bill="Tides Bill").
     """
     bounded_page(limit, offset)
     reader = Reader(kg)
