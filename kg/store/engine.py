@@ -138,33 +138,3 @@ class Readers:
         """Wait until no thread reads; new readers wait for the end of the block. False if that took too long."""
         with self._changed:
             yield self._changed.wait_for(lambda: not self._count, timeout_s)
-
-
-class Log:
-    """The write-ahead log of an engine: files named by rising numbers, in its folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder: Final = folder
-        self._synced = -1
-
-    def reset(self) -> None:
-        """Forget which files are on the disk. Called after another engine has written."""
-        self._synced = -1
-
-    def sync(self) -> None:
-        """Sync the log to the disk: every file since the last synced one."""
-        numbers = sorted(int(path.stem) for path in self._folder.glob("*.log"))
-        for number in numbers:
-            if number < self._synced:
-                continue
-            try:
-                descriptor = os.open(self._folder / f"{number:06d}.log", os.O_RDONLY | os.O_CLOEXEC)
-            except FileNotFoundError:  # its quads are now in a table file
-                continue
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-        if numbers and numbers[-1] != self._synced:
-            sync_folder(self._folder)
-            self._synced = numbers[-1]

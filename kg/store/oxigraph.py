@@ -47,7 +47,7 @@ from kg.store import difference, ownership
 from kg.store.commits import HEAD, Head, PreparedCommit, has_touched
 from kg.store.consequences import prepare_commit
 from kg.store.difference import Delta, Infer
-from kg.store.engine import Log, Readers, clearing_frames, has_open, open_engine, require_files
+from kg.store.engine import STORE, Readers, clearing_frames, has_open, open_engine, require_files
 from kg.store.lock import DirectoryLock, is_unwritable
 from kg.store.ownership import UserStatements
 from kg.store.payload_commits import Comparison, compare_payload, write_commit
@@ -55,7 +55,7 @@ from kg.store.payloads import Payload
 from kg.store.protocol import Commit, Content, GraphChange, Patch, Result, Rows, Snapshot, Statistics, select, term_text
 from kg.store.snapshots import Snapshots
 from kg.store.updates import Outcome, Update
-from kg.store.write_ahead_log import keep_damaged_logs, list_kept_logs
+from kg.store.write_ahead_log import WriteAheadLog, keep_damaged_logs, list_kept_logs
 from kg.vocabulary import KG, PREFIXES, PROV_GRAPH
 
 _log: Final = logging.getLogger(__name__)
@@ -102,7 +102,7 @@ class OxigraphStore:
         self._infer: Final = infer
         self._flush_quads: Final = flush_quads
         self._idle_s: Final = idle_s
-        self._folder: Final = data_dir / "store"
+        self._folder: Final = data_dir / STORE
         self._write_lock = threading.Lock()
         self._turn = threading.Lock()  # acquired before the write lock by commits, but not by checkpoints
         self._updating = threading.Lock()
@@ -111,7 +111,7 @@ class OxigraphStore:
         self._unflushed = 0
         self._last_write = 0.0
         self._last_checkpoint = -math.inf
-        self._log: Final = Log(self._folder)
+        self._log: Final = WriteAheadLog(self._folder)
         self._bytes = 0
         self._measured = -math.inf
         self._closing = threading.Event()

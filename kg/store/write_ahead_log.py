@@ -1,4 +1,4 @@
-"""Damage of the engine's write-ahead log, the log files of RocksDB.
+"""The engine's write-ahead log, the log files of RocksDB: its sync to the disk, and its damage.
 
 The engine uses the log to recover, but does not report damage: at the first damaged record it stops and opens the
 store as it was before that record, so acknowledged commits are lost without an error. A log is a sequence of blocks of
@@ -19,6 +19,9 @@ from typing import Final
 
 import google_crc32c
 
+from kg.store.engine import STORE
+from kg.store.lock import sync_folder
+
 _log: Final = logging.getLogger(__name__)
 
 _KEPT: Final = "damaged-log-"
@@ -29,6 +32,36 @@ _HEADER: Final = struct.Struct("<IHB")
 _RECYCLABLE: Final = range(5, 9)
 _LARGEST_TYPE: Final = 11
 _MASK_DELTA: Final = 0xA282EAD8
+
+
+class WriteAheadLog:
+    """The write-ahead log of an engine: files named by rising numbers, in its folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder: Final = folder
+        self._synced = -1
+
+    def reset(self) -> None:
+        """Forget which files are on the disk. Called after another engine has written."""
+        self._synced = -1
+
+    def sync(self) -> None:
+        """Sync the log to the disk: every file since the last synced one."""
+        numbers = sorted(int(path.stem) for path in self._folder.glob("*.log"))
+        for number in numbers:
+            if number < self._synced:
+                continue
+            try:
+                descriptor = os.open(self._folder / f"{number:06d}.log", os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:  # its quads are now in a table file
+                continue
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        if numbers and numbers[-1] != self._synced:
+            sync_folder(self._folder)
+            self._synced = numbers[-1]
 
 
 def list_damage(folder: Path) -> Iterator[tuple[Path, str]]:
@@ -49,7 +82,7 @@ def keep_damaged_logs(data_dir: Path) -> list[Path]:
     They stay in the data directory until a person removes them: the engine removes its own.
     """
     unkept = []
-    for log, damage in list_damage(data_dir / "store"):
+    for log, damage in list_damage(data_dir / STORE):
         _log.error("%s: %s The commits from there on are lost unless they are in tables too.", log, damage)
         kept = data_dir / f"{_KEPT}{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{log.name}"
         try:
