@@ -327,7 +327,10 @@ def _compare_standards(
             standard_type=kind,
             bound=bound or None,
             unit=unit or None,
-            places=[_standard_cell(place, cells[kind, bound, unit].get(place.iri, [])) for place in places],
+            places=[
+                _standard_cell(place, _select_general(cells[kind, bound, unit].get(place.iri, []), use))
+                for place in places
+            ],
         )
         for kind, bound, unit in order
     ]
@@ -353,6 +356,12 @@ def _note_conversions(
     several = [f"{name} ({', '.join(sorted(found))})" for name, found in sorted(apart.items()) if len(found) > 1]
     if several:
         yield f"Standards with a row per unit, since their units do not convert into each other: {shorten(several)}."
+
+
+def _select_general(values: Sequence[_Value], use: str | None) -> Sequence[_Value]:
+    """Select the standards of districts as such, without those of fences or sheds. All if there are no others, or if
+    a use is asked for."""
+    return values if use is not None else [each for each in values if each.applies_to is None] or values
 
 
 def _standard_cell(place: Place, values: Sequence[_Value]) -> StandardCell:

@@ -6,9 +6,11 @@ The columns of a file of districts are named by its mapping (`loaders.zoning.gra
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Final, Literal
+
+from loaders.zoning.extraction.measures import find_unit
 
 Bound = Literal["min", "max"]
 
@@ -38,7 +40,7 @@ _KINDS: Final[dict[str, _Kind]] = {
     ),
     "street-side-setback": _Kind(
         r"(?:street[ -]side|side[ -]street|corner(?:[ -](?:side|lot))?)(?: yards?| setbacks?)+"
-        r"|street[ -]side|corner side|corner(?= ?[,:–—-])",
+        r"|street[ -]side|corner side|yards? along (?:the |a |any )?(?:side )?(?:street|road)|corner(?= ?[,:–—-])",
         _LENGTH,
         "min",
     ),
@@ -57,15 +59,23 @@ _KINDS: Final[dict[str, _Kind]] = {
         _LENGTH,
         "min",
     ),
+    "lot-area-per-unit": _Kind(
+        r"(?:minimum )?(?:lot |site )?area (?:per|for each) (?:family|dwelling|unit)(?: unit)?", _AREA, "min"
+    ),
     "lot-area": _Kind(
-        r"(?:lot|parcel|site|building site) (?:area|size)s?|area of (?:a |the |each |any )?lots?|(?:lot "
-        r"|site )?area (?:per|for each) (?:lot|family|dwelling)(?: unit)?"
+        r"(?:lot|parcel|site|building site) (?:area|size)s?|area of (?:a |the |each |any )?lots?"
+        r"|(?:lot |site )?area (?:per|for each) lot"
         r"|(?:minimum|min\.?) (?:area|lot)(?= |$)|lots?",
         _AREA,
         "min",
     ),
     "lot-width": _Kind(r"(?:lot )?widths?(?: of (?:a |the |each |any )?lots?)?", _LENGTH, "min"),
     "width": _Kind(r"(?!)", _LENGTH, "min"),
+    "length": _Kind(r"(?!)", _LENGTH, "min"),
+    "building-separation": _Kind(
+        r"(?:building separation|(?:distance|space|separation) between buildings)", _LENGTH, "min"
+    ),
+    "unit-size": _Kind(r"(?!)", _AREA, "min"),
     "lot-depth": _Kind(r"(?:lot )?depths?(?: of (?:a |the |each |any )?lots?)?", _LENGTH, "min"),
     "lot-frontage": _Kind(r"(?:lot |street |road )?frontages?(?: requirement)?", _LENGTH, "min"),
     "impervious-coverage": _Kind(
@@ -147,7 +157,7 @@ def dimension_of_header(words: str) -> str | None:
     words = re.sub(r"\bcorner$", "corner side", words, flags=re.IGNORECASE)
     found = [each.type for each in find_dimensions(words)]
     if not found:
-        return None
+        return "building-height" if find_unit(words) == STOREY else None
     side = [each for each in found if each.endswith("-setback")]
     if "setback" in found and side:
         return side[-1]
@@ -184,3 +194,72 @@ def bound_of(words: str) -> Bound | None:
 def default_bound(type_: str) -> Bound:
     """Get the bound of a dimension where no word states it."""
     return _KINDS[type_].bound
+
+
+_BEHIND: Final = tuple(
+    (kind, re.compile(rf"\)?,? ?(?:{pattern})\b", re.IGNORECASE))
+    for kind, pattern in (
+        ("building-height", r"(?:each )?(?:or less )?(?:in (?:\w+ )?height|high|tall|"
+            r"above (?:(?:the|its|finished|average) )*(?:ground|grade|curb|deck|sidewalk|street|base flood))"),
+        ("lot-width", r"wide|in width|of width"),
+        ("length", r"long|in length"),
+        ("lot-depth", r"deep|in depth"),
+        ("building-separation", r"apart|between (?:buildings|structures|them|dwellings)"),
+        ("lot-area-per-unit", r"(?:of )?(?:lot |site )?area (?:per|for each|for every) (?:dwelling|family|unit)"),
+        ("floor-area", r"(?:of|in) (?:(?:gross|net|usable|habitable) )*(?:floor (?:area|space)|living (?:area|space))"),
+        ("open-space", r"of (?:[\w-]+ ){0,4}?(?:open|outdoor) space"),
+        ("lot-frontage", r"of (?:\w+ )?frontage"),
+        ("lot-area", r"in (?:total )?area|of area|in size"),
+    )
+)  # fmt: skip
+_LINES: Final = tuple(
+    (types, re.compile(pattern, re.IGNORECASE))
+    for types, pattern in (
+        (("street-side-setback",), r"\bside street|street[ -]side|corner side"),
+        (("side-setback", "rear-setback"), r"\bside (?:and|or) (?:an? |the )?rear\b"
+            r"|\brear (?:and|or) (?:an? |the )?side\b"
+            r"|\bside lot lines? (?:and|or) [^,]*\brear lot line"),
+        (("front-setback",), r"\bfront (?:lot |property )?line|\bstreet (?:lot )?lines?\b|^(?:street|road|highway)s?\b"
+            r"|edge of the (?:road|street)|\b(?:street|road|right-of-way)(?: right-of-way)?(?: lines?)?"
+            r"(?: of (?:the|any|a) (?:street|road|highway))?$"),
+        (("side-setback",), r"\bside (?:lot |property )?lines?\b"),
+        (("rear-setback",), r"\brear (?:lot |property )?lines?\b"),
+        (("building-separation",), r"^(?:it$|(?:(?:other|next|principal|main|another) )*"
+            r"(?:building|structure|cottage|one)s?\b"
+            r"(?! on another| on (?:an )?adjoin))"),
+        (("setback",), r"\b(?:lot|property|boundary|district|control) lines?\b|\bboundar(?:y|ies)|limits of|\bmean high"
+            r"|\btop of (?:the )?bank|residence district|residential district|\bschool|dwelling\b"),
+    )
+)  # fmt: skip
+_FROM: Final = re.compile(
+    r"\)?(?: wide| away| or more)?,? (?P<preposition>from|of|to) "
+    r"(?:(?:an?|the|any|each|every|either|both|all|its|extended|said|another) )*(?P<what>[^.,;:()]{2,80})",
+    re.IGNORECASE,
+)
+_GOES_ON: Final = re.compile(r" (?:and|but|or|nor) (?=(?:at|not?|up|shall|must|may|is)\b|$|\d)")
+_SIDES: Final = re.compile(
+    r"\)?,?(?: each)? (?:in|on|at|along|for) (?:(?:the|each|any|all|both) )*(front|rear|side)s?"
+    r"(?: and (?:the )?(front|rear|side)s?)?\b",
+    re.IGNORECASE,
+)
+
+
+def find_kind_behind(words: str) -> tuple[str | None, str]:
+    """Find the dimension that the words after a measure state, as that of a lot: lot-width for ``feet wide``."""
+    return next(((kind, match[0].strip(" )")) for kind, each in _BEHIND if (match := each.match(words))), (None, ""))
+
+
+def find_sides_behind(words: str) -> Sequence[str]:
+    """Find the setbacks that the words after a measure name: ``on the side``, ``on the front and rear``."""
+    match = _SIDES.match(words)
+    return [f"{side.casefold()}-setback" for side in match.groups() if side] if match else []
+
+
+def find_line_behind(words: str, *, near: bool = False) -> tuple[Sequence[str], str]:
+    """Find the setbacks that a distance from a line is: ``from the side lot line``. With `near`, also ``of a lot
+    line``."""
+    match = _FROM.match(words)
+    if match is None or (match["preposition"] != "from" and not near):
+        return (), ""
+    what = _GOES_ON.split(match["what"])[0].strip()
+    return next((types for types, each in _LINES if each.search(what)), ()), match[0].strip(" )")

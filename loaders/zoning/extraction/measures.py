@@ -59,12 +59,13 @@ _UNITS: Final = (
     ("FT2", r"(?:gross |net )?(?:square[ -](?:feet|foot)|sq\.? ?(?:feet|foot|ft\b\.?)|s\.f\.|sf\b|ft2\b|ft²)"),
     ("AC", r"(?:(?:gross|net|contiguous|buildable),? )*(?:acres?\b|ac\b\.?)"),
     ("MI2", r"square miles?\b"),
-    ("M2", r"square met(?:er|re)s?\b|m²|m2\b|sq\.? ?m\b"),
+    ("M2", r"square met(?:er|re)s?\b|m²|m2\b|sq\.? ?m\b\.?|sq\.? ?met(?:er|re)s?\b"),
     ("FT", r"(?:(?:linear|lineal|horizontal|vertical) )?(?:feet\b|foot\b|ft\b\.?)|['′’](?![\w'’])"),
     ("IN", r"inch(?:es)?\b|″"),
     ("MI", r"miles?\b"),
-    ("M", r"met(?:er|re)s?\b"),
-    ("PERCENT", r"percent\b(?: ?\(?\d{1,3}(?:\.\d+)?%\)?)?|per cent\b|%"),
+    ("M", r"met(?:er|re)s?\b|m\b\.?(?=\))"),
+    ("HA", r"hectares?\b|ha\b\.?(?=\))"),
+    ("PERCENT", r"percent\b(?: ?\(?\d{1,3}(?:\.\d+| \d/\d|[½¼¾⅓⅔⅛])?%\)?)?|per cent\b|%"),
     ("storey", r"stor(?:y|ies|eys?)\b"),
     ("space", r"(?:(?:off-street|additional|guest|covered|parking) )*(?:parking )?(?:spaces?|stalls?)\b"),
     ("dwelling", r"(?:dwelling |residential |housing )?(?:units?\b|dwellings?\b)"),
@@ -98,8 +99,8 @@ _SAID: Final = re.compile(
     re.IGNORECASE,
 )
 """Words that a cell may contain in addition to its measure."""
-_AGAIN: Final = re.compile(rf" ?\({_DIGITS} ?(?:['’′\"″]|ft\.?)\)")
-"""``twenty feet (20')`` repeats the measure."""
+_AGAIN: Final = re.compile(rf" ?\((?:approximately |about )?{NUMBER} ?(?:[\"″]|{_UNIT})\)", re.IGNORECASE)
+"""``twenty feet (20')``, ``one acre (0.4 hectares)`` repeat the measure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,8 @@ class Measure:
     unit: str
     high: Decimal | None = None
     """Upper end of a range."""
+    shared: bool = False
+    """Whether its unit is that of the measure after it: ``22`` in ``22 and 35 feet``."""
 
 
 def find_measures(text: str, start: int = 0, end: int | None = None) -> Iterator[Measure]:
@@ -135,7 +138,7 @@ def find_measures(text: str, start: int = 0, end: int | None = None) -> Iterator
         at = more.end() if more else at
         again = _AGAIN.match(text, at, stop)
         at = again.end() if again else at
-        first, last = parse_number(match["first"]), parse_number(match["last"]) if match["last"] else None
+        first, last = _value(match["first"], unit), parse_number(match["last"]) if match["last"] else None
         value = None if more or match["last"] else first
         yield Measure(match.start(), at, text[match.start() : at], value, unit, last)
 
@@ -159,8 +162,8 @@ def _after(text: str, at: int, stop: int) -> int:
 def parse_measure(text: str, unit: str | None = None) -> Measure | None:
     """Parse all of `text` as one measure. A bare number gets the given `unit`. None for other text."""
     words = text.strip()
-    if match := _MEASURE.fullmatch(_SAID.sub("", words)):
-        first = parse_number(match["first"])
+    if match := _MEASURE.fullmatch(_AGAIN.sub("", _SAID.sub("", words))):
+        first = _value(match["first"], _unit_of(match))
         last = parse_number(match["last"]) if match["last"] else None
         return Measure(0, len(words), words, None if match["last"] else first, _unit_of(match), last)
     bare = _NUMBER_ONLY.fullmatch(_SAID.sub("", words)) if unit is not None else None
@@ -178,12 +181,17 @@ def find_unit(words: str) -> str | None:
     return _unit_of(found[-1]) if found else None
 
 
+def _value(words: str, unit: str) -> Decimal | None:
+    """Parse a number in a unit. A share such as a third is rounded: ``33 1/3%`` is 33.3333."""
+    value = parse_number(words)
+    exact = _parse_exactly(words) if value is None and unit == "PERCENT" else None
+    return value if exact is None else Decimal(round(exact * 10_000)) / 10_000
+
+
 def parse_number(words: str) -> Decimal | None:
     """Parse a number: ``6,000``, ``2 1/2``, ``thirty-five (35)``, ``one and one-half``. None if it is not a finite
     decimal."""
-    inside = re.search(rf"\(({_DIGITS})%?\)", words)
-    told = inside[1] if inside else words
-    exact = _parse_digits(told) if re.fullmatch(_DIGITS, told) else _parse_words(told)
+    exact = _parse_exactly(words)
     if exact is None:
         return None
     denominator = exact.denominator
@@ -191,6 +199,12 @@ def parse_number(words: str) -> Decimal | None:
         while denominator % prime == 0:
             denominator //= prime
     return Decimal(exact.numerator) / Decimal(exact.denominator) if denominator == 1 else None
+
+
+def _parse_exactly(words: str) -> Fraction | None:
+    inside = re.search(rf"\(({_DIGITS})%?\)", words)
+    told = inside[1] if inside else words
+    return _parse_digits(told) if re.fullmatch(_DIGITS, told) else _parse_words(told)
 
 
 def _parse_digits(words: str) -> Fraction | None:

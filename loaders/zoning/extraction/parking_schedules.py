@@ -13,9 +13,10 @@ from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.measures import NUMBER, parse_number
 from loaders.zoning.extraction.permissions import find_label_end
 from loaders.zoning.extraction.section_protocol import Section
-from loaders.zoning.extraction.sentence_standards import Standard, has_verb
+from loaders.zoning.extraction.sentence_standards import CONFIDENCE, Standard, has_verb
 
 _ABOUT: Final = re.compile(r"\bparking\b", re.IGNORECASE)
+_SPACES_ONLY: Final = re.compile(r"\bspaces\b|\brequirements?\b|\bschedule\b|\brequired\b", re.IGNORECASE)
 _OTHER: Final = re.compile(
     r"\b(?:bicycles?|bikes?|loading|stacking|queu\w+|electric|accessible|handicap\w*|disab\w+|width|depth|dimensions?|compact"
     r"|trees?|landscap\w*|islands?|fees?|fines?|slopes?|light\w*)\b",
@@ -63,9 +64,11 @@ _WORDS: Final = 24
 _LONGEST: Final = 400
 
 
-def is_about_parking(section: Section) -> bool:
-    """Check whether a section is about parking, so that its lines may be a schedule."""
-    return _ABOUT.search(section.title) is not None and not _APART.search(section.title)
+def is_about_parking(section: Section, above: Sequence[Section] = ()) -> bool:
+    """Check whether a section is about parking, so that its lines may be a schedule: by its heading, or by one above it
+    if its own is about spaces."""
+    about = (section, *above) if _SPACES_ONLY.search(section.title) else (section,)
+    return any(_ABOUT.search(each.title) for each in about) and not _APART.search(section.title)
 
 
 class Schedule:
@@ -108,7 +111,21 @@ class Schedule:
         value, unit = per_dwelling(rate["number"], text[rate.start("each") : stop])
         where = naming.find_places(text, body, end, self._known)
         codes = tuple(around if where is None else where)
-        return Standard(codes, "parking", raw, self._bound, raw, value, unit, use, [], rate.start(), stop, 0.75, "list")
+        return Standard(
+            codes,
+            "parking",
+            raw,
+            self._bound,
+            raw,
+            value,
+            unit,
+            use,
+            [],
+            rate.start(),
+            stop,
+            CONFIDENCE["list"],
+            "list",
+        )
 
     def _head(self, words: str) -> None:
         """Process a line without a rate: the use of the next line, or a heading."""
@@ -142,9 +159,9 @@ def parse_cell(words: str) -> tuple[Decimal | None, str | None]:
     return per_dwelling(rate["number"], rate["each"]) if rate else (None, None)
 
 
-def is_column(section: Section, words: str) -> bool:
+def is_column(words: str) -> bool:
     """Check whether a column in a section about parking is for the spaces that a use must have."""
-    return is_about_parking(section) and _COLUMN.search(words) is not None and not _OTHER.search(words)
+    return _COLUMN.search(words) is not None and not _OTHER.search(words)
 
 
 def is_other(words: str) -> bool:

@@ -16,17 +16,22 @@ from loaders.zoning.extraction.dimension_names import (
     bound_of,
     default_bound,
     dimension_of_header,
+    find_dimensions,
     type_in_unit,
 )
+from loaders.zoning.extraction.district_scope import find_stated_scope
 from loaders.zoning.extraction.districts import District, add_condition, development_of
 from loaders.zoning.extraction.measures import Measure, find_measures, find_unit, parse_measure
 from loaders.zoning.extraction.parking_schedules import Schedule, is_about_parking
 from loaders.zoning.extraction.permissions import find_label_end, find_notes, is_next_label, strip_marks
 from loaders.zoning.extraction.section_protocol import Cell, Section, Table
 from loaders.zoning.extraction.sentence_standards import (
+    CONFIDENCE,
+    Context,
     Lead,
     Standard,
     find_limits,
+    find_subject,
     has_verb,
     parse_head,
     parse_lead,
@@ -34,6 +39,14 @@ from loaders.zoning.extraction.sentence_standards import (
 )
 
 _DEFINES: Final = re.compile(r"\b(?:definitions?|terms defined|defined terms|words and phrases)\b", re.IGNORECASE)
+_REFERS_BACK: Final = re.compile(r"\b(?:it|its|they|their)\b", re.IGNORECASE)
+_GENERAL: Final = re.compile(
+    r"\b(?:standards?|requirements?|regulations?|following|uses|exceptions?|districts?|zones?|zoning|general"
+    r"|notes?|conditions?|provisions?|limits?|purpose|lots?|yards?)\b",
+    re.IGNORECASE,
+)
+"""Words of headings that name no use."""
+_USE_HEAD: Final = re.compile(rf"(?!.*{_GENERAL.pattern})[A-Z][\w ,/&-]{{3,60}}:", re.IGNORECASE)
 _GOES_ON: Final = re.compile(r" ?(?:(?:or|and) )?(?:\w+ )?(?:\w+ )?\(?\d|" r" ?(?:[a-z]+[ -]){0,3}\(\d", re.IGNORECASE)
 _BRIEF: Final = 16
 """Maximum words of a line that the heading of its section applies to."""
@@ -58,14 +71,17 @@ def _in_text(section: Section, known: Mapping[str, District], above: Sequence[Se
     if _DEFINES.search(section.title):
         return []
     text = section.text
-    around = tuple(naming.codes_of_section(section, known, above))
+    around = tuple(naming.codes_of_section(section, known, above) or find_stated_scope(text, known))
     tables = [(table.start, table.end) for table in section.tables]
     own = {start: [code for code in codes if code in known] for start, _, codes in naming.find_line_starts(text)}
     found: list[Standard] = []
     listed: Lead | None = None
     titled = parse_lead(f"{section.title}:", 0, len(section.title) + 1, "", "")
     place, place_label = None, ""
-    parking = Schedule(section, known) if is_about_parking(section) else None
+    use_above, use_label = None, ""
+    earlier: list[tuple[int, int]] = []
+    titled_use = _use_of_title(section.title, text)
+    parking = Schedule(section, known) if is_about_parking(section, above) else None
     for line in re.finditer(r"[^\n]+", text):
         start, end = line.span()
         if any(first <= start < last for first, last in tables):
@@ -76,6 +92,8 @@ def _in_text(section: Section, known: Mapping[str, District], above: Sequence[Se
             place = None
         if listed is not None and is_next_label(label, listed.label):
             listed = None
+        if use_above is not None and is_next_label(label, use_label):
+            use_above = None
         if headed := naming.parse_heading(words, known):
             place, place_label = tuple(headed), label
         codes = tuple(own.get(start, ()))
@@ -91,21 +109,51 @@ def _in_text(section: Section, known: Mapping[str, District], above: Sequence[Se
             len(words.split()) <= _SHORT and not has_verb(words) and not any(find_measures(text, start, end))
         )
         headed_by = None if heads else parse_head(text, body, end, listed.about if listed else section.title)
+        head = re.match(r"([A-Z][\w /&-]{3,60})\. [A-Z]", words)
+        use = (_use_of_title(head[1], words) if head else None) or use_above or titled_use
         brief = len(words.split()) <= _BRIEF and not has_verb(words)
         holds = None if heads else headed_by or listed or (titled if brief else None)
         read: list[Standard] = []
         for sentence in split_clauses(text, body, end):
+            topic = _topic(text, earlier) if _REFERS_BACK.search(text, *sentence) else None
+            earlier.append(sentence)
             goes_on = read and text[sentence[0] - 1 : sentence[0]] == ";" and _GOES_ON.match(text, *sentence)
             kept = _goes_on(read[-1], about=words) if goes_on else holds
-            read += find_limits(section, *sentence, kept, codes, known)
+            about = f"{section.title} {kept.about if kept else ''}"
+            joined = text[sentence[0] - 1 : sentence[0]] == ";" and bool(read)
+            here = read[-1].districts if joined else codes
+            read += find_limits(section, *sentence, Context(kept, here, known, topic, use, about))
         if heads:
             listed = parse_lead(text, start, end, label, section.title)
+            if listed is None and label and not headed:
+                follows = None
+                if words.endswith("following:"):
+                    item = re.match(r"([A-Z][\w /&-]{3,60}), ", words)
+                    follows = item[1] if item else find_subject(text, body, end)
+                use_above = words.rstrip(":") if _USE_HEAD.fullmatch(words) else follows
+                use_label = label
         elif not read:
             listed = None
         if parking is not None and parking.is_other(words):
             read = [each for each in read if each.type != "parking"]
         found += read
     return found
+
+
+def _topic(text: str, earlier: Sequence[tuple[int, int]]) -> str | None:
+    """Find what a pronoun refers to: the subject of one of the last sentences."""
+    return next((told for span in reversed(earlier[-3:]) if (told := find_subject(text, *span))), None)
+
+
+def _use_of_title(title: str, text: str) -> str | None:
+    """Get the use that a section is about, if its text names it as its heading does: ``Cabin camps``."""
+    title = title.strip(" .:")
+    words = re.findall(r"[a-z-]{3,}", title.casefold())
+    if not words or _GENERAL.search(title) or any(each.end == len(title) for each in find_dimensions(title)):
+        return None
+    stems = r"\W+".join(re.escape(re.sub(r"(?:ies|y|s)$", "", word)) + r"\w{0,3}" for word in words)
+    named = re.search(rf"\b(?:an?|each|the|every) (?:[\w-]+ )?{stems}\b", text, re.IGNORECASE)
+    return title if named else None
 
 
 def _goes_on(last: Standard, about: str) -> Lead:
@@ -137,6 +185,12 @@ _LABELS: Final = re.compile(
 )
 """Labels of a row that do not state what it is for."""
 _REFERS: Final = re.compile(r"\b(?:see|section|sec\.|chapter|article|table|note|footnote)\b|§", re.IGNORECASE)
+_TOTAL: Final = re.compile(r"\b(?:total|both|combined|sum|aggregate)\b", re.IGNORECASE)
+_HEIGHT: Final = r"[^a-z]*(?:feet|ft\.?|stor\w+|['’′])"
+_BOTH: Final = re.compile(
+    rf"{_HEIGHT}(?: or |,? ?/ ?|, |; ?| and ){_HEIGHT}(?:,? whichever is (?:less|lower))?", re.IGNORECASE
+)
+"""A height in feet and storeys, which both limit it."""
 _HEADERS: Final = 4
 """Maximum header rows of a table whose header is not marked."""
 
@@ -147,19 +201,19 @@ def _in_tables(section: Section, known: Mapping[str, District], above: Sequence[
     """Find the standards in the tables of a section. The section's districts apply to rows for uses."""
     around = tuple(naming.codes_of_section(section, known, above))
     for table in section.tables:
-        yield from _in_table(section, table, known, around)
+        yield from _in_table(section, table, known, around, parking=is_about_parking(section, above))
 
 
 def _in_table(
-    section: Section, table: Table, known: Mapping[str, District], around: Sequence[str]
+    section: Section, table: Table, known: Mapping[str, District], around: Sequence[str], *, parking: bool
 ) -> Iterator[Standard]:
     grid = table.grid()
     if not grid or len(grid[0]) < 2:
         return
     header = _count_header_rows(grid, table)
     turned: Grid = [[row[place] for row in grid] for place in range(len(grid[0]))]
-    columns = _find_columns(section, grid, header, {})
-    sideways = _find_columns(section, turned, 1, _find_groups(section, grid))
+    columns = _find_columns(section, grid, header, {}, parking=parking)
+    sideways = _find_columns(section, turned, 1, _find_groups(section, grid), parking=parking)
     if len(sideways) > len(columns) or (
         len(sideways) == len(columns) and _count_district_rows(turned, known) > _count_district_rows(grid, known)
     ):
@@ -213,7 +267,7 @@ def _count_district_rows(grid: Grid, known: Mapping[str, District]) -> int:
 
 
 def _find_columns(
-    section: Section, grid: Grid, header: int, groups: Mapping[int, str]
+    section: Section, grid: Grid, header: int, groups: Mapping[int, str], *, parking: bool
 ) -> Mapping[int, tuple[str, str]]:
     """Find the columns for a dimension: the words of their headers and its type."""
     found: dict[int, tuple[str, str]] = {}
@@ -225,8 +279,10 @@ def _find_columns(
         if group and (type_ is None or type_ in ("side-setback", "front-setback", "rear-setback")):
             words = f"{group} {words}"
             type_ = dimension_of_header(words)
-        if type_ is None and parking_schedules.is_column(section, words):
+        if type_ is None and parking and parking_schedules.is_column(words):
             type_ = "parking"
+        if type_ is not None and type_.endswith("setback") and _TOTAL.search(words):
+            continue
         if type_ is not None and not (type_ == "parking" and parking_schedules.is_other(words)):
             found[place] = (words, type_)
     return found
@@ -253,40 +309,47 @@ def _parse_cell(
     raw = strip_marks(section, cell).strip()
     marks = [section.text[start:end].strip() for start, end in cell.superscripts]
     given = _parse_measure(raw, words, type_, caption)
-    while given is None and (mark := _MARK.search(raw)) and (mark[mark.lastgroup or 0]) in notes:
+    while given is None and (mark := _MARK.search(raw)) and (_is_mark(mark) or mark[mark.lastgroup or 0] in notes):
         marks.append(mark[mark.lastgroup or 0])
         raw = raw[: mark.start()].strip()
         given = _parse_measure(raw, words, type_, caption)
-    if _NONE.fullmatch(raw) or not (given or any(character.isdigit() for character in raw)):
+    if _NONE.fullmatch(raw) or not (given or re.search(r"(?<![A-Za-z])\d", raw)):
         return
     several = list(find_measures(raw)) if given is None else []
     if given is None and not several and _REFERS.search(raw):
+        return
+    if several and type_ != "parking" and not any(allows_unit(type_, each.unit) for each in several):
         return
     value, unit = (given.value, given.unit) if given else (None, None)
     if type_ == "parking" and given is None:
         value, unit = parking_schedules.parse_cell(raw)
     if unit == "PERCENT" and not allows_percent(type_):
         value = None
-    if several and type_ != "parking" and not any(allows_unit(type_, each.unit) for each in several):
-        return
-    bound = bound_of(words) or bound_of(caption) or default_bound(type_)
-    start = section.text.find(raw, cell.start, cell.end)
-    start = cell.start if start < 0 else start
-    yield Standard(
-        tuple(codes),
-        type_in_unit(type_, unit),
-        words,
-        bound,
-        raw,
-        value,
-        unit if value is not None else None,
-        _applies(words, label),
-        [notes[mark] for mark in dict.fromkeys(marks) if mark in notes],
-        start,
-        start + len(raw),
-        0.9 if value is not None else 0.75,
-        "table",
-    )
+    told = [(raw, value, unit)]
+    if sorted(each.unit for each in several) == ["FT", "storey"] and _BOTH.fullmatch(raw):
+        told = [(each.raw, each.value, each.unit) for each in several]
+    for told_words, number, of in told:
+        start = max(section.text.find(told_words, cell.start, cell.end), cell.start)
+        yield Standard(
+            tuple(codes),
+            type_in_unit(type_, of),
+            words,
+            bound_of(words) or bound_of(caption) or default_bound(type_),
+            told_words,
+            number,
+            of if number is not None else None,
+            _applies(words, label),
+            [notes[mark] for mark in dict.fromkeys(marks) if mark in notes],
+            start,
+            start + len(told_words),
+            CONFIDENCE["table"],
+            "table",
+        )
+
+
+def _is_mark(match: re.Match[str]) -> bool:
+    """Whether the end of a cell is the mark of a note by its form: ``(a)``, ``[1]``, ``*``."""
+    return match["plain"] is None and not match[0].strip()[0].isdigit()
 
 
 def _parse_measure(raw: str, words: str, type_: str, caption: str) -> Measure | None:
@@ -306,6 +369,12 @@ def _applies(words: str, label: str | None) -> str | None:
     """The use that a row is for, or the kind of building that a column is for."""
     if label:
         return label
+    inside = re.search(r"\((?P<what>(?:accessory|detached|attached)[\w ]*)\)", words, re.IGNORECASE)
+    if inside:
+        return inside["what"]
+    of = re.search(r", (?P<what>(?!each|total|both|m(?:in|ax))[a-z][a-z -]{3,40})$", words)
+    if of and not any(find_dimensions(of["what"])):
+        return of["what"]
     match = re.search(
         r"(?:principal|accessory|main|detached|attached) (?:buildings?|structures?|uses?)", words, re.IGNORECASE
     )

@@ -126,6 +126,89 @@ def test_a_sentence_may_name_its_district_and_its_building() -> None:
     assert text[found.start : found.end] == found.raw == "50 feet"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Adopted October 17, 1998. The floor area ratio of a lot is computed by the clerk on October 17.",
+        "The rear yard may be reduced by not more than 5 feet.",
+        "The limit of 35 feet shall not apply to spires.",
+        "A porch may extend not more than 8 feet into a front yard.",
+        "Eaves may project 2 feet into a required yard.",
+        "The floor area of a store is its gross area minus 500 square feet.",
+        "The side yard shall be the lesser of 8% of the lot width or 10 feet.",
+        "Where a lot abuts an alley, the rear yard shall be 12 feet.",
+        "If the building has a sprinkler, its height shall not exceed 60 feet.",
+        "The side yard shall be at least 30 feet where the lot adjoins a school.",
+        "A building more than 50 feet high needs a permit.",
+        "The board may approve a height of up to 60 feet.",
+        "A yard need not be more than 40 feet deep.",
+        "No building shall be required to have more than one story.",
+        "Notice is mailed within 300 feet of the lot.",
+        "In the Q-9 District, the lot area shall be at least two acres.",
+    ],
+)
+def test_exceptions_reductions_and_conditions_are_not_standards(text: str) -> None:
+    made = Section("1", "1", "Requirements", "section", 1, None, 0, text, (), ())
+    assert [each.raw for each in find_standards(made, KNOWN)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "applies_to"),
+    [
+        ("The minimum front yard depth shall be thirty (30) feet.", ("front-setback", "min", "30", "FT"), None),
+        ("A sign on a pole shall not be over 20 feet high.", ("building-height", "max", "20", "FT"), "sign on a pole"),
+        ("Light poles must not be taller than 18 feet.", ("building-height", "max", "18", "FT"), "Light poles"),
+        ("No fence shall exceed six feet in height.", ("building-height", "max", "6", "FT"), "fence"),
+        ("Minimum lot area: 14,000 sq. ft. (1,300 sq. m.)", ("lot-area", "min", "14000", "FT2"), None),
+        (
+            "A maximum lot coverage of thirty-three and one-third percent (33 1/3%) applies.",
+            ("lot-coverage", "max", "33.3333", "PERCENT"),
+            None,
+        ),
+        ("Two buildings on a lot shall be at least 20 feet apart.", ("building-separation", "min", "20", "FT"), None),
+        ("A kennel shall be on a lot of at least five acres.", ("lot-area", "min", "5", "AC"), "kennel"),
+        ("Buildings shall cover not more than 25 percent of a lot.", ("lot-coverage", "max", "25", "PERCENT"), None),
+        ("No shed shall be nearer to the rear lot line than 5 feet.", ("rear-setback", "min", "5", "FT"), "shed"),
+        ("An aisle shall be at least 24 feet wide.", ("width", "min", "24", "FT"), "aisle"),
+        ("The lot area per dwelling unit is 3,000 square feet.", ("lot-area-per-unit", "min", "3000", "FT2"), None),
+    ],
+)
+def test_a_standard_has_the_dimension_and_subject_of_its_clause(
+    text: str, expected: Found, applies_to: str | None
+) -> None:
+    found = list(find_standards(section(text), KNOWN))
+    assert short(found) == [expected]
+    assert found[0].applies_to == applies_to
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "Front yards shall be at least 75 feet in the R-1 District and 60 feet in the R-2 District.",
+            [("R-1", "75"), ("R-2", "60")],
+        ),
+        (
+            "In the R-1 and R-2 Districts, no building shall exceed 22 and 35 feet in height, respectively.",
+            [("R-1", "22"), ("R-2", "35")],
+        ),
+        (
+            "A lot in the R-1 District shall be 90 feet wide and one in the R-2 District at least 70 feet wide.",
+            [("R-1", "90"), ("R-2", "70")],
+        ),
+        (
+            "In the R-1 District, a yard shall be kept along the boundary of the R-2 District. The rear yard shall be"
+            " at least 20 feet in the R-1 District.",
+            [("R-1", "20")],
+        ),
+    ],
+)
+def test_each_measure_has_the_districts_named_with_it(text: str, expected: list[tuple[str, str]]) -> None:
+    made = Section("1", "1", "Requirements", "section", 1, None, 0, text, (), ())
+    found = [(code, str(each.value)) for each in find_standards(made, KNOWN) for code in each.districts]
+    assert found == expected
+
+
 def with_table(rows: list[list[str]], after: str = "", title: str = "Schedule", header_rows: int = 1) -> Section:
     """Build a section that is a table. In a cell, the word after ``^`` is raised."""
     text, made = "", []
