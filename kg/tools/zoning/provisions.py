@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Final, Literal, NamedTuple
@@ -11,11 +12,12 @@ from pyoxigraph import Literal as Text
 from pyoxigraph import NamedNode
 
 from kg.errors import NotFoundError
+from kg.fuzzy_names import fold
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.choices import NEAREST, Choice, shorten
 from kg.retrieval.evidence import code_of
 from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of
-from kg.retrieval.results import Result
+from kg.retrieval.results import Completeness, Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
@@ -149,8 +151,9 @@ def kg_query_permissions(
 ) -> PermissionResult:
     """Look up which uses are permitted in which districts, and on which conditions.
 
-    Use to find out where a use is allowed. Returns permissions: district, use, permission (as_recorded: the source's
-    word), conditions, review_section, section_ref, evidence. An unlisted use is unrecorded, not prohibited.
+    Use to find out where a use is allowed. References to the uses of another district are followed. Returns
+    permissions: district, use, permission (as_recorded: the source's word), conditions, review_section, section_ref,
+    evidence. An unlisted use is unrecorded, not prohibited.
     Example: kg_query_permissions(municipality="Quarry Bend", state="UT", district="R-1", use="duplex").
     Next: `kg_query_section` with a section_ref.
     """
@@ -161,11 +164,18 @@ def kg_query_permissions(
     districts = words.districts if district is None else find_named("district", district, words.districts, place, notes)
     uses = words.uses if use is None else find_named("use", use, words.uses, place, notes)
     reader.ran.clear()
+    completeness: Completeness = "complete"
     if use is None:
         selected = _select_page(reader, "permission", place, words, districts, offset, limit)
     else:
-        found = [each for each in _find_rules(reader, "permission", districts) if each.about in uses]
-        selected = _Selection(found, len(found))
+        found = [each for each in _find_rules(reader, "permission", words.districts) if each.about in uses]
+        followed = _follow_references(reader, words, districts, {each.district or "" for each in found})
+        found = [each for each in found if each.district in districts or each.district in followed.districts]
+        selected = _Selection([*found, *followed.found], len(found) + len(followed.found))
+        extra = {each.district or "" for each in followed.found} | followed.districts
+        districts = {**districts, **{iri: known for iri, known in words.districts.items() if iri in extra}}
+        notes += followed.notes
+        completeness = "approximate" if followed.unresolved else "complete"
     at, among = _ranks(districts), _ranks(uses)
     selected.found.sort(key=lambda each: (at[each.district or ""], among.get(each.about, len(among)), each.iri))
     start, total = offset - selected.skipped, selected.total
@@ -173,7 +183,7 @@ def kg_query_permissions(
         Permission(
             district=districts[each.district or ""].code,
             district_name=districts[each.district or ""].other_name,
-            use=uses[each.about].name,
+            use=words.uses[each.about].name,
             permission=rule.code(KG.permissionLevel),
             as_recorded=rule.one(KG.rawLevel),
             conditions=rule.all(KG.condition),
@@ -195,6 +205,7 @@ def kg_query_permissions(
         PermissionResult(municipality=place.name, state=place.short_state, permissions=permissions, notes=notes),
         total=total,
         next_offset=page_of(range(total), offset, limit),
+        completeness=completeness,
     )
 
 
@@ -282,6 +293,75 @@ def to_standard(rule: Rule, evidence: RuleEvidence, district: str | None) -> Sta
         section_ref=rule.section(KG.definedIn),
         evidence=evidence,
     )
+
+
+_REFERENCE: Final = re.compile(
+    r"(?:(?:any|all|the|those|every) )?(?:[a-z]+ )?(?:of the )?uses? (?:that (?:is|are) )?(?:permitted|allowed)"
+    r"(?: (?:by right|outright|as of right))? (?:in|within) (?P<of>[^.;:,]{1,80})",
+    re.IGNORECASE,
+)
+"""A use that refers to another district: ``Any use permitted in the C-1 District, except theaters``."""
+
+
+class _References(NamedTuple):
+    """References of districts to the uses of others, and the districts with a permission that they lead to."""
+
+    found: list[Found]
+    districts: set[str]
+    notes: list[str]
+    unresolved: bool
+
+
+def _follow_references(reader: Reader, words: Vocabulary, districts: Iterable[str], stated: set[str]) -> _References:
+    """Follow the references of `districts` to the districts in `stated`, which have a permission for the use asked for.
+
+    A reference that names no known district may lead to a permission: it is always part of the result.
+    """
+    followed = _References([], set(), [], False)
+    named = {iri: match["of"] for iri, use in words.uses.items() if (match := _REFERENCE.match(use.name))}
+    by_district: dict[str, list[Found]] = defaultdict(list)
+    for each in _find_rules(reader, "permission", words.districts) if named else ():
+        if each.about in named:
+            by_district[each.district or ""].append(each)
+    targets = {iri: _find_districts_in(of, words) for iri, of in named.items()}
+    used: dict[str, Found] = {}
+    for iri in districts if by_district else ():
+        seen, pending, way = {iri}, [iri], list[Found]()
+        while pending:
+            for each in by_district[pending.pop()]:
+                way.append(each)
+                new = [other for other in targets[each.about] if other not in seen]
+                seen.update(new)
+                pending += new
+        reached = (seen - {iri}) & stated
+        lost = [each for each in way if not targets[each.about]]
+        used |= {each.iri: each for each in (way if reached else lost)}
+        followed.districts.update(reached)
+        followed.notes.extend(
+            f"{words.districts[iri].code} also refers to the uses of another district, which could not be identified: "
+            f"{words.uses[each.about].name!r}. Read that section."
+            for each in lost
+        )
+        if reached:
+            codes = shorten([words.districts[other].code for other in words.districts if other in reached])
+            followed.notes.append(
+                f"{words.districts[iri].code} refers to the uses of {codes}, at the level and with the exceptions that "
+                "the reference gives."
+            )
+    return followed._replace(
+        found=list(used.values()), unresolved=any(not targets[each.about] for each in used.values())
+    )
+
+
+def _find_districts_in(text: str, words: Vocabulary) -> list[str]:
+    """Find the districts that some words name, by code or name."""
+    plain = f" {fold(text)} "
+    return [
+        iri
+        for iri, each in words.districts.items()
+        if re.search(rf"(?<![\w-]){re.escape(each.code)}(?![\w-])", text)
+        or (each.name != each.code and f" {fold(each.name)} " in plain)
+    ]
 
 
 _Kind = Literal["permission", "standard"]

@@ -42,6 +42,8 @@ SIMILAR: Final = 65
 SIMILAR_CODE: Final = 50
 """The same for a name of at most `CODE_LENGTH` characters, which may be a code."""
 CODE_LENGTH: Final = 4
+_JOINS: Final = re.compile(r"\b(?:and|or)\b")
+_MEMBERS: Final = re.compile(r",? (?:and/or|and|or) |, ")
 _DISTRICTS: Final = iri_prefix("district")
 _USES: Final = iri_prefix("landuse")
 _NOISE: Final = frozenset(re.findall(r"\w+", "zone zones zoning district districts the use uses land a an of"))
@@ -117,7 +119,7 @@ def find_named(
     """
     wanted = clean_text(argument, text, 300)
     choices = [each.choice for each in things.values()]
-    found = find_matching(wanted, choices)
+    found = find_alike(wanted, choices) if argument == "use" else find_matching(wanted, choices)
     if not found:
         more = UNRECORDED if argument == "use" else ""
         raise NotFoundError(
@@ -133,6 +135,29 @@ def find_matching(text: str, choices: Sequence[Choice]) -> list[Choice]:
     """Find the choices that `text` names: by spelling, else by meaning, else by words. All matches of a rule count."""
     found = find_spelled(text, choices) or _find_by_key(_meant, text, choices)
     return found or find_by_words(text, choices)
+
+
+def find_alike(text: str, choices: Sequence[Choice]) -> list[Choice]:
+    """Find the uses that `text` names, in any spelling, wording or enumeration: bank is also in ``Banks and inns``.
+
+    Districts write the same use in several ways, so that all that match count, not only those of the best rule.
+    """
+    if any(choice.term.value == text.strip("<>") for choice in choices):
+        return find_spelled(text, choices)
+    whole = [*find_spelled(text, choices), *_find_by_key(_meant, text, choices)]
+    plain, meant = _plain(text), _meant(text)
+    found = [
+        choice
+        for choice in choices
+        if choice in whole
+        or any(_plain(part) == plain or _meant(part) == meant for name in choice.names for part in _members(name))
+    ]
+    return found or find_by_words(text, choices)
+
+
+def _members(name: str) -> Sequence[str]:
+    """Split an enumeration into its members."""
+    return _MEMBERS.split(name) if _JOINS.search(name) else ()
 
 
 def find_spelled(text: str, choices: Sequence[Choice]) -> list[Choice]:

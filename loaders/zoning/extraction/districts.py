@@ -44,6 +44,7 @@ _SEPARATOR: Final = r"(?:, (?:and |or )?|,? and |,? or | ?/ ?| & )"
 _CODES: Final = re.compile(rf"(?P<codes>{CODE}(?:{_SEPARATOR}{CODE}){{0,20}})(?P<mark>[.:])(?= )")
 _ONE: Final = re.compile(_LETTERS)
 _EACH: Final = re.compile(rf"(?<![\w-]){CODE}(?![\w-])")
+_KIND_LAST: Final = re.compile(r" (?:districts?|zones?)$", re.IGNORECASE)
 _FIRST: Final = re.compile(r"(?:zoning )?(?:district|zone)s?\b", re.IGNORECASE)
 _SYMBOL: Final = re.compile(r"(?:map )?(?:symbol|code|abbreviation|designation|label)\b", re.IGNORECASE)
 _ELSEWHERE: Final = re.compile(
@@ -164,15 +165,16 @@ def _patterns(known: tuple[tuple[str, str], ...]) -> _Patterns:
     codes = sorted((code for code, _ in known), key=lambda code: (-len(code), code))
     several = [re.escape(code) for code in codes if len(code) > 1]
     # A name of one word, such as Residential, may also be the kind of several districts.
-    phrases = sorted((name for name in by_name if " " in name), key=lambda name: -len(name))
+    phrases = [f"(?i:{re.escape(name)})" for name in sorted(by_name, key=len, reverse=True) if " " in name]
+    phrases += [re.escape(_KIND_LAST.sub("", code)) for code, name in known if code == name]
     one, either = (
         rf"(?<![\w-])(?:{'|'.join(of) or '(?!)'})(?![\w-]|\.\d)"
-        for of in ([*map(re.escape, codes)], [*map(re.escape, codes), *(f"(?i:{re.escape(name)})" for name in phrases)])
+        for of in ([*map(re.escape, codes)], [*map(re.escape, codes), *phrases])
     )
     run, named = (
         rf"[“\"‘(]?{of}[”\"’)]?(?:(?:{_SEPARATOR}| )(?:the )?[“\"‘(]?{of}[”\"’)]?){{0,30}}" for of in (one, either)
     )
-    kind = r"(?i:(?: (?!district|zone)[A-Za-z&/-]+){0,6}? (?:zoning )?(?:districts?|zones?))\b"
+    kind = r"(?i:(?: (?!district|zone)[A-Za-z&/-]+){0,6}? (?:zoning )?(?:districts?|zones?|overlay))\b"
     return _Patterns(
         re.compile(rf"(?<![\w-])(?:{'|'.join(several) or '(?!)'})(?![\w-]|\.\d)"),
         re.compile(
@@ -319,7 +321,10 @@ def find_columns(
 
 def _of_head(words: str, known: Mapping[str, District]) -> str | None:
     """Parse the header of a column into a district."""
+    named = _of_known(known).names.get(plain_name(words)) if known else None
     codes, end = parse_leading_codes(words, known)
+    if named is not None:
+        return named
     if len(codes) == 1 and (end == len(words) or words[end] in " \n*([:–-"):
         return codes[0]
     alone = _HEAD_OF_COLUMN.fullmatch(words)
@@ -339,7 +344,8 @@ def find_in_section(section: Section) -> Iterator[District]:
             if not article:
                 yield District(code, _name(name), section.key, None, None, 0.9, "heading")
     elif (alone := _TITLE_ALONE.fullmatch(section.title)) and plain_name(alone["name"]) not in ("", "zoning"):
-        yield District(alone["name"], alone["name"], section.key, None, None, 0.8, "heading")
+        name = _name(alone["name"].title() if alone["name"].isupper() else alone["name"])
+        yield District(name, name, section.key, None, None, 0.8, "heading")
     if not about:
         return
     yield from _in_lists(section)
@@ -361,7 +367,7 @@ def _name(words: str) -> str:
 def _of_name(words: str, section: Section, start: int, end: int) -> District:
     """Build the district of some words: ``AO Open District``, or ``Residence A District`` where it has no code."""
     coded = re.match(rf"({_LETTERS}) (?=[A-Z][a-z])", words)
-    name = _name(words[coded.end() :] if coded else words)
+    name = re.sub(r"(?<= District)s$|(?<= Zone)s$", "", _name(words[coded.end() :] if coded else words))
     return District(coded[1] if coded else name, name, section.key, start, end, 0.9, "list")
 
 

@@ -11,13 +11,23 @@ from loaders.zoning.extraction.dimension_names import find_dimensions
 Level = Literal["byRight", "byRightWithConditions", "byRightOrConditional", "conditional", "notPermitted"]
 
 NOT: Final = re.compile(
-    r"\bprohibited|\bnot (?:be )?(?:permitted|allowed)|\bunpermitted|\bno(?:t one)? of the following uses",
+    r"\bprohibited|\bnot (?:be )?(?:an? )?(?:permitted|allowed)|\bunpermitted|\bno(?:t one)? of the following uses",
     re.IGNORECASE,
 )
 CONDITIONAL: Final = re.compile(
     r"\bconditional(?:ly)?\b|\bspeci(?:al|fic) (?:land )?(?:uses?|exceptions?|permits?)"
     r"|\b(?:uses? )?(?:by|requiring a) special"
     r"|\buses? (?:permitted|allowed) (?:on|upon|by) (?:review|appeal|permit)|\buse permits?\b|\bspecial approval\b",
+    re.IGNORECASE,
+)
+BOARD: Final = (
+    r"(?:council|board|commission(?:ers)?|body|court|examiner|director|planner|manager|administrator|committee"
+    r"|selectmen|trustees)\b"
+)
+"""Pattern of those who decide on a use."""
+_DECIDED: Final = re.compile(
+    rf"\b(?:permitted|allowed|authorized|approved|permits?|approval|authorization)\b[^.;]{{0,40}}\b(?:by|of|from)\b"
+    rf"[^.;]{{0,40}}\b{BOARD}|\brequires? (?:an? )?(?:special|conditional|use) ",
     re.IGNORECASE,
 )
 _LIMITED: Final = re.compile(
@@ -42,7 +52,7 @@ def level_of(words: str) -> Level | None:
     """Parse some words into a level: ``Uses subject to conditional use permit`` is conditional."""
     if NOT.search(words):
         return "notPermitted"
-    if CONDITIONAL.search(words):
+    if CONDITIONAL.search(words) or _DECIDED.search(words):
         return "conditional"
     if _LIMITED.search(words):
         return "byRightWithConditions"

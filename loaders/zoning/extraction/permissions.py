@@ -6,47 +6,52 @@ import re
 import string
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Self
 
 from loaders.zoning.extraction import districts as naming
 from loaders.zoning.extraction.districts import District, add_condition, development_of
-from loaders.zoning.extraction.permission_levels import NOT, Level, find_review, level_of
+from loaders.zoning.extraction.permission_levels import Level, find_review, level_of
 from loaders.zoning.extraction.section_protocol import Cell, Section, Table
-from loaders.zoning.extraction.use_sentences import find_statements, split_alternatives, split_list, strip_brackets
+from loaders.zoning.extraction.use_sentences import (
+    INHERITED,
+    Statement,
+    find_sentences,
+    parse_sentence,
+    split_alternatives,
+    split_list,
+    strip_brackets,
+)
 
 _LABEL: Final = re.compile(
     r"(?:(?:\([A-Za-z0-9-]{1,5}\)|\d{1,3}(?:[.-]\d{1,4}){1,5}[A-Za-z]?\.?(?= )"
     r"|[A-Za-z0-9]{1,3}[.)]|[•*·–-]) ?){1,3}(?=\S)"
 )
-_USED_FOR: Final = re.compile(r"\bused only for\b", re.IGNORECASE)
-_USES: Final = re.compile(
-    r"\b(?:uses?|activities|used only for|special exceptions?|conditional (?:land )?uses?)\b", re.IGNORECASE
-)
+_USES: Final = re.compile(r"\b(?:uses?|activities|special exceptions?)\b", re.IGNORECASE)
 _SAYS: Final = re.compile(
     r"\b(?:is|are|was|were|be|has|have|shall|must|may|will|can|does|do|means?|includes?)\b", re.IGNORECASE
 )
 _HEAD: Final = re.compile(
-    r"(?:(?:the |these |all )?(?:following )?(?:are )?(?:(?:principal|primary|main|accessory|temporary"
-    r"|land|and|or|permitted|allowed"
-    r"|allowable|prohibited|conditional|special|specific|limited|by[- ]right|conditionally|uses?"
-    r"|buildings|structures|activities)"
-    r"[,/]? ?){1,7}|uses? by right)"
+    r"(?:(?:principal|primary|main|accessory|temporary|land|and|or|permitted|allowed|allowable|prohibited|conditional"
+    r"|special|specific|limited|by[- ]right|conditionally|uses?|buildings|structures|activities|exceptions?)"
+    r"[,/]? ?){1,7}"
     r"(?P<rest>.*)",
     re.IGNORECASE,
 )
-_INSIDE: Final = re.compile(r"[.;] (?=(?:Permitted|Conditional|Prohibited|Allowed) Uses?\b[^\n]{0,300}:$)")
-_HEADING_CONDITION: Final = re.compile(r"\b(?:if|provided|only|subject to (?!cond)|when)\b.*", re.IGNORECASE)
-_ANNOUNCES: Final = re.compile(r"\b(?:follow\w*|is|are|be|if|when|where|subject|provided)\b", re.IGNORECASE)
-"""Words after the heading of a list on its line if the list is below it."""
-_FOLLOWING: Final = re.compile(r" ?(?:the|these|all|any) ", re.IGNORECASE)
-_HEAD_IN: Final = re.compile(
-    r"(?:(?:conditionally |principally )?(?:permitted|allowed|prohibited)|not (?:permitted|allowed))"
-    r"(?: (?:by right|as of right|by (?:special|conditional|use)(?: use)? permit))?"
-    r" in (?:the )?(?P<where>[^:.;]{1,80})",
+_SAME: Final = re.compile(
+    r"(?:(?:accessory|principal|other|main|primary|temporary|permitted)"
+    r"(?: (?:accessory|principal|buildings|structures|and|or|uses?))+)(?: as follows)?",
     re.IGNORECASE,
 )
-"""``Permitted in R-1 and R-2``, above a list or before it on the same line."""
+"""Headings of parts of a list, which do not change its level: ``Accessory uses``."""
+_MIXED: Final = re.compile(
+    r"\b(?:permitted|by right|principal|conditional|special|prohibited)(?: uses?| exceptions?)?(?:, | and |/| or | & )"
+    r"(?:permitted|conditional|special|prohibited)\b",
+    re.IGNORECASE,
+)
+_HEADING_CONDITION: Final = re.compile(r"\b(?:if|provided|only|subject to (?!cond)|when)\b.*", re.IGNORECASE)
 _BARE_HEADS: Final = frozenset(("permitted", "prohibited", "conditional"))
+_ASIDE: Final = re.compile(r" ?\((?:see|as|in accordance|pursuant|refer|per)\b[^)]*\)?")
+_PLACED: Final = re.compile(r" (?:in|within) (?:the )?(?P<where>[^:.;]{1,80})$")
 _ENDING: Final = frozenset(
     re.findall(
         r"\w+",
@@ -56,29 +61,42 @@ _ENDING: Final = frozenset(
     )
 )
 """Last words of headings that end a list of uses."""
-_ACCESSORY: Final = re.compile(r"Accessory (?:Buildings|Uses|Structures)[^.\n]{0,40}\((?:see|as)\b", re.IGNORECASE)
-_PROSE: Final = re.compile(
-    r"(?:The|No|All|Each|Any|Every|If|Where|When|In|For|A|An|It|These"
-    r"|Such)\b[^\n]{0,200}\b(?:shall|must|may|is|are|will)\b"
+_FOLLOWING: Final = re.compile(r"(?:the|these|all|any)\b", re.IGNORECASE)
+_UNREAD: Final = re.compile(
+    r"(?:\d+ )?(?:ARTICLE|CHAPTER|DIVISION|PART|TITLE|SECTION)\b\W+[\dIVXLC]|[^a-z]*[A-Z]{3}[^a-z]*"
 )
-_END: Final = re.compile(r"(?:[;,.]| (?=and$|or$))(?: and| or)?[;, ]*$|[;, ]+(?:and|or)$")
-_CONDITION: Final = re.compile(
-    r"\.?[ ]?(?=\((?!\d+\)))|\. (?=[A-Z(])|,(?= but (?!not limited))|[,;]? (?=(?:provided|if|when|where|so long as"
-    r"|as long as|subject to|must|shall|unless"
-    r"|not (?:taller|larger|more|less|exceeding|to exceed)|only|up to|with no)\b)|; "
+"""A heading among lines of text: the reader did not understand it."""
+_OF_LEVELS: Final = re.compile(r"\b(?:permits?|approvals?|prohibited|conditional|exceptions?)\b", re.IGNORECASE)
+_NO_ITEM: Final = re.compile(r"\[|(?:No|Any|Each|Every|Such)\b")
+_CLOSING: Final = re.compile(r"(?:[;,.]| (?=and$|or$))(?: and| or)?[;, ]*$|[;, ]+(?:and|or)$")
+_CUT: Final = re.compile(
+    r"\.?[ ]?(?=\((?!\d+\)))|\. (?=[A-Z(])|,?[ ]?(?=,? ?\b(?:provided|if|so long as|as long as|subject to|must"
+    r"|unless|limited to|as (?:regulated|permitted|provided)|in accordance|under (?:[Ss]ection|[Aa]rticle|[Cc]hapter)"
+    r"|not (?:taller|larger|over|more|less|exceeding|to exceed)|only|up to|with (?:no|not)|by (?:an?|the) \w+ who"
+    r"|but not|excluding|except(?:ing)?|other than|including|such as|licensed|permitted (?:by|under)|as [A-Z.]+)\b)"
+    r"|, (?=(?:when|where)\b)|; "
 )
+_LIMIT: Final = re.compile(
+    r"(?:(?:not|no) (?:more|less|fewer|over) than|at least|one to|\d[\d,.]*"
+    r"|(?:two|three|four|five|six|seven|eight|nine|ten)\b)"
+    r"(?![ -]?(?:family|unit|storey|story))",
+    re.IGNORECASE,
+)
+_BEFORE_LIMIT: Final = re.compile(r",? (?:on|with|for|to|in|having|not|of)\b(?! the)|, ")
+_NO_CONDITION: Final = re.compile(
+    r"\W*(?:(?:but not|excluding|except|excepting|other than|including|such as|licensed|permitted|as [A-Z.]+|see)\b|$)"
+)
+_SUB: Final = re.compile(r",? (?:including|such as|limited to)(?: the following)?:?$|:$")
 _ONLY: Final = re.compile(
     rf"(?:\bin the |\()(?P<codes>{naming.CODE}(?:(?:, (?:and |or )?| and | or ){naming.CODE}){{0,20}})"
     r" (?:zones?|districts?)(?P<only> only)?",
     re.IGNORECASE,
 )
-_WHERE_FIRST: Final = re.compile(
-    r"(?:In|Within) (?:the|all|any|each|every) [^,:;.]{1,80}(?i:districts?|zones?)[^,:;.]{0,20}, ?"
-)
+_TWO: Final = re.compile(r",? and/or |, and (?=[^,;]*$)")
 _BARE: Final = re.compile(r"[A-Za-z0-9]{1,5}")
 _ALIKE: Final = str.maketrans(string.ascii_letters, "a" * 26 + "A" * 26)
-_LONGEST_USE: Final = 600
-_WORDS_OF_ITEM: Final = 24
+_WORDS_OF_ITEM: Final = 80
+_WORDS_OF_LINE: Final = 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +122,45 @@ class UsePermission:
 
 
 @dataclass(frozen=True, slots=True)
-class _Heading:
+class Inheritance:
+    """A reference to the uses of another district: ``Any use permitted in the C-1 District, except theaters``.
+
+    It is at the offsets [start, end) of the section's text.
+    """
+
+    district: str
+    source: str | None
+    """Code of the other district. None if it could not be read."""
     level: Level
     raw: str
-    conditions: tuple[str, ...] = ()
+    """Verbatim, with its exceptions."""
+    raw_level: str
+    """The words for the level."""
+    start: int
+    end: int
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Lead:
+    """The level and conditions that a heading or sentence gives to the list below it."""
+
+    level: Level | None
+    raw: str
+    conditions: Sequence[str] = ()
     review: str | None = None
-    districts: tuple[str, ...] = ()
-    label: str = ""
+    districts: Sequence[str] | None = None
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A line with lines below it."""
+
+    label: str
+    lead: _Lead | None
+    districts: Sequence[str] | None = None
+    parent: bool = False
+    """Labelled lines are below it."""
 
 
 def find_permissions(
@@ -121,75 +171,294 @@ def find_permissions(
     `known` are the districts of the code. `above` are the ancestors of the section, innermost first.
     """
     in_matrices = [found for table in _join_tables(section, known) for found in _in_matrix(section, table, known)]
-    return [*_in_text(section, known, above), *in_matrices]
+    return [*_Lines(section, known, above).read().permissions, *in_matrices]
 
 
-def _in_text(section: Section, known: Mapping[str, District], above: Sequence[Section]) -> Sequence[UsePermission]:
-    """Find the uses in the lists and sentences of a section, in text order."""
-    text = section.text
-    around: tuple[str, ...] = tuple(naming.codes_of_section(section, known, above))
-    own = {start: codes for start, _, codes in naming.find_line_starts(text)}
-    tables = [(table.start, table.end) for table in section.tables]
-    found: list[UsePermission] = []
-    titled = (
-        _parse_heading(section.title, 0, len(section.title), known)
-        if not naming.find_codes(section.title, known)
-        else None
-    )
-    heading = latest = titled
-    place: tuple[str, ...] | None = None
-    place_label = item = ""
-    for line in re.finditer(r"[^\n]+", text):
-        start, end = line.span()
-        if any(first <= start < last for first, last in tables):
-            continue
-        codes = [code for code in own.get(start, ()) if code in known]
-        if codes:
-            # Consecutive lines for several districts belong together. A line after a list starts the next district.
-            around = tuple(codes) if latest is not None else tuple(dict.fromkeys((*around, *codes)))
-            heading = latest = place = None
-        if inside := _INSIDE.search(text, start, end):
-            start = inside.end()
-        body = find_label_end(text, start, end)
-        label = text[start:body].strip()
-        if place is not None and is_next_label(label, place_label):
-            place = None
-        if heading is not None and heading is not titled and is_next_label(label, heading.label):
-            heading = None
-        words = text[body:end].rstrip()
-        given = _parse_heading(text, body, end, known)
-        listed = _find_inline_list(text, body, end, given, known)
-        if given is not None and listed:
-            codes_of = given.districts or place or tuple(codes) or around
-            given = replace(given, conditions=() if given.level == "conditional" else _heading_conditions(given.raw))
-            for first, last in listed:
-                found += _parse_item(text, first, last, given, codes_of, known)
-            heading = heading if heading is titled else None
-        elif given is not None and _is_complete(words):
-            heading = heading if heading is titled else None
-        elif given is not None:
-            heading = latest = _inherit_words(replace(given, label=label), latest)
-        elif not codes and (headed := naming.parse_heading(words, known)):
-            place, place_label = tuple(headed), label
-            heading = titled if titled is not None and level_of(words) in (None, titled.level) else None
-        elif heading is not None and label and item and _style(label) != _style(item) and _PROSE.match(words):
-            continue  # below a use: conditions of it
-        elif _is_end(words) or (heading is titled and not _may_be_item(words, label)):
-            heading = heading if heading is titled else None
-        elif heading is not None and end - body <= _LONGEST_USE:
-            said = list(_find_in_sentences(text, body, end, (), known))
-            if said:
-                found += said
+def find_inherited(
+    section: Section, known: Mapping[str, District], above: Sequence[Section] = ()
+) -> Sequence[Inheritance]:
+    """Find the statements that a district has the uses of another. The arguments are those of `find_permissions`."""
+    return _Lines(section, known, above).read().inherited if INHERITED.search(section.text) else []
+
+
+class _Lines:
+    """Reader of the lists and sentences of a section.
+
+    A line is below the nearest line with another style of label before it, as ``(1)`` is below ``(a)``. A use has the
+    level and the districts of the lines above it, and none if one of these lines could not be read.
+    """
+
+    def __init__(self, section: Section, known: Mapping[str, District], above: Sequence[Section]) -> None:
+        self.permissions: list[UsePermission] = []
+        self.inherited: list[Inheritance] = []
+        self._section, self._text, self._known, self._above = section, section.text, known, above
+        self._around: tuple[str, ...] = tuple(naming.codes_of_section(section, known, above))
+        self._root = _parse_heading(section.title.rstrip(" :"), known)
+        self._frames: list[_Frame] = []
+        self._listed = False
+        """A list of uses began since the districts were named."""
+        self._latest: Sequence[str] = ()
+        """Districts of the sentence before, on the same line."""
+
+    def read(self) -> Self:
+        """Read all lines. Returns the reader itself."""
+        text, section = self._text, self._section
+        own = {start: (end, codes) for start, end, codes in naming.find_line_starts(text)}
+        tables = [(table.start, table.end) for table in section.tables]
+        for line in re.finditer(r"[^\n]+", text):
+            start, end = line.start() + len(line[0]) - len(line[0].lstrip()), line.start() + len(line[0].rstrip())
+            if start >= end or any(first <= start < last for first, last in tables):
                 continue
-            item = label
-            several = [(body + first, body + last) for first, last in split_alternatives(words)]
-            for first, last in several or [(body, end)]:
-                found += _parse_item(text, first, last, heading, heading.districts or place or around, known)
-            continue
+            stop, codes = own.get(line.start(), (start, ()))
+            if codes := [code for code in codes if code in self._known]:
+                # Consecutive lines for several districts belong together. A line after a list starts the next district.
+                self._around = tuple(codes) if self._listed else tuple(dict.fromkeys((*self._around, *codes)))
+                self._frames, self._root, self._listed = [], None, False
+                start = stop + len(text[stop:end]) - len(text[stop:end].lstrip(".: "))
+            self._latest = ()
+            self._read_line(start, end)
+        kind = development_of(section, self._known, self._above) if self.permissions else None
+        if kind is not None:
+            self.permissions = [_conditional(each, kind, self._known) for each in self.permissions]
+        return self
+
+    def _read_line(self, start: int, end: int) -> None:
+        text = self._text
+        body = find_label_end(text, start, end)
+        label, words = text[start:body].strip(), text[body:end]
+        if label:
+            self._enter(label)
+        elif self._frames and self._frames[-1].parent:
+            self._frames.clear()  # The list is complete.
+        above = self._frames[-1].lead if self._frames else self._root
+        if (
+            (codes := naming.parse_heading(words, self._known))
+            and _parse_heading(words, self._known) is None
+            and not parse_sentence(text, body, end, self._known)
+        ):
+            self._push(label, None, codes)
+            return
+        if not label and len(words) <= 100 and _UNREAD.match(words) and _parse_heading(words, self._known) is None:
+            # Lines below a heading that was not read are not for the district of the section.
+            if codes := naming.codes_in_title(words, self._known):
+                self._around = tuple(codes)
+            elif not words.isupper() or re.search(r"\b(?:DISTRICT|ZONE|ARTICLE|CHAPTER|DIVISION)\b", words):
+                self._around = ()
+            self._frames, self._root = [], None
+            return
+        below: _Lead | None = None
+        item = False
+        for number, (first, last) in enumerate(find_sentences(text, body, end)):
+            if heading := self._read_heading(first, last, above):
+                above = below = heading
+                first = text.find(": ", first, last) + 2
+                if first > 1 and (said := parse_sentence(text, first, last, self._known)):
+                    below = self._read_statements(said, above)
+                continue
+            if text[last - 1] == ":":
+                below = None
+            if said := parse_sentence(text, first, last, self._known):
+                below = self._read_statements(said, above)
+            elif number == 0 and above is not None and self._is_item(first, last, label):
+                alone = not any(
+                    parse_sentence(text, *each, self._known) for each in find_sentences(text, last + 1, end)
+                )
+                item, below = True, self._read_item(first, end if alone else last, above)
+                if alone:
+                    break
+        if label or not item:
+            self._push(label, below)
+
+    def _enter(self, label: str) -> None:
+        """Leave the lines that a line with this label is not below."""
+        for depth, frame in enumerate(self._frames):
+            if frame.label and (_style(frame.label) == _style(label) or is_next_label(label, frame.label)):
+                del self._frames[depth:]
+                break
+        if self._frames:
+            self._frames[-1].parent = True
+
+    def _push(self, label: str, lead: _Lead | None, districts: Sequence[str] | None = None) -> None:
+        if not label:
+            self._frames.clear()
+        self._frames.append(_Frame(label, lead, districts))
+        self._listed = self._listed or lead is not None
+
+    def _place(self, given: Sequence[str] | None) -> Sequence[str]:
+        """The districts of a statement that names these."""
+        if given is not None:
+            return given
+        for frame in reversed(self._frames):
+            if frame.districts is not None:
+                return frame.districts
+            if frame.lead is not None and frame.lead.districts is not None:
+                return frame.lead.districts
+        if self._latest and not set(self._latest) <= set(self._around):
+            return () if self._around else self._latest
+        return self._latest or self._around
+
+    def _read_heading(self, start: int, end: int, above: _Lead | None) -> _Lead | None:
+        """Read a heading, and the uses after it: ``Permitted uses: barns; sheds``"""
+        given = _parse_heading(self._text[start:end], self._known)
         if given is None:
-            found += _find_in_sentences(text, body, end, tuple(codes) or place or around, known)
-    kind = development_of(section, known, above) if found else None
-    return found if kind is None else [_conditional(each, kind, known) for each in found]
+            return None
+        given = replace(given, level=_settle(given.level, above) if given.level else above.level if above else None)
+        if given.level is None:
+            return given
+        colon = self._text.find(":", start, end) + 1
+        if listed := split_list(self._text[colon:end]) if colon else ():
+            for first, last in listed:
+                self._read_item(colon + first, colon + last, given)
+        elif colon and (match := INHERITED.match(self._text, colon + 1, end)):
+            self._inherit(match, end, given, self._place(given.districts))
+        rest = self._text[colon:end].strip() if colon else ""
+        if rest and not _FOLLOWING.match(rest):
+            return replace(given, level=None)
+        condition = _HEADING_CONDITION.search(rest) if given.level != "conditional" else None
+        return replace(given, conditions=[condition[0].rstrip(" :.")]) if condition else given
+
+    def _read_statements(self, said: Sequence[Statement], above: _Lead | None) -> _Lead | None:
+        """Read the statements of a sentence. Returns its lead for the lines below it."""
+        lead: _Lead | None = None
+        for each in said:
+            districts = self._latest if each.same and self._latest else self._place(each.districts)
+            self._latest = districts if each.districts is not None else self._latest
+            colon = self._text.find(": ", each.start, each.end)
+            if not each.uses or 0 <= colon < each.uses[0][0]:
+                level = _settle(each.level, above)
+                lead = _Lead(level, each.raw, each.conditions, each.review, districts)
+                if above is not None and each.raw in ("permitted", "allowed") and level == above.level:
+                    lead = replace(lead, raw=above.raw, review=each.review or above.review)
+                for first, last in each.uses:
+                    self._read_item(first, last, lead)
+                continue
+            level = each.level
+            if (
+                above is not None
+                and above.level in ("conditional", "notPermitted")
+                and level not in (above.level, None)
+            ):
+                level = level if level in ("conditional", "notPermitted") else None
+            if level is None:
+                continue
+            for first, last in each.uses:
+                if match := INHERITED.match(self._text, first, last):
+                    self._inherit(match, last, _Lead(level, each.raw), districts)
+                    continue
+                self.permissions += [
+                    UsePermission(
+                        code, self._text[first:last], level, each.raw, list(each.conditions), each.review,
+                        each.start, each.end, 0.9, "sentence",
+                    )
+                    for code in districts
+                ]  # fmt: skip
+        return lead
+
+    def _is_item(self, start: int, end: int, label: str) -> bool:
+        """Whether a line below a lead is a use: labelled or short, and neither a sentence nor a heading."""
+        words = self._text[start:end]
+        name = re.split(r" (?:that|which|who|whose) ", words[: cut.start()] if (cut := _CUT.search(words)) else words)[
+            0
+        ]
+        length = len(words.split())
+        if (
+            length > (_WORDS_OF_LINE if not label and not self._frames else _WORDS_OF_ITEM)
+            or _SAYS.search(name)
+            or (_NO_ITEM.match(words) and not INHERITED.match(words))
+        ):
+            return False
+        last = re.split(r"[^\w/-]+", re.split(r" ?[(:]|\. |\.$", words, maxsplit=1)[0].rstrip(" .,"))[-1].split("/")[-1]
+        heading = last.casefold() in _ENDING and len(name.split()) <= 6
+        return not heading and (bool(label) or not (length <= 8 and _OF_LEVELS.search(name)))
+
+    def _read_item(self, start: int, end: int, lead: _Lead) -> _Lead | None:
+        """Read an item of a list, which may be several uses. Returns its lead for the lines below it."""
+        text = self._text
+        line = text[start:end].rstrip()
+        if closing := _CLOSING.search(line):
+            line = line[: closing.start() + (line[closing.start()] == "." and not line[:-1].endswith("."))]
+        if match := INHERITED.match(text, start, start + len(line)):
+            self._inherit(match, start + len(line), lead, self._place(lead.districts))
+            return None
+        sub = _SUB.search(line)
+        if sub is not None and (_CUT.search(line[: sub.start()]) is None):
+            below = replace(lead, conditions=())
+            if sub[0] == ":" or sub[0] == "of the following":
+                return below if len(line.split()) <= 8 else None
+            line = line[: sub.start()] if "limited" not in sub[0] else line
+        else:
+            below = None
+        if line.endswith(":") and not _CUT.search(line):
+            return None
+        parts = [(0, len(line))]
+        if two := _TWO.search(line):
+            if "," not in line[: two.start()] and not _CUT.search(line[: two.end()]):
+                parts = [(0, two.start()), (two.end(), len(line))]
+        elif several := split_alternatives(line):
+            parts = list(several)
+        for first, last in parts:
+            self._add(start + first, line[first:last], lead)
+        return below
+
+    def _add(self, start: int, line: str, lead: _Lead) -> None:
+        """Add the use of an item, once per district."""
+        cut = _CUT.search(line)
+        use = (line[: cut.start()] if cut else line).strip(" .;,:")
+        limit = _LIMIT.search(use)
+        before = [m for m in _BEFORE_LIMIT.finditer(use, 0, limit.start() + 1) if m.start()] if limit else []
+        before = [m for m in before if m[0].strip() not in ("of", "not")] or before
+        rest = line[len(use) :]
+        if before:
+            use, rest = use[: before[-1].start()], line[before[-1].start() :]
+        elif cut:
+            rest = line[cut.end() :]
+        conditioned = bool(
+            not _NO_CONDITION.match(rest.lstrip(" (,.")) or _HEADING_CONDITION.search(rest) or " where " in use
+        )
+        codes = list(self._place(lead.districts))
+        only = _ONLY.search(line)
+        if only:
+            told = naming.find_codes(only["codes"], self._known)
+            named = [code for code in told if code in codes]
+            codes = named or codes
+            if not cut and only.start():
+                use, rest = line[: only.start()].strip(" .;,("), line[only.start() :]
+            elif use.endswith(only[0].strip()):
+                use = use[: -len(only[0].strip())].strip(" .;,(")
+            conditioned = conditioned and not named
+        if not use or len(use) > 300 or lead.level is None:
+            return
+        level = "byRightWithConditions" if conditioned and lead.level == "byRight" else lead.level
+        conditions = [each for each in (strip_brackets(rest.lstrip(" ,;.")), *lead.conditions) if each]
+        review = (find_review(rest) if rest and lead.level == "conditional" else None) or lead.review
+        self.permissions += [
+            UsePermission(code, use, level, lead.raw, conditions, review, start, start + len(line), 0.9, "list")
+            for code in codes
+        ]
+
+    def _inherit(self, match: re.Match[str], end: int, lead: _Lead, districts: Sequence[str]) -> None:
+        """Add a reference to the uses of another district."""
+        sources = naming.find_codes(match["of"], self._known) or naming.parse_place(f"in {match['of']}", self._known)
+        if lead.level is None or lead.level == "notPermitted":
+            return
+        raw = self._text[match.start() : end].rstrip(" .;,")
+        end = match.start() + len(raw)
+        self.inherited += [
+            Inheritance(code, source, lead.level, raw, lead.raw, match.start(), end, 0.95)
+            for code in districts
+            for source in sources or (None,)
+            if source != code
+        ]
+
+
+def _settle(level: Level | None, above: _Lead | None) -> Level | None:
+    """The level of a list below two headings. None where they contradict each other."""
+    outer = above.level if above is not None else None
+    if level is None or outer is None:
+        return level or (outer if outer == "conditional" else None)
+    if level == "byRight" and outer == "notPermitted":
+        return None
+    return outer if level == "byRight" else level
 
 
 def _conditional(each: UsePermission, kind: str, known: Mapping[str, District]) -> UsePermission:
@@ -197,28 +466,6 @@ def _conditional(each: UsePermission, kind: str, known: Mapping[str, District]) 
     conditions = add_condition(each.conditions, kind, each.district, known)
     limited = each.level == "byRight" and conditions is not each.conditions
     return replace(each, level="byRightWithConditions" if limited else each.level, conditions=conditions)
-
-
-def _find_inline_list(
-    text: str, start: int, end: int, given: _Heading | None, known: Mapping[str, District]
-) -> Sequence[tuple[int, int]]:
-    """Find the uses after the heading of a list on its own line: ``Permitted uses: parks; schools.``"""
-    colon = text.find(":", start, end) + 1
-    if given is None or not colon or _FOLLOWING.match(text, colon, end):
-        return []
-    return [(colon + first, colon + last) for first, last in split_list(text[colon:end])]
-
-
-def _is_complete(words: str) -> bool:
-    """Whether the line of a heading is complete in itself: ``Prohibited uses: none.``"""
-    rest = words.partition(":")[2].strip()
-    return bool(rest) and not rest.endswith(":") and not _ANNOUNCES.search(rest)
-
-
-def _may_be_item(words: str, label: str) -> bool:
-    """Whether a line below the section's own heading is a use: labelled or short, and not a sentence."""
-    short = len(words.split()) <= (_WORDS_OF_ITEM if label else _WORDS_OF_ITEM // 2)
-    return short and not words.endswith(":") and not _SAYS.search(_CONDITION.split(words, maxsplit=1)[0])
 
 
 def _style(label: str) -> str:
@@ -242,110 +489,33 @@ def find_label_end(text: str, start: int, end: int) -> int:
     return label.end() if label else start
 
 
-def _parse_heading(text: str, start: int, end: int, known: Mapping[str, District]) -> _Heading | None:
-    """Parse a line as the heading of a list of uses. None if it is not one."""
-    line = text[start:end].rstrip()
-    named, colon, rest = line.partition(":")
-    aside = re.search(r" ?\((?:see|as|in accordance|pursuant|refer|per)\b", named)
-    words = (named[: aside.start()] if aside else named).rstrip(". ")
-    if colon and (placed := _HEAD_IN.fullmatch(words)) and (of := naming.find_codes(placed["where"], known)):
-        level = level_of(words)
-        return None if level is None else _Heading(level, words, districts=tuple(of))
-    where = _WHERE_FIRST.match(words)
-    head = _HEAD.match(words, where.end() if where else 0)
-    if head is None or not (_USES.search(words) or words.casefold() in _BARE_HEADS):
+def _parse_heading(line: str, known: Mapping[str, District]) -> _Lead | None:
+    """Parse a line as the heading of a list of uses. None if it is not one, or a sentence."""
+    named, colon, _ = line.strip().partition(":")
+    words = _ASIDE.sub("", named).rstrip(". ")
+    placed = _PLACED.search(words)
+    codes = naming.find_codes(placed["where"], known) if placed else ()
+    if placed and (codes or re.search(r"\b(?:district|zone)s?$", words)):
+        words = words[: placed.start()]
+    if len(words.split()) > 12 or _SAYS.search(words) or ". " in words or _MIXED.search(words):
         return None
-    if len(words.split()) > (60 if colon else 10):
-        return None
-    level = "byRight" if _USED_FOR.search(words) and not NOT.search(words) else level_of(words)
-    if level is None or (not colon and rest) or (colon and rest.strip() and not line.endswith(":") and len(rest) > 300):
-        return None
-    if not colon and (". " in named.rstrip(". ") or _SAYS.search(words)):
-        return None
-    said = words if not rest.strip() else f"{words}:{rest}"
-    conditions = () if _USED_FOR.search(words) else _heading_conditions(said)
-    conditional = level == "conditional"
-    return _Heading(
-        level,
-        words,
-        conditions if not conditional else (),
-        find_review(named) if conditional else None,
-        tuple(
-            known
-            if (codes := naming.find_places(words, 0, len(words), known)) == ()
-            else codes or naming.find_codes(words, known)
-        ),
+    districts = codes or naming.find_places(named, 0, len(named), known)
+    districts = (
+        list(known)
+        if districts is not None and not districts and placed and not codes and "all" in named
+        else districts
     )
-
-
-def _heading_conditions(said: str) -> tuple[str, ...]:
-    return tuple(match[0].strip(" :.") for match in _HEADING_CONDITION.finditer(said))[:1]
-
-
-def _inherit_words(given: _Heading, before: _Heading | None) -> _Heading:
-    """Give the heading of a part of a list, ``The following uses are permitted if ...``, the words of the list."""
-    if before is not None and given.raw.casefold().startswith("the following") and before.level == given.level:
-        return replace(given, raw=before.raw, districts=given.districts or before.districts)
-    return given
-
-
-def _is_end(line: str) -> bool:
-    """Whether a line ends a list of uses: another heading, or prose."""
-    if _ACCESSORY.match(line):
-        return True
-    name = re.split(r" ?[(:]|\. |\.$", line, maxsplit=1)[0].rstrip(" .")
-    words = name.split()
-    last = words[-1].strip(",/").split("/")[-1].casefold() if words else ""
-    return (len(words) <= 6 and last in _ENDING) or bool(_PROSE.match(line))
-
-
-def _parse_item(
-    text: str, start: int, end: int, heading: _Heading, around: Sequence[str], known: Mapping[str, District]
-) -> Iterator[UsePermission]:
-    """Parse a line of a list into its use, once per district."""
-    line = text[start:end].rstrip()
-    if closing := _END.search(line):
-        line = line[: closing.start() + (line[closing.start()] == "." and not line[:-1].endswith("."))]
-    cut = _CONDITION.search(line)
-    use = (line[: cut.start()] if cut else line).strip(" .;,:")
-    rest = line[cut.end() :].strip() if cut else ""
-    if not use or line.startswith("[") or len(use) > 300 or (line.endswith(":") and not cut):
-        return
-    only = _ONLY.search(line)
-    codes = list(around)
-    if only:
-        named = [code for code in naming.find_codes(only["codes"], known) if code in around]
-        codes = named or codes
-    if only and not cut and only.start():
-        use, rest = line[: only.start()].strip(" .;,("), line[only.start() :]
-    elif only and use.endswith(only[0].strip()):
-        use = use[: -len(only[0].strip())].strip(" .;,(")
-    conditions = [each for each in (strip_brackets(rest), *heading.conditions) if each]
-    review = (find_review(rest) if rest and heading.level == "conditional" else None) or heading.review
-    for code in codes:
-        yield UsePermission(
-            code, use, heading.level, heading.raw, conditions, review, start, start + len(line), 0.9, "list"
-        )
-
-
-def _find_in_sentences(
-    text: str, start: int, end: int, around: Sequence[str], known: Mapping[str, District]
-) -> Iterator[UsePermission]:
-    """Find uses in sentences of the line: ``Residential uses are not allowed in this district.``"""
-    for said in find_statements(text, start, end, known):
-        for code in around if said.districts is None else said.districts:
-            yield UsePermission(
-                code,
-                said.use,
-                said.level,
-                said.raw,
-                said.conditions,
-                said.review,
-                said.start,
-                said.end,
-                0.7,
-                "sentence",
-            )
+    if _SAME.fullmatch(words):
+        level = level_of(words) if "permitted" in words.casefold() else None
+        return _Lead(level or ("byRight" if not colon else None), words, districts=districts or None)
+    if not _HEAD.fullmatch(words) or not (_USES.search(words) or words.casefold() in _BARE_HEADS):
+        return None
+    level = level_of(words)
+    if level is None or (INHERITED.fullmatch(named.rstrip(". ")) and not colon and not codes):
+        return None
+    conditional = level == "conditional"
+    conditions = () if conditional else tuple(m[0].strip(" :.") for m in _HEADING_CONDITION.finditer(words))[:1]
+    return _Lead(level, words, conditions, find_review(named) if conditional else None, districts or None)
 
 
 _USUAL: Final[Mapping[str, Level]] = {

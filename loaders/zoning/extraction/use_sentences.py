@@ -1,212 +1,486 @@
-"""Uses in sentences, such as ``A duplex may be allowed by special permit in the R-2 district.``, and in lists on one
-line.
+"""Sentences about uses, such as ``A duplex may be allowed by special permit in the R-2 district.``
 
-The use is the subject of a sentence, a noun phrase. A sentence that does not parse to its end is ignored.
+A sentence is parsed into subject, verb and adjuncts (places, ways, conditions). One that does not parse to its end
+states nothing. The subject of a sentence about uses is a list of noun phrases, or announces the list that follows.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from kg.words import singular
 from loaders.zoning.extraction import districts as naming
 from loaders.zoning.extraction.districts import District
-from loaders.zoning.extraction.permission_levels import CONDITIONAL, Level, find_review, level_of
+from loaders.zoning.extraction.permission_levels import BOARD, CONDITIONAL, Level, find_review, level_of
 
-_SAYS: Final = re.compile(r"\b(?:permitted|allowed|authorized|prohibited|forbidden)\b")
-_KIND: Final = r"(?i:districts?|zones?)\b"
-_FIRST: Final = re.compile(rf"(?P<where>(?:In|Within) (?:(?:the|all|any|each|every|this) )?[^;:.]{{1,120}}?{_KIND}), ?")
-_STATEMENT: Final = re.compile(
-    r"(?:(?P<no>[Nn]o) |(?:[Aa]n?|[Tt]he|[Aa]ny|[Ee]ach|[Ee]very) )?(?P<use>[A-Za-z][^.;:\n]{2,80}?)"
-    r" (?P<verb>(?P<modal>is|are|may|shall|will|must)(?: also)?(?: not)?(?: only)?(?: be)?"
-    r"(?: (?:expressly|hereby|only|specifically|strictly))? (?:permitted|allowed|authorized|prohibited|forbidden))"
-    r"(?P<tail>(?:[^.;:\n]|\.(?=\S)){0,300})(?:\.(?= |\n|$)|;|$)"
+Span = tuple[int, int]
+
+_SAYS: Final = re.compile(r"\b(?:is|are|may|shall|will|must|can|requires?|uses?)\b", re.IGNORECASE)
+_END: Final = re.compile(r"(?<!\b[A-Z])(?<!\bNo)(?<!\bSt)(?<!\bSec)\. (?=[A-Z“\"])")
+_COLON: Final = re.compile(r":(?= (?!see\b|as\b)|$|\n)")
+_VERB: Final = re.compile(
+    r"\b(?:(?P<modal>may|shall|must|will|can|is|are)(?P<aside>, [^,]{3,80},)?(?: also)?(?P<no> not)?(?: only)?(?: be)?"
+    r"(?: (?:expressly|hereby|only|also|specifically|strictly|further))* "
+    r"(?:(?P<done>permitted|allowed|authorized|approved|established|prohibited|forbidden|erected|kept)"
+    r"|(?P<active>allow|permit|authorize|approve|grant))|(?P<require>requires?))\b"
 )
-_HOW: Final = re.compile(
-    r",? (?P<how>(?:only )?(?:(?:by|as|upon|with|on|through|under|after|subject to)(?: only)?"
-    r"(?: (?:the )?(?:issuance|approval|granting|grant|receipt) of)?(?: an?| the)? "
-    r"(?:right|matter of right|of right|(?:(?:conditional|special|specific|permitted|principal|primary|accessory)"
-    r"(?: land)?(?: uses?)?(?: exceptions?| permits?| approval)?)|use permits?|conditions)|conditionally))\b"
-    r"(?: (?:from|of|by|granted by|issued by) the [A-Za-z ]{3,50})?"
+_FRONT: Final = re.compile(
+    r"(?:On|Upon|With|Subject to|After|By|Under|Pursuant to)\b[^:]*, "
+    r"|(?:In addition|However|Elsewhere|Also|Otherwise), "
 )
+_KIND: Final = r"(?:districts?|zones?|overlay)\b"
 _WHERE: Final = re.compile(
-    rf",? (?P<where>(?:only )?(?:in|within) (?:the |this |any |all |each |every |an? )?[^.;:]{{1,160}}?{_KIND})"
+    r",? ?(?P<where>(?:only )?(?:on an? (?:lot|tract|parcel) )?(?:in|within) "
+    r"(?:the |this |that |those |these |any |all |each |every |an? )?"
+    rf"[^.;:]{{0,160}}?{_KIND}|there\b)(?: only\b)?",
+    re.IGNORECASE,
+)
+_WAY: Final = re.compile(
+    r",? ?(?:and )?(?:(?:only )?(?:by|as|upon|on|with|through|under|after|subject to|for)(?: only)? "
+    r"(?:(?:the )?(?:issuance|approval|granting|grant|receipt|review and approval) of )?"
+    r"(?:an? |the )?(?:minor |major )?"
+    r"(?:(?:matter )?of right|right|(?:conditional|special|specific|permitted|principal|primary|accessory)"
+    r"(?: land)?(?: uses?)?(?: exceptions?| permits?| approval)?|use permits?|conditions)(?: only)?"
+    r"|conditionally|outright|(?:only )?when accessory|by (?:the )?(?:[\w'-]+ ){0,3}?"
+    rf"{BOARD}(?: of [A-Z]\w+)?)(?= |[,.;:(]|$)(?: to any? [^,.;:]{{3,60}})?",
+    re.IGNORECASE,
+)
+_DECIDED: Final = re.compile(
+    rf"\b(?:{BOARD}|applications?\b|consent\b|approval\b|hearings?\b|procedure\b|petition\b)", re.IGNORECASE
 )
 _CONDITIONS: Final = re.compile(
-    r",? ?\(?(?:if|provided|when|where|with|subject to|pursuant to|under|in accordance with|so long as)\b|[ ]?\("
+    r",? ?\(?(?:(?:only )?if|provided|when|where|with|so long as|subject to|pursuant to|under|in accordance with"
+    r"|on (?:an? |the )?(?:\w+ )?(?:lots?|tracts?|farms?|parcels?)|but (?:it|they|its|their))\b| ?\("
 )
+_EXCEPT: Final = re.compile(r",? ?(?:except|excluding|other than|but not|notwithstanding|after)\b")
+_BUT: Final = re.compile(r",? (?:excluding|except(?:ing)?|other than|but not|including|such as|as an? )\b.*", re.DOTALL)
 _OF_KIND: Final = re.compile(
-    r"(?:only )?(?:in|within) (?:any|all|each|every) (?P<kind>residential|residence|commercial|industrial"
-    r"|agricultural|business) (?:zoning )?(?:districts?|zones?)",
+    r"(?:in|within) (?:any|all|each|every) (?P<kind>residential|residence|commercial|industrial|agricultural|business)"
+    r" (?:zoning )?(?:districts?|zones?)",
     re.IGNORECASE,
 )
 _KINDS: Final = re.compile(
     r"\b(?:residential|residence|commercial|industrial|agricultural|business|office|mixed|institutional|public)\b",
     re.IGNORECASE,
 )
+_OWN: Final = re.compile(r"(?:in|within) (?:this|the) (?:zoning )?(?:district|zone)", re.IGNORECASE)
+_SAME: Final = re.compile(r"(?:in|within) (?:that|those|these) (?:zoning )?(?:districts?|zones?)|there", re.IGNORECASE)
+_ANNOUNCED: Final = re.compile(
+    r"(?:only )?(?:(?:any )?(?:of )?(?:the|these) )?(?:following|these)(?: [\w-]+){0,3}"
+    r"|(?:(?:accessory|principal|permitted|conditional|special|prohibited) )?uses|as follows|",
+    re.IGNORECASE,
+)
+_USES: Final = re.compile(r"\b(?:uses?|exceptions?)\b", re.IGNORECASE)
+_STATUS: Final = re.compile(
+    r"(?:not )?(?:an? )?(?:(?:permitted|allowed|conditional|special|prohibited|accessory|principal|by[- ]right) )+"
+    rf"(?:uses?|exceptions?)(?: in [^,;]{{1,60}}{_KIND})?",
+    re.IGNORECASE,
+)
+"""``a permitted use in the R-1 District``"""
+_COPULA: Final = re.compile(r"(?P<subject>[^,]+?),? (?P<verb>is|are|shall be)(?P<rest>(?: |$).*)", re.DOTALL)
+_GENERIC: Final = (
+    r"(?:(?:an?|any|the|no) )?(?:buildings?|lands?|structures?|premises|lots?|tracts?|parcels?)"
+    r"(?:,? (?:and|or) (?:buildings?|lands?|structures?|premises|lots?|tracts?|parcels?))*"
+)
+_USED: Final = re.compile(
+    rf"(?P<subject>{_GENERIC})(?: in (?:the|this) [^,;:]{{1,60}}?{_KIND})? "
+    r"(?P<modal>may|shall|must) be (?:used|erected)\b"
+    r"(?P<between>[^:;]{0,200}?)(?P<only> except| other than| only|)(?:,| only)? for\b(?P<rest>[^:]*)",
+    re.IGNORECASE,
+)
+INHERITED: Final = re.compile(
+    r"(?:(?:any|all|the|those|every) )?(?:other )?(?:of the )?(?:principal |accessory |land )?uses? "
+    r"(?:that (?:is|are) )?"
+    r"(?:permitted|allowed)(?: (?:by right|outright|as of right))? (?:in|within) (?P<of>[^.;:,]{1,80}?)"
+    r"(?=,? (?:except|excluding|other than|but|provided|is|are|may|shall|subject)\b|[.;,]|$)",
+    re.IGNORECASE,
+)
+"""``any use permitted in the C-1 District``"""
 _NO_USE: Final = re.compile(
-    r"\b(?:it|they|this|that|these|those|such|same|said|following|other|others|which|who|whom|whose|one(?!-)|ones|none|there"
-    r"|nothing|anything|what|he|she|you|we|no|not|person|persons|people|owner|owners|applicant|applicants"
-    r"|is|are|was|were|be|been|has|have|had|shall|must|may|will|can|does|do|means?|includes?|if|when|where|unless"
-    r"|except|however|therefore|more|less|fewer|than|however|also|otherwise|furthermore|additionally"
-    r"|notwithstanding|provided|approved|permitted|allowed|authorized|prohibited|listed|required|nonconforming|above|below|hereby|herein|to)\b|\d",
+    r"\b(?:it|they|this|that|these|those|such|same|said|following|others|which|who|whom|whose|one(?!-)|ones|none|there"
+    r"|nothing|anything|what|he|she|you|we|no|not|persons?|people|owners?|applicants?"
+    r"|is|are|was|were|be|been|has|have|had|shall|must|may|will|can|does|do|means?|includes?|if|when|unless"
+    r"|however|therefore|more|less|fewer|than|otherwise|notwithstanding|provided|approved|permitted|allowed|authorized"
+    r"|prohibited|listed|required|nonconforming|hereby|herein)\b|\d",
     re.IGNORECASE,
 )
 """Words that a noun phrase for a use does not contain: pronouns, verbs, people, numbers."""
 _NO_FIRST: Final = re.compile(
-    r"(?:in|within|on|for|as|at|by|from|under|and|or|but|nor|each|any|all of|some|certain|limited|only)\b",
+    r"(?:in|within|on|for|as|at|by|from|under|and|or|but|nor|each|any|all of|(?:all )?others?|some|certain|limited"
+    r"|only|additional|similar"
+    r"|with|without|upon|after|also|so|where|to)\b",
     re.IGNORECASE,
 )
 _NO_HEAD: Final = frozenset(
     re.findall(
         r"\w+",
-        "signs sign signage fence fences fencing wall walls hedge hedges tree trees shrub shrubs plant plants "
-        "planting plantings landscaping lighting lights light awning awnings canopy canopies banner banners "
-        "flag flags window windows door doors roof roofs material materials color colors driveway driveways "
-        "curb curbs cut cuts access parking space spaces stall stalls area areas entrance entrances yard "
-        "yards lot lots parcel parcels building buildings structure structures height heights setback "
-        "setbacks encroachment encroachments projection projections exception exceptions variance variances "
-        "deviation deviations waiver waivers modification modifications adjustment adjustments reduction "
-        "reductions increase increases extension extensions expansion alteration alterations change changes "
-        "development developments subdivision subdivisions construction grading excavation fill grade grades "
-        "slope slopes street streets road roads sidewalk sidewalks traffic vehicle vehicles truck trucks "
-        "discharge emission emissions smoke noise odor odors dust glare vibration display displays "
-        "merchandise goods outlet equipment density densities unit units permit permits approval approvals "
-        "application applications amendment amendments transfer transfers credit credits fee fees combination "
-        "combinations occupancy hours operation operations activity activities district districts zone zones "
-        "item items matter matters sale sales time times method methods number width length depth design "
-        "designs type types work accessories element elements feature features product products antenna "
-        "antennas neighborhood neighborhoods project projects plan plans plat plats surface surfaces facade "
-        "facades siding rooflines carpet turf condition conditions limits standards connection connections "
-        "water sewer person persons delivery deliveries solicitation advertising dumping feeding hunting "
-        "reconstruction restoration repair repairs replacement conversion conversions maintenance demolition "
-        "enlargement relocation renovation remodeling rebuilding continuation resumption division deck decks "
-        "porch porches balcony balconies patio patios stairs eaves smoking camping entry wire metal concrete "
-        "block blocks brick vinyl glass stucco plastic wood link lane lanes speaker speakers loudspeakers "
-        "music sound neon paint graffiti mulch gravel asphalt pavement paving splits gate gates bonus bonuses "
-        "coverage story stories floor floors",
+        "use height permit permits approval variance variances exception exceptions waiver waivers modification "
+        "reduction "
+        "increase expansion extension enlargement alteration reconstruction change amendment application "
+        "applications subdivision subdivisions activity activities district districts zone zones stories story "
+        "standards requirements conditions regulations wire",
     )
 )
-"""Last words of noun phrases that are not land uses: parts of a site, actions, documents."""
-_ONLY: Final = re.compile(r"\bonly\b")
-_VAGUE: Final = re.compile(
-    r"(?:(?:additional|similar|comparable|related|compatible|new|various|specific|conditional|special"
-    r"|unlisted|all|land) )*"
-    r"uses?",
-    re.IGNORECASE,
+"""Last words of noun phrases that are no land uses: actions and documents."""
+_NO_WORD: Final = frozenset(
+    re.findall(
+        r"\w+",
+        "uses building buildings structure structures lot lots land premises yard yards access driveway driveways "
+        "fence fences wall walls sign signs parking lighting landscaping trees material materials repair restoration",
+    )
 )
-"""Noun phrases for an unspecified use."""
-_DWELLING: Final = re.compile(r"\b(?:dwelling|living) (?:units?|buildings?)$", re.IGNORECASE)
-_JOINED: Final = re.compile(r" (?:of|for|in|on|with|from|at|by|within|along|without|serving|containing|under) ")
-_MODAL: Final = re.compile(r"(?:is|are|may|shall|will|must)(?: also)?(?: only)? (?:be )?|(?<=not )be ")
-_WORDS: Final = 8
+"""The same of words without another word."""
+_JOINED: Final = re.compile(
+    r" (?:of|for|in|on|with|from|at|by|within|along|without|serving|containing|under|above|customary|used|where|that) "
+)
+_ARTICLE: Final = re.compile(r"(?:an?|the other|the|any|one|each|every|new|only)(?= )", re.IGNORECASE)
+_WORDS: Final = 16
+_LONGEST: Final = 3_000
+"""Longest sentence that is parsed, in code points."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A use, and the statement of the sentence [start, end) about it."""
+    """A statement of the sentence [start, end) about uses, or about the list after it."""
 
-    use: str
-    """Verbatim, without its article."""
-    level: Level
+    uses: Sequence[Span]
+    """Empty if the sentence announces a list."""
+    level: Level | None
+    """None if the sentence leaves it to the heading above it: ``The following may be allowed:``"""
     raw: str
     """The words for the level."""
     conditions: Sequence[str]
     review: str | None
     districts: Sequence[str] | None
     """The districts that the sentence names. None if it names none."""
+    same: bool
+    """It is about the districts of the sentence before it."""
     start: int
     end: int
 
 
-def find_statements(text: str, start: int, end: int, known: Mapping[str, District]) -> Iterator[Statement]:
-    """Yield the permissions and prohibitions in the sentences in [start, end) of a text. `known` are the districts."""
-    if not _SAYS.search(text, start, end):
-        return
-    for at, stop in _split(text, start, end):
-        first = _FIRST.match(text, at, stop)
-        match = _STATEMENT.match(text, first.end() if first else at, stop)
-        if match is not None:
-            yield from _parse_statement(match, first["where"] if first else "", at, known)
+def find_sentences(text: str, start: int, end: int) -> Iterator[Span]:
+    """Yield the sentences in [start, end) of a text."""
+    at = start
+    for stop in _END.finditer(text, start, end):
+        yield at, stop.start() + 1
+        at = stop.end()
+    if at < end:
+        yield at, end
 
 
-def _parse_statement(
-    match: re.Match[str], where: str, start: int, known: Mapping[str, District]
-) -> Iterator[Statement]:
-    tail, how, conditions = match["tail"].rstrip(), "", ""
-    for _ in range(2):
-        if not how and (found := _HOW.match(tail)):
-            how, tail = found["how"], tail[found.end() :]
-        if not where and (found := _WHERE.match(tail)):
-            where, tail = found["where"], tail[found.end() :]
-    if tail.strip() not in ("", "only"):
-        if not _CONDITIONS.match(tail):
-            return
-        conditions = tail.strip(" ,")
-    verb = match["verb"]
-    level = _level(match, how, conditions)
-    if level == "byRight" and not how and _ONLY.search(f"{verb} {where} {tail}"):
-        return  # It restricts where the use may be, not how it is permitted there.
-    codes = _places(where, known) if where else None
-    if level is None or (codes is not None and not codes):
-        return
-    review = find_review(f"{how} {conditions}") if level == "conditional" else None
-    verb = f"{match['no']} ... {verb}" if match["no"] else verb
-    said = [strip_brackets(conditions)] if conditions else []
-    for use in _uses(match["use"]):
-        yield Statement(use, level, _MODAL.sub("", f"{verb} {how}".strip()), said, review, codes, start, match.end())
+def parse_sentence(text: str, start: int, end: int, known: Mapping[str, District]) -> Sequence[Statement]:
+    """Parse the sentence [start, end) into the statements of its clauses. `known` are the districts of the code.
+
+    The last statement of a sentence that ends with a colon has no uses.
+    """
+    if end - start > _LONGEST:
+        return ()
+    colon = found_at.start() if (found_at := _COLON.search(text, start, end)) else -1
+    stop = colon if colon >= 0 else end - (text[end - 1] in ".;")
+    found: list[Statement] = []
+    for first, last in _split_clauses(text, start, stop) if _SAYS.search(text, start, stop) else ():
+        said = _Clause(text, first, last, start, end, known, announces=colon >= 0 and last == stop).parse()
+        if said is None:
+            break  # The clauses after it may depend on it.
+        found.append(said)
+    if colon < 0 or not found or found[-1].uses:
+        return found if colon < 0 or not text[colon + 1 : end].strip() else ()
+    lead = found.pop()
+    listed = split_list(text[colon + 1 : end]) or _split_described(text[colon + 1 : end])
+    if not listed and text[colon + 1 : end].strip():
+        return ()
+    uses = [(colon + 1 + first, colon + 1 + last) for first, last in listed]
+    return [*found, replace(lead, uses=uses)]
 
 
-def _level(match: re.Match[str], how: str, conditions: str) -> Level | None:
-    """The level stated by a verb. ``may be permitted`` without a review states none, since it leaves the decision
-    open."""
-    verb = match["verb"]
-    denied = re.search(r"\b(?:not|prohibited|forbidden)\b", verb) is not None
-    if match["no"] or denied:
-        single = bool(match["no"]) != denied and match["modal"] != "may"
-        return "notPermitted" if single and not how and not conditions else None
-    level = level_of(f"permitted {how} uses")
-    if CONDITIONAL.search(conditions):
-        level = "conditional"
-    if match["modal"] == "may" and level != "conditional":
-        return None
-    return "byRightWithConditions" if level == "byRight" and "condition" in how else level
+_FINITE: Final = re.compile(r"\b(?:is|are|shall|may|must|will|requires?)\b")
+_CLAUSE: Final = re.compile(r"; (?:and )?|, (?:and|but) (?!it |they |so )")
 
 
-def _places(where: str, known: Mapping[str, District]) -> Sequence[str] | None:
+def _split_clauses(text: str, start: int, end: int) -> Iterator[Span]:
+    """Split a sentence where a clause with a verb of its own follows one."""
+    if not _USED.match(text, start, end) or ":" not in text[end : end + 1]:
+        for match in _CLAUSE.finditer(text, start, end):
+            after = _FINITE.search(text, match.end(), end)
+            if (
+                after is not None
+                and _VERB.search(text, start, match.start())
+                and not _CLAUSE.search(text, match.end(), after.start())
+            ):
+                yield start, match.start()
+                start = match.end()
+    yield start, end
+
+
+class _Clause:
+    """Parser of the clause [start, end) of the sentence [first, last) of a text."""
+
+    def __init__(
+        self, text: str, start: int, end: int, first: int, last: int, known: Mapping[str, District], *, announces: bool
+    ) -> None:
+        self._text, self._start, self._end, self._known, self._announces = text, start, end, known, announces
+        self._sentence = first, last
+        self._places: list[str] = []
+        self._ways: list[str] = []
+        self._conditions: list[str] = []
+        self._excluded: list[str] = []
+
+    def parse(self) -> Statement | None:
+        """Parse the clause. None if it is not about uses, or is not understood to its end."""
+        text, end = self._text, self._end
+        at = self._parse_front(self._start)
+        if used := _USED.fullmatch(text, at, end):
+            return self._parse_used(used)
+        inherited = INHERITED.match(text, at, end)
+        verb = _VERB.search(text, inherited.end() if inherited else at, end)
+        if verb is None:
+            return self._parse_copula(at)
+        if verb["aside"]:
+            self._ways.append(verb["aside"])
+        if verb["active"]:
+            return self._parse_active(at, verb)
+        none = re.compile("[Nn]o ").match(text, at, end)
+        denied = (none is not None) + (verb["no"] is not None) + (verb["done"] in ("prohibited", "forbidden"))
+        rest = self._parse_adjuncts(verb.end())
+        more: Sequence[Span] = ()
+        if also := re.compile(r",? (?:and so|as) are ").match(text, rest, end):
+            more, rest = self._split_uses(also.end(), end), end
+        extra = text[rest:end].strip(" ,")
+        level = self._level(verb, denied, extra)
+        built = verb["done"] in ("erected", "kept")
+        elsewhere = bool(re.search(_KIND, extra)) or bool(naming.find_codes(extra, self._known))
+        excepted = not extra or (_EXCEPT.match(text, rest, end) and not (elsewhere and extra[0] == "e"))
+        if denied and (denied > 1 or level != "notPermitted" or not excepted):
+            return None
+        if built and not (denied and self._places):
+            return None
+        if extra and not denied:
+            placed = elsewhere and re.match(r"(?:on|where|with)\b", extra)
+            may = extra.startswith("and may ")
+            understood = level == "conditional" or self._announces or may
+            if not understood and (placed or not _CONDITIONS.match(text, rest, end)):
+                return None
+            if not may and not (self._announces and level == "conditional"):
+                self._conditions.append(strip_brackets(extra))
+        subject = text[at : verb.start()].strip(" ,")
+        said = f"{' '.join(self._ways)} {extra}"
+        if _ANNOUNCED.fullmatch(subject):
+            if level == "byRight" and re.search(
+                r"\bonly (?:if|when|where)|(?:provided|if)(?: that)? (?:they|each)\b", said
+            ):
+                level = "byRightWithConditions"
+            return self._state((), level, verb["done"] or "require") if self._announces else None
+        restricted = re.search(r"\bonly\b", " ".join([verb[0], *self._places])) and "right" not in said
+        if level is None or (level == "byRight" and restricted) or (self._announces and not self._conditions):
+            return None  # Where a use is permitted only is not how.
+        uses = [*self._split_uses(none.end() if none else at, verb.start()), *more]
+        one = re.compile(r"(?:not more than )?one ", re.IGNORECASE).match(text, at)
+        if one is not None:
+            self._conditions.append(one[0].strip())
+        if level == "byRight" and self._conditions:
+            level = "byRightWithConditions"
+            about = [use for use in uses if singular(text[slice(*use)].split()[-1].casefold()) in extra]
+            uses = about or uses  # A condition of one of several uses is none of the others.
+        return self._state(uses, level, verb["done"] or "require") if uses else None
+
+    def _parse_front(self, at: int) -> int:
+        """Parse places and ways before the subject."""
+        while True:
+            if where := _WHERE.match(self._text, at, self._end):
+                self._places.append(where["where"])
+                at = where.end() + len(_find_prefix(",? ?", self._text, where.end()))
+            elif front := _FRONT.match(self._text, at, self._end):
+                self._ways.append(front[0])
+                at = front.end()
+            else:
+                return at
+
+    def _parse_adjuncts(self, at: int) -> int:
+        """Parse the places and ways after the verb."""
+        while match := _WHERE.match(self._text, at, self._end) or _WAY.match(self._text, at, self._end):
+            words = match[0].strip(" ,")
+            (self._places if match.re is _WHERE else self._ways).append(words)
+            at = match.end()
+        return at
+
+    def _level(self, verb: re.Match[str], denied: int, extra: str) -> Level | None:
+        said = " ".join([*self._ways, extra])
+        if denied:
+            return None if CONDITIONAL.search(said) else "notPermitted"
+        if verb["require"]:
+            return "conditional" if CONDITIONAL.search(said) else None
+        if CONDITIONAL.search(said) or (
+            _DECIDED.search(said) and (verb["modal"] == "may" or extra.startswith(("subject to", "upon")))
+        ):
+            return "conditional"
+        if verb["modal"] == "may" or verb["done"] in ("approved", "established"):
+            return None
+        return level_of(f"permitted {said} uses") if "condition" in said else "byRight"
+
+    def _parse_copula(self, at: int) -> Statement | None:
+        """``The uses permitted are``, ``The following are conditional uses in the VC District``"""
+        match = _COPULA.fullmatch(self._text, at, self._end)
+        if match is None:
+            return None
+        subject, rest = match["subject"], match["rest"].strip()
+        level = level_of(subject)
+        if level is None and _ANNOUNCED.fullmatch(subject):
+            level, subject, rest = level_of(rest), rest, ""
+        level = level or (level_of(rest) if _STATUS.fullmatch(rest) else None)
+        of_use = level_of(subject) is None and not _ANNOUNCED.fullmatch(match["subject"])
+        where = _WHERE.search(rest if of_use else subject)
+        if where is not None:
+            self._places.append(where["where"])
+        if of_use and level is not None and not self._announces:
+            uses = self._split_uses(at, match.start("verb"))
+            return self._state(uses, level, rest) if uses else None
+        if level is None or not _USES.search(subject) or len(subject.split()) > _WORDS:
+            return None
+        if self._announces:
+            return self._state((), level, subject) if _ANNOUNCED.fullmatch(rest) else None
+        uses = self._split_uses(match.start("rest") + 1, self._end) if rest else ()
+        return self._state(uses, level, subject) if uses else None
+
+    def _parse_active(self, at: int, verb: re.Match[str]) -> Statement | None:
+        """``The Board may allow the following special uses in this district``"""
+        subject = self._text[at : verb.start()]
+        if verb["modal"] != "may" or verb["no"] or not re.search(BOARD, subject, re.IGNORECASE) or "," in subject:
+            return None
+        rest = verb.end()
+        if grant := re.compile(r"(?: an?)? (?:special|conditional)(?: use)? (?:exceptions?|permits?)").match(
+            self._text, rest, self._end
+        ):
+            self._ways.append(grant[0])
+            rest = grant.end()
+        rest = self._parse_adjuncts(rest)
+        rest += len(_find_prefix(r"(?:, )?(?:under|pursuant to) [^,:]*, | for |,? ?", self._text, rest))
+        said = self._text[rest : self._end]
+        if self._announces:
+            return self._state((), "conditional", verb["active"]) if _ANNOUNCED.match(said) else None
+        stop = min((m.start() for m in (_WHERE.search(self._text, rest, self._end),) if m), default=self._end)
+        self._parse_adjuncts(stop)
+        if not (self._places or any(CONDITIONAL.search(way) for way in self._ways)):
+            return None
+        uses = self._split_uses(rest, stop)
+        return self._state(uses, "conditional", verb["active"]) if uses else None
+
+    def _parse_used(self, match: re.Match[str]) -> Statement | None:
+        """``No building shall be used except for the following``, ``Land in the M-1 District may be used for``"""
+        denied = match["subject"].casefold().startswith("no ")
+        excepted = match["only"].strip() in ("except", "other than")
+        if denied != excepted or (not denied and match["modal"] != "may" and "only" not in match[0]):
+            return None
+        if where := _WHERE.search(match[0]):
+            self._places.append(where["where"])
+        rest = match["rest"].strip()
+        if self._announces:
+            return self._state((), "byRight", "used for")
+        uses = self._split_uses(match.start("rest") + 1, self._end) if rest and not excepted else ()
+        return self._state(uses, "byRight", "used for") if uses else None
+
+    def _state(self, uses: Sequence[Span], level: Level | None, raw: str) -> Statement | None:
+        same = any(_SAME.fullmatch(where) for where in self._places)
+        named = [_find_places(where, self._known) for where in self._places if not _SAME.fullmatch(where)]
+        codes = [code for each in named if each is not None for code in each]
+        if any(each is not None and not each for each in named):
+            return None  # a place that is not understood
+        said = self._text[self._sentence[0] : self._end]
+        return Statement(
+            uses,
+            level,
+            " ".join([raw, *(each for each in self._ways if level != "byRight" or "right" in each)]).strip(),
+            [*self._conditions, *self._excluded],
+            find_review(said) if level in ("conditional", None) else None,
+            list(dict.fromkeys(codes)) if codes else None,
+            same,
+            *self._sentence,
+        )
+
+    def _split_uses(self, start: int, end: int) -> Sequence[Span]:
+        """Split noun phrases into uses. Empty if one of them is none."""
+        text = self._text
+        if inherited := INHERITED.match(text, start, end):
+            return [(start, start + len(text[start:end].rstrip(" ,")))] if inherited else []
+        if but := _BUT.search(text, start, end):
+            self._excluded.append(text[but.start() : end].strip(" ,"))
+            end = but.start()
+        found: list[Span] = []
+        for first, last in split_phrases(text, start, end):
+            first += len(text[first:last]) - len(text[first:last].lstrip())
+            if article := _ARTICLE.match(text, first, last):
+                first = article.end() + 1
+            last = first + len(text[first:last].rstrip(" ,"))
+            if not _is_use(text[first:last]) or " not " in text[first:last]:
+                return []
+            found.append((first, last))
+        return found
+
+
+def _find_prefix(pattern: str, text: str, at: int) -> str:
+    """Find what matches a pattern at an offset of a text; empty if nothing does."""
+    match = re.compile(pattern).match(text, at)
+    return match[0] if match else ""
+
+
+_AND: Final = re.compile(r",? and/or |, and |, (?:together with )?| and ")
+_PLURAL_BEFORE: Final = re.compile(r"(?:[a-z]{2,}(?<![su])s|[a-z]{3,}ing|ries)$")
+
+
+def split_phrases(text: str, start: int, end: int) -> Iterator[Span]:
+    """Split an enumeration in a sentence: at commas, and at the last ``and`` between two plurals."""
+    commas = [m for m in _AND.finditer(text, start, end) if m[0] != " and "]
+    words = [m for m in _AND.finditer(text, start, end) if m[0] == " and "]
+    closed = any(m[0] == ", and " for m in commas)
+    last = words[-1] if words and not closed else None
+    if last is not None:
+        before = text[max([start, *(m.end() for m in commas if m.end() <= last.start())]) : last.start()]
+        plain = _PLURAL_BEFORE.search(before) and " of " not in before
+        if any(m.start() > last.start() for m in commas) or not (plain or text.startswith("the ", last.end())):
+            last = None
+    at = start
+    for m in sorted([*commas, *([last] if last else [])], key=lambda each: each.start()):
+        yield at, m.start()
+        at = m.end()
+    yield at, end
+
+
+def _split_described(words: str) -> Sequence[Span]:
+    """Split a list of plural nouns, some with a description: ``kennels on five acres, and inns``"""
+    end = len(words.rstrip(" .;"))
+    start = end - len(words[:end].lstrip())
+    spans = list(split_phrases(words, start, end))
+    nouns = [_JOINED.split(words[first:last].strip(), maxsplit=1)[0].split(" permitted")[0] for first, last in spans]
+    sound = all(_PLURAL.fullmatch(noun.split()[-1].casefold()) and _is_use(noun) for noun in nouns if noun.split())
+    return spans if len(spans) > 1 and all(nouns) and sound else []
+
+
+def _find_places(where: str, known: Mapping[str, District]) -> Sequence[str] | None:
     """The districts that some words name: by code, or all of a kind by name. None if they mean the current district."""
+    where = re.sub(r"^(?:only )?(?:on an? \w+ (?=in ))?|,? only$", "", where.strip())
     if kind := _OF_KIND.fullmatch(where):
         word = kind["kind"].casefold()
         alike = ("residential", "residence") if word.startswith("residen") else (word,)
         named = {code: {each.casefold() for each in _KINDS.findall(each.name)} for code, each in known.items()}
         return [code for code, words in named.items() if words and words <= set(alike)]
-    if codes := naming.parse_place(re.sub("^only ", "", where), known):
-        return codes
-    own = re.fullmatch(r"(?:only )?(?:in|within) (?:this|the) (?:zoning )?(?:district|zone)", where, re.IGNORECASE)
-    return None if own else ()
-
-
-def _uses(words: str) -> Iterator[str]:
-    """Split the subject of a sentence into uses: one noun phrase, or an enumeration."""
-    several = list(split_enumeration(words)) if "," in words else []
-    names = [words[start:stop] for start, stop in several] or [words]
-    if all(map(_is_use, names)):
-        yield from names
+    if re.fullmatch(r"(?:in|within) (?:all|any|every|each) (?:zoning )?(?:districts?|zones?)", where, re.IGNORECASE):
+        return list(known)
+    return None if _OWN.fullmatch(where) else naming.parse_place(where, known)
 
 
 def _is_use(words: str) -> bool:
-    noun = _JOINED.split(words, maxsplit=1)[0].split(" (")[0]
+    noun = re.sub("^[Aa]ll ", "", _JOINED.split(words, maxsplit=1)[0].split(" (")[0])
     names = noun.split()
     return (
-        "," not in words
-        and 0 < len(names) <= _WORDS
-        and len(words.split()) <= 2 * _WORDS
-        and not _NO_USE.search(words.replace(" the same ", " "))
+        bool(names)
+        and len(words.split()) <= _WORDS
+        and not _NO_USE.search(noun)
         and not _NO_FIRST.match(words)
-        and (names[-1].casefold() not in _NO_HEAD or _DWELLING.search(noun) is not None)
-        and not _VAGUE.fullmatch(noun)
+        and names[-1].casefold() not in _NO_HEAD
+        and (len(names) > 1 or names[0].casefold() not in _NO_WORD)
     )
 
 
@@ -219,14 +493,6 @@ def strip_brackets(words: str) -> str:
         if depth == 0:
             return words[1:-1] if place and place == len(words) - 1 else words
     return words
-
-
-def _split(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    at = start
-    for stop in re.finditer(r"\. (?=[A-Z])", text[start:end]):
-        yield at, start + stop.start() + 1
-        at = start + stop.end()
-    yield at, end
 
 
 _LABEL: Final = re.compile(r"(?:\([A-Za-z0-9]{1,3}\)|\d{1,2}[.)]) (?=\S)")
@@ -253,8 +519,6 @@ _PLURAL: Final = re.compile(r"[a-z]{2,}(?<![su])s|agriculture|forestry|horticult
 _SINGULAR: Final = frozenset(("business", "retail", "bus", "sales"))
 _WORDS_OF_ITEM: Final = 5
 _WORDS_OF_LONG: Final = 40
-
-Span = tuple[int, int]
 
 
 def split_list(words: str) -> Sequence[Span]:

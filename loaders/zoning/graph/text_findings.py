@@ -16,7 +16,7 @@ from loaders.citations.section_citations import Citation, find_citations
 from loaders.zoning.extraction.citation_resolution import Index, resolve, resolve_range, resolve_words
 from loaders.zoning.extraction.definitions import find_definitions
 from loaders.zoning.extraction.districts import District, find_in_section
-from loaders.zoning.extraction.permissions import find_permissions
+from loaders.zoning.extraction.permissions import find_inherited, find_permissions
 from loaders.zoning.extraction.section_protocol import Section
 from loaders.zoning.extraction.standards import find_standards
 from loaders.zoning.graph.authorities import Authorities
@@ -58,6 +58,16 @@ def build_rules(
             review=None if review is None else shared.section(review),
             section=iri,
             evidence=rests,
+        )
+    # A reference is a permission of the uses that its words name. The tools follow it to the other district.
+    for each in find_inherited(section, known, above):
+        rules.permission(
+            _district(each.district, shared, known),
+            shared.land_use(each.raw),
+            each.raw_level,
+            each.level,
+            section=iri,
+            evidence=evidence(each.start, each.end, each.confidence, "reference"),
         )
     for standard in find_standards(section, known, above):
         rests = evidence(standard.start, standard.end, standard.confidence, standard.method)

@@ -76,6 +76,44 @@ def test_a_use_is_found_by_other_words_for_it_and_the_answer_says_so(kg, words, 
     assert note.endswith(f" {use}.")
 
 
+def test_a_reference_to_the_uses_of_another_district_is_followed_or_told(kg):
+    uses = [
+        {"district": "C-1", "use": "Banks and savings institutions", "permission": "P"},
+        {"district": "C-2", "use": "Any use permitted in the C-1 District, except inns", "permission": "P"},
+        {"district": "C-2", "use": "Bank", "permission": "C"},
+        {"district": "C-3", "use": "Any use permitted in the C-2 District", "permission": "P"},
+        {"district": "C-4", "use": "All uses permitted in the preceding district", "permission": "P"},
+        {"district": "C-5", "use": "Inn", "permission": "P"},
+    ]
+    kg_ingest_use_permissions(kg, "Ash Ferry", "UT", permissions=uses)
+
+    def ask(district):
+        found = kg_query_permissions(kg, "Ash Ferry", "UT", district=district, use="bank")
+        return {(each.district, each.use) for each in found.permissions}, found.meta.completeness
+
+    stated = {("C-1", "Banks and savings institutions"), ("C-2", "Bank")}
+    by_reference = ("C-2", "Any use permitted in the C-1 District, except inns")
+    assert ask("C-1") == ({("C-1", "Banks and savings institutions")}, "complete")
+    assert ask("C-2") == ({*stated, by_reference}, "complete")
+    assert ask("C-3") == ({*stated, by_reference, ("C-3", "Any use permitted in the C-2 District")}, "complete")
+    assert ask("C-4") == ({("C-4", "All uses permitted in the preceding district")}, "approximate")
+    assert ask("C-5") == (set(), "complete")
+
+
+def test_a_reference_in_the_text_of_a_code_is_a_permission(kg):
+    town = {"municipality": "Elm Ferry", "state": "UT"}
+    for number, title, text in (
+        ("1", "C-1 Corner Commercial District", "Permitted uses:\n1. Banks and savings institutions."),
+        ("2", "C-2 General Commercial District", "Permitted uses:\n1. Any use permitted in the C-1 District."),
+    ):
+        kg_ingest_code_section(kg, **town, section_id=number, title=title, level="section", raw_content=text)
+    found = kg_query_permissions(kg, **town, district="C-2", use="bank")
+    assert {(each.district, each.use, each.permission, each.evidence.method) for each in found.permissions} == {
+        ("C-1", "Banks and savings institutions", "byRight", "list"),
+        ("C-2", "Any use permitted in the C-1 District", "byRight", "reference"),
+    }
+
+
 def test_capitals_and_hyphens_alone_are_not_told_as_other_words(kg):
     assert kg_query_permissions(kg, **BEND, use="dUPLEX").notes == kg_query_permissions(kg, **BEND, use="Duplex").notes
     told = list[str]()

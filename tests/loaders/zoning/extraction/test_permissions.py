@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loaders.zoning.extraction.districts import District
-from loaders.zoning.extraction.permissions import UsePermission, find_permissions
+from loaders.zoning.extraction.permissions import UsePermission, find_inherited, find_permissions
 from loaders.zoning.readers.code_model import Cell, Section, Subsection, Table
 from tests.examples import dear
 from tests.loaders.zoning.extraction.district_search import find_districts
@@ -342,3 +342,86 @@ def test_what_a_standard_is_subject_to_is_no_review_of_the_use(words: str, revie
     for heading, expected in (("Conditional uses:", review), ("Permitted uses:", None)):
         [found] = find_permissions(section(f"{heading}\n(1) {words}.", "R-1 Residential District"), KNOWN)
         assert (found.use, found.review) == ("Duplex", expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # The level of a heading or lead does not reach another list.
+        (
+            "Permitted Uses:\n(1) Sheds.\n Special Use Permit Required\n(1) Barns.",
+            {"Sheds": "byRight", "Barns": "conditional"},
+        ),
+        ("Permitted Uses:\n(1) Sheds.\nOn certain terms:\n(1) Barns.", {"Sheds": "byRight"}),
+        (
+            "A. Principal uses:\n1. Sheds.\nB. These require a special exception:\n1. Barns.\nC. Fees:\n1. Mills.",
+            {"Barns": "conditional"},
+        ),
+        (
+            "(a) Permitted uses are:\n(1) Sheds.\n(2) Shops, including:\na. Inns.\n(b) Prohibited uses.\n(1) Mills.",
+            {"Sheds": "byRight", "Shops": "byRight", "Inns": "byRight", "Mills": "notPermitted"},
+        ),
+        # A review may be named far from the list.
+        (
+            "The following uses may be allowed by the Board of Appeals on application under Section 14.3:\nA. Barns",
+            {"Barns": "conditional"},
+        ),
+        (
+            "Upon the consent of the Council, the following may be established: mills; barns.",
+            {"mills": "conditional", "barns": "conditional"},
+        ),
+        (
+            "The Board may, under Section 2, allow the following special uses in this district:\n1. Mills",
+            {"Mills": "conditional"},
+        ),
+        ("The following may be allowed under Section 2:\n1. Mills", {}),
+        # Negations, exceptions and what is said of somebody else.
+        ("Any dwelling is prohibited from also conducting business as a mill.", {}),
+        ("No building shall be used except for the following:\n1. Sheds.", {"Sheds": "byRight"}),
+        ("Retail stores, excluding fuel sales, are permitted.", {"Retail stores": "byRight"}),
+        (
+            "Permitted uses:\n(1) Shops, excluding fuel sales.\n(2) Mills, if on ten acres.",
+            {"Shops": "byRight", "Mills": "byRightWithConditions"},
+        ),
+        ("Barns are not a permitted use in this district.", {"Barns": "notPermitted"}),
+        ("No dwelling shall be used for a shop.", {}),
+    ],
+)
+def test_a_use_has_the_level_of_its_own_list(text: str, expected: dict[str, str]) -> None:
+    assert {use: level for _, use, level in uses(text)} == expected
+
+
+@pytest.mark.parametrize(
+    ("title", "level"),
+    [("Special Uses", "conditional"), ("Permitted and special uses", None), ("Prohibited uses", None)],
+)
+def test_a_lead_that_leaves_the_level_open_has_that_of_the_title(title: str, level: str | None) -> None:
+    made = section("The following may be allowed under Section 2:\n(1) Barns.", title)
+    found = find_permissions(made, KNOWN, [section("", "R-1 Residential District")])
+    assert [each.level for each in found] == ([level] if level else [])
+
+
+def test_no_district_is_carried_past_a_heading_that_was_not_read() -> None:
+    made = section("Permitted Uses:\n(1) Sheds.\n70 ARTICLE XXI\nPermitted Uses:\n(1) Barns.", "R-1 District")
+    assert [(each.district, each.use) for each in find_permissions(made, KNOWN)] == [("R-1", "Sheds")]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Permitted uses:\n1. Any use permitted in the R-1 District, except barns.", [("C-1", "R-1", "byRight")]),
+        (
+            "Any use permitted in the R-1 District is permitted by special exception only.",
+            [("C-1", "R-1", "conditional")],
+        ),
+        ("Permitted uses:\n1. All uses permitted in the preceding district.", [("C-1", None, "byRight")]),
+        ("Permitted uses:\n1. Houses, as regulated in the R-1 District.", []),
+        ("What is allowed in the R-1 District is not for that reason allowed here.", []),
+    ],
+)
+def test_a_reference_to_the_uses_of_another_district_is_a_fact_of_its_own(
+    text: str, expected: list[tuple[str, str | None, str]]
+) -> None:
+    made = section(text, "C-1 District")
+    assert [(each.district, each.source, each.level) for each in find_inherited(made, KNOWN)] == expected
+    assert not [each.use for each in find_permissions(made, KNOWN) if "permitted in" in each.use]
