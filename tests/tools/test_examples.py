@@ -26,6 +26,7 @@ LISTS = (
     "results",
     "evidence",
     "families",
+    "divisions",
     "resources",
     "properties",
     "terms",
