@@ -65,7 +65,8 @@ _GOES_ON: Final = re.compile(
 )
 """End of a line whose sentence continues on the next line."""
 
-_Candidate = tuple[int, Heading]
+_Placed = tuple[int, Heading]
+"""A line that looks like a heading: its index, and the heading."""
 
 
 class Numbered:
@@ -167,7 +168,7 @@ class _Found:
 
 def _find_headings(lines: Sequence[str]) -> _Found:
     """Find the headings: of each kind those whose numbers ascend, and of bare numbers those in the code's own style."""
-    given: list[_Candidate] = []
+    given: list[_Placed] = []
     doubtful: set[int] = set()
     for index, line in enumerate(lines):
         if "\t" in line or _START.match(line) is None:
@@ -212,7 +213,7 @@ def _find_headings(lines: Sequence[str]) -> _Found:
     return found
 
 
-def _ascending_levels(levels: Sequence[_Candidate], lines: Sequence[str]) -> list[_Candidate]:
+def _ascending_levels(levels: Sequence[_Placed], lines: Sequence[str]) -> list[_Placed]:
     """Keep of each kind the levels whose numbers ascend, from the start again below the next higher level."""
     left: set[int] = set()
     for kind in dict.fromkeys(heading.kind for _, heading in levels):
@@ -237,15 +238,13 @@ def _ascending_levels(levels: Sequence[_Candidate], lines: Sequence[str]) -> lis
     return [each for each in levels if each[0] not in left]
 
 
-def _ascending_sections(
-    bare: Sequence[_Candidate], doubtful: Set[int], levels: Sequence[_Candidate]
-) -> list[_Candidate]:
+def _ascending_sections(bare: Sequence[_Placed], doubtful: Set[int], levels: Sequence[_Placed]) -> list[_Placed]:
     """Keep of each style the bare numbers that ascend. Where sections are numbered after the level above, as 7.1 in
     article VII, others weigh less."""
     places = [index for index, _ in levels]
     above = parse_keys(heading.number for _, heading in levels)
-    kept: list[_Candidate] = []
-    styles: dict[tuple[str, int], list[_Candidate]] = {}
+    kept: list[_Placed] = []
+    styles: dict[tuple[str, int], list[_Placed]] = {}
     for each in bare:
         styles.setdefault(_style(each[1].number), []).append(each)
     for own in styles.values():
@@ -283,7 +282,7 @@ def _is_reference(heading: Heading, line: str, before: str) -> bool:
     return alone and bool(before) and not _is_end(before)
 
 
-def _find_below(sections: Sequence[_Candidate], bare: Sequence[_Candidate], lines: Sequence[str]) -> list[_Candidate]:
+def _find_below(sections: Sequence[_Placed], bare: Sequence[_Placed], lines: Sequence[str]) -> list[_Placed]:
     """Find bare numbers below sections that have a word: 1.1 and 1.2 between sections 1 and 2."""
     whole = [(index, heading.number) for index, heading in sections if heading.number.isdigit()]
     ascending = select_ascending([Candidate(((int(number), ""),), 1.0) for _, number in whole])
@@ -298,7 +297,7 @@ def _find_below(sections: Sequence[_Candidate], bare: Sequence[_Candidate], line
     return found if len(found) * 5 > len(chosen) * 4 else []
 
 
-def _drop_references(sections: list[_Candidate], lines: Sequence[str]) -> list[_Candidate]:
+def _drop_references(sections: list[_Placed], lines: Sequence[str]) -> list[_Placed]:
     """Drop "Section 5" where nearly all sections have numbers such as 1-3: it is a section of another law.
 
     One that is spelled like the others is kept: the charter before a code has sections of its own.
@@ -323,13 +322,13 @@ def _is_end(line: str) -> bool:
     return not line or line[-1] in ".;:)]”\"'" or parse_heading(line) is not None
 
 
-def _sections_in(bare: Sequence[_Candidate]) -> int:
+def _sections_in(bare: Sequence[_Placed]) -> int:
     return len({heading.number for _, heading in bare if len(split_number(heading.number)) >= _LEAST_COMPONENTS})
 
 
 def _of_one_style(
-    bare: Sequence[_Candidate], titles: Set[str], lines: Sequence[str], least: int = _LEAST_COMPONENTS
-) -> tuple[list[_Candidate], dict[int, Heading]]:
+    bare: Sequence[_Placed], titles: Set[str], lines: Sequence[str], least: int = _LEAST_COMPONENTS
+) -> tuple[list[_Placed], dict[int, Heading]]:
     """Find the headings with the most frequent number of components, and those that name the levels above."""
     counts = Counter(_style(heading.number) for _, heading in bare)
     most = max(counts.values(), default=0)
@@ -346,20 +345,20 @@ def _of_one_style(
 
 
 def _with_other_depths(
-    chosen: Sequence[_Candidate], bare: Sequence[_Candidate], titles: Set[str], lines: Sequence[str]
-) -> tuple[list[_Candidate], dict[int, Heading]]:
+    chosen: Sequence[_Placed], bare: Sequence[_Placed], titles: Set[str], lines: Sequence[str]
+) -> tuple[list[_Placed], dict[int, Heading]]:
     """Add the sections with more or fewer components, as 5.2.1 below 5.2. Return also the headings that only name a
     level: the next heading follows at once."""
     mark, depth = _style(chosen[0][1].number)
     numbers = {heading.number for _, heading in chosen}
     implied = find_implied(numbers)
     starts = {index for index, _ in bare}
-    others: dict[tuple[str, int], list[_Candidate]] = {}
+    others: dict[tuple[str, int], list[_Placed]] = {}
     for index, heading in bare:
         style = _style(heading.number)
         if style[0] == mark and style[1] != depth and heading.title and heading.title[-1] not in ";,":
             others.setdefault(style, []).append((index, heading))
-    added: list[_Candidate] = []
+    added: list[_Placed] = []
     naming: dict[int, Heading] = {}
     for style, own in sorted(others.items()):
         if style[1] > depth:

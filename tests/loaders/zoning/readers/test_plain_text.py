@@ -120,6 +120,19 @@ def test_bare_numbers_are_headings_in_the_style_of_the_code_alone() -> None:
     ]
 
 
+def test_a_section_of_another_law_opens_no_level_where_sections_have_numbers_of_two_parts() -> None:
+    own = [f"Sec. 1-{number}. Rule {number}.\nText.\n" for number in range(1, 9)]
+    code = parse("".join([*own[:3], "Section 5. Penalties.\nWho errs pays.\n", *own[3:]]))
+    assert [section.key for section in code.sections] == [f"1-{number}" for number in range(1, 9)]
+    assert "Section 5. Penalties.\nWho errs pays." in code.sections[2].text
+
+
+def test_long_bare_numbers_are_the_sections_where_they_outnumber_those_with_a_word() -> None:
+    act = "".join(f"Section {number}. Aim {number}.\nText.\n" for number in range(1, 5))
+    code = parse(act + "".join(f"17.04.0{number}0 Rule {number}\nText.\n" for number in range(1, 9)))
+    assert [section.key for section in code.sections if section.text] == [f"17.04.0{n}0" for n in range(1, 9)]
+
+
 def test_numbers_that_start_anew_in_each_article_have_keys_by_their_path() -> None:
     code = parse(
         "ARTICLE 1. A\nSection 1. X\none\nSection 2. Y\ntwo\nARTICLE 2. B\nSection 1. X\nthree\nSection 1. X\nfour\n"
