@@ -52,7 +52,7 @@ _DIGITS: Final = (
 )
 _WORD: Final = "|".join([*_PARTS, *sorted((*_SMALL, *_TENS, *_LARGE), key=len, reverse=True)])
 _WORDS: Final = rf"(?:(?:{_WORD})(?:(?:[ -]|,? and (?:a )?)(?:{_WORD})){{0,8}})\b"
-NUMBER: Final = rf"(?:{_WORDS}(?: ?\({_DIGITS}%?\))?|{_DIGITS}(?: ?\({_DIGITS}\))?)"
+NUMBER: Final = rf"(?:{_WORDS}(?: ?\( ?{_DIGITS} ?%?\))?|{_DIGITS}(?: ?\({_DIGITS}\))?)"
 _UNITS: Final = (
     ("dwelling-per-acre", r"(?:(?:dwelling|residential|housing|living)[ -])?(?:units?|dwellings?|homes) ?(?:per|/"
         r"|an) ?(?:gross |net )?(?:acre|ac\b)|du ?/ ?ac(?:re)?\b"),
@@ -99,7 +99,7 @@ _SAID: Final = re.compile(
     re.IGNORECASE,
 )
 """Words that a cell may contain in addition to its measure."""
-_AGAIN: Final = re.compile(rf" ?\((?:approximately |about )?{NUMBER} ?(?:[\"″]|{_UNIT})\)", re.IGNORECASE)
+_AGAIN: Final = re.compile(rf"(?: ?\((?:approximately |about )?{NUMBER} ?(?:[\"″]|{_UNIT})\))+", re.IGNORECASE)
 """``twenty feet (20')``, ``one acre (0.4 hectares)`` repeat the measure."""
 
 
@@ -202,7 +202,7 @@ def parse_number(words: str) -> Decimal | None:
 
 
 def _parse_exactly(words: str) -> Fraction | None:
-    inside = re.search(rf"\(({_DIGITS})%?\)", words)
+    inside = re.search(rf"\( ?({_DIGITS}) ?%?\)", words)
     told = inside[1] if inside else words
     return _parse_digits(told) if re.fullmatch(_DIGITS, told) else _parse_words(told)
 

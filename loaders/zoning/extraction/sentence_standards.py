@@ -236,6 +236,7 @@ _TOTAL: Final = re.compile(r"\b(?:total|combined|aggregate|both sides|sum of)\b"
 _SIGN: Final = re.compile(
     r"\b(?:signs?|plates?|boards?|banners?|faces?|billboards?|windows?|letters?)\b", re.IGNORECASE
 )
+_PLANT: Final = re.compile(r"\b(?:trees?|shrubs?|plants?|clumps?|evergreens?|screening)\b", re.IGNORECASE)
 _TRACT: Final = re.compile(
     r"\b(?:sites?|tracts?|parks?|camps?|campgrounds?|communit(?:y|ies)|(?:sub)?developments?|subdivisions?|projects?"
     r"|districts?)\b",
@@ -585,6 +586,8 @@ class _Sentence:
             return None
         if clause.subject and name_subject(clause.subject):
             return None
+        if re.search(r"\bplus\b", part.governor):
+            return None
         item = name_subject(part.governor) if part.governor[:1].isalpha() else None
         if item is not None and naming.find_codes(item, self.context.known):
             item = None
@@ -693,8 +696,14 @@ def _is_yard(reading: _Reading | None) -> bool:
 def _item(words: str) -> str | None:
     """Get the item of a list that a label begins with: ``Gravel pits, but not within``."""
     parts = re.split(r"[,:]| [-–—] | but ", LABEL.sub("", words.strip()))
-    name = parts[0].strip(" •")
-    plain = len(parts) > 1 and name[:1].isalpha() and not any(map(str.isdigit, name)) and not any(find_dimensions(name))
+    name = re.sub(r"^for (?:an? )?", "", parts[0].strip(" •"), flags=re.IGNORECASE)
+    plain = (
+        len(parts) > 1
+        and not name.startswith("plus ")
+        and name[:1].isalpha()
+        and not any(map(str.isdigit, name))
+        and not any(find_dimensions(name))
+    )
     return name if plain else None
 
 
@@ -781,5 +790,5 @@ def _types_of(kind: str, each: Measure, about: str) -> Sequence[str]:
             else []
         )
     if kind in ("building-height", "length"):
-        return [kind] if about and each.unit in (*_LENGTHS, "storey") else []
+        return [kind] if about and not _PLANT.search(about) and each.unit in (*_LENGTHS, "storey") else []
     return [kind] if allows_unit(kind, each.unit) else []

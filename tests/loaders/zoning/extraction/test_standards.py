@@ -144,6 +144,7 @@ def test_a_sentence_may_name_its_district_and_its_building() -> None:
         "A yard need not be more than 40 feet deep.",
         "No building shall be required to have more than one story.",
         "Notice is mailed within 300 feet of the lot.",
+        "The berm shall be planted with evergreen trees a minimum of six feet tall.",
         "In the Q-9 District, the lot area shall be at least two acres.",
     ],
 )
@@ -160,6 +161,7 @@ def test_exceptions_reductions_and_conditions_are_not_standards(text: str) -> No
         ("Light poles must not be taller than 18 feet.", ("building-height", "max", "18", "FT"), "Light poles"),
         ("No fence shall exceed six feet in height.", ("building-height", "max", "6", "FT"), "fence"),
         ("Minimum lot area: 14,000 sq. ft. (1,300 sq. m.)", ("lot-area", "min", "14000", "FT2"), None),
+        ("Minimum lot area: One (1 ) acre (43,560 sq. ft.) (4,047 sq. m.)", ("lot-area", "min", "1", "AC"), None),
         (
             "A maximum lot coverage of thirty-three and one-third percent (33 1/3%) applies.",
             ("lot-coverage", "max", "33.3333", "PERCENT"),
