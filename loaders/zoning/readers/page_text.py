@@ -11,7 +11,7 @@ file.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -34,6 +34,8 @@ _EDGE: Final = 3
 """Lines at the head and foot of a page that may be furniture."""
 _RECURS: Final = 3
 """Minimum pages at whose edges a line of furniture is."""
+_COUNTING: Final = 0.7
+"""Share of the steps from page to page in which the number in a running head grows by one a page."""
 _FULL: Final = 0.7
 """Share of the usual width from which a line may be broken by the margin."""
 
@@ -58,6 +60,7 @@ _BEFORE_HYPHEN: Final = re.compile(r"(?<=\w) -(?=\w)")
 _AFTER_HYPHEN: Final = re.compile(r"(?<=[a-z])- (?!(?:and|or|to|nor|through)\b)(?=[a-z])|(?<=[A-Z0-9])- (?=\d)")
 _RUN_IN: Final = re.compile(r"\s?[.:]\s+(?=[\"\u201c(]?[A-Z])")
 _DIGITS: Final = re.compile(r"\d+")
+_OUTER_NUMBER: Final = re.compile(r"^\d{1,4}\s+|\s+\d{1,4}$")
 _LABEL: Final = re.compile(
     r"(?:\([0-9A-Za-z]{1,4}\)|(?:[0-9]{1,3}|[A-Za-z]|[ivxlcIVXLC]{2,5})[.)])(?=\s|$)|[\u2022\u00b7\u25aa\u25cf\u25e6*\uf0b7](?=\s)|[-\u2013](?=\s)"
 )
@@ -233,12 +236,11 @@ def _without_furniture(
     blank = False
     for index, raw in enumerate(lines):
         words = raw
-        if index in starts:
-            if number := raw[: starts[index]].strip():
-                furniture.append((index + 1, number))
+        if starts.get(index):
+            furniture.append((index + 1, raw[: starts[index]].strip()))
             words = "\f" + raw[starts[index] :]
         for place, piece in enumerate(words.split("\f")):
-            if place:
+            if place and pages[-1]:
                 # A number is at the foot of its page or at the head of the next: its line begins the next.
                 pages.append([])
             if not (text := _AFTER_HYPHEN.sub("-", _BEFORE_HYPHEN.sub("-", piece.strip()))):
@@ -263,30 +265,80 @@ def _indent(text: str) -> int:
 
 
 def _find_recurring(pages: Sequence[Sequence[_Line]]) -> set[int]:
-    """Find the lines at the edges of pages that recur there. The first that is a heading is kept as the heading."""
+    """Find the lines at the edges of pages that recur there, without those that the text itself may repeat.
+
+    Each district of a code may begin on a page of its own, with the same items. Furniture is next to the edge of the
+    page or to other furniture, it is no item or sentence, and its numbers count pages where they differ.
+    """
     edges = [[*page[:_EDGE], *page[max(_EDGE, len(page) - _EDGE) :]] for page in pages]
     on_pages = Counter(key for edge in edges for key in {_key(line) for line in edge})
     least = max(_RECURS, len(pages) // 10)
-    repeated = Counter(text for edge in edges for text in {line.text for line in edge})
+    frequent = {key for key, times in on_pages.items() if times >= least}
+    texts = Counter(text for edge in edges for text in {_without_number(line.text) for line in edge})
+    at_edges: dict[str, list[_Line]] = defaultdict(list)
+    for edge in edges:
+        for line in edge:
+            if (key := _key(line)) in frequent:
+                at_edges[key].append(line)
+    counting = {key for key, lines in at_edges.items() if _counts_pages(lines)}
     seen: set[str] = set()
     removed: set[int] = set()
-    for page, edge in zip(pages, edges, strict=True):
-        at_edge = {id(line) for line in edge}
+    for page in pages:
+        may_go: list[bool] = []
         for line in page:
             key = _key(line)
             first = key not in seen
             seen.add(key)
-            if id(line) not in at_edge or on_pages[key] < least:
-                continue
-            if first and repeated[line.text] > 1 and parse_heading(line.text) is not None:
-                continue
-            removed.add(id(line))
+            may_go.append(
+                key in frequent
+                and _may_recur(line)
+                and (key in counting or texts[_without_number(line.text)] >= _RECURS)
+                and not _may_be_heading(line.text, first, texts, key in counting)
+            )
+        for order in (range(len(page)), range(len(page) - 1, -1, -1)):
+            for place in order[:_EDGE]:
+                if not may_go[place]:
+                    break
+                removed.add(id(page[place]))
     # A head that names the chapter recurs on a few pages in a row.
     for before, after in pairwise(pages):
         for at in (0, -1):
             if before and after and len(after) > 1 and after[at].text == before[at].text and _may_head(after[at]):
                 removed.add(id(after[at]))
     return removed
+
+
+def _may_recur(line: _Line) -> bool:
+    """Whether a line can be furniture: not an item with words, nor the end of a sentence."""
+    label = _LABEL.match(line.text)
+    return (label is None or not any(map(str.isalpha, line.text[label.end() :]))) and _END.search(line.text) is None
+
+
+def _may_be_heading(text: str, first: bool, texts: Mapping[str, int], counts: bool) -> bool:
+    """Whether a line that recurs is a heading of the text here: the first of equal ones, or the only one."""
+    if parse_heading(text) is None:
+        return False
+    bare = _without_number(text)
+    return texts[bare] == 1 or (first and not (counts and bare != text))
+
+
+def _without_number(text: str) -> str:
+    """A running head without the number of the page before or after it. A heading keeps its own number."""
+    bare = _OUTER_NUMBER.sub("", text)
+    return text if bare != text and parse_heading(text) is not None and parse_heading(bare) is None else bare
+
+
+def _counts_pages(lines: Sequence[_Line]) -> bool:
+    """Whether one of the numbers in lines that differ only in numbers counts pages."""
+    rows = [(line.page, list(map(int, _DIGITS.findall(line.text)))) for line in lines]
+    steps = [
+        (after[0] - before[0], [b - a for a, b in zip(before[1], after[1], strict=True)])
+        for before, after in pairwise(rows)
+    ]
+    return any(
+        sum(abs(numbers[place] - pages) <= pages // 4 for pages, numbers in steps) >= _COUNTING * len(steps)
+        for place in range(len(rows[0][1]))
+    )
 
 
 def _may_head(line: _Line) -> bool:

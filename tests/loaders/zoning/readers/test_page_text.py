@@ -384,3 +384,32 @@ def test_a_section_and_not_its_entry_in_the_contents_is_above_those_below_it() -
     code = plain_text.parse((contents + body).encode(), "a.txt")
     assert not [each.key for each in code.sections if "~" in each.key]
     assert {each.parent for each in code.sections if each.number.startswith("2.2.")} == {"2.2"}
+
+
+@pytest.mark.parametrize("head", ["", "TOWN OF ALDER  ZONING", "Chapter 12 Zoning, page"])
+def test_items_that_recur_at_the_edges_of_pages_are_kept(head: str) -> None:
+    """Each district begins on a page of its own, with the same items first and last."""
+    bodies = [
+        [
+            f"5.{n} R-{n} District",
+            "(a) Single-family dwellings",
+            f"(b) Minimum lot area: {n * 2},000 square feet",
+            *wrap(fill(3, n)),
+            "Accessory buildings must be behind the main building.",
+            f"Lot width {n * 10} feet",
+            f"(d) Maximum height: {n * 5} feet",
+        ]
+        for n in range(1, 7)
+    ]
+    pages = parse(
+        "\f".join("\n".join(([f"{head} {n}"] if head else []) + body) for n, body in enumerate(bodies)).split("\n")
+    )
+    text = "\n".join(words(pages))
+    assert [line for _, line in pages.furniture] == ([f"{head} {n}" for n in range(6)] if head else [])
+    assert all(line in text for body in bodies for line in (*body[:3], *body[-3:]))
+
+
+def test_headings_with_a_number_alone_at_the_head_of_each_page_are_kept() -> None:
+    bodies = [[f"SECTION {n}", f"{fill(1, n)[4:20].upper()}", *wrap(fill(3, n))] for n in range(1, 7)]
+    pages = parse("\f".join("\n".join(body) for body in bodies).split("\n"))
+    assert [each for each in words(pages) if each.startswith("SECTION")] == [f"SECTION {n}" for n in range(1, 7)]
