@@ -38,7 +38,8 @@ def build_rules(
     """
     rules, iri, text = Rules(graph, shared), shared.section(section.key), section.text
     for district in find_in_section(section):
-        _district(district.code, shared, known)
+        if district.code in known:  # A district named in a heading only may be another name of one with a code.
+            _district(district.code, shared, known)
 
     def evidence(start: int, end: int, confidence: float, method: str) -> Evidence:
         return Evidence(iri, start, end, text[start:end], confidence, method)
