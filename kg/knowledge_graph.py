@@ -97,7 +97,7 @@ class KnowledgeGraph:
     """Returns the result of the last check of the dataset shapes; set by the process that runs these checks."""
     memory: Memory = field(default_factory=Memory, repr=False)
     unindexed: threading.Event = field(default_factory=threading.Event, repr=False)
-    """Set after a commit that the index did not take. A server then heals the index, and clears it."""
+    """Set after a commit that the index did not take. A server then repairs the index, and clears it."""
 
     @classmethod
     def open(cls, data_dir: Path, settings: Settings, *, reads: bool = False) -> Self:

@@ -237,7 +237,7 @@ def search(
     }
     with _connect(data_dir) as graph, output.progress("indexing") as advance:
         if graph.local:
-            # After a crash, or in a restored backup, the index differs from the store. A server heals it by itself.
+            # After a crash, or in a restored backup, the index differs from the store. A server repairs it by itself.
             graph.call("reindex", {"wait": False}, advance)
         arguments = {"query": text, "filters": filters, "limit": limit, "offset": offset, "detail": "full"}
         arguments |= {"must": must, "min_score": min_score, "neighbours": neighbours, "max_tokens": MOST_TOKENS}

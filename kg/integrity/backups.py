@@ -91,7 +91,6 @@ def _reserve(folder: Path) -> Iterator[Path]:
     partial = folder.with_name(folder.name + ".partial")
     partial.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(partial, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-
     locked = False
 
     def is_reserved() -> bool:

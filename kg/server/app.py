@@ -66,7 +66,7 @@ from loaders.sources import load
 
 log = logging.getLogger(__name__)
 
-HEAL_PAUSE_S: Final = 5.0
+REPAIR_PAUSE_S: Final = 5.0
 """Seconds after the first failed attempt to update an index that does not answer; twice as long after each other."""
 MOST_PAUSE_S: Final = 60.0
 
@@ -190,16 +190,16 @@ def _count_held(
 
 @contextlib.contextmanager
 def repairing_index(kg: KnowledgeGraph) -> Iterator[None]:
-    """Heal the search index in the background until the block ends: now, and after commits that it did not take."""
+    """Repair the search index in the background until the block ends: now, and after commits that it did not take."""
     stop = threading.Event()
 
     def work() -> None:
-        pause_s = HEAL_PAUSE_S
+        pause_s = REPAIR_PAUSE_S
         while not stop.is_set():
             kg.unindexed.clear()
             try:
                 index_sync.repair_index(kg.store, kg.search, stop=stop)
-                pause_s = HEAL_PAUSE_S
+                pause_s = REPAIR_PAUSE_S
             except QuadciteError as error:
                 log.warning("Cannot update the search index: %s", error)
                 kg.unindexed.set()

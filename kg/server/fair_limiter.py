@@ -62,8 +62,10 @@ class FairLimiter:
 
         With `abandon`, cancellation gives the place back at once and leaves the call to end in its thread; so does the
         deadline, after `on_late`. Without it the call is left only while it waits, and returns its result also after
-        the deadline, so that the client of a write gets its outcome. Raises ClientBusyError when the
-        client has too many calls, QueryBusyError when all have, and QueryTimeoutError at the deadline.
+        the deadline, so that the client of a write gets its outcome.
+
+        Raises ClientBusyError when the client has too many calls, QueryBusyError when all have, and QueryTimeoutError
+        at the deadline.
         """
         if not self._queue.occupy(client):
             await self._wait(client)

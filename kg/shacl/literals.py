@@ -103,8 +103,6 @@ def has_datatype(term: Term, datatype: NamedNode, *, as_written: bool) -> bool:
 
 _TRIED_TOGETHER: Final = 1_000
 """Literals that are tried in one scratch store."""
-
-
 _SURELY_KEPT: Final = 18
 """Digits of integers that are within 64 bits."""
 

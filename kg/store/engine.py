@@ -1,6 +1,8 @@
 """The engine of a store as a resource: one process at a time has its files open, and closes them for another one.
 
 The engine has no method to close it: it closes with the last reference to it, also one in an error or of a reader.
+The folders that a rebuild by `kg doctor --repair` uses are named here, and a killed one is finished before the engine
+opens.
 """
 
 from __future__ import annotations

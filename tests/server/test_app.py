@@ -127,7 +127,7 @@ def test_health_is_degraded_while_the_index_lacks_a_commit(kg, monkeypatch):
 
 
 def test_a_change_that_the_index_did_not_take_is_indexed_later(kg, monkeypatch):
-    monkeypatch.setattr(app, "HEAL_PAUSE_S", 0.01)
+    monkeypatch.setattr(app, "REPAIR_PAUSE_S", 0.01)
     state, failures = kg.search.state, iter([IndexUnavailableError("It is being restarted.")] * 3)
     repaired = threading.Event()
 
