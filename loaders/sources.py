@@ -58,13 +58,14 @@ def _hansard(given: Settings, options: Options) -> Loader:
     from loaders.hansard.authorities import merge_quads
     from loaders.hansard.graph.derive import Derivations
 
+    reading = hansard.Reading.of(options)
     return Loader(
         hansard.DOMAIN,
         hansard.VERSION,
-        hansard.Reading.of(options).read,
+        reading.read,
         hansard.FORMATS,
         config=options,
-        derive=Derivations(hansard.DOMAIN).derive,
+        derive=Derivations(hansard.DOMAIN, reading.findings).derive,
         cut=hansard.cut_records,
         options=options,
         exclusive=True,
@@ -117,7 +118,8 @@ def _zoning(given: Settings, options: Options) -> Loader:
 LOADERS: Final = {
     "climate": Source(_climate),
     "wikibase": Source(_wikibase, ("base",)),
-    "hansard": Source(_hansard, ("chamber", "date")),
+    "parliament": Source(_hansard, ("chamber", "date")),
+    "hansard": Source(_hansard, ("chamber", "date")),  # the earlier name, which also names the graphs
     "members": Source(_members, ("chamber",)),
     "zoning": Source(_zoning, ("municipality", "state", "mapping")),
 }

@@ -88,7 +88,7 @@ def _connect(
 @app.command()
 @output.reported
 def load(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="climate, wikibase, hansard, members or zoning.")],
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="climate, wikibase, parliament, members or zoning.")],
     paths: Annotated[
         list[str],
         typer.Argument(

@@ -20,7 +20,7 @@ from kg.retrieval.reader import Reader, iri_of
 from kg.sparql.terms import bind
 from kg.store.ownership import is_user_graph
 from kg.store.protocol import Rows, Term, term_text
-from kg.vocabulary import BASE, DCTERMS, DERIVED, FOAF, KG, SKOS, mint, sha256
+from kg.vocabulary import BASE, DCTERMS, DERIVED, FOAF, KG, SCHEMA, SKOS, mint, sha256
 
 # Properties are chosen by FILTER, after the lookup by subject: see kg/retrieval/evidence.py.
 RECORDS: Final = """
@@ -32,7 +32,7 @@ SELECT DISTINCT ?speech ?graph ?property ?value WHERE {
     kg:speaker, kg:speakerAsRecorded, kg:party, kg:partyAsRecorded, kg:chamber, kg:chamberAsRecorded, kg:venue,
     kg:electorate, kg:electorateAsRecorded, kg:state, kg:stateAsRecorded, kg:hansardReference, kg:debateType,
     kg:speechType, kg:transcriptQuality, kg:role, kg:office, kg:inGovernment, kg:firstSpeech, kg:answers,
-    kg:length, kg:textSha256, kg:pageNumber, kg:sourceLines, schema:startTime, schema:position
+    kg:length, kg:textSha256, kg:pageNumber, kg:sourceLines, schema:startTime, schema:position, schema:inLanguage
   ))
 }"""
 
@@ -210,6 +210,12 @@ class Speech:
         """Get the name of the person who said `utterance`; None for the speaker of the speech."""
         speaker, recorded = self.one(KG.speaker), self.one(KG.speakerAsRecorded)
         return other_voice(utterance.kind, utterance.name, utterance.person, recorded, speaker)
+
+    @property
+    def language(self) -> str | None:
+        """The language (BCP 47), as stated, else as derived."""
+        derived = self.values.get(f"{DERIVED}{SCHEMA.inLanguage.value}", ())
+        return self.one(SCHEMA.inLanguage) or next(map(term_text, derived), None)
 
     @property
     def url(self) -> str | None:

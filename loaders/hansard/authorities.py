@@ -34,6 +34,7 @@ _NOBODY: Final = re.compile(
 """Names under which the record puts words that a crowd, or an unrecognized person, called out."""
 _HELD: Final = re.compile(r"\s*\([^()]*\)\s*$|^.*,\s*the\s*$", re.IGNORECASE)
 """The office within a full name: ``Quill, Marigold (The DEPUTY SPEAKER)``, ``SPEAKER, The``."""
+_AFFILIATIONS: Final = mint("graph", "ref", "membership").value + "/"
 _IDENTIFIED: Final = "aph-"
 _ONE_VALUE: Final = (FOAF.name, SKOS.prefLabel, DCTERMS.title)
 
@@ -42,8 +43,10 @@ def merge_quads(stored: Sequence[Quad], said: Sequence[Quad]) -> Sequence[Quad]:
     """Merge the quads of a record into a shared graph, with one name per entity.
 
     Other names of a person become alternative labels of the fullest. The result does not depend on the order in which
-    records are read.
+    records are read. Affiliations that a component of a corpus lists replace those of an earlier one.
     """
+    if said and said[0].graph_name.value.startswith(_AFFILIATIONS):  # type: ignore[union-attr]
+        return said
     quads = dict.fromkeys(quad for quad in (*stored, *said) if not _is_id(quad))
     names: dict[tuple[object, NamedNode, str | None], list[Quad]] = defaultdict(list)
     for quad in quads:

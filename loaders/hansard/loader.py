@@ -1,4 +1,7 @@
-"""The loader ``hansard``: tables of speeches, one record per speech, and official files, one record per sitting day."""
+"""The loader ``parliament``: tables of speeches, official files of Hansard, and corpora of ParlaMint.
+
+The format of each file is recognized by its content. In a table each speech is one record, else each sitting.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from typing import Final
 
 from kg.errors import InvalidInputError, RecordError, SourceError
 from loaders.hansard import sitting_xml, speech_tables
+from loaders.hansard.parlamint_corpus import CorpusReader, Findings, is_parlamint
 from loaders.hansard.sitting_records import build_sitting_record
 from loaders.hansard.speech_tables import Given
 from loaders.hansard.table_columns import chamber_of, iso_day, not_in_future
@@ -37,6 +41,8 @@ class Reading:
     """Reads files, with values `given` for all files that lack them."""
 
     given: Given = field(default_factory=Given)
+    findings: Findings = field(default_factory=dict)
+    """What follows from the lists of corpora, by the graph of the sitting, for the derived graphs."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Reading:
@@ -51,14 +57,19 @@ class Reading:
 
     def read(self, files: Sequence[File]) -> Iterator[Item]:
         """Yield the records of `files` and notices about them. A file that cannot be read is a Rejection."""
+        corpora: list[File] = []
         for file in files:
             try:
                 if file.path.suffix.lower() in _TABLES:
                     yield from speech_tables.read(DOMAIN, file, self.given)
+                elif is_parlamint(file.path):
+                    corpora.append(file)
                 else:
                     yield from self._day(file)
             except SourceError as error:
                 yield Rejection(file.path.name, str(error), (Origin(file.snapshot),))
+        if corpora:
+            yield from CorpusReader(DOMAIN, self.findings).read(corpora)
 
     def _day(self, file: File) -> Iterator[Item]:
         origin = Origin(file.snapshot, (1,))

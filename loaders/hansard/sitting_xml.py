@@ -97,13 +97,7 @@ def _prologue(data: bytes, name: str) -> _Prologue:
     head = data[:_HEAD_BYTES]
     wide = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     text = head.decode("utf-16" if wide else "utf-8-sig", "replace")
-    for declared in _DECLARED.finditer(text):
-        if _is_character(declared):
-            continue
-        line = text.count("\n", 0, declared.start()) + 1
-        raise SourceError(
-            f"{name}, line {line}: the file declares entities. They are never expanded, so the file is refused."
-        )
+    refuse_entities(text, name)
     begin = _PROLOGUE.match(text)
     root = _ROOT.match(text, begin.end() if begin else 0)
     if re.match(r"\s*<!doctype\s+html|\s*<html", text, re.IGNORECASE) or (root and root[1].casefold() == "html"):
@@ -115,6 +109,17 @@ def _prologue(data: bytes, name: str) -> _Prologue:
     return _Prologue(root[1], encoding[1] if encoding else "utf-16" if wide else None)
 
 
+def refuse_entities(text: str, name: str) -> None:
+    """Raise SourceError if the beginning of a file declares entities. ``name`` is the file's, for the message."""
+    for declared in _DECLARED.finditer(text):
+        if _is_character(declared):
+            continue
+        line = text.count("\n", 0, declared.start()) + 1
+        raise SourceError(
+            f"{name}, line {line}: the file declares entities. They are never expanded, so the file is refused."
+        )
+
+
 def _is_character(declared: re.Match[str]) -> bool:
     """Whether a declaration names a character in SGML's way; its content is not used."""
     return bool(declared[2]) and f"{declared[1]};" in html5 and "&" not in declared[3]
@@ -122,7 +127,7 @@ def _is_character(declared: re.Match[str]) -> bool:
 
 def _tree(data: bytes, name: str, prologue: _Prologue) -> tuple[_Element, list[str]]:
     """Parse XML. Return the tree and the repairs."""
-    parser = _parser()
+    parser = build_parser()
     try:
         root = etree.fromstring(data, parser)
     except etree.XMLSyntaxError:
@@ -132,7 +137,7 @@ def _tree(data: bytes, name: str, prologue: _Prologue) -> tuple[_Element, list[s
     return _local(root), []
 
 
-def _parser(recover: bool = False) -> etree.XMLParser:
+def build_parser(recover: bool = False) -> etree.XMLParser:
     """Build a parser that fetches nothing, expands nothing and keeps the library's limits."""
     return etree.XMLParser(
         recover=recover,
@@ -157,7 +162,7 @@ def _damaged(data: bytes, name: str, prologue: _Prologue, parser: etree.XMLParse
     if any(error.type_name in _LIMITS for error in errors):
         raise SourceError(f"{name}, line {first.line}: beyond the limits of the parser: {first.message.strip()}")
     if all(error.domain_name == "NAMESPACE" for error in errors):
-        root = etree.fromstring(data, _parser(recover=True))
+        root = etree.fromstring(data, build_parser(recover=True))
         return _local(root), [f"line {first.line}: {first.message.strip()}: read without namespaces"]
     return _repaired(data, name, prologue)
 

@@ -16,6 +16,7 @@ from tests.examples import spread
 READS = {
     "climate": "loaders.climate.documents",
     "wikibase": "loaders.wikibase.loader",
+    "parliament": "loaders.hansard.loader",
     "hansard": "loaders.hansard.loader",
     "members": "loaders.hansard.member_register",
     "zoning": "loaders.zoning.loader",
@@ -54,9 +55,9 @@ def test_climate_is_loaded_without_what_reads_markup_and_codes() -> None:
 @pytest.mark.parametrize(
     ("source", "option", "takers", "own"),
     [
-        ("climate", "chamber", "hansard, members", "none"),
+        ("climate", "chamber", "parliament, hansard, members", "none"),
         ("hansard", "base", "wikibase", "--chamber, --date"),
-        ("wikibase", "date", "hansard", "--base"),
+        ("wikibase", "date", "parliament, hansard", "--base"),
         ("wikibase", "state", "zoning", "--base"),
     ],
 )

@@ -37,6 +37,7 @@ from kg.retrieval.speech_records import (
     load_utterances,
 )
 from kg.retrieval.token_budget import Lean
+from kg.search.relevance import is_measured
 from kg.tools.parliament.speech_filters import (
     ChamberName,
     DateFrom,
@@ -142,7 +143,8 @@ def search_speeches(
     # Where no speech passes the filters, nothing is ranked: the queries of the filters show that.
     if not reader.ran:
         reader.ran += looked_up
-    results = _build_results(reader, found.units, words, neighbours)
+    speeches = load_speeches(reader, [unit.document for unit in found.units])
+    results = _build_results(reader, found.units, speeches, words, neighbours)
     if found.completeness == "truncated":
         notes.append("Too few of the speeches that the index proposed pass the filters. Narrow the query or filters.")
     elif offset and not results:
@@ -154,6 +156,14 @@ def search_speeches(
         wide = "Use other words. list_resources shows whether speeches are loaded."
         notes.append("No speech found. " + (f"Widen the filters ({', '.join(narrowed)})." if narrowed else wide))
     notes += describe_ranking(found, "chunks")
+    unmeasured = sorted(
+        {each.language for each in speeches.values() if each.language and not is_measured(each.language)}
+    )
+    if unmeasured and found.degraded is None:
+        notes.append(
+            f"Language: {', '.join(unmeasured)}. The thresholds of relevance were measured for English only: how close "
+            "these speeches are to the query is not judged."
+        )
     return reader.finish(
         SpeechSearchResults(
             results=results, notes=notes, relevance=found.relevance, reranked=found.reranked, degraded=found.degraded
@@ -164,10 +174,10 @@ def search_speeches(
     )
 
 
-def _build_results(reader: Reader, units: Sequence[Found], query: str, neighbours: int) -> list[SpeechSearchResult]:
+def _build_results(
+    reader: Reader, units: Sequence[Found], speeches: Mapping[str, Speech], query: str, neighbours: int
+) -> list[SpeechSearchResult]:
     """Build the results for the best chunks of speeches, each with an excerpt and as many `neighbours`."""
-    order = [unit.document for unit in units]
-    speeches = load_speeches(reader, order)
     excerpts = _excerpts(reader, speeches, {unit.document: unit.iri for unit in units}, query)
     quoted_units = load_units(reader, [each[1].iri for each in excerpts.values()] if neighbours else [])
     around = load_neighbours(reader, quoted_units.values(), neighbours)

@@ -31,7 +31,7 @@ from kg.vocabulary import FOAF, SKOS, XSD, mint
 
 SpeakerName = Annotated[str | None, Field(description="Full name, surname, recorded form or id")]
 PartyName = Annotated[str | None, Field(description="Name or abbreviation, e.g. Greens, ALP")]
-ChamberName = Annotated[str | None, Field(description="House of Representatives or Senate")]
+ChamberName = Annotated[str | None, Field(description="Name of a chamber, e.g. Senate")]
 DateFrom = Annotated[str | None, Field(description="First day, YYYY-MM-DD")]
 DateTo = Annotated[str | None, Field(description="Last day, YYYY-MM-DD")]
 Topics = Annotated[list[Name] | None, Field(max_length=50, description="Tags; one is enough")]
@@ -69,6 +69,11 @@ SELECT DISTINCT ?party ?recorded WHERE {
 PARTY_NAMES: Final = """
 SELECT DISTINCT ?party ?property ?name WHERE {
   VALUES ?party { $parties } ?party ?property ?name FILTER(?property IN (skos:prefLabel, skos:altLabel, skos:notation))
+}"""
+
+CHAMBER_NAMES: Final = """
+SELECT DISTINCT ?chamber ?name WHERE {
+  ?chamber a kg:Chamber ; ?property ?name FILTER(?property IN (skos:prefLabel, skos:altLabel, skos:notation))
 }"""
 
 TAGS: Final = """
@@ -153,7 +158,7 @@ def list_known_speeches(reader: Reader, filters: SpeechFilters, scope: Scope) ->
         return None, scope
     if filters.party and (len(of_parties) != 1 or "parties_recorded" in scope.terms):
         return None, scope
-    chamber = None if filters.chamber is None else find_chamber(filters.chamber).value
+    chamber = None if filters.chamber is None else find_chamber(reader, filters.chamber).value
     found = _known(reader, first, last, chamber, iri_of(of_parties[0]) if of_parties else None)
     if not found.documents:
         return None, scope
@@ -247,7 +252,7 @@ def speech_scope(reader: Reader, filters: SpeechFilters) -> tuple[Scope, list[st
     if period and "days" not in terms:
         patterns.append(period)
     if filters.chamber is not None:
-        terms["chambers"] = [find_chamber(filters.chamber)]
+        terms["chambers"] = [find_chamber(reader, filters.chamber)]
         patterns.append(CHAMBER)
     if not patterns:
         patterns.append(IS_SPEECH)
@@ -276,7 +281,7 @@ def _period(filters: SpeechFilters, terms: dict[str, Sequence[Terms]]) -> str:
 def _without_party(reader: Reader, filters: SpeechFilters) -> str | None:
     """Report the speeches of the period and chamber that a filter by party leaves out; None without any."""
     first, last = day("date_from", filters.date_from), day("date_to", filters.date_to)
-    chamber = None if filters.chamber is None else find_chamber(filters.chamber).value
+    chamber = None if filters.chamber is None else find_chamber(reader, filters.chamber).value
     known = _known(reader, first, last, chamber, None, without_party=True)
     count = len(known.documents)
     if not count:
@@ -303,12 +308,25 @@ def day(argument: str, text: str | None) -> date | None:
         ) from None
 
 
-def find_chamber(text: str) -> NamedNode:
-    """Find the chamber with a name. Raises NotFoundError with the chambers for an unknown one."""
-    code = _CHAMBER_FORMS.get(fold(text[:100]))
-    if code is None:
-        raise NotFoundError(f"chamber: Unknown chamber {text[:100]!r}. Available: {', '.join(CHAMBERS.values())}.")
-    return mint("chamber", code)
+def find_chamber(reader: Reader, text: str) -> NamedNode:
+    """Find the chamber with a name, abbreviation or code. Raises NotFoundError with the chambers for an unknown one."""
+    wanted = fold(text[:100])
+    code = _CHAMBER_FORMS.get(wanted)
+    if code is not None:
+        return mint("chamber", code)
+    loaded = _load_chambers(reader)
+    found = [iri for iri, names in loaded.items() if wanted in map(fold, (code_of(iri), *names))]
+    if len(found) == 1:
+        return NamedNode(found[0])
+    known = [names[0] if names else code_of(iri) for iri, names in loaded.items() if code_of(iri) not in CHAMBERS]
+    problem = "Several chambers have the name" if found else "Unknown chamber"
+    available = [code_of(iri) for iri in found] or [*CHAMBERS.values(), *known[:20]]
+    raise NotFoundError(f"chamber: {problem} {text[:100]!r}. Available: {', '.join(available)}.")
+
+
+def _load_chambers(reader: Reader) -> dict[str, list[str]]:
+    """Load the names of the chambers in the store. Cached until the next commit."""
+    return reader.kept("chambers", CHAMBER_NAMES, lambda rows: _pairs(rows, "chamber", "name"))
 
 
 def find_state(reader: Reader, text: str) -> NamedNode:

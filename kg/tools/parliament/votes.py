@@ -191,7 +191,7 @@ def how_voted(
     notes: list[str] = []
     everything = reader.kept("divisions", DIVISIONS, _divisions)
     bills = reader.kept("bills of debates", BILLS, _bills)
-    scope = _in_scope(everything, bills, bill, division, chamber, (date_from, date_to), notes)
+    scope = _in_scope(reader, everything, bills, bill, division, chamber, (date_from, date_to), notes)
     people = _find(reader, "person", person, PEOPLE, find_people, notes) if person else {}
     parties = _find(reader, "party", party, PARTIES, find_parties, notes) if party else {}
     reader.ran.clear()
@@ -255,6 +255,7 @@ def _bills_of(division: _Division, bills: Mapping[str, Mapping[str, str]]) -> Ma
 
 
 def _in_scope(
+    reader: Reader,
     everything: Sequence[_Division],
     bills: Mapping[str, Mapping[str, str]],
     bill: str | None,
@@ -265,7 +266,7 @@ def _in_scope(
 ) -> list[_Division]:
     """Select divisions. Raises NotFoundError with similar values for an unknown bill, division or chamber."""
     first, last = day("date_from", period[0]), day("date_to", period[1])
-    place = None if chamber is None else find_chamber(chamber).value
+    place = None if chamber is None else find_chamber(reader, chamber).value
     wanted = None if bill is None else _find_bills(clean_text("bill", bill, 500), bills, notes)
     iri = None if division is None else clean_text("division", division, 300).strip("<>")
     if iri is not None and iri not in {each.iri for each in everything}:
