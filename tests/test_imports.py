@@ -35,8 +35,8 @@ COMPOSITION_ROOTS = {"kg/cli/main.py", "kg/cli/quarantine.py", "kg/cli/validate.
 """The only modules of kg that import loaders."""
 
 LOADERS_KNOW = {
-    "kg.bundle", "kg.errors", "kg.files", "kg.fuzzy_names", "kg.interruption", "kg.iso3166", "kg.remote", "kg.settings",
-    "kg.text", "kg.vocabulary", "kg.words",
+    "kg.bundle", "kg.errors", "kg.files", "kg.fuzzy_names", "kg.interruption", "kg.iso3166", "kg.processes",
+    "kg.remote", "kg.settings", "kg.text", "kg.vocabulary", "kg.words",
 }  # fmt: skip
 STORE_READERS_KNOW = LOADERS_KNOW | {
     "kg.knowledge_graph",

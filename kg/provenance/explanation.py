@@ -60,6 +60,8 @@ class Source:
     """The data row of the requested text unit."""
     lines: str | None = None
     """First and last line in the file, if the graph records them."""
+    pages: str | None = None
+    """First and last page in a PDF, counted from 1."""
     sent_by: str | None = None
     """The sender, if it is the payload of a request."""
     origin: tuple[Source, ...] = ()
@@ -73,6 +75,8 @@ class Source:
             lines.append(f"    row       {self.row}")
         elif self.lines is not None:
             lines.append(f"    lines     {self.lines}")
+        elif self.pages is not None:
+            lines.append(f"    pages     {self.pages}")
         elif self.rows is not None:
             lines.append(f"    rows      {self.rows}")
         lines.append(f"    sha256    {self.sha256}")
@@ -242,13 +246,18 @@ SELECT (COUNT(?unit) AS ?rank) WHERE {
   }
 }"""
 
-LINES: Final = """
-SELECT ?lines WHERE {
-  GRAPH $graph { { $iri kg:sourceLines ?lines } UNION { $iri dcterms:isPartOf ?whole . ?whole kg:sourceLines ?lines } }
+PLACE: Final = """
+SELECT ?lines ?pages WHERE {
+  GRAPH $graph {
+    { $iri kg:sourceLines ?lines } UNION { $iri dcterms:isPartOf ?whole . ?whole kg:sourceLines ?lines }
+    UNION { $iri schema:pagination ?pages } UNION { $iri dcterms:isPartOf ?whole . ?whole schema:pagination ?pages }
+  }
 } LIMIT 1"""
 
-LINES_OF_RECORD: Final = """
-SELECT DISTINCT ?lines WHERE { GRAPH $graph { ?thing kg:sourceLines ?lines } } LIMIT 2"""
+PLACES_OF_RECORD: Final = """
+SELECT DISTINCT ?lines ?pages WHERE {
+  GRAPH $graph { { ?thing kg:sourceLines ?lines } UNION { ?thing schema:pagination ?pages } }
+} LIMIT 2"""
 
 STATED_BEFORE: Final = """
 SELECT DISTINCT ?by ?to ?who WHERE {
@@ -482,7 +491,7 @@ def _load_sources(
         parts = [(named_node(term), rows) for term in description[PROV.wasDerivedFrom]]
 
     rank = int(term_text(select(query, bind(RANK, graph=graph, iri=subject)).rows[0][0])) - 1
-    lines = next((term_text(row["lines"]) for row in select(query, bind(LINES, graph=graph, iri=subject))), None)
+    lines, pages = next(map(_to_place, select(query, bind(PLACE, graph=graph, iri=subject))), (None, None))
     numbers = [parse_rows(rows or "") for _, rows in parts]
     place = find_row(rank, numbers) if rank >= 0 else None
     # Not one by one: a graph that a rule computed may have thousands of inputs.
@@ -508,6 +517,7 @@ def _load_sources(
             rows=None if rows is None else format_rows(list(dict.fromkeys(numbers[number]))),
             row=None if place is None else place[1],
             lines=lines if len(parts) == 1 else None,
+            pages=pages if len(parts) == 1 else None,
             sent_by=", ".join(sorted(filter(None, senders))) or None,
             origin=_load_origin(query, snapshot, file)
             if number < MAX_INPUTS and snapshot.value.startswith(_GRAPHS)
@@ -517,11 +527,19 @@ def _load_sources(
     return tuple(sources)
 
 
+def _to_place(row: Mapping[str, Term]) -> tuple[str | None, str | None]:
+    """Get the lines and the pages of a row."""
+    lines, pages = (term_text(row[name]) if name in row else None for name in ("lines", "pages"))
+    return lines, pages
+
+
 def _load_origin(query: Query, graph: NamedNode, description: Mapping[NamedNode, list[Term]]) -> tuple[Source, ...]:
-    """Load the sources of `graph`, with the lines of its record if it contains only one."""
+    """Load the sources of `graph`, with the lines or pages of its record if it contains only one."""
     found = _load_sources(query, graph, description, graph)
-    lines = [term_text(row["lines"]) for row in select(query, bind(LINES_OF_RECORD, graph=graph))]
-    return tuple(replace(each, lines=lines[0]) for each in found) if len(lines) == len(found) == 1 else found
+    places = [_to_place(row) for row in select(query, bind(PLACES_OF_RECORD, graph=graph))]
+    if not len(places) == len(found) == 1:
+        return found
+    return tuple(replace(each, lines=places[0][0], pages=places[0][1]) for each in found)
 
 
 def _hint_for_iri(query: Query, iri: NamedNode) -> str:

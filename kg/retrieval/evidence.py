@@ -41,7 +41,7 @@ SELECT DISTINCT ?of ?subject ?graph ?property ?value WHERE {
     FILTER(?property IN (dcterms:title, skos:prefLabel, kg:slug, dcterms:identifier, kg:jurisdiction,
                          schema:inLanguage, eli:is_member_of, foaf:page, dcterms:source,
                          kg:speakerAsRecorded, dcterms:date, kg:hansardReference, kg:sourceLines,
-                         kg:debateType, eli:type_subdivision, kg:sectionNumber))
+                         schema:pagination, kg:debateType, eli:type_subdivision, kg:sectionNumber))
     BIND(?of AS ?subject)
   } UNION {
     VALUES ?of { $documents }
@@ -286,17 +286,23 @@ def document_of(descriptions: Descriptions, document: str, voice: Voice | None =
     )
 
 
-def lines_of(descriptions: Descriptions, unit: Unit) -> str | None:
-    """Get the lines of a passage in the source file, else those of its document."""
-    return unit.lines or descriptions.one(unit.cited, KG.sourceLines)
+def place_of(descriptions: Descriptions, unit: Unit) -> tuple[str | None, str | None]:
+    """Get the lines of a passage in the source file, else those of its document, and the pages."""
+    lines = unit.lines or descriptions.one(unit.cited, KG.sourceLines)
+    return lines, descriptions.one(unit.cited, SCHEMA.pagination)
 
 
 def origin_of(
-    reader: Reader, descriptions: Descriptions, graph: str, position: int | None = None, lines: str | None = None
+    reader: Reader,
+    descriptions: Descriptions,
+    graph: str,
+    position: int | None = None,
+    lines: str | None = None,
+    pages: str | None = None,
 ) -> Provenance:
     """Build the provenance of a graph, with the row of the passage at `position`, or the only row.
 
-    `lines` are the first and last line of the passage in a file without rows.
+    `lines` are the first and last line of the passage in a file without rows, `pages` those of a PDF.
     """
     derivations = descriptions.all(graph, PROV.qualifiedDerivation)
     derivations.sort(key=lambda node: int(descriptions.one(node, SCHEMA.position) or 0))
@@ -321,6 +327,7 @@ def origin_of(
         sha256=descriptions.one(snapshot, KG.sha256),
         row=row,
         lines=lines,
+        pages=pages,
         revision=descriptions.one(snapshot, KG.datasetRevision),
         sent_by=None if sender is None else code_of(sender),
     )
@@ -414,7 +421,7 @@ def build_evidence(
             passage=Passage(index=unit.position, page_number=unit.page, type=unit.kind, text=unit.text),
             concept_matches=matches.get(unit.iri, []),
             score=(scores or {}).get(unit.iri),
-            provenance=origin_of(reader, descriptions, unit.graph, unit.position, lines_of(descriptions, unit)),
+            provenance=origin_of(reader, descriptions, unit.graph, unit.position, *place_of(descriptions, unit)),
         )
         for unit in units
     ]

@@ -103,6 +103,9 @@ class Provenance(BaseModel):
     lines: str | None = Field(
         None, description="Lines of that file, if it has no rows", exclude_if=lambda value: value is None
     )
+    pages: str | None = Field(
+        None, description="Pages of that file, from 1, if it is a PDF", exclude_if=lambda value: value is None
+    )
     revision: str | None = Field(None, description="Revision of the dataset, if any")
     sent_by: str | None = Field(
         None, description="Sender, if it was sent and not read from a file", exclude_if=lambda value: value is None

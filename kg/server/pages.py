@@ -499,6 +499,7 @@ def _graph(found: Dereferenced, graph: str, origins: Mapping[str, Provenance]) -
     parts = [
         f"read from {origin.source}" if origin.source else "",
         f"row {origin.row:,}" if origin.row is not None else "",
+        f"pages {origin.pages}" if origin.pages else "",
         f"revision {origin.revision}" if origin.revision else "",
     ]
     details = ", ".join(part for part in parts if part)

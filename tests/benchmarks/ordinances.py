@@ -1,8 +1,9 @@
 """How much of ordinances is read, and how much of it right: precision and recall by kind, beside the gold labels.
 
-``python -m tests.benchmarks ordinances [-- --only NAME] [-- --errors KIND]``. The labelled ordinances are read twice:
-as clean text, and as text out of a PDF: printed to pages with running heads, page numbers, wrapped lines, and spaces in
-words. Facts that are labelled as doubtful count neither way. Intervals are Wilson's at 95 %.
+``python -m tests.benchmarks ordinances [-- --only NAME] [-- --errors KIND]``. The labelled ordinances are read as
+clean text, as PDFs of one and of two columns, and as text out of a PDF: printed to pages with running heads, page
+numbers, wrapped lines, and spaces in words. Facts that are labelled as doubtful count neither way. Intervals are
+Wilson's at 95 %.
 """
 
 from __future__ import annotations
@@ -28,8 +29,14 @@ from loaders.zoning.extraction.standards import find_standards
 from loaders.zoning.readers import plain_text
 from loaders.zoning.readers.code_model import Code, Section
 from tests.benchmarks.comparison import Comparison
+from tests.printed_pdf import print_text
 
 FOLDER: Final = Path(__file__).parent.parent / "loaders" / "zoning" / "ordinances"
+CLEAN: Final = "clean text"
+PRINTED: Final = "out of a PDF"
+PDF: Final = "PDF"
+COLUMNS: Final = "PDF of two columns"
+FORMS: Final = (CLEAN, PRINTED, PDF, COLUMNS)
 KINDS: Final = ("section", "district", "permission", "standard", "definition", "citation")
 GOALS: Final = {
     "section": (0.98, 0.98),
@@ -348,15 +355,19 @@ COMPARE: Final[Mapping[str, Callable[[Sequence[Fact], Sequence[Fact]], Score]]] 
 }
 
 
-def measure(names: Iterable[str], *, printed: bool) -> dict[str, Score]:
-    """Score the ordinances with these names, as clean text or printed to pages."""
+def measure(names: Iterable[str], form: str) -> dict[str, Score]:
+    """Score the ordinances with these names in one of the `FORMS`."""
     total = {kind: Score() for kind in KINDS}
     for seed, name in enumerate(names):
         text = (FOLDER / f"{name}.txt").read_text()
         gold = read_gold(FOLDER / f"{name}.toml")
-        if printed:
-            text = print_pages(text, f"CODE OF {gold['jurisdiction']['name'].upper()}", seed)
-        for kind, one in score(plain_text.parse(text.encode(), name), gold).items():
+        title = f"CODE OF {gold['jurisdiction']['name'].upper()}"
+        if form in (PDF, COLUMNS):
+            code = plain_text.parse_pdf(print_text(text, title, 1 if form == PDF else 2), name)
+        else:
+            given = print_pages(text, title, seed) if form == PRINTED else text
+            code = plain_text.parse(given.encode(), name)
+        for kind, one in score(code, gold).items():
             total[kind].add(one)
     return total
 
@@ -375,9 +386,8 @@ def run(arguments: Sequence[str]) -> Iterator[Comparison]:
     parser.add_argument("--only", nargs="*", default=sorted(path.stem for path in FOLDER.glob("*.toml")))
     parser.add_argument("--errors", choices=KINDS, help="print the facts of this kind that are wrong or missed")
     given = parser.parse_args(arguments)
-    for printed in (False, True):
-        form = "out of a PDF" if printed else "clean text"
-        for kind, one in measure(given.only, printed=printed).items():
+    for form in FORMS:
+        for kind, one in measure(given.only, form).items():
             goals = GOALS.get(kind)
             missed = len(one.missed)
             for name, right, of, goal in (

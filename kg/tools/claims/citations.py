@@ -12,7 +12,7 @@ from pyoxigraph import NamedNode
 
 from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.evidence import code_of, describe, lines_of, load_units, origin_of, speakers_of, title_of
+from kg.retrieval.evidence import code_of, describe, load_units, origin_of, place_of, speakers_of, title_of
 from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of
 from kg.retrieval.results import Identifier, Limit, Offset, Provenance, Result
 from kg.retrieval.token_budget import Lean
@@ -241,7 +241,7 @@ def load_citations(reader: Reader, page: Sequence[Found]) -> list[Citation]:
                 confidence=float(claim.one(KG.confidence) or 0),
                 method=claim.one(KG.method) or "",
                 id=each.claim,
-                provenance=origin_of(reader, descriptions, unit.graph, unit.position, lines_of(descriptions, unit)),
+                provenance=origin_of(reader, descriptions, unit.graph, unit.position, *place_of(descriptions, unit)),
             )
         )
     return result

@@ -479,10 +479,13 @@ def _is_graph(iri: str) -> bool:
 def _origins(reader: Reader, quads: Sequence[Quad], graphs: Sequence[str]) -> list[Provenance]:
     descriptions = describe(reader, (), graphs)
     positions: dict[str, int] = {}
+    pages: dict[str, str] = {}
     for quad in quads:
+        if quad.predicate == SCHEMA.pagination:
+            pages[graph_of(quad)] = term_text(quad.object)
         if quad.predicate == SCHEMA.position and isinstance(quad.object, Literal) and quad.object.value.isdecimal():
             positions[graph_of(quad)] = int(quad.object.value)
-    return [origin_of(reader, descriptions, graph, positions.get(graph)) for graph in graphs]
+    return [origin_of(reader, descriptions, graph, positions.get(graph), pages=pages.get(graph)) for graph in graphs]
 
 
 def short_name(iri: str) -> str:

@@ -13,7 +13,7 @@ from typing import Annotated, Final
 from pydantic import Field
 from pyoxigraph import NamedNode
 
-from kg.retrieval.evidence import Unit, describe, lines_of, load_units, origin_of, speakers_of
+from kg.retrieval.evidence import Unit, describe, load_units, origin_of, place_of, speakers_of
 from kg.retrieval.excerpts import trim_to_words
 from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.results import Neighbour
@@ -132,7 +132,7 @@ def load_neighbours(reader: Reader, units: Collection[Unit], count: int) -> dict
             start=None if whole else first,
             length=None if whole else len(unit.text),
             said_by=voice.other if voice is not None else None,
-            provenance=origin_of(reader, descriptions, unit.graph, unit.position, lines_of(descriptions, unit)),
+            provenance=origin_of(reader, descriptions, unit.graph, unit.position, *place_of(descriptions, unit)),
         )
 
     shown: dict[str, Shown] = {}

@@ -101,6 +101,7 @@ class SectionEvidence(Lean):
     source: str | None = None
     sha256: str | None = None
     source_lines: str | None = None
+    source_pages: str | None = Field(None, description="First and last page in a PDF, from 1")
     text_sha256: str | None = None
     sent_by: str | None = None
 
@@ -223,6 +224,7 @@ def _describe_section(
             source=origin.source,
             sha256=origin.sha256,
             source_lines=_one(own, KG.sourceLines),
+            source_pages=_one(own, SCHEMA.pagination),
             text_sha256=known.text_sha256,
             sent_by=origin.sent_by,
         ),

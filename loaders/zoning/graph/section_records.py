@@ -31,8 +31,8 @@ def build_section_record(domain: str, section: Section, shared: Authorities, ori
         writer.iri,
         writer.quads,
         (Origin(origin.snapshot),),
-        # Without line numbers: a line added above the section in the file does not change the section.
-        sha256(repr((shared.name, replace(section, lines=None)))),
+        # Without its place in the file: a line added above the section does not change the section.
+        sha256(repr((shared.name, replace(section, lines=None, pages=None)))),
         shared.graphs,
         context=(origin,),
         units=writer.units,
@@ -84,9 +84,10 @@ class _Writer:
             said.append((KG.sectionNumber, Literal(section.number)))
         if section.status:
             said.append((KG.inForceStatus, Literal(section.status)))
-        if section.lines is not None:
-            first, last = section.lines
-            said.append((KG.sourceLines, Literal(f"{first}-{last}" if last > first else str(first))))
+        for predicate, place in ((KG.sourceLines, section.lines), (SCHEMA.pagination, section.pages)):
+            if place is not None:
+                first, last = place
+                said.append((predicate, Literal(f"{first}-{last}" if last > first else str(first))))
         said += [(KG.historyNote, Literal(note)) for note in dict.fromkeys(section.history)]
         cited = {cited: None for each in section.citations if (cited := self._cited(each.path)) is not None}
         return said + [(ELI.cites, each) for each in cited]

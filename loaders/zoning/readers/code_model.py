@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 DOMAIN: Final = "zoning"
-VERSION: Final = "5"
+VERSION: Final = "6"
 """Version of what this package reads and extracts. A new version makes every record be read again."""
 
 LARGEST_GRID: Final = 1_000_000
@@ -157,6 +157,8 @@ class Section:
     """Lower case, if not in force: repealed, reserved, expired, omitted, transferred."""
     lines: tuple[int, int] | None = None
     """First and last line in the file."""
+    pages: tuple[int, int] | None = None
+    """First and last page in a PDF, counted from 1, instead of lines."""
     file: str | None = None
     """Path of its file relative to the folder of the main file, where each section has its own file."""
 

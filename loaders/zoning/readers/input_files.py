@@ -13,11 +13,12 @@ from loaders.zoning.readers.code_model import Code
 from loaders.zoning.readers.contents_file import find_contents_link, parse_contents
 from loaders.zoning.readers.file_text import parse_json, read_file
 
-FORMATS: Final = (".html", ".htm", ".txt", ".xml", ".json")
+FORMATS: Final = (".html", ".htm", ".txt", ".pdf", ".xml", ".json")
 """File extensions of codes."""
 
-Kind = Literal["html", "text", "dc", "municode", "json"]
+Kind = Literal["html", "text", "pdf", "dc", "municode", "json"]
 _START: Final = 2_048
+_PARSERS: Final = {"html": html_code.parse, "text": plain_text.parse, "pdf": plain_text.parse_pdf}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,7 @@ class Input:
         data, name = read_file(self.path), self.path.name
         if not data.strip():
             raise SourceError(f"{self.path}: The file is empty.")
-        if self.kind in ("html", "text"):
-            parse = html_code.parse if self.kind == "html" else plain_text.parse
+        if (parse := _PARSERS.get(self.kind)) is not None:
             listed = None
             problems: tuple[str, ...] = ()
             if self.contents is not None:
@@ -86,13 +86,17 @@ def find_codes(paths: Sequence[Path]) -> Found:
     stems: dict[str, list[Path]] = {}
     for path in pages:
         stems.setdefault(path.stem, []).append(path)
-    for path in by_ending[".txt"]:
-        page = next((each for each in stems.get(path.stem, ()) if _is_near(path, each)), None)
-        if page is not None:
-            warnings.append(f"{path}: Skipped. {page} is the same code with tables and lists.")
-            continue
-        listed = _contents_of(path, None, contents)
-        inputs.append(Input("text", path, (listed,) if listed else (), listed))
+    kinds: tuple[tuple[Kind, str], ...] = (("text", ".txt"), ("pdf", ".pdf"))
+    for kind, ending in kinds:
+        for path in by_ending[ending]:
+            page = next((each for each in stems.get(path.stem, ()) if _is_near(path, each)), None)
+            if page is not None:
+                warnings.append(f"{path}: Skipped. {page} is the same code with tables and lists.")
+                continue
+            listed = _contents_of(path, None, contents)
+            inputs.append(Input(kind, path, (listed,) if listed else (), listed))
+        for each in by_ending[ending]:
+            stems.setdefault(each.stem, []).append(each)
     others = list(_documents(by_ending[".xml"], inputs))
     for path, value in json_files.items():
         if path in contents or _is_list_of_contents(value):

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
 from statistics import median
-from typing import Final
+from typing import Final, Literal, overload
 
 from loaders.zoning.readers.headings import parse_heading
 from loaders.zoning.readers.html_lines import normalize_space
@@ -42,6 +42,8 @@ _FULL: Final = 0.7
 _SHORT: Final = 40
 _LONGEST_RUN_IN: Final = 160
 """Maximum characters of a heading with text after it on its line."""
+_LEAST_RUN_IN: Final = 3
+"""Minimum spaces in a sentence after a heading, where both are on one line."""
 _WHOLE: Final = 4
 """How many times as often as broken the text must have a word whole."""
 _LEAST_WHOLE: Final = 4
@@ -110,16 +112,20 @@ class _Line:
         return "\t" in self.text
 
 
-def parse_pages(lines: Sequence[str]) -> PageText | None:
-    """Parse the lines of a text into paragraphs. None if no pages are found.
+@overload
+def parse_pages(lines: Sequence[str], *, printed: Literal[True]) -> PageText: ...
+@overload
+def parse_pages(lines: Sequence[str]) -> PageText | None: ...
+def parse_pages(lines: Sequence[str], *, printed: bool = False) -> PageText | None:
+    """Parse the lines of a text into paragraphs. None if no pages are found, unless the text is known to be `printed`.
 
     `lines` keep their form feeds. Each character that is not white space or furniture is in one paragraph, in order.
     """
-    starts = _find_pages(lines)
+    starts = _find_pages(lines, printed)
     if starts is None:
         return None
-    kept, furniture = _without_furniture(lines, starts)
-    paragraphs, mended = _mend_words(list(_join(kept)))
+    kept, furniture = _without_furniture(lines, starts, printed)
+    paragraphs, mended = _mend_words(list(_join(kept, printed)))
     return PageText(paragraphs, len(starts) + 1, furniture, mended)
 
 
@@ -134,19 +140,30 @@ class _PageNumber:
     letter: str = ""
 
 
-def _find_pages(lines: Sequence[str]) -> dict[int, int] | None:
+def _find_pages(lines: Sequence[str], printed: bool) -> dict[int, int] | None:
     """Find the lines with page numbers, or after form feeds, by index: the characters of the number at their start.
 
     None if the text has no pages. A line with nothing but its number has all its characters as the number's.
     """
     feeds = [index for index, line in enumerate(lines) if "\f" in line]
     found = _find_numbers(lines)
-    if found is None and len(feeds) < _LEAST_PAGES - 1:
+    if found is None and len(feeds) < _LEAST_PAGES - 1 and not printed:
         return None
     starts = dict.fromkeys(feeds, 0)
+    edges = _find_edges(lines, feeds) if printed else None
     for each in found or ():
-        starts[each.line] = each.end
+        if edges is None or each.line in edges:
+            starts[each.line] = each.end
     return starts
+
+
+def _find_edges(lines: Sequence[str], feeds: Sequence[int]) -> set[int]:
+    """Find the first and last lines of the pages that begin at `feeds`."""
+    edges: set[int] = set()
+    for start, end in pairwise([0, *feeds, len(lines)]):
+        page = [index for index in range(start, end) if lines[index].strip()]
+        edges.update(page[:_EDGE], page[-_EDGE:])
+    return edges
 
 
 def _find_numbers(lines: Sequence[str]) -> Sequence[_PageNumber] | None:
@@ -228,7 +245,7 @@ def _fill_gaps(chain: Sequence[_PageNumber], candidates: Sequence[_PageNumber], 
 
 
 def _without_furniture(
-    lines: Sequence[str], starts: dict[int, int]
+    lines: Sequence[str], starts: dict[int, int], printed: bool
 ) -> tuple[Sequence[_Line], Sequence[tuple[int, str]]]:
     """Remove page numbers, and lines that recur at the edges of pages. Return both parts."""
     furniture: list[tuple[int, str]] = []
@@ -238,7 +255,9 @@ def _without_furniture(
         words = raw
         if starts.get(index):
             furniture.append((index + 1, raw[: starts[index]].strip()))
-            words = "\f" + raw[starts[index] :]
+            # A number ends a page, unless form feeds surely do.
+            ends = not printed or "\f" in raw[: starts[index]]
+            words = ("\f" if ends else "") + raw[starts[index] :]
         for place, piece in enumerate(words.split("\f")):
             if place and pages[-1]:
                 # A number is at the foot of its page or at the head of the next: its line begins the next.
@@ -309,7 +328,9 @@ def _find_recurring(pages: Sequence[Sequence[_Line]]) -> set[int]:
 
 
 def _may_recur(line: _Line) -> bool:
-    """Whether a line can be furniture: not an item with words, nor the end of a sentence."""
+    """Whether a line can be furniture: not an item with words, nor the end of a sentence, nor a row of a table."""
+    if line.tabs:
+        return False
     label = _LABEL.match(line.text)
     return (label is None or not any(map(str.isalpha, line.text[label.end() :]))) and _END.search(line.text) is None
 
@@ -342,7 +363,7 @@ def _counts_pages(lines: Sequence[_Line]) -> bool:
 
 
 def _may_head(line: _Line) -> bool:
-    return len(line.text) > 3 and _LABEL.match(line.text) is None and _END.search(line.text) is None
+    return len(line.text) > 3 and not line.tabs and _LABEL.match(line.text) is None and _END.search(line.text) is None
 
 
 def _key(line: _Line) -> str:
@@ -350,15 +371,20 @@ def _key(line: _Line) -> str:
     return _DIGITS.sub("#", normalize_space(line.text).casefold())
 
 
-def _join(lines: Sequence[_Line]) -> Iterator[Paragraph]:
+def _join(lines: Sequence[_Line], printed: bool) -> Iterator[Paragraph]:
     """Join the lines of each paragraph."""
     width = _usual_width(lines)
     known = _known_words(lines)
     parts: list[str] = []
     first = last = 0
     for before, line in zip([None, *lines], lines, strict=False):
-        glued = before is not None and _is_fragment(before.text, line.text)
-        if before is not None and parts and not glued and not _continues(before, line, "".join(parts[:3]), width):
+        glued = before is not None and not (before.tabs or line.tabs) and _is_fragment(before.text, line.text)
+        if (
+            before is not None
+            and parts
+            and not glued
+            and not _continues(before, line, "".join(parts[:3]), width, printed)
+        ):
             yield from _split_run_in(Paragraph("".join(parts), first, last))
             parts = []
         if not parts:
@@ -375,12 +401,14 @@ def _join(lines: Sequence[_Line]) -> Iterator[Paragraph]:
 def _split_run_in(paragraph: Paragraph) -> Iterator[Paragraph]:
     """Split the heading of a section from the text after it, which begins on the same line."""
     text = paragraph.text
-    if paragraph.last > paragraph.first and _NUMBERED.match(text) is not None:
+    if _NUMBERED.match(text) is not None:
         for end in _RUN_IN.finditer(text, 0, _LONGEST_RUN_IN):
             heading = parse_heading(normalize_space(text[: end.start() + 1]))
-            if heading is not None and heading.title:
+            rest = text[end.end() :]
+            whole = paragraph.last > paragraph.first or (_END.search(rest) and rest.count(" ") >= _LEAST_RUN_IN)
+            if heading is not None and heading.title and whole:
                 yield Paragraph(text[: end.end()].strip(), paragraph.first, paragraph.first)
-                yield Paragraph(text[end.end() :], paragraph.first, paragraph.last)
+                yield Paragraph(rest, paragraph.first, paragraph.last)
                 return
     yield paragraph
 
@@ -392,7 +420,7 @@ def _is_fragment(before: str, text: str) -> bool:
     return len(before) == 1 and before.isupper() and text[0].islower()
 
 
-def _continues(before: _Line, line: _Line, paragraph: str, width: float) -> bool:
+def _continues(before: _Line, line: _Line, paragraph: str, width: float, printed: bool) -> bool:
     """Whether a line continues the paragraph of the line above."""
     if before.tabs or line.tabs:
         return False
@@ -402,6 +430,13 @@ def _continues(before: _Line, line: _Line, paragraph: str, width: float) -> bool
         return False
     lower = line.text[0].islower()
     if _is_heading(before.text, width) and not lower:
+        if (
+            printed
+            and line.page == before.page
+            and len(before.text) >= _FULL * width
+            and len(paragraph) + len(line.text) < _LONGEST_RUN_IN
+        ):
+            return not line.after_blank
         # " Special Uses" after "Granted" is the rest of a heading.
         return line.indent == 1 and before.indent == 0 and not line.after_blank and _is_short(before.text + line.text)
     if _GOES_ON.search(before.text) is not None:

@@ -1,4 +1,4 @@
-"""Parser for codes in plain text with numbered headings.
+"""Parser for codes in plain text, or in a PDF, with numbered headings.
 
 Lines with cells separated by tabs are rows of a table. A text that was extracted from pages is read by `page_text`
 first.
@@ -7,11 +7,13 @@ first.
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
-from loaders.zoning.readers.code_model import Code
+from loaders.zoning.readers.code_model import Code, Section
 from loaders.zoning.readers.contents_file import Entry, find_differences
 from loaders.zoning.readers.file_text import decode
 from loaders.zoning.readers.heading_sequences import find_missing_numbers
@@ -19,6 +21,8 @@ from loaders.zoning.readers.headings import SECTION
 from loaders.zoning.readers.html_lines import normalize_space
 from loaders.zoning.readers.numbered_lines import Numbered
 from loaders.zoning.readers.page_text import PageText, Paragraph, parse_pages
+from loaders.zoning.readers.pdf import read_pdf
+from loaders.zoning.readers.ruled_tables import ABOVE, END, LEFT, MARKS
 from loaders.zoning.readers.section_builder import Draft, Drafts, prefix_warnings
 from loaders.zoning.readers.text_builder import Body, Written, WrittenTable
 
@@ -42,31 +46,65 @@ def parse(
     lines = re.split(r"\r\n|\r|\n", text.rstrip())
     pages = parse_pages(lines)
     if pages is not None:
-        drafts.warnings.append(_describe_pages(pages))
+        drafts.warnings.append(_describe_pages(pages, pages.pages))
         paragraphs = pages.paragraphs
     else:
         lines = re.split(r"\r\n|\r|\n|\f", text.rstrip())
         paragraphs = [Paragraph(line, number, number) for number, line in enumerate(lines, 1)]
+    sections = _read_sections(paragraphs, drafts, name, contents, paged=pages is not None)
+    return Code(municipality, state, sections, warnings=prefix_warnings(drafts.warnings, name))
+
+
+def parse_pdf(
+    data: bytes,
+    name: str,
+    contents: Sequence[Entry] | None = None,
+    *,
+    municipality: str | None = None,
+    state: str | None = None,
+) -> Code:
+    """Parse a PDF into a code. Sections have their pages, counted from 1, instead of lines.
+
+    Raises SourceError for a file that cannot be read.
+    """
+    pdf = read_pdf(data, name)
+    lines = pdf.text.split("\n")
+    starts = [number for number, line in enumerate(lines, 1) if line.startswith("\f")]
+    pages = parse_pages(lines, printed=True)
+    drafts = Drafts(warnings=[*pdf.warnings, _describe_pages(pages, pdf.pages)], counted="page")
+    paragraphs = [
+        Paragraph(each.text, bisect(starts, each.first) + 1, bisect(starts, each.last) + 1) for each in pages.paragraphs
+    ]
+    sections = _read_sections(paragraphs, drafts, name, contents, paged=True)
+    sections = [replace(section, lines=None, pages=section.lines) for section in sections]
+    return Code(municipality, state, sections, warnings=prefix_warnings(drafts.warnings, name))
+
+
+def _read_sections(
+    paragraphs: Sequence[Paragraph], drafts: Drafts, name: str, contents: Sequence[Entry] | None, *, paged: bool
+) -> Sequence[Section]:
+    """Read the sections of paragraphs. With `paged`, a header that a table repeats after a page break is left out."""
     numbered = Numbered([each.text for each in paragraphs], drafts)
     before = Body()
     current: Draft | None = None
-    for place, rows in _lines(paragraphs):
+    opened = len(paragraphs)
+    for place, rows in _lines(paragraphs, paged=paged):
         first = paragraphs[place].first
         if rows:
-            (before if current is None else current.writing).table(
-                WrittenTable([[Written(cell) for cell in row] for row in rows])
-            )
+            (before if current is None else current.writing).table(_build_table(rows))
             continue
         for words in numbered.take(place, first):
             current = drafts.latest
             (before if current is None else current.writing).add(words)
         if drafts.latest is not current:
-            if current is not None:
-                current.last_line = max(current.line or first, first - 1)
+            if current is None:
+                opened = place
+            else:
+                current.last_line = max(current.line or first, paragraphs[place - 1].last if paged else first - 1)
             current = drafts.latest
+    end = paragraphs[-1].last if paragraphs else 0
     if current is not None:
-        current.last_line = len(lines)
-    opened = next((each.line for each in drafts.drafts if each.line), len(lines) + 1)
+        current.last_line = end
     _warn_uncovered(drafts, before, paragraphs, opened)
     sections = drafts.sections()
     if contents is not None:
@@ -74,18 +112,18 @@ def parse(
         drafts.warnings += find_differences(contents, kept, name)
     if not sections:
         drafts.warnings.append(f"{name}: No section found. Sections need a heading with a number.")
-    return Code(municipality, state, sections, warnings=prefix_warnings(drafts.warnings, name))
+    return sections
 
 
-def _warn_uncovered(drafts: Drafts, before: Body, paragraphs: Sequence[Paragraph], first: int) -> None:
+def _warn_uncovered(drafts: Drafts, before: Body, paragraphs: Sequence[Paragraph], opened: int) -> None:
     """Add warnings of text before the first heading, and of numbers that the headings lack."""
     if before:
-        above = [each for each in paragraphs if each.first < first and each.text.strip()]
+        above = [each for each in paragraphs[:opened] if each.text.strip()]
         share = 1 - sum(len(each.text) for each in above) / sum(len(each.text) for each in paragraphs)
         drafts.warnings.append(
             f"{share:.0%} of the text is in sections.".replace("%", " %")
-            + f" {len(before.lines):,} lines before the first heading are not loaded: lines {above[0].first}-"
-            f"{above[-1].last}, starting with {before.lines[0][:80]!r}."
+            + f" {len(before.lines):,} lines before the first heading are not loaded: {drafts.counted}s "
+            f"{above[0].first}-{above[-1].last}, starting with {before.lines[0][:80]!r}."
         )
     if missing := find_missing_numbers(each.number for each in drafts.drafts if each.kind == SECTION):
         more = f", and {len(missing) - _MOST_LISTED:,} more" if len(missing) > _MOST_LISTED else ""
@@ -95,28 +133,53 @@ def _warn_uncovered(drafts: Drafts, before: Body, paragraphs: Sequence[Paragraph
         )
 
 
-def _describe_pages(pages: PageText) -> str:
+def _describe_pages(pages: PageText, count: int) -> str:
     removed = Counter(words for _, words in pages.furniture if not words.isdigit())
     heads = "".join(f", {words[:60]!r} {times:,} times" for words, times in removed.most_common(3))
     words = "".join(f", {word!r}" for word, _ in Counter(pages.mended).most_common(5))
     mended = f" Broken words joined: {sum(pages.mended.values()):,}{words}." if pages.mended else ""
-    return f"{pages.pages:,} pages: {len(pages.furniture):,} page numbers, heads and feet are left out{heads}.{mended}"
+    return f"{count:,} pages: {len(pages.furniture):,} page numbers, heads and feet are left out{heads}.{mended}"
 
 
-def _lines(paragraphs: Sequence[Paragraph]) -> Iterator[tuple[int, Sequence[Sequence[str]]]]:
+def _lines(paragraphs: Sequence[Paragraph], *, paged: bool) -> Iterator[tuple[int, Sequence[Sequence[str]]]]:
     """Yield the places of paragraphs that are not empty, and tables as their rows."""
     rows: list[list[str]] = []
-    start = 0
+    start = repeated = 0
     for place, each in enumerate(paragraphs):
         line = each.text.strip()
-        if "\t" in line:
+        if "\t" in line and line != END:
             start = start if rows else place
-            rows.append([normalize_space(cell) for cell in line.split("\t")])
+            cells = [normalize_space(cell) for cell in line.split("\t")]
+            # A table that continues on the next page repeats the rows of its header, in order.
+            repeated = next((at + 1 for at in (repeated, 0) if paged and at < len(rows) and rows[at] == cells), 0)
+            if not repeated:
+                rows.append(cells)
             continue
         if rows:
             yield start, rows
-            rows = []
-        if line:
+            rows, repeated = [], 0
+        if line and line != END:
             yield place, ()
     if rows:
         yield start, rows
+
+
+def _build_table(rows: Sequence[Sequence[str]]) -> WrittenTable:
+    """Build a table of rows whose merged cells are marked."""
+    owners: dict[tuple[int, int], tuple[int, int]] = {}
+    sizes: dict[tuple[int, int], tuple[int, int]] = {}
+    for row, cells in enumerate(rows):
+        for column, cell in enumerate(cells):
+            near = {LEFT: (row, column - 1), ABOVE: (row - 1, column)}.get(cell)
+            row_of, column_of = owners[row, column] = owners.get(near, (row, column)) if near else (row, column)
+            sizes[row_of, column_of] = (row - row_of + 1, column - column_of + 1)
+    return WrittenTable(
+        [
+            [
+                Written("" if cell in MARKS else cell, colspan=sizes[row, column][1], rowspan=sizes[row, column][0])
+                for column, cell in enumerate(cells)
+                if owners[row, column] == (row, column)
+            ]
+            for row, cells in enumerate(rows)
+        ]
+    )

@@ -31,6 +31,8 @@ class Draft:
     content: Content | None = None
     line: int | None = None
     last_line: int | None = None
+    counted: str = "line"
+    """What `line` counts: lines of the file, or pages."""
     order: int | None = None
     status: str | None = None
     file: str | None = None
@@ -54,7 +56,7 @@ class Draft:
     @property
     def name(self) -> str:
         """Its name in warnings."""
-        place = f", line {self.line}" if self.line else ""
+        place = f", {self.counted} {self.line}" if self.line else ""
         return f"{self.kind} {self.number or repr(self.title)}{place}"
 
 
@@ -64,6 +66,7 @@ class Drafts:
 
     drafts: list[Draft] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    counted: str = "line"
     _open: list[Draft] = field(default_factory=list)
     _under: dict[str, str | None] = field(default_factory=dict)
     _numbered: dict[str, Draft] = field(default_factory=dict)
@@ -76,7 +79,9 @@ class Drafts:
 
     def add(self, heading: Heading, line: int | None = None, *, implied: bool = False) -> Draft:
         """Add the level that a heading opens."""
-        draft = Draft(heading.kind, heading.number, heading.title, body=Body(), line=line, implied=implied)
+        draft = Draft(
+            heading.kind, heading.number, heading.title, body=Body(), line=line, counted=self.counted, implied=implied
+        )
         if heading.kind == SECTION:
             draft.parent = self._parent_of_section(draft)
         else:
@@ -121,7 +126,9 @@ class Drafts:
             self.warnings.append(f"{draft.name} is not below any level with a heading, but its number implies levels.")
         for prefix, kind in zip(prefixes[known:], kinds[known:], strict=True):
             title, own = self._titles.get(prefix, ("", None))
-            parent = Draft(own or kind, prefix, title, parent, Body(), line=draft.line, implied=True)
+            parent = Draft(
+                own or kind, prefix, title, parent, Body(), line=draft.line, counted=self.counted, implied=True
+            )
             self._numbered[prefix] = parent
             self.drafts.append(parent)
         self._open = [each for each in _line_of(parent) if each.kind != SECTION]
@@ -306,7 +313,7 @@ def _section(draft: Draft) -> Section:
     return Section(
         draft.key, draft.number, draft.title, draft.kind, draft.level, draft.parent.key if draft.parent else None,
         draft.order or 0, content.text, content.subsections, content.tables, content.citations, content.notes, status,
-        (draft.line, draft.last_line or draft.line) if draft.line else None, draft.file,
+        (draft.line, draft.last_line or draft.line) if draft.line else None, file=draft.file,
     )  # fmt: skip
 
 

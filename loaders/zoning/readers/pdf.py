@@ -1,0 +1,92 @@
+"""Text of a PDF, read in a confined process of its own: PDFium parses foreign data in C++."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kg.errors import QuadciteError, QueryMemoryError, QueryTimeoutError, SourceError
+from kg.processes.child import Limits, run_task
+
+_CHILD: Final = "loaders.zoning.readers.pdf_child"
+"""Only the process imports PDFium."""
+_TEXT: Final = "text"
+_REPORT: Final = "report"
+_LEAST_S: Final = 60.0
+_BYTES_PER_S: Final = 20_000
+"""Bytes of a file that are read in a second at least. A page of text has about 2,000."""
+_MEMORY_BYTES: Final = 768 << 20
+_MEMORY_PER_BYTE: Final = 40
+_LARGEST_MEMORY: Final = 4 << 30
+_MAX_TEXT: Final = 64 << 20
+_MOST_NAMED: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class PdfText:
+    """The text of a PDF: lines as printed, form feeds between pages, tabs between the cells of tables."""
+
+    text: str
+    pages: int
+    warnings: Sequence[str] = ()
+
+
+def read_pdf(data: bytes, name: str) -> PdfText:
+    """Read the text of a PDF. `name` is the name of the file in messages.
+
+    Raises SourceError for a file that is encrypted, damaged, without text, or too large to read.
+    """
+    limits = Limits(
+        timeout_s=_LEAST_S + len(data) / _BYTES_PER_S,
+        memory_bytes=min(_LARGEST_MEMORY, _MEMORY_BYTES + _MEMORY_PER_BYTE * len(data)),
+        max_bytes=_MAX_TEXT,
+    )
+    try:
+        with run_task(
+            "pdf", data, {"text": _TEXT, "report": _REPORT}, limits, what=f"the PDF {name}", module=_CHILD
+        ) as folder:
+            text = (folder / _TEXT).read_text(encoding="utf-8")
+            report = json.loads((folder / _REPORT).read_text())
+    except QueryTimeoutError:
+        raise SourceError(
+            f"{name}: Reading the PDF took more than {limits.timeout_s:,.0f} s. Split the file."
+        ) from None
+    except QueryMemoryError:
+        raise SourceError(
+            f"{name}: The process that read the PDF ended: the file is damaged, or needs more than "
+            f"{limits.memory_bytes >> 20:,} MiB of memory. Print it to a new PDF, or split it."
+        ) from None
+    except QuadciteError as error:
+        raise SourceError(str(error)) from None
+    return PdfText(text, report["pages"], [f"{name}: {warning}" for warning in _describe(report)])
+
+
+def _describe(report: Mapping[str, Any]) -> list[str]:
+    """Describe the pages and characters that were not read."""
+    warnings = []
+    if report["unreadable"]:
+        warnings.append(f"Damaged pages are left out: {_list(report['unreadable'])}.")
+    if report["without_text"]:
+        warnings.append(
+            f"Pages without text: {_list(report['without_text'])}. Run OCR to read the text of their images."
+        )
+    if rotated := dict(report["rotated"]):
+        warnings.append(
+            f"{sum(rotated.values()):,} rotated characters are left out, on the pages {_list(sorted(rotated))}. The "
+            "headers of a table may be among them."
+        )
+    return warnings
+
+
+def _list(pages: Sequence[int]) -> str:
+    """Format page numbers as runs: 3, 5-9."""
+    runs: list[list[int]] = []
+    for page in pages:
+        if runs and page == runs[-1][-1] + 1:
+            runs[-1][1:] = [page]
+        else:
+            runs.append([page])
+    words = [f"{run[0]:,}" if len(run) == 1 else f"{run[0]:,}-{run[1]:,}" for run in runs[:_MOST_NAMED]]
+    return ", ".join(words) + (f" and {len(runs) - _MOST_NAMED:,} more runs" if len(runs) > _MOST_NAMED else "")

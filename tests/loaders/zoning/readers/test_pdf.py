@@ -1,0 +1,289 @@
+"""A PDF is read by the places of its characters: columns, tables with rules, raised marks, pages."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyoxigraph import Literal
+
+from kg.errors import SourceError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.provenance.explanation import explain_iri
+from kg.vocabulary import KG, SCHEMA, mint
+from loaders.model import Rejection, Snapshot, SourceGraph
+from loaders.readers.locations import File
+from loaders.sources import load
+from loaders.zoning.loader import Reading
+from loaders.zoning.readers import pdf_child, plain_text
+from loaders.zoning.readers.code_model import Table
+from loaders.zoning.readers.pdf import read_pdf
+from loaders.zoning.readers.ruled_tables import END
+from tests.printed_pdf import TURNED, PdfPrinter, print_text
+
+CODE = """ALDER ZONING CODE
+1.1 Purpose
+The purpose of this code is to guide the growth of the town and to keep its streets open to everybody who walks.
+1.2 Districts
+The town has the districts R-1, R-2 and C-1, which the zoning map shows.
+1.3 Uses
+The table shows the uses of each district."""
+
+Read = Callable[[PdfPrinter], tuple[list[list[str]], dict[str, Any]]]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    """Read a PDF in this process: the lines of its pages that are not blank, and what was not read."""
+
+    def read(printer: PdfPrinter) -> tuple[list[list[str]], dict[str, Any]]:
+        settings = {"folder": str(tmp_path), "max_bytes": 1_000_000, "text": "text", "report": "report"}
+        assert pdf_child.work(settings, printer.save()) == {}
+        pages = (tmp_path / "text").read_text().split("\f")
+        return [[line.strip(" ") for line in page.split("\n") if line.strip()] for page in pages], json.loads(
+            (tmp_path / "report").read_text()
+        )
+
+    return read
+
+
+def print_lines(printer: PdfPrinter, lines: list[str], x: float = 72, y: float = 700, pitch: float = 12) -> None:
+    for number, line in enumerate(lines):
+        printer.add_text(line, x, y - pitch * number)
+
+
+def fill(name: str, count: int) -> list[str]:
+    return [f"Line {number} of the {name} column fills its whole width" for number in range(count)]
+
+
+def test_a_pdf_is_read_as_sections_with_their_pages() -> None:
+    body = "\n".join(
+        f"{part}.{number} Rule {part} {number}\n"
+        + f"Owners of lot {part}{number} keep the walk in front of it clear of snow. " * 9
+        for part in (2, 3, 4)
+        for number in range(1, 9)
+    )
+    code = plain_text.parse_pdf(print_text(f"{CODE}\n{body}", "TOWN OF ALDER"), "alder.pdf")
+    sections = {each.number: each for each in code.sections if each.text}
+    assert list(sections)[:4] == ["1.1", "1.2", "1.3", "2.1"]
+    assert sections["1.1"].text.endswith("who walks.")
+    assert (sections["1.1"].pages, sections["1.1"].lines) == ((1, 1), None)
+    first, last = (sections[number].pages for number in ("2.1", "4.8"))
+    assert first is not None
+    assert last is not None
+    assert first[0] == 1 < last[0] <= last[1] == 4
+    assert not any("TOWN OF ALDER" in each.text for each in code.sections)
+
+
+def test_columns_are_read_one_after_the_other(read: Read) -> None:
+    printer = PdfPrinter()
+    for number in range(1, 4):
+        printer.add_page()
+        printer.add_text("TOWN OF ALDER", 72, 760)
+        printer.add_text(f"Zoning {number}", 480, 760)
+        printer.add_text("2.1 A heading over the whole width of the page, with both of its columns below", 72, 720, 12)
+        print_lines(printer, fill("left", 20), 72)
+        print_lines(printer, fill("right", 20), 318, 697)
+    pages, _ = read(printer)
+    assert pages[1] == [
+        "TOWN OF ALDER Zoning 2",
+        "2.1 A heading over the whole width of the page, with both of its columns below",
+        *fill("left", 20),
+        *fill("right", 20),
+    ]
+
+
+def test_a_list_with_wide_gaps_is_no_columns(read: Read) -> None:
+    printer = PdfPrinter()
+    printer.add_page()
+    for number in range(20):
+        printer.add_text(f"Use {number}", 72, 700 - 12 * number)
+        printer.add_text(f"District {number}", 350, 700 - 12 * number)
+    pages, _ = read(printer)
+    assert pages == [[f"Use {number} District {number}" for number in range(20)]]
+
+
+def test_raised_marks_are_no_part_of_a_number(read: Read) -> None:
+    printer = PdfPrinter()
+    printer.add_page()
+    end = printer.add_text("The height is at most 35", 72, 700)
+    end = printer.add_text("1", end + 0.5, 704, 6)
+    end = printer.add_text("feet (10.67 m).", end + 3, 700)
+    printer.add_text("2", end + 0.5, 704, 6)
+    end = printer.add_text("A rule of 1", 72, 680)
+    end = printer.add_text("1", end + 0.5, 683, 6)
+    printer.add_text("/2 acres after the 3rd year", end + 0.3, 680)
+    pages, _ = read(printer)
+    assert pages == [["The height is at most 35¹ feet (10.67 m).²", "A rule of 1 1/2 acres after the 3rd year"]]
+
+
+def print_table(printer: PdfPrinter, rows: list[list[str]], y: float, columns: list[float]) -> float:
+    rules = [y - 20 * number for number in range(len(rows) + 1)]
+    printer.add_grid(columns, rules)
+    for row, cells in enumerate(rows):
+        for x, cell in zip(columns, cells, strict=False):
+            if cell:
+                printer.add_text(cell, x + 4, rules[row] - 14)
+    return rules[-1]
+
+
+HEADER = ["Use", "R-1", "R-2", "C-1"]
+COLUMNS = [72.0, 200.0, 290.0, 380.0, 470.0]
+
+
+def read_tables(printer: PdfPrinter) -> list[Table]:
+    code = plain_text.parse_pdf(printer.save(), "alder.pdf")
+    return [table for section in code.sections for table in section.tables]
+
+
+def texts(table: Table) -> list[list[str]]:
+    return [[cell.text for cell in row] for row in table.rows]
+
+
+def test_a_ruled_table_goes_on_over_the_page_without_its_second_header() -> None:
+    printer = PdfPrinter()
+    printer.add_page()
+    print_lines(printer, CODE.split("\n")[1:], pitch=24)
+    print_table(printer, [HEADER, ["Dwellings", "P", "P", ""], ["Shops", "", "C", "P"]], 400, COLUMNS)
+    printer.add_page()
+    end = print_table(printer, [HEADER, ["Inns", "", "", "C"]], 740, COLUMNS)
+    print_table(printer, [["Lot", "Area"], ["R-1", "1 acre"]], end - 20, [72, 200, 330])
+    [uses, lots] = read_tables(printer)
+    assert texts(uses) == [HEADER, ["Dwellings", "P", "P", ""], ["Shops", "", "C", "P"], ["Inns", "", "", "C"]]
+    assert texts(lots) == [["Lot", "Area"], ["R-1", "1 acre"]]
+
+
+def test_merged_cells_span_their_places() -> None:
+    printer = PdfPrinter()
+    printer.add_page()
+    print_lines(printer, CODE.split("\n")[1:], pitch=24)
+    for x in (72, 200, 380):
+        printer.add_rule(x, 400, x, 340)
+    printer.add_rule(290, 380, 290, 340)
+    for y in (400, 340):
+        printer.add_rule(72, y, 380, y)
+    printer.add_rule(200, 380, 380, 380)
+    printer.add_rule(200, 360, 380, 360)
+    for words, x, y in (
+        ("Homes", 76, 366),
+        ("Districts", 204, 386),
+        ("R-1", 204, 366),
+        ("R-2", 294, 366),
+        ("P", 204, 346),
+    ):
+        printer.add_text(words, x, y)
+    [table] = read_tables(printer)
+    assert [[(cell.text, cell.colspan, cell.rowspan) for cell in row] for row in table.rows] == [
+        [("Homes", 1, 3), ("Districts", 2, 1)],
+        [("R-1", 1, 1), ("R-2", 1, 1)],
+        [("P", 1, 1), ("", 1, 1)],
+    ]
+
+
+def test_a_table_without_rules_between_its_rows_is_split_by_its_first_column(read: Read) -> None:
+    printer = PdfPrinter()
+    printer.add_page()
+    printer.add_grid([72, 200, 330], [400, 380, 300])
+    for number, (use, level) in enumerate(
+        [("Use", "R-1"), ("Homes", "P"), ("Inns and", "C"), ("hotels", ""), ("Shops", "-")]
+    ):
+        printer.add_text(use, 76, 386 - (14 * number + 6 * (number > 0)))
+        printer.add_text(level or " ", 204, 386 - (14 * number + 6 * (number > 0)))
+    pages, _ = read(printer)
+    assert pages == [[END, "Use\tR-1", "Homes\tP", "Inns and hotels\tC", "Shops\t-"]]
+
+
+def test_rotated_text_is_left_out_and_reported(read: Read) -> None:
+    printer = PdfPrinter()
+    printer.add_page()
+    print_lines(printer, fill("only", 3))
+    printer.add_text("DRAFT", 40, 300, 30, TURNED)
+    pages, report = read(printer)
+    assert pages == [fill("only", 3)]
+    assert report["rotated"] == [[1, 5]]
+
+
+def test_rotated_headers_of_a_table_are_read(read: Read) -> None:
+    printer = PdfPrinter()
+    printer.add_page()
+    print_table(printer, [["Use", "", ""], ["Homes and gardens", "P", "C"]], 400, COLUMNS[:4])
+    printer.add_text("R-1", 245, 381, 8, TURNED)
+    printer.add_text("R-2", 335, 381, 8, TURNED)
+    pages, report = read(printer)
+    assert pages == [[END, "Use\tR-1\tR-2", "Homes and gardens\tP\tC"]]
+    assert report["rotated"] == []
+
+
+def test_a_page_whose_text_all_runs_up_is_turned(read: Read) -> None:
+    printer = PdfPrinter()
+    printer.add_page()
+    for number, line in enumerate(fill("only", 3)):
+        printer.add_text(line, 100 + 12 * number, 72, turn=TURNED)
+    printer.turn_page(1)
+    assert read(printer)[0] == [fill("only", 3)]
+
+
+def build_encrypted() -> bytes:
+    """Build a file whose password nobody knows."""
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [] /Count 0 >>",
+        b"<< /Filter /Standard /V 1 /R 2 /P -4 /O <" + b"41" * 32 + b"> /U <" + b"42" * 32 + b"> >>",
+    ]
+    data, places = b"%PDF-1.4\n", []
+    for number, content in enumerate(objects, 1):
+        places.append(len(data))
+        data += b"%d 0 obj\n%s\nendobj\n" % (number, content)
+    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    trailer = b"trailer << /Size 4 /Root 1 0 R /Encrypt 3 0 R /ID [<4141> <4141>] >>"
+    return data + b"xref\n0 4\n0000000000 65535 f \n" + table + trailer + b"\nstartxref\n%d\n%%%%EOF" % len(data)
+
+
+def build_empty() -> bytes:
+    printer = PdfPrinter()
+    printer.add_page()
+    printer.add_rule(0, 0, 100, 100)
+    return printer.save()
+
+
+@pytest.mark.parametrize(
+    ("data", "cause"),
+    [(b"%PDF-1.7 nothing", "damaged"), (build_encrypted(), "password"), (build_empty(), "OCR")],
+    ids=["damaged", "encrypted", "images"],
+)
+def test_an_unreadable_pdf_is_refused_by_its_name(data: bytes, cause: str) -> None:
+    with pytest.raises(SourceError) as caught:
+        read_pdf(data, "alder.pdf")
+    assert "alder.pdf" in str(caught.value)
+    assert cause in str(caught.value)
+
+
+def test_other_files_load_beside_a_damaged_pdf(tmp_path: Path) -> None:
+    (tmp_path / "bad.pdf").write_bytes(b"%PDF-1.7 nothing")
+    (tmp_path / "good.txt").write_text(CODE)
+    files = [
+        File(path, Snapshot(hashlib.sha256(path.read_bytes()).hexdigest(), str(path)), True)
+        for path in sorted(tmp_path.iterdir())
+    ]
+    items = list(Reading("Alder", "OH").read(files))
+    assert [item.record for item in items if isinstance(item, Rejection)] == ["bad.pdf"]
+    assert any(isinstance(item, SourceGraph) and item.key[-1] == "1.2" for item in items)
+
+
+def test_why_names_the_pages_of_a_section(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    path = tmp_path / "alder.pdf"
+    path.write_bytes(print_text(CODE, "TOWN OF ALDER"))
+    load(kg, "zoning", [str(path)], municipality="Alder", state="OH")
+    section = mint("section", "us-oh-alder", "1.2")
+    said = {
+        quad.predicate: quad.object for quad in kg.store.graph(mint("graph", "src", "zoning", "us-oh-alder", "1.2"))
+    }
+    assert said[SCHEMA.pagination] == Literal("1")
+    assert KG.sourceLines not in said
+    [source] = explain_iri(kg.store.query, section)[0].sources
+    assert (source.pages, source.lines) == ("1", None)
+    assert "pages     1" in str(explain_iri(kg.store.query, section)[0])
