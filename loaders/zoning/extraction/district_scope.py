@@ -14,7 +14,7 @@ _NOT_THERE: Final = re.compile(
     r"(?:(?!in\b|within\b)[\w./-]+,? ){0,8}?(?:districts?|zones?)\b",
     re.IGNORECASE,
 )
-"""Places that a limit is beside, or not in."""
+"""Places next to a limit, or places that it does not apply in."""
 _STEM: Final = r"(residen|business|commercial|industrial|manufactur|agricultur)\w*"
 _OF_KIND: Final = re.compile(
     rf"\b(?:in|within) (?:(?:the|an?|any|each|every|all) )?{_STEM} (?:and {_STEM} )?"
@@ -57,6 +57,6 @@ def names_unknown(text: str, start: int, end: int) -> bool:
 
 
 def find_stated_scope(text: str, known: Mapping[str, District]) -> Sequence[str]:
-    """Find the districts that a text says it applies in: ``These standards apply in the RL and RM Districts:``."""
+    """Find the stated districts of a text: ``These standards apply in the RL and RM Districts:``."""
     match = _SCOPE.search(text)
     return (find_scope(text, *match.span(), known) or ()) if match else ()

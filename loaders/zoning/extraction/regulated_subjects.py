@@ -1,4 +1,4 @@
-"""Clauses of a sentence, and what each is about: a lot or building, or something else, such as a sign or a fence."""
+"""Clauses of a sentence, and their subjects: a lot or building, or something else, such as a sign or a fence."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ _BESIDE: Final = re.compile(
     r"\b(?:abut\w*|adjoin\w*|adjacent to|next to|contiguous|border\w*|along the boundary|that boundary)\b",
     re.IGNORECASE,
 )
-"""Words for what is beside something else: a limit that applies only there."""
+"""Words for places next to something else: a limit that applies only there."""
 _BUT: Final = re.compile(
     r"\b(?:except|unless|provided(?=,? (?:that|however))|so long as|measured|whichever|within (?=\d|\w+ \())\b[^.;\n]*",
     re.IGNORECASE,
@@ -285,7 +285,7 @@ class _Reading:
     bound: Bound | None
     what: str | None
     object: str = ""
-    """The words for what is measured."""
+    """The words for the measured object."""
     listed: bool = False
     """Whether the dimension comes from the lead and not from the sentence."""
     stop: int | None = None
@@ -294,7 +294,7 @@ class _Reading:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a sentence has from the text around it."""
+    """The context of a sentence in its section."""
 
     lead: Lead | None
     around: Sequence[str]
@@ -337,7 +337,7 @@ def find_limits(section: Section, start: int, end: int, context: Context) -> Ite
 
 
 def find_subject(text: str, start: int, end: int) -> str | None:
-    """Find what the first clause of a sentence is about, which the pronouns of the next one refer to."""
+    """Find the subject of the first clause of a sentence, to which the pronouns of the next one refer."""
     clause = parse_clauses(text, start, min(end, start + LONGEST))[0]
     return name_subject(clause.subject) if clause.has_verb else None
 
@@ -382,7 +382,7 @@ class _Sentence:
         return range(first, last + 1)
 
     def read(self, place: int, before: _Reading | None) -> _Reading | None:
-        """Decide what a measure means. None if that is not known, or if it is no limit."""
+        """Decide the meaning of a measure. None if it is not known, or if the measure is not a limit."""
         text, each = self.text, self.measures[place]
         clause = next((one for one in reversed(self.clauses) if one.start <= each.start), self.clauses[0])
         edge = clause.after if each.start >= clause.after else clause.start
@@ -595,7 +595,7 @@ class _Sentence:
         return _Reading([lead.type.type], lead.raw, part.bound or lead.bound, what, listed=True)
 
     def _use(self, part: _Part, words: str) -> str | None:
-        """Find the use or structure that a measure is for, from the words for what is measured."""
+        """Find the use or structure that a measure is for, from the words for the measured object."""
         clause = part.clause
         if not words and part.before is not None and not part.governor:
             return part.before.what
@@ -608,7 +608,7 @@ class _Sentence:
         return clause.other or self.context.use
 
     def _antecedent(self, clause: Clause) -> str | None:
-        """Find what a pronoun refers to: the subject of a clause before it, or of the sentence before."""
+        """Find the antecedent of a pronoun: the subject of a clause before it, or of the sentence before."""
         earlier = [one.subject for one in self.clauses if one.start < clause.start and not is_pronoun(one.subject)]
         return next((named for words in reversed(earlier) if (named := name_subject(words))), self.context.topic)
 
@@ -734,7 +734,7 @@ def _split_bound(words: str) -> tuple[str, re.Match[str] | None]:
 def _bound(
     clause: Clause, compared: re.Match[str] | None, behind: str, *, in_subject: bool, carried: _Reading | None
 ) -> Bound | Literal["none"] | None:
-    """Find the bound of a measure: None if no words state it, ``none`` if it is no limit."""
+    """Find the bound of a measure: None if no words state it, ``none`` if it is not a limit."""
     if compared is None:
         if match := _BOUND_BEHIND.match(behind):
             words = match["bound"].casefold()

@@ -141,7 +141,7 @@ def _in_text(section: Section, known: Mapping[str, District], above: Sequence[Se
 
 
 def _topic(text: str, earlier: Sequence[tuple[int, int]]) -> str | None:
-    """Find what a pronoun refers to: the subject of one of the last sentences."""
+    """Find the antecedent of a pronoun: the subject of one of the last sentences."""
     return next((told for span in reversed(earlier[-3:]) if (told := find_subject(text, *span))), None)
 
 
