@@ -60,6 +60,12 @@ class Fusion:
         fused = self.bm25_weight * share + self.cosine_weight * cosine
         return round((1 - self.pair_weight) * fused + self.pair_weight * pairs, _DECIMALS)
 
+    def score_all(
+        self, iris: Iterable[str], bm25: Mapping[str, float], cosine: Mapping[str, float]
+    ) -> dict[str, float]:
+        """Compute the score of each of `iris`. A missing score counts as BM25 0 or cosine None."""
+        return {iri: self.score(bm25.get(iri, 0.0), cosine.get(iri)) for iri in iris}
+
     def ceiling(self, bm25: float, cosine: float) -> float:
         """Compute the maximum score of a unit whose BM25 and cosine are at most these, with or without a vector."""
         return max(self.score(bm25, cosine), self.score(bm25, None))

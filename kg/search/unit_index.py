@@ -30,7 +30,9 @@ BM25 = qe.Bm25Params(k=0.9, b=0.4)
 POOL: Final = 100
 """The first candidates of a query, whose words are compared with the question's."""
 
-_FIRST_DEPTH = 256
+_FIRST_DEPTH = 1_024
+"""Exact search takes 6 ms for 256 of 50,000 units and 9 ms for 1,024, and each further round as long again."""
+_LEAST_EF = 256
 _DEEPER = 4
 _GROWTH = 2
 """Of the depth, where a list is too short: 4 reads more than is needed for a third of short keyword queries."""
@@ -213,16 +215,18 @@ class UnitIndex:
             first = set(nlargest(settled, bounds, key=bounds.__getitem__))
             self._add_missing(asked, bm25, cosine, unsure & first)
             unsure -= first
-            sure = [fusion.score(bm25.get(id_, 0.0), cosine.get(id_)) for id_ in bounds.keys() - unsure]
-            if deepest or _find_nth(sure, settled // 2) > ceiling:
-                least = _find_nth(sure, settled)
+            sure = fusion.score_all(bounds.keys() - unsure, bm25, cosine)
+            if deepest or _find_nth(sure.values(), settled // 2) > ceiling:
+                least = _find_nth(sure.values(), settled)
                 likely = {id_ for id_ in unsure if bounds[id_] >= least}
                 self._add_missing(asked, bm25, cosine, likely)
-                unsure -= likely
-                ranked = fusion.rank(bounds.keys() - unsure, bm25, cosine)
+                sure |= fusion.score_all(likely, bm25, cosine)
+                # No page reaches units below the score of the last one of the first ones.
+                least = _find_nth(sure.values(), settled)
+                ranked = fusion.rank([id_ for id_, score in sure.items() if score >= least], bm25, cosine)
                 if deepest or is_settled(ranked, settled, ceiling):
                     ranked, iris = self._compare_words(asked, fusion, ranked)
-                    return Ranking(self._to_page(ranked, limit, iris), exhaustive=complete and len(ranked) <= limit)
+                    return Ranking(self._to_page(ranked, limit, iris), exhaustive=complete and len(bounds) <= limit)
             depth *= _GROWTH
 
     def _add_missing(
@@ -291,7 +295,7 @@ class UnitIndex:
         if vector is None:
             return {}
         # the candidate list of HNSW must be at least as long as the result
-        depth = qe.SearchParams(hnsw_ef=max(limit, _FIRST_DEPTH)) if limit < _MAX_DEPTH else qe.SearchParams(exact=True)
+        depth = qe.SearchParams(hnsw_ef=max(limit, _LEAST_EF)) if limit < _MAX_DEPTH else qe.SearchParams(exact=True)
         return self._query(qe.Query.Nearest([list(vector)], using=DENSE), where, limit, depth)
 
     def _query(

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from itertools import chain
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -194,7 +195,7 @@ def _known(
         and (party is None or group.party == party)
         and not (without_party and group.party is not None)
     )
-    speeches = list(dict.fromkeys(speech for group in chosen for speech in group.speeches))
+    speeches = list(dict.fromkeys(chain.from_iterable(group.speeches for group in chosen)))
     return Known(speeches, len(speeches) / max(1, len(speeches), sum(len(group.speeches) for group in groups)))
 
 
