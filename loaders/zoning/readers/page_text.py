@@ -287,7 +287,7 @@ def _find_recurring(pages: Sequence[Sequence[_Line]]) -> set[int]:
     """Find the lines at the edges of pages that recur there, without those that the text itself may repeat.
 
     Each district of a code may begin on a page of its own, with the same items. Furniture is next to the edge of the
-    page or to other furniture, it is no item or sentence, and its numbers count pages where they differ.
+    page or to other furniture. Items and sentences are never furniture. Its numbers count pages where they differ.
     """
     edges = [[*page[:_EDGE], *page[max(_EDGE, len(page) - _EDGE) :]] for page in pages]
     on_pages = Counter(key for edge in edges for key in {_key(line) for line in edge})
