@@ -124,8 +124,14 @@ class Reading:
                 else:
                     people.add(row)
         unknown: dict[str, set[str]] = defaultdict(set)
+        shared = self._find_shared_names(terms, people)
         for row in terms:
             try:
+                if (at := (row.file, row.number)) in shared:
+                    raise RecordError(
+                        f"row {row.number} names no person_id, and another row of that name and chamber is of another "
+                        f"seat in the same days ({shared[at]}). Give each person a person_id, or end the earlier term."
+                    )
                 yield self._build_record(row, people.find(row), unknown)
             except RecordError as error:
                 name = row.said.get("name", "")
@@ -134,6 +140,33 @@ class Reading:
             listed = ", ".join(map(quote, sorted(forms)))
             yield Notice(f"{kind} {listed}: no known {kind}, so it is kept as recorded only", warning=True)
 
+    def _find_shared_names(self, terms: Sequence[_Row], people: _People) -> Mapping[tuple[File, int], str]:
+        """Find the rows without an identifier whose name two people have: their terms in two seats overlap."""
+        by_name: dict[tuple[str, str | None], list[tuple[str, str, str, _Row]]] = defaultdict(list)
+        for row in terms:
+            if row.said.get("person_id") or people.find(row) is not None:
+                continue
+            try:
+                first, last = _parse_day(row.said.get("from")), _parse_day(row.said.get("to"))
+            except RecordError:
+                continue
+            if first is not None and (area := row.said.get("seat") or row.said.get("state")):
+                name = fold_name(strip_titles(row.said["name"]))
+                end = (last or date.max).isoformat()
+                by_name[name, self._chamber_form(row)].append((first.isoformat(), end, fold_name(area), row))
+        shared: dict[tuple[File, int], str] = {}
+        for own in by_name.values():
+            latest, held = "", ""
+            for start, end, area, _ in sorted(own, key=lambda each: each[:3]):
+                if area != held and start < min(latest, end):
+                    shared.update(((row.file, row.number), f"from {start}") for *_, row in own)
+                    break
+                latest, held = max((latest, held), (end, area))
+        return shared
+
+    def _chamber_form(self, row: _Row) -> str | None:
+        return row.said.get("chamber") or self.chamber or _CHAMBER_OF_FILE.get(row.file.path.stem.casefold())
+
     def _build_record(self, row: _Row, person: _Row | None, unknown: dict[str, set[str]]) -> SourceGraph:
         said = row.said
         first, last = _parse_day(said.get("from")), _parse_day(said.get("to"))
@@ -141,7 +174,7 @@ class Reading:
             raise RecordError(f"row {row.number} has no day in 'from'")
         if last is not None and last < first:
             raise RecordError(f"row {row.number} ends ({last}) before it begins ({first})")
-        form = said.get("chamber") or self.chamber or _CHAMBER_OF_FILE.get(row.file.path.stem.casefold())
+        form = self._chamber_form(row)
         if form is None:
             raise RecordError(f"row {row.number} names no chamber. Add a column 'chamber', or give --chamber.")
         chamber = chamber_of(form)

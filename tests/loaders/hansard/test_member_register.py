@@ -92,3 +92,15 @@ def test_a_term_without_a_chamber_is_rejected(kg: KnowledgeGraph, tmp_path: Path
     assert load(kg, "members", [str(tmp_path)]).rejected == 1
     with pytest.raises(InvalidInputError):
         load(kg, "members", [str(tmp_path)], chamber="Storting")
+
+
+def test_rows_of_one_name_in_two_seats_at_once_are_rejected_without_an_identifier(
+    kg: KnowledgeGraph, tmp_path: Path
+) -> None:
+    (tmp_path / "register.csv").write_text(
+        "person_id,name,from,to,seat\n,Jo Ash,2001-01-01,2010-01-01,Kelp\n,Hon. Jo Ash,2003-01-01,2008-01-01,Marrow\n"
+        "J1,Jo Ash,2001-01-01,,Dune\n,Bo Reed,2001-01-01,2004-01-01,Kelp\n,Bo Reed,2004-01-01,,Marrow\n"
+    )
+    report = load(kg, "members", [str(tmp_path)], chamber="House")
+    assert (report.loaded, report.rejected) == (3, 2)
+    assert {row[0] for row in terms(kg) if "ash" in str(row[0])} == set()
