@@ -30,6 +30,7 @@ from loaders.readers.locations import find_files
 from loaders.sources import load
 
 FIXTURES = bundle.folder("fixtures") / "parlamint"
+DAMAGED = bundle.folder("fixtures") / "malformed" / "parlamint" / "ParlaMint-QX_2019-05-21-A014.xml"
 A012 = "ParlaMint-QX_2019-05-14-A012"
 Loaded = tuple[KnowledgeGraph, LoadReport]
 
@@ -39,10 +40,18 @@ def open_graph(folder: Path) -> KnowledgeGraph:
     return KnowledgeGraph.open(folder / "data", settings)
 
 
+def copy_corpus(folder: Path) -> Path:
+    """Copy the corpus with its damaged sitting."""
+    corpus = Path(shutil.copytree(FIXTURES, folder / "in"))
+    shutil.copy(DAMAGED, corpus)
+    return corpus
+
+
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loaded]:
-    with open_graph(tmp_path_factory.mktemp("corpus")) as opened:
-        yield opened, load(opened, "parliament", [str(FIXTURES)], index=False)
+    folder = tmp_path_factory.mktemp("corpus")
+    with open_graph(folder) as opened:
+        yield opened, load(opened, "parliament", [str(copy_corpus(folder))], index=False)
 
 
 def ask(kg: KnowledgeGraph, pattern: str, *names: str) -> list[tuple[str, ...]]:
@@ -170,7 +179,7 @@ def test_a_chamber_is_found_by_its_names(loaded: Loaded) -> None:
 
 
 def test_loading_again_changes_nothing_and_prune_removes_what_follows(tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(FIXTURES, tmp_path / "in"))
+    folder = copy_corpus(tmp_path)
     with open_graph(tmp_path) as kg:
         assert load(kg, "hansard", [str(folder / "ParlaMint-QX.xml")], index=False).loaded == 9
         again = load(kg, "parliament", [str(folder)], index=False)
