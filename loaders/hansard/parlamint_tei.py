@@ -88,8 +88,9 @@ def parse_entries(data: bytes, name: str, tag: str) -> tuple[list[_Element], lis
     said = f' xml:lang="{language[1]}"' if language else ""
     found: list[_Element] = []
     damaged: list[Damage] = []
+    line, at = 1, 0
     for match in re.finditer(rf"<{tag}\b(?:[^>]*?/>|.*?</{tag}\s*>)", text, re.DOTALL):
-        line = text.count("\n", 0, match.start()) + 1
+        line, at = line + text.count("\n", at, match.start()), match.start()
         try:
             whole = _parse(f'<list xmlns="{TEI}"{said}>{match[0]}</list>'.encode())
             found.append(whole[0])

@@ -198,12 +198,11 @@ def how_voted(
     covered = bool(scope)
     if not covered:
         notes.append(_not_covered(everything))
-    votes: dict[str, list[_Vote]] = {}
     if people and scope:
         voted = reader.rows("votes", bind(VOTED, people=[NamedNode(iri) for iri in people]))
         named = {iri_of(row["vote"]).partition("#")[0] for row in voted}
-        considered, scope = scope, [each for each in scope if each.iri in named]
-        notes += _report_others(reader, considered, scope, people)
+        notes += _report_others(reader, [each for each in scope if each.iri not in named], len(scope), people)
+        scope = [each for each in scope if each.iri in named]
     page = scope[offset : offset + limit]
     votes = _load_votes(reader, [each.iri for each in page])
     shown = _build(reader, page, votes, bills, people, parties)
@@ -328,10 +327,10 @@ def _choices(rows: list[dict[str, Term]]) -> list[Choice]:
 
 
 def _report_others(
-    reader: Reader, considered: Sequence[_Division], voted: Collection[_Division], people: Mapping[str, str]
+    reader: Reader, others: Sequence[_Division], considered: int, people: Mapping[str, str]
 ) -> list[str]:
-    """Report the divisions in scope in which no name is known to be the person, and the open names that may be."""
-    others = [each for each in considered if each not in voted]
+    """Report the divisions, of all `considered`, in which no name is known to be the person, and the open names that
+    may be."""
     if not others:
         return []
     votes = _load_votes(reader, [each.iri for each in others])
@@ -343,7 +342,7 @@ def _report_others(
         for vote in each
         if vote.voter is None and fold(vote.name.partition(",")[0]) in surnames
     )
-    note = f"In {len(others)} of {len(considered)} divisions in this scope no name is known to be this person"
+    note = f"In {len(others)} of {considered} divisions in this scope no name is known to be this person"
     note += f" ({unnamed} list no names)" if unnamed else ""
     if alike:
         names = shorten([f"{name} ({count})" for name, count in alike.most_common()])

@@ -69,6 +69,8 @@ _SPACED_POINT: Final = re.compile(r"\s+([.:])$")
 _POINTED: Final = re.compile(r"\d+[A-Za-z]{0,2}(?:\.\d+[A-Za-z]{0,2})+")
 LONGEST: Final = 300
 """Maximum characters of a line that can be a heading."""
+LONGEST_RUN_IN: Final = 160
+"""Maximum characters of a heading with text after it on its line."""
 
 
 @dataclass(frozen=True, slots=True)

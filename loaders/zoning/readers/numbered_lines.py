@@ -18,6 +18,7 @@ from loaders.zoning.readers import history_notes
 from loaders.zoning.readers.heading_sequences import Candidate, parse_keys, select_ascending
 from loaders.zoning.readers.headings import (
     LONGEST,
+    LONGEST_RUN_IN,
     RANKS,
     SECTION,
     Heading,
@@ -33,8 +34,6 @@ _LEAST_COMPONENTS: Final = 3
 """Minimum components of a bare number that is a heading, unless the code has none that long."""
 _LEAST_SECTIONS: Final = 3
 _LONGEST_TITLE: Final = 80
-_LONGEST_RUN_IN: Final = 160
-"""Maximum characters of a heading with text after it on its line."""
 _SHORTEST_WRAPPED: Final = 40
 """Minimum characters of a line whose sentence may continue on the next line."""
 _START: Final = re.compile(r"title|sub|chapter|ch\.|art|div|part|app|sec|§|\d", re.IGNORECASE)
@@ -134,7 +133,7 @@ def _split_run_in(line: str) -> tuple[str, str] | None:
     """Split a line into its heading and the text after it. None for other lines."""
     start = line[: 2 * LONGEST]
     for end in _SENTENCE.finditer(start):
-        if end.start() >= _LONGEST_RUN_IN:
+        if end.start() >= LONGEST_RUN_IN:
             break
         heading = parse_heading(normalize_space(start[: end.start() + 1]))
         if heading is not None and heading.kind == SECTION and heading.title:

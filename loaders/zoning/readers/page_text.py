@@ -11,15 +11,16 @@ file.
 from __future__ import annotations
 
 import re
+from bisect import bisect, bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import inf
 from statistics import median
 from typing import Final, Literal, overload
 
-from loaders.zoning.readers.headings import parse_heading
+from loaders.zoning.readers.headings import LONGEST_RUN_IN, parse_heading
 from loaders.zoning.readers.html_lines import normalize_space
 
 _LEAST_PAGES: Final = 3
@@ -40,8 +41,6 @@ _FULL: Final = 0.7
 """Share of the usual width from which a line may be broken by the margin."""
 
 _SHORT: Final = 40
-_LONGEST_RUN_IN: Final = 160
-"""Maximum characters of a heading with text after it on its line."""
 _LEAST_RUN_IN: Final = 3
 """Minimum spaces in a sentence after a heading, where both are on one line."""
 _WHOLE: Final = 4
@@ -225,15 +224,11 @@ def _fill_gaps(chain: Sequence[_PageNumber], candidates: Sequence[_PageNumber], 
     ]
     taken = {each.line for each in chain}
     others = sorted((each for each in candidates if each.line not in taken), key=lambda each: each.line)
+    lines = [each.line for each in others]
     found = list(chain)
-    place = 0
     for before, after in pairwise(ends):
-        while place < len(others) and others[place].line <= before.line:
-            place += 1
         last = before
-        for each in others[place:]:
-            if each.line >= after.line:
-                break
+        for each in others[bisect(lines, before.line) : bisect_left(lines, after.line)]:
             ascends = last.number < each.number <= last.number + _SKIPPED and each.number < after.number
             near = each.line - last.line < (_LEAST_LINES if each.number == last.number + 1 else usual * 0.4)
             near = near or (after.line - each.line < usual * 0.25 and each.number != after.number - 1)
@@ -402,7 +397,7 @@ def _split_run_in(paragraph: Paragraph) -> Iterator[Paragraph]:
     """Split the heading of a section from the text after it, which begins on the same line."""
     text = paragraph.text
     if _NUMBERED.match(text) is not None:
-        for end in _RUN_IN.finditer(text, 0, _LONGEST_RUN_IN):
+        for end in _RUN_IN.finditer(text, 0, LONGEST_RUN_IN):
             heading = parse_heading(normalize_space(text[: end.start() + 1]))
             rest = text[end.end() :]
             whole = paragraph.last > paragraph.first or (_END.search(rest) and rest.count(" ") >= _LEAST_RUN_IN)
@@ -434,7 +429,7 @@ def _continues(before: _Line, line: _Line, paragraph: str, width: float, printed
             printed
             and line.page == before.page
             and len(before.text) >= _FULL * width
-            and len(paragraph) + len(line.text) < _LONGEST_RUN_IN
+            and len(paragraph) + len(line.text) < LONGEST_RUN_IN
         ):
             return not line.after_blank
         # " Special Uses" after "Granted" is the rest of a heading.
@@ -462,7 +457,7 @@ def _starts_paragraph(text: str) -> bool:
 
 def _is_heading(text: str, width: float = inf) -> bool:
     heading = parse_heading(text)
-    if heading is None or (len(text) >= _FULL * width and _RUN_IN.search(text, 0, _LONGEST_RUN_IN) is not None):
+    if heading is None or (len(text) >= _FULL * width and _RUN_IN.search(text, 0, LONGEST_RUN_IN) is not None):
         return False
     # "Section 5" may begin a line of a sentence. "ARTICLE V" and "SECTION 5" on a line of their own do not.
     return bool(heading.title) or text.isupper() or heading.bare
@@ -508,9 +503,7 @@ def _mend_words(paragraphs: Sequence[Paragraph]) -> tuple[Sequence[Paragraph], M
         mended[f"{match[1]} {match[2]}"] += 1
         return match[1] + "\0"
 
-    texts = []
-    for each in paragraphs:
-        texts.append(Paragraph(_PAIR.sub(join, each.text).replace("\0 ", ""), each.first, each.last))
+    texts = [replace(each, text=_PAIR.sub(join, each.text).replace("\0 ", "")) for each in paragraphs]
     return texts, mended
 
 
@@ -522,5 +515,5 @@ def _usual_width(lines: Sequence[_Line]) -> float:
 
 def _known_words(lines: Sequence[_Line]) -> Callable[[str], bool]:
     """Words that the text has whole on a line."""
-    words = {word.casefold() for line in lines for word in re.findall(r"[A-Za-z]+", line.text)}
+    words = {word.casefold() for line in lines for word in _WORD.findall(line.text)}
     return lambda word: word.casefold() in words
