@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+import os
 import random
 import shutil
 import signal
@@ -232,12 +233,13 @@ def disk_ratio(data_dir: Path) -> float:
 
     def files(folder: Path) -> dict[int, int]:
         found = {}
-        for path in folder.rglob("*"):
-            try:
-                stat = path.stat()
-            except FileNotFoundError:
-                continue  # the engine has just deleted it
-            found[stat.st_ino] = stat.st_size
+        for parent, _, names in os.walk(folder):  # skips a folder that the engine has just deleted
+            for name in names:
+                try:
+                    stat = Path(parent, name).stat()
+                except FileNotFoundError:
+                    continue
+                found[stat.st_ino] = stat.st_size
         return found
 
     live, kept = files(data_dir / "store"), files(data_dir / "snapshots")
