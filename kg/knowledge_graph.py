@@ -69,8 +69,8 @@ class Memory:
 class KnowledgeGraph:
     """An open data directory. All reads and writes of the graph go through it.
 
-    The composition root sets `load`, `mention`, `align`, `receive` and `quarantine`, since this package never imports
-    loaders.
+    The composition root sets `load`, `mention`, `align`, `extract`, `receive` and `quarantine`, since this package
+    never imports loaders.
     """
 
     settings: Settings
@@ -87,6 +87,8 @@ class KnowledgeGraph:
     """Updates the mentions of concepts after changes of texts or concepts."""
     align: Callable[..., Any] | None = None
     """Proposes alignments of names with concepts, by the embedding model."""
+    extract: Callable[..., Any] | None = None
+    """Asks a chat model about sections of codes that the rules of extraction are unsure of."""
     receive: Callable[..., dict[str, Any]] | None = None
     """Ingests entries of zoning codes sent by agents."""
     quarantine: Mapping[str, Callable[..., dict[str, Any]]] = field(default_factory=dict, repr=False)

@@ -71,7 +71,9 @@ class Settings(BaseSettings):
     )
 
     chat_url: HttpUrl | None = Field(
-        None, description="OpenAI-compatible chat endpoint (URL up to `/v1`) that writes and scores summaries."
+        None,
+        description="OpenAI-compatible chat endpoint (URL up to `/v1`) that writes and scores summaries, and reads "
+        "sections of codes (`kg extract`).",
     )
     chat_model: str = Field("", description="Model to request from `chat_url`.")
     chat_token: SecretStr | None = Field(None, description="Bearer token for `chat_url`.")

@@ -180,7 +180,7 @@ Kind = Literal[
     "speech", "sitting", "debate", "division", "bill", "person", "party", "chamber", "organization", "electorate",
     "membership",
     "municipality", "section", "district", "landuse", "permission", "standard", "definition", "law", "statement",
-    "summary",
+    "summary", "reading",
 ]  # fmt: skip
 
 _INDEX: Final = re.compile("0|[1-9][0-9]*")
@@ -221,6 +221,7 @@ _ROOTS: Final[dict[str, str]] = {
     "law": BASE + "id/law/",
     "statement": BASE + "id/st/",
     "summary": BASE + "id/summary/",
+    "reading": BASE + "id/reading/",
 }
 
 

@@ -194,12 +194,13 @@ def connect(
     load: Callable[..., Any] | None = None,
     mention: Callable[..., Any] | None = None,
     align: Callable[..., Any] | None = None,
+    extract: Callable[..., Any] | None = None,
     quarantine: Mapping[str, Callable[..., dict[str, Any]]] | None = None,
 ) -> Iterator[Connection]:
     """Connect to the graph in the data directory of `settings`: through the server that holds it, else by opening it.
 
     Without `create`, a directory without a graph is an error, so that a mistyped name makes no empty one. `load`,
-    `mention`, `align` and `quarantine` are the loaders' functions, used if this process opens the directory.
+    `mention`, `align`, `extract` and `quarantine` are the loaders' functions, used if this process opens the directory.
     Raises StoreLockedError if a process that is not a server holds the directory.
     """
     # Imported before the directory is opened: an interrupt during an import can get lost.
@@ -227,6 +228,7 @@ def connect(
             kg.load = load
             kg.mention = mention
             kg.align = align
+            kg.extract = extract
             kg.quarantine = quarantine or {}
             try:
                 yield LocalConnection(kg, _get_command, expand_services)

@@ -78,11 +78,14 @@ def _connect(
     load: Callable[..., Any] | None = None,
     mention: Callable[..., Any] | None = None,
     align: Callable[..., Any] | None = None,
+    extract: Callable[..., Any] | None = None,
 ) -> AbstractContextManager[Connection]:
     """Connect to the graph in a data directory (`kg.cli.connection.connect`)."""
     from kg.cli import connection
 
-    return connection.connect(settings_for(data_dir), create=create, load=load, mention=mention, align=align)
+    return connection.connect(
+        settings_for(data_dir), create=create, load=load, mention=mention, align=align, extract=extract
+    )
 
 
 @app.command()
@@ -426,6 +429,55 @@ def align(
         return
     output.show(document)
     output.say("kg: Review the proposals with kg review.")
+
+
+@app.command()
+@output.reported
+def extract(
+    municipality: Annotated[str, typer.Argument(metavar="MUNICIPALITY", help="Name or key of the municipality.")],
+    state: Annotated[str, typer.Argument(metavar="STATE", help="State of the municipality: two letters or the name.")],
+    mode: Annotated[
+        Literal["chat", "rules"],
+        typer.Option(
+            "--mode",
+            metavar="chat|rules",
+            help="chat: ask the model at QUADCITE_CHAT_URL (default). rules: remove the readings of models.",
+        ),
+    ] = "chat",
+    anew: Annotated[bool, typer.Option("--anew", help="Ask about sections that this model has read, too.")] = False,
+    questions: Annotated[
+        int, typer.Option("--questions", metavar="N", min=1, max=100_000, help="Maximum questions to the model.")
+    ] = 500,
+    minutes: Annotated[
+        float, typer.Option("--minutes", metavar="N", min=0.01, max=10_000, help="Maximum time, in minutes.")
+    ] = 60,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask a chat model which uses, standards and definitions the unsure sections of a code state.
+
+    Only facts that the text confirms are kept. They confirm or dispute those of the rules, or wait for a review.
+    """
+    from loaders.zoning.graph.chat_extraction import extract as ask
+
+    arguments = {
+        "municipality": municipality, "state": state, "mode": mode, "anew": anew, "questions": questions,
+        "minutes": minutes,
+    }  # fmt: skip
+    with _connect(data_dir, extract=ask) as graph, output.progress("reading") as advance:
+        document = graph.call("extract", arguments, advance)
+    if as_json:
+        output.put_json(document)
+    else:
+        output.show(document | {"failed": len(document["failed"])})
+        for each in document["failed"][: summaries.SHOWN]:
+            output.say(f"Section {each['section_id']} was not read: {each['reason']}")
+        if (more := len(document["failed"]) - summaries.SHOWN) > 0:
+            output.say(f"And {output.counted(more, 'section')} more. --json lists all.")
+        if document["waiting"]:
+            output.say("kg: Run the same command again to continue with the waiting sections.")
+    if document["failed"] or document["waiting"]:
+        raise typer.Exit(output.SOME_REJECTED)
 
 
 @app.command()

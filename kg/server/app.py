@@ -255,6 +255,7 @@ def serve(
             kg.load = load
             kg.mention = refresh_mentions
             kg.align = propose_alignments
+            kg.extract = _extract
             kg.receive = _receive
             kg.quarantine = QUARANTINE
             kg.raw = raw
@@ -287,6 +288,13 @@ def _receive(kg: KnowledgeGraph, **given: Any) -> dict[str, Any]:
     from loaders.zoning.graph.ingest import ingest
 
     return ingest(kg, **given)
+
+
+def _extract(kg: KnowledgeGraph, name: str, **given: Any) -> Any:
+    """Extract facts of a code again. Imported here because it takes long and most servers extract none."""
+    from loaders.zoning.graph.chat_extraction import extract
+
+    return extract(kg, name, **given)
 
 
 def _find_address(data_dir: Path) -> str | None:

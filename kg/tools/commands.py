@@ -27,6 +27,7 @@ from kg.tools.calls import Command
 from kg.tools.catalog.health import health
 from kg.tools.claims.review import Verdict, list_pending, review_claim
 from kg.tools.entities.dereference import parse_iri
+from kg.tools.zoning.extraction_command import extract
 from kg.tools.zoning.summary_commands import summaries_build, summaries_status
 
 Document = dict[str, Any]
@@ -220,6 +221,7 @@ COMMANDS: Final = (
     Command(load),
     Command(mentions),
     Command(align),
+    Command(extract),
     Command(pending),
     Command(review),
     Command(quarantine_retry),

@@ -89,7 +89,7 @@ def open_chat(
     if settings.chat_url is None or not has_chat(settings):
         raise InvalidInputError(
             "No chat endpoint is configured. Set QUADCITE_CHAT_URL and QUADCITE_CHAT_MODEL, or use "
-            "mode 'extractive' for summaries and scorer 'embeddings' for search."
+            "mode 'extractive' for summaries and scorer 'embeddings' for search. Facts are extracted by rules alone."
         )
     url = settings.chat_url
     if url.username or url.password or url.query is not None or url.fragment is not None:

@@ -3,7 +3,8 @@
 The findings of a section are in ``graph/ext/zoning/{municipality}/{section}`` and are removed with the section, as are
 the edges promoted from its claims (`kg.provenance.promotion`). A citation is resolved among all sections of the
 municipality, stored or in the current load. Its districts are those named by its sections or stated by its tables. When
-sections or districts are added or removed, only the sections that cite or name them are extracted again.
+sections or districts are added or removed, only the sections that cite or name them are extracted again. The reading
+of a section by a chat model (`loaders.zoning.graph.model_readings`) is part of each extraction of the same text.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from kg.vocabulary import EXTRACTED, KG, SKOS, SOURCED, mint
 from kg.zoning_summaries.stored_summaries import find_withdrawn
 from loaders.zoning.extraction.districts import District, plain_name
 from loaders.zoning.graph.authorities import Authorities, merge, state_of
+from loaders.zoning.graph.model_readings import Reading, get_reading_graph, load_readings
 from loaders.zoning.graph.stated_districts import Stated, find_stated, load_stated
 from loaders.zoning.graph.stored_codes import Code, Codes, has_sections
 from loaders.zoning.graph.text_findings import build_claims, build_rules
@@ -64,6 +66,8 @@ class _Work:
     stated: Stated
     districts: Mapping[str, District]
     """The districts used in the last extraction."""
+    readings: Mapping[str, Reading]
+    """Readings of sections by a model, by key."""
     unstated: Set[str] = frozenset()
     """Codes of districts that tables stated before the last change and no longer state."""
     done: set[str] = field(default_factory=set)
@@ -71,11 +75,7 @@ class _Work:
 
     def known(self) -> Mapping[str, District]:
         """Merge the districts named by sections with those stated by tables."""
-        found = self.code.districts
-        return {
-            **self.stated.districts,
-            **{code: self.stated.with_name(district) for code, district in found.items()},
-        }
+        return merge_districts(self.code.districts, self.stated)
 
     def get_section(self, key: str) -> Section | None:
         """Get a section as of now: a section that this load has not processed yet is still as stored."""
@@ -130,18 +130,44 @@ class Findings:
             if name not in graphs and not self.reading.sections.get(name) and not has_sections(store, name):
                 continue
             for found in self._derive_sections(store, name, graphs[name], tables[name], replace):
-                made[found.graph] = found.quads, RecordOrigin("", (), (found.source,))
-                for graph, quads in found.shared.items():
-                    if graph in replace:
-                        # A source's own label takes precedence over one found in text.
-                        quads = merge(quads, made[graph][0] if graph in made else replace[graph])
-                    if graph in replace or self._must_write(store, graph, quads):
-                        made[graph] = quads, RecordOrigin("", (), (found.source,))
+                self._add(made, found, store, replace)
             for graph, quads, source in self._find_unstated(name):
                 if graph not in replace:
                     self._named[graph] = _label_in(quads)
                     made[graph] = quads, RecordOrigin("", (), (source,))
         return {**made, **find_withdrawn(store, replace)}
+
+    def derive_again(self, store: Store, name: str, readings: Mapping[str, Reading | None]) -> Derived:
+        """Build the findings of stored sections again, by key, each with this reading in place of the stored one.
+
+        A reading of another text, and one of a section that is gone, is left out.
+        """
+        work = self._load_work(store, name)
+        work.readings = {**work.readings, **{key: each for key, each in readings.items() if each is not None}}
+        work.readings = {key: each for key, each in work.readings.items() if readings.get(key, each) is not None}
+        made: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = {}
+        for key in readings:
+            if (section := work.stored.sections.get(key)) is not None:
+                source = mint("graph", "src", DOMAIN, name, key)
+                self._add(made, self._extract(section, source, work, name), store, {})
+        return made
+
+    def _add(
+        self,
+        made: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]],
+        found: _Found,
+        store: Store,
+        replace: Mapping[NamedNode, Sequence[Quad]],
+    ) -> None:
+        """Add the findings of a section, and the shared graphs that change with them."""
+        sources = (found.source,) if found.reading is None else (found.source, found.reading)
+        made[found.graph] = found.quads, RecordOrigin("", (), sources)
+        for graph, quads in found.shared.items():
+            if graph in replace:
+                # A source's own label takes precedence over one found in text.
+                quads = merge(quads, made[graph][0] if graph in made else replace[graph])
+            if graph in replace or self._must_write(store, graph, quads):
+                made[graph] = quads, RecordOrigin("", (), (found.source,))
 
     def cache_codes(self, commit: Commit) -> None:
         """Cache the codes as of `commit`, the commit of the last `derive`."""
@@ -192,6 +218,9 @@ class Findings:
             work.districts = work.known()
         for key, graph in graphs.items():
             section = work.own.get(key)
+            reading = work.readings.get(key)
+            if reading is not None and (section is None or key in gone or not reading.is_of(section)):
+                yield _Found(get_reading_graph(name, key), graph)
             if key in gone or section is None:
                 yield _Found(_extracted(graph), graph)
                 continue
@@ -233,9 +262,14 @@ class Findings:
     def _extract(self, section: Section, graph: NamedNode, work: _Work, name: str) -> _Found:
         """Extract the findings of one section."""
         shared, own, code, state = work.shared.copy(), _extracted(graph), work.code, state_of(name)
-        quads = build_rules(section, shared, own, work.districts, code.index, code.above(section.key), state)
+        reading = work.readings.get(section.key)
+        if reading is not None and not reading.is_of(section):
+            reading = None
+        above = code.above(section.key)
+        quads = build_rules(section, shared, own, work.districts, code.index, above, state, reading)
         quads += build_claims(section.text, section.key, shared, own, code.index, state)
-        return _Found(own, graph, quads, shared.graphs)
+        read = None if reading is None else get_reading_graph(name, section.key)
+        return _Found(own, graph, quads, shared.graphs, read)
 
     def _load_work(self, store: Store, name: str) -> _Work:
         own = self.reading.sections.get(name, {})
@@ -251,9 +285,14 @@ class Findings:
         else:
             code = Code.empty(name)
             code.fill(own.values())
-        work = _Work(shared, stored, own, stored, load_stated(store, name), {})
+        work = _Work(shared, stored, own, stored, load_stated(store, name), {}, load_readings(store, name))
         work.districts, work.code = work.known(), code
         return work
+
+
+def merge_districts(named: Mapping[str, District], stated: Stated) -> Mapping[str, District]:
+    """Merge the districts that sections name with those that tables state."""
+    return {**stated.districts, **{code: stated.with_name(district) for code, district in named.items()}}
 
 
 def _label_in(quads: Iterable[Quad]) -> str:
@@ -297,6 +336,8 @@ class _Found:
     source: NamedNode
     quads: Sequence[Quad] = ()
     shared: Mapping[NamedNode, Sequence[Quad]] = field(default_factory=dict)
+    reading: NamedNode | None = None
+    """The graph of the reading of the section by a model."""
 
 
 def _extracted(graph: NamedNode) -> NamedNode:

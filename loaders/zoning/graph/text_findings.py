@@ -14,13 +14,23 @@ from loaders.citations.graph.claims import Claims, Evidence
 from loaders.citations.relationships import Relationship, find_relationships
 from loaders.citations.section_citations import Citation, find_citations
 from loaders.zoning.extraction.citation_resolution import Index, resolve, resolve_range, resolve_words
-from loaders.zoning.extraction.definitions import find_definitions
 from loaders.zoning.extraction.districts import District, find_in_section
-from loaders.zoning.extraction.permissions import find_inherited, find_permissions
-from loaders.zoning.extraction.section_protocol import Section
-from loaders.zoning.extraction.standards import find_standards
+from loaders.zoning.extraction.model_facts import Combined, check, combine, find_facts
+from loaders.zoning.extraction.permissions import find_inherited
 from loaders.zoning.graph.authorities import Authorities
+from loaders.zoning.graph.model_readings import Reading
 from loaders.zoning.graph.rule_quads import Rules, unit
+from loaders.zoning.readers.code_model import Section
+
+
+def combine_facts(
+    section: Section, known: Mapping[str, District], above: Sequence[Section] = (), reading: Reading | None = None
+) -> Combined:
+    """Find the facts of a section by the rules, and combine them with a reading of its present text, if any."""
+    facts = find_facts(section, known, above)
+    if reading is None or not reading.is_of(section):
+        return Combined(facts)
+    return combine(facts, check(section, known, above, reading.proposals, reading.method), reading.method)
 
 
 def build_rules(
@@ -31,12 +41,15 @@ def build_rules(
     index: Index,
     above: Sequence[Section] = (),
     state: str | None = None,
+    reading: Reading | None = None,
 ) -> list[Quad]:
     """Build the definitions, permissions and standards found in a section of a code with these districts.
 
-    `index` contains the sections of the code. `above` are the ancestors of the section, innermost first.
+    `index` contains the sections of the code. `above` are the ancestors of the section, innermost first. `reading` is
+    that of the section by a model.
     """
     rules, iri, text = Rules(graph, shared), shared.section(section.key), section.text
+    facts = combine_facts(section, known, above, reading).facts
     for district in find_in_section(section):
         if district.code in known:  # A district named in a heading only may be another name of one with a code.
             _district(district.code, shared, known)
@@ -44,10 +57,10 @@ def build_rules(
     def evidence(start: int, end: int, confidence: float, method: str) -> Evidence:
         return Evidence(iri, start, end, text[start:end], confidence, method)
 
-    for term in find_definitions(section):
+    for term in facts.definitions:
         rests = evidence(term.term_start, max(term.term_end, term.end), term.confidence, term.method)
         rules.definition(term.term, term.text, section=iri, evidence=rests)
-    for permission in find_permissions(section, known, above):
+    for permission in facts.permissions:
         rests = evidence(permission.start, permission.end, permission.confidence, permission.method)
         review = resolve_words(permission.review, index, section.key, state) if permission.review else None
         rules.permission(
@@ -70,7 +83,7 @@ def build_rules(
             section=iri,
             evidence=evidence(each.start, each.end, each.confidence, "reference"),
         )
-    for standard in find_standards(section, known, above):
+    for standard in facts.standards:
         rests = evidence(standard.start, standard.end, standard.confidence, standard.method)
         for code in standard.districts or (None,):
             rules.standard(
