@@ -52,6 +52,22 @@ class PdfPrinter:
         raw.FPDFPageObj_GetBounds(item, left, bottom, right, top)
         return right.value
 
+    def style_text(self, *, mode: int | None = None, fill: tuple[int, int, int, int] | None = None) -> None:
+        """Change how the last text is drawn: its rendering mode, its colour and opacity."""
+        page = self._pages[-1].raw
+        item = raw.FPDFPage_GetObject(page, raw.FPDFPage_CountObjects(page) - 1)
+        if mode is not None:
+            raw.FPDFTextObj_SetTextRenderMode(item, mode)
+        if fill is not None:
+            raw.FPDFPageObj_SetFillColor(item, *fill)
+
+    def add_box(self, x: float, y: float, width: float, height: float, grey: int = 0) -> None:
+        """Draw a filled box."""
+        item = raw.FPDFPageObj_CreateNewRect(x, y, width, height)
+        raw.FPDFPageObj_SetFillColor(item, grey, grey, grey, 255)
+        raw.FPDFPath_SetDrawMode(item, raw.FPDF_FILLMODE_ALTERNATE, False)
+        raw.FPDFPage_InsertObject(self._pages[-1].raw, item)
+
     def add_rule(self, x0: float, y0: float, x1: float, y1: float) -> None:
         """Draw a line."""
         item = raw.FPDFPageObj_CreateNewPath(x0, y0)

@@ -67,6 +67,10 @@ _LEADERS: Final = re.compile(r"(?: ?\.){4,} ?\d*$")
 """Leader dots and page number in a table of contents."""
 _SPACED_POINT: Final = re.compile(r"\s+([.:])$")
 _POINTED: Final = re.compile(r"\d+[A-Za-z]{0,2}(?:\.\d+[A-Za-z]{0,2})+")
+_UNFINISHED: Final = re.compile(
+    r"(?:,|[a-z]-|\b(?:of|in|to|see|and|or|nor|under|by|with|per|from|the|a|an|this|that|for|through|than|as|at|on|both|not"
+    r"|be|is|are|shall|may|which|such|any|all|each|no|[Ss]ections?|[Ss]ubsections?|[Ss]ecs?\.)|\u00a7)$"
+)
 LONGEST: Final = 300
 """Maximum characters of a line that can be a heading."""
 LONGEST_RUN_IN: Final = 160
@@ -120,6 +124,11 @@ def _is_number(number: str, word: str) -> bool:
 
 def _is_sentence(title: str) -> bool:
     return title[-1] in ".;,:" and (len(title) > 100 or title[-1] in ";," or title.count(". ") > 0)
+
+
+def is_unfinished(line: str) -> bool:
+    """Check whether a line ends within a sentence, so that the next line is not a heading."""
+    return _UNFINISHED.search(line, max(0, len(line) - LONGEST)) is not None
 
 
 def find_status(text: str) -> str | None:

@@ -24,6 +24,7 @@ from loaders.zoning.readers.headings import (
     Heading,
     find_implied,
     is_placed,
+    is_unfinished,
     parse_heading,
     split_number,
 )
@@ -58,12 +59,6 @@ _PARAGRAPHS: Final = re.compile(
     rf"\s{{4,}}|(?<=[.;:,])\s+(?=(?:\([0-9A-Za-z]{{1,4}}\)|[A-Z0-9]{{1,2}}\.)\s\s)|\s+(?={history_notes.ANNOTATION})"
 )
 """Boundaries of paragraphs joined on one line: wide gaps, and labels with a gap after them."""
-_GOES_ON: Final = re.compile(
-    r"(?:,|\b(?:of|in|to|see|and|or|nor|under|by|with|per|from|the|this|that|for|through|than|as|at|on|both|sections?))$",
-    re.IGNORECASE,
-)
-"""End of a line whose sentence continues on the next line."""
-
 _Placed = tuple[int, Heading]
 """A line that looks like a heading: its index, and the heading."""
 
@@ -275,7 +270,7 @@ def _ascending_sections(bare: Sequence[_Placed], doubtful: Set[int], levels: Seq
 
 def _is_reference(heading: Heading, line: str, before: str) -> bool:
     """Whether a line that looks like a heading continues a sentence of the line above."""
-    if len(before) >= _SHORTEST_WRAPPED and _GOES_ON.search(before[-20:]) is not None and not before.isupper():
+    if len(before) >= _SHORTEST_WRAPPED and is_unfinished(before) and not before.isupper():
         return True
     alone = (not heading.title and not line.isupper()) or "(" in heading.number
     return alone and bool(before) and not _is_end(before)

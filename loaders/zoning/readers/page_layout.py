@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import inf
 from statistics import median
 from typing import Final, NamedTuple
 
@@ -50,6 +51,18 @@ _SUPERSCRIPTS: Final = str.maketrans(
     "\u1d58\u1d5b\u02b7\u02e3\u02b8\u1dbb",
 )
 _ORDINALS: Final = frozenset({"st", "nd", "rd", "th"})
+_SHORT: Final = 3
+"""Characters of the shortest word that begins a line of its own."""
+_FILLS: Final = 0.6
+"""Maximum room at the end of a line of a cell for one more character, in heights."""
+_SAME_RULE: Final = 6.0
+"""Maximum distance of the rules down of two parts of a table, from its left side."""
+END: Final = "\ufdd3\t\ufdd3"
+"""Line between two tables that are no parts of one."""
+COLUMN: Final = "\x1f"
+"""Start of a column, or of lines over or below columns."""
+BREAK: Final = "\ufdd4"
+"""End of a line of a cell: a space, or nothing where the cell is too narrow for a word."""
 
 
 class Glyph(NamedTuple):
@@ -64,7 +77,7 @@ class Glyph(NamedTuple):
 
 @dataclass(slots=True)
 class Word:
-    """A word, or a block such as a table, which has a line of its own. `glued`: no space before it."""
+    """A word, or a block, which has lines of its own. `glued`: no space before it."""
 
     text: str
     left: float
@@ -72,7 +85,13 @@ class Word:
     base: float
     height: float
     glued: bool = False
-    block: bool = False
+    rules: Sequence[float] = ()
+    """The rules down of a table, from the left. Only a table has them."""
+
+    @property
+    def block(self) -> bool:
+        """Whether it is a block."""
+        return bool(self.rules)
 
 
 @dataclass(slots=True)
@@ -247,9 +266,7 @@ def _split_zones(
     """Split lines into those that leave a gutter free and those that do not. `edges` are lines outside of columns."""
     zones: list[tuple[list[list[Word]], bool]] = []
     for place, row in enumerate(rows):
-        free = place not in edges and not any(
-            part[0].left < gutter + _GUTTER / 2 and part[-1].right > gutter - _GUTTER / 2 for part in _segments(row)
-        )
+        free = place not in edges and not any(part[0].left < gutter < part[-1].right for part in _segments(row))
         if zones and zones[-1][1] == free:
             zones[-1][0].append(row)
         else:
@@ -281,14 +298,19 @@ def to_lines(pages: Sequence[Page]) -> Iterator[list[str]]:
     common = next((place * _STEP for place, times in usual.most_common(1) if times >= _USUAL_GUTTER), None)
     for page in pages:
         page.gutter = common if page.gutter is None else page.gutter
+    table: Word | None = None
     for page, outside in zip(pages, _find_edges(pages), strict=True):
         regions = _find_regions(page, outside)
         pitch = _find_pitch(regions)
         lines: list[str] = []
         for before, rows in zip([[], *regions], regions, strict=False):
-            if before and rows and _is_ended(before[-1], rows[0][0], pitch, *_find_margins(before)):
+            if before and rows and _is_ended(before[-1], rows[0], pitch, *_find_margins(before)):
                 lines.append("")
-            lines += _write(rows, pitch)
+            begun = len(lines)
+            lines += _write(rows, pitch, table)
+            if before and begun < len(lines):
+                lines[begun] = COLUMN + lines[begun]
+            table = next((row[0] for row in reversed(rows) if row[0].block), table)
         yield lines
 
 
@@ -341,21 +363,32 @@ def _find_pitch(regions: Sequence[Sequence[Sequence[Word]]]) -> float:
     return steps[len(steps) // 5] if steps else 1.2 * height
 
 
-def _write(rows: Sequence[Sequence[Word]], pitch: float) -> Iterator[str]:
-    """Write lines with their indentation, and a blank line where a paragraph ends."""
+def _write(rows: Sequence[Sequence[Word]], pitch: float, table: Word | None) -> Iterator[str]:
+    """Write lines with their indentation, and a blank line where a paragraph ends. `table` is the last one before."""
     margin, edge = _find_margins(rows)
     above: Sequence[Word] | None = None
     for row in rows:
         first = row[0]
-        if above is not None and _is_ended(above, first, pitch, margin, edge):
+        if above is not None and _is_ended(above, row, pitch, margin, edge):
             yield ""
         above = None if first.block else row
         if first.block:
+            if table is None or not _is_continued(table, first):
+                yield END
+            table = first
             yield from first.text.split("\n")
             continue
         # One space would mean the rest of a word that a program cut off.
         indent = round((first.left - margin) / (0.5 * first.height))
         yield (" " * indent if indent > 1 else "") + join_words(row)
+
+
+def _is_continued(table: Word, after: Word) -> bool:
+    """Whether two tables have the same columns. The columns of text or the pages that they are in may differ."""
+    shift = after.left - table.left
+    return len(table.rules) == len(after.rules) and all(
+        abs(other - one - shift) <= _SAME_RULE for one, other in zip(table.rules, after.rules, strict=True)
+    )
 
 
 def _find_margins(rows: Sequence[Sequence[Word]]) -> tuple[float, float]:
@@ -365,17 +398,19 @@ def _find_margins(rows: Sequence[Sequence[Word]]) -> tuple[float, float]:
     return (min(starts), ends[len(ends) * 9 // 10]) if starts else (0.0, 0.0)
 
 
-def _is_ended(above: Sequence[Word], first: Word, pitch: float, margin: float, edge: float) -> bool:
+def _is_ended(above: Sequence[Word], row: Sequence[Word], pitch: float, margin: float, edge: float) -> bool:
     """Whether a paragraph ends with the line `above`.
 
     It does if the next line is further below than usual, if its first word had room on the line, or if it is indented
-    after a sentence.
+    after a sentence. A short word is kept with the next one: ``§ 3``.
     """
+    first = row[0]
     if above[0].base - first.base > _BLANK * pitch:
         return True
     if first.block or first.text[0].islower():
         return False
-    if above[-1].right + 0.8 * first.height + first.right - first.left <= edge:
+    kept = row[1] if len(first.text) < _SHORT and len(row) > 1 else first
+    if above[-1].right + 0.8 * first.height + kept.right - first.left <= edge:
         return True
     indented = first.left - above[0].left > first.height and above[0].left - margin < first.height
     return indented and above[-1].text[-1] in ".;:" and above[0].text[-1] not in ".)"
@@ -386,11 +421,20 @@ def join_words(row: Sequence[Word]) -> str:
     return "".join(word.text if not place or word.glued else f" {word.text}" for place, word in enumerate(row))
 
 
-def join_lines(words: Sequence[Word]) -> str:
-    """Join the words of a cell, line by line. A hyphen at the end of a line is kept without a space after it."""
+def join_lines(words: Iterable[Word], left: float = -inf, right: float = inf) -> str:
+    """Join the words of a cell, line by line. `left` and `right` are the edges of the cell.
+
+    A hyphen at the end of a line is kept without a space after it.
+    """
     text = ""
+    above: Sequence[Word] = ()
     for row in to_rows(words):
         line = join_words(row)
-        hyphened = len(text) > 1 and text[-1] == "-" and text[-2].isalpha() and line[:1].islower()
-        text += line if not text or hyphened else f" {line}"
+        if above:
+            last = above[-1]
+            filled = right - (above[0].left - left) - last.right < _FILLS * last.height
+            hyphened = len(text) > 1 and text[-1] == "-" and text[-2].isalnum() and line[0].isalnum()
+            text += "" if hyphened or (filled and line[0] == "-") else BREAK
+        text += line
+        above = row
     return text

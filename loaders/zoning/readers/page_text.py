@@ -13,15 +13,16 @@ from __future__ import annotations
 import re
 from bisect import bisect, bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import inf
 from statistics import median
 from typing import Final, Literal, overload
 
-from loaders.zoning.readers.headings import LONGEST_RUN_IN, parse_heading
+from loaders.zoning.readers.headings import LONGEST_RUN_IN, is_unfinished, parse_heading
 from loaders.zoning.readers.html_lines import normalize_space
+from loaders.zoning.readers.page_layout import BREAK, COLUMN
 
 _LEAST_PAGES: Final = 3
 _LEAST_LINES: Final = 8
@@ -29,6 +30,8 @@ _LEAST_LINES: Final = 8
 _MOST_LINES: Final = 400
 _SKIPPED: Final = 12
 """Page numbers that may be missing in sequence: blank pages, and numbers on the line of other text."""
+_REGULAR: Final = 0.2
+"""Maximum usual difference between the lengths of numbered pages, as a share of the usual length."""
 _LEAST_SHARE: Final = 0.5
 """Minimum share of the lines that the numbered pages must span."""
 _EDGE: Final = 3
@@ -46,6 +49,8 @@ _LEAST_RUN_IN: Final = 3
 _WHOLE: Final = 4
 """How many times as often as broken the text must have a word whole."""
 _LEAST_WHOLE: Final = 4
+_THOUSANDS: Final = 3
+"""Figures after a comma in a number."""
 _WITHIN: Final = 0.7
 """Share of the uses of a piece of a word in which it is a piece."""
 
@@ -55,8 +60,11 @@ _PAGE_NUMBER: Final = re.compile(
 )
 _LED: Final = re.compile(r"(?P<number>\d{1,4})(?P<letter>[A-Z]?)\s+(?=\S)")
 _WORD: Final = re.compile(r"[A-Za-z]+")
+_LOWER: Final = re.compile(r"[a-z]+")
 _PAIR: Final = re.compile(r"(?<![\w'\u2019.-])([A-Za-z]+)(?= ([A-Za-z]+)(?![\w'\u2019-]))")
 """Two words with one space between them. The second is also the first of the next pair."""
+_FIGURE_PIECES: Final = re.compile(rf"(?<=,)(\d{{0,2}}){BREAK}(\d{{1,3}})(?![\d,])")
+_PIECES: Final = re.compile(rf"[A-Za-z]+(?:{BREAK}[A-Za-z]+)+")
 _BEFORE_HYPHEN: Final = re.compile(r"(?<=\w) -(?=\w)")
 _AFTER_HYPHEN: Final = re.compile(r"(?<=[a-z])- (?!(?:and|or|to|nor|through)\b)(?=[a-z])|(?<=[A-Z0-9])- (?=\d)")
 _RUN_IN: Final = re.compile(r"\s?[.:]\s+(?=[\"\u201c(]?[A-Z])")
@@ -66,14 +74,31 @@ _LABEL: Final = re.compile(
     r"(?:\([0-9A-Za-z]{1,4}\)|(?:[0-9]{1,3}|[A-Za-z]|[ivxlcIVXLC]{2,5})[.)])(?=\s|$)|[\u2022\u00b7\u25aa\u25cf\u25e6*\uf0b7](?=\s)|[-\u2013](?=\s)"
 )
 _END: Final = re.compile(r"[.;:!?][\"\u201d\u2019')\]]*$")
-_GOES_ON: Final = re.compile(
-    r"(?:,|[a-z]-|\b(?:of|in|to|see|and|or|nor|under|by|with|per|from|the|a|an|this|that|for|through|than|as|at|on|both|not"
-    r"|be|is|are|shall|may|which|such|any|all|each|no|sections?))$"
+_REFERS: Final = re.compile(
+    r"(?:\b(?:sections?|secs?\.|subsections?|paragraphs?|articles?|chapters?|tables?)|\u00a7)$", re.I
 )
-"""End of a line whose sentence continues."""
+_ABBREVIATED: Final = re.compile(
+    r"(?:\b[A-Z]\.(?: ?[A-Z]\.)+|\b(?:[Cc]|[Cc]h|[Nn]os?|[Aa]rt|[Tt]it|[Ss]ubd)\."
+    r"|\d[^\s,;]* (?:and|or|to|through|[A-Z]{2,}))$"
+)
+"""End of a line before a number: ``K.S.A.``, ``M.G.L. c.``, ``42 CFR``, ``Sections 4-1 and``."""
+_SPELLED: Final = re.compile(
+    r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen"
+    r"|(?:twen|thir|for|fif|six|seven|eigh|nine)ty|hundred|thousand|percent|half)$",
+    re.IGNORECASE,
+)
+"""End of a line before the number in figures: ``thirty`` before ``(30) feet``."""
+_FIGURES: Final = re.compile(r"\(\d[\d,./]*%?\)")
+_NUMBER_IN_SENTENCE: Final = re.compile(r"\d[\w.\-:]*(?:[,;)]|\.?\s+[a-z(])")
+_LEADERS: Final = re.compile(r"(?:\. ?){4,}\s*\d{0,4}$")
+_ENDS_IN_LEADERS: Final = re.compile(r"(?:\. ?){4,}$")
 _TERM: Final = re.compile(r"[A-Z\"\u201c][^.;:]{1,60}?\s?:\s")
 """Start of a definition or of an item with a heading."""
 _BROKEN_WORD: Final = re.compile(r"([A-Za-z]{2,})-$")
+_ENDS_IN_HYPHEN: Final = re.compile(r"[^\W_]-$")
+_HYPHENED: Final = re.compile(r"[A-Za-z]+(?:-[A-Za-z]+)+")
+_SUSPENDED: Final = re.compile(r"(?:and|or|to|nor|through)\b")
+"""Word after a hyphen before one that it does not belong to: ``front- and rear-loaded``."""
 _NUMBERED: Final = re.compile(r"\d+(?:[.\-:]\d+)+[A-Za-z]?\.?(?=\s|$)")
 
 
@@ -103,6 +128,8 @@ class _Line:
     text: str
     number: int
     page: int
+    part: int
+    """The page or column, counted through the text."""
     after_blank: bool = False
     indent: int = 0
 
@@ -149,7 +176,8 @@ def _find_pages(lines: Sequence[str], printed: bool) -> dict[int, int] | None:
     if found is None and len(feeds) < _LEAST_PAGES - 1 and not printed:
         return None
     starts = dict.fromkeys(feeds, 0)
-    edges = _find_edges(lines, feeds) if printed else None
+    sure = printed or len(feeds) * 2 >= max(_LEAST_PAGES, len(found or ()))
+    edges = _find_edges(lines, feeds) if sure else None
     for each in found or ():
         if edges is None or each.line in edges:
             starts[each.line] = each.end
@@ -181,7 +209,32 @@ def _find_numbers(lines: Sequence[str]) -> Sequence[_PageNumber] | None:
     chain = _longest_sequence(alone)
     if len(chain) < _LEAST_PAGES or chain[-1].line - chain[0].line < _LEAST_SHARE * len(lines):
         return None
+    if not _number_pages(chain, lines):
+        return None
     return _fill_gaps(chain, [*alone, *led], len(lines))
+
+
+def _number_pages(chain: Sequence[_PageNumber], lines: Sequence[str]) -> bool:
+    """Whether numbers are those of pages, not of the items of a list.
+
+    Page numbers are about equally far apart, cut sentences, are next to running heads, or are written as such.
+    """
+    spans = [(b.line - a.line) / (b.number - a.number) for a, b in pairwise(chain)]
+    usual = median(spans)
+    if median(abs(span - usual) for span in spans) <= _REGULAR * usual:
+        return True
+    if sum(not lines[each.line].strip().isdigit() for each in chain) * 2 > len(chain):
+        return True
+    heads: Counter[str] = Counter()
+    for each in chain:
+        above = next(
+            (line.strip() for line in reversed(lines[max(0, each.line - _EDGE) : each.line]) if line.strip()), ""
+        )
+        below = next((line.strip() for line in lines[each.line + 1 : each.line + 1 + _EDGE] if line.strip()), "")
+        if above and below[:1].islower() and _END.search(above) is None:
+            return True
+        heads.update({_DIGITS.sub("#", normalize_space(line)) for line in (above, below) if line})
+    return max(heads.values(), default=0) * 2 > len(chain)
 
 
 def _follows(before: _PageNumber, after: _PageNumber) -> bool:
@@ -245,7 +298,7 @@ def _without_furniture(
     """Remove page numbers, and lines that recur at the edges of pages. Return both parts."""
     furniture: list[tuple[int, str]] = []
     pages: list[list[_Line]] = [[]]
-    blank = False
+    blank, parts = False, 0
     for index, raw in enumerate(lines):
         words = raw
         if starts.get(index):
@@ -261,7 +314,10 @@ def _without_furniture(
                 # Blank lines at the edge of a page are its margin, not the end of a paragraph.
                 blank = bool(pages[-1])
                 continue
-            pages[-1].append(_Line(text, index + 1, len(pages) - 1, blank and bool(pages[-1]), _indent(piece)))
+            parts += piece.startswith(COLUMN)
+            pages[-1].append(
+                _Line(text, index + 1, len(pages) - 1, len(pages) + parts, blank and bool(pages[-1]), _indent(piece))
+            )
             blank = False
     removed = _find_recurring(pages)
     kept = []
@@ -275,6 +331,7 @@ def _without_furniture(
 
 
 def _indent(text: str) -> int:
+    text = text.removeprefix(COLUMN)
     return len(text) - len(text.lstrip(" "))
 
 
@@ -419,32 +476,57 @@ def _continues(before: _Line, line: _Line, paragraph: str, width: float, printed
     """Whether a line continues the paragraph of the line above."""
     if before.tabs or line.tabs:
         return False
-    if _LABEL.fullmatch(paragraph) is not None:
+    if _LABEL.fullmatch(paragraph) is not None or _LEADERS.match(line.text) is not None:
         return True
-    if _starts_paragraph(line.text):
+    if line.text.isdigit() and _ENDS_IN_LEADERS.search(before.text) is not None:
+        return True
+    if _starts_paragraph(line.text) and (
+        line.after_blank or not _is_within_sentence(before.text, line.text, printed and line.part == before.part)
+    ):
         return False
     lower = line.text[0].islower()
     if _is_heading(before.text, width) and not lower:
         if (
             printed
-            and line.page == before.page
+            and line.part == before.part
             and len(before.text) >= _FULL * width
             and len(paragraph) + len(line.text) < LONGEST_RUN_IN
         ):
             return not line.after_blank
         # " Special Uses" after "Granted" is the rest of a heading.
         return line.indent == 1 and before.indent == 0 and not line.after_blank and _is_short(before.text + line.text)
-    if _GOES_ON.search(before.text) is not None:
-        return not line.after_blank or lower
+    if is_unfinished(before.text):
+        # The end of a column may look like that of a paragraph.
+        return not line.after_blank or lower or (line.part != before.part and before.text[-1] != ",")
     if line.after_blank:
         return False
-    if line.page != before.page:
+    if line.part != before.part:
         return _END.search(before.text) is None and (lower or len(before.text) >= _FULL * width)
     if _END.search(before.text) is not None and _TERM.match(line.text) is not None:
         return False
     if line.indent == 1 and before.indent == 0 and _is_short(before.text):
         return True
     return lower or len(before.text) >= _FULL * width
+
+
+def _is_within_sentence(before: str, text: str, printed: bool) -> bool:
+    """Whether a line that starts like an item or heading is the rest of a sentence: of a reference, or of a measure.
+
+    `printed`: the two lines would be apart if a paragraph ended there.
+    """
+    if _FIGURES.match(text) is not None:
+        return _SPELLED.search(before) is not None
+    if _LABEL.match(text) is not None:
+        return _REFERS.search(before) is not None
+    if before[-1] == "," or (text[0].isdigit() and _REFERS.search(before) is not None):
+        return True
+    if not text[0].isdigit() or before.isupper():
+        return False
+    abbreviated = _ABBREVIATED.search(before) is not None
+    if not abbreviated and _END.search(before) is not None:
+        return False
+    # A title would begin with a capital.
+    return _NUMBER_IN_SENTENCE.match(text) is not None or (printed and (abbreviated or " " not in text))
 
 
 def _is_short(text: str) -> bool:
@@ -463,13 +545,17 @@ def _is_heading(text: str, width: float = inf) -> bool:
     return bool(heading.title) or text.isupper() or heading.bare
 
 
-def _append(parts: list[str], text: str, known: Callable[[str], bool]) -> None:
-    """Append a line to a paragraph. A hyphen at the end of the line above is removed if that makes a known word."""
-    broken = _BROKEN_WORD.search(parts[-1])
-    if broken is None or not text[0].islower():
+def _append(parts: list[str], text: str, known: Container[str]) -> None:
+    """Append a line to a paragraph.
+
+    A hyphen at the end of the line above is removed if that makes a known word.
+    """
+    if _ENDS_IN_HYPHEN.search(parts[-1]) is None or not text[0].isalnum() or _SUSPENDED.match(text) is not None:
         parts.append(" ")
-    elif (rest := re.match(r"[a-z]+", text)) is not None and known(broken[1] + rest[0]):
-        parts[-1] = parts[-1][:-1]
+    elif (broken := _BROKEN_WORD.search(parts[-1])) is not None and (rest := _LOWER.match(text)) is not None:
+        word = broken[1].casefold(), rest[0]
+        if "".join(word) in known and "-".join(word) not in known:
+            parts[-1] = parts[-1][:-1]
     parts.append(text)
 
 
@@ -482,7 +568,7 @@ def _mend_words(paragraphs: Sequence[Paragraph]) -> tuple[Sequence[Paragraph], M
     words: Counter[str] = Counter()
     pairs: Counter[tuple[str, str]] = Counter()
     for each in paragraphs:
-        found = [word.casefold() for word in _WORD.findall(each.text)]
+        found = [word.casefold() for word in _WORD.findall(_PIECES.sub("", each.text))]
         words.update(found)
         pairs.update((one[1].casefold(), one[2].casefold()) for one in _PAIR.finditer(each.text))
     likely = {
@@ -497,14 +583,35 @@ def _mend_words(paragraphs: Sequence[Paragraph]) -> tuple[Sequence[Paragraph], M
     broken = {pair for pair in likely if any(within[word] >= _WITHIN * words[word] for word in pair)}
     mended: Counter[str] = Counter()
 
+    def is_known(word: str) -> bool:
+        return word.casefold() in words and (len(word) > 1 or word == "a")
+
+    def join_figures(match: re.Match[str]) -> str:
+        return match[1] + ("" if len(match[1] + match[2]) == _THOUSANDS else " ") + match[2]
+
+    def join_pieces(match: re.Match[str]) -> str:
+        pieces = match[0].split(BREAK)
+        text = pieces[0]
+        for place, (one, other) in enumerate(pairwise(pieces), 1):
+            rest = accumulate(pieces[place:])
+            whole = any((text.rpartition(" ")[2] + more).casefold() in words for more in rest)
+            joined = whole and not (is_known(one) and is_known(other))
+            if joined:
+                mended[f"{one} {other}"] += 1
+            text += other if joined else f" {other}"
+        return text
+
     def join(match: re.Match[str]) -> str:
         if (match[1].casefold(), match[2].casefold()) not in broken:
             return match[1]
         mended[f"{match[1]} {match[2]}"] += 1
         return match[1] + "\0"
 
-    texts = [replace(each, text=_PAIR.sub(join, each.text).replace("\0 ", "")) for each in paragraphs]
-    return texts, mended
+    texts = []
+    for each in paragraphs:
+        text = _PIECES.sub(join_pieces, _FIGURE_PIECES.sub(join_figures, each.text)).replace(BREAK, " ")
+        texts.append(_PAIR.sub(join, text).replace("\0 ", ""))
+    return [replace(each, text=text) for each, text in zip(paragraphs, texts, strict=True)], mended
 
 
 def _usual_width(lines: Sequence[_Line]) -> float:
@@ -513,7 +620,15 @@ def _usual_width(lines: Sequence[_Line]) -> float:
     return lengths[len(lengths) * 3 // 4] if lengths else 0
 
 
-def _known_words(lines: Sequence[_Line]) -> Callable[[str], bool]:
-    """Words that the text has whole on a line."""
-    words = {word.casefold() for line in lines for word in _WORD.findall(line.text)}
-    return lambda word: word.casefold() in words
+def _known_words(lines: Sequence[_Line]) -> Container[str]:
+    """Words that the text has whole on a line, with the compounds of them."""
+    words: set[str] = set()
+    for before, line in zip([None, *lines], lines, strict=False):
+        text = line.text
+        if (broken := _BROKEN_WORD.search(text)) is not None:
+            text = text[: broken.start()]
+        if before is not None and _BROKEN_WORD.search(before.text) is not None and text[:1].islower():
+            text = text.partition(" ")[2]
+        words.update(map(str.casefold, _WORD.findall(text)))
+        words.update(map(str.casefold, _HYPHENED.findall(text)))
+    return words

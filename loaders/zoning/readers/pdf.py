@@ -26,7 +26,10 @@ _MOST_NAMED: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class PdfText:
-    """The text of a PDF: lines as printed, form feeds between pages, tabs between the cells of tables."""
+    """The text of a PDF: lines as printed, form feeds between pages, tabs between the cells of tables.
+
+    Columns, and the lines of cells, have marks of `page_layout`, which `page_text` takes away.
+    """
 
     text: str
     pages: int
@@ -71,6 +74,22 @@ def _describe(report: Mapping[str, Any]) -> list[str]:
     if report["without_text"]:
         warnings.append(
             f"Pages without text: {_list(report['without_text'])}. Run OCR to read the text of their images."
+        )
+    if report["crowded"]:
+        warnings.append(f"Pages with more than 200,000 characters are left out: {_list(report['crowded'])}.")
+    if hidden := dict(report["hidden"]):
+        warnings.append(
+            f"{sum(hidden.values()):,} characters that the pages do not show are left out, on the pages "
+            f"{_list(sorted(hidden))}: they are invisible, covered, clipped, or outside of the page."
+        )
+    if report["layers"]:
+        warnings.append(
+            f"The text of these pages is an invisible layer over an image, as OCR writes: {_list(report['layers'])}. "
+            "Compare it with the image before you rely on it."
+        )
+    if report["not_drawn"]:
+        warnings.append(
+            f"Pages that were too large to draw may have text that they do not show: {_list(report['not_drawn'])}."
         )
     if rotated := dict(report["rotated"]):
         warnings.append(

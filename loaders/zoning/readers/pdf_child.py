@@ -7,17 +7,19 @@ import json
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from statistics import median
+from typing import Any, Final, NamedTuple
 
 import pypdfium2
 from pypdfium2 import raw
 
 from kg.processes import task
 from loaders.zoning.readers.page_layout import Glyph, Page, build_page, to_lines
-from loaders.zoning.readers.ruled_tables import MARKS, Rotated, Rule, Table, find_tables, write_tables
+from loaders.zoning.readers.page_picture import draw
+from loaders.zoning.readers.ruled_tables import MARKS, Rotated, Rule, find_tables, write_tables
 
 _HYPHENS: Final = frozenset({0x02, 0xAD, 0xFFFE})
 """What PDFium returns for a hyphen at the end of a line, and the soft hyphen."""
@@ -30,6 +32,7 @@ _MOST_CHARACTERS: Final = 200_000
 _MOST_OBJECTS: Final = 100_000
 _MOST_SEGMENTS: Final = 20_000
 _DEEPEST: Final = 8
+_INVISIBLE: Final = frozenset({raw.FPDF_TEXTRENDERMODE_INVISIBLE, raw.FPDF_TEXTRENDERMODE_CLIP})
 _THIN: Final = 2.5
 """Maximum width of a filled rectangle that is a rule."""
 _SAMPLE: Final = 16
@@ -37,15 +40,40 @@ _SAMPLE: Final = 16
 _UNKNOWN: Final = 0.3
 """Share of characters without a Unicode value from which the text is unreadable."""
 
+_LEAST_HIDDEN: Final = 2
+"""Minimum characters in a row that the page does not show. A single one may lack a form in its font."""
+_TINY: Final = 0.2
+"""Maximum height of characters that nobody reads, in usual heights."""
+_LAYER: Final = 0.9
+"""Minimum share of invisible characters on a page whose text is a layer over an image, from OCR."""
+_LAYER_OVER: Final = 0.5
+"""Minimum share of the characters of such a layer where the page shows something."""
+
 _NO_TEXT: Final = "The pages are images without text. Run OCR first, for example with OCRmyPDF."
 _NO_UNICODE: Final = (
     "Its fonts do not map their glyphs to characters. Run OCR first, for example with OCRmyPDF and --force-ocr."
+)
+_NO_VISIBLE: Final = (
+    "The pages do not show its text: it is invisible, covered, clipped or outside of them. Run OCR to read them."
 )
 _ERRORS: Final = {
     raw.FPDF_ERR_PASSWORD: "It is encrypted and needs a password. Remove it first, for example with qpdf --decrypt.",
     raw.FPDF_ERR_SECURITY: "It is encrypted in an unknown way. Remove the encryption first.",
     raw.FPDF_ERR_FORMAT: "It is damaged or not a PDF.",
 }
+
+
+_Matrix = tuple[float, float, float, float, float, float]
+
+
+@dataclass(slots=True)
+class _Drawn:
+    """The objects of a page: its paths, with the matrices that place them, the size of its images, invisible text."""
+
+    paths: list[tuple[Any, _Matrix]] = field(default_factory=list)
+    image_pixels: int = 0
+    invisible: set[int | None] = field(default_factory=set)
+    """Addresses of the objects of text that is not drawn."""
 
 
 class _UnreadableError(Exception):
@@ -59,8 +87,16 @@ class _Report:
     pages: int = 0
     without_text: list[int] = field(default_factory=list)
     unreadable: list[int] = field(default_factory=list)
+    crowded: list[int] = field(default_factory=list)
+    """Pages left out, since they have too many characters."""
     rotated: Counter[int] = field(default_factory=Counter)
     """Characters left out on each page, since they are rotated."""
+    hidden: Counter[int] = field(default_factory=Counter)
+    """Characters left out on each page, since the page does not show them."""
+    layers: list[int] = field(default_factory=list)
+    """Pages whose text is invisible, over an image that shows it."""
+    not_drawn: list[int] = field(default_factory=list)
+    """Pages that were not searched for hidden characters."""
     characters: int = 0
     unknown: int = 0
 
@@ -81,7 +117,11 @@ def work(settings: dict[str, Any], data: bytes) -> dict[str, Any]:
         "pages": report.pages,
         "without_text": report.without_text,
         "unreadable": report.unreadable,
+        "crowded": report.crowded,
         "rotated": sorted((page, count) for page, count in report.rotated.items() if count),
+        "hidden": sorted((page, count) for page, count in report.hidden.items() if count),
+        "layers": report.layers,
+        "not_drawn": report.not_drawn,
     }
     (folder / settings["report"]).write_text(json.dumps(found))
     return {}
@@ -97,56 +137,69 @@ def _read(data: bytes, report: _Report) -> Iterator[list[str]]:
         raise _UnreadableError(_ERRORS.get(code, f"PDFium cannot open it ({error}).")) from None
     if report.pages > _MOST_PAGES:
         raise _UnreadableError(f"It has {report.pages:,} pages. At most {_MOST_PAGES:,} are read.")
-    pages: list[Page] = []
-    above: Table | None = None
-    for number in range(report.pages):
-        page, above = _read_page(document, number, above, report)
-        pages.append(page)
+    pages = [_read_page(document, number, report) for number in range(report.pages)]
     if report.characters == 0:
         failed = len(report.unreadable) == report.pages
-        raise _UnreadableError("It is damaged: no page can be read." if failed else _NO_TEXT)
+        raise _UnreadableError(
+            "It is damaged: no page can be read." if failed else _NO_VISIBLE if report.hidden.total() else _NO_TEXT
+        )
     if report.unknown > _UNKNOWN * (report.characters // _SAMPLE + 1):
         raise _UnreadableError(_NO_UNICODE)
     yield from to_lines(pages)
 
 
-def _read_page(document: Any, number: int, above: Table | None, report: _Report) -> tuple[Page, Table | None]:
-    """Read a page. `above` and the value returned are the last table before and after it."""
+def _read_page(document: Any, number: int, report: _Report) -> Page:
+    """Read a page."""
     page = text = None
     try:
         page = document[number]
         text = page.get_textpage()
-        glyphs, rotated, turns = _read_glyphs(page, text.raw, number + 1, report)
-        tables = find_tables(*_read_rules(page, turns)) if glyphs else []
+        count = raw.FPDFText_CountChars(text)
+        if count > _MOST_CHARACTERS:
+            report.crowded.append(number + 1)
+            return Page()
+        drawn = _read_objects(page)
+        found = _read_characters(page, text.raw, max(count, 0), number + 1, report)
+        found = _without_hidden(found, page, text.raw, drawn, number + 1, report)
+        glyphs, rotated, turns = _split_turns(found)
+        tables = find_tables(*_read_rules(drawn.paths, turns)) if glyphs else []
     except pypdfium2.PdfiumError:
         report.unreadable.append(number + 1)
-        return Page(), None
+        return Page()
     finally:
         if text is not None:
             text.close()
         if page is not None:
             page.close()
     if not any(glyph.text != " " for glyph in glyphs):
-        report.without_text.append(number + 1)
-        return Page(), above
-    written = write_tables(tables, glyphs, rotated, above)
+        if not report.hidden[number + 1]:
+            report.without_text.append(number + 1)
+        return Page()
+    written = write_tables(tables, glyphs, rotated)
     report.rotated[number + 1] += sum(each.glyph.text != " " for each in written.rotated)
-    return build_page(written.glyphs, written.blocks), written.last
+    return build_page(written.glyphs, written.blocks)
 
 
-def _read_glyphs(page: Any, text: Any, number: int, report: _Report) -> tuple[list[Glyph], list[Rotated], int]:
-    """Read the characters of a page: those with the rotation of most, the others, and that rotation in quarters.
+class _Character(NamedTuple):
+    """A character in the coordinates of its page. `turn`: its rotation in quarters, counterclockwise."""
 
-    Characters at other angles than quarters are left out.
-    """
-    count = raw.FPDFText_CountChars(text)
-    if count > _MOST_CHARACTERS:
-        raise _UnreadableError(f"Page {number} has {count:,} characters. At most {_MOST_CHARACTERS:,} are read.")
+    place: int
+    text: str
+    turn: int
+    left: float
+    right: float
+    bottom: float
+    top: float
+    x: float
+    y: float
+
+
+def _read_characters(page: Any, text: Any, count: int, number: int, report: _Report) -> list[_Character]:
+    """Read the characters of a page. Those at other angles than quarters, or outside of the page, are left out."""
     box, x, y = raw.FS_RECTF(), ctypes.c_double(), ctypes.c_double()
-    found: list[tuple[str, int, float, float, float, float, float, float]] = []
-    turns: Counter[int] = Counter()
+    found: list[_Character] = []
     left, bottom, right, top = page.get_bbox()
-    for index in range(max(count, 0)):
+    for index in range(count):
         if raw.FPDFText_IsGenerated(text, index) == 1:
             continue
         character = _to_text(raw.FPDFText_GetUnicode(text, index))
@@ -158,31 +211,76 @@ def _read_glyphs(page: Any, text: Any, number: int, report: _Report) -> tuple[li
         if not all(map(math.isfinite, values)) or not (
             left - 1 <= x.value <= right + 1 and bottom - 1 <= y.value <= top + 1
         ):
+            report.hidden[number] += character != " "
             continue
         if index % _SAMPLE == 0:
             report.unknown += raw.FPDFText_HasUnicodeMapError(text, index) == 1
-        report.characters += character != " "
         angle = raw.FPDFText_GetCharAngle(text, index)
         turn = round(angle / _TURN)  # clockwise
         if abs(angle - turn * _TURN) <= _UPRIGHT:
-            turns[-turn % 4] += character != " "
-            found.append((character, -turn % 4, *values))
+            found.append(_Character(index, character, -turn % 4, *values))
         else:
+            report.characters += character != " "
             report.rotated[number] += character != " "
+    return found
+
+
+def _without_hidden(
+    found: Sequence[_Character], page: Any, text: Any, drawn: _Drawn, number: int, report: _Report
+) -> list[_Character]:
+    """Remove the characters that the page does not show. Text from OCR is kept: it is invisible over its image."""
+    printed = [each for each in found if each.text != " "]
+    if not printed:
+        return list(found)
+    usual = median(each.top - each.bottom if each.turn % 2 == 0 else each.right - each.left for each in printed)
+    picture = draw(page, page.get_bbox(), max(usual, 0.1), drawn.image_pixels)
+    if picture is None:
+        report.not_drawn.append(number)
+    shown = {
+        each.place for each in printed if picture is None or picture.shows(each.left, each.bottom, each.right, each.top)
+    }
+    hidden: set[int] = set()
+    run: list[int] = []
+    for each in printed:
+        if each.place not in shown or max(each.top - each.bottom, each.right - each.left) < _TINY * usual:
+            run.append(each.place)
+            continue
+        hidden.update(run if len(run) >= _LEAST_HIDDEN else ())
+        run = []
+    hidden.update(run if len(run) >= _LEAST_HIDDEN else ())
+    if drawn.invisible:
+        invisible = {
+            each.place
+            for each in printed
+            if ctypes.cast(raw.FPDFText_GetTextObject(text, each.place), ctypes.c_void_p).value in drawn.invisible
+        }
+        layer = len(invisible) >= _LAYER * len(printed) and len(invisible & shown) >= _LAYER_OVER * len(invisible)
+        hidden = hidden - invisible if layer else hidden | invisible
+        if layer:
+            report.layers.append(number)
+    report.hidden[number] += len(hidden)
+    report.characters += len(printed) - len(hidden)
+    return [each for each in found if each.place not in hidden]
+
+
+def _split_turns(found: Sequence[_Character]) -> tuple[list[Glyph], list[Rotated], int]:
+    """Split characters into those with the rotation of most, the others, and that rotation in quarters."""
+    turns = Counter(each.turn for each in found if each.text != " ")
     usual = max(turns, key=turns.__getitem__, default=0)
     glyphs: list[Glyph] = []
     rotated: list[Rotated] = []
-    for character, own, x0, x1, y0, y1, origin_x, origin_y in found:
-        one, other = _turn(x0, y0, own), _turn(x1, y1, own)
+    for each in found:
+        one, other = _turn(each.left, each.bottom, each.turn), _turn(each.right, each.top, each.turn)
         height = abs(one[1] - other[1])
         if not height:
             continue
-        base = _turn(origin_x, origin_y, own)[1]
-        glyph = Glyph(character, min(one[0], other[0]), max(one[0], other[0]), base, height)
-        if own == usual:
+        base = _turn(each.x, each.y, each.turn)[1]
+        glyph = Glyph(each.text, min(one[0], other[0]), max(one[0], other[0]), base, height)
+        if each.turn == usual:
             glyphs.append(glyph)
         else:
-            rotated.append(Rotated(*_turn((x0 + x1) / 2, (y0 + y1) / 2, usual), glyph))
+            middle = _turn((each.left + each.right) / 2, (each.bottom + each.top) / 2, usual)
+            rotated.append(Rotated(*middle, glyph))
     return glyphs, rotated, usual
 
 
@@ -209,11 +307,11 @@ def _turn(x: float, y: float, quarters: int) -> tuple[float, float]:
     return x, y
 
 
-def _read_rules(page: Any, turns: int) -> tuple[list[Rule], list[Rule]]:
+def _read_rules(paths: Iterable[tuple[Any, _Matrix]], turns: int) -> tuple[list[Rule], list[Rule]]:
     """Read the ruling lines of a page: across and down."""
     across: list[Rule] = []
     down: list[Rule] = []
-    for x0, y0, x1, y1 in _read_segments(page):
+    for x0, y0, x1, y1 in _read_segments(paths):
         one, other = _turn(x0, y0, turns), _turn(x1, y1, turns)
         (left, right), (bottom, top) = sorted((one[0], other[0])), sorted((one[1], other[1]))
         if not all(map(math.isfinite, (left, right, bottom, top))):
@@ -225,13 +323,10 @@ def _read_rules(page: Any, turns: int) -> tuple[list[Rule], list[Rule]]:
     return across, down
 
 
-_Matrix = tuple[float, float, float, float, float, float]
-
-
-def _read_segments(page: Any) -> Iterator[tuple[float, float, float, float]]:
-    """Yield the straight lines of the paths of a page. Of a thin filled rectangle it is the middle."""
+def _read_segments(paths: Iterable[tuple[Any, _Matrix]]) -> Iterator[tuple[float, float, float, float]]:
+    """Yield the straight lines of paths. Of a thin filled rectangle it is the middle."""
     left = _MOST_SEGMENTS
-    for item, matrix in _read_paths(page):
+    for item, matrix in paths:
         fill, stroke = ctypes.c_int(), ctypes.c_int()
         if not raw.FPDFPath_GetDrawMode(item, fill, stroke) or not (fill.value or stroke.value):
             continue
@@ -255,28 +350,32 @@ def _read_segments(page: Any) -> Iterator[tuple[float, float, float, float]]:
             yield middle, min(ys), middle, max(ys)
 
 
-def _read_paths(page: Any) -> Iterator[tuple[Any, _Matrix]]:
-    """Yield the path objects of a page and of the forms in it, with the matrix that places them on the page."""
-    waiting: list[tuple[Any, _Matrix, int]] = []
+def _read_objects(page: Any) -> _Drawn:
+    """Read the objects of a page and of the forms in it."""
+    drawn = _Drawn()
     whole: _Matrix = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
     count = raw.FPDFPage_CountObjects(page.raw)
     waiting = [(raw.FPDFPage_GetObject(page.raw, index), whole, 0) for index in range(min(count, _MOST_OBJECTS))]
+    width, height, own = ctypes.c_uint(), ctypes.c_uint(), raw.FS_MATRIX()
     seen = 0
     while waiting and seen < _MOST_OBJECTS:
         item, matrix, depth = waiting.pop()
         seen += 1
         kind = raw.FPDFPageObj_GetType(item)
-        if kind not in (raw.FPDF_PAGEOBJ_PATH, raw.FPDF_PAGEOBJ_FORM):
-            continue
-        own = raw.FS_MATRIX()
-        if not raw.FPDFPageObj_GetMatrix(item, own):
-            continue
-        placed = _multiply((own.a, own.b, own.c, own.d, own.e, own.f), matrix)
-        if kind == raw.FPDF_PAGEOBJ_PATH:
-            yield item, placed
-        elif depth < _DEEPEST:
-            inner = min(raw.FPDFFormObj_CountObjects(item), _MOST_OBJECTS)
-            waiting += [(raw.FPDFFormObj_GetObject(item, index), placed, depth + 1) for index in range(inner)]
+        if kind == raw.FPDF_PAGEOBJ_TEXT:
+            if raw.FPDFTextObj_GetTextRenderMode(item) in _INVISIBLE:
+                drawn.invisible.add(ctypes.cast(item, ctypes.c_void_p).value)
+        elif kind == raw.FPDF_PAGEOBJ_IMAGE:
+            if raw.FPDFImageObj_GetImagePixelSize(item, width, height):
+                drawn.image_pixels += width.value * height.value
+        elif kind in (raw.FPDF_PAGEOBJ_PATH, raw.FPDF_PAGEOBJ_FORM) and raw.FPDFPageObj_GetMatrix(item, own):
+            placed = _multiply((own.a, own.b, own.c, own.d, own.e, own.f), matrix)
+            if kind == raw.FPDF_PAGEOBJ_PATH:
+                drawn.paths.append((item, placed))
+            elif depth < _DEEPEST:
+                inner = min(raw.FPDFFormObj_CountObjects(item), _MOST_OBJECTS)
+                waiting += [(raw.FPDFFormObj_GetObject(item, index), placed, depth + 1) for index in range(inner)]
+    return drawn
 
 
 def _multiply(one: _Matrix, other: _Matrix) -> _Matrix:

@@ -20,9 +20,10 @@ from loaders.zoning.readers.heading_sequences import find_missing_numbers
 from loaders.zoning.readers.headings import SECTION
 from loaders.zoning.readers.html_lines import normalize_space
 from loaders.zoning.readers.numbered_lines import Numbered
+from loaders.zoning.readers.page_layout import END
 from loaders.zoning.readers.page_text import PageText, Paragraph, parse_pages
 from loaders.zoning.readers.pdf import read_pdf
-from loaders.zoning.readers.ruled_tables import ABOVE, END, LEFT, MARKS
+from loaders.zoning.readers.ruled_tables import ABOVE, LEFT, MARKS
 from loaders.zoning.readers.section_builder import Draft, Drafts, prefix_warnings
 from loaders.zoning.readers.text_builder import Body, Written, WrittenTable
 

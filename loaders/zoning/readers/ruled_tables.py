@@ -17,9 +17,7 @@ LEFT: Final = "\ufdd1"
 """A place that belongs to the cell to its left."""
 ABOVE: Final = "\ufdd2"
 """A place that belongs to the cell above."""
-END: Final = "\ufdd3\t\ufdd3"
-"""Line after a table that the next row does not continue."""
-MARKS: Final = frozenset("\ufdd0\ufdd1\ufdd2\ufdd3")
+MARKS: Final = frozenset("\ufdd0\ufdd1\ufdd2\ufdd3\ufdd4")
 """Code points that Unicode reserves for use within a program. Text from a file has none of them."""
 
 _NEAR: Final = 3.0
@@ -67,6 +65,13 @@ class Table:
         while (mark := self.merged.get((row, column))) is not None:
             row, column = (row, column - 1) if mark == LEFT else (row - 1, column)
         return row, column
+
+    def find_edges(self, row: int, column: int) -> tuple[float, float]:
+        """Find the left and right edge of a cell."""
+        last = column
+        while self.merged.get((row, last + 1)) == LEFT:
+            last += 1
+        return self.downs[column], self.downs[last + 1]
 
 
 def find_tables(across: Iterable[Rule], down: Iterable[Rule]) -> list[Table]:
@@ -157,19 +162,15 @@ class Written:
     blocks: list[Word]
     glyphs: Sequence[Glyph]
     rotated: Sequence[Rotated]
-    last: Table | None
-    """The last table, which the next page may continue."""
 
 
-def write_tables(
-    tables: Iterable[Table], glyphs: Sequence[Glyph], rotated: Sequence[Rotated], above: Table | None
-) -> Written:
-    """Write the tables of a page as blocks. `above` is the last table before the page.
+def write_tables(tables: Iterable[Table], glyphs: Sequence[Glyph], rotated: Sequence[Rotated]) -> Written:
+    """Write the tables of a page as blocks.
 
     A grid with text in less than two columns or rows is a frame or a drawing: its text is not cells. Rotated text is
     read in cells that have no other, such as headers.
     """
-    written = Written([], glyphs, rotated, above)
+    written = Written([], glyphs, rotated)
     for table in sorted(tables, key=lambda each: -each.acrosses[0]):
         cells: dict[tuple[int, int], list[Glyph]] = {}
         outside: list[Glyph] = []
@@ -191,24 +192,13 @@ def write_tables(
         if rows is None:
             if any(len(to_rows(own)) > _MOST_LINES for own in words.values()):
                 continue
-            texts = {place: join_lines(own) for place, own in words.items()}
+            texts = {place: join_lines(own, *table.find_edges(*place)) for place, own in words.items()}
             rows = [_row(table, texts, row) for row in range(len(table.acrosses) - 1)]
         written.glyphs, written.rotated = outside, left
         lines = ["\t".join(row) for row in rows if any(cell not in MARKS for cell in row)]
-        if written.last is None or not _is_continued(written.last, table):
-            lines.insert(0, END)
-        written.last = table
-        block = Word("\n".join(lines), table.downs[0], table.downs[-1], table.acrosses[0], 10.0, block=True)
+        block = Word("\n".join(lines), table.downs[0], table.downs[-1], table.acrosses[0], 10.0, rules=table.downs)
         written.blocks.append(block)
     return written
-
-
-def _is_continued(above: Table, table: Table) -> bool:
-    """Whether two tables have the same columns. Pages may have different margins."""
-    shift = table.downs[0] - above.downs[0]
-    return len(above.downs) == len(table.downs) and all(
-        abs(other - one - shift) <= 2 * _NEAR for one, other in zip(above.downs, table.downs, strict=True)
-    )
 
 
 def _row(table: Table, texts: Mapping[tuple[int, int], str], row: int) -> list[str]:

@@ -186,6 +186,35 @@ def test_a_hyphen_at_the_end_of_a_line_is_removed_where_the_word_is_known() -> N
     assert "general regulation of uses." in text
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "joined"),
+    [
+        ("The dwellings that are allowed in the district R-", "1 and in all of the others", "district R-1 and"),
+        ("Each of the lots may have at most one building of the Two-", "Family kind", "the Two-Family kind"),
+        ("The height of a building must not be more than thirty", "(30) feet above it", "thirty (30) feet"),
+        ("The owner of each building has to comply with Section", "4.12 of this code", "Section 4.12 of"),
+        ("The owner of each building has to comply with Sections 4.11,", "4.12 and 4.13", "4.11, 4.12 and"),
+        ("The owner of each building has to comply with subsection", "(b) of this section", "subsection (b) of"),
+        ("The area of each lot of a building with a barn is at least", "1.5 acres of land", "least 1.5 acres"),
+        ("The owners of all lots that are next to the roads: front-", "and rear-loaded", "front- and rear-loaded"),
+    ],
+)
+def test_a_line_that_begins_with_a_number_may_continue_a_sentence(before: str, after: str, joined: str) -> None:
+    assert joined in " ".join(parse_within(["1.1 Uses", "", before, after + " of the town in which the owner lives."]))
+    assert len(parse_within(["1.1 Uses", "", before, after + " of the town in which the owner lives."])) == 2
+
+
+@pytest.mark.parametrize("last", ["The owner may keep barns and", "(a) Barns of the owner, or", "Lots have an owner;"])
+def test_items_after_a_conjunction_begin_paragraphs(last: str) -> None:
+    assert parse_within([last, "(b) Sheds of the owner."])[-1] == "(b) Sheds of the owner."
+
+
+def test_numbers_of_long_items_are_no_pages() -> None:
+    """Items whose lengths differ, each below its number."""
+    lines = [line for number in range(1, 13) for line in (str(number), *wrap(fill(3 + number * 7 % 11, number)))]
+    assert parse_pages(lines) is None
+
+
 PIECES = st.sampled_from(
     [
         *wrap(fill(1)),

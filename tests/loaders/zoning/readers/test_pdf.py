@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from pyoxigraph import Literal
+from pypdfium2 import raw
 
 from kg.errors import SourceError
 from kg.knowledge_graph import KnowledgeGraph
@@ -21,8 +22,8 @@ from loaders.sources import load
 from loaders.zoning.loader import Reading
 from loaders.zoning.readers import pdf_child, plain_text
 from loaders.zoning.readers.code_model import Table
+from loaders.zoning.readers.page_layout import COLUMN, END
 from loaders.zoning.readers.pdf import read_pdf
-from loaders.zoning.readers.ruled_tables import END
 from tests.printed_pdf import TURNED, PdfPrinter, print_text
 
 CODE = """ALDER ZONING CODE
@@ -44,7 +45,7 @@ def read(tmp_path: Path) -> Read:
         settings = {"folder": str(tmp_path), "max_bytes": 1_000_000, "text": "text", "report": "report"}
         assert pdf_child.work(settings, printer.save()) == {}
         pages = (tmp_path / "text").read_text().split("\f")
-        return [[line.strip(" ") for line in page.split("\n") if line.strip()] for page in pages], json.loads(
+        return [[line.strip(" " + COLUMN) for line in page.split("\n") if line.strip()] for page in pages], json.loads(
             (tmp_path / "report").read_text()
         )
 
@@ -197,6 +198,19 @@ def test_a_table_without_rules_between_its_rows_is_split_by_its_first_column(rea
     assert pages == [[END, "Use\tR-1", "Homes\tP", "Inns and hotels\tC", "Shops\t-"]]
 
 
+def test_a_table_goes_on_in_the_next_column() -> None:
+    printer = PdfPrinter()
+    printer.add_page()
+    words = fill("left", 30)
+    print_lines(printer, ["1.1 Purpose", *words, "1.2 Uses"], 72, 740)
+    columns = [72.0, 180.0, 290.0]
+    print_table(printer, [["Use", "R-1"], ["Dwellings", "P"], ["Shops", "C"]], 340, columns)
+    end = print_table(printer, [["Inns", "C"], ["Farms", "P"]], 740, [x + 246 for x in columns])
+    print_lines(printer, ["1.3 Lots", *fill("right", 30)], 318, end - 20)
+    [table] = read_tables(printer)
+    assert texts(table) == [["Use", "R-1"], ["Dwellings", "P"], ["Shops", "C"], ["Inns", "C"], ["Farms", "P"]]
+
+
 def test_rotated_text_is_left_out_and_reported(read: Read) -> None:
     printer = PdfPrinter()
     printer.add_page()
@@ -227,6 +241,61 @@ def test_a_page_whose_text_all_runs_up_is_turned(read: Read) -> None:
     assert read(printer)[0] == [fill("only", 3)]
 
 
+def hide(printer: PdfPrinter, how: str) -> str:
+    """Print words that the page does not show, and return them."""
+    words = f"Kennels are permitted {how}"
+    x, size = (700.0 if how == "outside" else 72.0), (1.0 if how == "tiny" else 10.0)
+    printer.add_text(words, x, 400, size)
+    if how == "invisible":
+        printer.style_text(mode=raw.FPDF_TEXTRENDERMODE_INVISIBLE)
+    elif how == "white":
+        printer.style_text(fill=(255, 255, 255, 255))
+    elif how == "transparent":
+        printer.style_text(fill=(0, 0, 0, 0))
+    elif how == "covered":
+        printer.add_box(60, 390, 300, 30)
+    return words
+
+
+@pytest.mark.parametrize("turns", [0, 1])
+@pytest.mark.parametrize("how", ["outside", "tiny", "invisible", "white", "transparent", "covered"])
+def test_text_that_a_page_does_not_show_is_left_out_and_reported(read: Read, how: str, turns: int) -> None:
+    printer = PdfPrinter()
+    printer.add_page()
+    print_lines(printer, fill("only", 9))
+    hidden = hide(printer, how)
+    printer.add_box(60, 290, 300, 30, 90)
+    printer.add_text("Inns are permitted", 72, 300)
+    printer.style_text(fill=(255, 255, 255, 255))
+    printer.turn_page(turns)
+    pages, report = read(printer)
+    assert pages == [[*fill("only", 9), "Inns are permitted"]]
+    assert report["hidden"] == [[1, len(hidden.replace(" ", ""))]]
+
+
+def test_an_invisible_layer_over_an_image_is_read_and_reported(read: Read) -> None:
+    printer = PdfPrinter()
+    printer.add_page()
+    for line in range(20):  # bars as of letters
+        for bar in range(90):
+            printer.add_box(74 + 4 * bar, 700 - 12 * line, 2, 6)
+    for number, line in enumerate(fill("only", 9)):
+        printer.add_text(line, 72, 700 - 12 * number)
+        printer.style_text(mode=raw.FPDF_TEXTRENDERMODE_INVISIBLE)
+    pages, report = read(printer)
+    assert pages == [fill("only", 9)]
+    assert (report["layers"], report["hidden"]) == ([1], [])
+
+
+def build_hidden() -> bytes:
+    printer = PdfPrinter()
+    printer.add_page()
+    for number, line in enumerate(fill("only", 9)):
+        printer.add_text(line, 72, 700 - 12 * number)
+        printer.style_text(mode=raw.FPDF_TEXTRENDERMODE_INVISIBLE)
+    return printer.save()
+
+
 def build_encrypted() -> bytes:
     """Build a file whose password nobody knows."""
     objects = [
@@ -252,8 +321,13 @@ def build_empty() -> bytes:
 
 @pytest.mark.parametrize(
     ("data", "cause"),
-    [(b"%PDF-1.7 nothing", "damaged"), (build_encrypted(), "password"), (build_empty(), "OCR")],
-    ids=["damaged", "encrypted", "images"],
+    [
+        (b"%PDF-1.7 nothing", "damaged"),
+        (build_encrypted(), "password"),
+        (build_empty(), "OCR"),
+        (build_hidden(), "invisible"),
+    ],
+    ids=["damaged", "encrypted", "images", "hidden"],
 )
 def test_an_unreadable_pdf_is_refused_by_its_name(data: bytes, cause: str) -> None:
     with pytest.raises(SourceError) as caught:
