@@ -65,7 +65,8 @@ _KINDS: Final[dict[str, _Kind]] = {
     "lot-area": _Kind(
         r"(?:lot|parcel|site|building site) (?:area|size)s?|area of (?:a |the |each |any )?lots?"
         r"|(?:lot |site )?area (?:per|for each) lot"
-        r"|(?:minimum|min\.?) (?:area|lot)(?= |$)|lots?",
+        r"|(?:minimum|min\.?) (?:area|lot(?! (?:width|depth|frontage|line)))(?= |$)"
+        r"|(?<!parking )lots?(?! (?:width|depth|frontage))",
         _AREA,
         "min",
     ),
@@ -100,7 +101,7 @@ _KINDS: Final[dict[str, _Kind]] = {
         frozenset({"dwelling-per-acre", "dwelling"}),
         "max",
     ),
-    "floor-area-ratio": _Kind(r"floor[ -]area ratio|f\.?a\.?r\.?(?![a-z])", {"UNITLESS"}, "max"),
+    "floor-area-ratio": _Kind(r"floor[ -]area ratio|f\.?a\.?r\.?(?![a-z])", {"UNITLESS", "PERCENT"}, "max", True),
     "floor-area": _Kind(
         r"(?:(?:finished|gross|habitable|livable|net|total) )*(?:living space|living area"
         r"|floor (?:area|space)|finished area)|(?:unit|home|dwelling(?: unit)?|house|apartment"

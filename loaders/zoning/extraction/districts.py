@@ -59,7 +59,7 @@ _EVERYWHERE: Final = re.compile(
     r"\b(?:in|within|for) (?:all|any|every|each) (?:other )?(?:zoning )?(?:districts?|zones?)\b", re.IGNORECASE
 )
 _BY_NAME: Final = re.compile(
-    r"(?:[Ii]n|[Ww]ithin) (?:the|any|all|each|every) (?P<name>[^.;:]{2,60} (?i:districts?|zones?))"
+    r"(?:[Ii]n|[Ww]ithin) (?:(?:the|an?|any|all|each|every) )?(?P<name>[^.;:]{2,60} (?i:districts?|zones?))"
 )
 _REST_OF_HEADING: Final = re.compile(r"(?: [A-Za-z&/,'’-]+){0,9}? ?(?:districts?|zones?|overlay)?[.:]?", re.IGNORECASE)
 _PLACE_AND_COLON: Final = re.compile(r"[^.:;\d]{0,40}\b(?:districts?|zones?)\b[^.;\d]{0,60}:", re.IGNORECASE)

@@ -99,7 +99,9 @@ _SAID: Final = re.compile(
     re.IGNORECASE,
 )
 """Words that a cell may contain in addition to its measure."""
-_AGAIN: Final = re.compile(rf"(?: ?\((?:approximately |about )?{NUMBER} ?(?:[\"″]|{_UNIT})\))+", re.IGNORECASE)
+_AGAIN: Final = re.compile(
+    rf"(?: ?\((?:approximately |about )?(?:{NUMBER}|\. ?\d+) ?(?:[\"″]|{_UNIT})\))+", re.IGNORECASE
+)
 """``twenty feet (20')``, ``one acre (0.4 hectares)`` repeat the measure."""
 
 

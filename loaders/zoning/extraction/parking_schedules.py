@@ -11,7 +11,7 @@ from loaders.zoning.extraction import districts as naming
 from loaders.zoning.extraction.dimension_names import Bound, bound_of
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.measures import NUMBER, parse_number
-from loaders.zoning.extraction.permissions import find_label_end
+from loaders.zoning.extraction.outline import find_label_end
 from loaders.zoning.extraction.section_protocol import Section
 from loaders.zoning.extraction.sentence_standards import CONFIDENCE, Standard, has_verb
 

@@ -14,7 +14,7 @@ NOT: Final = re.compile(
     r"\bprohibited|\bnot (?:be )?(?:an? )?(?:permitted|allowed)|\bunpermitted|\bno(?:t one)? of the following uses",
     re.IGNORECASE,
 )
-CONDITIONAL: Final = re.compile(
+_CONDITIONAL: Final = re.compile(
     r"\bconditional(?:ly)?\b|\bspeci(?:al|fic) (?:land )?(?:uses?|exceptions?|permits?)"
     r"|\b(?:uses? )?(?:by|requiring a) special"
     r"|\buses? (?:permitted|allowed) (?:on|upon|by) (?:review|appeal|permit)|\buse permits?\b|\bspecial approval\b",
@@ -48,11 +48,20 @@ _REVIEWED: Final = re.compile(
 _REVIEW: Final = re.compile(r"\b(?:review\w*|approv\w*|permits?|hearings?)\b", re.IGNORECASE)
 
 
+_WITHOUT: Final = re.compile(r"\b(?:without|no|not requir\w+|not need)\b(?: \w+){0,2} ?$", re.IGNORECASE)
+"""Words before a permit that is not required."""
+
+
+def is_conditional(words: str) -> bool:
+    """Check whether some words require a permit: not ``allowed without a special permit``."""
+    return any(not _WITHOUT.search(words[: each.start()]) for each in _CONDITIONAL.finditer(words))
+
+
 def level_of(words: str) -> Level | None:
     """Parse some words into a level: ``Uses subject to conditional use permit`` is conditional."""
     if NOT.search(words):
         return "notPermitted"
-    if CONDITIONAL.search(words) or _DECIDED.search(words):
+    if is_conditional(words) or _DECIDED.search(words):
         return "conditional"
     if _LIMITED.search(words):
         return "byRightWithConditions"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-import string
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Final, Self
 
 from loaders.zoning.extraction import districts as naming
 from loaders.zoning.extraction.districts import District, add_condition, development_of
+from loaders.zoning.extraction.outline import Outline, find_label_end
 from loaders.zoning.extraction.permission_levels import Level, find_review, level_of
 from loaders.zoning.extraction.section_protocol import Cell, Section, Table
 from loaders.zoning.extraction.use_sentences import (
@@ -22,10 +23,6 @@ from loaders.zoning.extraction.use_sentences import (
     strip_brackets,
 )
 
-_LABEL: Final = re.compile(
-    r"(?:(?:\([A-Za-z0-9-]{1,5}\)|\d{1,3}(?:[.-]\d{1,4}){1,5}[A-Za-z]?\.?(?= )"
-    r"|[A-Za-z0-9]{1,3}[.)]|[•*·–-]) ?){1,3}(?=\S)"
-)
 _USES: Final = re.compile(r"\b(?:uses?|activities|special exceptions?)\b", re.IGNORECASE)
 _SAYS: Final = re.compile(
     r"\b(?:is|are|was|were|be|has|have|shall|must|may|will|can|does|do|means?|includes?)\b", re.IGNORECASE
@@ -43,13 +40,21 @@ _SAME: Final = re.compile(
     re.IGNORECASE,
 )
 """Headings of parts of a list, which do not change its level: ``Accessory uses``."""
+_GROUP_HEAD: Final = re.compile(
+    r"[^,;:.()]{3,60}\b(?:uses|activities)\b[.:]?(?:,? (?:including|limited to|such as)(?: the following)?:)?"
+)
+"""A heading of part of a list: ``Residential uses``, with the uses below it."""
 _MIXED: Final = re.compile(
     r"\b(?:permitted|by right|principal|conditional|special|prohibited)(?: uses?| exceptions?)?(?:, | and |/| or | & )"
     r"(?:permitted|conditional|special|prohibited)\b",
     re.IGNORECASE,
 )
 _HEADING_CONDITION: Final = re.compile(r"\b(?:if|provided|only|subject to (?!cond)|when)\b.*", re.IGNORECASE)
-_BARE_HEADS: Final = frozenset(("permitted", "prohibited", "conditional"))
+_BARE_HEAD: Final = re.compile(
+    r"(?:permitted|prohibited|conditional|not (?:permitted|allowed))|(?:(?:permitted|allowed) )?(?:as of|by) "
+    r"(?:right|(?:special|conditional)(?: use)? (?:permits?|exceptions?))",
+    re.IGNORECASE,
+)
 _ASIDE: Final = re.compile(r" ?\((?:see|as|in accordance|pursuant|refer|per)\b[^)]*\)?")
 _PLACED: Final = re.compile(r" (?:in|within) (?:the )?(?P<where>[^:.;]{1,80})$")
 _ENDING: Final = frozenset(
@@ -67,11 +72,12 @@ _UNREAD: Final = re.compile(
 )
 """A heading among lines of text: the reader did not understand it."""
 _OF_LEVELS: Final = re.compile(r"\b(?:permits?|approvals?|prohibited|conditional|exceptions?)\b", re.IGNORECASE)
-_NO_ITEM: Final = re.compile(r"\[|(?:No|Any|Each|Every|Such)\b")
+_NO_ITEM: Final = re.compile(r"\[|(?:No|Any (?:such|of)|Each|Every|Such)\b")
 _CLOSING: Final = re.compile(r"(?:[;,.]| (?=and$|or$))(?: and| or)?[;, ]*$|[;, ]+(?:and|or)$")
 _CUT: Final = re.compile(
     r"\.?[ ]?(?=\((?!\d+\)))|\. (?=[A-Z(])|,?[ ]?(?=,? ?\b(?:provided|if|so long as|as long as|subject to|must"
-    r"|unless|limited to|as (?:regulated|permitted|provided)|in accordance|under (?:[Ss]ection|[Aa]rticle|[Cc]hapter)"
+    r"|unless|pursuant to|in compliance|with the exception|limited to|as (?:regulated|permitted|provided)"
+    r"|in accordance|under (?:[Ss]ection|[Aa]rticle|[Cc]hapter)"
     r"|not (?:taller|larger|over|more|less|exceeding|to exceed)|only|up to|with (?:no|not)|by (?:an?|the) \w+ who"
     r"|but not|excluding|except(?:ing)?|other than|including|such as|licensed|permitted (?:by|under)|as [A-Z.]+)\b)"
     r"|, (?=(?:when|where)\b)|; "
@@ -93,8 +99,6 @@ _ONLY: Final = re.compile(
     re.IGNORECASE,
 )
 _TWO: Final = re.compile(r",? and/or |, and (?=[^,;]*$)")
-_BARE: Final = re.compile(r"[A-Za-z0-9]{1,5}")
-_ALIKE: Final = str.maketrans(string.ascii_letters, "a" * 26 + "A" * 26)
 _WORDS_OF_ITEM: Final = 80
 _WORDS_OF_LINE: Final = 14
 
@@ -152,15 +156,12 @@ class _Lead:
     districts: Sequence[str] | None = None
 
 
-@dataclass(slots=True)
-class _Frame:
-    """A line with lines below it."""
+@dataclass(frozen=True, slots=True)
+class _Above:
+    """The level and districts that a line gives to the lines below it."""
 
-    label: str
     lead: _Lead | None
     districts: Sequence[str] | None = None
-    parent: bool = False
-    """Labelled lines are below it."""
 
 
 def find_permissions(
@@ -194,7 +195,7 @@ class _Lines:
         self._section, self._text, self._known, self._above = section, section.text, known, above
         self._around: tuple[str, ...] = tuple(naming.codes_of_section(section, known, above))
         self._root = _parse_heading(section.title.rstrip(" :"), known)
-        self._frames: list[_Frame] = []
+        self._outline = Outline[_Above]()
         self._listed = False
         """A list of uses began since the districts were named."""
         self._latest: Sequence[str] = ()
@@ -205,32 +206,34 @@ class _Lines:
         text, section = self._text, self._section
         own = {start: (end, codes) for start, end, codes in naming.find_line_starts(text)}
         tables = [(table.start, table.end) for table in section.tables]
-        for line in re.finditer(r"[^\n]+", text):
-            start, end = line.start() + len(line[0]) - len(line[0].lstrip()), line.start() + len(line[0].rstrip())
-            if start >= end or any(first <= start < last for first, last in tables):
-                continue
+        lines = list(re.finditer(r" *([^\n]*\S)", text))
+        lines = [line for line in lines if not any(first <= line.start(1) < last for first, last in tables)]
+        for line, following in zip_longest(lines, lines[1:]):
+            start, end = line.span(1)
+            label = text[slice(following.start(1), find_label_end(text, *following.span(1)))] if following else ""
             stop, codes = own.get(line.start(), (start, ()))
             if codes := [code for code in codes if code in self._known]:
                 # Consecutive lines for several districts belong together. A line after a list starts the next district.
                 self._around = tuple(codes) if self._listed else tuple(dict.fromkeys((*self._around, *codes)))
-                self._frames, self._root, self._listed = [], None, False
+                self._outline, self._root, self._listed = Outline(), None, False
                 start = stop + len(text[stop:end]) - len(text[stop:end].lstrip(".: "))
             self._latest = ()
-            self._read_line(start, end)
+            self._read_line(start, end, label.strip())
         kind = development_of(section, self._known, self._above) if self.permissions else None
         if kind is not None:
             self.permissions = [_conditional(each, kind, self._known) for each in self.permissions]
         return self
 
-    def _read_line(self, start: int, end: int) -> None:
-        text = self._text
+    def _read_line(self, start: int, end: int, following: str) -> None:
+        """Read the line [start, end). `following` is the label of the next one."""
+        text, frames = self._text, self._outline.frames
         body = find_label_end(text, start, end)
         label, words = text[start:body].strip(), text[body:end]
         if label:
-            self._enter(label)
-        elif self._frames and self._frames[-1].parent:
-            self._frames.clear()  # The list is complete.
-        above = self._frames[-1].lead if self._frames else self._root
+            self._outline.enter(label)
+        elif frames and frames[-1].parent:
+            frames.clear()  # The list is complete.
+        above = frames[-1].value.lead if frames else self._root
         if (
             (codes := naming.parse_heading(words, self._known))
             and _parse_heading(words, self._known) is None
@@ -244,7 +247,10 @@ class _Lines:
                 self._around = tuple(codes)
             elif not words.isupper() or re.search(r"\b(?:DISTRICT|ZONE|ARTICLE|CHAPTER|DIVISION)\b", words):
                 self._around = ()
-            self._frames, self._root = [], None
+            self._outline, self._root = Outline(), None
+            return
+        if above is not None and _GROUP_HEAD.fullmatch(words) and self._outline.is_parent(label, following):
+            self._push(label, above)
             return
         below: _Lead | None = None
         item = False
@@ -269,30 +275,19 @@ class _Lines:
         if label or not item:
             self._push(label, below)
 
-    def _enter(self, label: str) -> None:
-        """Leave the lines that a line with this label is not below."""
-        for depth, frame in enumerate(self._frames):
-            if frame.label and (_style(frame.label) == _style(label) or is_next_label(label, frame.label)):
-                del self._frames[depth:]
-                break
-        if self._frames:
-            self._frames[-1].parent = True
-
     def _push(self, label: str, lead: _Lead | None, districts: Sequence[str] | None = None) -> None:
         if not label:
-            self._frames.clear()
-        self._frames.append(_Frame(label, lead, districts))
+            self._outline.frames.clear()
+        self._outline.push(label, _Above(lead, districts))
         self._listed = self._listed or lead is not None
 
     def _place(self, given: Sequence[str] | None) -> Sequence[str]:
         """The districts of a statement that names these."""
         if given is not None:
             return given
-        for frame in reversed(self._frames):
-            if frame.districts is not None:
-                return frame.districts
-            if frame.lead is not None and frame.lead.districts is not None:
-                return frame.lead.districts
+        named = self._outline.find(lambda each: each.districts if each.lead is None else each.lead.districts)
+        if named is not None:
+            return named
         if self._latest and not set(self._latest) <= set(self._around):
             return () if self._around else self._latest
         return self._latest or self._around
@@ -362,7 +357,7 @@ class _Lines:
         ]
         length = len(words.split())
         if (
-            length > (_WORDS_OF_LINE if not label and not self._frames else _WORDS_OF_ITEM)
+            length > (_WORDS_OF_LINE if not label and not self._outline.frames else _WORDS_OF_ITEM)
             or _SAYS.search(name)
             or (_NO_ITEM.match(words) and not INHERITED.match(words))
         ):
@@ -413,7 +408,9 @@ class _Lines:
         elif cut:
             rest = line[cut.end() :]
         conditioned = bool(
-            not _NO_CONDITION.match(rest.lstrip(" (,.")) or _HEADING_CONDITION.search(rest) or " where " in use
+            not _NO_CONDITION.match(rest.lstrip(" (,."))
+            or _HEADING_CONDITION.search(rest)
+            or re.search(r" (?:where|when) ", use)
         )
         codes = list(self._place(lead.districts))
         only = _ONLY.search(line)
@@ -468,27 +465,6 @@ def _conditional(each: UsePermission, kind: str, known: Mapping[str, District]) 
     return replace(each, level="byRightWithConditions" if limited else each.level, conditions=conditions)
 
 
-def _style(label: str) -> str:
-    """The style of a label without its letter or number: ``(a)`` equals ``(b)``, but not ``(1)`` or ``i.``"""
-    return re.sub(r"[ivx]+|[a-z]{2,}", "#", re.sub(r"\d+", "1", label)).translate(_ALIKE)
-
-
-def is_next_label(label: str, before: str | None) -> bool:
-    """Check whether a label follows another: ``(b)`` follows ``(a)``, ``2.`` follows ``1.``"""
-    last, this = _BARE.search(before or ""), _BARE.search(label)
-    if last is None or this is None or _BARE.sub("", before or "") != _BARE.sub("", label):
-        return False
-    if last[0].isdigit() or this[0].isdigit():
-        return last[0].isdigit() and this[0].isdigit() and int(this[0]) == int(last[0]) + 1
-    return len(last[0]) == len(this[0]) == 1 and ord(this[0]) == ord(last[0]) + 1
-
-
-def find_label_end(text: str, start: int, end: int) -> int:
-    """Find the end of the label at the start of the line [start, end)."""
-    label = _LABEL.match(text, start, end)
-    return label.end() if label else start
-
-
 def _parse_heading(line: str, known: Mapping[str, District]) -> _Lead | None:
     """Parse a line as the heading of a list of uses. None if it is not one, or a sentence."""
     named, colon, _ = line.strip().partition(":")
@@ -508,7 +484,7 @@ def _parse_heading(line: str, known: Mapping[str, District]) -> _Lead | None:
     if _SAME.fullmatch(words):
         level = level_of(words) if "permitted" in words.casefold() else None
         return _Lead(level or ("byRight" if not colon else None), words, districts=districts or None)
-    if not _HEAD.fullmatch(words) or not (_USES.search(words) or words.casefold() in _BARE_HEADS):
+    if not _BARE_HEAD.fullmatch(words) and not (_HEAD.fullmatch(words) and _USES.search(words)):
         return None
     level = level_of(words)
     if level is None or (INHERITED.fullmatch(named.rstrip(". ")) and not colon and not codes):

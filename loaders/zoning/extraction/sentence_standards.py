@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Final, Literal
 
 from loaders.zoning.extraction import districts as naming
+from loaders.zoning.extraction.clauses import BREAK, LABEL, Clause, drop_subject, parse_clauses
 from loaders.zoning.extraction.dimension_names import (
     Bound,
     Dimension,
@@ -31,15 +32,14 @@ from loaders.zoning.extraction.district_scope import find_scope, names_unknown
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.measures import NUMBER, Measure, find_measures, find_ratios, parse_number
 from loaders.zoning.extraction.regulated_subjects import (
-    BREAK,
+    AREAS,
     BUILDING,
-    LABEL,
+    LENGTHS,
     LOT,
-    Clause,
-    drop_subject,
+    UNIT,
+    find_types,
     is_pronoun,
     name_subject,
-    parse_clauses,
     strip_phrase,
 )
 from loaders.zoning.extraction.section_protocol import Section
@@ -99,9 +99,6 @@ class Lead:
     bound: Bound | None
     what: str | None
     """The use or building that the limits are for."""
-    label: str = ""
-    colon: bool = True
-    """Whether it announces the lines after it."""
     about: str = ""
     """Its own words and those of the heading above it."""
 
@@ -125,7 +122,7 @@ def has_verb(words: str) -> bool:
     return _SAYS_AS_VERB.search(words) is not None
 
 
-def parse_lead(text: str, start: int, end: int, label: str, title: str) -> Lead | None:
+def parse_lead(text: str, start: int, end: int, title: str) -> Lead | None:
     """Parse the last sentence of a line as a lead for the lines after it. None if it names no dimension.
 
     `title` is the heading above the line.
@@ -138,7 +135,7 @@ def parse_lead(text: str, start: int, end: int, label: str, title: str) -> Lead 
     what = FOR.search(words)
     general = next((each for each in named if each.type == "setback"), named[0])
     raw, applies = text[general.start : general.end], what["what"] if what else None
-    return Lead(general, raw, bound_of(words), applies, label, words.rstrip().endswith(":"), f"{title} {words}")
+    return Lead(general, raw, bound_of(words), applies, f"{title} {words}")
 
 
 def parse_head(text: str, start: int, end: int, about: str) -> Lead | None:
@@ -233,23 +230,24 @@ _RATIO_IN: Final = re.compile(
     r"(?:\b(?:of|exceed|than|is|are|be|ratios?|far|maximum|minimum|and|least|most)|[:,.]) ?$", re.IGNORECASE
 )
 _TOTAL: Final = re.compile(r"\b(?:total|combined|aggregate|both sides|sum of)\b", re.IGNORECASE)
-_SIGN: Final = re.compile(
-    r"\b(?:signs?|plates?|boards?|banners?|faces?|billboards?|windows?|letters?)\b", re.IGNORECASE
-)
-_PLANT: Final = re.compile(r"\b(?:trees?|shrubs?|plants?|clumps?|evergreens?|screening)\b", re.IGNORECASE)
-_TRACT: Final = re.compile(
-    r"\b(?:sites?|tracts?|parks?|camps?|campgrounds?|communit(?:y|ies)|(?:sub)?developments?|subdivisions?|projects?"
-    r"|districts?)\b",
+_HOLDER: Final = re.compile(
+    r"\b(?P<what>lots?|parcels?|tracts?|sites?|buildings?) (?:having|with|containing|(?:which|that) (?:has|have)|of)"
+    r" (?:(?:an?|the|its) )?(?=(?:\w+ ){0,2}?(?:area|width|depth|frontage|height)$)",
     re.IGNORECASE,
 )
-_UNIT: Final = re.compile(
-    r"\b(?:apartments?|(?<!accessory )dwelling units?|studios?|(?<!dwelling )units?)\b", re.IGNORECASE
+"""The owner of a dimension within the noun phrase of another: ``a school on a lot having an area``."""
+_AT: Final = re.compile(r"\bat\b")
+_APART: Final = re.compile(r"\b(?:at|within|in|on|along|behind|into)\b")
+"""Words between a dimension and where it applies: ``the height of a fence within the front yard``."""
+_HELD: Final = {
+    "area": "lot-area", "width": "lot-width", "depth": "lot-depth", "frontage": "lot-frontage",
+    "height": "building-height",
+}  # fmt: skip
+_BARE: Final = re.compile(
+    r"(?:having|with) .*|(?:(?:an?|the|having|with|minimum|average) )*(?:area|width|depth|frontage)", re.IGNORECASE
 )
-_ROOMY: Final = re.compile(
-    r"\b(?:stores?|shops?|rooms?|offices?|areas?|retail|occupations?|business(?:es)?|dwellings?|houses?|restaurants?"
-    r"|cottages?|cabins?)\b",
-    re.IGNORECASE,
-)
+"""A dimension of the same object as the one before it: ``and a width``."""
+_HAVING: Final = re.compile(r"\b(?:with|having)\b", re.IGNORECASE)
 _AREA: Final = re.compile(r"(?:(?:an?|the|total|gross|minimum) )*(?:area|size)", re.IGNORECASE)
 _HAS: Final = re.compile(r"\b(?:have|has|contains?|provide|needs?|requires?|occup(?:y|ies)|stand|be|is|are)$")
 _OF_NP: Final = re.compile(
@@ -272,8 +270,6 @@ _IN_YARD: Final = re.compile(
 """Words after a measure that say in which yard it applies."""
 _NOUN_PHRASE: Final = re.compile(r"\s*(?:an?|one|two|the|each|every|\d+)\b", re.IGNORECASE)
 _SIDE_STREET: Final = re.compile(r"\bside (?:street|road)|along the (?:side )?(?:street|road)", re.IGNORECASE)
-_LENGTHS: Final = ("FT", "M", "IN")
-_AREAS: Final = ("FT2", "AC", "M2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,6 +424,11 @@ class _Sentence:
             or re.match(r"(?:need|do|does|did)\b", said) is not None
             or re.match(r"(?:may|can) exceed", said) is not None
             or re.match(r"\W*nothing\b", text[clause.start : clause.verb], re.IGNORECASE) is not None
+            or (
+                clause.permits
+                and each.end <= clause.verb
+                and _HAVING.search(text, clause.start, each.start) is not None
+            )
             or _LOOSENS.search(text, clause.verb, max(each.start, clause.after)) is not None
             or _WHEN.match(text, each.end) is not None
             or _CHOICE.search(text, self.start, self.end) is not None
@@ -440,6 +441,10 @@ class _Sentence:
         if re.search(r"-(?:foot|feet|story|storey|acre)$", each.raw, re.IGNORECASE):
             return self._adjective(part)
         subject = clause.subject
+        if holder := _HOLDER.search(governor):
+            held = _HELD[governor.rpartition(" ")[2].casefold()]
+            types = find_types(held, each.unit, holder["what"])
+            return _Reading(types, governor[holder.start() :], bound, self._use(part, subject), holder["what"])
         carried = part.before if not governor else None
         named = [one for one in _heads(governor, label=not clause.has_verb) if allows_unit(one.type, each.unit)]
         told = [one for one in _heads(subject, label=True) if allows_unit(one.type, each.unit)]
@@ -451,7 +456,7 @@ class _Sentence:
             raw = part.compared[0].strip()
         if named and kind not in ("lot-area-per-unit", "floor-area") and not (kind and named[-1].type == "lot-area"):
             return self._of_noun(part, governor, named)
-        if each.unit in _LENGTHS:
+        if each.unit in LENGTHS:
             sides = find_sides_behind(behind)
             if sides and (self._has_yards(f"{governor} {subject}") or _is_yard(carried)):
                 return _Reading(sides, behind.strip()[:24], bound, clause.other)
@@ -465,7 +470,7 @@ class _Sentence:
         if kind is not None and states and (bound or clause.obliges or carried):
             if raw.startswith("above") and bound != "max":
                 return None
-            return _Reading(_types_of(kind, each, about), raw, bound, self._use(part, about), about)
+            return _Reading(find_types(kind, each.unit, about), raw, bound, self._use(part, about), about)
         if each.unit == "PERCENT" and (share := self._share(part)):
             return share
         if told and not (governor and not LOT.search(governor)):
@@ -474,9 +479,9 @@ class _Sentence:
             return replace(carried, bound=bound or carried.bound)
         if not clause.has_verb and (listed := self._of_lead(part)):
             return listed
-        if each.unit in _AREAS and states and bound:
+        if each.unit in AREAS and states and bound:
             about = subject if _AREA.fullmatch(governor) else about
-            return _Reading(_types_of("lot-area", each, about), each.raw, bound, self._use(part, about), about)
+            return _Reading(find_types("lot-area", each.unit, about), each.raw, bound, self._use(part, about), about)
         if each.unit == "dwelling-per-acre":
             return _Reading(["density"], each.raw, bound, self._use(part, subject))
         height = each.unit == "storey" or (not governor and self._is_height_next(each))
@@ -518,7 +523,7 @@ class _Sentence:
         if of and type_ != "lot-area-per-unit":
             about = of["what"]
             what = self._use(replace(part, clause=clause), about)
-        elif before is not None and before.object and re.match(r"(?:having|with)\b", words):
+        elif before is not None and before.object and _BARE.fullmatch(words):
             about, what = before.object, before.what
         elif clause.subject and _HAS.search(clause.verb_words):
             about = clause.subject
@@ -535,8 +540,8 @@ class _Sentence:
         elif type_ == "setback":
             types = find_line_behind(part.behind)[0] or types
         elif type_ in ("lot-width", "lot-depth") and "lot" not in raw.casefold():
-            types = _types_of(type_, part.each, about or "lot")
-        elif type_ == "floor-area" and (_UNIT.search(about) or re.search(r"\bper (?:dwelling )?unit\b", words)):
+            types = find_types(type_, part.each.unit, about or "lot")
+        elif type_ == "floor-area" and (UNIT.search(about) or re.search(r"\bper (?:dwelling )?unit\b", words)):
             types = ["unit-size"]
         if not types or not allows_unit(types[0], part.each.unit):
             return None
@@ -759,36 +764,12 @@ def _heads(words: str, *, label: bool) -> Sequence[Dimension]:
     """Find the dimensions that a phrase is about, not the lot that is only where something is. Those of a label or
     subject are at its start: ``a fence in a front yard`` is about none."""
     found = list(find_dimensions(words))
+    if found:
+        apart = _APART if found[0].type.startswith(("lot-", "building-", "floor-")) else _AT
+        found = [one for one in found if not apart.search(words, found[0].end, one.start)]
     if found and words[found[-1].start : found[-1].end].casefold() in ("lot", "lots"):
         before, after = words[: found[-1].start], words[found[-1].end :]
         where = re.search(r"\b(?:on|of|in|for|from|upon|per) (?:\w+ ){0,2}$", before)
         if where or not re.match(r"$| (?:in|for|shall|with)\b", after):
             found.pop()
     return found if found and (not label or _QUALIFIERS.fullmatch(words[: found[0].start])) else ()
-
-
-def _types_of(kind: str, each: Measure, about: str) -> Sequence[str]:
-    """Get the types of a dimension of something: the width of a lot is lot-width, that of a yard its setback."""
-    name = strip_phrase(about)
-    lot = LOT.match(name) is not None and "parking" not in name
-    if kind in ("lot-width", "lot-depth"):
-        if yards := [one.type for one in find_dimensions(about) if one.type.endswith("setback")]:
-            return yards[-1:]
-        return [kind] if lot else ["width"] if about and kind == "lot-width" else []
-    if kind == "building-separation":
-        return [kind] if name_subject(about) is None or BUILDING.search(about) else []
-    if kind in ("lot-area", "floor-area"):
-        if each.unit not in _AREAS or _SIGN.search(about):
-            return []
-        if kind == "lot-area" and (lot or _TRACT.search(name)):
-            return [kind if lot else "project-area"]
-        return (
-            ["unit-size"]
-            if _UNIT.search(about)
-            else ["floor-area"]
-            if _ROOMY.search(about) or kind != "lot-area"
-            else []
-        )
-    if kind in ("building-height", "length"):
-        return [kind] if about and not _PLANT.search(about) and each.unit in (*_LENGTHS, "storey") else []
-    return [kind] if allows_unit(kind, each.unit) else []

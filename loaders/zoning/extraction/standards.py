@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from loaders.zoning.extraction import districts as naming
@@ -22,8 +22,9 @@ from loaders.zoning.extraction.dimension_names import (
 from loaders.zoning.extraction.district_scope import find_stated_scope
 from loaders.zoning.extraction.districts import District, add_condition, development_of
 from loaders.zoning.extraction.measures import Measure, find_measures, find_unit, parse_measure
+from loaders.zoning.extraction.outline import Outline, find_label_end
 from loaders.zoning.extraction.parking_schedules import Schedule, is_about_parking
-from loaders.zoning.extraction.permissions import find_label_end, find_notes, is_next_label, strip_marks
+from loaders.zoning.extraction.permissions import find_notes, strip_marks
 from loaders.zoning.extraction.section_protocol import Cell, Section, Table
 from loaders.zoning.extraction.sentence_standards import (
     CONFIDENCE,
@@ -54,6 +55,15 @@ _SHORT: Final = 8
 """Maximum words of a heading within a text."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Above:
+    """The dimension, use and districts that a line gives to the lines below it."""
+
+    lead: Lead | None
+    use: str | None
+    districts: Sequence[str] | None
+
+
 def find_standards(
     section: Section, known: Mapping[str, District], above: Sequence[Section] = ()
 ) -> Sequence[Standard]:
@@ -75,10 +85,8 @@ def _in_text(section: Section, known: Mapping[str, District], above: Sequence[Se
     tables = [(table.start, table.end) for table in section.tables]
     own = {start: [code for code in codes if code in known] for start, _, codes in naming.find_line_starts(text)}
     found: list[Standard] = []
-    listed: Lead | None = None
-    titled = parse_lead(f"{section.title}:", 0, len(section.title) + 1, "", "")
-    place, place_label = None, ""
-    use_above, use_label = None, ""
+    outline = Outline[_Above]()
+    titled = parse_lead(f"{section.title}:", 0, len(section.title) + 1, "")
     earlier: list[tuple[int, int]] = []
     titled_use = _use_of_title(section.title, text)
     parking = Schedule(section, known) if is_about_parking(section, above) else None
@@ -88,20 +96,16 @@ def _in_text(section: Section, known: Mapping[str, District], above: Sequence[Se
             continue
         body = find_label_end(text, start, end)
         label, words = text[start:body].strip(), text[body:end].rstrip()
-        if place is not None and is_next_label(label, place_label):
-            place = None
-        if listed is not None and is_next_label(label, listed.label):
-            listed = None
-        if use_above is not None and is_next_label(label, use_label):
-            use_above = None
-        if headed := naming.parse_heading(words, known):
-            place, place_label = tuple(headed), label
+        if label:
+            outline.enter(label)
+        listed, use_above = outline.find(lambda each: each.lead), outline.find(lambda each: each.use)
+        headed = tuple(naming.parse_heading(words, known))
         codes = tuple(own.get(start, ()))
         if not codes and not headed:
             first, stop = naming.parse_leading_codes(words, known)
             if words[stop : stop + 1] in (":", ",", ".", " ") and any(len(code) > 1 for code in first):
                 codes = tuple(first)
-        codes = codes or place or around
+        codes = codes or headed or tuple(outline.find(lambda each: each.districts) or around)
         if parking is not None and (row := parking.line(start, end, codes)) is not None:
             found.append(row)
             continue
@@ -123,17 +127,21 @@ def _in_text(section: Section, known: Mapping[str, District], above: Sequence[Se
             joined = text[sentence[0] - 1 : sentence[0]] == ";" and bool(read)
             here = read[-1].districts if joined else codes
             read += find_limits(section, *sentence, Context(kept, here, known, topic, use, about))
-        if heads:
-            listed = parse_lead(text, start, end, label, section.title)
-            if listed is None and label and not headed:
-                follows = None
+        if heads or headed or label:
+            lead = parse_lead(text, start, end, section.title) if heads else None
+            follows = None
+            if heads and lead is None and label and not headed:
+                follows = words.rstrip(":") if _USE_HEAD.fullmatch(words) else None
                 if words.endswith("following:"):
                     item = re.match(r"([A-Z][\w /&-]{3,60}), ", words)
                     follows = item[1] if item else find_subject(text, body, end)
-                use_above = words.rstrip(":") if _USE_HEAD.fullmatch(words) else follows
-                use_label = label
+            given: Sequence[str] | None = headed or (None if label else outline.find(lambda each: each.districts))
+            if not label:
+                outline.frames.clear()
+            outline.push(label, _Above(lead, follows, given))
         elif not read:
-            listed = None
+            for frame in outline.frames:
+                frame.value = _Above(None, None, frame.value.districts)
         if parking is not None and parking.is_other(words):
             read = [each for each in read if each.type != "parking"]
         found += read

@@ -13,27 +13,28 @@ from typing import Final
 
 from kg.words import singular
 from loaders.zoning.extraction import districts as naming
+from loaders.zoning.extraction.clauses import Clause, parse_clauses, split_statements
 from loaders.zoning.extraction.districts import District
-from loaders.zoning.extraction.permission_levels import BOARD, CONDITIONAL, Level, find_review, level_of
+from loaders.zoning.extraction.permission_levels import BOARD, Level, find_review, is_conditional, level_of
 
 Span = tuple[int, int]
 
-_SAYS: Final = re.compile(r"\b(?:is|are|may|shall|will|must|can|requires?|uses?)\b", re.IGNORECASE)
+_SAYS: Final = re.compile(r"\b(?:is|are|may|shall|will|must|can|requires?|includes?|uses?)\b", re.IGNORECASE)
 _END: Final = re.compile(r"(?<!\b[A-Z])(?<!\bNo)(?<!\bSt)(?<!\bSec)\. (?=[A-Z“\"])")
 _COLON: Final = re.compile(r":(?= (?!see\b|as\b)|$|\n)")
-_VERB: Final = re.compile(
-    r"\b(?:(?P<modal>may|shall|must|will|can|is|are)(?P<aside>, [^,]{3,80},)?(?: also)?(?P<no> not)?(?: only)?(?: be)?"
-    r"(?: (?:expressly|hereby|only|also|specifically|strictly|further))* "
-    r"(?:(?P<done>permitted|allowed|authorized|approved|established|prohibited|forbidden|erected|kept)"
-    r"|(?P<active>allow|permit|authorize|approve|grant))|(?P<require>requires?))\b"
+_GRANTED: Final = frozenset(
+    ("permitted", "allowed", "authorized", "approved", "established", "require", "requires", "required")
 )
+_DENIED: Final = frozenset(("prohibited", "forbidden"))
+_BUILT: Final = frozenset(("erected", "kept"))
+_GRANTS: Final = frozenset(("allow", "permit", "authorize", "approve", "grant"))
 _FRONT: Final = re.compile(
     r"(?:On|Upon|With|Subject to|After|By|Under|Pursuant to)\b[^:]*, "
     r"|(?:In addition|However|Elsewhere|Also|Otherwise), "
 )
 _KIND: Final = r"(?:districts?|zones?|overlay)\b"
 _WHERE: Final = re.compile(
-    r",? ?(?P<where>(?:only )?(?:on an? (?:lot|tract|parcel) )?(?:in|within) "
+    r",? ?(?:and )?(?P<where>(?:only )?(?:on an? (?:lot|tract|parcel) )?(?:in|within) "
     r"(?:the |this |that |those |these |any |all |each |every |an? )?"
     rf"[^.;:]{{0,160}}?{_KIND}|there\b)(?: only\b)?",
     re.IGNORECASE,
@@ -69,7 +70,7 @@ _KINDS: Final = re.compile(
 _OWN: Final = re.compile(r"(?:in|within) (?:this|the) (?:zoning )?(?:district|zone)", re.IGNORECASE)
 _SAME: Final = re.compile(r"(?:in|within) (?:that|those|these) (?:zoning )?(?:districts?|zones?)|there", re.IGNORECASE)
 _ANNOUNCED: Final = re.compile(
-    r"(?:only )?(?:(?:any )?(?:of )?(?:the|these) )?(?:following|these)(?: [\w-]+){0,3}"
+    r"(?:only )?(?:(?:any )?(?:of )?(?:the|these) )?(?:following|these)(?: [\w-]+){0,3}(?: and their accessory uses)?"
     r"|(?:(?:accessory|principal|permitted|conditional|special|prohibited) )?uses|as follows|",
     re.IGNORECASE,
 )
@@ -80,17 +81,12 @@ _STATUS: Final = re.compile(
     re.IGNORECASE,
 )
 """``a permitted use in the R-1 District``"""
-_COPULA: Final = re.compile(r"(?P<subject>[^,]+?),? (?P<verb>is|are|shall be)(?P<rest>(?: |$).*)", re.DOTALL)
-_GENERIC: Final = (
-    r"(?:(?:an?|any|the|no) )?(?:buildings?|lands?|structures?|premises|lots?|tracts?|parcels?)"
-    r"(?:,? (?:and|or) (?:buildings?|lands?|structures?|premises|lots?|tracts?|parcels?))*"
-)
-_USED: Final = re.compile(
-    rf"(?P<subject>{_GENERIC})(?: in (?:the|this) [^,;:]{{1,60}}?{_KIND})? "
-    r"(?P<modal>may|shall|must) be (?:used|erected)\b"
-    r"(?P<between>[^:;]{0,200}?)(?P<only> except| other than| only|)(?:,| only)? for\b(?P<rest>[^:]*)",
-    re.IGNORECASE,
-)
+_COPULA: Final = re.compile(r"(?P<subject>.+?),? (?P<verb>is|are|shall be|includes?)(?P<rest>(?: |$).*)", re.DOTALL)
+_THINGS: Final = r"(?:buildings?|lands?|structures?|premises|lots?|tracts?|parcels?|propert(?:y|ies))"
+_GENERIC: Final = re.compile(rf"(?:(?:an?|any|the|all|no) )?{_THINGS}\b|it (?:is|shall be) unlawful\b", re.IGNORECASE)
+_USED: Final = re.compile(r"\b(?:used?|occupied|erected)\b[^:;]*?\bfor\b(?P<rest>[^:]*)", re.IGNORECASE)
+_BUT_FOR: Final = re.compile(r"\b(?:except(?: only)?,? for|(?:other|others) than|except (?=the following))\b")
+"""``No building shall be used except for``"""
 INHERITED: Final = re.compile(
     r"(?:(?:any|all|the|those|every) )?(?:other )?(?:of the )?(?:principal |accessory |land )?uses? "
     r"(?:that (?:is|are) )?"
@@ -182,11 +178,14 @@ def parse_sentence(text: str, start: int, end: int, known: Mapping[str, District
     colon = found_at.start() if (found_at := _COLON.search(text, start, end)) else -1
     stop = colon if colon >= 0 else end - (text[end - 1] in ".;")
     found: list[Statement] = []
-    for first, last in _split_clauses(text, start, stop) if _SAYS.search(text, start, stop) else ():
-        said = _Clause(text, first, last, start, end, known, announces=colon >= 0 and last == stop).parse()
-        if said is None:
+    whole = colon >= 0 and _USED.search(text, start, stop) is not None
+    statements = [parse_clauses(text, start, stop)] if whole else split_statements(text, start, stop)
+    for clauses in statements if _SAYS.search(text, start, stop) else ():
+        announces = colon >= 0 and clauses[-1].end == stop
+        said = _Statement(text, clauses, start, end, known, found, announces=announces).parse()
+        if not said:
             break  # The clauses after it may depend on it.
-        found.append(said)
+        found += said
     if colon < 0 or not found or found[-1].uses:
         return found if colon < 0 or not text[colon + 1 : end].strip() else ()
     lead = found.pop()
@@ -197,68 +196,83 @@ def parse_sentence(text: str, start: int, end: int, known: Mapping[str, District
     return [*found, replace(lead, uses=uses)]
 
 
-_FINITE: Final = re.compile(r"\b(?:is|are|shall|may|must|will|requires?)\b")
-_CLAUSE: Final = re.compile(r"; (?:and )?|, (?:and|but) (?!it |they |so )")
-
-
-def _split_clauses(text: str, start: int, end: int) -> Iterator[Span]:
-    """Split a sentence where a clause with a verb of its own follows one."""
-    if not _USED.match(text, start, end) or ":" not in text[end : end + 1]:
-        for match in _CLAUSE.finditer(text, start, end):
-            after = _FINITE.search(text, match.end(), end)
-            if (
-                after is not None
-                and _VERB.search(text, start, match.start())
-                and not _CLAUSE.search(text, match.end(), after.start())
-            ):
-                yield start, match.start()
-                start = match.end()
-    yield start, end
-
-
-class _Clause:
-    """Parser of the clause [start, end) of the sentence [first, last) of a text."""
+class _Statement:
+    """Parser of a statement of the sentence [first, last) of a text: a clause with those that depend on it."""
 
     def __init__(
-        self, text: str, start: int, end: int, first: int, last: int, known: Mapping[str, District], *, announces: bool
+        self,
+        text: str,
+        clauses: Sequence[Clause],
+        first: int,
+        last: int,
+        known: Mapping[str, District],
+        before: Sequence[Statement],
+        *,
+        announces: bool,
     ) -> None:
-        self._text, self._start, self._end, self._known, self._announces = text, start, end, known, announces
+        self._text, self._clauses, self._known, self._announces = text, clauses, known, announces
+        self._before = before
+        self._start, self._end = clauses[0].start, clauses[-1].end
         self._sentence = first, last
+        self._parts: list[tuple[list[str], list[str]]] = [([], [])]
+        """Ways and places after the verb that belong together: ``by right in C-1 and by special permit in C-2``."""
         self._places: list[str] = []
         self._ways: list[str] = []
         self._conditions: list[str] = []
         self._excluded: list[str] = []
 
-    def parse(self) -> Statement | None:
-        """Parse the clause. None if it is not about uses, or is not understood to its end."""
+    def parse(self) -> Sequence[Statement]:
+        """Parse the statement, which may give several levels. Empty if it is not about uses, or is not understood to
+        its end."""
+        said = self._parse_whole()
+        levels = {"conditional" if is_conditional(" ".join(ways)) else "byRight" for ways, _ in self._parts if ways}
+        if said is None or len(levels) < 2:
+            return [] if said is None else [said]
+        made: list[Statement] = []
+        for ways, places in self._parts:
+            codes = [code for where in places for code in _find_places(where, self._known) or ()]
+            if not (ways and codes and said.uses and said.level == "conditional") or self._conditions:
+                return []  # Which level is for which district?
+            level: Level = "conditional" if is_conditional(" ".join(ways)) else "byRight"
+            made.append(replace(said, level=level, raw=" ".join([said.raw.partition(" ")[0], *ways]), districts=codes))
+        return made
+
+    def _parse_whole(self) -> Statement | None:
         text, end = self._text, self._end
         at = self._parse_front(self._start)
-        if used := _USED.fullmatch(text, at, end):
-            return self._parse_used(used)
+        if _GENERIC.match(text, at, end) and _USED.search(text, at, end):
+            return self._parse_used(at)
         inherited = INHERITED.match(text, at, end)
-        verb = _VERB.search(text, inherited.end() if inherited else at, end)
-        if verb is None:
+        begin = inherited.end() if inherited else at
+        verb = next(
+            (one for one in self._clauses if one.has_verb and one.role in ("main", "item") and one.verb >= begin), None
+        )
+        if verb is None or verb.done not in _GRANTED | _DENIED | _BUILT | _GRANTS:
             return self._parse_copula(at)
-        if verb["aside"]:
-            self._ways.append(verb["aside"])
-        if verb["active"]:
+        if verb.aside:
+            self._ways.append(verb.aside)
+        if verb.done in _GRANTS:
             return self._parse_active(at, verb)
+        if verb.done == "required" and is_conditional(text[at : verb.verb]):
+            return self._parse_required(verb)
         none = re.compile("[Nn]o ").match(text, at, end)
-        denied = (none is not None) + (verb["no"] is not None) + (verb["done"] in ("prohibited", "forbidden"))
-        rest = self._parse_adjuncts(verb.end())
+        denied = verb.negated + (verb.done in _DENIED)
+        rest = self._parse_adjuncts(verb.rest)
         more: Sequence[Span] = ()
         if also := re.compile(r",? (?:and so|as) are ").match(text, rest, end):
             more, rest = self._split_uses(also.end(), end), end
         extra = text[rest:end].strip(" ,")
         level = self._level(verb, denied, extra)
-        built = verb["done"] in ("erected", "kept")
+        built = verb.done in _BUILT
         elsewhere = bool(re.search(_KIND, extra)) or bool(naming.find_codes(extra, self._known))
         excepted = not extra or (_EXCEPT.match(text, rest, end) and not (elsewhere and extra[0] == "e"))
-        if denied and (denied > 1 or level != "notPermitted" or not excepted):
+        if denied and (verb.done.startswith("require") or denied > 1 or level != "notPermitted" or not excepted):
             return None
         if built and not (denied and self._places):
             return None
-        if extra and not denied:
+        if extra and verb.done.startswith("require"):
+            self._ways.append(extra)
+        elif extra and not denied:
             placed = elsewhere and re.match(r"(?:on|where|with)\b", extra)
             may = extra.startswith("and may ")
             understood = level == "conditional" or self._announces or may
@@ -266,18 +280,23 @@ class _Clause:
                 return None
             if not may and not (self._announces and level == "conditional"):
                 self._conditions.append(strip_brackets(extra))
-        subject = text[at : verb.start()].strip(" ,")
+        subject = text[at : verb.verb].strip(" ,")
         said = f"{' '.join(self._ways)} {extra}"
         if _ANNOUNCED.fullmatch(subject):
             if level == "byRight" and re.search(
                 r"\bonly (?:if|when|where)|(?:provided|if)(?: that)? (?:they|each)\b", said
             ):
                 level = "byRightWithConditions"
-            return self._state((), level, verb["done"] or "require") if self._announces else None
-        restricted = re.search(r"\bonly\b", " ".join([verb[0], *self._places])) and "right" not in said
+            return self._state((), level, verb.done) if self._announces else None
+        restricted = (
+            re.search(r"\bonly\b", " ".join([text[verb.verb : verb.rest], *self._places])) and "right" not in said
+        )
         if level is None or (level == "byRight" and restricted) or (self._announces and not self._conditions):
             return None  # Where a use is permitted only is not how.
-        uses = [*self._split_uses(none.end() if none else at, verb.start()), *more]
+        if verb.subject in ("they", "it") and self._before:
+            uses = list(self._before[-1].uses)
+        else:
+            uses = [*self._split_uses(none.end() if none else at, verb.verb), *more]
         one = re.compile(r"(?:not more than )?one ", re.IGNORECASE).match(text, at)
         if one is not None:
             self._conditions.append(one[0].strip())
@@ -285,7 +304,7 @@ class _Clause:
             level = "byRightWithConditions"
             about = [use for use in uses if singular(text[slice(*use)].split()[-1].casefold()) in extra]
             uses = about or uses  # A condition of one of several uses is none of the others.
-        return self._state(uses, level, verb["done"] or "require") if uses else None
+        return self._state(uses, level, verb.done) if uses else None
 
     def _parse_front(self, at: int) -> int:
         """Parse places and ways before the subject."""
@@ -303,21 +322,29 @@ class _Clause:
         """Parse the places and ways after the verb."""
         while match := _WHERE.match(self._text, at, self._end) or _WAY.match(self._text, at, self._end):
             words = match[0].strip(" ,")
-            (self._places if match.re is _WHERE else self._ways).append(words)
+            kind = int(match.re is _WHERE)
+            if self._parts[-1][kind] and words.startswith("and "):
+                self._parts.append(([], []))
+            words = words.removeprefix("and ")
+            self._parts[-1][kind].append(match["where"] if kind else words)
+            (self._places if kind else self._ways).append(words)
             at = match.end()
         return at
 
-    def _level(self, verb: re.Match[str], denied: int, extra: str) -> Level | None:
-        said = " ".join([*self._ways, extra])
+    def _level(self, verb: Clause, denied: int, extra: str) -> Level | None:
+        said = " ".join([self._text[verb.verb : verb.rest], *self._ways, extra])
         if denied:
-            return None if CONDITIONAL.search(said) else "notPermitted"
-        if verb["require"]:
-            return "conditional" if CONDITIONAL.search(said) else None
-        if CONDITIONAL.search(said) or (
-            _DECIDED.search(said) and (verb["modal"] == "may" or extra.startswith(("subject to", "upon")))
+            return None if is_conditional(said) or "right" in said else "notPermitted"
+        if verb.done.startswith("require"):
+            return "conditional" if is_conditional(said) else None
+        if is_conditional(said) or (
+            _DECIDED.search(said) and (verb.modal == "may" or extra.startswith(("subject to", "upon")))
         ):
-            return "conditional"
-        if verb["modal"] == "may" or verb["done"] in ("approved", "established"):
+            # "by right or by special permit" is neither.
+            return (
+                None if len(self._parts) == 1 and re.search(r"\b(?:of|by)[- ]right\b|outright", said) else "conditional"
+            )
+        if verb.modal == "may" or verb.done in ("approved", "established"):
             return None
         return level_of(f"permitted {said} uses") if "condition" in said else "byRight"
 
@@ -345,12 +372,12 @@ class _Clause:
         uses = self._split_uses(match.start("rest") + 1, self._end) if rest else ()
         return self._state(uses, level, subject) if uses else None
 
-    def _parse_active(self, at: int, verb: re.Match[str]) -> Statement | None:
+    def _parse_active(self, at: int, verb: Clause) -> Statement | None:
         """``The Board may allow the following special uses in this district``"""
-        subject = self._text[at : verb.start()]
-        if verb["modal"] != "may" or verb["no"] or not re.search(BOARD, subject, re.IGNORECASE) or "," in subject:
+        subject = self._text[at : verb.verb]
+        if verb.modal != "may" or verb.negated or not re.search(BOARD, subject, re.IGNORECASE) or "," in subject:
             return None
-        rest = verb.end()
+        rest = verb.rest
         if grant := re.compile(r"(?: an?)? (?:special|conditional)(?: use)? (?:exceptions?|permits?)").match(
             self._text, rest, self._end
         ):
@@ -360,27 +387,47 @@ class _Clause:
         rest += len(_find_prefix(r"(?:, )?(?:under|pursuant to) [^,:]*, | for |,? ?", self._text, rest))
         said = self._text[rest : self._end]
         if self._announces:
-            return self._state((), "conditional", verb["active"]) if _ANNOUNCED.match(said) else None
+            return self._state((), "conditional", verb.done) if _ANNOUNCED.match(said) else None
         stop = min((m.start() for m in (_WHERE.search(self._text, rest, self._end),) if m), default=self._end)
         self._parse_adjuncts(stop)
-        if not (self._places or any(CONDITIONAL.search(way) for way in self._ways)):
+        if not (self._places or any(is_conditional(way) for way in self._ways)):
             return None
         uses = self._split_uses(rest, stop)
-        return self._state(uses, "conditional", verb["active"]) if uses else None
+        return self._state(uses, "conditional", verb.done) if uses else None
 
-    def _parse_used(self, match: re.Match[str]) -> Statement | None:
-        """``No building shall be used except for the following``, ``Land in the M-1 District may be used for``"""
-        denied = match["subject"].casefold().startswith("no ")
-        excepted = match["only"].strip() in ("except", "other than")
-        if denied != excepted or (not denied and match["modal"] != "may" and "only" not in match[0]):
+    def _parse_required(self, verb: Clause) -> Statement | None:
+        """``A conditional use permit is required for any kennel in the A-1 District``"""
+        start = verb.rest + len(_find_prefix(" for (?:(?:any|all|each|every|an?|the) )?", self._text, verb.rest))
+        if verb.negated or start == verb.rest:
             return None
-        if where := _WHERE.search(match[0]):
-            self._places.append(where["where"])
-        rest = match["rest"].strip()
         if self._announces:
-            return self._state((), "byRight", "used for")
-        uses = self._split_uses(match.start("rest") + 1, self._end) if rest and not excepted else ()
-        return self._state(uses, "byRight", "used for") if uses else None
+            return (
+                self._state((), "conditional", verb.done) if _ANNOUNCED.match(self._text[start : self._end]) else None
+            )
+        where = _WHERE.search(self._text, start, self._end)
+        stop = where.start() if where else self._end
+        uses = self._split_uses(start, stop) if self._parse_adjuncts(stop) == self._end else ()
+        return self._state(uses, "conditional", verb.done) if uses else None
+
+    def _parse_used(self, at: int) -> Statement | None:
+        """``No building shall be used except for the following``, ``Land in the M-1 District may be used for``"""
+        said = self._text[at : self._end]
+        used = _USED.search(said)
+        denied = re.match("no |it ", said, re.IGNORECASE) is not None
+        excepted = _BUT_FOR.search(said) is not None
+        only = re.search(r"\b(?:only|may be)\b", said) is not None
+        if used is None or " not " in said or (not denied and (excepted or not only)):
+            return None
+        if where := _WHERE.search(said):
+            self._places.append(where["where"])
+        level: Level = "notPermitted" if not excepted and denied else "byRight"
+        level = "conditional" if is_conditional(said) and not denied else level
+        if self._announces:
+            return (
+                self._state((), level, "used for") if re.search(r"^$|\b(?:following|these)\b", used["rest"]) else None
+            )
+        uses = self._split_uses(at + used.start("rest") + 1, self._end) if used["rest"].strip() and not denied else ()
+        return self._state(uses, level, "used for") if uses else None
 
     def _state(self, uses: Sequence[Span], level: Level | None, raw: str) -> Statement | None:
         same = any(_SAME.fullmatch(where) for where in self._places)

@@ -146,6 +146,9 @@ def test_a_sentence_may_name_its_district_and_its_building() -> None:
         "Notice is mailed within 300 feet of the lot.",
         "The berm shall be planted with evergreen trees a minimum of six feet tall.",
         "In the Q-9 District, the lot area shall be at least two acres.",
+        "All buildings, except barns, shall be at least 20 feet from the rear lot line.",
+        "Sheds with a peak height of at most 12 feet may be built on the lot line.",
+        "On any corner lot there shall be a yard of at least 40 feet from the street.",
     ],
 )
 def test_exceptions_reductions_and_conditions_are_not_standards(text: str) -> None:
@@ -172,6 +175,23 @@ def test_exceptions_reductions_and_conditions_are_not_standards(text: str) -> No
         ("Buildings shall cover not more than 25 percent of a lot.", ("lot-coverage", "max", "25", "PERCENT"), None),
         ("No shed shall be nearer to the rear lot line than 5 feet.", ("rear-setback", "min", "5", "FT"), "shed"),
         ("An aisle shall be at least 24 feet wide.", ("width", "min", "24", "FT"), "aisle"),
+        ("Minimum lot width at the building setback line: 80 feet.", ("lot-width", "min", "80", "FT"), None),
+        (
+            "The height of a fence within a front yard shall not exceed 3 feet.",
+            ("building-height", "max", "3", "FT"),
+            "fence within a front yard",
+        ),
+        ("The floor area ratio shall not exceed 40 percent.", ("floor-area-ratio", "max", "40", "PERCENT"), None),
+        (
+            "Houses that are empty shall be at least 20 feet from the side lot line.",
+            ("side-setback", "min", "20", "FT"),
+            "Houses that are empty",
+        ),
+        (
+            "All buildings, including sheds, shall not cover more than 20 percent of the lot.",
+            ("lot-coverage", "max", "20", "PERCENT"),
+            None,
+        ),
         ("The lot area per dwelling unit is 3,000 square feet.", ("lot-area-per-unit", "min", "3000", "FT2"), None),
     ],
 )
@@ -239,6 +259,21 @@ def in_table(made: Section) -> list[tuple[str, ...]]:
     return [
         (*each.districts, each.type, each.bound, each.raw, str(each.value), str(each.unit))
         for each in find_standards(made, KNOWN)
+    ]
+
+
+def test_the_lot_of_a_building_has_its_own_dimensions() -> None:
+    text = "A house shall be on a lot having an area of at least 9,000 square feet and a width of at least 60 feet."
+    found = list(find_standards(section(text), KNOWN))
+    assert short(found) == [("lot-area", "min", "9000", "FT2"), ("lot-width", "min", "60", "FT")]
+
+
+def test_lines_below_a_line_have_its_dimension() -> None:
+    text = "1. A minimum lot width.\na. For houses: sixty (60) feet.\nb. For inns: 90 feet.\n2. Trees shall be kept."
+    found = list(find_standards(section(text), KNOWN))
+    assert [(each.type, each.applies_to, str(each.value)) for each in found] == [
+        ("lot-width", "houses", "60"),
+        ("lot-width", "inns", "90"),
     ]
 
 

@@ -147,6 +147,70 @@ def test_uses_may_follow_the_heading_in_its_own_line(line: str, level: str, foun
     assert uses(f"{line}\nFront yard: 20 feet.") == [("R-1", use, level) for use in found]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "Inns are allowed by right in the C-1 and C-2 districts and by special permit in the R-2 district;"
+            " they are prohibited in the R-1 district.",
+            [
+                ("C-1", "Inns", "byRight"),
+                ("C-2", "Inns", "byRight"),
+                ("R-2", "Inns", "conditional"),
+                ("R-1", "Inns", "notPermitted"),
+            ],
+        ),
+        ("Inns are allowed by right or by special permit in the C-1 and C-2 districts.", []),
+        ("Bars are not permitted by right in the C-1 district.", []),
+        ("Bars are conditionally permitted in the C-1 district.", [("C-1", "Bars", "conditional")]),
+        (
+            "A conditional use permit is required for any kennel in the C-1 district.",
+            [("C-1", "kennel", "conditional")],
+        ),
+        ("No conditional use permit is required for a shed.", []),
+        ("Bars, inns and clubs are special uses.", [("R-1", use, "conditional") for use in ("Bars", "inns", "clubs")]),
+    ],
+)
+def test_each_district_of_a_sentence_has_its_own_level(text: str, expected: list[tuple[str, str, str]]) -> None:
+    assert uses(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "(A) Permitted uses.\n(1) Residential uses.\n(a) Houses.\n(b) Cabins.\n(2) Public uses.\n(a) Parks.",
+            [("Houses", "byRight"), ("Cabins", "byRight"), ("Parks", "byRight")],
+        ),
+        ("(A) Permitted uses.\n(1) Farm uses.\n(2) Parks.", [("Farm uses", "byRight"), ("Parks", "byRight")]),
+        ("Property in this district shall be used only for the following purposes:\n1. Parks.", [("Parks", "byRight")]),
+        (
+            "No building or land shall be used, and no building shall be moved unless otherwise provided for herein,"
+            " except for the following uses:\n1. Parks.",
+            [("Parks", "byRight")],
+        ),
+        (
+            "It is unlawful to use any land in this district for any purpose other than the following:\nParks\nSheds",
+            [("Parks", "byRight"), ("Sheds", "byRight")],
+        ),
+        (
+            "Premises may be used for the following purposes if a conditional use permit has been obtained:\n1. Bars.",
+            [("Bars", "conditional")],
+        ),
+        ("No land shall be used for the following:\n1. Bars.", [("Bars", "notPermitted")]),
+        ("By special permit: bars; inns.", [("bars", "conditional"), ("inns", "conditional")]),
+        ("Not permitted: bars; inns.", [("bars", "notPermitted"), ("inns", "notPermitted")]),
+        ("Permitted uses include:\n• Parks", [("Parks", "byRight")]),
+        (
+            "Permitted uses:\n1. Mills, pursuant to Article 4.\n2. Sheds when beside a house.",
+            [("Mills", "byRightWithConditions"), ("Sheds when beside a house", "byRightWithConditions")],
+        ),
+    ],
+)
+def test_the_uses_of_a_list_have_the_level_that_announces_them(text: str, expected: list[tuple[str, str]]) -> None:
+    assert [(use, level) for _, use, level in uses(text)] == expected
+
+
 def test_a_condition_within_a_line_is_of_its_own_use() -> None:
     text = "Conditional uses (see § 3-1): kennels, if on ten acres; stables."
     found = find_permissions(section(text, "R-1 District"), KNOWN)
