@@ -80,6 +80,14 @@ class Settings(BaseSettings):
     chat_concurrency: int = Field(4, ge=1, le=64, description="Maximum concurrent requests to `chat_url`.")
     chat_timeout_s: float = Field(60.0, gt=0, description="Timeout of a request to `chat_url`, in seconds.")
 
+    rule_confidence: float = Field(
+        0.7,
+        ge=0,
+        le=1,
+        description="Least confidence at which tools report a use, standard, definition or district found in the text "
+        "of a code as law. They list others apart, as unsure, unless a person accepted them.",
+    )
+
     dataset_repo: str = Field(
         "ClimatePolicyRadar/all-document-text-data",
         description="Dataset on the model hub for `kg load climate hub`.",

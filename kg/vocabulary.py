@@ -175,7 +175,7 @@ UNCOUNTED_TERMS: Final = frozenset(
 
 Kind = Literal[
     "document", "passage", "family", "concept",
-    "place", "agent", "run", "source", "dataset", "snapshot", "derivation", "commit", "cession", "rule",
+    "place", "agent", "run", "source", "dataset", "snapshot", "derivation", "commit", "cession", "rule", "review",
     "graph", "code",
     "speech", "sitting", "debate", "division", "bill", "person", "party", "chamber", "organization", "electorate",
     "membership",
@@ -183,6 +183,7 @@ Kind = Literal[
     "summary", "reading",
 ]  # fmt: skip
 
+_NAMING: Final = "#named-in="
 _INDEX: Final = re.compile("0|[1-9][0-9]*")
 _ROOTS: Final[dict[str, str]] = {
     "document": "cpr://doc/",
@@ -198,6 +199,7 @@ _ROOTS: Final[dict[str, str]] = {
     "commit": BASE + "id/commit/",
     "cession": BASE + "id/cession/",
     "rule": BASE + "id/rule/",
+    "review": BASE + "id/review/",
     "graph": BASE + "graph/",
     "code": BASE + "vocab/",
     "speech": BASE + "id/speech/",
@@ -281,6 +283,17 @@ def mint_span(unit: NamedNode, start: int, end: int) -> NamedNode:
 def mint_claim(subject: NamedNode, predicate: NamedNode, value: NamedNode | Text, graph: NamedNode) -> NamedNode:
     """Return the IRI of the claim in `graph` that `subject` has this property."""
     return mint("statement", sha256(f"{subject} {predicate} {value} {graph} .\n")[:32])
+
+
+def mint_naming(district: NamedNode, section: str) -> NamedNode:
+    """Return the IRI of the claim that the section with the key `section` names `district`."""
+    return NamedNode(f"{district.value}{_NAMING}{segment(section)}")
+
+
+def get_named_district(naming: NamedNode) -> NamedNode | None:
+    """Return the district that a claim names. None for an IRI of another form."""
+    district, mark, _ = naming.value.partition(_NAMING)
+    return NamedNode(district) if mark and district.startswith(iri_prefix("district")) else None
 
 
 def mint_part(

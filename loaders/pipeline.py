@@ -20,7 +20,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.interruption import sweep_temporary_folders
 from kg.knowledge_graph import KnowledgeGraph
-from kg.provenance import load_records, promotion
+from kg.provenance import findings, load_records, promotion
 from kg.provenance.load_records import Agent, Derived, RecordOrigin, RowsOf, Run, SourceFile, format_rows
 from kg.provenance.record_age import Age, find_age, load_ages
 from kg.provenance.source_paths import SourcePaths
@@ -656,7 +656,9 @@ class Loading:
                 replace.setdefault(graph, derived)
                 records.setdefault(graph, origin)
         described = promotion.build_load_patch(self.prov_run, self.kg.store, replace, records)
-        commit = self.kg.store.commit(replace, lambda changes: described([*changes, *self.confirmed(replace, changes)]))
+        commit = findings.commit_reviewed(
+            self.kg.store, replace, lambda changes: described([*changes, *self.confirmed(replace, changes)])
+        )
         if any(change.content_sha256 is not None for change in commit.changes):
             self.report.run = self.prov_run.iri.value
         self.report.quads_added += commit.added

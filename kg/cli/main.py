@@ -361,36 +361,60 @@ def why(
 @output.reported
 def review(
     claim: Annotated[
-        str | None, typer.Argument(metavar="CLAIM", help="IRI of the claim, from this list or from kg_find_related.")
+        str | None,
+        typer.Argument(metavar="CLAIM", help="IRI of the claim, from this list or from the evidence of an answer."),
     ] = None,
     verdict: Annotated[
         Literal["accept", "reject"] | None, typer.Argument(metavar="accept|reject", help="The verdict.")
     ] = None,
+    kind: Annotated[
+        Literal["use", "standard", "definition", "district", "citation", "alignment"] | None,
+        typer.Option("--kind", help="List only claims of this kind."),
+    ] = None,
+    municipality: Annotated[
+        str | None, typer.Option("--municipality", metavar="NAME", help="List only claims about this code.")
+    ] = None,
+    state: Annotated[
+        str | None, typer.Option("--state", metavar="STATE", help="The state of the municipality.")
+    ] = None,
+    status: Annotated[
+        Literal["pending", "accepted", "rejected"], typer.Option("--status", help="Which claims to list.")
+    ] = "pending",
+    least: Annotated[
+        float, typer.Option("--min", metavar="C", min=0, max=1, help="Least confidence of the claims to list.")
+    ] = 0.0,
+    most: Annotated[
+        float, typer.Option("--max", metavar="C", min=0, max=1, help="Most confidence of the claims to list.")
+    ] = 1.0,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, max=200, help="Maximum claims to list.")] = 20,
     offset: Annotated[int, typer.Option("--offset", metavar="N", min=0, help="Claims to skip.")] = 0,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Accept or reject a claim extracted from text. Without a claim, list the alignments that wait for a review.
+    """Accept or reject a claim found in a text. Without a claim, list the claims, the least sure first.
 
-    Accepted claims become edges; rejected ones never do. A rejection is final. An accepted claim can still be rejected.
+    Claims are uses, standards, definitions and districts of codes, citations, and alignments. Accepted citations and
+    alignments become edges; accepted rules count as reviewed. A rejected claim is withdrawn, also at later loads.
+    A rejection is final. An accepted claim can still be rejected.
     """
     if (claim is None) != (verdict is None):
         raise typer.BadParameter("Give a claim and a verdict, or neither to list the claims that wait for a review.")
     if claim is None:
+        chosen = {"kind": kind, "municipality": municipality, "state": state, "status": status}
+        page = {"min_confidence": least, "max_confidence": most, "limit": limit, "offset": offset}
         with _connect(data_dir) as graph, output.progress("listing") as advance:
-            listed = graph.call("pending", {"limit": limit, "offset": offset}, advance)
+            listed = graph.call("list_claims", {**chosen, **page, "detail": "full", "max_tokens": 50_000}, advance)
         if as_json:
             output.put_json(listed)
             return
         output.columns(
-            ("name", "relation", "concept", "similarity", "claim"),
+            ("confidence", "kind", "statement", "words", "claim"),
             (
-                [to_single_line(each.get(part, "")) for part in ("name", "relation", "label", "similarity", "claim")]
-                for each in listed["pending"]
+                [to_single_line(str(each.get(part, ""))) for part in ("confidence", "kind", "statement", "words", "id")]
+                for each in listed["claims"]
             ),
         )
-        output.say(f"kg: {listed['total']:,} alignments wait for a review.")
+        output.say(f"kg: {listed['total']:,} claims are {status}.")
         return
     arguments = {"claim": claim, "verdict": verdict, "by": output.user_name()}
     with _connect(data_dir) as graph, output.progress("reviewing") as advance:
@@ -398,8 +422,11 @@ def review(
     if as_json:
         output.put_json(done)
         return
-    edge = " ".join(f"<{done[part]}>" for part in ("subject", "predicate", "object"))
-    output.put(f"{edge} {'is an edge' if done['asserted'] else 'is not an edge'}")
+    if "subject" in done:
+        edge = " ".join(f"<{done[part]}>" for part in ("subject", "predicate", "object"))
+        output.put(f"{edge} {'is an edge' if done['asserted'] else 'is not an edge'}")
+    else:
+        output.put(f"{done['statement']}: {'is reported as law' if done['asserted'] else 'is not reported as law'}")
     for note in done.get("notes", ()):
         output.say(f"kg: {output.name_options(note)}")
 

@@ -64,10 +64,11 @@ SELECT DISTINCT ?thing ?property ?value ?graph WHERE {
 }"""
 
 REVIEWS: Final = """
-SELECT DISTINCT ?graph ?verdict WHERE {
-  GRAPH ?graph { ?review ?verdict $claim } FILTER(?verdict IN (kg:accepts, kg:rejects))
-  FILTER(STRSTARTS(STR(?graph), $prefix))
-} ORDER BY ?graph ?verdict"""
+SELECT DISTINCT ?graph ?verdict ?agent WHERE {
+  GRAPH ?graph { ?review ?verdict $claim }
+  FILTER(?verdict IN (kg:accepts, kg:rejects) && STRSTARTS(STR(?graph), $prefix))
+  OPTIONAL { GRAPH ?graph { ?review prov:wasAttributedTo ?agent } }
+} ORDER BY ?graph ?verdict ?agent"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,10 @@ class Review:
     """``accepted`` or ``rejected``."""
     graph: str
     by: tuple[str, ...]
-    """Everybody who wrote to that graph."""
+    """Who gave it; everybody who wrote to that graph, if it does not say that."""
+
+    def __str__(self) -> str:
+        return f"{self.verdict} in {self.graph} by {', '.join(self.by) or 'unknown'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +159,7 @@ def load_claim(query: Query, node: NamedNode, graph: NamedNode) -> Claim | None:
     # The method and confidence of mentions are those of their graph.
     confidence = next(iter([*said[KG.confidence], *described[KG.confidence]]), None)
     method = first_text(said, KG.method) or first_text(described, KG.method)
-    reviews = _load_reviews(query, node)
+    reviews = load_reviews(query, node)
     verdicts = {review.verdict for review in reviews}
     run = load_run(query, described)
     return Claim(
@@ -217,13 +221,20 @@ def _load_agreeing(query: Query, said: Mapping[NamedNode, list[Term]]) -> tuple[
     return tuple(sorted(found))
 
 
-def _load_reviews(query: Query, claim: NamedNode) -> tuple[Review, ...]:
+def load_reviews(query: Query, claim: NamedNode) -> tuple[Review, ...]:
+    """Load the reviews of a claim or a finding."""
     found = []
     for row in select(query, bind(REVIEWS, claim=claim, prefix=Literal(CURATED))):
         graph = named_node(row["graph"])
         verdict = "accepted" if row["verdict"] == KG.accepts else "rejected"
-        found.append(Review(verdict, graph.value, load_writers(query, graph)))
+        found.append(Review(verdict, graph.value, _load_reviewers(query, graph, row.get("agent"))))
     return tuple(found)
+
+
+def _load_reviewers(query: Query, graph: NamedNode, agent: Term | None) -> tuple[str, ...]:
+    if agent is None:
+        return load_writers(query, graph)
+    return (first_text(load_description(query, named_node(agent)), RDFS.label) or named_node(agent).value,)
 
 
 def load_writers(query: Query, graph: NamedNode) -> tuple[str, ...]:

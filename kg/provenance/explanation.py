@@ -16,7 +16,7 @@ from typing import Any, Final
 from pyoxigraph import Literal, NamedNode, Triple
 
 from kg.errors import NotFoundError
-from kg.provenance.claims import Claim, Words, load_claim, load_claims_of, load_words
+from kg.provenance.claims import Claim, Review, Words, load_claim, load_claims_of, load_reviews, load_words
 from kg.provenance.load_records import RULES, find_row, format_rows, parse_rows
 from kg.provenance.promotion import PROMOTED
 from kg.provenance.reader import first_text, load_description, load_descriptions, load_run
@@ -141,6 +141,8 @@ class Explanation:
     sources: tuple[Source, ...] = ()
     words: tuple[Words, ...] = ()
     """The evidence in the text, if it was extracted from text and is not a claim."""
+    reviews: tuple[Review, ...] = ()
+    """The reviews of it, if it was found in text and is not a claim."""
     rule: AppliedRule | None = None
     """The rule, if it was computed from other graphs."""
     claims: tuple[Claim, ...] = ()
@@ -176,6 +178,7 @@ class Explanation:
         if self.rule is not None:
             lines.append(f"  rule        {self.rule}")
         lines += [f"  in words    {words}" for words in self.words]
+        lines += [f"  reviewed    {each}" for each in self.reviews]
         for claim in self.claims:
             lines += _describe_claim(claim)
         if self.more_claims:
@@ -201,7 +204,7 @@ def _describe_claim(claim: Claim) -> list[str]:
         None if claim.confidence is None else f"confidence {claim.confidence:g}",
         claim.method,
         None if claim.match_type is None else f"matches the {claim.match_type}",
-        *(f"{each.verdict} in {each.graph} by {', '.join(each.by) or 'unknown'}" for each in claim.reviews),
+        *map(str, claim.reviews),
         None if claim.live else "does not count",
     ]
     lines = [f"  claim       {claim.iri}", f"    {', '.join(fact for fact in facts if fact)}"]
@@ -434,6 +437,7 @@ def _explain(
         if graph in SHIPPED_GRAPHS
         else _load_sources(query, graph, description, subject),
         words=load_words(query, subject, graph) if claim is None else (),
+        reviews=load_reviews(query, subject) if kind == "extracted" and claim is None else (),
         rule=_load_rule(query, graph, run.description) if kind in ("derived", "inferred") else None,
         claims=() if claim is None else (replace(claim, sources=_load_claim_sources(query, claim)),),
     )

@@ -13,7 +13,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
-from itertools import chain
 from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
@@ -23,7 +22,7 @@ from kg.sparql.terms import bind
 from kg.store.difference import content_sha256
 from kg.store.ownership import CURATED
 from kg.store.protocol import GraphChange, Patch, Store, Term, named_node, select
-from kg.vocabulary import CITATIONS, DERIVED, EXTRACTED, KG, RDF, SOURCED
+from kg.vocabulary import CITATIONS, DERIVED, EXTRACTED, KG, RDF, SOURCED, get_named_district
 
 THRESHOLD: Final = Decimal("0.7")
 """Minimum confidence for promotion."""
@@ -49,11 +48,25 @@ class Verdicts:
 
     accepted: Mapping[Term, Collection[NamedNode]] = field(default_factory=dict)
     rejected: Mapping[Term, Collection[NamedNode]] = field(default_factory=dict)
+    by_review: Mapping[Term, Collection[Term]] = field(default_factory=dict)
+    """Claims by their review (`kg.provenance.findings`)."""
+    namings: Mapping[str, Collection[NamedNode]] = field(default_factory=dict)
+    """Claims that name a district, by its IRI."""
 
     @classmethod
     def load(cls, store: Store, changes: Sequence[GraphChange] = ()) -> Verdicts:
         """Load the reviews in the curated graphs of `store` as they will be after `changes`."""
-        return cls(_load_verdicts(store, KG.accepts, changes), _load_verdicts(store, KG.rejects, changes))
+        accepted, rejected = (_load_verdicts(store, verdict, changes) for verdict in (KG.accepts, KG.rejects))
+        claims: dict[Term, dict[Term, set[NamedNode]]] = {KG.accepts: defaultdict(set), KG.rejects: defaultdict(set)}
+        by_review: dict[Term, set[Term]] = defaultdict(set)
+        namings: dict[str, set[NamedNode]] = defaultdict(set)
+        for verdict, reviews in ((KG.accepts, accepted), (KG.rejects, rejected)):
+            for graph, review, claim in reviews:
+                claims[verdict][claim].add(graph)
+                by_review[review].add(claim)
+                if isinstance(claim, NamedNode) and (district := get_named_district(claim)) is not None:
+                    namings[district.value].add(claim)
+        return cls(claims[KG.accepts], claims[KG.rejects], by_review, namings)
 
     def on(self, claims: Iterable[Term]) -> list[NamedNode]:
         """Return the graphs in which any of `claims` is accepted or rejected."""
@@ -67,17 +80,17 @@ class Verdicts:
         return sorted(found, key=str)
 
 
-def _load_verdicts(store: Store, verdict: NamedNode, changes: Sequence[GraphChange]) -> dict[Term, set[NamedNode]]:
+def _load_verdicts(
+    store: Store, verdict: NamedNode, changes: Sequence[GraphChange]
+) -> set[tuple[NamedNode, Term, Term]]:
+    """Load graph, review and claim of each verdict of one kind."""
     rows = select(store.query, bind(JUDGED, verdict=verdict, prefix=Literal(CURATED)))
-    reviews = {(named_node(row["g"]), row["review"], row["claim"]) for row in rows}
+    reviews: set[tuple[NamedNode, Term, Term]] = {(named_node(row["g"]), row["review"], row["claim"]) for row in rows}
     for change in changes:
         graph = change.graph
         reviews -= {(graph, quad.subject, quad.object) for quad in _reviews(graph, change.removed, verdict)}
         reviews |= {(graph, quad.subject, quad.object) for quad in _reviews(graph, change.added, verdict)}
-    found: dict[Term, set[NamedNode]] = defaultdict(set)
-    for graph, _, claim in reviews:
-        found[claim].add(graph)
-    return found
+    return reviews
 
 
 def _reviews(graph: NamedNode, quads: Iterable[Quad], *verdicts: NamedNode) -> Iterator[Quad]:
@@ -103,14 +116,19 @@ def build_edges(claims: Iterable[Quad], graph: NamedNode, verdicts: Verdicts, as
     return [edge for edge in found if edge.triple not in known]
 
 
+def find_reviews(changes: Sequence[GraphChange]) -> tuple[set[NamedNode], set[NamedNode]]:
+    """Find the claims that `changes` review, and those of which they retract a review."""
+    added, removed = set[NamedNode](), set[NamedNode]()
+    for change in changes:
+        for quads, claims in ((change.added, added), (change.removed, removed)):
+            reviews = _reviews(change.graph, quads, KG.accepts, KG.rejects)
+            claims.update(quad.object for quad in reviews if isinstance(quad.object, NamedNode))
+    return added, removed
+
+
 def build_reviewed_edges(store: Store, changes: Sequence[GraphChange]) -> Derived:
     """Build the graphs of edges that change with the reviews in `changes`. Call it under the write lock."""
-    claims = {
-        quad.object
-        for change in changes
-        for quad in _reviews(change.graph, chain(change.added, change.removed), KG.accepts, KG.rejects)
-        if isinstance(quad.object, NamedNode)
-    }
+    claims = set[NamedNode]().union(*find_reviews(changes))
     if not claims:
         return {}
     rows = select(store.query, bind(CLAIMED_IN, claims=sorted(claims, key=str), prefix=Literal(EXTRACTED)))

@@ -25,7 +25,7 @@ from kg.retrieval.results import DatasetCheck
 from kg.search.index_sync import count_text_units, repair_index
 from kg.tools.calls import Command
 from kg.tools.catalog.health import health
-from kg.tools.claims.review import Verdict, list_pending, review_claim
+from kg.tools.claims.review import Verdict, review_claim
 from kg.tools.entities.dereference import parse_iri
 from kg.tools.zoning.extraction_command import extract
 from kg.tools.zoning.summary_commands import summaries_build, summaries_status
@@ -140,11 +140,6 @@ def _run_of_loaders(kg: KnowledgeGraph, work: Callable[..., Any] | None, purpose
     return document
 
 
-def pending(kg: KnowledgeGraph, limit: int = 20, offset: int = 0) -> Document:
-    """List the alignments that wait for a review (`kg.tools.claims.review.list_pending`)."""
-    return list_pending(kg, limit, offset)
-
-
 def review(kg: KnowledgeGraph, claim: str, verdict: Verdict, by: str) -> Document:
     """Accept or reject a claim with the tool `review_claim`, recorded under the name `by`."""
     sender = SENDER.set(Actor(by, frozenset({WRITE, ADMIN})))
@@ -222,7 +217,6 @@ COMMANDS: Final = (
     Command(mentions),
     Command(align),
     Command(extract),
-    Command(pending),
     Command(review),
     Command(quarantine_retry),
     Command(quarantine_drop),

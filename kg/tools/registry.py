@@ -87,6 +87,7 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(provisions.kg_query_definition, "Defined terms", frozenset({ZONING})),
     Tool(zoning_sections.kg_traverse_hierarchy, "Walk a code", frozenset({ZONING})),
     Tool(zoning_relations.kg_find_related, "Citations", frozenset({ZONING})),
+    Tool(review.list_claims, "Claims to review", frozenset({ZONING})),
     Tool(review.review_claim, "Review a claim", frozenset({ZONING}), scope="admin"),
     Tool(zoning_summaries.kg_search_by_topic, "Search by topic", frozenset({ZONING})),
     Tool(zoning_comparison.compare_zoning, "Compare zoning", frozenset({ZONING})),

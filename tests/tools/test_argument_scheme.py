@@ -22,7 +22,7 @@ ARGUMENTS: Final = {
     "limit": "integer", "top_k": "integer", "offset": "integer",
     # words
     "query": "string", "q": "string", "question": "string", "text": "string", "term": "string", "must": "array",
-    "min_score": "number",
+    "min_score": "number", "min_confidence": "number", "max_confidence": "number",
     # ids
     "id": "string", "ids": "array", "iri": "string", "qid": "string", "qids": "array", "speech_id": "string",
     "section_id": "string", "claim": "string", "graph": "string", "document": "string", "family_slug": "string",
@@ -37,7 +37,7 @@ ARGUMENTS: Final = {
     "division": "string",
     # choices that the schema lists
     "direction": "enum", "by": "enum", "group_by": "enum", "kind": "enum", "suite": "enum", "scorer": "enum",
-    "verdict": "enum", "format": "enum", "mode": "enum",
+    "verdict": "enum", "status": "enum", "format": "enum", "mode": "enum",
     # switches and sizes
     "narrower": "boolean", "nested": "boolean", "counts": "boolean", "include_docs": "boolean",
     "include_context": "boolean", "include_children": "boolean", "hops": "integer", "depth": "integer",
@@ -54,6 +54,7 @@ REQUIRED: Final[dict[str, dict[str, Any]]] = {
     "search": {"query": "solar"},
     "search_speeches": {"query": "solar"},
     "related": {"id": "Q1010"},
+    "list_claims": BEND,
     "citations": {"iri": "cpr://family/fictional-geothermal-programme_d0f0"},
     "concept_mentions": {"qids": ["Q1010"]},
     "concept_neighbors": {"qid": "Q1010"},

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
+import operator
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Final, Literal, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Annotated, Final, NamedTuple, TypeVar
 
 from pydantic import Field
-from pyoxigraph import Literal as Text
 from pyoxigraph import NamedNode
 
 from kg.errors import NotFoundError
@@ -23,8 +22,20 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 from kg.tools.zoning.municipalities import MunicipalityName, PageSize, Place, Skipped, StateName, find_place
 from kg.tools.zoning.rule_rows import Rule, RuleEvidence, load_evidence, load_rules
+from kg.tools.zoning.rule_search import (
+    Found,
+    Selection,
+    find_rules,
+    find_unsure,
+    find_without_district,
+    follow_references,
+    select_page,
+    separate,
+    sort_by_confidence,
+)
 from kg.tools.zoning.term_lookup import (
     DistrictName,
+    Named,
     StandardType,
     UseName,
     Vocabulary,
@@ -39,36 +50,13 @@ from kg.tools.zoning.term_lookup import (
     match_note,
     natural_key,
     no_match_message,
+    parse_use_kinds,
 )
-from kg.vocabulary import KG, SKOS, iri_prefix
+from kg.vocabulary import KG, SKOS
 
 SHOWN_ODDS: Final = 5
-
-PERMISSIONS: Final = """
-SELECT ?rule ?graph ?district ?about WHERE {
-  VALUES ?district { $districts } GRAPH ?graph { ?rule kg:district ?district ; kg:landUse ?about }
-}"""
-
-STANDARDS: Final = """
-SELECT ?rule ?graph ?district ?about WHERE {
-  VALUES ?district { $districts } GRAPH ?graph { ?rule kg:district ?district ; kg:standardType ?about }
-}"""
-
-# Some standards in the text of a code name no district.
-ELSEWHERE: Final = """
-SELECT ?rule ?graph ?about WHERE {
-  ?section kg:jurisdiction $municipality . ?rule kg:definedIn ?section
-  GRAPH ?graph { ?rule kg:standardType ?about }
-  FILTER NOT EXISTS { ?rule kg:district ?district }
-}"""
-
-COUNTED: Final = """
-SELECT ?district (COUNT(?rule) AS ?count) WHERE {
-  { VALUES ?district { $districts } ?rule kg:district ?district }
-  UNION { ?section kg:jurisdiction $municipality . ?rule kg:definedIn ?section
-          FILTER NOT EXISTS { ?rule kg:district ?any } }
-  FILTER(STRSTARTS(STR(?rule), $kind))
-} GROUP BY ?district"""
+SHOWN_UNSURE: Final = 10
+"""Maximum number of unsure rules in an answer."""
 
 
 class Permission(Lean):
@@ -94,6 +82,9 @@ class PermissionResult(Result):
     municipality: str
     state: str
     permissions: list[Permission]
+    unsure: list[Permission] = Field(
+        default_factory=list, description="Found in the text, but not reported as law", exclude_if=operator.not_
+    )
 
 
 class Standard(Lean):
@@ -118,26 +109,9 @@ class StandardResult(Result):
     municipality: str
     state: str
     standards: list[Standard]
-
-
-class Found(NamedTuple):
-    """A rule that was found and is not loaded yet."""
-
-    iri: str
-    graph: str
-    district: str | None
-    about: str
-
-
-class _Selection(NamedTuple):
-    """The rules that match a call, or those of them in the districts of its page."""
-
-    found: list[Found]
-    total: int
-    skipped: int = 0
-    """Number of matching rules before the first of `found`."""
-    elsewhere: int = 0
-    """Number of matching rules without a district, which are not in `total`."""
+    unsure: list[Standard] = Field(
+        default_factory=list, description="Found in the text, but not reported as law", exclude_if=operator.not_
+    )
 
 
 def kg_query_permissions(
@@ -166,46 +140,66 @@ def kg_query_permissions(
     reader.ran.clear()
     completeness: Completeness = "complete"
     if use is None:
-        selected = _select_page(reader, "permission", place, words, districts, offset, limit)
+        selected = select_page(reader, "permission", place, words, districts, offset, limit)
+        unsure = find_unsure(reader, "permission", words, districts)
     else:
-        found = [each for each in _find_rules(reader, "permission", words.districts) if each.about in uses]
-        followed = _follow_references(reader, words, districts, {each.district or "" for each in found})
-        found = [each for each in found if each.district in districts or each.district in followed.districts]
-        selected = _Selection([*found, *followed.found], len(found) + len(followed.found))
+        reported, unsure = (
+            [each for each in several if each.about in uses]
+            for several in find_rules(reader, "permission", words, words.districts)
+        )
+        followed = follow_references(reader, words, districts, {each.district or "" for each in reported})
+        unsure = [each for each in unsure if each.district in districts or each.district in followed.districts]
+        reported = [each for each in reported if each.district in districts or each.district in followed.districts]
+        selected = Selection([*reported, *followed.found], len(reported) + len(followed.found))
         extra = {each.district or "" for each in followed.found} | followed.districts
         districts = {**districts, **{iri: known for iri, known in words.districts.items() if iri in extra}}
         notes += followed.notes
         completeness = "approximate" if followed.unresolved else "complete"
     at, among = _ranks(districts), _ranks(uses)
-    selected.found.sort(key=lambda each: (at[each.district or ""], among.get(each.about, len(among)), each.iri))
-    start, total = offset - selected.skipped, selected.total
-    permissions = [
-        Permission(
-            district=districts[each.district or ""].code,
-            district_name=districts[each.district or ""].other_name,
-            use=words.uses[each.about].name,
-            permission=rule.code(KG.permissionLevel),
-            as_recorded=rule.one(KG.rawLevel),
-            conditions=rule.all(KG.condition),
-            review_section=rule.section(KG.reviewSection),
-            section_ref=rule.section(KG.definedIn),
-            evidence=evidence,
+    selected.found.sort(
+        key=lambda each: (
+            at[each.district or ""], among.get(each.about, len(among)), not each.is_stated, each.iri,
         )
-        for each, rule, evidence in load_with_evidence(reader, selected.found[start : start + limit])
-    ]
+    )  # fmt: skip
+    start, total = offset - selected.skipped, selected.total
+
+    def to_permissions(loaded: Iterable[tuple[Found, Rule, RuleEvidence]]) -> list[Permission]:
+        return [
+            to_permission(rule, evidence, words.uses[each.about].name, words.districts[each.district or ""])
+            for each, rule, evidence in loaded
+        ]
+
+    page = load_with_evidence(reader, selected.found[start : start + limit])
+    reported_page, overruled = _separate_overruled(reader, page, selected.found, _Key.of_use(words))
+    permissions = to_permissions(reported_page)
+    result = PermissionResult(municipality=place.name, state=place.short_state, permissions=permissions, notes=notes)
+    _add_unsure(reader, result.unsure, unsure, overruled, notes, to_permissions, is_first=not offset)
     notes += _note_differences(
         ((each.use, "in", each.district, *each.conditions), each.permission or each.as_recorded or "", each.evidence)
-        for each in permissions
+        for each in [*permissions, *to_permissions(overruled)]
     )
     if not total:
         if use is not None and district is not None:
             notes += _note_other_districts(reader, words, uses)
         notes.append(_note_nothing(place, "permission", bool(words.uses)))
+    result.notes = notes
     return reader.finish(
-        PermissionResult(municipality=place.name, state=place.short_state, permissions=permissions, notes=notes),
-        total=total,
-        next_offset=page_of(range(total), offset, limit),
-        completeness=completeness,
+        result, total=total, next_offset=page_of(range(total), offset, limit), completeness=completeness
+    )
+
+
+def to_permission(rule: Rule, evidence: RuleEvidence, use: str, district: Named) -> Permission:
+    """Convert a rule to a permission of an answer."""
+    return Permission(
+        district=district.code,
+        district_name=district.other_name,
+        use=use,
+        permission=rule.code(KG.permissionLevel),
+        as_recorded=rule.one(KG.rawLevel),
+        conditions=rule.all(KG.condition),
+        review_section=rule.section(KG.reviewSection),
+        section_ref=rule.section(KG.definedIn),
+        evidence=evidence,
     )
 
 
@@ -232,32 +226,59 @@ def kg_query_standards(
     districts = words.districts if district is None else find_named("district", district, words.districts, place, notes)
     reader.ran.clear()
     if standard_type is None:
-        selected = _select_page(reader, "standard", place, words, districts, offset, limit)
-        if district is None and selected.elsewhere:
+        selected = select_page(reader, "standard", place, words, districts, offset, limit)
+        unsure = find_unsure(reader, "standard", words, districts)
+        if district is None and (selected.elsewhere or not offset):
+            general = find_without_district(reader, words, place)
+            unsure = sort_by_confidence([*unsure, *general.unsure])
             if offset + limit > selected.total:
-                selected.found.extend(_find_without_district(reader, place))
+                selected.found.extend(general.reported)
             skipped = min(selected.skipped, selected.total)
-            selected = _Selection(selected.found, selected.total + selected.elsewhere, skipped)
+            selected = Selection(selected.found, selected.total + selected.elsewhere, skipped)
     else:
-        found = _find_rules(reader, "standard", words.districts) + _find_without_district(reader, place)
-        codes = sorted({code_of(each.about) for each in found})
+        reported, unsure = (
+            [*of_districts, *general]
+            for of_districts, general in zip(
+                find_rules(reader, "standard", words, words.districts),
+                find_without_district(reader, words, place),
+                strict=True,
+            )
+        )
+        codes = sorted({code_of(each.about) for each in (*reported, *unsure)})
         types, bound = find_standard_types(standard_type, codes, place, notes)
-        found = [each for each in found if code_of(each.about) in types]
+        found = [each for each in reported if code_of(each.about) in types]
+        unsure = [each for each in unsure if code_of(each.about) in types]
         if bound is not None:
-            rules = load_rules(reader, {each.iri: each.graph for each in found})
-            found = [each for each in found if rules[each.iri].code(KG.bound) in (bound, None)]
+            rules = load_rules(reader, {each.iri: each.graph for each in (*found, *unsure)})
+            found, unsure = (
+                [each for each in several if rules[each.iri].code(KG.bound) in (bound, None)]
+                for several in (found, unsure)
+            )
         elsewhere = 0 if district is None else sum(each.district is None for each in found)
-        found = [each for each in found if each.district in districts or (district is None and each.district is None)]
-        selected = _Selection(found, len(found), elsewhere=elsewhere)
+        found, unsure = (
+            [each for each in several if each.district in districts or (district is None and each.district is None)]
+            for several in (found, unsure)
+        )
+        selected = Selection(found, len(found), elsewhere=elsewhere)
     at = _ranks(districts)
-    selected.found.sort(key=lambda each: (at.get(each.district or "", len(at)), each.about, each.iri))
+    selected.found.sort(
+        key=lambda each: (at.get(each.district or "", len(at)), each.about, not each.is_stated, each.iri)
+    )
     start, total = offset - selected.skipped, selected.total
     if selected.elsewhere:
         notes.append(f"{selected.elsewhere} more standards name no district. Omit district to list them.")
-    standards = [
-        to_standard(rule, evidence, districts[each.district].code if each.district else None)
-        for each, rule, evidence in load_with_evidence(reader, selected.found[start : start + limit])
-    ]
+
+    def to_standards(loaded: Iterable[tuple[Found, Rule, RuleEvidence]]) -> list[Standard]:
+        return [
+            to_standard(rule, evidence, words.districts[each.district].code if each.district else None)
+            for each, rule, evidence in loaded
+        ]
+
+    page = load_with_evidence(reader, selected.found[start : start + limit])
+    reported_page, overruled = _separate_overruled(reader, page, selected.found, _Key.of_standard())
+    standards = to_standards(reported_page)
+    result = StandardResult(municipality=place.name, state=place.short_state, standards=standards, notes=notes)
+    _add_unsure(reader, result.unsure, unsure, overruled, notes, to_standards, is_first=not offset)
     notes += _note_differences(
         (
             # Units are compared separately: 10 percent and 800 square feet may both apply.
@@ -265,16 +286,13 @@ def kg_query_standards(
             f"{each.value:g}" if each.value is not None else each.raw_value,
             each.evidence,
         )
-        for each in standards
+        for each in [*standards, *to_standards(overruled)]
         if each.district is not None
     )
     if not total:
         notes.append(_note_nothing(place, "standard", bool(words.districts)))
-    return reader.finish(
-        StandardResult(municipality=place.name, state=place.short_state, standards=standards, notes=notes),
-        total=total,
-        next_offset=page_of(range(total), offset, limit),
-    )
+    result.notes = notes
+    return reader.finish(result, total=total, next_offset=page_of(range(total), offset, limit))
 
 
 def to_standard(rule: Rule, evidence: RuleEvidence, district: str | None) -> Standard:
@@ -295,137 +313,104 @@ def to_standard(rule: Rule, evidence: RuleEvidence, district: str | None) -> Sta
     )
 
 
-_REFERENCE: Final = re.compile(
-    r"(?:(?:any|all|the|those|every) )?(?:[a-z]+ )?(?:of the )?uses? (?:that (?:is|are) )?(?:permitted|allowed)"
-    r"(?: (?:by right|outright|as of right))? (?:in|within) (?P<of>[^.;:,]{1,80})",
-    re.IGNORECASE,
-)
-"""A use that refers to another district: ``Any use permitted in the C-1 District, except theaters``."""
-
-
-class _References(NamedTuple):
-    """References of districts to the uses of others, and the districts with a permission that they lead to."""
-
-    found: list[Found]
-    districts: set[str]
-    notes: list[str]
-    unresolved: bool
-
-
-def _follow_references(reader: Reader, words: Vocabulary, districts: Iterable[str], stated: set[str]) -> _References:
-    """Follow the references of `districts` to the districts in `stated`, which have a permission for the use asked for.
-
-    A reference that names no known district may lead to a permission: it is always part of the result.
-    """
-    followed = _References([], set(), [], False)
-    named = {iri: match["of"] for iri, use in words.uses.items() if (match := _REFERENCE.match(use.name))}
-    by_district: dict[str, list[Found]] = defaultdict(list)
-    for each in _find_rules(reader, "permission", words.districts) if named else ():
-        if each.about in named:
-            by_district[each.district or ""].append(each)
-    targets = {iri: _find_districts_in(of, words) for iri, of in named.items()}
-    used: dict[str, Found] = {}
-    for iri in districts if by_district else ():
-        seen, pending, way = {iri}, [iri], list[Found]()
-        while pending:
-            for each in by_district[pending.pop()]:
-                way.append(each)
-                new = [other for other in targets[each.about] if other not in seen]
-                seen.update(new)
-                pending += new
-        reached = (seen - {iri}) & stated
-        lost = [each for each in way if not targets[each.about]]
-        used |= {each.iri: each for each in (way if reached else lost)}
-        followed.districts.update(reached)
-        followed.notes.extend(
-            f"{words.districts[iri].code} also refers to the uses of another district, which could not be identified: "
-            f"{words.uses[each.about].name!r}. Read that section."
-            for each in lost
-        )
-        if reached:
-            codes = shorten([words.districts[other].code for other in words.districts if other in reached])
-            followed.notes.append(
-                f"{words.districts[iri].code} refers to the uses of {codes}, at the level and with the exceptions that "
-                "the reference gives."
-            )
-    return followed._replace(
-        found=list(used.values()), unresolved=any(not targets[each.about] for each in used.values())
-    )
-
-
-def _find_districts_in(text: str, words: Vocabulary) -> list[str]:
-    """Find the districts that some words name, by code or name."""
-    plain = f" {fold(text)} "
-    return [
-        iri
-        for iri, each in words.districts.items()
-        if re.search(rf"(?<![\w-]){re.escape(each.code)}(?![\w-])", text)
-        or (each.name != each.code and f" {fold(each.name)} " in plain)
-    ]
-
-
-_Kind = Literal["permission", "standard"]
-_QUERIES: Final[Mapping[_Kind, str]] = {"permission": PERMISSIONS, "standard": STANDARDS}
-
-
-def _find_rules(reader: Reader, kind: _Kind, districts: Iterable[str]) -> list[Found]:
-    nodes = [NamedNode(iri) for iri in districts]
-    return [*reader.kept(f"{kind}s", bind(_QUERIES[kind], districts=nodes), _to_found)] if nodes else []
-
-
-def _find_without_district(reader: Reader, place: Place) -> list[Found]:
-    return [*reader.kept("standards without district", bind(ELSEWHERE, municipality=NamedNode(place.iri)), _to_found)]
-
-
-def _count_rules(reader: Reader, kind: _Kind, place: Place, words: Vocabulary) -> Mapping[str, int]:
-    """Count the rules of a kind by district IRI. Rules without a district count under the empty string."""
-
-    def read(rows: Sequence[Mapping[str, Term]]) -> dict[str, int]:
-        return {iri_of(row["district"]) if "district" in row else "": int(term_text(row["count"])) for row in rows}
-
-    query = bind(
-        COUNTED,
-        districts=[NamedNode(iri) for iri in words.districts],
-        municipality=NamedNode(place.iri),
-        kind=Text(iri_prefix(kind)),
-    )
-    return reader.kept(f"{kind}s by district", query, read)
-
-
-def _select_page(
-    reader: Reader, kind: _Kind, place: Place, words: Vocabulary, districts: Iterable[str], offset: int, limit: int
-) -> _Selection:
-    """Select the rules of the districts that have rules on a page.
-
-    The counts say which districts these are. The subjects of their rules only are read, since that is slow.
-    """
-    counts = _count_rules(reader, kind, place, words)
-    shown: list[str] = []
-    start, skipped = 0, offset
-    for iri in districts:
-        end = start + counts.get(iri, 0)
-        if start < offset + limit and end > offset and end > start:
-            skipped = skipped if shown else start
-            shown.append(iri)
-        start = end
-    return _Selection(_find_rules(reader, kind, shown), start, skipped, counts.get("", 0))
-
-
 def _ranks(things: Mapping[str, object]) -> dict[str, int]:
     """Map each key to its position."""
     return {iri: place for place, iri in enumerate(things)}
 
 
-def _to_found(rows: Sequence[Mapping[str, Term]]) -> list[Found]:
-    return [
-        Found(
-            iri_of(row["rule"]),
-            iri_of(row["graph"]),
-            iri_of(row["district"]) if "district" in row else None,
-            iri_of(row["about"]),
+class _Key(NamedTuple):
+    """The properties by which two rules are about the same, and the one by which they differ."""
+
+    scope: Callable[[Found], object]
+    """Known before a rule is loaded."""
+    about: Callable[[Rule], object]
+    value: Callable[[Rule], object]
+
+    @classmethod
+    def of_use(cls, words: Vocabulary) -> _Key:
+        """Compare permissions: of a use by any of its names, in a district."""
+        return cls(
+            lambda found: (found.district, parse_use_kinds(words.uses[found.about].name)),
+            lambda rule: tuple(rule.all(KG.condition)),
+            lambda rule: rule.code(KG.permissionLevel) or fold(rule.one(KG.rawLevel) or ""),
         )
-        for row in rows
-    ]
+
+    @classmethod
+    def of_standard(cls) -> _Key:
+        """Compare standards: of a type in a district, with their bounds, conditions and units."""
+        return cls(
+            lambda found: (found.district, found.about),
+            lambda rule: (
+                rule.code(KG.bound), fold(rule.one(KG.appliesTo) or ""), tuple(rule.all(KG.condition)),
+                (rule.quantity() or (0, ""))[1],
+            ),
+            lambda rule: (rule.quantity() or (rule.one(KG.rawValue), ""))[0],
+        )  # fmt: skip
+
+    @classmethod
+    def of_definition(cls) -> _Key:
+        """Compare definitions: of a term, in a section or, where the source names none, in the code."""
+        return cls(
+            lambda found: fold(found.about),
+            lambda rule: None,
+            lambda rule: fold(rule.one(SKOS.definition) or ""),
+        )
+
+
+_Shown = TypeVar("_Shown", Permission, Standard, "TermDefinition")
+_Loaded = tuple[Found, Rule, RuleEvidence]
+
+
+def _separate_overruled(
+    reader: Reader, page: Sequence[_Loaded], among: Sequence[Found], key: _Key
+) -> tuple[list[_Loaded], list[_Loaded]]:
+    """Separate the rules found in text from which all rules differ that sources state about the same in `among`."""
+    scopes = {key.scope(found) for found, _, _ in page if not found.is_stated}
+    stated: dict[object, list[str]] = defaultdict(list)
+    for found in among:
+        if found.is_stated and (scope := key.scope(found)) in scopes:
+            stated[scope].append(found.iri)
+    if not stated:
+        return [*page], []
+    rules = load_rules(reader, {each.iri: each.graph for each in among if each.is_stated and key.scope(each) in stated})
+    reported: list[_Loaded] = []
+    overruled: list[_Loaded] = []
+    for found, rule, evidence in page:
+        others = [] if found.is_stated else [rules[iri] for iri in stated.get(key.scope(found), ())]
+        others = [other for other in others if key.about(other) == key.about(rule)]
+        if others and all(key.value(other) != key.value(rule) for other in others):
+            overruled.append((found, rule, evidence.model_copy(update={"yields_to": others[0].iri})))
+        else:
+            reported.append((found, rule, evidence))
+    return reported, overruled
+
+
+def _add_unsure(
+    reader: Reader,
+    shown: list[_Shown],
+    unsure: Sequence[Found],
+    overruled: Sequence[_Loaded],
+    notes: list[str],
+    convert: Callable[[Iterable[_Loaded]], list[_Shown]],
+    *,
+    is_first: bool,
+) -> None:
+    """Add the rules that are not reported as law to `shown`, and note their number."""
+    shown += convert(overruled)
+    if overruled:
+        notes.append(
+            f"{len(overruled)} found in the text differ from a rule of the source, and are not reported as law: see "
+            "yields_to in their evidence."
+        )
+    if unsure and is_first:
+        least = reader.kg.settings.rule_confidence
+        some = unsure[:SHOWN_UNSURE]
+        more = f" {len(some)} are listed." if len(some) < len(unsure) else ""
+        shown += convert(load_with_evidence(reader, some))
+        notes.append(
+            f"{len(unsure)} found in the text are unsure (confidence below {least:g}) and not reported as law.{more} "
+            "Read their words. list_claims lists all."
+        )
 
 
 def load_with_evidence(reader: Reader, found: Sequence[Found]) -> list[tuple[Found, Rule, RuleEvidence]]:
@@ -451,7 +436,8 @@ def _note_differences(said: Iterable[tuple[Sequence[str | None], str, RuleEviden
 
 def _note_other_districts(reader: Reader, words: Vocabulary, uses: Mapping[str, object]) -> list[str]:
     """Note the other districts that have a permission for these uses."""
-    found = {each.district for each in _find_rules(reader, "permission", words.districts) if each.about in uses}
+    reported = find_rules(reader, "permission", words, words.districts).reported
+    found = {each.district for each in reported if each.about in uses}
     codes = [known.code for iri, known in words.districts.items() if iri in found]
     return [f"Other districts have permissions for this use: {shorten(codes)}."] if codes else []
 
@@ -467,8 +453,9 @@ def _note_nothing(place: Place, kind: str, any_known: bool) -> str:
 
 
 DEFINITIONS: Final = """
-SELECT ?definition ?graph ?term WHERE {
+SELECT ?definition ?graph ?term ?confidence ?review WHERE {
   ?definition kg:jurisdiction $municipality ; a kg:Definition GRAPH ?graph { ?definition skos:prefLabel ?term }
+  OPTIONAL { ?definition kg:confidence ?confidence } OPTIONAL { ?definition kg:reviewStatus ?review }
 }"""
 
 
@@ -487,6 +474,9 @@ class DefinitionResult(Result):
     municipality: str
     state: str
     definitions: list[TermDefinition]
+    unsure: list[TermDefinition] = Field(
+        default_factory=list, description="Found in the text, but not reported as law", exclude_if=operator.not_
+    )
 
 
 def kg_query_definition(
@@ -509,13 +499,24 @@ def kg_query_definition(
     place = find_place(reader, municipality, state)
     wanted = clean_text("term", term, 300)
 
-    def read(rows: Sequence[Mapping[str, Term]]) -> list[tuple[str, str, str]]:
-        return [(iri_of(row["definition"]), iri_of(row["graph"]), term_text(row["term"])) for row in rows]
+    def read(rows: Sequence[Mapping[str, Term]]) -> list[Found]:
+        return [
+            Found(
+                iri_of(row["definition"]),
+                iri_of(row["graph"]),
+                None,
+                term_text(row["term"]),
+                float(term_text(row["confidence"])) if "confidence" in row else None,
+                "review" in row,
+            )
+            for row in rows
+        ]
 
     reader.ran.clear()
-    known = reader.kept("defined terms", bind(DEFINITIONS, municipality=NamedNode(place.iri)), read)
-    in_order = sorted(known, key=lambda each: (natural_key(each[2]), each[0]))
-    choices = [Choice(NamedNode(iri), name, (name,)) for iri, _, name in in_order]
+    query = bind(DEFINITIONS, municipality=NamedNode(place.iri))
+    reported, unsure = separate(reader, Vocabulary({}, {}), reader.kept("defined terms", query, read))
+    in_order = sorted((*reported, *unsure), key=lambda each: (natural_key(each.about), each.iri))
+    choices = [Choice(NamedNode(each.iri), each.about, (each.about,)) for each in in_order]
     chosen = find_spelled(wanted, choices)
     if not chosen and (chosen := find_by_head(wanted, choices) or find_by_words(wanted, choices)):
         notes.append(_note_not_defined(wanted, choices, chosen, place))
@@ -523,24 +524,30 @@ def kg_query_definition(
         raise NotFoundError(no_match_message("term", wanted, _labels(choices), place.shown))
     elif (note := match_note("term", wanted, chosen)) is not None:
         notes.append(note)
-    graphs = {iri: graph for iri, graph, _ in known}
-    found = [Found(choice.term.value, graphs[choice.term.value], None, choice.label) for choice in chosen]
-    definitions = [
-        TermDefinition(
-            term=each.about,
-            definition_text=rule.one(SKOS.definition) or "",
-            section_ref=rule.section(KG.definedIn),
-            evidence=evidence,
-        )
-        for each, rule, evidence in load_with_evidence(reader, found[offset : offset + limit])
-    ]
+    wanted_iris = [choice.term.value for choice in chosen]
+    found = sorted((each for each in reported if each.iri in wanted_iris), key=lambda each: wanted_iris.index(each.iri))
+    unsure = [each for each in unsure if each.iri in wanted_iris]
+
+    def to_definitions(loaded: Iterable[_Loaded]) -> list[TermDefinition]:
+        return [
+            TermDefinition(
+                term=each.about,
+                definition_text=rule.one(SKOS.definition) or "",
+                section_ref=rule.section(KG.definedIn),
+                evidence=evidence,
+            )
+            for each, rule, evidence in loaded
+        ]
+
+    page = load_with_evidence(reader, found[offset : offset + limit])
+    reported_page, overruled = _separate_overruled(reader, page, found, _Key.of_definition())
+    definitions = to_definitions(reported_page)
+    result = DefinitionResult(municipality=place.name, state=place.short_state, definitions=definitions)
+    _add_unsure(reader, result.unsure, unsure, overruled, notes, to_definitions, is_first=not offset)
     if len({each.definition_text for each in definitions}) > 1 and len({each.term for each in definitions}) == 1:
         notes.append("The code has several definitions of this term. Each applies in the scope that its section names.")
-    return reader.finish(
-        DefinitionResult(municipality=place.name, state=place.short_state, definitions=definitions, notes=notes),
-        total=len(found),
-        next_offset=page_of(found, offset, limit),
-    )
+    result.notes = notes
+    return reader.finish(result, total=len(found), next_offset=page_of(found, offset, limit))
 
 
 def _note_not_defined(wanted: str, choices: Sequence[Choice], chosen: Sequence[Choice], place: Place) -> str:

@@ -58,6 +58,8 @@ class RuleEvidence(Lean):
     recorded_in: str | None = Field(None, description="Column or row of a table")
     method: str | None = None
     confidence: float | None = None
+    review: str | None = Field(None, description="accepted: a person compared it with the text")
+    yields_to: str | None = Field(None, description="Rule that the source states, and that differs")
     source: str | None = None
     sha256: str | None = None
     fetched_at: str | None = None
@@ -127,6 +129,12 @@ def load_rules(reader: Reader, graphs: Mapping[str, str]) -> dict[str, Rule]:
             said = rule.said if part is None else rule.parts.setdefault(iri_of(part), {})
             said.setdefault(iri_of(name), []).append(term_text(value))
     return {rule.iri: rule for rule in rules}
+
+
+def is_reported(rule: Rule, threshold: float) -> bool:
+    """Whether tools report a rule as law: its source states it, a person accepted it, or its confidence suffices."""
+    confidence = rule.one(KG.confidence)
+    return confidence is None or rule.one(KG.reviewStatus) is not None or float(confidence) >= threshold
 
 
 def load_asserted(reader: Reader, claims: Iterable[Rule]) -> set[tuple[str, str, str]]:
@@ -203,6 +211,7 @@ def build_evidence(rule: Rule, origin: Origin, status: str | None = None) -> Rul
         recorded_in=rule.one(KG.recordedIn),
         method=rule.one(KG.method),
         confidence=None if confidence is None else float(confidence),
+        review=rule.one(KG.reviewStatus),
         source=origin.source,
         sha256=origin.sha256,
         fetched_at=origin.fetched_at,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -35,6 +35,13 @@ NAMED: Final = """
 SELECT ?thing ?code ?name WHERE {
   ?thing kg:jurisdiction $municipality ; skos:notation ?code ; skos:prefLabel ?name
 }"""
+
+NAMINGS: Final = """
+SELECT ?district (MAX(?confidence) AS ?most) WHERE {
+  VALUES ?district { $districts } ?naming kg:namesDistrict ?district ; kg:confidence ?found
+  OPTIONAL { ?naming kg:reviewStatus ?review }
+  BIND(IF(BOUND(?review), 1.0, ?found) AS ?confidence)
+} GROUP BY ?district"""
 
 UNRECORDED: Final = " An unrecorded use is not necessarily prohibited. kg_search_by_topic finds the sections about it."
 SIMILAR: Final = 65
@@ -81,6 +88,8 @@ class Vocabulary:
 
     districts: Mapping[str, Named]
     uses: Mapping[str, Named]
+    unsure: frozenset[str] = frozenset()
+    """Districts that were found in text with a confidence below the setting ``rule_confidence``."""
 
 
 def load_vocabulary(reader: Reader, place: Place) -> Vocabulary:
@@ -101,7 +110,15 @@ def load_vocabulary(reader: Reader, place: Place) -> Vocabulary:
 
         return Vocabulary({each.iri: each for each in districts}, {each.iri: each for each in uses})
 
-    return reader.kept("districts and uses", bind(NAMED, municipality=NamedNode(place.iri)), read)
+    def read_confidences(rows: Sequence[Mapping[str, Term]]) -> dict[str, float]:
+        return {iri_of(row["district"]): float(term_text(row["most"])) for row in rows if "most" in row}
+
+    words = reader.kept("districts and uses", bind(NAMED, municipality=NamedNode(place.iri)), read)
+    nodes = [NamedNode(iri) for iri in words.districts]
+    query = bind(NAMINGS, districts=nodes)
+    found = reader.kept("confidence of the districts", query, read_confidences) if nodes else {}
+    least = reader.kg.settings.rule_confidence
+    return replace(words, unsure=frozenset(iri for iri, confidence in found.items() if confidence < least))
 
 
 def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:

@@ -24,6 +24,7 @@ from pyoxigraph import NamedNode, Quad
 from kg import bundle
 from kg.errors import InvalidInputError, NotFoundError, QuadciteError, UpstreamError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.provenance.findings import commit_reviewed
 from kg.provenance.load_records import Agent, RecordOrigin, Run, timestamp
 from kg.provenance.promotion import build_load_patch
 from kg.remote.chat import ChatEndpoint
@@ -309,7 +310,7 @@ class _Extraction:
                 if reading is not None:
                     said = [(KG.method, Text(reading.method)), (PROV.generatedAtTime, now)]
                     origins[graph] = RecordOrigin("", (), (mint("graph", "src", DOMAIN, name, key),), said=said)
-            commit = store.commit(replace, build_load_patch(self.prov_run, store, replace, origins))
+            commit = commit_reviewed(store, replace, build_load_patch(self.prov_run, store, replace, origins))
         if any(change.content_sha256 for change in commit.changes):
             self.report.run = self.prov_run.iri.value
         known = merge_districts(code.districts, load_stated(store, name))

@@ -18,7 +18,9 @@ from urllib.parse import unquote
 
 from pyoxigraph import NamedNode, Quad
 
+from kg.provenance.findings import Reviewed, apply_reviews, get_shared_graph
 from kg.provenance.load_records import Derived, RecordOrigin
+from kg.provenance.promotion import Verdicts
 from kg.sparql.terms import bind
 from kg.store.protocol import Commit, Store, select, term_text
 from kg.vocabulary import EXTRACTED, KG, SKOS, SOURCED, mint
@@ -35,6 +37,7 @@ NAME: Final = """
 SELECT ?name WHERE { $municipality skos:prefLabel ?name }"""
 
 
+_OF_RULES: Final = (mint("graph", "ref", "district").value + "/", mint("graph", "ref", "landuse").value + "/")
 _SOURCES: Final = f"{SOURCED}{DOMAIN}/"
 _EXTRACTED: Final = f"{EXTRACTED}{DOMAIN}/"
 
@@ -108,6 +111,8 @@ class Findings:
         self._named: dict[NamedNode, str] = {}
         """Labels in the shared graphs written or read so far."""
 
+        self._verdicts = Verdicts()
+
         self._outdated: set[tuple[NamedNode, str]] = set()
         """Graphs of districts, each with the label that the stored sections give it."""
 
@@ -116,6 +121,7 @@ class Findings:
 
         Summaries of removed sections are removed in the same commit.
         """
+        self._verdicts = Verdicts.load(store)
         graphs: dict[str, dict[str, NamedNode]] = defaultdict(dict)
         tables: dict[str, dict[str, frozenset[str]]] = defaultdict(dict)
         for graph in replace:
@@ -142,6 +148,7 @@ class Findings:
 
         A reading of another text, and one of a section that is gone, is left out.
         """
+        self._verdicts = Verdicts.load(store)
         work = self._load_work(store, name)
         work.readings = {**work.readings, **{key: each for key, each in readings.items() if each is not None}}
         work.readings = {key: each for key, each in work.readings.items() if readings.get(key, each) is not None}
@@ -161,7 +168,7 @@ class Findings:
     ) -> None:
         """Add the findings of a section, and the shared graphs that change with them."""
         sources = (found.source,) if found.reading is None else (found.source, found.reading)
-        made[found.graph] = found.quads, RecordOrigin("", (), sources)
+        made[found.graph] = found.quads, RecordOrigin("", (), (*sources, *self._verdicts.on(found.reviewed)))
         for graph, quads in found.shared.items():
             if graph in replace:
                 # A source's own label takes precedence over one found in text.
@@ -254,7 +261,11 @@ class Findings:
         """Yield the graphs of districts that sections name and that no table states any more."""
         work = self._works[name]
         for code in sorted(work.unstated):
-            if (district := work.code.districts.get(code)) is not None:
+            district = work.code.districts.get(code)
+            node = mint("district", name, code)
+            if district is not None and self._verdicts.rejected.keys().isdisjoint(
+                self._verdicts.namings.get(node.value, ())
+            ):
                 shared, graph = work.shared.copy(), mint("graph", "ref", "district", name, code)
                 shared.district(code, district.name or None)
                 yield graph, shared.graphs[graph], mint("graph", "src", DOMAIN, name, district.section)
@@ -269,7 +280,9 @@ class Findings:
         quads = build_rules(section, shared, own, work.districts, code.index, above, state, reading)
         quads += build_claims(section.text, section.key, shared, own, code.index, state)
         read = None if reading is None else get_reading_graph(name, section.key)
-        return _Found(own, graph, quads, shared.graphs, read)
+        found = apply_reviews(quads, self._verdicts, lambda node: shared.graphs.get(get_shared_graph(node), ()))
+        graphs = _select_needed(shared.graphs, found) if found.by else shared.graphs
+        return _Found(own, graph, found.quads, graphs, read, found.by)
 
     def _load_work(self, store: Store, name: str) -> _Work:
         own = self.reading.sections.get(name, {})
@@ -338,6 +351,14 @@ class _Found:
     shared: Mapping[NamedNode, Sequence[Quad]] = field(default_factory=dict)
     reading: NamedNode | None = None
     """The graph of the reading of the section by a model."""
+    reviewed: frozenset[NamedNode] = frozenset()
+    """The claims whose reviews decided about any of the quads."""
+
+
+def _select_needed(shared: Mapping[NamedNode, Sequence[Quad]], found: Reviewed) -> dict[NamedNode, Sequence[Quad]]:
+    """Select the shared graphs without those of districts and uses that only rejected findings name."""
+    named = {get_shared_graph(quad.object) for quad in found.quads if isinstance(quad.object, NamedNode)}
+    return {graph: quads for graph, quads in shared.items() if graph in named or not graph.value.startswith(_OF_RULES)}
 
 
 def _extracted(graph: NamedNode) -> NamedNode:

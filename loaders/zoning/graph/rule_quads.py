@@ -14,7 +14,7 @@ from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.vocabulary import BASE, KG, QUDT, RDF, SKOS, UNIT, XSD, Kind, mint, mint_part, sha256
+from kg.vocabulary import BASE, KG, QUDT, RDF, SKOS, UNIT, XSD, Kind, mint, mint_naming, mint_part, sha256
 from loaders.citations.graph.claims import Evidence, evidence_quads, method_quads
 from loaders.zoning.extraction import measures, permission_levels
 from loaders.zoning.extraction.dimension_names import find_dimensions
@@ -242,6 +242,18 @@ class Rules:
             (KG.definedIn, section),
         ]
         return self._take(node, said, evidence)
+
+    def naming(self, district: NamedNode, key: str, section: NamedNode, evidence: Evidence) -> NamedNode:
+        """Add that the section with this key names a district, in its heading if `evidence` has no words."""
+        node = mint_naming(district, key)
+        if node not in self.known:
+            self.known.add(node)
+            said = (RDF.type, KG.DistrictNaming), (KG.namesDistrict, district), (KG.definedIn, section)
+            self.quads += [Quad(node, predicate, value, self.graph) for predicate, value in said]
+            self.quads += method_quads(node, evidence, self.graph)
+            if evidence.exact:
+                self.quads += evidence_quads(node, evidence, self.graph, self.known)
+        return node
 
     def _node(self, kind: Kind, *fields: object) -> NamedNode:
         return mint(kind, sha256(repr((self.graph.value, *map(_plain, fields))))[:24])

@@ -50,12 +50,16 @@ def build_rules(
     """
     rules, iri, text = Rules(graph, shared), shared.section(section.key), section.text
     facts = combine_facts(section, known, above, reading).facts
-    for district in find_in_section(section):
-        if district.code in known:  # A district named in a heading only may be another name of one with a code.
-            _district(district.code, shared, known)
 
     def evidence(start: int, end: int, confidence: float, method: str) -> Evidence:
         return Evidence(iri, start, end, text[start:end], confidence, method)
+
+    for district in find_in_section(section):
+        best = known.get(district.code)  # A district named in a heading only may be another name of one with a code.
+        node = None if best is None else _district(district.code, shared, known)
+        if best is not None and node is not None and _is_named_at(best, district):
+            start, end = district.start or 0, district.end or 0
+            rules.naming(node, section.key, iri, evidence(start, end, district.confidence, district.method))
 
     for term in facts.definitions:
         rests = evidence(term.term_start, max(term.term_end, term.end), term.confidence, term.method)
@@ -100,6 +104,11 @@ def build_rules(
                 evidence=rests,
             )
     return rules.quads
+
+
+def _is_named_at(best: District, place: District) -> bool:
+    """Whether `place` is the best place that names a district: it is the one to be reviewed."""
+    return (best.section, best.start, best.method) == (place.section, place.start, place.method)
 
 
 def _district(code: str, shared: Authorities, known: Mapping[str, District]) -> NamedNode:

@@ -17,7 +17,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.store.protocol import Rows, term_text
 from kg.tools import commands
-from kg.tools.claims.review import list_pending, review_claim
+from kg.tools.claims.review import list_claims, review_claim
 from kg.tools.schema.examples import load_examples
 from kg.vocabulary import KG, SKOS, XSD, mint
 from loaders.citations.graph.claims import build_alignment
@@ -54,24 +54,22 @@ def kg(folder: Path) -> Iterator[KnowledgeGraph]:
 
 
 def test_pending_alignments_are_listed_the_most_similar_first(kg: KnowledgeGraph) -> None:
-    listed = list_pending(kg, 20, 0)
-    assert [(each["name"], each.get("similarity"), each["label"]) for each in listed["pending"]] == [
-        ("Dock", None, "pier"), ("Wharf", "0.91", "pier"), ("Jetty", "0.75", "pier"),
+    listed = list_claims(kg, kind="alignment")
+    assert [(each.statement, each.similarity) for each in listed.claims] == [
+        ("Dock closeMatch pier", None), ("Wharf closeMatch pier", 0.91), ("Jetty closeMatch pier", 0.75),
     ]  # fmt: skip
-    assert (listed["total"], listed["pending"][1]["model"], listed["pending"][1]["relation"]) == (
-        3,
-        "none",
-        "closeMatch",
-    )
-    page = list_pending(kg, 1, 1)
-    assert ([each["name"] for each in page["pending"]], page["total"]) == (["Wharf"], 3)
+    assert (listed.total, listed.claims[1].model, listed.claims[1].reported) == (3, "none", False)
+    page = list_claims(kg, limit=1, offset=1)
+    assert ([each.statement for each in page.claims], page.total) == (["Wharf closeMatch pier"], 3)
 
 
 def test_reviewed_alignment_is_not_pending_and_a_rejection_is_final(kg: KnowledgeGraph) -> None:
-    claims = {each["name"]: each["claim"] for each in list_pending(kg, 20, 0)["pending"]}
+    claims = {each.statement.split()[0]: each.id for each in list_claims(kg).claims}
     assert review_claim(kg, claims["Wharf"], "accept").asserted
     assert not review_claim(kg, claims["Jetty"], "reject").asserted
-    assert [each["name"] for each in list_pending(kg, 20, 0)["pending"]] == ["Dock"]
+    assert [each.statement.split()[0] for each in list_claims(kg).claims] == ["Dock"]
+    assert [each.id for each in list_claims(kg, status="rejected").claims] == [claims["Jetty"]]
+    assert [(each.id, each.reported) for each in list_claims(kg, status="accepted").claims] == [(claims["Wharf"], True)]
     again = review_claim(kg, claims["Jetty"], "accept")
     assert not again.asserted
     assert again.notes
@@ -79,7 +77,7 @@ def test_reviewed_alignment_is_not_pending_and_a_rejection_is_final(kg: Knowledg
 
 def test_example_query_lists_the_alignments_to_review(kg: KnowledgeGraph) -> None:
     [query] = [each.query for each in load_examples() if each.iri.endswith("/alignments-to-review")]
-    claims = [each["claim"] for each in list_pending(kg, 20, 0)["pending"]]
+    claims = [each.id for each in list_claims(kg).claims]
     assert review_claim(kg, claims[-1], "reject").claim == claims[-1]
     rows = kg.query(query, all_graphs=True).result
     assert isinstance(rows, Rows)
@@ -89,7 +87,7 @@ def test_example_query_lists_the_alignments_to_review(kg: KnowledgeGraph) -> Non
 def test_names_that_users_write_are_not_shown(kg: KnowledgeGraph) -> None:
     use = mint("landuse", "us-ut-nowhere", "wharf")
     put(kg, mint("graph", "user", "mine"), (use, SKOS.prefLabel, Literal("A forged name")))
-    assert "A forged name" not in {each["name"] for each in list_pending(kg, 20, 0)["pending"]}
+    assert not any("A forged name" in each.statement for each in list_claims(kg).claims)
 
 
 def test_command_lists_and_reviews(kg: KnowledgeGraph, folder: Path) -> None:
@@ -99,11 +97,11 @@ def test_command_lists_and_reviews(kg: KnowledgeGraph, folder: Path) -> None:
     assert done.exit_code == 0, done.output
     listed = json.loads(done.stdout)
     assert listed["total"] == 3
-    reviewed = runner.invoke(app, ["review", listed["pending"][1]["claim"], "accept", "--data-dir", str(folder)])
+    reviewed = runner.invoke(app, ["review", listed["claims"][1]["id"], "accept", "--data-dir", str(folder)])
     assert (reviewed.exit_code, reviewed.stdout.strip().endswith("is an edge")) == (0, True)
     shown = runner.invoke(app, ["review", "--limit", "1", "--data-dir", str(folder)])
     assert (shown.exit_code, "Dock" in shown.stdout, "Wharf" in shown.stdout) == (0, True, False)
-    half = runner.invoke(app, ["review", listed["pending"][0]["claim"], "--data-dir", str(folder)])
+    half = runner.invoke(app, ["review", listed["claims"][0]["id"], "--data-dir", str(folder)])
     assert half.exit_code == 2
 
 

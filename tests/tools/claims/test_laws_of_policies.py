@@ -9,7 +9,7 @@ import pytest
 from kg.knowledge_graph import KnowledgeGraph
 from kg.store.protocol import select, term_text
 from kg.tools.claims.citations import citations
-from kg.tools.claims.review import list_pending, review_claim
+from kg.tools.claims.review import list_claims, review_claim
 from kg.tools.climate.families import policy_lineage
 from kg.tools.search.passages import fetch
 from kg.tools.search.related import related
@@ -97,9 +97,9 @@ def test_person_may_accept_one_of_two_families_and_reject_a_link(receiving: Know
     files.mkdir()
     load(receiving, "climate", [write_act(files), write_act(files, "rivers")])
     load(receiving, "hansard", [write_speech(files, "Streams", "I praise the US Clear Streams Act 1974.")])
-    pending = list_pending(receiving, 20, 0)["pending"]
-    assert {(each["name"], each["label"]) for each in pending} == {(TITLE, TITLE)}
-    claim = next(each["claim"] for each in pending if each["id"] == DOCUMENT)
+    pending = list_claims(receiving, kind="alignment", max_confidence=0.69).claims
+    assert {each.statement for each in pending} == {f"{TITLE} isLaw {TITLE}"}
+    claim = next(each.id for each in pending if each.section == DOCUMENT)
     assert citations(receiving, DOCUMENT, direction="cited_by").citations == []
     assert review_claim(receiving, claim, "accept").asserted
     assert not review_claim(receiving, claim, "reject").asserted

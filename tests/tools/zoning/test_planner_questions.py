@@ -251,12 +251,10 @@ def test_what_is_stated_is_told_from_what_was_extracted(kg):
 def test_sources_that_differ_are_both_shown_and_the_difference_is_told(kg):
     kg_ingest_use_permissions(kg, **BEND, permissions=[{"district": "R-1", "use": "Kiln", "permission": "permitted"}])
     found = kg_query_permissions(kg, **BEND, district="R-1", use="Kiln")
-    assert {(each.permission, each.evidence.basis) for each in found.permissions} == {
-        ("notPermitted", "extracted"), ("byRight", "stated"),
-    }  # fmt: skip
-    assert len({each.evidence.source for each in found.permissions}) == 2
-    [note] = found.notes
-    assert "Kiln in R-1: byRight, notPermitted" in note
+    assert [(each.permission, each.evidence.basis) for each in found.permissions] == [("byRight", "stated")]
+    assert {(each.permission, each.evidence.basis) for each in found.unsure} == {("notPermitted", "extracted")}
+    assert len({each.evidence.source for each in (*found.permissions, *found.unsure)}) == 2
+    assert "Kiln in R-1: byRight, notPermitted" in found.notes[-1]
     assert kg_query_permissions(kg, **BEND, district="R-1", use="Quarry").notes == []
 
 
