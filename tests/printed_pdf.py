@@ -61,10 +61,12 @@ class PdfPrinter:
         if fill is not None:
             raw.FPDFPageObj_SetFillColor(item, *fill)
 
-    def add_box(self, x: float, y: float, width: float, height: float, grey: int = 0) -> None:
+    def add_box(
+        self, x: float, y: float, width: float, height: float, colour: tuple[int, int, int] = (0, 0, 0)
+    ) -> None:
         """Draw a filled box."""
         item = raw.FPDFPageObj_CreateNewRect(x, y, width, height)
-        raw.FPDFPageObj_SetFillColor(item, grey, grey, grey, 255)
+        raw.FPDFPageObj_SetFillColor(item, *colour, 255)
         raw.FPDFPath_SetDrawMode(item, raw.FPDF_FILLMODE_ALTERNATE, False)
         raw.FPDFPage_InsertObject(self._pages[-1].raw, item)
 

@@ -20,6 +20,9 @@ _WORD_GAP: Final = 0.17
 """Minimum gap between two words, in heights, on a page whose spaces are no characters."""
 _WORD_GAP_SPACED: Final = 0.25
 """The same on a page whose spaces are characters: a smaller gap is between letters that are set apart."""
+_WORD_GAP_TIGHT: Final = 0.12
+"""The same where the letters on both sides are not set apart: heights of fonts differ by a third."""
+_TIGHT: Final = 0.05
 _SPACED: Final = 0.05
 """Share of spaces from which they are characters."""
 _TWIN: Final = 0.1
@@ -121,14 +124,18 @@ def find_words(glyphs: Sequence[Glyph]) -> list[Word]:
     for row in _cluster(glyphs):
         last: Word | None = None
         twin: Glyph | None = None
-        for glyph in sorted(row, key=lambda each: each.left):
+        before: float | None = None
+        glyphs_of_row = sorted(row, key=lambda each: each.left)
+        for glyph, after in zip(glyphs_of_row, [*glyphs_of_row[1:], None], strict=True):
             if glyph.text == " ":
                 last = None
                 continue
             if twin is not None and twin.text == glyph.text and glyph.left - twin.left <= _TWIN * glyph.height:
                 continue
             twin = glyph
-            near = last is not None and glyph.left - last.right <= least * max(glyph.height, last.height)
+            gap = None if last is None else (glyph.left - last.right) / max(glyph.height, last.height)
+            near = gap is not None and gap <= least and not _is_apart(before, gap, glyph, after)
+            before = gap
             if last is not None and near and glyph.left - last.right > _TWIN * glyph.height:
                 between = (last.right + glyph.left) / 2
                 near = not any(
@@ -142,6 +149,18 @@ def find_words(glyphs: Sequence[Glyph]) -> list[Word]:
             last = Word(glyph.text, glyph.left, glyph.right, glyph.base, glyph.height, last is not None and near)
             words.append(last)
     return _place_raised(words)
+
+
+def _is_apart(before: float | None, gap: float, glyph: Glyph, after: Glyph | None) -> bool:
+    """Whether a gap too small for that on its own is between words: the letters next to it are not set apart.
+
+    `before` is the gap before it, in heights.
+    """
+    if gap < _WORD_GAP_TIGHT:
+        return False
+    following = None if after is None or after.text == " " else (after.left - glyph.right) / glyph.height
+    known = [each for each in (before, following) if each is not None and each <= _WORD_GAP_SPACED]
+    return bool(known) and max(known) <= _TIGHT
 
 
 def _cluster(glyphs: Iterable[Glyph]) -> Iterator[list[Glyph]]:

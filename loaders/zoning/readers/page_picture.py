@@ -22,14 +22,15 @@ _LEAST_PIXELS: Final = 3
 _MOST_IMAGE_PIXELS: Final = 100_000_000
 _DEADLINE_S: Final = 2.0
 _CONTRAST: Final = 24
-"""Minimum difference between the grey values of a character and of its background, of 255."""
+"""Minimum difference between a character and its background in red, green or blue, of 255."""
+_CHANNELS: Final = 3
 _INNER: Final = 0.12
 """Margin of the box of a character in which the lines of tables and other characters are, as a share of its height."""
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """The grey values of a page, by rows from its top."""
+    """The colours of a page, three bytes a pixel, by rows from its top."""
 
     values: bytes
     width: int
@@ -51,15 +52,16 @@ class Picture:
         y0, y1, x0, x1 = max(y0, 0), min(y1, self.height), max(x0, 0), min(max(x1, x0 + 1), self.width)
         if x0 >= x1:
             return False
-        low, high = 255, 0
+        lows, highs = [255] * _CHANNELS, [0] * _CHANNELS
         middle = (y0 + y1) // 2
         # Most characters have ink in the rows around their middle.
         for row in (*range(middle, y1), *range(middle - 1, y0 - 1, -1)):
             start = row * self.stride
-            piece = self.values[start + x0 : start + x1]
-            low, high = min(low, *piece), max(high, *piece)
-            if high - low >= _CONTRAST:
-                return True
+            for channel in range(_CHANNELS):
+                piece = self.values[start + _CHANNELS * x0 + channel : start + _CHANNELS * x1 : _CHANNELS]
+                lows[channel], highs[channel] = min(lows[channel], min(piece)), max(highs[channel], max(piece))
+                if highs[channel] - lows[channel] >= _CONTRAST:
+                    return True
         return False
 
 
@@ -76,7 +78,7 @@ def draw(page: Any, box: tuple[float, float, float, float], usual: float, image_
     width, height = int(across * scale), int(down * scale)
     if width < 1 or height < 1 or width * height > 2 * _MOST_PIXELS:
         return None
-    bitmap = raw.FPDFBitmap_CreateEx(width, height, raw.FPDFBitmap_Gray, None, 0)
+    bitmap = raw.FPDFBitmap_CreateEx(width, height, raw.FPDFBitmap_BGR, None, 0)
     if not bitmap:
         return None
     try:
@@ -87,9 +89,7 @@ def draw(page: Any, box: tuple[float, float, float, float], usual: float, image_
         pause = raw.IFSDK_PAUSE(version=1)
         pause.NeedToPauseNow = type(pause.NeedToPauseNow)(lambda _: time.monotonic() > ends)
         try:
-            done = raw.FPDF_RenderPageBitmap_Start(
-                bitmap, page, 0, 0, width, height, upright, raw.FPDF_GRAYSCALE, ctypes.byref(pause)
-            )
+            done = raw.FPDF_RenderPageBitmap_Start(bitmap, page, 0, 0, width, height, upright, 0, ctypes.byref(pause))
         finally:
             raw.FPDF_RenderPage_Close(page)
         if done != raw.FPDF_RENDER_DONE:

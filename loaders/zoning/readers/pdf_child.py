@@ -23,6 +23,7 @@ from loaders.zoning.readers.ruled_tables import MARKS, Rotated, Rule, find_table
 
 _HYPHENS: Final = frozenset({0x02, 0xAD, 0xFFFE})
 """What PDFium returns for a hyphen at the end of a line, and the soft hyphen."""
+_LIGATED: Final = frozenset("fijlt")
 _TURN: Final = math.pi / 2
 _UPRIGHT: Final = 0.09
 """Maximum angle of a character that is not rotated, in radians."""
@@ -215,6 +216,10 @@ def _read_characters(page: Any, text: Any, count: int, number: int, report: _Rep
             continue
         if index % _SAMPLE == 0:
             report.unknown += raw.FPDFText_HasUnicodeMapError(text, index) == 1
+        # The letters of a ligature have one place. Printed twice, a character is one only.
+        if found and character in _LIGATED and (found[-1].place, found[-1][3:]) == (index - 1, values):
+            found[-1] = found[-1]._replace(place=index, text=found[-1].text + character)
+            continue
         angle = raw.FPDFText_GetCharAngle(text, index)
         turn = round(angle / _TURN)  # clockwise
         if abs(angle - turn * _TURN) <= _UPRIGHT:

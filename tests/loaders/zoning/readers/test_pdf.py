@@ -108,6 +108,36 @@ def test_a_list_with_wide_gaps_is_no_columns(read: Read) -> None:
     assert pages == [[f"Use {number} District {number}" for number in range(20)]]
 
 
+def test_words_are_apart_where_their_letters_are_not(read: Read) -> None:
+    printer = PdfPrinter()
+    printer.add_page()
+    print_lines(printer, fill("only", 3))
+    end = printer.add_text("the key", 72, 600)
+    printer.add_text("in a lock", end + 2.1, 600)
+    for number, letter in enumerate("ZONES"):
+        printer.add_text(letter, 72 + 8.4 * number, 580)
+    assert read(printer)[0][0][3:] == ["the key in a lock", "ZONES"]
+
+
+def build_ligature() -> bytes:
+    """Build a file with a glyph that stands for two letters."""
+    mapping = b"1 beginbfchar <41> <00660066> endbfchar"
+    content = b"BT /F 12 Tf 72 700 Td (staA dierent) Tj ET"
+    return build(
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R"
+        b" /Resources << /Font << /F 5 0 R >> >> >>",
+        b"<< /Length %d >> stream\n%s\nendstream" % (len(content), content),
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /ToUnicode 6 0 R >>",
+        b"<< /Length %d >> stream\n%s\nendstream" % (len(mapping), mapping),
+    )
+
+
+def test_both_letters_of_a_ligature_are_read() -> None:
+    assert "staff dierent" in read_pdf(build_ligature(), "alder.pdf").text
+
+
 def test_raised_marks_are_no_part_of_a_number(read: Read) -> None:
     printer = PdfPrinter()
     printer.add_page()
@@ -264,9 +294,9 @@ def test_text_that_a_page_does_not_show_is_left_out_and_reported(read: Read, how
     printer.add_page()
     print_lines(printer, fill("only", 9))
     hidden = hide(printer, how)
-    printer.add_box(60, 290, 300, 30, 90)
+    printer.add_box(60, 290, 300, 30, (0, 0, 255))
     printer.add_text("Inns are permitted", 72, 300)
-    printer.style_text(fill=(255, 255, 255, 255))
+    printer.style_text(fill=(97, 0, 0, 255))  # as dark as the box
     printer.turn_page(turns)
     pages, report = read(printer)
     assert pages == [[*fill("only", 9), "Inns are permitted"]]
@@ -298,18 +328,26 @@ def build_hidden() -> bytes:
 
 def build_encrypted() -> bytes:
     """Build a file whose password nobody knows."""
-    objects = [
+    return build(
         b"<< /Type /Catalog /Pages 2 0 R >>",
         b"<< /Type /Pages /Kids [] /Count 0 >>",
         b"<< /Filter /Standard /V 1 /R 2 /P -4 /O <" + b"41" * 32 + b"> /U <" + b"42" * 32 + b"> >>",
-    ]
+        trailer=b"/Encrypt 3 0 R /ID [<4141> <4141>]",
+    )
+
+
+def build(*objects: bytes, trailer: bytes = b"") -> bytes:
+    """Build a file of objects, of which the first is its catalog."""
     data, places = b"%PDF-1.4\n", []
     for number, content in enumerate(objects, 1):
         places.append(len(data))
         data += b"%d 0 obj\n%s\nendobj\n" % (number, content)
     table = b"".join(b"%010d 00000 n \n" % place for place in places)
-    trailer = b"trailer << /Size 4 /Root 1 0 R /Encrypt 3 0 R /ID [<4141> <4141>] >>"
-    return data + b"xref\n0 4\n0000000000 65535 f \n" + table + trailer + b"\nstartxref\n%d\n%%%%EOF" % len(data)
+    size = len(objects) + 1
+    return data + (
+        b"xref\n0 %d\n0000000000 65535 f \n%strailer << /Size %d /Root 1 0 R %s >>\nstartxref\n%d\n%%%%EOF"
+        % (size, table, size, trailer, len(data))
+    )
 
 
 def build_empty() -> bytes:
