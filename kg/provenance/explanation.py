@@ -143,6 +143,8 @@ class Explanation:
     """The evidence in the text, if it was extracted from text and is not a claim."""
     reviews: tuple[Review, ...] = ()
     """The reviews of it, if it was found in text and is not a claim."""
+    forms: tuple[str, ...] = ()
+    """The forms of the text by which the speaker of its words was decided, where no markup names one."""
     rule: AppliedRule | None = None
     """The rule, if it was computed from other graphs."""
     claims: tuple[Claim, ...] = ()
@@ -175,6 +177,7 @@ class Explanation:
             lines.append(f"  loaded      {self.loaded_at} (the run started {self.started_at})")
         if self.configuration:
             lines.append("  with        " + ", ".join(f"{key}={value}" for key, value in self.configuration.items()))
+        lines += [f"  by form     {form}" for form in self.forms]
         if self.rule is not None:
             lines.append(f"  rule        {self.rule}")
         lines += [f"  in words    {words}" for words in self.words]
@@ -256,6 +259,16 @@ SELECT ?lines ?pages WHERE {
     UNION { $iri schema:pagination ?pages } UNION { $iri dcterms:isPartOf ?whole . ?whole schema:pagination ?pages }
   }
 } LIMIT 1"""
+
+FORMS: Final = """
+SELECT ?form (COUNT(DISTINCT ?said) AS ?count) (SAMPLE(?name) AS ?first) WHERE {
+  GRAPH $graph {
+    { BIND($iri AS ?said) ?said kg:attributedByForm ?form }
+    UNION { $iri kg:otherVoice ?said . ?said kg:attributedByForm ?form }
+    UNION { ?said dcterms:isPartOf $iri ; kg:attributedByForm ?form }
+    OPTIONAL { ?said kg:speakerAsRecorded ?name }
+  }
+} GROUP BY ?form"""
 
 PLACES_OF_RECORD: Final = """
 SELECT DISTINCT ?lines ?pages WHERE {
@@ -438,9 +451,21 @@ def _explain(
         else _load_sources(query, graph, description, subject),
         words=load_words(query, subject, graph) if claim is None else (),
         reviews=load_reviews(query, subject) if kind == "extracted" and claim is None else (),
+        forms=_load_forms(query, graph, subject) if kind == "asserted" else (),
         rule=_load_rule(query, graph, run.description) if kind in ("derived", "inferred") else None,
         claims=() if claim is None else (replace(claim, sources=_load_claim_sources(query, claim)),),
     )
+
+
+def _load_forms(query: Query, graph: NamedNode, subject: NamedNode) -> tuple[str, ...]:
+    """Load the forms by which the speaker of an utterance, of a chunk, or of utterances in a speech was decided."""
+    found = []
+    for row in select(query, bind(FORMS, graph=graph, iri=subject)):
+        if "form" in row:
+            count = int(term_text(row["count"]))
+            name = f": {term_text(row['first'])}" if "first" in row else ""
+            found.append(f"{term_text(row['form'])}{name}{f' and {count - 1} more' if count > 1 else ''}")
+    return tuple(sorted(found))
 
 
 def _load_rule(query: Query, graph: NamedNode, run: Mapping[NamedNode, list[Term]]) -> AppliedRule | None:

@@ -181,6 +181,13 @@ def speakers_of(reader: Reader, units: Iterable[Unit]) -> dict[str, Voice]:
     return load_voices(reader, [Chunk(unit.iri, unit.document, *unit.span) for unit in units if unit.span is not None])
 
 
+def said_by(descriptions: Descriptions, unit: Unit, voice: Voice | None) -> str | None:
+    """Get the name of the person who said a chunk of a speech, as recorded; None for other passages."""
+    if voice is not None:
+        return voice.name
+    return descriptions.one(unit.document, KG.speakerAsRecorded) if unit.span is not None else None
+
+
 def describe(reader: Reader, documents: Iterable[str], graphs: Iterable[str], *, rows: bool = True) -> Descriptions:
     """Load the properties that citations of documents and graphs need; with `rows`, also the order of their rows.
 
@@ -225,7 +232,7 @@ def title_of(descriptions: Descriptions, document: str, voice: Voice | None = No
     """Get the title or name of a document, else one built for display, then the citation of a speech or section."""
     name = descriptions.one(document, DCTERMS.title) or descriptions.one(document, SKOS.prefLabel)
     title = name or build_display_title(document, partial(descriptions.one, document))
-    citation = citation_of(descriptions, document, voice)
+    citation = citation_of(descriptions, document, voice) or (voice.other if voice is not None else None)
     return f"{title} ({citation})" if citation else title
 
 
@@ -419,6 +426,7 @@ def build_evidence(
             id=unit.iri,
             document=document_of(descriptions, unit.cited, voices.get(unit.iri)),
             passage=Passage(index=unit.position, page_number=unit.page, type=unit.kind, text=unit.text),
+            said_by=said_by(descriptions, unit, voices.get(unit.iri)),
             concept_matches=matches.get(unit.iri, []),
             score=(scores or {}).get(unit.iri),
             provenance=origin_of(reader, descriptions, unit.graph, unit.position, *place_of(descriptions, unit)),

@@ -91,15 +91,22 @@ class Scope:
     alone: tuple[str, ...] = ()
     """The same as `on_unit`, in a form that binds ?unit."""
     terms: Mapping[str, Sequence[Terms]] = field(default_factory=dict)
+    lists: tuple[str, ...] = ()
+    """Patterns that list the documents of which some unit passes `on_unit`, for queries without units."""
 
     def compile(self, query: str, **terms: object) -> str:
-        """Replace ``#DOCUMENT``, ``#UNIT`` and ``#BEGIN`` in `query` by the patterns, and bind all terms.
+        """Replace ``#LIST``, ``#DOCUMENT``, ``#UNIT`` and ``#BEGIN`` in `query` by the patterns, and bind all terms.
 
         ``#BEGIN`` is for the patterns on ?unit in a query where nothing else binds it, ``#UNIT`` for any other query.
         """
         alone = self.on_unit if self.on_document else self.alone
         text = query
-        for place, patterns in (("#DOCUMENT", self.on_document), ("#UNIT", self.on_unit), ("#BEGIN", alone)):
+        for place, patterns in (
+            ("#LIST", self.lists),
+            ("#DOCUMENT", self.on_document),
+            ("#UNIT", self.on_unit),
+            ("#BEGIN", alone),
+        ):
             text = text.replace(place, "\n  ".join(patterns))
         needed = {name: values for name, values in self.terms.items() if f"${name}" in text}
         return bind(text, **needed, **terms)  # type: ignore[arg-type]

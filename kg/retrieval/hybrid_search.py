@@ -72,6 +72,7 @@ WHOLE_UNITS: Final = """{ SELECT DISTINCT ?unit WHERE {
 
 DOCUMENTS_IN_SCOPE: Final = """
 SELECT DISTINCT ?document WHERE {
+  #LIST
   #DOCUMENT
 } LIMIT $most"""
 
@@ -91,6 +92,7 @@ PROPOSALS_ALLOWED: Final = """
 SELECT DISTINCT ?unit ?document WHERE {
   VALUES ?unit { $units } ?unit dcterms:isPartOf ?document .
   #DOCUMENT
+  #UNIT
 }"""
 
 MENTIONS_IN_SCOPE: Final = """
@@ -333,8 +335,8 @@ def best_of_each(
 
     In a `wide` scope, the index proposes and SPARQL drops units outside the scope. In any other scope, or if too few
     proposals remain, SPARQL lists the documents and the index ranks only their units. If the documents are `known`,
-    their number decides which way is faster. `scope` has patterns on ?document only, with constants if it is wide or
-    its documents are known. The scores of the first page are computed over one set. That set and the way do not depend
+    their number decides which way is faster. Patterns of `scope` on ?document have constants if it is wide or its
+    documents are known. The scores of the first page are computed over one set. That set and the way do not depend
     on `offset`, so pages of one `limit` repeat or omit no document.
     """
     page = slice(offset, offset + limit)
@@ -362,7 +364,7 @@ def best_of_each(
         reader.ran.clear()  # an abandoned list selected nothing
         return _best_proposals(reader, asked, scope, page, None, first, DEEPEST)
     # proposals are limited to their units
-    return _best_proposals(reader, asked, Scope(), page, listed, first, DEEPEST)
+    return _best_proposals(reader, asked, replace(scope, on_document=(), lists=()), page, listed, first, DEEPEST)
 
 
 def _best_proposals(
@@ -546,7 +548,7 @@ def _proposed(
 
 def _parents(reader: Reader, scope: Scope) -> Sequence[str] | None:
     """List the documents in scope, or None if the scope has no document filter or too many documents."""
-    if not scope.on_document:
+    if not (scope.on_document or scope.lists):
         return None
 
     def read(rows: Sequence[Mapping[str, Term]]) -> Sequence[str] | None:

@@ -150,6 +150,9 @@ class SearchHit(BaseModel):
     title: str
     url: str
     snippet: str
+    said_by: str | None = Field(
+        None, description="Who said these words, of a speech", exclude_if=lambda value: value is None
+    )
     score: float
     provenance: Provenance
     before: list[Neighbour] = Field(default_factory=list, exclude_if=operator.not_)
@@ -230,6 +233,9 @@ class Evidence(BaseModel):
     id: str
     document: Document
     passage: Passage
+    said_by: str | None = Field(
+        None, description="Who said these words, of a speech", exclude_if=lambda value: value is None
+    )
     concept_matches: list[ConceptMatch] = Field(default_factory=list)
     score: float | None = None
     provenance: Provenance

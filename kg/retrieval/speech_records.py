@@ -55,14 +55,17 @@ SELECT DISTINCT ?speech ?unit ?position ?start ?end WHERE {
 TEXTS: Final = """
 SELECT DISTINCT ?unit ?text WHERE { VALUES ?unit { $units } ?unit schema:text ?text }"""
 
+# The person and the party may be derived.
 UTTERANCES: Final = """
-SELECT DISTINCT ?speech ?utterance ?type ?start ?end ?name ?person WHERE {
+SELECT DISTINCT ?speech ?utterance ?type ?start ?end ?name ?form ?person ?party ?by WHERE {
   VALUES ?speech { $speeches }
   GRAPH ?graph {
     ?speech a kg:Speech . ?utterance dcterms:isPartOf ?speech .
     ?utterance kg:utteranceType ?type ; kg:start ?start ; kg:end ?end
-    OPTIONAL { ?utterance kg:speakerAsRecorded ?name } OPTIONAL { ?utterance kg:speaker ?person }
+    OPTIONAL { ?utterance kg:speakerAsRecorded ?name } OPTIONAL { ?utterance kg:attributedByForm ?form }
   }
+  OPTIONAL { ?utterance kg:speaker ?person }
+  OPTIONAL { GRAPH ?by { ?utterance kg:party ?party } }
 }"""
 
 IDS: Final = "SELECT DISTINCT ?id WHERE { ?speech a kg:Speech ; dcterms:identifier ?id }"
@@ -100,6 +103,11 @@ class Utterance:
     name: str | None
     person: str | None
     """The IRI of the person."""
+    party: str | None = None
+    """The IRI of the person's party, of words that are not the speaker's."""
+    has_derived_party: bool = False
+    form: str | None = None
+    """The form of the text by which the speaker was decided, if no markup names one."""
 
     @property
     def interjection(self) -> bool:
@@ -303,18 +311,18 @@ def load_texts(reader: Reader, units: Sequence[str]) -> dict[str, str]:
 
 def load_utterances(reader: Reader, speeches: Sequence[str]) -> dict[str, list[Utterance]]:
     """Load the utterances of speeches, in order. A speech from a table has none."""
-    found: dict[str, list[Utterance]] = {iri: [] for iri in speeches}
+    found: dict[str, dict[str, Utterance]] = {iri: {} for iri in speeches}
     if not speeches:
-        return found
+        return {}
     query = bind(UTTERANCES, speeches=[NamedNode(iri) for iri in speeches])
     for row in reader.rows("who said what in speeches", query, declared=("speech",)):
-        name = term_text(row["name"]) if "name" in row else None
+        name, form = (term_text(row[key]) if key in row else None for key in ("name", "form"))
         start, end = int(term_text(row["start"])), int(term_text(row["end"]))
-        person = iri_of(row["person"]) if "person" in row else None
-        found[iri_of(row["speech"])].append(Utterance(start, end, iri_of(row["type"]), name, person))
-    for utterances in found.values():
-        utterances.sort(key=lambda each: (each.start, each.end))
-    return found
+        person, party, by = (iri_of(row[key]) if key in row else None for key in ("person", "party", "by"))
+        derived = by is not None and by.startswith(DERIVED)
+        utterance = Utterance(start, end, iri_of(row["type"]), name, person, party, derived, form)
+        found[iri_of(row["speech"])].setdefault(iri_of(row["utterance"]), utterance)
+    return {iri: sorted(each.values(), key=lambda each: (each.start, each.end)) for iri, each in found.items()}
 
 
 def join_text(speech: Speech, pieces: Iterable[tuple[int, str]], start: int, end: int) -> str:

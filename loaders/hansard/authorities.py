@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import date
@@ -14,28 +13,17 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.vocabulary import DCTERMS, FOAF, KG, RDF, SKOS, mint, sha256
 from loaders.hansard import parties
 from loaders.hansard.electorates import find_state
+from loaders.hansard.offices import identifier_of, is_nobody, is_office, office_of, strip_office
 from loaders.hansard.sitting_model import Talker
 from loaders.readers.cells import quote, to_slug
 
 AUSTRALIA: Final = mint("place", "AUS")
 
-_CHAIR_ID, _CLERK_ID, _NO_ID = "10000", "10001", "UNKNOWN"
-"""Values in place of a person's id: the id of the office (chair, clerk), or of nobody."""
-_OFFICE: Final = re.compile(
-    r"(?:the |mr\.? |madam |mrs\.? |ms\.? )*(?:(?:acting|deputy|temporary|assistant) )*"
-    r"(?:(?P<clerk>clerk)|speaker|president|chair(?:man|woman|person)?)\b(?! of )",
-    re.IGNORECASE,
-)
-_NOBODY: Final = re.compile(
-    r"(?:an? |the |some |several |many )?(?:opposition |government |labor |liberal |national |green )?"
-    r"(?:hon(?:ou?rable|\.)? )?(?:members?|senators?)(?: interjecting)?\W*",
-    re.IGNORECASE,
-)
-"""Names under which the record puts words that a crowd, or an unrecognized person, called out."""
-_HELD: Final = re.compile(r"\s*\([^()]*\)\s*$|^.*,\s*the\s*$", re.IGNORECASE)
-"""The office within a full name: ``Quill, Marigold (The DEPUTY SPEAKER)``, ``SPEAKER, The``."""
+_LISTED: Final = 12
+"""Maximum number of unknown forms of a kind that a warning lists; further ones are counted."""
 _AFFILIATIONS: Final = mint("graph", "ref", "membership").value + "/"
 _IDENTIFIED: Final = "aph-"
+_NAMES: Final = (FOAF.name, SKOS.altLabel)
 _ONE_VALUE: Final = (FOAF.name, SKOS.prefLabel, DCTERMS.title)
 
 
@@ -47,7 +35,7 @@ def merge_quads(stored: Sequence[Quad], said: Sequence[Quad]) -> Sequence[Quad]:
     """
     if said and said[0].graph_name.value.startswith(_AFFILIATIONS):  # type: ignore[union-attr]
         return said
-    quads = dict.fromkeys(quad for quad in (*stored, *said) if not _is_id(quad))
+    quads = dict.fromkeys(kept for quad in (*stored, *said) if (kept := _without_office(quad)) and not _is_id(quad))
     names: dict[tuple[object, NamedNode, str | None], list[Quad]] = defaultdict(list)
     for quad in quads:
         if quad.predicate in _ONE_VALUE and isinstance(quad.object, Literal):
@@ -66,6 +54,16 @@ def _is_id(quad: Quad) -> bool:
     """Whether a name is the id of the person: up to version 5 the loader wrote it where it knew no name."""
     name = quad.object.value if quad.predicate == FOAF.name and isinstance(quad.object, Literal) else ""
     return bool(name) and quad.subject == mint("person", f"{_IDENTIFIED}{name}")
+
+
+def _without_office(quad: Quad) -> Quad | None:
+    """Return a name of a person without the office that versions before 8 left in it; None if it was only that."""
+    if quad.predicate not in _NAMES or not isinstance(quad.object, Literal) or quad.object.language:
+        return quad
+    name = strip_office(quad.object.value)
+    if name == quad.object.value:
+        return quad
+    return Quad(quad.subject, quad.predicate, Literal(name), quad.graph_name) if name else None
 
 
 def _fullness(name: str) -> tuple[bool, bool, int, str]:
@@ -96,12 +94,14 @@ class Authorities:
     def warnings(self) -> Iterator[str]:
         """Yield a warning for the forms that stay as recorded."""
         for kind, forms in self.unknown.items():
-            yield f"{kind} {', '.join(map(quote, forms))}: no known {kind}, so it is kept as recorded only"
+            listed = ", ".join(map(quote, [*forms][:_LISTED]))
+            more = f" and {len(forms) - _LISTED} more" if len(forms) > _LISTED else ""
+            yield f"{kind} {listed}{more}: no known {kind}, so it is kept as recorded only"
 
     def person(self, talker: Talker) -> NamedNode | None:
         """Return the person who speaks, or None for an office, a crowd or an unknown person."""
         name_id = identifier_of(talker)
-        if name_id is None and (office_of(talker) is not None or _NOBODY.fullmatch(talker.name.strip())):
+        if name_id is None and (office_of(talker) is not None or is_nobody(talker.name)):
             return None
         if name_id is None and not (talker.full_name or talker.name).strip():
             return None
@@ -121,10 +121,8 @@ class Authorities:
         return self._person(f"{_IDENTIFIED}{identifier}", "identified", names, identifier)
 
     def _identified(self, name_id: str, talker: Talker) -> NamedNode:
-        forms = [talker.full_name, talker.name]
-        if office_of(talker) is not None:  # the display name is the office; a full name may also contain its holder
-            forms = [_HELD.sub("", talker.full_name or "")]
-        names = [name for name in forms if name and _OFFICE.match(name) is None]
+        forms = [talker.full_name] if office_of(talker) is not None else [talker.full_name, talker.name]
+        names = [name for form in forms if form and not is_office(form) and (name := strip_office(form))]
         return self._person(f"{_IDENTIFIED}{name_id}", "identified", names, name_id)
 
     def _named(self, talker: Talker) -> NamedNode:
@@ -208,21 +206,3 @@ class Authorities:
 
     def _add(self, graph: NamedNode, *said: Quad) -> None:
         self.graphs[graph] = merge_quads(self.graphs[graph], said) if graph in self.graphs else said
-
-
-def office_of(talker: Talker) -> str | None:
-    """Return the office under which the record has a person speak: chair or clerk."""
-    name_id = (talker.name_id or "").strip()
-    names = [name for name in (talker.name, talker.full_name) if name]
-    found = next((match for name in names if (match := _OFFICE.match(name.strip())) is not None), None)
-    if name_id == _CLERK_ID or (found is not None and found["clerk"] and name_id in ("", _CHAIR_ID, _NO_ID)):
-        return "clerk"
-    return "chair" if name_id == _CHAIR_ID or (found is not None and name_id in ("", _NO_ID)) else None
-
-
-def identifier_of(talker: Talker) -> str | None:
-    """Return the identifier of the speaker, in upper case. For an office it is that of its recorded holder."""
-    name_id = (talker.name_id or "").strip().upper()
-    if name_id in (_CHAIR_ID, _CLERK_ID, _NO_ID, ""):
-        name_id = (talker.holder_id or "").strip().upper()
-    return name_id or None

@@ -24,7 +24,7 @@ from loaders.readers.formats import json_rows
 from loaders.readers.locations import File
 
 DOMAIN: Final = "hansard"
-VERSION: Final = "7"
+VERSION: Final = "8"
 """Version of the records that this package builds. A new version loads every record again."""
 
 _TABLES: Final = (".parquet", ".csv", ".jsonl", ".ndjson", ".json", ".xlsx")

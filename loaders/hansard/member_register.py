@@ -36,6 +36,8 @@ from loaders.readers.locations import File
 DOMAIN: Final = "members"
 VERSION: Final = "1"
 FORMATS: Final = (".csv",)
+_LISTED: Final = 12
+"""Maximum number of unknown forms that a notice lists; further ones are counted."""
 
 _COLUMNS: Final[Mapping[str, Sequence[str]]] = {
     "person_id": ("person_id", "aph id"),
@@ -137,8 +139,9 @@ class Reading:
                 name = row.said.get("name", "")
                 yield Rejection(f"{name} (row {row.number})", str(error), (row.origin,))
         for kind, forms in unknown.items():
-            listed = ", ".join(map(quote, sorted(forms)))
-            yield Notice(f"{kind} {listed}: no known {kind}, so it is kept as recorded only", warning=True)
+            listed = ", ".join(map(quote, sorted(forms)[:_LISTED]))
+            more = f" and {len(forms) - _LISTED} more" if len(forms) > _LISTED else ""
+            yield Notice(f"{kind} {listed}{more}: no known {kind}, so it is kept as recorded only", warning=True)
 
     def _find_shared_names(self, terms: Sequence[_Row], people: _People) -> Mapping[tuple[File, int], str]:
         """Find the rows without an identifier whose name two people have: their terms in two seats overlap."""

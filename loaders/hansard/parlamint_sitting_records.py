@@ -231,7 +231,13 @@ class _Sitting:
             self._utterance(turn, iri, number, utterance, person)
         mixed = len({language for _, _, language in built.spans}) > 1
         position = 0
+        others = {
+            each.start: mint_part(iri, "utterance", number)
+            for number, each in enumerate(built.utterances)
+            if each.kind not in ("turn", "continuation") and each.end > each.start
+        }
         for start, end, language in built.spans:
+            other = ((KG.otherVoice, others[start]),) if start in others else ()
             for first, last in split_chunks(built.text, [(start, end)]):
                 self.units.append(
                     TextUnit(
@@ -241,7 +247,7 @@ class _Sitting:
                         built.text[first:last],
                         iri,
                         language if mixed else None,
-                        ((KG.start, Literal(first)), (KG.end, Literal(last))),
+                        ((KG.start, Literal(first)), (KG.end, Literal(last)), *other),
                     )
                 )
                 position += 1

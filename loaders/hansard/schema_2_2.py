@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 from lxml.etree import Element, _Element
 
+from loaders.hansard.bold_names import BoldName, read_bold_name
 from loaders.hansard.paragraphs import clock, get_paragraphs, get_run
 from loaders.hansard.sitting_model import Talker, UtteranceKind
 from loaders.hansard.turn_builder import Talk, Turn, talk_of
@@ -53,11 +54,17 @@ class Part:
 
 
 def fill(
-    turn: Turn, element: _Element, senate: bool, openings: Sequence[str], warn: Callable[[str], None]
+    turn: Turn,
+    element: _Element,
+    senate: bool,
+    openings: Sequence[str],
+    warn: Callable[[str], None],
+    begin_by_form: Callable[[Turn, BoldName, _Element], None],
 ) -> list[str]:
     """Add the words of a turn's bodies to it, and return the paragraphs after them that belong to no turn.
 
     ``openings``: the texts at the beginnings of the day's sittings, which are dropped where a body runs into them.
+    ``begin_by_form`` starts the words of a talker whom only the form of a paragraph names.
     """
     parts = [
         Part("interjection" if child.tag == "interjection" else "continuation", _talk(child, senate), child)
@@ -78,8 +85,11 @@ def fill(
             said.update(texts)
         head = _head(block, texts)
         if head is None:
+            if not first and block.tag == "p" and (name := read_bold_name(block)) is not None:
+                begin_by_form(turn, name, block)
+                turn.add(texts.pop(0))
             for text in texts:
-                turn.resume(text) if turn.kind == "remark" else turn.add(text)
+                turn.proceed(text)
             continue
         if head.family == "General" or head.kind == "":
             turn.remark(texts[0])
@@ -107,7 +117,7 @@ def _begin(
         turn.named(_completed(turn.floor, head, senate))
         return
     if head.kind == "turn":
-        if head.name_id != turn.floor.talker.name_id:
+        if turn.floor is None or head.name_id != turn.floor.talker.name_id:
             warn(f"line {block.sourceline}: words of {head.name} inside the speech of another person")
         turn.begin("continuation", _completed(None, head, senate))
         return

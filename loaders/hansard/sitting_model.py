@@ -47,6 +47,8 @@ class Utterance:
     talker: Talker | None = None
     time: time | None = None
     page: str | None = None
+    by_form: bool = False
+    """Whether no markup names the talker: the first paragraph begins with a name in bold."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,17 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, XSD, mint, mint_part, mint_span, sha256
 from loaders.hansard import parties
-from loaders.hansard.authorities import AUSTRALIA, Authorities, office_of
+from loaders.hansard.authorities import AUSTRALIA, Authorities
 from loaders.hansard.chunks import split_chunks
+from loaders.hansard.offices import identifier_of, office_of
 from loaders.hansard.sitting_model import Speech, Talker, Utterance
 from loaders.model import Property, TextUnit
 from loaders.readers.cells import parse_digits
 
 SENATE: Final = mint("chamber", "au-senate")
+
+BY_FORM: Final = "the paragraph begins with a name in bold; no markup names who speaks"
+"""The value of `kg:attributedByForm`."""
 
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _LABELS: Final = {SENATE: "Senate", mint("chamber", "au-representatives"): "House of Representatives"}
@@ -82,15 +86,22 @@ class Writer:
         self.say(iri, RDF.type, KG.Speech)
         self.say_all(iri, self._described(recorded))
         self.say_all(iri, self._spoken_by(speech.talker, iri))
-        for number, utterance in enumerate(speech.utterances):
-            self._utterance(iri, number, _by_turn(utterance, speech.talker))
-        spans = [(each.start, each.end) for each in speech.utterances if each.end > each.start]
-        kind, start, end = KG.SpeechChunk, KG.start, KG.end
-        for position, (first, last) in enumerate(split_chunks(speech.text, spans) if speech.text else ()):
-            where = (start, Literal(first)), (end, Literal(last))
-            self.units.append(
-                TextUnit(mint_span(iri, first, last), kind, position, speech.text[first:last], iri, properties=where)
-            )
+        spans: list[tuple[int, int, Sequence[Property]]] = []
+        for number, each in enumerate(speech.utterances):
+            utterance, part = _by_turn(each, speech.talker), mint_part(iri, "utterance", number)
+            other = self._is_by_another(utterance, speech.talker)
+            self._utterance(iri, part, utterance, other=other)
+            if utterance.end > utterance.start:
+                spans.append((utterance.start, utterance.end, ((KG.otherVoice, part),) if other else ()))
+        position = 0
+        for low, high, said in spans or [(0, len(speech.text), ())]:
+            for first, last in split_chunks(speech.text, [(low, high)]):
+                where = (KG.start, Literal(first)), (KG.end, Literal(last)), *said
+                text = speech.text[first:last]
+                self.units.append(
+                    TextUnit(mint_span(iri, first, last), KG.SpeechChunk, position, text, iri, properties=where)
+                )
+                position += 1
 
     def _described(self, recorded: Recorded) -> Iterator[Property]:
         speech = recorded.speech
@@ -169,15 +180,33 @@ class Writer:
             if not parties.is_nothing(electorate) and (found is None or found[1] != electorate):
                 yield KG.electorateAsRecorded, Literal(electorate)
 
-    def _utterance(self, speech: NamedNode, number: int, utterance: Utterance) -> None:
-        iri = mint_part(speech, "utterance", number)
+    def _is_by_another(self, utterance: Utterance, speaker: Talker) -> bool:
+        """Whether an utterance is not the speaker's of the speech. As in `kg.retrieval.attribution`."""
+        if utterance.kind != "continuation":
+            return utterance.kind != "turn"
+        talker = utterance.talker
+        if talker is None:
+            return False
+        one, other = self.shared.person(talker), self.shared.person(speaker)
+        if one is not None and other is not None:
+            return one != other
+        return talker.name.casefold() != speaker.name.casefold()
+
+    def _utterance(self, speech: NamedNode, iri: NamedNode, utterance: Utterance, *, other: bool) -> None:
         self.say(iri, RDF.type, KG.Utterance)
         self.say(iri, DCTERMS.isPartOf, speech)
         self.say(iri, KG.utteranceType, mint_code("utteranceType", utterance.kind))
         self.say(iri, KG.start, utterance.start)
         self.say(iri, KG.end, utterance.end)
-        if utterance.talker is not None:
-            self.say_all(iri, self._name(utterance.talker))
+        talker = utterance.talker
+        if talker is not None and utterance.by_form and identifier_of(talker) is None:
+            self.say(iri, KG.speakerAsRecorded, talker.name)
+        elif talker is not None:
+            self.say_all(iri, self._name(talker))
+            if other and talker.party and (party := self.shared.party(talker.party)) is not None:
+                self.say(iri, KG.party, party)
+        if utterance.by_form:
+            self.say(iri, KG.attributedByForm, BY_FORM)
         self.say_all(iri, when_and_where(utterance.time, utterance.page))
 
 

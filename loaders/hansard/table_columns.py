@@ -21,7 +21,7 @@ from pyoxigraph import NamedNode
 
 from kg.errors import RecordError
 from loaders.hansard import parties
-from loaders.hansard.authorities import identifier_of, office_of
+from loaders.hansard.offices import identifier_of, office_of
 from loaders.hansard.sitting_model import SpeechKind, Talker
 from loaders.readers.cells import is_structure, parse_boolean, parse_integer, present, quote
 

@@ -15,6 +15,7 @@ from typing import Final, cast
 from lxml.etree import _Element
 
 from loaders.hansard import schema_2_2
+from loaders.hansard.bold_names import BoldName, describe_decisions, find_talker, is_same_name, read_bold_name
 from loaders.hansard.debate_headings import info_of, parse_heading
 from loaders.hansard.divisions import parse_division
 from loaders.hansard.paragraphs import clock, get_paragraphs, squeeze, to_line
@@ -84,9 +85,14 @@ class Transcript:
         self._asked: dict[tuple[int, ...], int] = {}
         self._said: list[str] = []
         self._lines = (0, 0)
+        self._root: _Element | None = None
+        self._talkers: Sequence[Talker] | None = None
+        self._decided: list[tuple[int, str]] = []
+        """Lines and names of the paragraphs whose speaker is decided by their form."""
 
     def read(self, root: _Element) -> None:
         """Read all sections of a day."""
+        self._root = root
         for section in root:
             if section.tag == "session.header":
                 continue
@@ -98,6 +104,8 @@ class Transcript:
                 self._debate(section, ())
             else:
                 self._container(section, ())
+        if self._decided:
+            self.warnings.append(describe_decisions(self._decided))
 
     def _container(self, element: _Element, path: tuple[int, ...]) -> None:
         """Read the children of a section or debate."""
@@ -197,7 +205,7 @@ class Transcript:
         self._flush(path)
         turn, after = Turn(talk), []
         if next(element.iterchildren("talk.text"), None) is not None:
-            after = schema_2_2.fill(turn, element, self._senate, self._openings, self.warnings.append)
+            after = self._fill_bodies(turn, element)
             inner = [
                 child for child in element if child.tag not in ("talk.start", "talk.text", "interjection", "continue")
             ]
@@ -235,11 +243,40 @@ class Transcript:
                 for text in get_paragraphs(child):
                     turn.remark(text)
             else:
-                for text in get_paragraphs(child):
-                    turn.resume(text)
+                self._block(turn, child)
             if (tail := child.tail) and not tail.isspace():
                 turn.resume(squeeze(tail))
         return later
+
+    def _fill_bodies(self, turn: Turn, element: _Element) -> list[str]:
+        """Add the words in the bodies of a turn of schema 2.2. Return the paragraphs that belong to no turn."""
+        return schema_2_2.fill(turn, element, self._senate, self._openings, self.warnings.append, self._by_form)
+
+    def _block(self, turn: Turn, block: _Element, speaking: tuple[UtteranceKind, Talk | None] | None = None) -> None:
+        """Add a block without a talker: of the name in bold that it begins with, else of the speaker around it."""
+        texts = get_paragraphs(block)
+        if block.tag in _PARAGRAPHS and (name := read_bold_name(block)) is not None:
+            self._by_form(turn, name, block)
+            turn.add(texts.pop(0))
+        for text in texts:
+            turn.resume(text, speaking)
+
+    def _by_form(self, turn: Turn, name: BoldName, block: _Element) -> None:
+        """Start the words of a talker whom only the form of a paragraph names."""
+        self._decided.append((_line(block), name.name))
+        if name.kind == "turn":
+            floor = turn.speaker if is_same_name(name.name, turn.speaker.name) else self._find_talker(name.name)
+            turn.take_floor(Talk(floor))
+            return
+        talker = Talker(name.name) if name.kind in ("crowd", "chair") else self._find_talker(name.name)
+        turn.begin("interjection", Talk(talker), by_form=True)
+
+    def _find_talker(self, name: str) -> Talker:
+        """Find the talker of a name among all of the file."""
+        if self._talkers is None:
+            found = (talk_of(each, self._senate) for each in ([] if self._root is None else self._root.iter("talker")))
+            self._talkers = [talk.talker for talk in found if talk is not None]
+        return find_talker(name, self._talkers)
 
     def _inset(self, turn: Turn, element: _Element) -> list[_Element]:
         """Add an interjection or continuation to a turn. Return the later elements in it."""
@@ -249,10 +286,15 @@ class Transcript:
         if element.tag == "continue" and talk and talk.talker.name_id != turn.speaker.name_id:
             name = f"{talk.talker.name} continues in the turn of {turn.speaker.name}"
             self.warnings.append(f"line {element.sourceline}: {name}")
-        return self._within(turn, element, start)
+        return self._within(turn, element, start, (_INSETS[element.tag], talk))
 
-    def _within(self, turn: Turn, element: _Element, start: _Element | None) -> list[_Element]:
-        """Add the words of an interjection or continuation. Return the later elements in it."""
+    def _within(
+        self, turn: Turn, element: _Element, start: _Element | None, speaking: tuple[UtteranceKind, Talk | None]
+    ) -> list[_Element]:
+        """Add the words of an interjection or continuation, of which it is known who is `speaking`.
+
+        Returns the later elements in it.
+        """
         later = []
         if (text := element.text) and not text.isspace():
             turn.add(squeeze(text))
@@ -264,10 +306,9 @@ class Transcript:
             elif _is_apart(child.tag):
                 later.append(child)
             elif child.tag not in _PARAGRAPHS and next(child.iter("talker"), None) is not None:
-                later += self._within(turn, child, None)
+                later += self._within(turn, child, None, speaking)
             else:
-                for text in get_paragraphs(child):
-                    turn.add(text)
+                self._block(turn, child, speaking)
             if (tail := child.tail) and not tail.isspace():
                 turn.add(squeeze(tail))
         return later
@@ -286,9 +327,9 @@ class Transcript:
         if element is start:
             _speak(turn, start)
         elif next(element.iterchildren("talk.text"), None) is not None:
-            after = schema_2_2.fill(turn, element, self._senate, self._openings, self.warnings.append)
+            after = self._fill_bodies(turn, element)
         else:
-            later = self._within(turn, element, start)
+            later = self._within(turn, element, start, (turn.kind, talk))
         self._speech(turn, "interjection", path, element)
         for each in later:
             self._child(each, path)

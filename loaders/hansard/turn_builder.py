@@ -8,10 +8,30 @@ from typing import Final, NamedTuple
 
 from lxml.etree import _Element
 
+from loaders.hansard.offices import office_of
 from loaders.hansard.paragraphs import EDGES, clock, to_line
 from loaders.hansard.sitting_model import Talker, Utterance, UtteranceKind
 
-_REMARK: Final = re.compile(r"[^.?!:;]{1,80}\binterjecting[\s—–-]*")
+_REMARK: Final = re.compile(
+    r"[^.?!:;]{1,80}\binterjecting[\s—–-]*"
+    r"|(?:Sitting|Proceedings) suspended (?:from|at|until)\b.*"
+    r"|(?:House|Senate|Main Committee|Federation Chamber|Committee) adjourned at\b.*"
+    r"|Debate \((?:on motion )?by .{1,80}\) (?:interrupted|adjourned)\W*"
+    r"|Debate (?:interrupted|adjourned)\W*"
+    r"|The (?:honou?rable )?(?:member|senator) for .{1,60} then left the chamber\W*|Leave (?:not )?granted\W*"
+    r"|(?:(?:Original )?[Qq]uestion|Motion|Amendments?)(?:, by leave,| so| \([^()]{1,80}\))*"
+    r" (?:put|resolved|agreed to|negatived|withdrawn)\b.{0,60}"
+    r"|Bills? read an? (?:first|second|third) time\W*|Bills?, as amended,(?: be)? agreed to\W*"
+    r"|Ordered that the bills? be .*|Message from the Governor-General .*announced\W*"
+)
+"""Paragraphs that the record itself has within a speech, word for word."""
+_REMARK_WORDS: Final = re.compile(
+    r"interjecting|suspended|adjourned|interrupted|left the chamber|granted|put|resolved|agreed to|negatived|withdrawn"
+    r"|read a|Ordered|announced"
+)
+_INCORPORATED: Final = re.compile(r"The .{1,80}\bread as follows\W*")
+"""The line before a document that a member has had printed by leave."""
+_LONGEST_REMARK: Final = 200
 _NAMES: Final = {"metadata": "name.metadata"}
 _BRACKETED: Final = frozenset(("electorate", "role"))
 _FLAGS: Final = {"1": True, "0": False}
@@ -30,36 +50,80 @@ class Turn:
 
     def __init__(self, floor: Talk, kind: UtteranceKind = "turn") -> None:
         self.speaker = floor.talker
-        self.floor = floor
+        self.floor: Talk | None = floor
+        """Who speaks in the paragraphs that name nobody; None where that is uncertain."""
         self.kind = kind
+        self._passing = False
         self._paragraphs: list[str] = []
         self._length = 0
-        self._begun: list[tuple[UtteranceKind, Talk | None, int]] = [(kind, floor, 0)]
+        self._begun: list[tuple[UtteranceKind, Talk | None, int, bool]] = [(kind, floor, 0, False)]
 
-    def begin(self, kind: UtteranceKind, talk: Talk | None = None) -> None:
-        """Start words of another speaker, or of the same one after an interruption."""
+    def begin(
+        self, kind: UtteranceKind, talk: Talk | None = None, *, passing: bool | None = None, by_form: bool = False
+    ) -> None:
+        """Start words of another speaker, or of the same one after an interruption.
+
+        A continuation takes the floor, but not one of the chair within the turn of a member. Words in `passing` end
+        with their paragraph: of a crowd, of the record, or by default of an interjection.
+        """
         self.kind = kind
+        self._passing = kind in ("interjection", "remark") if passing is None else passing
         if kind == "continuation" and talk is not None:
-            self.floor = talk
-        self._begun.append((kind, talk, self._length))
+            if office_of(talk.talker) is None or office_of(self.speaker) is not None:
+                self.floor = talk
+            else:
+                self._passing = True
+        self._begun.append((kind, talk, self._length, by_form))
+
+    def take_floor(self, talk: Talk | None) -> None:
+        """Start words of a person who keeps the floor, named by the form of a paragraph; None if it is uncertain who.
+
+        They stay with nobody where it is uncertain.
+        """
+        self.begin("continuation" if talk else "interjection", talk, passing=False, by_form=True)
+        self.floor = talk
 
     def named(self, talk: Talk) -> None:
         """Add details about the first speaker."""
         self.floor, self.speaker = talk, talk.talker
-        self._begun[0] = (self._begun[0][0], talk, 0)
+        self._begun[0] = (self._begun[0][0], talk, 0, False)
 
     def add(self, paragraph: str) -> None:
         """Append a paragraph to the current speaker's words."""
         self._paragraphs.append(paragraph)
         self._length += len(paragraph) + 1
 
-    def resume(self, paragraph: str) -> None:
-        """Append a paragraph without a name: a remark of the record, or words of the speaker who has the floor."""
-        if "interjecting" in paragraph and _REMARK.fullmatch(paragraph):
+    def resume(self, paragraph: str, speaking: tuple[UtteranceKind, Talk | None] | None = None) -> None:
+        """Append a paragraph without a name: a remark of the record, or words of the speaker who has the floor.
+
+        `speaking` is the speaker of the element around it, if that is not the whole turn.
+        """
+        if self._is_remark(paragraph):
             self.begin("remark")
-        elif self.kind in ("interjection", "remark"):
-            self.kind = "continuation"
-            self._begun.append(("continuation", Talk(self.floor.talker), self._length))
+        elif speaking is not None and speaking[1] is not None and self._is_tabled(paragraph, speaking[1]):
+            self.begin("continuation", Talk(self.floor.talker) if self.floor else None)
+        elif speaking is not None:
+            if self.kind == "remark" or (self._passing and self._begun[-1][3]):
+                self.begin(*speaking)
+        elif self._passing and self.floor is None:
+            self.begin("interjection", None, passing=False)
+        elif self._passing and self.floor is not None:
+            self.kind, self._passing = "continuation", False
+            self._begun.append(("continuation", Talk(self.floor.talker), self._length, False))
+        self.add(paragraph)
+
+    def proceed(self, paragraph: str) -> None:
+        """Append a paragraph without a name where each new speaker is named: a remark, or words of the last one named.
+
+        The last one named is the one who spoke before a remark of the record or before a crowd called out.
+        """
+        if self._is_remark(paragraph):
+            self.begin("remark")
+        elif self.kind == "remark" or (self._passing and self._begun[-1][3]):
+            kind, talk = next(
+                (each[0], each[1]) for each in reversed(self._begun) if each[0] != "remark" and not each[3]
+            )
+            self.begin("continuation" if kind == "turn" else kind, Talk(talk.talker) if talk else None)
         self.add(paragraph)
 
     def remark(self, paragraph: str) -> None:
@@ -68,15 +132,41 @@ class Turn:
             self.begin("remark")
         self.add(paragraph)
 
+    def _is_remark(self, paragraph: str) -> bool:
+        if is_remark(paragraph):
+            return True
+        # The question that the line before it puts: That the bill be now read a second time.
+        return self.kind == "remark" and paragraph.startswith("That ") and self._paragraphs[-1].endswith(":")
+
+    def _is_tabled(self, paragraph: str, speaking: Talk) -> bool:
+        """Whether a document of the member who has the floor begins, within the element of the chair."""
+        return (
+            self.floor is not None
+            and self.floor.talker is not speaking.talker
+            and office_of(speaking.talker) is not None
+            and _INCORPORATED.fullmatch(paragraph) is not None
+        )
+
     def finished(self) -> tuple[str, list[Utterance]]:
         """Return the text and its utterances, which cover it completely."""
         text = "\n".join(self._paragraphs)
-        starts = [min(start, len(text)) for _, _, start in self._begun]
+        starts = [min(start, len(text)) for _, _, start, _ in self._begun]
         utterances = [
-            Utterance(kind, start, end, talk.talker, talk.time, talk.page) if talk else Utterance(kind, start, end)
-            for (kind, talk, _), start, end in zip(self._begun, starts, [*starts[1:], len(text)], strict=True)
+            Utterance(kind, start, end, talk.talker, talk.time, talk.page, by_form)
+            if talk
+            else Utterance(kind, start, end, by_form=by_form)
+            for (kind, talk, _, by_form), start, end in zip(self._begun, starts, [*starts[1:], len(text)], strict=True)
         ]
         return text, utterances
+
+
+def is_remark(paragraph: str) -> bool:
+    """Whether a paragraph within a speech is the record's own text."""
+    return (
+        len(paragraph) <= _LONGEST_REMARK
+        and _REMARK_WORDS.search(paragraph) is not None
+        and _REMARK.fullmatch(paragraph) is not None
+    )
 
 
 def talk_of(element: _Element, senate: bool) -> Talk | None:

@@ -172,6 +172,9 @@ def quads_of(said: Said, row: int) -> Iterator[Quad]:
         yield quad(chunk, SCHEMA.text, Literal(said.text[start:end]))
         yield quad(chunk, KG.start, Literal(start))
         yield quad(chunk, KG.end, Literal(end))
+        for number, (kind, _, low, high) in enumerate(said.spans()):
+            if kind not in ("turn", "continuation") and low <= start and end <= high:
+                yield quad(chunk, KG.otherVoice, NamedNode(f"{speech.value}#utterance={number}"))
     snapshot = mint("snapshot", f"sha256-{SHA256}")
     yield quad(graph, PROV.wasDerivedFrom, snapshot, PROV_GRAPH)
     yield quad(graph, KG.contentSha256, Literal(f"hash of {graph.value}"), PROV_GRAPH)

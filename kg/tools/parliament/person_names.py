@@ -40,6 +40,17 @@ def find_people(argument: str, text: str, choices: Sequence[Choice]) -> list[Cho
     return found or whole or _none(argument, text, choices)
 
 
+def find_offices(text: str, recorded: Sequence[str]) -> list[str]:
+    """Find the recorded names of an office: ``the speaker`` is ``The SPEAKER``, ``Mr SPEAKER``, but no deputy.
+
+    With a holder in brackets, only that name. Empty for the name of a person.
+    """
+    if "(" in text:
+        return [name for name in recorded if fold(name) == fold(text)]
+    wanted = _office_words(text)
+    return [name for name in recorded if wanted and _office_words(name) == wanted]
+
+
 def find_parties(argument: str, text: str, choices: Sequence[Choice]) -> list[Choice]:
     """Find parties by IRI or code, name or abbreviation, or words of a name.
 
@@ -79,6 +90,10 @@ def _none(argument: str, text: str, choices: Sequence[Choice]) -> list[Choice]:
     meant = f"Similar: {'; '.join(dict.fromkeys(near))}. " if near else ""
     more = "speech_stats(group_by='party')" if argument == "party" else "list_speakers"
     raise NotFoundError(f"{argument}: No speech has {text[:100]!r}. {meant}{more} lists all.")
+
+
+def _office_words(name: str) -> list[str]:
+    return [word for word in fold(name.partition("(")[0]).split() if word not in TITLES and word != "madam"]
 
 
 def _words(name: str) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from kg.retrieval.results import Limit, Offset, Result
 from kg.retrieval.speech_records import INTERJECTION, labels_of
 from kg.retrieval.token_budget import Lean
 from kg.store.protocol import Term, term_text
-from kg.tools.parliament.person_names import find_people
+from kg.tools.parliament.person_names import find_offices, find_people
 from kg.tools.parliament.speech_filters import (
     ChamberName,
     DateFrom,
@@ -29,6 +29,8 @@ from kg.tools.parliament.speech_filters import (
     SpeechFilters,
     StateName,
     Topics,
+    interjection_scope,
+    offices,
     parties,
     speakers,
     speech_scope,
@@ -96,6 +98,16 @@ SELECT ?group (COUNT(DISTINCT ?utterance) AS ?interjections) WHERE {
 } GROUP BY ?group"""
 
 
+# Interjections in speeches of others. ?said is the interjection.
+MADE: Final = """
+SELECT ?group (COUNT(DISTINCT ?said) AS ?interjections) WHERE {
+  #SAID
+  ?said kg:utteranceType $interjection ; dcterms:isPartOf ?document .
+  #DOCUMENT
+  #GROUP
+} GROUP BY ?group"""
+
+
 class Speaker(Lean):
     """A speaker. Without an id: a recorded name or office that is not linked to a person."""
 
@@ -126,6 +138,7 @@ class Counted(BaseModel):
     words: int = Field(description="Words of the speeches, including interjections")
     uncounted: int = Field(0, description="Speeches without a word count", exclude_if=lambda value: not value)
     interjections: int = Field(description="Interjections by others in these speeches")
+    interjections_made: int = Field(0, description="Interjections by them in speeches of others")
     first: str | None
     last: str | None
 
@@ -136,6 +149,7 @@ class Totals(BaseModel):
     speeches: int
     words: int
     interjections: int
+    interjections_made: int = 0
 
 
 class StatsResult(Result):
@@ -177,7 +191,9 @@ def list_speakers(
     bounded_page(limit, offset)
     reader = Reader(kg)
     scope, notes = speech_scope(reader, SpeechFilters(None, party, chamber, date_from, date_to))
-    wanted = None if query is None else _called(reader, clean_text("query", query, 300))
+    text = None if query is None else clean_text("query", query, 300)
+    held = set(find_offices(text, offices(reader))) if text is not None else set()
+    wanted = None if text is None or held else _called(reader, text)
     reader.ran.clear()
     tallies: dict[tuple[str | None, str], _Tally] = defaultdict(_Tally)
     labelled: set[str] = set()
@@ -186,7 +202,7 @@ def list_speakers(
             continue
         recorded = term_text(row["recorded"]) if "recorded" in row else NOBODY
         iri = iri_of(row["speaker"]) if "speaker" in row else None
-        if wanted is not None and (iri or recorded) not in wanted:
+        if (held and recorded not in held) or (wanted is not None and (iri or recorded) not in wanted):
             continue
         tally = tallies[iri, "" if iri else recorded]
         tally.names |= {recorded} - {NOBODY}
@@ -268,27 +284,33 @@ def speech_stats(
     """Count speeches, words and interjections by speaker, party, chamber, year, month or topic.
 
     Use for counts over time, people, parties or topics. Filters are those of `search_speeches`. Returns groups: key,
-    label, speeches, words, interjections, first, last; and totals of all groups, each speech once.
+    label, speeches, words, interjections (by others), interjections_made, first, last; and totals of all groups, each
+    speech once.
     Example: speech_stats(group_by="year", party="Greens", topics=["climate"]).
     Next: `search_speeches` for excerpts.
     """
     bounded_page(limit, offset)
     reader = Reader(kg)
-    scope, notes = speech_scope(reader, SpeechFilters(speaker, party, chamber, date_from, date_to, topics, state))
+    filters = SpeechFilters(speaker, party, chamber, date_from, date_to, topics, state)
+    scope, notes = speech_scope(reader, filters)
+    made = None if state else interjection_scope(reader, filters)
+    if made is None:
+        notes.append("interjections_made are not counted with a state: the record has no state of who interjects.")
     reader.ran.clear()
-    groups = _counted(reader, scope, group_by)
+    groups = _counted(reader, scope, made, group_by)
     whole = groups
     if group_by == "topic":
-        whole = _counted(reader, scope, None)
+        whole = _counted(reader, scope, made, None)
         notes.append("A speech with several topics counts in each of them; totals count it once.")
     totals = Totals(
         speeches=sum(each.speeches for each in whole),
         words=sum(each.words for each in whole),
         interjections=sum(each.interjections for each in whole),
+        interjections_made=sum(each.interjections_made for each in whole),
     )
     if uncounted := sum(each.uncounted for each in whole):
         notes.append(f"{uncounted} of these speeches have no word count and add nothing to words.")
-    if not totals.speeches:
+    if not totals.speeches and not totals.interjections_made:
         notes.append("No speech passes the filters. Widen them.")
     return reader.finish(
         StatsResult(group_by=group_by, groups=groups[offset : offset + limit], totals=totals, notes=notes),
@@ -297,7 +319,7 @@ def speech_stats(
     )
 
 
-def _counted(reader: Reader, scope: Scope, group_by: GroupBy | None) -> list[Counted]:
+def _counted(reader: Reader, scope: Scope, made: Scope | None, group_by: GroupBy | None) -> list[Counted]:
     """Count by group; without `group_by`, count all speeches as one group."""
     pattern = "" if group_by is None else GROUPS[group_by]
     thrown: dict[str | None, int] = reader.kept(
@@ -305,6 +327,16 @@ def _counted(reader: Reader, scope: Scope, group_by: GroupBy | None) -> list[Cou
         scope.compile(INTERJECTIONS.replace("#GROUP", pattern), interjection=INTERJECTION),
         lambda rows: {_key(row): int(term_text(row["interjections"])) for row in rows},
     )
+
+    called: dict[str | None, int] = {}
+    if made is not None:
+        of_said = pattern.replace("?document", "?said") if group_by in ("speaker", "party") else pattern
+        query = MADE.replace("#SAID", "\n  ".join(made.lists)).replace("#GROUP", of_said)
+        called = reader.kept(
+            "counts of interjections made",
+            made.compile(query, interjection=INTERJECTION),
+            lambda rows: {_key(row): int(term_text(row["interjections"])) for row in rows},
+        )
 
     def read(rows: Sequence[Mapping[str, Term]]) -> list[Counted]:
         return [
@@ -323,16 +355,27 @@ def _counted(reader: Reader, scope: Scope, group_by: GroupBy | None) -> list[Cou
         ]
 
     counted = reader.kept("counts of speeches", scope.compile(COUNTS.replace("#GROUP", pattern)), read)
+    silent = called.keys() - {each.key for each in counted}
+    counted = [*counted, *(_without_speeches(key) for key in silent if called[key])]
     names = _names(reader, {each.key for each in counted if each.key is not None}, group_by)
     groups = [
         each.model_copy(
-            update={"label": names.get(each.key or "", each.label), "interjections": thrown.get(each.key, 0)}
+            update={
+                "label": names.get(each.key or "", each.label),
+                "interjections": thrown.get(each.key, 0),
+                "interjections_made": called.get(each.key, 0),
+            }
         )
         for each in counted
     ]
     if group_by in ("year", "month"):
         return sorted(groups, key=lambda each: each.key or "")
     return sorted(groups, key=lambda each: (-each.speeches, each.label, each.key or ""))
+
+
+def _without_speeches(key: str | None) -> Counted:
+    """Build the group of people who only interject."""
+    return Counted(key=key, label=NOBODY, speeches=0, words=0, interjections=0, first=None, last=None)
 
 
 def _key(row: Mapping[str, Term]) -> str | None:

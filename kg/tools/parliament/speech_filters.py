@@ -16,7 +16,7 @@ from pyoxigraph import Literal, NamedNode
 from kg.errors import InvalidInputError, NotFoundError
 from kg.fuzzy_names import Names, fold
 from kg.iso3166 import load_areas
-from kg.retrieval.choices import Choice, interpretation_note
+from kg.retrieval.choices import Choice, interpretation_note, shorten
 from kg.retrieval.concept_index import load_concepts
 from kg.retrieval.evidence import code_of
 from kg.retrieval.filters import BY_STATE, Scope, Terms
@@ -27,7 +27,7 @@ from kg.retrieval.results import Name
 from kg.retrieval.speech_records import is_id_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
-from kg.tools.parliament.person_names import find_parties, find_people
+from kg.tools.parliament.person_names import find_offices, find_parties, find_people
 from kg.vocabulary import FOAF, SKOS, XSD, mint
 
 SpeakerName = Annotated[str | None, Field(description="Full name, surname, recorded form or id")]
@@ -53,9 +53,13 @@ _CHAMBER_FORMS: Final = {
     **dict.fromkeys(("senate", "the senate", "au senate", "australian senate"), "au-senate"),
 }
 SPEAKERS: Final = """
-SELECT DISTINCT ?speaker ?recorded WHERE {
-  ?document a kg:Speech ; kg:speakerAsRecorded ?recorded OPTIONAL { ?document kg:speaker ?speaker }
+SELECT DISTINCT ?speaker ?recorded ?office WHERE {
+  { ?said a kg:Speech } UNION { ?chunk kg:otherVoice ?said }
+  ?said kg:speakerAsRecorded ?recorded OPTIONAL { ?said kg:speaker ?speaker } OPTIONAL { ?said kg:office ?office }
 }"""
+
+OFFICES: Final = """
+SELECT DISTINCT ?recorded WHERE { ?said kg:office ?office ; kg:speakerAsRecorded ?recorded }"""
 
 PEOPLE: Final = """
 SELECT DISTINCT ?person ?property ?name WHERE {
@@ -89,18 +93,31 @@ SELECT ?day ?chamber ?party (GROUP_CONCAT(STR(?document)) AS ?speeches) WHERE {
   OPTIONAL { ?document kg:party ?party }
 } GROUP BY ?day ?chamber ?party"""
 
+# As ROLL, for the speeches in which another member of the party interjects.
+VOICES_ROLL: Final = """
+SELECT ?day ?chamber ?party (GROUP_CONCAT(DISTINCT STR(?document)) AS ?speeches) WHERE {
+  ?chunk kg:otherVoice ?voice . ?voice kg:party ?party ; dcterms:isPartOf ?document
+  OPTIONAL { ?document dcterms:date ?day }
+  OPTIONAL { ?document kg:chamber ?chamber }
+} GROUP BY ?day ?chamber ?party"""
+
 IS_SPEECH: Final = "?document a kg:Speech ."
 # For use after a selective pattern: as a pattern of its own, the engine would read all speeches.
 IS_SPEECH_TOO: Final = "FILTER EXISTS { ?document a kg:Speech }"
-# A single value is a constant, which takes half the time of VALUES.
-SPEAKER: Final = "?document kg:speaker $speakers ."
-SPEAKER_ANY: Final = "VALUES ?speaker { $speakers } ?document kg:speaker ?speaker ."
-SPEAKER_RECORDED: Final = """VALUES ?called { $speakers_recorded } ?document kg:speakerAsRecorded ?called
-  FILTER NOT EXISTS { ?document kg:speaker ?person }"""
-PARTY: Final = "?document kg:party $parties ."
-PARTY_ANY: Final = "VALUES ?party { $parties } ?document kg:party ?party ."
-PARTY_RECORDED: Final = """VALUES ?partyCalled { $parties_recorded } ?document kg:partyAsRecorded ?partyCalled
-  FILTER NOT EXISTS { ?document kg:party ?known }"""
+# Patterns on ?said: a speech, or an utterance of another person in it. A single value is a constant, which takes half
+# the time of VALUES.
+SPEAKER: Final = "?said kg:speaker $speakers ."
+SPEAKER_ANY: Final = "VALUES ?speaker { $speakers } ?said kg:speaker ?speaker ."
+SPEAKER_RECORDED: Final = """VALUES ?called { $speakers_recorded } ?said kg:speakerAsRecorded ?called
+  FILTER NOT EXISTS { ?said kg:speaker ?person }"""
+SPEAKER_OFFICE: Final = "VALUES ?held { $speakers_office } ?said kg:speakerAsRecorded ?held ; kg:office ?office ."
+PARTY: Final = "?said kg:party $parties ."
+PARTY_ANY: Final = "VALUES ?party { $parties } ?said kg:party ?party ."
+PARTY_RECORDED: Final = """VALUES ?partyCalled { $parties_recorded } ?said kg:partyAsRecorded ?partyCalled
+  FILTER NOT EXISTS { ?said kg:party ?known }"""
+# The node of the speaker of a chunk. A filter tests it for each chunk; a pattern would list all words of a person.
+SAID: Final = "OPTIONAL { ?unit kg:otherVoice ?voice } BIND(COALESCE(?voice, ?document) AS ?said)"
+SAID_IN_STATE: Final = "FILTER EXISTS { ?said kg:state $states }"
 CHAMBER: Final = "?document kg:chamber $chambers ."
 STATE: Final = "?document kg:state $states ."
 ON_DAYS: Final = "VALUES ?day { $days } ?document dcterms:date ?day ."
@@ -187,9 +204,10 @@ def _known(
     of speeches takes SPARQL longer than ranking them, so they are counted by group once per generation.
     """
     groups = reader.kept("speeches by day, chamber and party", ROLL, _groups)
+    voices = reader.kept("interjections by day, chamber and party", VOICES_ROLL, _groups) if party is not None else []
     chosen = (
         group
-        for group in groups
+        for group in (*groups, *voices)
         if (group.day is None or ((first is None or group.day >= first) and (last is None or group.day <= last)))
         and (chamber is None or group.chamber == chamber)
         and (party is None or group.party == party)
@@ -219,22 +237,29 @@ def _day(row: dict[str, Term]) -> date | None:
         return None
 
 
-def speech_scope(reader: Reader, filters: SpeechFilters) -> tuple[Scope, list[str]]:
+def speech_scope(reader: Reader, filters: SpeechFilters, *, quoted: bool = False) -> tuple[Scope, list[str]]:
     """Compile `filters` to a scope, with notes on how their values were interpreted.
+
+    The scope has the speeches that pass the filters. With `quoted` it has their chunks with words of that
+    person, or of a member of that party or state, and also those in the speeches of others.
 
     Raises InvalidInputError for an invalid date, and NotFoundError with valid or similar values for an unknown
     chamber or state, and for a speaker, party or topic that no speech has.
     """
     patterns: list[str] = []
+    lists: list[str] = []
+    on_unit: list[str] = []
     terms: dict[str, Sequence[Terms]] = {}
     notes: list[str] = []
     period = _period(filters, terms)
     # The engine evaluates the patterns in this order: the most selective come first.
     if filters.speaker is not None:
-        text = clean_text("speaker", filters.speaker, 300)
-        found = find_people("speaker", text, speakers(reader))
-        patterns.append(_either(terms, found, "speakers", (SPEAKER, SPEAKER_ANY, SPEAKER_RECORDED)))
-        notes += [note] if (note := interpretation_note("speaker", text, found)) else []
+        branches = _speaker(reader, clean_text("speaker", filters.speaker, 300), terms, notes)
+        if quoted:
+            lists.append(_list_documents(branches))
+            on_unit.append(_test(branches))
+        else:
+            patterns.append(_unite(branches, "?document"))
     if filters.topics:
         patterns.append(_topics(reader, filters.topics, terms, notes))
     if "days" in terms:
@@ -243,11 +268,15 @@ def speech_scope(reader: Reader, filters: SpeechFilters) -> tuple[Scope, list[st
         terms["states"] = [find_state(reader, filters.state)]
         patterns.append(STATE)
         notes.append(BY_STATE)
+        on_unit += [SAID_IN_STATE] if quoted else []
     if filters.party is not None:
-        text = clean_text("party", filters.party, 300)
-        found = find_parties("party", text, parties(reader))
-        patterns.append(_either(terms, found, "parties", (PARTY, PARTY_ANY, PARTY_RECORDED)))
-        notes += [note] if (note := interpretation_note("party", text, found)) else []
+        branches = _party(reader, clean_text("party", filters.party, 300), terms, notes)
+        if not quoted:
+            patterns.append(_unite(branches, "?document"))
+        else:
+            on_unit.append(_test(branches))
+            if not (lists or patterns):  # else fewer speeches pass the other filters, and their chunks are tested
+                lists.append(_list_documents(branches))
         if "parties_recorded" not in terms and (note := _without_party(reader, filters)):
             notes.append(note)
     if period and "days" not in terms:
@@ -255,11 +284,81 @@ def speech_scope(reader: Reader, filters: SpeechFilters) -> tuple[Scope, list[st
     if filters.chamber is not None:
         terms["chambers"] = [find_chamber(reader, filters.chamber)]
         patterns.append(CHAMBER)
-    if not patterns:
+    if not (patterns or lists):
         patterns.append(IS_SPEECH)
-    elif not (filters.party or filters.state):  # only speeches have these properties; laws mention topics too
+    elif quoted and lists:
+        lists.append(IS_SPEECH_TOO)
+    elif quoted or not (filters.party or filters.state):  # only speeches have these properties; laws mention topics too
         patterns.append(IS_SPEECH_TOO)
-    return Scope(tuple(patterns), terms=terms), notes
+    return Scope(tuple(patterns), (SAID, *on_unit) if on_unit else (), lists=tuple(lists), terms=terms), notes
+
+
+def interjection_scope(reader: Reader, filters: SpeechFilters) -> Scope:
+    """Compile `filters`, without a state, to a scope of interjections (?said) by a speaker or a party.
+
+    Its `lists` are patterns on ?said, and the others on the speech in which it is.
+    """
+    speech = replace(filters, speaker=None, party=None, state=None)
+    scope, _ = speech_scope(reader, speech)
+    terms = dict(scope.terms)
+    lists = []
+    if filters.speaker is not None:
+        lists.append(_unite(_speaker(reader, clean_text("speaker", filters.speaker, 300), terms, []), "?said"))
+    if filters.party is not None:
+        lists.append(_unite(_party(reader, clean_text("party", filters.party, 300), terms, []), "?said"))
+    return replace(scope, on_document=() if speech.none else scope.on_document, lists=tuple(lists), terms=terms)
+
+
+def _speaker(reader: Reader, text: str, terms: dict[str, Sequence[Terms]], notes: list[str]) -> list[str]:
+    """Compile a speaker to alternative patterns on ?said: people, recorded names of nobody known, or an office."""
+    held = find_offices(text, offices(reader))
+    if held:
+        terms["speakers_office"] = [Literal(name) for name in held]
+        if text not in held or len(held) > 1:
+            notes.append(f"speaker: {text!r} was interpreted as the office {shorten(held)}.")
+        return [SPEAKER_OFFICE]
+    found = find_people("speaker", text, speakers(reader))
+    notes += [note] if (note := interpretation_note("speaker", text, found)) else []
+    return _branches(terms, found, "speakers", (SPEAKER, SPEAKER_ANY, SPEAKER_RECORDED))
+
+
+def _party(reader: Reader, text: str, terms: dict[str, Sequence[Terms]], notes: list[str]) -> list[str]:
+    """Compile a party to alternative patterns on ?said."""
+    found = find_parties("party", text, parties(reader))
+    notes += [note] if (note := interpretation_note("party", text, found)) else []
+    return _branches(terms, found, "parties", (PARTY, PARTY_ANY, PARTY_RECORDED))
+
+
+def _branches(
+    terms: dict[str, Sequence[Terms]], found: Sequence[Choice], name: str, patterns: tuple[str, str, str]
+) -> list[str]:
+    """Choose from `patterns`, which are for one node, for several nodes, and for recorded names; add to `terms`."""
+    nodes = [choice.term for choice in found if isinstance(choice.term, NamedNode)]
+    names = [choice.term for choice in found if isinstance(choice.term, Literal)]
+    one, several, recorded = patterns
+    if nodes:
+        terms[name] = nodes
+    if names:
+        terms[f"{name}_recorded"] = names
+    known = [one if len(nodes) == 1 else several] if nodes else []
+    return [*known, recorded] if names else known
+
+
+def _unite(branches: Sequence[str], said: str) -> str:
+    """Join alternative patterns on ?said to one pattern on another variable."""
+    named = [branch.replace("?said", said) for branch in branches]
+    return named[0] if len(named) == 1 else " UNION ".join(f"{{ {each} }}" for each in named)
+
+
+def _list_documents(branches: Sequence[str]) -> str:
+    """Compile alternative patterns on ?said to a pattern that lists the speeches of which it is all or a part."""
+    own = [f"{{ {branch.replace('?said', '?document')} }}" for branch in branches]
+    return " UNION ".join([*own, *(f"{{ {branch} ?said dcterms:isPartOf ?document }}" for branch in branches)])
+
+
+def _test(branches: Sequence[str]) -> str:
+    """Compile alternative patterns on ?said to a filter of it."""
+    return f"FILTER({' || '.join(f'EXISTS {{ {branch} }}' for branch in branches)})"
 
 
 def _period(filters: SpeechFilters, terms: dict[str, Sequence[Terms]]) -> str:
@@ -354,16 +453,23 @@ def speakers(reader: Reader) -> list[Choice]:
     people = reader.kept("names of people", PEOPLE, ordered)
 
     def read(rows: list[dict[str, Term]]) -> list[Choice]:
-        recorded = _pairs([row for row in rows if "speaker" in row], "speaker", "recorded")
+        # The name of an office is not one of the person who holds it.
+        named = [row for row in rows if "office" not in row]
+        recorded = _pairs([row for row in named if "speaker" in row], "speaker", "recorded")
         choices = []
-        for iri, forms in recorded.items():
+        for iri in sorted({iri_of(row["speaker"]) for row in rows if "speaker" in row}):
             known = [name for name in people.get(iri, ()) if not is_id_of(iri, name)]
-            names = tuple(dict.fromkeys((*known, *forms)))
-            choices.append(Choice(NamedNode(iri), names[0], names))
-        offices = {term_text(row["recorded"]) for row in rows if "speaker" not in row}
-        return choices + [Choice(Literal(name), name, (name,)) for name in sorted(offices)]
+            names = tuple(dict.fromkeys((*known, *recorded.get(iri, ()))))
+            choices.append(Choice(NamedNode(iri), names[0] if names else code_of(iri), names))
+        others = {term_text(row["recorded"]) for row in named if "speaker" not in row}
+        return choices + [Choice(Literal(name), name, (name,)) for name in sorted(others)]
 
     return reader.kept("who speaks", SPEAKERS, read)
+
+
+def offices(reader: Reader) -> list[str]:
+    """Load the recorded names of offices under which somebody speaks. Cached until the next commit."""
+    return reader.kept("offices", OFFICES, lambda rows: sorted({term_text(row["recorded"]) for row in rows}))
 
 
 def parties(reader: Reader) -> list[Choice]:
@@ -403,26 +509,6 @@ def _pairs(rows: Sequence[dict[str, Term]], key: str, value: str) -> dict[str, l
     for row in rows:
         found[iri_of(row[key])].append(term_text(row[value]))
     return {iri: sorted(set(values)) for iri, values in sorted(found.items())}
-
-
-def _either(
-    terms: dict[str, Sequence[Terms]], found: Sequence[Choice], name: str, patterns: tuple[str, str, str]
-) -> str:
-    """Choose the pattern for one node, for several nodes, for recorded names, or a union, and add to `terms`.
-
-    `patterns` are the first three of these.
-    """
-    nodes = [choice.term for choice in found if isinstance(choice.term, NamedNode)]
-    names = [choice.term for choice in found if isinstance(choice.term, Literal)]
-    one, several, recorded = patterns
-    if nodes:
-        terms[name] = nodes
-    if names:
-        terms[f"{name}_recorded"] = names
-    known = one if len(nodes) == 1 else several
-    if nodes and names:
-        return f"{{ {known} }} UNION {{ {recorded} }}"
-    return known if nodes else recorded
 
 
 def _topics(reader: Reader, wanted: Sequence[str], terms: dict[str, Sequence[Terms]], notes: list[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Sequence
 from typing import Annotated, ClassVar, Final
@@ -60,6 +61,7 @@ class Other(BaseModel):
     start: int = Field(description="Start in full_text, zero-based")
     end: int = Field(description="End, exclusive")
     said_by: str
+    by_form: bool = Field(False, description="Only the form of the text names the speaker", exclude_if=operator.not_)
 
 
 class Record(Lean):
@@ -226,7 +228,11 @@ def _context(reader: Reader, speech: Speech | None, notes: list[str], *, last: b
 
 def _others(speech: Speech, utterances: Sequence[Utterance]) -> list[Other]:
     voices = ((each, speech.other_voice(each)) for each in utterances if each.end > each.start)
-    return [Other(start=each.start, end=each.end, said_by=voice) for each, voice in voices if voice is not None]
+    return [
+        Other(start=each.start, end=each.end, said_by=voice, by_form=each.form is not None)
+        for each, voice in voices
+        if voice is not None
+    ]
 
 
 def _record(

@@ -19,6 +19,7 @@ from kg.retrieval.evidence import (
     load_units,
     origin_of,
     place_of,
+    said_by,
     speakers_of,
     title_of,
     url_of,
@@ -157,6 +158,7 @@ def _build_hits(reader: Reader, found: Sequence[Found], query: str, neighbours: 
                 title=title_of(descriptions, unit.cited, voices.get(each.iri)),
                 url=url_of(descriptions, unit.cited),
                 snippet=build_snippet(unit.text, query),
+                said_by=said_by(descriptions, unit, voices.get(each.iri)),
                 score=each.score,
                 provenance=origin_of(reader, descriptions, unit.graph, unit.position, *place_of(descriptions, unit)),
                 before=shown.before,
@@ -257,6 +259,7 @@ def _describe_one(reader: Reader, result: FetchResult, name: str, resolved: Reso
         document, provenance = evidence.document, evidence.provenance
         result.id = evidence.id
         result.text = evidence.passage.text
+        metadata["said_by"] = evidence.said_by or ""
         metadata["passage_index"] = str(evidence.passage.index)
         if evidence.passage.page_number is not None:
             metadata["page_number"] = str(evidence.passage.page_number)

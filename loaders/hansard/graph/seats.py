@@ -8,6 +8,8 @@ Each sitting day has up to four graphs:
 - ``party/turns``: ``kg:party`` as recorded with other speeches of the speaker in that chamber on that day.
 - ``party/register``: ``kg:party`` by the register.
 
+Words of another person in a speech, such as an interjection, have a derived party in the same way.
+
 A speech with a recorded state or party has none of these for it, also where its form is not understood. A speaker who
 is recorded on a day for electorates in several states is resolved by the register only: one of them is an error of the
 record. Two parties on a day, recorded or registered, determine none.
@@ -49,7 +51,10 @@ SELECT DISTINCT ?date WHERE {
 }"""
 
 DAYS_OF: Final = """
-SELECT DISTINCT ?person ?date WHERE { VALUES ?person { $people } ?speech kg:speaker ?person ; dcterms:date ?date }"""
+SELECT DISTINCT ?person ?date WHERE {
+  VALUES ?person { $people } ?said kg:speaker ?person
+  { ?said dcterms:date ?date } UNION { ?said dcterms:isPartOf ?speech . ?speech a kg:Speech ; dcterms:date ?date }
+}"""
 
 SPEECHES: Final = """
 SELECT ?speech ?graph ?property ?value WHERE {
@@ -57,6 +62,17 @@ SELECT ?speech ?graph ?property ?value WHERE {
   GRAPH ?graph { ?speech dcterms:date ?date ; kg:speakerAsRecorded ?name ; ?property ?value }
   FILTER(?property IN (dcterms:date, kg:chamber, kg:electorate, kg:party, kg:partyAsRecorded, kg:speaker, kg:state,
                        kg:stateAsRecorded))
+  FILTER(STRSTARTS(STR(?graph), $prefix))
+}"""
+
+UTTERANCES: Final = """
+SELECT ?said ?graph ?property ?value WHERE {
+  VALUES ?date { $dates }
+  GRAPH ?graph {
+    ?speech dcterms:date ?date ; kg:speakerAsRecorded ?name .
+    ?said dcterms:isPartOf ?speech ; kg:utteranceType ?type ; ?property ?value
+  }
+  FILTER(?property IN (kg:party, kg:speaker))
   FILTER(STRSTARTS(STR(?graph), $prefix))
 }"""
 
@@ -74,11 +90,13 @@ _READ: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Speech:
-    """A speech with the recorded properties of its speaker."""
+    """A speech, or words of another person in one, with the recorded properties of the person who speaks."""
 
     iri: NamedNode
     graph: NamedNode
     said: Mapping[NamedNode, Term] = field(hash=False)
+    whole: bool = True
+    """Whether it is a speech."""
 
     def node(self, name: NamedNode) -> NamedNode | None:
         """Return a recorded node, such as the speaker."""
@@ -124,6 +142,9 @@ class Seats:
         for row in select(store.query_sources, bind(SPEECHES, dates=dates, prefix=Literal(self.sources))):
             if (graph := named_node(row["graph"])) not in replace:
                 others[graph].append((row["speech"], named_node(row["property"]), row["value"]))
+        for row in select(store.query_sources, bind(UTTERANCES, dates=dates, prefix=Literal(self.sources))):
+            if (graph := named_node(row["graph"])) in others:
+                others[graph].append((row["said"], named_node(row["property"]), row["value"]))
         for graph, said in others.items():
             _collect(by_day, graph, said)
         made: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = {}
@@ -148,7 +169,7 @@ class Seats:
             terms = self.register.find(person, chamber, day) if person is not None and chamber is not None else ()
             shown = {speech.graph, *(term.graph for term in terms)}
             state = states[electorate] if electorate is not None else None
-            if not speech.has_any(KG.state, KG.stateAsRecorded):
+            if speech.whole and not speech.has_any(KG.state, KG.stateAsRecorded):
                 registered = {term.state for term in terms if term.state is not None}
                 if state is not None and (person is None or len(seats[person]) == 1):
                     found[SEAT].append((speech.iri, KG.state, state, {speech.graph}))
@@ -185,13 +206,19 @@ def _find_days(store: Store, terms: Collection[RegisteredTerm]) -> set[str]:
 
 
 def _collect(by_day: dict[str, list[_Speech]], graph: NamedNode, said: Iterable[tuple[Term, NamedNode, Term]]) -> None:
-    """Add the speeches of a graph."""
+    """Add the speeches of a graph, and what others than the speaker say in them."""
     found: dict[Term, dict[NamedNode, Term]] = defaultdict(dict)
     for subject, name, value in said:
         found[subject][name] = value
     for speech, values in found.items():
         if DCTERMS.date in values and (KG.speaker in values or KG.electorate in values):
             by_day[term_text(values[DCTERMS.date])].append(_Speech(named_node(speech), graph, values))
+        elif KG.speaker in values and DCTERMS.date not in values:
+            within = found.get(NamedNode(named_node(speech).value.partition("#")[0]), {})
+            if DCTERMS.date in within and within.get(KG.speaker) != values[KG.speaker]:
+                said_there = {**values, **{name: within[name] for name in (DCTERMS.date, KG.chamber) if name in within}}
+                each = _Speech(named_node(speech), graph, said_there, whole=False)
+                by_day[term_text(within[DCTERMS.date])].append(each)
 
 
 def _write(day: str, found: _Found) -> dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]]:

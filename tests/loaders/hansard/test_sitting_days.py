@@ -32,12 +32,11 @@ def test_the_counts_are_those_of_the_file(path: Path) -> None:
     """Speeches, questions, answers, interjections, talkers, divisions and votes, by a script that shares no code."""
     day = sitting(path)
     kinds = Counter(speech.kind for speech in day.speeches)
-    utterances = [utterance for speech in day.speeches for utterance in speech.utterances]
     found = facts.Facts(
         speeches=kinds["speech"],
         questions=kinds["question"] + kinds["writtenQuestion"],
         answers=kinds["answer"] + kinds["writtenAnswer"],
-        interjections=sum(utterance.kind == "interjection" for utterance in utterances),
+        interjections=sum(talk.kind == "interjection" for talk in talks_of(day)),
         talkers=sum(talkers_of(day).values()),
         divisions=len(day.divisions),
         votes=sum(len(division.votes) for division in day.divisions),
@@ -50,7 +49,7 @@ def talks_of(day: Sitting) -> Iterator[Utterance]:
     for speech in day.speeches:
         seen: set[int] = set()
         for utterance in speech.utterances:
-            if utterance.talker is not None and id(utterance.talker) not in seen:
+            if utterance.talker is not None and not utterance.by_form and id(utterance.talker) not in seen:
                 seen.add(id(utterance.talker))
                 yield utterance
 

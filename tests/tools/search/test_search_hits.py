@@ -222,9 +222,9 @@ def test_answers_with_neighbours_keep_to_their_tokens_and_continue(everything):
 
 def test_the_words_of_another_next_to_a_speech_are_attributed(everything):
     results = call(everything, "search_speeches", query="question minister senators", top_k=50, neighbours=5).results
-    read = {near.id: near.said_by for hit in results for near in (*hit.before, *hit.after)}
+    read = {near.id: near.said_by is not None for hit in results for near in (*hit.before, *hit.after)}
     voices = {
-        hit.evidence.id: hit.evidence.said_by
+        hit.evidence.id: hit.in_speech_of is not None
         for query in ("question", "minister", "senators", "order", "interjection", "water", "energy")
         for hit in call(everything, "search_speeches", query=query, top_k=50).results
     }
