@@ -199,7 +199,7 @@ def find_laws(text: str, context: Context = Context()) -> Sequence[LawCitation]:
             found += _find_numbered(text, context)
         american = context.jurisdiction is not None and jurisdictions.country_of(context.jurisdiction) == "us"
         if ("federal" in kinds and _FEDERAL.search(text)) or (american and "state" in kinds):
-            found += _find_codified(text, states=american)
+            found += _find_codified(text, context.jurisdiction or "", states=american)
     if found:
         found = [*_find_again(text, _drop_overlaps(found), context)]
         found = _drop_overlaps(found)
@@ -319,9 +319,10 @@ def _find_numbered(text: str, context: Context) -> Iterator[LawCitation]:
         yield LawCitation(match.start(), match.end(), law, name, sure, BY_NUMBER, whole=match.end())
 
 
-def _find_codified(text: str, *, states: bool) -> Iterator[LawCitation]:
+def _find_codified(text: str, jurisdiction: str, *, states: bool) -> Iterator[LawCitation]:
     """Find citations of federal law of the United States and, with `states`, of the codes of its states."""
-    for each in section_citations.find_citations(text):
+    state = jurisdiction[3:].upper() if jurisdiction.startswith("us-") else None
+    for each in section_citations.find_citations(text, state):
         law = each.law
         if law is not None and (law.scheme in FEDERAL_SCHEMES or (states and law.jurisdiction != "us")):
             method = _CODIFIED[law.jurisdiction != "us"]

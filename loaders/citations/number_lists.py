@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final
 
+from loaders.citations import statutes
+
 NUMBER: Final = re.compile(
     r"(?:\d{1,4}[A-Z]?:(?=\d)(?!\d\d? ?[ap]\.?m\b))?"
     r"\d{1,6}[A-Za-z]{0,2}(?:[.\-–‑]\d{1,6}[A-Za-z]{0,2}){0,8}(?:-(?!in\b|ft\b)[a-z]{1,2}(?=[\s,;:.()]|$))?"
@@ -24,7 +26,7 @@ _ROMAN: Final = re.compile(r"[ivx]{2,6}|[IVX]{2,6}")
 LETTER: Final = re.compile(r"[A-Z](?![\w'’])")
 _JOINT: Final = re.compile(r"(?: \[[a-z ]{1,20}\])?(?:, (?:(?:and/or|and|or) )?|;? (?:and/or|and|or|&) |, ?(?=\d))")
 _RANGE: Final = re.compile(r",? (?:to|through|thru) | ?[–—] ?| - |-(?=[(§])")
-SIGN: Final = re.compile(r"(?:§(?: ?§)?|[Ss]ections?\b|['’](?=\d)) ?")
+SIGN: Final = re.compile(r"(?:§(?: ?§)?|[Ss]ections?\b|[Ss]ecs?\.|['’](?=\d)) ?")
 _PLURAL_SIGN: Final = re.compile(r"§ ?§|[Ss]ections ")
 _BARE_LAST: Final = re.compile(rf"(?:{_LABEL}){{0,8}},? of (?:the|this|that|said|[A-Z])")
 """Text after the last of two bare numbers that shows it is a section and not any number: ``section 3 or 4 of this
@@ -33,9 +35,8 @@ _ORDINAL: Final = re.compile(r"\d+(?:st|nd|rd|th)")
 UNIT: Final = re.compile(
     r"[ -]?(?:%|percent|feet|foot|ft|inch|square|sq|acres?\b|(?:calendar |business )?days?\b"
     r"|months?\b|years?\b|hours?\b"
-    r"|minutes?\b|units?\b|C\.? ?F\.? ?R|U\.? ?S\.? ?C|(?:DC|C)MR|NYCRR|ILCS|P\. ?S\.|Pa\. ?C|Stat\.|dollars?\b"
-    r"|stor(?:y|ies)\b"
-    r"|spaces?\b|times\b|gallons?\b|pounds?\b|miles?\b)",
+    r"|minutes?\b|units?\b|dollars?\b|stor(?:y|ies)\b|spaces?\b|times\b|gallons?\b|pounds?\b|miles?\b"
+    rf"|(?-i:{statutes.FEDERAL}|{statutes.FEDERAL_REGULATIONS}|{statutes.TITLED}|ILCS|Stat\.))",
     re.IGNORECASE,
 )
 _WORD_AFTER: Final = re.compile(r" (?!(?:of|and|or)\b)\w")

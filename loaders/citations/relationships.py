@@ -28,12 +28,7 @@ _PROVIDED: Final = (
     r"|allowed|required|defined|otherwise)"
 )
 _BEFORE: Final[Sequence[tuple[str, str, str]]] = (
-    (
-        "references",
-        CITES,
-        r"\b(?:superseded|repealed|replaced|supplemented|incorporated|governed|controlled) by\b"
-        r"|\b(?:not|nor) (?:be )?(?:subject to|required by|limited by|pursuant to|authorized by)",
-    ),
+    ("references", CITES, r"\b(?:superseded|repealed|replaced|supplemented|incorporated|governed|controlled) by\b"),
     (
         "excepts",
         "exceptAsProvidedIn",
@@ -43,7 +38,8 @@ _BEFORE: Final[Sequence[tuple[str, str, str]]] = (
         rf"|by|under|pursuant to|herein,? in)\b"
         r"|\bexempt(?:ed|ions?)? (?:from|under|by|in|pursuant to)\b|\bexceptions? (?:to|in|under"
         r"|provided in|set forth in)\b"
-        r"|\bwith the exception of\b",
+        r"|\bwith the exception of\b|\bexcept as(?:\s?$|(?: [a-z]+){1,5} (?:in|by|under)\s?$)"
+        r"|\bexcept for (?:\w+ ){1,4}(?:in|of|by|under)\s?$",
     ),
     ("excepts", "notwithstanding", r"\bnotwithstanding\b|\bregardless of\b|\bin spite of\b"),
     (
@@ -92,7 +88,7 @@ _BEFORE: Final[Sequence[tuple[str, str, str]]] = (
         "mustComplyWith",
         r"\b(?:compl(?:y|ies|ying|iance) (?:\w+ )?with|complied with|in accordance with"
         r"|accordance with"
-        r"|in conformance (?:with|to)|conform(?:s|ing)? (?:to|with)|as required (?:by|in|under"
+        r"|in conform(?:ance|ity) (?:with|to)|conform(?:s|ing)? (?:to|with)|as required (?:by|in|under"
         r"|pursuant to)|required (?:by|in|under|pursuant to)"
         r"|requirements? (?:of|in|under|set forth in|contained in)|meets? (?:\w+ ){0,6}(?:of|in)"
         r"|consistent with|must (?:follow|satisfy)"
@@ -124,7 +120,6 @@ _BEFORE: Final[Sequence[tuple[str, str, str]]] = (
 )
 """Type, property and words before a citation. Of matches that end at the same place, the first type is used."""
 _AFTER: Final[Sequence[tuple[str, str, str]]] = (
-    ("references", CITES, r"\b(?:shall |does |do )not apply\b"),
     (
         "incorporates",
         "incorporates",
@@ -147,6 +142,25 @@ _PARTS: Final = (
     r"|standards|terms|regulations|procedures?) (?:of|in|under|set forth in|contained in))?"
 )
 """Words between these words and the citation: notwithstanding `the provisions of`."""
+_NOT: Final = re.compile(r"\b(?:not|nor|neither|never|cannot)(?: (?!(?:exceed|than|only|until)\b)[\w-]+){0,2} $", re.I)
+"""Words directly before those that state a type, which deny it."""
+_EXEMPT: Final = re.compile(
+    r"\b(?:not|nor|neither|never|cannot|without|exempt(?:ed|s|ions?)?|excused?|relieved?|waive[ds]?|waiver|waiving"
+    r"|vary|varied|variances?|deviat(?:e|es|ions?)|depart(?:s|ures?)?)"
+    r"(?: (?!(?:exceed|than|only|until|unless|except|but|granted|issued|made|approved)\b)[\w-]+){0,4} $",
+    re.IGNORECASE,
+)
+"""Words directly before those of a requirement, which deny it or exempt from it."""
+_NOTHING: Final = re.compile(
+    r"\bnothing (?:herein|hereinafter|contained|in|within|about|of)\b|\b(?:is|are) not intended to\b", re.IGNORECASE
+)
+"""Words that deny all that follows in the same clause."""
+_INTERRUPTED: Final = re.compile(r"\b(?:except|unless|until|but|notwithstanding|other than)\b|;", re.IGNORECASE)
+_NEGATED_AFTER: Final = re.compile(
+    r"[^.;,:]{0,50}?\b(?:shall|does|do|did|will|may|is|are|has|have|need) not (?:be )?"
+    r"(?:apply|applicable|required?|affect|changed|amended|affected|superseded|repealed|construed|prohibit|prevent)",
+    re.IGNORECASE,
+)
 _CUES: Final = [re.compile(f"(?:{pattern}){_PARTS}", re.IGNORECASE) for _, _, pattern in _BEFORE]
 _TRAILING: Final = [re.compile(pattern, re.IGNORECASE) for _, _, pattern in _AFTER]
 _REACH: Final = 160
@@ -239,7 +253,28 @@ def _relationship(text: str, citation: Citation, start: int, end: int) -> Relati
         or _find_cue_after(text, citation, end)
         or (UNKNOWN, CITES, "", WITHOUT_WORDS)
     )
+    if property_ != CITES and _is_denied(text, citation, property_, cue, start, first, end):
+        type_, property_ = "references", CITES
     return Relationship(citation, type_, property_, start, end, cue, confidence, text)
+
+
+def _is_denied(text: str, citation: Citation, property_: str, cue: str, start: int, first: int, end: int) -> bool:
+    """Whether the sentence denies the relationship: ``nothing herein requires compliance with section 5``.
+
+    An exception is not denied by a negation before it: ``no sign is allowed, except as provided in section 5``.
+    """
+    if property_ == "notwithstanding" or (property_ == "exceptAsProvidedIn" and not cue.lower().startswith("exempt")):
+        return False
+    if _NEGATED_AFTER.match(text, citation.end, end):
+        return True
+    at = text.rfind(cue, start, first)
+    if at < 0:
+        return False
+    before = text[start:at]
+    if (_EXEMPT if property_ == "mustComplyWith" else _NOT).search(before):
+        return True
+    nothing = max((each.end() for each in _NOTHING.finditer(before)), default=-1)
+    return nothing >= 0 and _INTERRUPTED.search(before, nothing) is None
 
 
 def _find_word_start(text: str, at: int, before: int) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from loaders.citations import statutes
 from loaders.citations.number_lists import (
@@ -34,7 +34,7 @@ from loaders.citations.statutes import Body, Law
 _TITLE_WORD: Final = re.compile(r"(?:[A-Z][\w.&'’-]*|(?:of|and|for|the|to|on|in|a|an)\b|\d{4}\b),? ?")
 _DOCUMENT: Final = re.compile(
     r"(?:Acts?|Codes?|Laws?|Ordinances?|Constitution|Regulations?|Rules|Standards?|Permit|Charter"
-    r"|Statutes?|Manual|Plan"
+    r"|Statutes?|Manual|Plan|By-?[Ll]aws?"
     r"|Agreement|Lease|Contract|Compact|Resolution)\b"
 )
 _ACRONYM: Final = re.compile(r"[A-Z]{3,8}\b")
@@ -54,16 +54,27 @@ _ENACTED: Final = re.compile(
 _STATUTES: Final = re.compile(r"[,;] (\d{1,3}A? Stat\. \d{1,4})\b")
 _DOCUMENT_REACH: Final = 80
 """Code points before a citation that are searched for the name of its document."""
+_MUNICIPAL: Final = r"(?:Municipal|City|Town|Township|Village|Borough|County|Parish)"
+_CITY: Final = rf"{_MUNICIPAL} (?:[A-Z]\w+ )?Code|Code of Ordinances|Ordinance Code|Code of the {_MUNICIPAL} of"
+"""Names of the code of a municipality, of which the citing code may be a part."""
 _OWN: Final = re.compile(
-    r"(?:Municipal|City|Town|Township|Village|County|Zoning|Land Use|Development) (?:[A-Z]\w+ )?(?:Code|Ordinance)"
-    r"|Code of Ordinances|Ordinance Code|^(?:Code|Ordinance|Title|Codes? and)$"
+    rf"{_CITY}|{_MUNICIPAL} (?:[A-Z]\w+ )?Ordinance"
+    r"|(?:Zoning|Land Use|Development) (?:[A-Z]\w+ )?(?:Code|Ordinance|Resolution|Regulations?|By-?[Ll]aws?)"
+    r"|^(?:Code|Ordinance|Title|By-?[Ll]aws?|Regulations|Resolution|Codes? and)$"
 )
+_CITY_AFTER: Final = re.compile(rf",? (?:of|in|under) the (?:[A-Z][\w'’.-]* ){{0,5}}?(?:{_CITY})")
+_CITY_BEFORE: Final = re.compile(rf"(?:{_CITY})(?: \([A-Z]{{2,8}}\))?,? $")
+_NUMBERED_DOCUMENT: Final = re.compile(
+    r"(?:Ord(?:inance|\.)|Resolution|By-?[Ll]aw)s?\s(?:Nos?\.?\s?)?[A-Z]{0,2}-?\d[\w-]*"
+)
+_HISTORY: Final = re.compile(r"\bOrd(?:inance)?\b\.?\s?(?:Nos?\.?\s?)?[A-Z]{0,2}-?\d[\w-]*,? $")
+"""Words before a section of an ordinance that enacted the citing section: ``(Ord. No. 88-14, § 1, 10-17-88)``."""
 
 
 def find_document_at(text: str, at: int, *, acronyms: bool) -> str | None:
     """Find the name of the document at `at`. None if there is none, or if it is the code itself."""
-    if lower := _LOWER_DOCUMENT.match(text, at):
-        return lower[0]
+    if named := _LOWER_DOCUMENT.match(text, at) or _NUMBERED_DOCUMENT.match(text, at):
+        return named[0]
     end, place = None, at
     for _ in range(16):
         keyword = _DOCUMENT.match(text, place) or (_ACRONYM.match(text, place) if acronyms else None)
@@ -103,6 +114,8 @@ BY_NUMBER_ALONE: Final = 0.85
 """Of a number that has the form of a section's, without such a word."""
 BY_LETTER: Final = 0.75
 """Of a subsection by a letter without brackets, which may be a word: ``paragraph A``."""
+BY_NAME: Final = 0.9
+"""Of the code of a state by its name, without any number: ``Florida Building Code``."""
 WITHOUT_SEPARATOR: Final = 0.7
 """Of a section of the same code whose number has no separator, and which may be of another document: ``section 5``."""
 
@@ -132,6 +145,8 @@ class Citation:
     """The other law that is cited."""
     of: str | None = None
     """The words for a cited document that is neither this code nor a known law, such as the Act."""
+    of_city: bool = False
+    """Whether it is of the code of the municipality by name, of which this code may be a part."""
     confidence: float = WITH_WORD
     method: str = "citation"
 
@@ -166,28 +181,33 @@ _SHORT_LEVEL: Final = r"(?:(?:[Ss]ub)?[Cc]h(?:ap)?|[Aa]rt|[Dd]iv|[Tt]it|[Pp]t)s?
 _RELATIVE: Final = r"(?:(?:sub)?(?:section|paragraph|clause)|subdivision)"
 _WORDS: Final = "|".join(
     (
-        rf"(?=\d)(?:(?P<reporter>(?P<in_title>\d{{1,2}}(?:-?[A-Z])?) "
-        rf"(?P<reporter_name>{statutes.FEDERAL}|{statutes.FEDERAL_REGULATIONS}|DCMR\b|{statutes.PENNSYLVANIAN}))"
-        r"|(?P<number>(?<![.\-–$/:\n])(?=\d{1,4}[A-Za-z]?\.\d{1,6}[A-Za-z]{0,2}\.\d)))",
+        rf"(?=\d)(?:(?P<reporter>(?P<in_title>\d{{1,3}}(?:-?[A-Z])?)\s?"
+        rf"(?P<reporter_name>{statutes.FEDERAL}|{statutes.FEDERAL_REGULATIONS}|{statutes.TITLED}))"
+        r"|(?P<number>(?<![.\-–$/:])(?=\d{1,4}[A-Za-z]?[.-]\d{1,6}[A-Za-z]{0,2}[.-]\d)))",
         rf"(?=[ADP\d])(?P<numbered>{statutes.ACTS})",
         rf"(?=[A-Z])(?P<code>(?P<code_name>{statutes.NAME}))",
         rf"(?=[tT])(?P<this>[Tt]his (?P<this_kind>(?i:{_LEVEL}|(?:sub)?section))\b)",
         rf"(?=[spcSPC])(?P<relative>(?i:{_RELATIVE})s? (?=\(|[A-Z](?![\w'’.])))",
-        r"(?=[sS])(?P<section>(?i:(?:sub)?sections?|secs?\.) ?(?=\d))",
+        r"(?=[spSP])(?P<section>(?:(?i:(?:sub)?sections?|secs?\.)|ss?\.)\s?(?=\d|[IVXL]+\b)"
+        r"|(?i:(?:sub)?paragraphs?)\s(?=\d{1,3}\.\d))",
         rf"(?=[stcpadSTCPAD])(?P<level>(?:(?i:{_LEVEL}s?):? |{_SHORT_LEVEL})(?=[\dA-Z]))",
         r"(?=[uU])(?P<unit>(?i:unit) (?=[\dA-Z]{1,4} of (?i:(?:sub)?(?:chapter|title)) ))",
     )
 )
-_ANCHOR: Final = re.compile(rf"(?<!\w)(?=[0-9A-Zacdpstu])(?:{_WORDS})|(?P<sign>§(?: ?§)? ?(?=\d))")
+_ANCHOR: Final = re.compile(rf"(?<!\w)(?=[0-9A-Zacdpstu])(?:{_WORDS})|(?P<sign>§(?: ?§)?\s?(?=\d))")
 # 12.31.2009 has the form of a section number.
-_DATE: Final = re.compile(r"\d{1,2}\.\d{1,2}\.(?:\d\d|(?:19|20)\d\d)$")
+_DATE: Final = re.compile(r"\d{1,2}[.-]\d{1,2}[.-](?:\d\d|(?:19|20)\d\d)$")
+_WORD_BEFORE: Final = re.compile(r"\b(?:[Ss]ee|[Uu]nder|[Ii]n|[Bb]y|with|of|per|[A-Z]{2,6}C)\s$")
+"""Words before a number that show it is a section's."""
 _SKIPPED: Final = re.compile(r"[,.]? ?et\.?,? ?seq\b\.?| \[[a-z ]{1,20}\]")
 """Words between a number and its law: et seq., [repealed]."""
 _LAW: Final = re.compile(
     rf",? (?:of (?:the )?)?\(?(?:(?P<title>\d{{1,2}}(?:-?[A-Z])?) )?(?P<name>{statutes.NAME}"
-    rf"|{statutes.FEDERAL}|{statutes.FEDERAL_REGULATIONS}|DCMR\b)"
+    rf"|{statutes.FEDERAL}|{statutes.FEDERAL_REGULATIONS}|{statutes.TITLED})"
 )
 _OF: Final = re.compile(r",? (?:of|in|under|from) (?:the |said )?")
+_CAPITAL: Final = re.compile(r" [A-Z]")
+_JOINED: Final = re.compile(r",? (?:and )?[('’]?")
 _THIS: Final = re.compile(rf"(?:this|that|such) (?P<kind>(?i:{_LEVEL}|{_RELATIVE}))\b", re.IGNORECASE)
 _OF_LEVEL: Final = re.compile(rf"(?P<kind>(?i:{_LEVEL}|unit) |{_SHORT_LEVEL})(?=[\dA-Z])")
 _OF_RELATIVE: Final = re.compile(rf" of (?:(?:this|that|such) )?(?i:{_RELATIVE}) ?(?=\()")
@@ -199,9 +219,12 @@ _PROGRAM: Final = re.compile(
 )
 """Programs known by the title of an act of Congress: a ``Title V permit`` is under the Clean Air Act."""
 _ROMAN: Final = re.compile(r"[IVXL]+")
+_ROMAN_SECTION: Final = re.compile(r"[IVXL]{1,7}(?:-?[A-Z])?(?:[.-](?:[A-Z]|\d{1,3}))*(?![\w'’])")
+_LETTERED: Final = re.compile(r"[A-Z]|[IVXL]+(?:[.-]\w+)*")
+"""Numbers of sections in codes that cite them by letters and Roman numerals: ``Section A``, ``Section IV.B``."""
 _ACT_NAME: Final = re.compile(r", ((?:[A-Z][\w&'’-]* (?:(?:and|of|for) )?){1,7}Act)\b")
 _IN_BRACKETS: Final = re.compile(
-    r",? \((?:(?:19|20)\d\d(?:,? as amended)?|as amended)[^()]{0,40}\)"
+    r",? as amended(?=,? )|,? \((?:(?:19|20)\d\d(?:,? as amended)?|as amended)[^()]{0,40}\)"
     r"|, (?:19|20)\d\d,? as amended| (?:19|20)\d\d(?=, )"
 )
 _WITHIN_PART: Final = re.compile(r",? (?P<sign>(?:§§? ?|[Ss]ections? )(?P<part>\d{1,4})(?=\.\d))")
@@ -229,47 +252,70 @@ class _Tail:
     body: Body | None = None
     of: str | None = None
     title: str | None = None
+    of_city: bool = False
 
 
-def find_citations(text: str, state: str | None = None) -> Sequence[Citation]:
+class _Citing(NamedTuple):
+    """The text that cites: the state of its municipality, and the number of its section."""
+
+    state: str | None
+    number: str
+
+
+def find_citations(text: str, state: str | None = None, number: str = "") -> Sequence[Citation]:
     """Find the citations in `text`, in text order and without overlaps.
 
     `state` is the state of the municipality. Public acts in the text belong to it if it is one of the United States
     (two letters). In a code of another country (``AU-VIC``) only citations of federal law of the United States are
-    found: letters such as UCA have other meanings there.
+    found: letters such as UCA have other meanings there. `number` is that of the section with the text. Numbers with
+    hyphens are citations without any word where they have its form and its first part: ``61-1-5`` in 61-3-101.
     """
     found: list[Citation] = []
-    at = 0
+    at, citing = 0, _Citing(state, number)
     while anchor := _ANCHOR.search(text, at):
-        read, at = _READERS[anchor.lastgroup or ""](text, anchor, state)
+        read, after = _READERS[anchor.lastgroup or ""](text, anchor, citing)
+        if read and read[0].start < at:
+            # The name of the code before it belongs to the citation before.
+            read = [replace(read[0], start=anchor.start()), *read[1:]]
         found += read
-        at = max(at, anchor.start() + 1)
+        at = max(after, anchor.start() + 1)
     if state is not None and "-" in state:
         return [each for each in found if each.law is None or each.law.scheme in statutes.FEDERAL_SCHEMES]
     return found
 
 
-def _read_reporter(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
-    body = statutes.body_of(anchor["reporter_name"])
-    return _read_sections_of_body(text, anchor, body, anchor["in_title"]) if body else ((), anchor.end())
+def _read_reporter(text: str, anchor: re.Match[str], citing: _Citing) -> tuple[Sequence[Citation], int]:
+    body = statutes.body_of(anchor["reporter_name"], citing.state, titled=True)
+    if body is None:
+        return (), anchor.end()
+    return _read_sections_of_body(text, anchor.start(), anchor.end(), body, anchor["in_title"])
 
 
-def _read_code(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
-    body = statutes.body_of(anchor["code_name"])
-    return _read_sections_of_body(text, anchor, body, None) if body else ((), anchor.end())
+def _read_code(text: str, anchor: re.Match[str], citing: _Citing) -> tuple[Sequence[Citation], int]:
+    body = statutes.body_of(anchor["code_name"], citing.state)
+    if body is None:
+        return (), anchor.end()
+    found, end = _read_sections_of_body(text, anchor.start(), anchor.end(), body, None)
+    if found or not statutes.is_of_subject(body) or body.jurisdiction != f"us-{(citing.state or '').lower()}":
+        return found, end
+    joint = _JOINED.match(text, end)
+    if _CAPITAL.match(text, end) or (
+        joint and (_ANCHOR.match(text, joint.end()) or text[joint.end() : joint.end() + 1].isdigit())
+    ):
+        return found, end  # "the Utah Building Code Commission", "the Maryland Accessibility Code, COMAR 09.12.53"
+    return [Citation(anchor.start(), end, anchor[0], _form(body) or "", law=body.part(""), confidence=BY_NAME)], end
 
 
 def _read_sections_of_body(
-    text: str, anchor: re.Match[str], body: Body, title: str | None
+    text: str, start: int, at: int, body: Body, title: str | None
 ) -> tuple[Sequence[Citation], int]:
-    """Parse the sections or parts after the name of another law: ``40 CFR Part 312``, ``MCL 125.3101``."""
-    form = _form(body) or ""
-    at = anchor.end()
+    """Parse the sections or parts at `at`, after the name of another law: ``40 CFR Part 312``, ``MCL 125.3101``."""
+    form, after_name = _form(body) or "", at
     # After a title the number of a section may look like a year: 42 U.S.C. 1983.
     if (amended := _IN_BRACKETS.match(text, at)) and not (title and amended[0].strip().isdigit()):
         at = amended.end()
     if body.chaptered:
-        return _read_sections_of_chapter(text, anchor, body, at)
+        return _read_sections_of_chapter(text, start, body, at)
     chain, after = _chain(text, at, "")
     if chain and chain[0][0] != "section":
         if chain[-1][0] == "part" and body is statutes.CFR:
@@ -282,7 +328,7 @@ def _read_sections_of_body(
                 found += further
                 laws += [body.section(member.number, title) for member in further]
         else:
-            found, end = [Member(anchor.start(), after, "")], after
+            found, end = [Member(start, after, "")], after
             laws = [body.part(", ".join(f"{kind.capitalize()} {number}" for kind, number in chain), title)]
     else:
         lead = re.compile(r",? ?").match(text, at)
@@ -292,8 +338,11 @@ def _read_sections_of_body(
         plural = ("s" in sign[0] or sign[0].count("§") > 1) if sign else bool(_PLACED.match(text, at))
         members, end = parse_numbers(text, at, at, plural=plural or body is statutes.CFR)
         bare = bool(members) and title is None and not separator_of(members[0].number)
+        if not members and title and body.scheme == "regulations":
+            law = body.part("", title)
+            return [Citation(start, after_name, text[start:after_name], form, law=law)], after_name
         if not members or (bare and (not sign or _BROKEN.match(text, members[0].end))):
-            return (), anchor.end()
+            return (), after_name
         members, end = _cut_others(text, members, end)
         found = _split_ranges(members) if body.name == "DCMR" else members
         laws = [
@@ -302,18 +351,18 @@ def _read_sections_of_body(
             else body.section(member.number, title)
             for member in found
         ]
-    found[0] = replace(found[0], start=anchor.start())
-    raw = text[anchor.start() : end]
+    found[0] = replace(found[0], start=start)
+    raw = text[start:end]
     return [
         Citation(member.start, member.end, raw, form, labels=member.labels, through=member.through, law=law)
         for member, law in zip(found, laws, strict=True)
     ], end
 
 
-def _read_sections_of_chapter(text: str, anchor: re.Match[str], body: Body, at: int) -> tuple[Sequence[Citation], int]:
+def _read_sections_of_chapter(text: str, start: int, body: Body, at: int) -> tuple[Sequence[Citation], int]:
     """Parse a chapter with its sections: ``M.G.L. c. 40A, §§ 3 and 5``. Without a chapter, a section is of any."""
     found: list[Citation] = []
-    start, end = anchor.start(), anchor.end()
+    end = at
     while (chapter := _CHAPTER.match(text, at)) and not (found and _OF_OTHER.match(text, chapter.end())):
         members, end = [Member(start, chapter.end(), "")], chapter.end()
         if within := _WITHIN_CHAPTER.match(text, end):
@@ -371,23 +420,27 @@ def _split_ranges(members: Sequence[Member]) -> list[Member]:
     return found
 
 
-def _read_act(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
-    form, law = statutes.act_of(anchor, state)
+def _read_act(text: str, anchor: re.Match[str], citing: _Citing) -> tuple[Sequence[Citation], int]:
+    form, law = statutes.act_of(anchor, citing.state)
     return [Citation(anchor.start(), anchor.end(), anchor[0], form, law=law)], anchor.end()
 
 
-def _read_this(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
+def _read_this(text: str, anchor: re.Match[str], citing: _Citing) -> tuple[Sequence[Citation], int]:
     kind = anchor["this_kind"].lower()
     levels = (("section" if kind == "subsection" else kind, THIS),)
     return [Citation(anchor.start(), anchor.end(), anchor[0], "this", levels)], anchor.end()
 
 
-def _read_relative(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
+def _read_relative(text: str, anchor: re.Match[str], citing: _Citing) -> tuple[Sequence[Citation], int]:
     """Parse subsections with their section: ``subsection (a)(1) or (3) of this section``, ``paragraph (2) of § 8``."""
     members: list[Member] = []
     plural = anchor[0].rstrip().lower().endswith("s")
     start, at = (anchor.end() if plural else anchor.start()), anchor.end()
     bare = LETTER.match(text, at)
+    if bare and anchor[0].lower().startswith("section") and _LETTERED.fullmatch(citing.number):
+        section, tail_of = [Member(start, bare.end(), bare[0])], _tail(text, bare.end(), citing.state)
+        lettered = _build_section_citations(text, anchor.start(), section, tail_of, "section")
+        return [replace(each, confidence=BY_LETTER) for each in lettered], max(bare.end(), tail_of.after)
     if bare:
         members.append(Member(start, bare.end(), "", (bare[0],)))
         end = bare.end()
@@ -411,7 +464,7 @@ def _read_relative(text: str, anchor: re.Match[str], state: str | None) -> tuple
     elif tail and (sign := SIGN.match(text, tail.end())) and (match := NUMBER.match(text, sign.end())):
         labels, after = parse_labels(text, match.end())
         number, prefix = with_plain_hyphens(match[0]), labels + prefix
-        of = _tail(text, after).of
+        of = _tail(text, after, citing.state).of
     elif bare and not tail and not plural and anchor[0][0].islower() and anchor[0].lower().startswith("section"):
         return (), anchor.end()
     members[-1] = replace(members[-1], end=after)
@@ -433,43 +486,70 @@ def _read_relative(text: str, anchor: re.Match[str], state: str | None) -> tuple
     ], after
 
 
-def _read_section(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
-    word = anchor[0].rstrip(" .").lower()
+def _read_section(text: str, anchor: re.Match[str], citing: _Citing) -> tuple[Sequence[Citation], int]:
+    word = anchor[0].rstrip(" .\n").lower()
     plural = word.endswith("s") or word.count("§") > 1
-    members, end = parse_numbers(text, anchor.end(), anchor.end() if plural else anchor.start(), plural=plural)
-    if not members:
-        return (), anchor.end()
+    if roman := _ROMAN_SECTION.match(text, anchor.end()):
+        if not _LETTERED.fullmatch(citing.number):
+            return (), anchor.end()
+        members, end = [Member(anchor.start(), roman.end(), roman[0])], roman.end()
+    else:
+        members, end = parse_numbers(text, anchor.end(), anchor.end() if plural else anchor.start(), plural=plural)
+    if not members or _HISTORY.search(text, max(0, anchor.start() - _DOCUMENT_REACH), anchor.start()):
+        return (), max(end, anchor.end())
     if word.startswith("sub") and not separator_of(members[0].number):
         members = [replace(m, number=THIS, labels=(m.number, *m.labels)) for m in members]
-    tail = _tail(text, end, acronyms=not separator_of(members[0].number))
-    of, bare = tail.of, not separator_of(members[0].number)
-    if of is None and tail.body is None:
-        of = find_document_before(text, anchor.start())
-        of = of or (find_act_before(text, anchor.start(), end) if bare else None)
-    return _build_section_citations(text, anchor, members, replace(tail, of=of), "section"), max(end, tail.after)
+    bare = not separator_of(members[0].number)
+    tail = _tail(text, end, citing.state, acronyms=bare)
+    if word in ("s", "ss") and tail.body is None:
+        return (), max(end, anchor.end())
+    start = anchor.start()
+    if tail.of is None and not any(number == THIS for _, number in tail.levels):
+        state = tail.body.jurisdiction[3:] if tail.body else citing.state
+        if home := statutes.find_home_before(text, start, state):
+            body, start = home
+            tail = replace(tail, body=body, end=max(tail.end, end))
+            members[0] = replace(members[0], start=start)
+        elif tail.body is None:
+            of = find_document_before(text, start) or (find_act_before(text, start, end) if bare else None)
+            tail = replace(tail, of=of)
+    return _build_section_citations(text, start, members, tail, "section"), max(end, tail.after)
 
 
-def _read_number(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
-    members, end = parse_numbers(text, anchor.start(), anchor.start(), plural=False)
+def _read_number(text: str, anchor: re.Match[str], citing: _Citing) -> tuple[Sequence[Citation], int]:
+    start = anchor.start()
+    members, end = parse_numbers(text, start, start, plural=text[start : start + 9].count("-") > 1)
     if not members or _DATE.match(members[0].number) or UNIT.match(text, members[0].end):
         return (), max(end, anchor.end())
-    tail = _tail(text, end)
+    hyphened, first = "-" in members[0].number, start == 0 or text[start - 1] == "\n"
+    tail = _tail(text, end, citing.state)
+    if tail.body is None and (
+        (hyphened and not _is_alike(members[0].number, citing.number))
+        or ((hyphened or first) and not _WORD_BEFORE.search(text, max(0, start - 9), start))
+    ):
+        return (), max(members[0].end, anchor.end())
     return [
         replace(each, confidence=BY_NUMBER_ALONE)
-        for each in _build_section_citations(text, anchor, members, tail, "number")
-    ], tail.after
+        for each in _build_section_citations(text, start, members, tail, "number")
+    ], max(end, tail.after)
+
+
+def _is_alike(number: str, other: str) -> bool:
+    """Whether two numbers have the same form and the same first part."""
+    return re.split(r"\w+", number) == re.split(r"\w+", other) and number.split("-")[0] == other.split("-")[0]
 
 
 def _build_section_citations(
-    text: str, anchor: re.Match[str], members: Sequence[Member], tail: _Tail, form: str
+    text: str, start: int, members: Sequence[Member], tail: _Tail, form: str
 ) -> Sequence[Citation]:
     """Build citations of sections, of another law if the tail names one."""
     members = [*members]
     if tail.body is not None:
         members[-1] = replace(members[-1], end=tail.end)
-    raw = text[anchor.start() : members[-1].end]
+    raw = text[start : members[-1].end]
     title = tail.title or dict(tail.levels).get("title")
     of = tail.of or (tail.body.name if tail.body else None)
+    of_city = tail.of_city or _CITY_BEFORE.search(text, max(0, start - _DOCUMENT_REACH), start) is not None
     found = []
     for member in members:
         law = _law_of(tail.body, member.number, title, dict(tail.levels)) if tail.body else None
@@ -477,14 +557,14 @@ def _build_section_citations(
         found.append(
             Citation(
                 member.start, member.end, raw, _form(tail.body) or form, levels, member.labels, member.through, law,
-                None if law else of,
+                None if law else of, of_city,
                 WITHOUT_SEPARATOR if separator_of(member.number) == "" and not law else WITH_WORD,
             )
         )  # fmt: skip
     return found
 
 
-def _read_level(text: str, anchor: re.Match[str], state: str | None) -> tuple[Sequence[Citation], int]:
+def _read_level(text: str, anchor: re.Match[str], citing: _Citing) -> tuple[Sequence[Citation], int]:
     """Parse a title, chapter, article or part: ``subchapter I of Chapter 5 of Title 2``, ``Title 59, Chapter 2, Part
     5``."""
     kind, plural = _kind(anchor[0]), anchor[0].rstrip(" :.").lower().endswith("s")
@@ -510,12 +590,17 @@ def _read_level(text: str, anchor: re.Match[str], state: str | None) -> tuple[Se
         chain, end = _chain(text, end, kind)
         if chain and chain[-1][0] == "section":
             labels, end = parse_labels(text, end)
-    tail = _tail(text, end, kind)
+    tail = _tail(text, end, citing.state, kind)
+    if kind == "title" and len(members) == 1 and not chain and tail.body and tail.body.titled:
+        found, after = _read_sections_of_body(text, anchor.start(), tail.end, tail.body, members[0].number)
+        if found:
+            return found, after  # "Title 14 CFR Part 77"
     end = max(end, tail.end)
     named = _ACT_NAME.match(text, end)
     members[-1] = replace(members[-1], end=end)
     raw = text[anchor.start() : end]
     enacted = find_act_before(text, anchor.start(), end) if kind in ("chapter", "title") else None
+    of_city = tail.of_city or bool(_CITY_BEFORE.search(text, max(0, anchor.start() - _DOCUMENT_REACH), anchor.start()))
     found = []
     for member in members:
         levels = (*tail.levels, (kind, member.number), *chain)
@@ -526,7 +611,7 @@ def _read_level(text: str, anchor: re.Match[str], state: str | None) -> tuple[Se
             law = tail.body.part(words, tail.title or (first[1] if first else None))
         form = _form(tail.body) or levels[-1][0]
         own, of = ((), None) if law else (levels, of)
-        found.append(Citation(member.start, member.end, raw, form, own, labels, member.through, law, of))
+        found.append(Citation(member.start, member.end, raw, form, own, labels, member.through, law, of, of_city))
     return found, max(end, tail.after)
 
 
@@ -550,6 +635,7 @@ def _chain(text: str, at: int, kind: str) -> tuple[tuple[tuple[str, str], ...], 
     while (link := _CHAIN.match(text, at)) and _RANKS[_kind(link["kind"])] > rank:
         below = _kind(link["kind"])
         match = (NUMBER if below == "section" else LEVEL_NUMBER).match(text, link.end())
+        match = match or LETTER.match(text, link.end())
         if match is None or (below == "section" and (kind or found) and separator_of(match[0])):
             break
         found.append((below, with_plain_hyphens(match[0])))
@@ -557,15 +643,15 @@ def _chain(text: str, at: int, kind: str) -> tuple[tuple[tuple[str, str], ...], 
     return tuple(found), at
 
 
-def _tail(text: str, at: int, kind: str = "section", *, acronyms: bool = True) -> _Tail:
+def _tail(text: str, at: int, state: str | None, kind: str = "section", *, acronyms: bool = True) -> _Tail:
     """Parse the text after a citation of a `kind`: the levels above, a body of law, or another document."""
     end = at
     levels: tuple[tuple[str, str], ...] = ()
     for _ in _RANKS:
         skipped = _SKIPPED.match(text, at)
         at = skipped.end() if skipped else at
-        if law := _LAW.match(text, at):
-            return _Tail(law.end(), law.end(), levels, statutes.body_of(law["name"]), title=law["title"])
+        if (law := _LAW.match(text, at)) and (body := _get_body(law["name"], state)):
+            return _Tail(law.end(), law.end(), levels, body, title=law["title"])
         of = _OF.match(text, at)
         above = _OF_LEVEL.match(text, of.end()) if of else _UP.match(text, at)
         if above is None or (of is None and _RANKS[_kind(above["kind"])] >= _RANKS[kind]):
@@ -584,7 +670,15 @@ def _tail(text: str, at: int, kind: str = "section", *, acronyms: bool = True) -
         if kind in _RANKS:
             return _Tail(this.end(), this.end(), ((kind, THIS), *levels))
         return _Tail(end, this.end(), levels)
-    return _Tail(end, end, levels, None, find_document_at(text, of.end(), acronyms=acronyms))
+    if home := statutes.find_home_after(text, of.end(), state):
+        body, after = home
+        return _Tail(after, after, levels, body)
+    of_city = _CITY_AFTER.match(text, at) is not None
+    return _Tail(end, end, levels, None, find_document_at(text, of.end(), acronyms=acronyms), of_city=of_city)
+
+
+def _get_body(name: str, state: str | None) -> Body | None:
+    return statutes.body_of(name, state) or statutes.body_of(name, state, titled=True)
 
 
 def _form(body: Body | None) -> str | None:

@@ -65,6 +65,9 @@ class Score:
     inverted: list[str] = field(default_factory=list)
     """Permissions of another level than the text gives."""
     confidences: list[tuple[float, bool]] = field(default_factory=list)
+    related: int = 0
+    """Citations found that have the labelled relation to what they cite, of `right`."""
+    unrelated: list[str] = field(default_factory=list)
 
     def add(self, other: Score) -> None:
         """Add the counts of another ordinance."""
@@ -75,6 +78,8 @@ class Score:
         self.missed += other.missed
         self.inverted += other.inverted
         self.confidences += other.confidences
+        self.related += other.related
+        self.unrelated += other.unrelated
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,13 +194,14 @@ def score(code: Code, gold: Mapping[str, Any]) -> dict[str, Score]:
 
 
 def _citations(section: Section, index: Index, by_key: Mapping[str, Section], state: str) -> Iterator[Fact]:
-    for each in find_relationships(section.text, find_citations(section.text, state)):
+    for each in find_relationships(section.text, find_citations(section.text, state, section.number)):
         cited = each.citation
-        if cited.form == "this":  # "this section" is not labelled
-            continue
         key = resolve(cited, index, section.key)
+        if cited.form == "this" or key == section.key:  # "this section" is not labelled, and is no claim
+            continue
         target = by_key[key].number or key if key is not None else ""
-        values = {"target": target, "relation": each.property, "external": cited.law is not None and key is None}
+        external = key is None and (not cited.internal or cited.of_city)
+        values = {"target": target, "relation": each.property, "external": external}
         yield Fact(section.number, cited.raw, values, confidence=min(cited.confidence, each.confidence))
 
 
@@ -322,7 +328,26 @@ def compare_citations(found: Sequence[Fact], gold: Sequence[Fact]) -> Score:
         )
         return normalize(str(one.values["target"])) == target
 
-    return _match(found, gold, same)
+    scored = _match(found, gold, same)
+    for each in found:
+        meant = {RELATIONS[other.values["relation"]] for other in gold if not other.unsure and same(each, other)}
+        if meant:
+            related = any(each.values["relation"] in several for several in meant)
+            scored.related += related
+            scored.unrelated += [] if related else [f"{each} instead of {sorted(*meant)}"]
+    return scored
+
+
+RELATIONS: Final = {
+    "none": frozenset({"cites"}),
+    "exception": frozenset({"exceptAsProvidedIn", "notwithstanding"}),
+    "subject-to": frozenset({"subjectTo", "mustComplyWith"}),
+    "reference": frozenset(
+        {"cites", "references", "mustComplyWith", "authorizedBy", "usesDefinitionIn", "supplements", "incorporates",
+         "defersTo", "supersedes"}
+    ),
+}  # fmt: skip
+"""The properties that state a labelled relation. A negated one states nothing."""
 
 
 def _match(found: Sequence[Fact], gold: Sequence[Fact], same: Callable[[Fact, Fact], bool]) -> Score:
@@ -410,6 +435,9 @@ def run(arguments: Sequence[str]) -> Iterator[Comparison]:
                     f">= {goal:g}" if goal else "",
                     share >= goal if goal else None,
                 )
+            if kind == "citation":
+                name = f"citation: right relation ({form}, {one.related:,} of {one.right:,})"
+                yield Comparison(name, one.related / max(1, one.right), None, "")
             if kind == "permission":
                 yield Comparison(
                     f"permission: inverted levels ({form})", len(one.inverted), None, "", "0", not one.inverted
@@ -418,5 +446,10 @@ def run(arguments: Sequence[str]) -> Iterator[Comparison]:
                 if count >= 10 and kind not in ("section",):
                     yield Comparison(f"{kind}: right at confidence {confidence:g} ({form}, {count:,})", share, None, "")
             if given.errors == kind:
-                for what, facts in (("wrong", one.wrong), ("missed", one.missed), ("inverted", one.inverted)):
+                for what, facts in (
+                    ("wrong", one.wrong),
+                    ("missed", one.missed),
+                    ("inverted", one.inverted),
+                    ("unrelated", one.unrelated),
+                ):
                     print(f"{form}, {kind}: {what}", *facts, sep="\n  ")

@@ -33,7 +33,7 @@ from loaders.citations.graph.family_laws import FamilyLaws
 from loaders.citations.graph.texts import Record, derive_citations
 from loaders.model import SourceDocument, SourceGraph
 
-VERSION: Final = "3"
+VERSION: Final = "4"
 """A new version of the scanner searches all texts again after the next load."""
 BATCH_QUADS: Final = 50_000
 NEEDLES: Final = 500

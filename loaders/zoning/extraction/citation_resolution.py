@@ -15,6 +15,11 @@ _SECTION: Final = "section"
 _TRAILING: Final = re.compile(r"[.\-–]+$")
 _NUMBERS: Final = re.compile(r"\w+(?:[.-]\w+)*(?::(?=\d)\w+(?:[.-]\w+)*)?")
 _PIECES: Final = 8
+_PARAGRAPH: Final = re.compile(r"(\d+(?:[.-]\d+)+)[a-z]")
+_LETTERED: Final = re.compile(r"([ivxl]+)[.-]([a-z])(?:[.-]\w+)*")
+_ROMAN: Final = ("", *(tens + ones for tens in ("", "x", "xx", "xxx", "xl") for ones in
+                 ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")))[1:]  # fmt: skip
+"""The Roman numerals of 0 (none) to 49."""
 
 
 class Index:
@@ -31,6 +36,7 @@ class Index:
         self.kinds: dict[str, str] = {}
         self._parts: dict[str | None, tuple[str, ...]] = {}
         self._numbered: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._letters: bool | None = None
         self._order: list[str] = []
         self._places: dict[str, int] = {}
         """Positions in document order. Order and positions are computed on first use."""
@@ -45,6 +51,7 @@ class Index:
         self._numbered = {name: tuple(several) for name, several in numbered.items()}
 
     def _describe(self, section: Section) -> None:
+        self._letters = None
         self.sections[section.key] = section
         self.parents[section.key], self.kinds[section.key] = section.parent, section.kind
 
@@ -66,6 +73,7 @@ class Index:
     def drop(self, key: str) -> None:
         """Remove a section, if it exists."""
         self._places.clear()
+        self._letters = None
         section = self.sections.pop(key, None)
         if section is None:
             return
@@ -128,10 +136,28 @@ class Index:
         top = [key for key in found if self.parents[key] is None]
         return top[0] if len(top) == 1 and scopes and self.kinds[scopes[-1]] == kind else None
 
+    @property
+    def has_letters(self) -> bool:
+        """Whether any section has the number of a paragraph: 5.10D."""
+        if self._letters is None:
+            self._letters = any(
+                keys and kind == _SECTION and _PARAGRAPH.fullmatch(number)
+                for (kind, number), keys in self._numbered.items()
+            )
+        return self._letters
+
+    @property
+    def in_city_code(self) -> bool:
+        """Whether the levels at the top are titles or chapters, as those of the code of a municipality are.
+
+        An ordinance with articles of its own is cited apart from that code, whose chapters may have the same numbers.
+        """
+        return any(self.kinds[key] in ("title", "chapter") for key in self._parts.get(None, ()))
+
 
 def resolve(citation: Citation, index: Index, here: str | None = None) -> str | None:
     """Find the section that a citation in the section `here` cites. None if it is not in `index`."""
-    if citation.of is not None:
+    if citation.of is not None or (citation.of_city and not index.in_city_code):
         return None
     if citation.law is not None:
         name, _, number = citation.law.citation.partition(" § ")
@@ -142,17 +168,54 @@ def resolve(citation: Citation, index: Index, here: str | None = None) -> str | 
     for kind, number in citation.levels:
         if number == THIS:
             found = next((key for key in above if index.kinds[key] == kind), None)
-        elif kind == _SECTION:
-            # Section numbers are unique in the whole code, so the number alone may identify the section.
-            found = index.within(kind, _folded(number), scopes) or index.within(kind, _folded(number), ())
-        elif kind == "title":
-            found = index.within(kind, _folded(number), ())
         else:
-            found = index.within(kind, _folded(number), scopes)
-        if found is None and kind != _SECTION and citation.levels[-1][0] != _SECTION:
+            within, found = found, _find_level(kind, number, index, scopes)
+            # Paragraph B of an article that has no sections with letters.
+            found = found or (within if kind == _SECTION and number.isalpha() else None)
+        if found is None and (citation.levels[-1][0] != _SECTION or not separator_of(citation.levels[-1][1])):
             return None
         scopes = [found] if found is not None else scopes
     return found
+
+
+def _find_level(kind: str, number: str, index: Index, scopes: Sequence[str]) -> str | None:
+    """Find a level or section by its number in `scopes`, and by the other ways to write it."""
+    number = _folded(number)
+    if kind == "title":
+        return index.within(kind, number, ())
+    found = index.within(kind, number, scopes)
+    if kind == _SECTION:
+        # Numbers of several parts are unique in the whole code, so they identify the section alone.
+        if separator_of(number) or not scopes:
+            found = found or index.within(kind, number, ()) or _find_paragraph(number, index)
+        return found or _find_lettered(number, index, scopes)
+    if found is None and separator_of(number):
+        return index.within(_SECTION, number, ())  # "Article 6.4.2"
+    return found or next((key for each in _to_numerals(number) if (key := index.within(kind, each, scopes))), None)
+
+
+def _find_paragraph(number: str, index: Index) -> str | None:
+    """Find the section of a paragraph, as 5.10 of ``5.10D``, in a code without such numbers."""
+    match = _PARAGRAPH.fullmatch(number)
+    return None if match is None or index.has_letters else index.within(_SECTION, match[1], ())
+
+
+def _find_lettered(number: str, index: Index, scopes: Sequence[str]) -> str | None:
+    """Find section A of article IV for ``IV.A``, or IV itself where A is its paragraph."""
+    match = _LETTERED.fullmatch(number)
+    for kind in ("article", _SECTION, "chapter", "part") if match else ():
+        if match and (level := index.within(kind, match[1], scopes) or index.within(kind, match[1], ())) is not None:
+            below = index.within(_SECTION, match[2], [level])
+            return below or (level if kind == _SECTION else None)
+    return None
+
+
+def _to_numerals(number: str) -> Iterator[str]:
+    """Yield the number of a level in the other numerals: ``5`` as ``v``."""
+    if number in _ROMAN:
+        yield str(_ROMAN.index(number))
+    elif number.isdigit() and 0 < int(number) < len(_ROMAN):
+        yield _ROMAN[int(number)]
 
 
 def resolve_words(words: str, index: Index, here: str | None = None, state: str | None = None) -> str | None:
@@ -201,7 +264,13 @@ def numbers_in(words: str) -> frozenset[str]:
             pieces = whole.split("-")[:_PIECES]
             places = range(len(pieces))
             found.update("-".join(pieces[at : end + 1]) for at in places for end in places[at:])
-    return frozenset(_folded(each) for each in found)
+    for each in [_folded(each) for each in found]:
+        found.update((each, *_to_numerals(each)))
+        if lettered := _LETTERED.fullmatch(each):
+            found.update((lettered[1], lettered[2]))
+        if paragraph := _PARAGRAPH.fullmatch(each):
+            found.add(paragraph[1])
+    return frozenset(found)
 
 
 def _folded(number: str) -> str:

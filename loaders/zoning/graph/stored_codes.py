@@ -125,8 +125,10 @@ class Code:
         """Yield the citations of ranges of sections, each with the key of the citing section."""
         state = state_of(self.name)
         for key, several in self.words.items():
+            section = self.sections.get(key)
+            number = section.number if section is not None else ""
             for words in several:
-                for citation in _ranges(words, state):
+                for citation in _ranges(words, state, number):
                     yield key, citation
 
     def find_citing(self, other: Code, moved: Collection[str]) -> set[str]:
@@ -148,10 +150,10 @@ class Code:
 
 
 @lru_cache(maxsize=20_000)
-def _ranges(words: str, state: str) -> Sequence[Citation]:
+def _ranges(words: str, state: str, number: str) -> Sequence[Citation]:
     if not _RANGE.search(words):
         return ()
-    found = (each for each in find_citations(words, state) if each.through is not None and each.internal)
+    found = (each for each in find_citations(words, state, number) if each.through is not None and each.internal)
     return tuple(each for each in found if not (each.through or "").startswith("("))
 
 

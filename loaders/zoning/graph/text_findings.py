@@ -118,12 +118,14 @@ def _district(code: str, shared: Authorities, known: Mapping[str, District]) -> 
 
 def build_claims(text: str, key: str, shared: Authorities, graph: NamedNode, index: Index, state: str) -> list[Quad]:
     """Build the claims about the citations in the section `key`, in a code with the sections of `index`."""
-    found_in = find_citations(text, state)
+    own = index.sections.get(key)
+    found_in = find_citations(text, state, own.number if own is not None else "")
     section = shared.section(key)
     claims = Claims(text, section, graph)
     for relationship in find_relationships(text, found_in) if found_in else ():
         targets = _targets(relationship.citation, key, shared, index)
-        for target in targets or (None,):
+        # "This chapter" of a code without chapters has no target to look for.
+        for target in targets or ((None,) if relationship.citation.form != "this" else ()):
             if target != section:
                 _add_claim(claims, relationship, target)
     return claims.quads

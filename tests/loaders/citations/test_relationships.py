@@ -44,11 +44,35 @@ def test_each_type_has_its_words_and_the_citing_direction(text: str, expected: t
         "A shed is not subject to § 3-1.",
         "In this chapter § 3-1 shall not apply.",
         "This chapter is supplemented by § 3-1.",
+        "Nothing herein requires compliance with § 3-1 by a farmer.",
+        "Nothing in this title requires a farmer to comply with § 3-1.",
+        "Nothing in this title exempts a sign from § 3-1.",
+        "A shed is not required to comply with § 3-1.",
+        "The owner need not meet the requirements of § 3-1.",
+        "The requirements of § 3-1 do not apply to farms.",
+        "Sheds are not permitted by § 3-1.",
+        "A variance from the requirements of § 3-1 may be granted.",
+        "It may be built without complying with § 3-1.",
     ],
 )
 def test_what_runs_the_other_way_or_is_denied_only_refers(text: str) -> None:
     last = find_relationships(text, [each for each in find_citations(text) if each.form == "section"])[0]
     assert last.property == "cites"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("No shed shall be built except in conformity with § 3-1.", "mustComplyWith"),
+        ("A permit shall not be issued unless the shed complies with § 3-1.", "mustComplyWith"),
+        ("The height shall not exceed that required by § 3-1.", "mustComplyWith"),
+        ("Nothing in this title requires a permit, except as provided in § 3-1.", "exceptAsProvidedIn"),
+        ("No shed shall be a dwelling except as § 3-1 allows.", "exceptAsProvidedIn"),
+        ("No shed shall be moved except as the board may allow under § 3-1.", "exceptAsProvidedIn"),
+    ],
+)
+def test_a_negation_before_an_exception_denies_nothing(text: str, expected: str) -> None:
+    assert of(text)[1] == expected
 
 
 def test_members_of_a_list_share_the_words_before_it() -> None:

@@ -160,7 +160,22 @@ def test_the_law_of_a_state_is_one_however_its_name_is_shortened(texts: Sequence
                 "chapter 12",
             ],
         ),
-        ("M.G.L. c. 131, § 40 and 310 CMR 10.00", ["Massachusetts General Laws Chapter 131, Section 40"]),
+        (
+            "M.G.L. c. 131, § 40 and 310 CMR 10.00",
+            ["Massachusetts General Laws Chapter 131, Section 40", "310 CMR 10.00"],
+        ),
+        ("K.A.R. 28-16-28 or 401 KAR 5:002", ["Kansas Administrative Regulations 28-16-28", "401 KAR 5:002"]),
+        ("see 5.1.2 and 3 copies", ["section 5.1.2"]),
+        ("under section\n4-63. The", ["section 4-63"]),
+        ("C.R.S. Sec. 30-28-101; 30-28-102, C.R.S.", [f"Colorado Revised Statutes § 30-28-10{n}" for n in (1, 2)]),
+        ("Title 14 CFR Part 77", ["14 C.F.R. Part 77"]),
+        ("section 5 of Ordinance No. 402", ["section 5 of Ordinance No. 402"]),
+        (
+            "section 5 of the Wetlands Bylaw and Section 6 of the Zoning Regulations",
+            ["section 5 of Wetlands Bylaw", "section 6"],
+        ),
+        ("(Ord. No. 88-14, § 1, 10-17-88)", []),
+        ("Kansas City Code § 5-2", ["section 5-2"]),
         ("section 3 of the M.G.L.", ["section 3 of Massachusetts General Laws"]),
         ("New York Local Law § 5", ["section 5 of New York Local Law"]),
         ("New York City Charter § 197", ["section 197 of New York City Charter"]),
@@ -200,6 +215,44 @@ def test_a_section_of_a_law_that_is_not_known_is_none_of_the_code(text: str) -> 
 )
 def test_what_is_no_citation_is_none(text: str) -> None:
     assert keys(text) == []
+
+
+@pytest.mark.parametrize(
+    ("state", "text", "expected"),
+    [
+        ("MD", "Land Use Article, §§ 4-101 and 4-102", [f"Maryland Land Use Article § 4-10{n}" for n in (1, 2)]),
+        (None, "Land Use Article, § 4-102, of the Annotated Code of Maryland", ["Maryland Land Use Article § 4-102"]),
+        ("MD", "Title 7, Chapter 200 of the Maryland Rules", ["Maryland Rules Title 7, Chapter 200"]),
+        ("CT", "Chapter 12 of the Public Health Code", ["Connecticut Public Health Code Chapter 12"]),
+        ("CT", "section 8-2 of the general statutes", ["Connecticut General Statutes § 8-2"]),
+        ("MA", "Chapter 40A of the General Laws; 780 CMR", ["Massachusetts General Laws Chapter 40A", "780 CMR"]),
+        ("ME", "5 CMR 10.2", ["5 Code of Maine Rules 10.2"]),
+        ("OH", "R.C. 713.15", ["Ohio Code § 713.15"]),
+        ("FL", "s. 163.01, F.S., and the Florida Building Code",
+         ["Florida Statutes § 163.01", "Florida Building Code"]),
+        ("CA", "Government Code § 65000", ["California Government Code § 65000"]),
+        ("TX", "Government Code § 65.2", ["Texas Government Code § 65.2"]),
+        ("UT", "R.C. 713.15, s. 5 and the Utah Code", []),
+    ],
+)  # fmt: skip
+def test_names_of_codes_mean_those_of_the_state_of_the_text(state: str | None, text: str, expected: list[str]) -> None:
+    assert keys(text, state) == expected
+
+
+@pytest.mark.parametrize(
+    ("number", "text", "expected"),
+    [
+        ("61-3-101", "see 61-1-5 and 61-1-6", ["section 61-1-5", "section 61-1-6"]),
+        ("61-3-101", "see 62-1-5, by 10-12-2020, 61-1-7 feet", []),
+        ("10-3-101", "in 10-12-20", []),
+        ("5.1", "see 61-1-5", []),
+        ("IV", "under Section II.B and Section V", ["section II.B", "section V"]),
+        ("B", "Section A of this Article", ["article this|section A"]),
+        ("5.1", "Section IV of the act and Section XX", []),
+    ],
+)
+def test_a_number_without_a_word_has_the_form_of_the_own_one(number: str, text: str, expected: list[str]) -> None:
+    assert [each.key for each in find_citations(text, None, number)] == expected
 
 
 def test_a_list_ends_where_another_law_or_a_measure_begins() -> None:
@@ -276,6 +329,40 @@ def test_a_citation_resolves_to_the_section_it_is_of_or_to_none(
     index: Index, text: str, here: str | None, expected: str | None
 ) -> None:
     assert resolve(find_citations(text)[0], index, here) == expected
+
+
+ARTICLES = Index(
+    [
+        section("article V", kind="article", number="V"),
+        section("5.10", "article V"),
+        section("5.2", "article V"),
+        section("article VI", kind="article", number="VI"),
+        section("article VI|A", "article VI", number="A"),
+        section("article VI|B", "article VI", number="B"),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "here", "expected"),
+    [
+        ("Article 5", "article VI", "article V"),
+        ("Article 5.10", "article VI", "5.10"),
+        ("Section 5.10D", "article VI", "5.10"),
+        ("Section 5.11D", "article VI", None),
+        ("Section 5.2 of the City Code", "5.10", None),
+        ("Article VI, Section B", "5.10", "article VI|B"),
+        ("Article V, Section B", "article VI|A", "article V"),
+        ("Section VI.B", "article VI|A", "article VI|B"),
+        ("Section A of this Article", "article VI|B", "article VI|A"),
+        ("Article 9, Section 5", "5.10", None),
+    ],
+)
+def test_a_citation_resolves_however_its_number_is_written(text: str, here: str, expected: str | None) -> None:
+    [citation] = find_citations(text, None, ARTICLES.sections[here].number)
+    assert resolve(citation, ARTICLES, here) == expected
+    if expected is not None and not citation.of_city:
+        assert numbers_of(ARTICLES.sections[expected]) <= numbers_in(citation.raw)
 
 
 def test_a_range_has_all_the_sections_between_its_ends() -> None:
