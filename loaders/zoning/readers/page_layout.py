@@ -38,6 +38,8 @@ _LEAST_LINES: Final = 5
 _FILLED: Final = 0.6
 """Minimum median length of the lines of a column, in widths of the column. Cells of a table are shorter."""
 _LEAST_CHARACTERS: Final = 18
+_LETTERS: Final = 0.6
+"""Minimum median share of letters in the lines of a column. Rows of figures have fewer."""
 _BLANK: Final = 1.25
 """Minimum distance of two lines with a blank line between them, in usual distances."""
 _APART: Final = 1.5
@@ -304,7 +306,15 @@ def _is_prose(rows: Sequence[Sequence[Word]], gutter: float) -> bool:
             return False
         if median(sum(len(word.text) + 1 for word in line) for line in lines) < _LEAST_CHARACTERS:
             return False
+        if median(_find_letters(line) for line in lines) < _LETTERS:
+            return False
     return True
+
+
+def _find_letters(line: Sequence[Word]) -> float:
+    """The share of letters in a line."""
+    text = "".join(word.text for word in line)
+    return sum(map(str.isalpha, text)) / len(text)
 
 
 def to_lines(pages: Sequence[Page]) -> Iterator[list[str]]:

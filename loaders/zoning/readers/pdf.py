@@ -82,6 +82,11 @@ def _describe(report: Mapping[str, Any]) -> list[str]:
             f"{sum(hidden.values()):,} characters that the pages do not show are left out, on the pages "
             f"{_list(sorted(hidden))}: they are invisible, covered, clipped, or outside of the page."
         )
+    if struck := dict(report["struck"]):
+        warnings.append(
+            f"{sum(struck.values()):,} characters that are struck out are left out, on the pages "
+            f"{_list(sorted(struck))}. The file may be an amendment, not the law in force."
+        )
     if report["layers"]:
         warnings.append(
             f"The text of these pages is an invisible layer over an image, as OCR writes: {_list(report['layers'])}. "

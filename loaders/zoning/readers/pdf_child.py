@@ -19,7 +19,7 @@ from pypdfium2 import raw
 from kg.processes import task
 from loaders.zoning.readers.page_layout import Glyph, Page, build_page, to_lines
 from loaders.zoning.readers.page_picture import draw
-from loaders.zoning.readers.ruled_tables import MARKS, Rotated, Rule, find_tables, write_tables
+from loaders.zoning.readers.ruled_tables import MARKS, Rotated, Rule, find_tables, without_struck, write_tables
 
 _HYPHENS: Final = frozenset({0x02, 0xAD, 0xFFFE})
 """What PDFium returns for a hyphen at the end of a line, and the soft hyphen."""
@@ -94,6 +94,8 @@ class _Report:
     """Characters left out on each page, since they are rotated."""
     hidden: Counter[int] = field(default_factory=Counter)
     """Characters left out on each page, since the page does not show them."""
+    struck: Counter[int] = field(default_factory=Counter)
+    """Characters left out on each page, since they are struck out."""
     layers: list[int] = field(default_factory=list)
     """Pages whose text is invisible, over an image that shows it."""
     not_drawn: list[int] = field(default_factory=list)
@@ -121,6 +123,7 @@ def work(settings: dict[str, Any], data: bytes) -> dict[str, Any]:
         "crowded": report.crowded,
         "rotated": sorted((page, count) for page, count in report.rotated.items() if count),
         "hidden": sorted((page, count) for page, count in report.hidden.items() if count),
+        "struck": sorted((page, count) for page, count in report.struck.items() if count),
         "layers": report.layers,
         "not_drawn": report.not_drawn,
     }
@@ -163,7 +166,11 @@ def _read_page(document: Any, number: int, report: _Report) -> Page:
         found = _read_characters(page, text.raw, max(count, 0), number + 1, report)
         found = _without_hidden(found, page, text.raw, drawn, number + 1, report)
         glyphs, rotated, turns = _split_turns(found)
-        tables = find_tables(*_read_rules(drawn.paths, turns)) if glyphs else []
+        across, down = _read_rules(drawn.paths, turns)
+        printed = sum(glyph.text != " " for glyph in glyphs)
+        glyphs = without_struck(glyphs, across)
+        report.struck[number + 1] += printed - sum(glyph.text != " " for glyph in glyphs)
+        tables = find_tables(across, down) if glyphs else []
     except pypdfium2.PdfiumError:
         report.unreadable.append(number + 1)
         return Page()
@@ -173,7 +180,7 @@ def _read_page(document: Any, number: int, report: _Report) -> Page:
         if page is not None:
             page.close()
     if not any(glyph.text != " " for glyph in glyphs):
-        if not report.hidden[number + 1]:
+        if not report.hidden[number + 1] and not report.struck[number + 1]:
             report.without_text.append(number + 1)
         return Page()
     written = write_tables(tables, glyphs, rotated)

@@ -6,6 +6,7 @@ blank one, are marked, since white space at the ends of a line has no meaning to
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -23,6 +24,9 @@ MARKS: Final = frozenset("\ufdd0\ufdd1\ufdd2\ufdd3\ufdd4")
 _NEAR: Final = 3.0
 """Maximum distance of rules that are one."""
 _SHORTEST: Final = 8.0
+_LEAST_STRUCK: Final = 2
+_STRUCK: Final = (0.12, 0.45)
+"""Where a rule through characters is, in heights above their baseline."""
 _MOST_PAIRS: Final = 1_000_000
 """Maximum rules across times rules down. A page with more is a drawing."""
 _MOST_PLACES: Final = 20_000
@@ -72,6 +76,26 @@ class Table:
         while self.merged.get((row, last + 1)) == LEFT:
             last += 1
         return self.downs[column], self.downs[last + 1]
+
+
+def without_struck(glyphs: list[Glyph], across: Iterable[Rule]) -> list[Glyph]:
+    """Remove the characters that are struck out: a rule that is as long as they are runs through them."""
+    rules = sorted(across)
+    places = [rule.place for rule in rules]
+    below: dict[Rule, list[int]] = {}
+    for at, glyph in enumerate(glyphs):
+        low, high = (glyph.base + share * glyph.height for share in _STRUCK)
+        middle = (glyph.left + glyph.right) / 2
+        for rule in rules[bisect_left(places, low) : bisect_left(places, high)]:
+            if rule.start <= middle <= rule.end:
+                below.setdefault(rule, []).append(at)
+    struck: set[int] = set()
+    for rule, own in below.items():
+        height = max(glyphs[at].height for at in own)
+        left, right = min(glyphs[at].left for at in own), max(glyphs[at].right for at in own)
+        if len(own) >= _LEAST_STRUCK and left - rule.start <= height and rule.end - right <= height:
+            struck.update(own)
+    return [glyph for at, glyph in enumerate(glyphs) if at not in struck] if struck else glyphs
 
 
 def find_tables(across: Iterable[Rule], down: Iterable[Rule]) -> list[Table]:

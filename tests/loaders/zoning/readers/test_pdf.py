@@ -108,6 +108,15 @@ def test_a_list_with_wide_gaps_is_no_columns(read: Read) -> None:
     assert pages == [[f"Use {number} District {number}" for number in range(20)]]
 
 
+def test_rows_of_figures_are_not_columns(read: Read) -> None:
+    printer = PdfPrinter()
+    printer.add_page()
+    rows = [f"District R-{n} {n},000 sq. ft. {n * 20} feet" for n in range(10, 30)]
+    print_lines(printer, rows)
+    print_lines(printer, [f"{n},500.0 {n * 10}.5 30.5 2{n}.25 1.25" for n in range(10, 30)], 280)
+    assert read(printer)[0][0] == [f"{row} {n},500.0 {n * 10}.5 30.5 2{n}.25 1.25" for n, row in enumerate(rows, 10)]
+
+
 def test_words_are_apart_where_their_letters_are_not(read: Read) -> None:
     printer = PdfPrinter()
     printer.add_page()
@@ -301,6 +310,23 @@ def test_text_that_a_page_does_not_show_is_left_out_and_reported(read: Read, how
     pages, report = read(printer)
     assert pages == [[*fill("only", 9), "Inns are permitted"]]
     assert report["hidden"] == [[1, len(hidden.replace(" ", ""))]]
+
+
+def test_text_that_is_struck_out_is_left_out_and_reported(read: Read) -> None:
+    printer = PdfPrinter()
+    printer.add_page()
+    print_lines(printer, fill("only", 5))
+    end = printer.add_text("The height is at most", 72, 600)
+    start = end + 3
+    end = printer.add_text("thirty-five feet", start, 600)
+    printer.add_rule(start, 602.8, end, 602.8)
+    start = end + 3
+    end = printer.add_text("forty feet", start, 600)
+    printer.add_rule(start, 598.5, end, 598.5)
+    printer.add_rule(60, 603, 500, 603)
+    pages, report = read(printer)
+    assert pages == [[*fill("only", 5), "The height is at most forty feet"]]
+    assert report["struck"] == [[1, len("thirty-fivefeet")]]
 
 
 def test_an_invisible_layer_over_an_image_is_read_and_reported(read: Read) -> None:
