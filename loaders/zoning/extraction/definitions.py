@@ -9,7 +9,10 @@ from typing import Final
 
 from loaders.zoning.extraction.section_protocol import Section
 
-_LABEL: Final = re.compile(r"(?:(?:\([A-Za-z0-9-]{1,6}\) ?){1,4}|[A-Za-z]\.? (?=[A-Z“\"])|\d{1,3}\.? (?=[A-Za-z“\"]))")
+_LABEL: Final = re.compile(
+    r"(?:(?:\([A-Za-z0-9-]{1,6}\) ?){1,4}|(?:[A-Za-z]\.?|(?P<twice>[A-Za-z])(?P=twice)\.) (?=[A-Z“\"])"
+    r"|\d{1,3}\.? (?=[A-Za-z“\"]))"
+)
 _DEFINING: Final = re.compile(r"\b(?:definitions?|defined|meanings?|glossary|terms)\b", re.IGNORECASE)
 _OPENING: Final = re.compile(
     r"(?:(?:\([A-Za-z0-9]{1,4}\) ?)*|[A-Za-z0-9]\. )(?:Definitions?[.:]"

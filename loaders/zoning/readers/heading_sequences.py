@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -51,28 +51,28 @@ def parse_roman(number: str) -> int | None:
 def parse_keys(numbers: Iterable[str]) -> list[Key | None]:
     """Parse the numbers of one kind of heading. None for a number of another form.
 
-    Single letters are Roman numerals if all numbers of letters are.
+    A component of letters is a Roman numeral if all components of letters at its place are: IV.B.2, but B.4 and C.1.
     """
-    given = list(numbers)
-    roman = all(
-        parse_roman(part) is not None for number in given for part in re.split(r"[.\-:\s]+", number) if part.isalpha()
-    )
-    return [_parse_key(number, roman) for number in given]
+    given = [re.split(r"[.\-:\s]+", number) for number in numbers]
+    letters = {
+        place for parts in given for place, part in enumerate(parts) if part.isalpha() and parse_roman(part) is None
+    }
+    return [_parse_key(parts, letters) for parts in given]
 
 
-def _parse_key(number: str, roman: bool) -> Key | None:
-    parts = []
-    for part in re.split(r"[.\-:\s]+", number):
+def _parse_key(parts: Sequence[str], letters: Set[int]) -> Key | None:
+    key = []
+    for place, part in enumerate(parts):
         match = re.fullmatch(r"(\d{1,9})([A-Za-z]{0,2})", part)
         if match is not None:
-            parts.append((int(match[1]), match[2].upper()))
-        elif roman and (value := parse_roman(part)) is not None:
-            parts.append((value, ""))
+            key.append((int(match[1]), match[2].upper()))
+        elif place not in letters and (value := parse_roman(part)) is not None:
+            key.append((value, ""))
         elif part.isalpha() and len(part) <= 2:
-            parts.append((26 * (len(part) - 1) + ord(part[0].upper()) - 64, part[1:].upper()))
+            key.append((26 * (len(part) - 1) + ord(part[0].upper()) - 64, part[1:].upper()))
         else:
             return None
-    return tuple(parts)
+    return tuple(key)
 
 
 def select_ascending(candidates: Sequence[Candidate]) -> list[int]:

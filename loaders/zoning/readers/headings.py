@@ -33,16 +33,21 @@ KINDS: Final = frozenset((*RANKS, PART, SUBPART, SECTION))
 
 _WORDS: Final = {"sec": SECTION, "sect": SECTION, "section": SECTION, "§": SECTION, "ch": "chapter", "art": "article"}
 _DASHES: Final = "-\u2010-\u2015"
-_NUMBER: Final = r"\d+[A-Za-z]{0,2}(?:[.\-:][0-9]+[A-Za-z]{0,2})*"
+_DIGITS: Final = r"\d+[A-Za-z]{0,2}"
+_LETTERS: Final = r"(?-i:[A-Z]{1,2}|[IVXLCDM]+)(?![A-Za-z])"
+_COMPONENT: Final = rf"(?:{_DIGITS}|{_LETTERS})"
+_NUMBER: Final = rf"{_DIGITS}(?:[.\-:]{_COMPONENT})*"
 _WORDED: Final = re.compile(
     rf"(?P<word>titles?|subtitle|chapter|ch\.|subchapter|article|art\.|subarticle|division|subdivision|part|subpart"
     rf"|appendix|section|sec\.|sect\.|§)"
-    rf"\s*(?P<number>{_NUMBER}(?:\([0-9A-Za-z]{{1,4}}\)){{0,4}}|[IVXLCDM]+(?:-[A-Z0-9]+)?|[A-Z]{{1,2}}(?:-?\d+)?)"
+    rf"\s*(?P<number>{_NUMBER}(?:\([0-9A-Za-z]{{1,4}}\)){{0,4}}|[IVXLCDM]+(?:[.\-:]{_COMPONENT})*"
+    rf"|[A-Z]{{1,2}}(?:-?\d+)?(?:[.\-:]{_COMPONENT})*)"
     rf"(?P<mark>\s*[.:]?\s+[{_DASHES}]+\s+|\s*[.:](?!\d)\s*|\s*[\u2010-\u2015]\s*|\s+|$)(?P<title>.*)",
     re.IGNORECASE | re.DOTALL,
 )
 _BARE: Final = re.compile(
-    rf"(?P<number>\d+[A-Za-z]?(?:[.\-]\d+[A-Za-z]{{0,2}}){{1,5}})"
+    rf"(?P<number>(?:[IVXLC]+\.[A-Z]\.\d+|\d+[A-Za-z]?(?:[.\-](?:{_DIGITS}|[A-Z](?=[.\-]\d)))(?!\w))"
+    rf"(?:[.\-]{_DIGITS}){{0,4}})"
     rf"(?P<mark>[.:]?\s+[{_DASHES}]+\s+|[.:]?\s+|[.:]?$)(?P<title>.*)",
     re.DOTALL,
 )
@@ -66,7 +71,9 @@ _STATUS_AFTER: Final = re.compile(
 _LEADERS: Final = re.compile(r"(?: ?\.){4,} ?\d*$")
 """Leader dots and page number in a table of contents."""
 _SPACED_POINT: Final = re.compile(r"\s+([.:])$")
-_POINTED: Final = re.compile(r"\d+[A-Za-z]{0,2}(?:\.\d+[A-Za-z]{0,2})+")
+_POINTED: Final = re.compile(rf"{_COMPONENT}(?:\.{_COMPONENT})+")
+_LETTERED: Final = re.compile(rf"{_COMPONENT}[.\-:]{_LETTERS}[.\-:]\d.*|{_LETTERS}\.{_COMPONENT}.*")
+"""A number with a component of letters before another component: 4-B-2, IV.B, A.1."""
 _UNFINISHED: Final = re.compile(
     r"(?:,|[a-z]-|\b(?:of|in|to|see|and|or|nor|under|by|with|per|from|the|a|an|this|that|for|through|than|as|at|on|both|not"
     r"|be|is|are|shall|may|which|such|any|all|each|no|[Ss]ections?|[Ss]ubsections?|[Ss]ecs?\.)|\u00a7)$"
@@ -140,13 +147,14 @@ def find_status(text: str) -> str | None:
 
 
 def split_number(number: str) -> list[str]:
-    """Split a number with points only into components: 15.1.04.010 has four, 10-101 has one."""
+    """Split a number with points only into components: 15.1.04.010 has four, IV.B.2 three, 10-101 has one."""
     return number.split(".") if _POINTED.fullmatch(number) else [number]
 
 
 def is_placed(number: str) -> bool:
-    """Check whether a number states its place in the code, as 1-3 and 15.1.04 do, and 12 and II do not."""
-    return number[:1].isdigit() and re.search(r"[.\-:]\d", number) is not None
+    """Check whether a number states its place in the code: 1-3, 15.1.04 and IV.B.2 do; 12, II and II-A do not."""
+    placed = number[:1].isdigit() and re.search(r"[.\-:]\d", number) is not None
+    return placed or _LETTERED.fullmatch(number) is not None
 
 
 def find_implied(numbers: Iterable[str]) -> set[str]:

@@ -13,14 +13,25 @@ _SOURCES: Final = (
     r"(?:(?:prior|former)\s+code|(?:\d{4}\s+)?code(?:\s+of)?\s+\d{4}|code\s+\d{4}|\d{4}\s+code|ord(?:inance)?s?\b\.?,?"
     r"|res(?:olution)?s?\b\.?|l\.l\.|local\s+law|p\.a\.|laws?\s+\d{4}|acts?\s+\d{4}|comp\.?\s+ords?|chart(?:er)?\b|stat\.)"
 )
-_BRACKETED: Final = re.compile(rf"[(\[]\s*(?:{_SOURCES}|{_ACTS}\b)", re.IGNORECASE)
+_CLAUSE: Final = rf"(?:am(?:en)?d?\.?\s+|§§?\s*[\d., ()A-Za-z-]{{1,30}},\s+)?{_SOURCES}"
+"""A source, also after an abbreviated act or the section of the ordinance: "Am. Ord. 12", "§ 2, Ord. 12"."""
+_BRACKETED: Final = re.compile(rf"[(\[]\s*(?:{_CLAUSE}|{_ACTS}\b)", re.IGNORECASE)
 _ACTED: Final = re.compile(rf"{_ACTS}\s+(?:by|per|and\s+\w+\s+by)\s+{_SOURCES}", re.IGNORECASE)
 _HEADED: Final = re.compile(r"history\s*:\s*\S", re.IGNORECASE)
 _DIGIT: Final = re.compile(r"\d")
 _LOOSE: Final = re.compile(rf"(?:{_ACTS}\b|{_SOURCES})[^\n]*\d", re.IGNORECASE)
 _HEADING: Final = re.compile(r"(?:legislative\s+|ordinance\s+|amendment\s+)?history\s*:?\s*", re.IGNORECASE)
-_WITHIN: Final = r"(?:[^()]|\([^()]*\))*"
-_LAST: Final = re.compile(rf"(?<=[.;:!?”\"'’)])\s*(?P<note>\(\s*{_SOURCES}{_WITHIN}\))$", re.IGNORECASE)
+_DATED: Final = r"(?=[^()\[\]]{0,80}(?:\d{1,2}[-/]\d{1,2}[-/]\d{2}|(?:19|20)\d\d))"
+"""A date or year within the bracket. Without one "(added to the height)" would be a note."""
+_STARTS: Final = rf"\s*(?:{_CLAUSE}|{_ACTS}\b{_DATED})"
+_LAST: Final = re.compile(
+    rf"(?<=[.;:!?”\"'’)\]])\s*(?P<note>\({_STARTS}(?:[^()]|\([^()]*\))*\)|\[{_STARTS}[^\[\]]*\]"
+    rf"|history\s*:\s*{_CLAUSE}[^\n]*)$",
+    re.IGNORECASE,
+)
+_UNCLOSED: Final = re.compile(rf"[(\[]{_STARTS}(?:[^()\[\]]|\([^()]*\))*$", re.IGNORECASE)
+_LONGEST_LAST: Final = 1_000
+"""Maximum characters of a note after the last sentence of a line."""
 ANNOTATION: Final = r"(?:Editor['’]s [Nn]otes?|(?:Cross|State [Ll]aw|Charter|Code|Legal) [Rr]eferences?)\s?[—–]"
 """Start of a note added by the publisher of a code."""
 _ANNOTATION: Final = re.compile(rf"(?P<kind>{ANNOTATION})\s*\S")
@@ -61,10 +72,16 @@ def is_heading(line: str) -> bool:
 
 
 def split_last(line: str) -> tuple[str, str | None]:
-    """Split a line into the text and the note after its last sentence, which may be None."""
-    if not line.endswith(")"):
-        return line, None
-    match = _LAST.search(line, max(0, len(line) - 1_000))
-    if match is None or match.start() == 0:
-        return line, None
-    return line[: match.start()].rstrip(), match["note"]
+    """Split a line into the text and the notes after its last sentence, which may be None."""
+    text = line
+    while _DIGIT.search(text, max(0, len(text) - _LONGEST_LAST)) is not None:
+        match = _LAST.search(text, max(0, len(text) - _LONGEST_LAST))
+        if match is None or match.start() == 0:
+            break
+        text = text[: match.start()]
+    return (line, None) if text is line else (text.rstrip(), line[len(text) :].lstrip())
+
+
+def is_within_note(text: str) -> bool:
+    """Check whether `text` ends within a note in brackets, so that the next line continues it."""
+    return ("(" in text or "[" in text) and _UNCLOSED.search(text) is not None

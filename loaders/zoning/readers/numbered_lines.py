@@ -37,7 +37,7 @@ _LEAST_SECTIONS: Final = 3
 _LONGEST_TITLE: Final = 80
 _SHORTEST_WRAPPED: Final = 40
 """Minimum characters of a line whose sentence may continue on the next line."""
-_START: Final = re.compile(r"title|sub|chapter|ch\.|art|div|part|app|sec|§|\d", re.IGNORECASE)
+_START: Final = re.compile(r"title|sub|chapter|ch\.|art|div|part|app|sec|§|\d|[ivxlc]+\.[a-z]\.\d", re.IGNORECASE)
 _NEAREST: Final = 3
 """Lines below a heading without a title in which its title may be, after blank lines."""
 _RARE: Final = 4

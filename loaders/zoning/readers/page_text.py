@@ -20,6 +20,7 @@ from math import inf
 from statistics import median
 from typing import Final, Literal, overload
 
+from loaders.zoning.readers import history_notes
 from loaders.zoning.readers.headings import LONGEST_RUN_IN, is_unfinished, parse_heading
 from loaders.zoning.readers.html_lines import normalize_space
 from loaders.zoning.readers.page_layout import BREAK, COLUMN
@@ -34,6 +35,8 @@ _REGULAR: Final = 0.2
 """Maximum usual difference between the lengths of numbered pages, as a share of the usual length."""
 _LEAST_SHARE: Final = 0.5
 """Minimum share of the lines that the numbered pages must span."""
+_LINES_OF_NOTE: Final = 8
+"""Lines over which a note on the history of a section may go on before its bracket is closed."""
 _EDGE: Final = 3
 """Lines at the head and foot of a page that may be furniture."""
 _RECURS: Final = 3
@@ -436,6 +439,7 @@ def _join(lines: Sequence[_Line], printed: bool) -> Iterator[Paragraph]:
             and parts
             and not glued
             and not _continues(before, line, "".join(parts[:3]), width, printed)
+            and not _continues_note(line, "".join(parts[-_LINES_OF_NOTE:]))
         ):
             yield from _split_run_in(Paragraph("".join(parts), first, last))
             parts = []
@@ -507,6 +511,11 @@ def _continues(before: _Line, line: _Line, paragraph: str, width: float, printed
     if line.indent == 1 and before.indent == 0 and _is_short(before.text):
         return True
     return lower or len(before.text) >= _FULL * width
+
+
+def _continues_note(line: _Line, before: str) -> bool:
+    """Whether a line continues a note on the history of a section, whose bracket is not closed yet."""
+    return history_notes.is_within_note(before) and not _is_heading(line.text)
 
 
 def _is_within_sentence(before: str, text: str, printed: bool) -> bool:

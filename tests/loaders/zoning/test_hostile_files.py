@@ -37,6 +37,7 @@ def entry_code(sections: list[dict[str, object]]) -> Code:
     "read",
     [
         lambda: plain_text.parse(("Sec. 1-1. A.\n" + ("(Ord. " + "1)" * 2_400 + "x\n") * 100).encode(), "t"),
+        lambda: plain_text.parse(("Sec. 1-1. A.\n" + ("Law. " + "(Ord. 1; " * 500 + ")\n") * 100).encode(), "t"),
         lambda: plain_text.parse(("Sec. 1-1. A.\n" + ("amended by " + "1 " * 2_400 + "\n") * 100).encode(), "t"),
         lambda: plain_text.parse("".join(f"CHAPTER {n}\nTOWN {n}\n\n" for n in range(20_000)).encode(), "t"),
         lambda: plain_text.parse(("Sec. " + "1." * 145 + "\n" + ("Sec. " + "1a-" * 97 + " A\n") * 500).encode(), "t"),
@@ -56,6 +57,23 @@ def test_notes_on_history_are_told_by_how_they_start_and_end() -> None:
         assert history_notes.is_note(note)
     for words in ("(Ord. of the town)", "(Ord. 5 applies", "Amended plans are filed by 5.", "History: none"):
         assert not history_notes.is_note(words)
+
+
+def test_notes_after_the_last_sentence_are_split_off() -> None:
+    for note in (
+        "(Ord. No. 84-12, § 2, 6-4-1984; Ord. No. 91-07, §§ 2, 3, 3-18-1991)",
+        "(1993 Code, § 155.041) (Am. Ord. 96-20, § 5, passed 7-9-1996)",
+        "[Amended 5-4-1998 ATM by Art. 22, § 3]",
+        "(§ 2, Ord. 84-12, eff. 6-4-1984, as amended by § 4, Ord. 91-07)",
+        "History: Ord. 12-84, § 2, eff. 6-4-1984",
+    ):
+        assert history_notes.split_last(f"Lots are dry. {note}") == ("Lots are dry.", note)
+    for law in (
+        "Lots are dry. (See § 5.)",
+        "Lots are dry (Ord. 5 defines dry",
+        "Lots. (Added to the roof.)",
+    ):
+        assert history_notes.split_last(law) == (law, None)
 
 
 def test_labels_nest_to_a_depth_and_what_is_deeper_is_text_of_the_innermost() -> None:

@@ -37,6 +37,11 @@ def found(text: str, title: str = "Definitions") -> list[tuple[str, str]]:
         ("same meaning", "“Shed” has the same meaning as in § 3-1.", [("Shed", "has the same meaning as in § 3-1.")]),
         ("means", "(a) Shed means a small hut.", [("Shed", "a small hut.")]),
         ("headed", "1. Shed. A small hut.", [("Shed", "A small hut.")]),
+        (
+            "doubled letter",
+            "AA. Shed: A small hut.\nBB. Barn: A large hut.",
+            [("Shed", "A small hut."), ("Barn", "A large hut.")],
+        ),
         ("colon", "Shed: a small hut.", [("Shed", "a small hut.")]),
     ],
 )

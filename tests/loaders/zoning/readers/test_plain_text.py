@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -295,3 +296,46 @@ def test_the_text_of_a_real_title_gives_the_sections_of_its_html(shared: Path) -
         assert one.text.split() == other.text.split()
         # The text version has line breaks within table cells, which the HTML does not have.
         assert one.text == other.text or one.tables
+
+
+NUMBERS = {
+    "I.A.1": ["Section IV.A.1", "Section IV.A.2", "Section IV.B.1", "Section IV.B.2", "Section V.A.1", "Section V.A.2"],
+    "I.A.1, bare": ["IV.A.1.", "IV.A.2.", "IV.B.1.", "IV.B.2.", "V.A.1.", "V.A.2."],
+    "I-A": ["Section IV-A.", "Section IV-B.", "Section IV-C.", "Section V-A.", "Section V-B.", "Section VI-A."],
+    "I.A": ["Section IV.A", "Section IV.B", "Section V.A", "Section V.B", "Section VI.A", "Section VI.B"],
+    "1.A.1": ["§ 4.A.1", "§ 4.A.2", "§ 4.B.1", "§ 4.B.2", "§ 5.A.1", "§ 5.A.2"],
+    "1-A-1": ["§ 4-A-1.", "§ 4-A-2.", "§ 4-B-1.", "§ 4-B-2.", "§ 5-A-1.", "§ 5-A-2."],
+    "1.A": ["Section 4.A", "Section 4.B", "Section 5.A", "Section 5.B", "Section 6.A", "Section 6.B"],
+    "I.1": ["Section IV.1", "Section IV.2", "Section IV.3", "Section V.1", "Section V.2", "Section V.3"],
+    "I-1": ["Section IV-1.", "Section IV-2.", "Section V-1.", "Section V-2.", "Section VI-1.", "Section VI-2."],
+    "A.1": ["Section A.1", "Section A.2", "Section B.1", "Section B.2", "Section C.1", "Section C.2"],
+    "1-1.-": ["Sec. 30-114. -", "Sec. 30-115. -", "Sec. 30-116. -", "Sec. 31-1. -", "Sec. 31-2. -", "Sec. 32-1. -"],
+    "1.1.1": ["17.24.030", "17.24.040", "17.24.050", "17.26.010", "17.26.020", "17.26.030"],
+    "1-1-1:": ["9-4-1:", "9-4-2:", "9-4-3:", "9-5-1:", "9-5-2:", "9-5-3:"],
+    "§1.1": ["§155.042", "§155.043", "§155.044", "§155.050", "§155.051", "§155.052"],
+    "1-1.1": ["§ 130-12.1", "§ 130-12.2", "§ 130-12.3", "§ 130-13", "§ 130-13.1", "§ 130-14"],
+    "1-1A-1": ["10-2A-1", "10-2A-2", "10-2A-3", "10-2B-1", "10-2B-2", "10-2B-3"],
+    "1B.1.1": ["23B.32.010", "23B.32.020", "23B.32.030", "23B.34.010", "23B.34.020", "23B.34.030"],
+    "1": ["Section 1.", "Section 2.", "Section 3.", "Section 4.", "Section 5.", "Section 6."],
+    "SEC 1 –": ["SECTION 401 –", "SECTION 402 –", "SECTION 403 –", "SECTION 501 –", "SECTION 502 –", "SECTION 503 –"],
+    "1.1 and 1.1.1": ["6.1", "6.2", "6.2.1", "6.2.2", "6.3", "6.3.1"],
+}  # fmt: skip
+"""Ways in which codes number their sections, by a pattern."""
+TITLES = ("Purpose", "Residence Districts", "Permitted Uses", "Lot Requirements", "Signs", "Enforcement")
+
+
+@pytest.mark.parametrize("numbers", NUMBERS.values(), ids=NUMBERS)
+def test_a_number_is_read_whole_in_each_style(numbers: list[str]) -> None:
+    lines = [
+        f"{number} {title}\n\nA lot shall have {title} in it.\n" for number, title in zip(numbers, TITLES, strict=True)
+    ]
+    code = parse("TOWN OF NOWHERE\n\n" + "\n".join(lines))
+    sections = [each for each in code.sections if each.text]
+    whole = [re.sub(r"^(?:section|sec\.|§) ?|[ .:–-]+$", "", number, flags=re.IGNORECASE) for number in numbers]
+    assert [(each.number, each.title) for each in sections] == list(zip(whole, TITLES, strict=True))
+    assert not any("same number" in each for each in code.warnings)
+
+
+@pytest.mark.parametrize("line", ["C-1 District", "I-1 Light Industry", "M.1", "IV. B. Lots", "4.A lots are dry"])
+def test_a_code_of_a_district_or_a_label_is_no_bare_number(line: str) -> None:
+    assert parse_heading(line) is None
