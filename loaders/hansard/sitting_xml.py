@@ -2,8 +2,10 @@
 
 The format is recognized by content: XML of the schemas 2.0, 2.1 and 2.2 (version and namespaces may be missing), or
 the SGML-like form of 1981 to 1997. XML that is damaged, but not truncated, is read by the lenient parser of the
-latter (`sgml`), and the sitting lists the repairs. Nothing is fetched and no entity is expanded. A file that declares
-entities is refused, as are HTML, other XML and a truncated file: half a day is not a record.
+latter (`sgml`), and the sitting lists the repairs. Characters before the root element are dropped, and a root tag that
+was cut is supplied, if the rest is whole. Nothing is fetched and no entity is expanded. A file that declares entities
+is refused, except for names of pictures (``NDATA``), which no parser can expand. Also refused are HTML, other XML and
+a truncated file: half a day is not a record.
 """
 
 from __future__ import annotations
@@ -30,8 +32,32 @@ _PROLOGUE: Final = re.compile(
     r"\s*(?:<\?.*?\?>\s*|<!--.*?-->\s*|<!DOCTYPE(?:[^\[>]|\[.*?\]\s*(?=>))*>\s*)*", re.DOTALL | re.IGNORECASE
 )
 _DECLARED: Final = re.compile(r"<!ENTITY\s+(\S+)\s+(SDATA|CDATA)?([^>]*)", re.IGNORECASE)
+_LITERAL: Final = """(?:"[^"]*"|'[^']*')"""
+_PICTURE: Final = re.compile(rf"(?:SYSTEM|PUBLIC\s+{_LITERAL})\s+{_LITERAL}\s+NDATA\s+[\w.:-]+\s*", re.IGNORECASE)
+"""The rest of a declaration that names a file which is not XML, such as a picture."""
+_START: Final = re.compile(r"<(?:\?xml|!DOCTYPE|!--|hansard\b)", re.IGNORECASE)
+_WHOLE_ROOT: Final = re.compile(r"""<hansard\b(?:[^<>"']|"[^"<]*"|'[^'<]*')*>""", re.IGNORECASE)
+_SESSION: Final = re.compile(r"<(session\.header)\b", re.IGNORECASE)
+_WHOLE_END: Final = re.compile(rb"</hansard\s*>\s*\Z", re.IGNORECASE)
+_ATTRIBUTE: Final = re.compile(rf"[\w:.-]+\s*=\s*{_LITERAL}")
+_VERSION: Final = re.compile(r"""\bversion\s*=\s*["']([\d.]+)["']""")
+_MOST_STRAY: Final = 100
+_MOST_CUT: Final = 1_000
+"""Maximum characters before the root, and of a root tag that was cut."""
 _ENCODING: Final = re.compile(r"""<\?xml[^>]*?encoding\s*=\s*["']([\w.:-]+)""")
 _DATES: Final = ("%Y-%m-%d", "%d/%m/%Y", "%d %B %Y", "%A, %d %B %Y")
+_SHORT_DATES: Final = (
+    re.compile(
+        r"(?:([A-Za-z]+),?\s+)?(\d{1,2})(?:st|nd|rd|th)?[\s./-]+(\d{1,2}|[A-Za-z]{3,9})[\s.,/-]+['\u2019]?(\d{2})"
+    ),
+    re.compile(r"()(?P<year>[4-9]\d|3[2-9])-(?P<month>\d{2})-(?P<day>\d{2})"),
+)
+"""Days whose year has two digits; one of 32 to 99 may be in front."""
+_FIRST_SITTING: Final = calendar.date(1901, 5, 9)
+_YEARS_OF_PARLIAMENT: Final = 2.65
+"""Mean length of a parliament: the 47th began in 2022."""
+_CENTURY_MARGIN: Final = 20
+"""Years by which that estimate may be wrong: it separates centuries."""
 _PROOF: Final = {"1": True, "yes": True, "0": False, "no": False}
 _HEAD_BYTES: Final = 65536
 """The root element must begin within this number of bytes."""
@@ -44,6 +70,7 @@ class _Prologue(NamedTuple):
 
     root: str
     encoding: str | None
+    notes: Sequence[str] = ()
 
 
 def parse_sitting(
@@ -54,19 +81,20 @@ def parse_sitting(
     ``name`` is the file's, for messages; ``chamber`` and ``date`` are used where the file has none. Raises
     SourceError for a file that is not Hansard, is refused or truncated, or has no chamber or date.
     """
-    data = source if isinstance(source, bytes) else source.read()
+    data, mended = _mend_head(source if isinstance(source, bytes) else source.read())
     prologue = _prologue(data, name)
     if prologue.root.isupper():
         text, warnings = _decoded(data, name, ("utf-8", "cp1252"))
         root, repairs = sgml.parse_tree(*_from_root(text, name))
         warnings += repairs
     else:
-        root, warnings = _tree(data.lstrip() if data[:1].isspace() else data, name, prologue)
+        root, warnings = _tree(data, name, prologue)
+    warnings = [*mended, *prologue.notes, *warnings]
     fields = _header(root)
     recorded = fields.get("chamber") or chamber
     if not recorded:
         raise SourceError(f"{name}: missing chamber in the header. Give --chamber Senate or --chamber Representatives.")
-    day = _day(fields.get("date"), date, name, warnings)
+    day = _day(fields.get("date"), date, name, warnings, fields.get("parliament.no"))
     openings = [text for opening in root.iter("business.start") for text in get_paragraphs(opening)]
     transcript = Transcript("senate" in recorded.casefold(), openings)
     transcript.read(root)
@@ -90,6 +118,57 @@ def parse_sitting(
     )
 
 
+def _mend_head(data: bytes) -> tuple[bytes, list[str]]:
+    """Drop stray characters before the root element and supply a root tag that was cut; list the repairs.
+
+    A root tag is supplied only where the rest is whole: the header follows, and the end of the root is there. Lines
+    keep their numbers. Files in UTF-16 are left as they are.
+    """
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data, []
+    data = data.removeprefix(codecs.BOM_UTF8)
+    head = data[:_HEAD_BYTES].decode("latin-1")  # offsets in it are those of bytes
+    mended: list[str] = []
+    start = _START.search(head)
+    lines = 0
+    if start is not None and start.start() > 0 and "<" not in (stray := head[: start.start()]):
+        if stray.strip():
+            if len(stray) > _MOST_STRAY:
+                return data, []
+            mended.append(f"line 1: {quote(_show(stray))} before the root element: dropped")
+        lines = stray.count("\n")
+        data, head = data[start.start() :], head[start.start() :]
+    begin = match.end() if (match := _PROLOGUE.match(head)) is not None else 0
+    session = _SESSION.search(head, begin)
+    if session is not None and _WHOLE_ROOT.match(head, begin) is None and _WHOLE_END.search(data[-_MOST_STRAY:]):
+        cut = head[begin : session.start()]
+        if len(cut) <= _MOST_CUT and _is_cut_root(cut):
+            root = "HANSARD" if session[1].isupper() else "hansard"
+            version = f' version="{found[1]}"' if (found := _VERSION.search(cut)) is not None else ""
+            number = lines + head.count("\n", 0, begin) + 1
+            mended.append(f"line {number}: the root tag is cut ({quote(_show(cut))}): read as <{root}>")
+            supplied = f"<{root}{version}>" + "\n" * cut.count("\n")
+            data = data[:begin] + supplied.encode("ascii") + data[session.start() :]
+    # A declaration of XML must come first, so the lines before it follow it.
+    end = data.find(b"?>") + 2 if data.startswith(b"<?xml") else 0
+    return data[:end] + b"\n" * lines + data[end:], mended
+
+
+def _is_cut_root(cut: str) -> bool:
+    """Whether a text is part of the start tag of the root, with nothing else in it, such as ``sard version="2.1">``."""
+    if "<" in cut.lstrip()[1:]:
+        return False
+    is_begun = cut.lstrip().casefold().startswith("<h")
+    left = _ATTRIBUTE.sub(" ", cut).replace(">", " ").split()
+    if is_begun and len(left) > 1:  # the name of an attribute may be cut too
+        left = left[:-1] if re.fullmatch(r"[\w:.-]+", left[-1]) else left
+    return all(each.casefold() in "<hansard" or not set("\"'=").isdisjoint(each) for each in left)
+
+
+def _show(text: str) -> str:
+    return text.encode("latin-1").decode("utf-8", "replace").strip()[:_MOST_STRAY]
+
+
 def _prologue(data: bytes, name: str) -> _Prologue:
     """Check the beginning of a file. Raises SourceError unless it is Hansard that may be read."""
     if not data.strip():
@@ -97,7 +176,7 @@ def _prologue(data: bytes, name: str) -> _Prologue:
     head = data[:_HEAD_BYTES]
     wide = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     text = head.decode("utf-16" if wide else "utf-8-sig", "replace")
-    refuse_entities(text, name)
+    pictures = refuse_entities(text, name)
     begin = _PROLOGUE.match(text)
     root = _ROOT.match(text, begin.end() if begin else 0)
     if re.match(r"\s*<!doctype\s+html|\s*<html", text, re.IGNORECASE) or (root and root[1].casefold() == "html"):
@@ -106,18 +185,27 @@ def _prologue(data: bytes, name: str) -> _Prologue:
         found = f"its root is <{root[1]}>" if root else f"it begins with {text.strip()[:40]!r}"
         raise SourceError(f"{name}: not Hansard: {found}. Valid: XML or SGML with the root <hansard>.")
     encoding = _ENCODING.match(text.lstrip())
-    return _Prologue(root[1], encoding[1] if encoding else "utf-16" if wide else None)
+    notes = [f"{pictures} declared picture{'s' * (pictures > 1)} (NDATA): not read"] if pictures else []
+    return _Prologue(root[1], encoding[1] if encoding else "utf-16" if wide else None, notes)
 
 
-def refuse_entities(text: str, name: str) -> None:
-    """Raise SourceError if the beginning of a file declares entities. ``name`` is the file's, for the message."""
+def refuse_entities(text: str, name: str) -> int:
+    """Return the number of pictures that the beginning of a file declares.
+
+    Raises SourceError if it declares other entities. ``name`` is the file's, for the message.
+    """
+    pictures = 0
     for declared in _DECLARED.finditer(text):
         if _is_character(declared):
+            continue
+        if declared[2] is None and declared[1] != "%" and _PICTURE.fullmatch(declared[3]):
+            pictures += 1
             continue
         line = text.count("\n", 0, declared.start()) + 1
         raise SourceError(
             f"{name}, line {line}: the file declares entities. They are never expanded, so the file is refused."
         )
+    return pictures
 
 
 def _is_character(declared: re.Match[str]) -> bool:
@@ -206,16 +294,63 @@ def _header(root: _Element) -> dict[str, str]:
     return {} if header is None else {child.tag: text for child in header if (text := to_line(child))}
 
 
-def _day(recorded: str | None, given: calendar.date | None, name: str, warnings: list[str]) -> calendar.date:
+def _day(
+    recorded: str | None, given: calendar.date | None, name: str, warnings: list[str], parliament: str | None
+) -> calendar.date:
     """Return the day of the sitting: as recorded, otherwise as given."""
     for form in _DATES if recorded else ():
         try:
             return calendar.datetime.strptime(recorded or "", form).date()
         except ValueError:
             continue
+    days = _find_days(recorded or "", parliament)
+    found = days[0] if len(days) == 1 else given if given in days else None
+    if found is not None:
+        warnings.append(f"{quote(recorded or '')} in the header has a year of two digits: read as {found}")
+        return found
     if given is None:
         missing = f"{quote(recorded)} in the header is not a date" if recorded else "missing date in the header"
+        if days:
+            missing = f"{quote(recorded or '')} in the header may be {' or '.join(map(str, days))}"
         raise SourceError(f"{name}: {missing}. Give --date YYYY-MM-DD.")
     if recorded:
         warnings.append(f"{quote(recorded)} in the header is not a date: {given} is used")
     return given
+
+
+def _find_days(text: str, parliament: str | None) -> list[calendar.date]:
+    """Find the days that a date with a year of two digits may mean.
+
+    They are not before the first sitting nor in the future, have the day of the week that the date names, and are near
+    the years of the `parliament` of that number, if it is known.
+    """
+    for pattern in _SHORT_DATES:
+        if (match := pattern.fullmatch(text.strip())) is None:
+            continue
+        weekday, day, month, year = match[1], match[2], match[3], match[4]
+        if "year" in pattern.groupindex:
+            year, day = day, year
+        found = []
+        for century in ("19", "20"):
+            for form in ("%d %m %Y", "%d %B %Y", "%d %b %Y"):
+                try:
+                    one = calendar.datetime.strptime(f"{day} {month} {century}{year}", form).date()
+                except ValueError:
+                    continue
+                if _is_possible(one, weekday, parliament):
+                    found.append(one)
+                break
+        if found:
+            return found
+    return []
+
+
+def _is_possible(day: calendar.date, weekday: str | None, parliament: str | None) -> bool:
+    if not _FIRST_SITTING <= day <= calendar.datetime.now(calendar.UTC).date() + calendar.timedelta(days=1):
+        return False
+    if weekday and not f"{day:%A}".casefold().startswith(weekday.casefold()[:3]):
+        return False
+    if parliament is None or not parliament.isdecimal():
+        return True
+    begun = _FIRST_SITTING.year + (int(parliament) - 1) * _YEARS_OF_PARLIAMENT
+    return abs(day.year - begun) <= _CENTURY_MARGIN

@@ -92,6 +92,114 @@ def test_entities_are_neither_expanded_nor_fetched(root: str, declared: str) -> 
     assert "declares entities" in refused(wide)
 
 
+@pytest.mark.parametrize("root", ["hansard", "HANSARD"])
+def test_declared_pictures_are_not_read_and_the_file_loads(root: str) -> None:
+    declared = (
+        '<!NOTATION gif SYSTEM "viewer"><!ENTITY plate9 SYSTEM "file:///etc/passwd" NDATA gif>'
+        "<!ENTITY chart PUBLIC '-//Q//Chart' 'http://127.0.0.1:9/c.gif' NDATA gif>"
+    )
+    source = file(before=f"<!DOCTYPE {root} [{declared}]>").replace(b"hansard v", f"{root} v".encode())
+    day = parse_sitting(source, "day.xml")
+    assert day.speeches[0].text == "One two.\nThree & four."
+    assert any("2 declared pictures" in warning for warning in day.warnings)
+    named = parse_sitting(source.replace(b"Three", b"Three &plate9;"), "day.xml")
+    assert named.speeches[0].text == "One two.\nThree &plate9; & four."
+    assert any("&plate9;" in warning for warning in named.warnings)
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        '<!ENTITY % map SYSTEM "http://127.0.0.1:9/x.dtd" NDATA gif>',
+        '<!ENTITY map "ha" NDATA gif>',
+        '<!ENTITY map SYSTEM "x" NDATA gif "y">',
+        '<!ENTITY map SYSTEM "x>" NDATA gif>',
+        f'<!ENTITY map SYSTEM "x" NDATA gif>{LAUGHS}',
+    ],
+)
+def test_a_declaration_that_only_resembles_a_picture_is_refused(declared: str) -> None:
+    assert "declares entities" in refused(file(before=f"<!DOCTYPE hansard [{declared}]>"))
+
+
+@pytest.mark.parametrize(
+    ("said", "parliament", "expected"),
+    [
+        ("30/04/96", "", "1996-04-30"),
+        ("3/9/97", "", "1997-09-03"),
+        ("30 April 96", "", "1996-04-30"),
+        ("Tuesday, 30 April 96", "", "1996-04-30"),
+        ("30-Apr-96", "", "1996-04-30"),
+        ("96-04-30", "", "1996-04-30"),
+        ("04/12/06", "2", "1906-12-04"),
+        ("04/12/06", "41", "2006-12-04"),
+        ("Monday, 4 December 06", "", "2006-12-04"),
+    ],
+)
+def test_a_year_of_two_digits_is_read_where_its_century_is_sure(said: str, parliament: str, expected: str) -> None:
+    number = f"<parliament.no>{parliament}</parliament.no>"
+    head = f"<session.header><date>{said}</date>{number}<chamber>SENATE</chamber></session.header>"
+    day = parse_sitting(file(head=head), "day.xml")
+    assert day.date.isoformat() == expected
+    assert any(said in warning and expected in warning for warning in day.warnings)
+
+
+def test_a_year_of_two_digits_in_two_centuries_is_not_guessed() -> None:
+    head = "<session.header><date>04/12/06</date><chamber>SENATE</chamber></session.header>"
+    message = refused(file(head=head))
+    assert "1906-12-04 or 2006-12-04" in message
+    assert "--date" in message
+    assert parse_sitting(file(head=head), "day.xml", date=date(1906, 12, 4)).date == date(1906, 12, 4)
+
+
+@pytest.mark.parametrize("stray", ["\ufffd\ufffd", "x\n", ">", "ï»¿", "]\n\n"])
+@pytest.mark.parametrize("declaration", ["", '<?xml version="1.0" encoding="utf-8"?>\n'])
+def test_stray_characters_before_the_root_are_dropped_and_reported(stray: str, declaration: str) -> None:
+    plain = parse_sitting(file(before=declaration), "day.xml")
+    day = parse_sitting(stray.encode() + file(before=declaration), "day.xml")
+    assert [speech.text for speech in day.speeches] == [speech.text for speech in plain.speeches]
+    moved = stray.count("\n")
+    assert [speech.lines for speech in day.speeches] == [
+        (first + moved, last + moved) for first, last in filter(None, (speech.lines for speech in plain.speeches))
+    ]
+    assert "before the root element" in day.warnings[0]
+
+
+def test_much_text_before_the_root_is_refused() -> None:
+    assert "not Hansard" in refused(b"Senator ABEL: one two three. " * 5 + file())
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        'sard version="2.1">',
+        "<hans",
+        '<hansard version="2.1',
+        '<hansard xmlns:xsi="urn:x" xsi:noName',
+        '1.xsd" version="2.1">',
+        ">",
+        "\n<ha\n",
+    ],
+)
+@pytest.mark.parametrize("before", ["", '<?xml version="1.0"?>\n'])
+def test_a_root_tag_that_is_cut_is_supplied_where_the_rest_is_whole(cut: str, before: str) -> None:
+    rest = file().partition(b">")[2]
+    day = parse_sitting(f"{before}{cut}\n".encode() + rest, "day.xml")
+    assert [speech.text for speech in day.speeches] == ["One two.\nThree & four."]
+    assert day.speeches[0].lines is not None
+    assert day.speeches[0].lines[0] == before.count("\n") + cut.count("\n") + 2
+    assert any("root tag is cut" in warning or "before the root" in warning for warning in day.warnings)
+
+
+@pytest.mark.parametrize("cut", ["Senator ABEL: One.", "<hans><para>One.</para>", "One two"])
+def test_words_in_place_of_the_root_tag_are_refused(cut: str) -> None:
+    assert "not Hansard" in refused(cut.encode() + file().partition(b">")[2])
+
+
+def test_a_cut_root_of_a_truncated_file_is_refused() -> None:
+    rest = file().partition(b">")[2]
+    assert "not Hansard" in refused(b'sard version="2.1">' + rest.removesuffix(b"</hansard>"))
+
+
 def test_an_external_dtd_is_not_fetched() -> None:
     assert (
         len(parse_sitting(file(before='<!DOCTYPE hansard SYSTEM "http://127.0.0.1:9/x.dtd">'), "day.xml").speeches) == 1
