@@ -120,7 +120,7 @@ LOADERS: Final = {
     "wikibase": Source(_wikibase, ("base",)),
     "parliament": Source(_hansard, ("chamber", "date")),
     "hansard": Source(_hansard, ("chamber", "date")),  # the earlier name, which also names the graphs
-    "members": Source(_members, ("chamber",)),
+    "members": Source(_members, ("chamber", "mapping")),
     "zoning": Source(_zoning, ("municipality", "state", "mapping")),
 }
 

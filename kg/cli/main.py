@@ -130,7 +130,9 @@ def load(
     ] = None,
     mapping: Annotated[
         str | None,
-        typer.Option("--mapping", metavar="FILE", help="TOML file that maps the columns of district tables."),
+        typer.Option(
+            "--mapping", metavar="FILE", help="TOML file that maps the columns of a table of districts or members."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -78,6 +78,21 @@ def _described(kind: str, thing: NamedNode) -> tuple[NamedNode, Sequence[Quad]]:
     return graph, [Quad(said.subject, said.predicate, said.object, graph) for said in parties.describe(thing)]
 
 
+def describe_person(
+    key: str, status: str, names: Sequence[str], identifier: str | None = None
+) -> tuple[NamedNode, NamedNode, list[Quad]]:
+    """Describe a person: the IRI, the graph and its quads."""
+    iri, graph = mint("person", key), mint("graph", "ref", "person", key)
+    said = [
+        Quad(iri, RDF.type, FOAF.Person, graph),
+        Quad(iri, KG.identityStatus, mint("code", "identityStatus", status), graph),
+        *(Quad(iri, FOAF.name, Literal(name), graph) for name in names),
+    ]
+    if identifier:
+        said.append(Quad(iri, DCTERMS.identifier, Literal(identifier), graph))
+    return iri, graph, said
+
+
 class Authorities:
     """The shared graphs that the records of one chamber and day use, and the recorded forms without a known meaning."""
 
@@ -132,14 +147,7 @@ class Authorities:
         return self._person(f"name-{to_slug(name)}-{sha256(chr(10).join(told_apart))[:8]}", "unverified", [name])
 
     def _person(self, key: str, status: str, names: Sequence[str], identifier: str | None = None) -> NamedNode:
-        iri, graph = mint("person", key), mint("graph", "ref", "person", key)
-        said = [
-            Quad(iri, RDF.type, FOAF.Person, graph),
-            Quad(iri, KG.identityStatus, mint("code", "identityStatus", status), graph),
-            *(Quad(iri, FOAF.name, Literal(name), graph) for name in names),
-        ]
-        if identifier:
-            said.append(Quad(iri, DCTERMS.identifier, Literal(identifier), graph))
+        iri, graph, said = describe_person(key, status, names, identifier)
         self.graphs[graph] = merge_quads(self.graphs.get(graph, ()), said)
         return iri
 

@@ -17,7 +17,7 @@ from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of
 from kg.retrieval.results import Limit, Offset, Result
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
-from kg.tools.parliament.speech_filters import CHAMBERS, parties, tags
+from kg.tools.parliament.speech_filters import label_chamber, parties, tags
 from kg.tools.zoning.municipalities import load_places as load_municipalities
 from kg.vocabulary import CATALOG_GRAPH, DCTERMS, KG, PROV_GRAPH, SCHEMA, SHIPPED_GRAPHS, SKOS
 
@@ -135,7 +135,7 @@ def _speech_filters(reader: Reader) -> Iterator[Resource]:
     """Yield the filters of speeches that have values."""
     values = {
         KG.party: [choice.label for choice in parties(reader)],
-        KG.chamber: [CHAMBERS.get(code_of(iri), code_of(iri)) for iri in _codes(reader, KG.chamber)],
+        KG.chamber: [label_chamber(reader, iri) for iri in _codes(reader, KG.chamber)],
         KG.state: [code_of(iri).rpartition("-")[2] for iri in _codes(reader, KG.state)],
         DCTERMS.subject: tags(reader),
     }

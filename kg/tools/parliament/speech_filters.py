@@ -424,6 +424,17 @@ def find_chamber(reader: Reader, text: str) -> NamedNode:
     raise NotFoundError(f"chamber: {problem} {text[:100]!r}. Available: {', '.join(available)}.")
 
 
+def label_chamber(reader: Reader, iri: str) -> str:
+    """Return the longest name of a chamber; its code if it has none, or if another chamber has that name too."""
+    code = code_of(iri)
+    if code in CHAMBERS:
+        return CHAMBERS[code]
+    loaded = _load_chambers(reader)
+    name = max(loaded.get(iri, ()), key=lambda each: (len(each), each), default=None)
+    is_shared = any(name in names for other, names in loaded.items() if other != iri)
+    return code if name is None or is_shared else name
+
+
 def _load_chambers(reader: Reader) -> dict[str, list[str]]:
     """Load the names of the chambers in the store. Cached until the next commit."""
     return reader.kept("chambers", CHAMBER_NAMES, lambda rows: _pairs(rows, "chamber", "name"))

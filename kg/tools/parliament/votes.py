@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
 from typing import Annotated, Final, Literal, NamedTuple
 
 from pydantic import Field
@@ -15,6 +14,7 @@ from pyoxigraph import NamedNode
 from kg.errors import NotFoundError
 from kg.fuzzy_names import Names, fold
 from kg.knowledge_graph import KnowledgeGraph
+from kg.partial_dates import find_period
 from kg.retrieval.choices import NEAREST, Choice, interpretation_note, shorten
 from kg.retrieval.evidence import code_of, describe, origin_of
 from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of
@@ -457,8 +457,8 @@ def _load_affiliations(reader: Reader, people: Collection[str]) -> dict[str, _Af
     for row in reader.rows("parties of voters", query):
         known, party = found[iri_of(row["person"])], iri_of(row["party"])
         if "from" in row:
-            last = term_text(row["to"]) if "to" in row else date.max.isoformat()
-            known.registered.append((party, term_text(row["from"]), last))
+            period = find_period(term_text(row["from"]), term_text(row["to"]) if "to" in row else None)
+            known.registered.append((party, period.first, period.last))
         elif "first" in row and "last" in row:
             known.seen.append((party, term_text(row["first"]), term_text(row["last"])))
     return found

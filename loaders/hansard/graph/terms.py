@@ -9,6 +9,7 @@ from typing import Final
 
 from pyoxigraph import NamedNode, Quad
 
+from kg.partial_dates import Period, find_period
 from kg.store.protocol import Store, Term, named_node, select, term_text
 from kg.vocabulary import BASE, KG, ORG, SCHEMA, SOURCED
 from loaders.model import find_quads
@@ -40,13 +41,11 @@ SELECT ?graph ?term ?property ?value WHERE {
 
 @dataclass(frozen=True, slots=True)
 class RegisteredTerm:
-    """A term in a chamber, with the parties of the same record. Days are ISO dates, which sort as text."""
+    """A term in a chamber, with the parties of the same record."""
 
     person: NamedNode
     chamber: NamedNode
-    first: str
-    last: str
-    """The last day; ``9999-12-31`` if the term has not ended."""
+    period: Period
     names: Sequence[str]
     parties: Sequence[NamedNode]
     area: NamedNode | None
@@ -54,8 +53,12 @@ class RegisteredTerm:
     graph: NamedNode
 
     def covers(self, day: str) -> bool:
-        """Whether the term includes `day`."""
-        return self.first <= day <= self.last
+        """Whether the term certainly includes `day`: not if its first or last date is only a year that includes it."""
+        return self.period.covers(day)
+
+    def may_cover(self, day: str) -> bool:
+        """Whether the term may include `day`."""
+        return self.period.may_cover(day)
 
 
 def is_registered(graph: NamedNode) -> bool:
@@ -93,8 +96,10 @@ def _build_terms(graph: NamedNode, said: Iterable[tuple[Term, NamedNode, Term]])
         RegisteredTerm(
             named_node(values[ORG.member][0]),
             named_node(values[ORG.organization][0]),
-            term_text(values[SCHEMA.startDate][0]),
-            term_text(values[SCHEMA.endDate][0]) if values[SCHEMA.endDate] else "9999-12-31",
+            find_period(
+                term_text(values[SCHEMA.startDate][0]),
+                term_text(values[SCHEMA.endDate][0]) if values[SCHEMA.endDate] else None,
+            ),
             tuple(sorted(map(term_text, values[KG.memberAsRecorded]))),
             tuple(sorted(parties, key=str)),
             _node(values[KG.represents]),

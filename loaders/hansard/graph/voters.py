@@ -145,7 +145,7 @@ class Voters:
             for graph, each in stored.items()
             if graph not in replace
             and (
-                any(term.chamber == each.chamber and term.covers(each.day) for term in changed_terms)
+                any(term.chamber == each.chamber and term.may_cover(each.day) for term in changed_terms)
                 or (
                     any(seen.chamber == each.chamber and seen.first <= each.day <= seen.last for seen in windows)
                     and not any(store.graph(name) for name in _graphs_of(each, "register"))
@@ -160,21 +160,22 @@ class Voters:
         if not sittings:
             return made
         for sitting in sittings.values():
-            listed = _by_surname(
-                _Candidate(term.person, term.names, term.graph)
-                for term in self.register.terms
-                if term.chamber == sitting.chamber and term.covers(sitting.day)
-            )
+            # Who may be a member, so that a name that also agrees with them stays open.
+            terms = [
+                term for term in self.register.terms if term.chamber == sitting.chamber and term.may_cover(sitting.day)
+            ]
+            listed = _by_surname(_Candidate(term.person, term.names, term.graph) for term in terms)
+            unsure = {term.person for term in terms} - {term.person for term in terms if term.covers(sitting.day)}
             method = "register"
             if not _covers(listed, sitting.votes):
-                method = "speakers"
+                method, unsure = "speakers", set()
                 listed = _by_surname(
                     _Candidate(seen.person, self.speakers.names_of(seen.person), graph)
                     for graph, memberships in self.speakers.seen.items()
                     for seen in map(_widen, memberships)
                     if seen.chamber == sitting.chamber and seen.first <= sitting.day <= seen.last
                 )
-            made |= _written(sitting, method, _resolve(sitting.votes, listed))
+            made |= _written(sitting, method, _resolve(sitting.votes, listed, unsure))
         return made
 
     def _is_sitting(self, graph: NamedNode) -> bool:
@@ -278,9 +279,9 @@ def _find(name: Name, listed: Mapping[str, Sequence[_Candidate]]) -> tuple[Agree
 
 
 def _resolve(
-    votes: Sequence[_Vote], listed: Mapping[str, Sequence[_Candidate]]
+    votes: Sequence[_Vote], listed: Mapping[str, Sequence[_Candidate]], unsure: Collection[NamedNode]
 ) -> Mapping[Agreement, Sequence[tuple[_Vote, _Candidate]]]:
-    """Resolve the votes of a sitting to people, by how far the names agree."""
+    """Resolve the votes of a sitting to people, by how far the names agree; not to people who are `unsure`."""
     by_division: dict[str, list[tuple[Agreement, _Vote, _Candidate]]] = defaultdict(list)
     for vote in votes:
         agreement, found = _find(read_listed(vote.name), listed)
@@ -290,7 +291,7 @@ def _resolve(
     for each in by_division.values():
         votes_of = Counter(candidate.person for _, _, candidate in each)
         for agreement, vote, candidate in each:
-            if votes_of[candidate.person] == 1:  # a person votes once in a division
+            if votes_of[candidate.person] == 1 and candidate.person not in unsure:  # a person votes once in a division
                 resolved[agreement].append((vote, candidate))
     return resolved
 

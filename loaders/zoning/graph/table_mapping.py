@@ -43,14 +43,14 @@ that does not contain them; ``jurisdiction.toml`` contains them for all files in
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from kg.errors import InvalidInputError, RecordError
+from loaders.readers.toml_tables import TomlTable, read_toml
 from loaders.zoning.graph.authorities import state_code
 from loaders.zoning.graph.rule_quads import LEVELS, UNITS
 
@@ -133,79 +133,12 @@ class TableMapping:
         return absent or ([] if there & set(said) else said)
 
 
-@dataclass(slots=True)
-class _Table:
-    """A TOML table. Each key read is removed; a key that is left is an error."""
-
-    place: str
-    entries: dict[str, Any]
-    known: dict[str, None] = field(default_factory=dict)
-    """Keys that were looked up, which are the valid ones."""
-
-    def text(self, name: str) -> str | None:
-        value = self._take(name, None)
-        if value is not None and (not isinstance(value, str) or not value.strip()):
-            raise InvalidInputError(f"{self.place}: {name} is {value!r}, not a string.")
-        return value
-
-    def column(self, name: str) -> str | None:
-        """Get the name of a column, stripped of white space as in tables."""
-        value = self.text(name)
-        return value.strip() if value is not None else None
-
-    def needed(self, name: str) -> str:
-        if (value := self.text(name)) is None:
-            raise InvalidInputError(f"{self.place}: Missing {name}.")
-        return value
-
-    def columns(self, name: str) -> Sequence[str]:
-        value = self._take(name, [])
-        if not isinstance(value, list) or not all(isinstance(each, str) and each.strip() for each in value):
-            raise InvalidInputError(f"{self.place}: {name} is {value!r}, not a list of strings.")
-        return [each.strip() for each in value]
-
-    def table(self, name: str) -> _Table:
-        value = self._take(name, {})
-        if not isinstance(value, dict):
-            raise InvalidInputError(f"{self.place}: {name} is {value!r}, not a table [{name}].")
-        return _Table(f"{self.place}, [{name}]", value)
-
-    def tables(self, name: str) -> Iterator[_Table]:
-        value = self._take(name, [])
-        if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-            raise InvalidInputError(f"{self.place}: {name} is not a list of tables [[{name}]].")
-        for number, each in enumerate(value, 1):
-            with_rest = _Table(f"{self.place}, [[{name}]] number {number}", each)
-            yield with_rest
-            with_rest.end()
-
-    def _take(self, name: str, default: object) -> Any:
-        self.known[name] = None
-        return self.entries.pop(name, default)
-
-    def end(self, hint: str = "") -> None:
-        """Raise InvalidInputError if keys are left; `hint` is appended to the message."""
-        if self.entries:
-            left = ", ".join(map(repr, self.entries))
-            valid = ", ".join(self.known)
-            raise InvalidInputError(f"{self.place}: Unknown {left}. Available: {valid}.{hint}")
-
-
 def load(path: Path) -> TableMapping:
     """Parse a TOML file into a mapping. Raises InvalidInputError for an unreadable or incomplete one."""
-    return _mapping(_Table(str(path), _toml(path)))
+    return _mapping(TomlTable(str(path), read_toml(path)))
 
 
-def _toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InvalidInputError(f"{path}: Cannot read the mapping ({error.strerror}).") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"{path}: The mapping is not TOML ({error}).") from error
-
-
-def _mapping(top: _Table) -> TableMapping:
+def _mapping(top: TomlTable) -> TableMapping:
     name = top.text("name") or Path(top.place).stem
     if _NAME.fullmatch(name) is None:
         raise InvalidInputError(
@@ -245,12 +178,12 @@ def _mapping(top: _Table) -> TableMapping:
     return found
 
 
-def _use(given: _Table) -> Use:
+def _use(given: TomlTable) -> Use:
     column = given.needed("column").strip()
     return Use(column, given.text("name") or column, given.text("category"), given.columns("conditions"))
 
 
-def _measure(given: _Table) -> Measure:
+def _measure(given: TomlTable) -> Measure:
     found = Measure(
         given.needed("column").strip(),
         given.needed("type"),
@@ -290,13 +223,13 @@ def load_settings(path: Path) -> FileSettings:
     for place in (path.with_suffix(".toml"), path.with_name(OF_FOLDER)):
         if place == path or not place.is_file():
             continue
-        given = _toml(place)
+        given = read_toml(place)
         table = None
         if "district" in given:
-            table = _mapping(_Table(str(place), given))
+            table = _mapping(TomlTable(str(place), given))
             name, state = table.municipality, table.state
         else:
-            top = _Table(str(place), given)
+            top = TomlTable(str(place), given)
             where = top.table("jurisdiction")
             name, state = where.text("name"), where.text("state")
             _valid_state(state, where.place)

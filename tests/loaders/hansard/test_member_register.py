@@ -12,6 +12,7 @@ from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.store.protocol import select, term_text
 from kg.vocabulary import mint
+from loaders.hansard.graph.terms import load_terms
 from loaders.sources import load
 
 REGISTER = bundle.folder("fixtures") / "members"
@@ -104,3 +105,116 @@ def test_rows_of_one_name_in_two_seats_at_once_are_rejected_without_an_identifie
     report = load(kg, "members", [str(tmp_path)], chamber="House")
     assert (report.loaded, report.rejected) == (3, 2)
     assert {row[0] for row in terms(kg) if "ash" in str(row[0])} == set()
+
+
+def test_people_of_one_name_are_told_apart_by_their_date_of_birth(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    (tmp_path / "register.csv").write_text(
+        "name,born,from,to,seat\nJo Ash,1950-01-01,2001-01-01,2010-01-01,Kelp\n"
+        "Jo Ash,1970-05-05,2001-01-01,2008-01-01,Marrow\nJo Ash,1950-01-01,2010-01-01,,Dune\n"
+    )
+    report = load(kg, "members", [str(tmp_path)], chamber="House")
+    assert (report.loaded, report.rejected) == (3, 0)
+    members = {(row[0], row[4]) for row in terms(kg)}
+    assert len({member for member, _ in members}) == 2
+    assert len({member for member, area in members if area in ("kelp", "dune")}) == 1
+
+
+def test_rows_that_name_nobody_are_rejected(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    (tmp_path / "register.csv").write_text(
+        "name,from,seat\n,2001-01-01,Kelp\n,2001-01-01,Marrow\nVacant,2001-01-01,Dune\nAda Quill,2001-01-01,Reef\n"
+    )
+    report = load(kg, "members", [str(tmp_path)], chamber="House")
+    assert (report.loaded, [each.rows for each in report.rejections]) == (1, [[1], [2], [3]])
+
+
+def test_a_date_may_be_only_a_year_or_open(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    (tmp_path / "register.csv").write_text(
+        "name,from,to,party\nAda Quill,1994,1996,ALP\nBo Reed,1994-03,present,ALP\nCy Sand,1990,–,ALP\n"
+        "Di Moss,1996,1994,ALP\nEd Fern,1994-13,,ALP\nFi Hale,1994,?,ALP\n"
+    )
+    report = load(kg, "members", [str(tmp_path)], chamber="House")
+    assert (report.loaded, report.rejected) == (3, 3)
+    found = {row[2:4] for row in terms(kg)}
+    assert found == {("1994", "1996"), ("1994-03", None), ("1990", None)}
+    [ada] = [term for term in load_terms(kg.store) if term.names == ("Ada Quill",)]
+    days = ("1993-12-31", "1994-05-05", "1995-01-01", "1996-01-01", "1996-12-31", "1997-01-01")
+    assert [ada.covers(day) for day in days] == [False, False, True, True, False, False]
+    assert [ada.may_cover(day) for day in days] == [False, True, True, True, True, False]
+
+
+MAPPING = """
+[columns]
+given_name = "Vorname"
+family_name = "Nachname"
+from = "Beginn"
+to = "Ende"
+party = "Fraktion"
+chamber = "Gremium"
+person_id = "Kennung"
+seat = "Wahlkreis"
+[dates]
+formats = ["%d/%m/%Y"]
+open = ["laufend"]
+[parliament]
+code = "QX"
+[[chamber]]
+cell = "NR"
+id = "parliament.NR"
+name = "National Council"
+[[party]]
+cell = "Blue"
+id = "party.BL"
+name = "Blue List"
+"""
+TABLE = (
+    "Kennung,Nachname,Vorname,Gremium,Fraktion,Beginn,Ende,Wahlkreis\n"
+    "P-1,Quill,Ada,NR,Blue,01/02/2019,laufend,Unterwasser\n,Reed,Bo,NR,Green,2019,30/06/2020,\n,Sand,Cy,BR,Blue,2019,,\n"
+)
+
+
+def test_a_mapping_reads_the_register_of_another_parliament(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    (tmp_path / "list.csv").write_text(TABLE)
+    (tmp_path / "list.toml").write_text(MAPPING)
+    report = load(kg, "members", [str(tmp_path / "list.csv")], mapping=str(tmp_path / "list.toml"))
+    assert report.loaded == 2, [each.reason for each in report.rejections]
+    [rejection] = report.rejections
+    assert "BR" in rejection.reason
+    assert "NR" in rejection.reason
+    assert any("Green" in warning for warning in report.warnings)
+    found = terms(kg)
+    assert ("QX.P-1", "QX.parliament.NR", "2019-02-01", None, "unterwasser", None) in found
+    assert ("QX.P-1", "QX.party.BL", "2019-02-01", None, None, None) in found
+    [reed] = [row for row in found if "reed" in str(row[0])]
+    assert reed[1:4] == ("QX.parliament.NR", "2019", "2020-06-30")
+    said = {quad.object.value for quad in kg.store.graph(mint("graph", "ref", "chamber", "QX.parliament.NR"))}  # type: ignore[union-attr]
+    assert "National Council" in said
+    assert mint("graph", "ref", "place", "AUS") not in kg.store.graphs()
+    again = load(kg, "members", [str(tmp_path / "list.csv")], mapping=str(tmp_path / "list.toml"))
+    assert (again.loaded, again.skipped) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('code = "QX"', 'code = "Quax"'),
+        ('formats = ["%d/%m/%Y"]', 'formats = ["%d/%m"]'),
+        ('id = "party.BL"', 'id = "a b"'),
+        ('cell = "NR"', ""),
+        ("[dates]", "[days]"),
+        ('seat = "Wahlkreis"', 'district = "Wahlkreis"'),
+        ('[parliament]\ncode = "QX"', ""),
+    ],
+)
+def test_a_mapping_with_a_mistake_is_refused(kg: KnowledgeGraph, tmp_path: Path, old: str, new: str) -> None:
+    (tmp_path / "list.csv").write_text(TABLE)
+    assert old in MAPPING
+    (tmp_path / "list.toml").write_text(MAPPING.replace(old, new))
+    with pytest.raises(InvalidInputError, match=r"list\.toml"):
+        load(kg, "members", [str(tmp_path / "list.csv")], mapping=str(tmp_path / "list.toml"))
+
+
+def test_a_table_without_a_mapped_column_is_rejected(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    (tmp_path / "list.csv").write_text(TABLE.replace("Wahlkreis", "Kreis"))
+    (tmp_path / "list.toml").write_text(MAPPING)
+    [rejection] = load(kg, "members", [str(tmp_path / "list.csv")], mapping=str(tmp_path / "list.toml")).rejections
+    assert "'Wahlkreis'" in rejection.reason

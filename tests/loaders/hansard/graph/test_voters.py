@@ -168,3 +168,20 @@ def test_the_register_that_ships_names_the_voters_of_its_day(kg: KnowledgeGraph)
     found = {name: voter for (_, name), (voter, _) in voters(kg).items()}
     assert found.keys() == {"Ashgrove, C.", "Varley, R.", "Drumm, P.", "Fennimore, T.", "Quill, M."}
     assert found["Varley, R."].startswith("register-rosamund-varley-")
+
+
+def test_a_term_known_to_the_year_gives_no_voter_in_the_year_of_a_change(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    (tmp_path / "register.csv").write_text(
+        REGISTER + "Q1,Ada Quill,Senate,TAS,ALP,1999,2003\nQ2,Bo Reed,Senate,TAS,ALP,1990-07-01,\n"
+        "Q3,Cy Sand,Senate,TAS,ALP,1990-07-01,\nQ4,Cleo Sand,Senate,TAS,ALP,2003,\n"
+    )
+    load(kg, "members", [str(tmp_path / "register.csv")])
+    for day in ("2001-05-08", "2003-05-08"):
+        load(kg, "hansard", [write_day(tmp_path / f"{day}.xml", day, ["Quill, A", "Reed, B", "Sand, C"])])
+    found = {key: voter for key, (voter, _) in voters(kg).items()}
+    assert found == {
+        ("2001-05-08", "Quill, A"): "aph-Q1",
+        ("2001-05-08", "Reed, B"): "aph-Q2",
+        ("2001-05-08", "Sand, C"): "aph-Q3",
+        ("2003-05-08", "Reed, B"): "aph-Q2",
+    }, "in 2003 Quill may have left, and Sand may be either"
