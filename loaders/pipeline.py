@@ -9,7 +9,7 @@ import gc
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -21,19 +21,18 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.interruption import sweep_temporary_folders
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import findings, load_records, promotion
-from kg.provenance.load_records import Agent, Derived, RecordOrigin, RowsOf, Run, SourceFile, format_rows
+from kg.provenance.load_records import Agent, Derived, RecordOrigin, RowsOf, Run, SourceFile
 from kg.provenance.record_age import Age, find_age, load_ages
 from kg.provenance.source_paths import SourcePaths
 from kg.search import index_sync
 from kg.search.index_sync import SHOWN_PROPERTIES, GraphFacts, LoadedGraphs, Progress, UnitFacts
 from kg.shacl.gate import RecordGate
 from kg.shacl.report import Violation
-from kg.sparql.terms import bind
 from kg.store.difference import content_sha256
 from kg.store.ownership import is_user_graph
-from kg.store.protocol import Commit, GraphChange, Store, select
+from kg.store.protocol import Commit, GraphChange, Store
 from kg.text import to_single_line
-from kg.vocabulary import BASE, DCTERMS, KG, SUPERCLASS_GRAPH, mint
+from kg.vocabulary import DCTERMS, KG, mint
 from loaders.citations.graph.refresh import Citations
 from loaders.languages.graph.text_languages import derive_languages
 from loaders.mentions.graph.refresh import refresh as refresh_mentions
@@ -51,11 +50,15 @@ from loaders.model import (
 from loaders.quarantine import Quarantine
 from loaders.readers import excerpts
 from loaders.readers.locations import FORMATS, Fetch, File, Located, find_files
+from loaders.record_identities import Identities, display_name, location_text
 
 log = logging.getLogger(__name__)
 
 BATCH_QUADS: Final = 50_000
 """Quads that are checked, committed and indexed together; a larger record goes alone."""
+
+AHEAD_QUADS: Final = 5_000
+"""Quads of the records that are read together to find their identifiers in the store."""
 
 YOUNG_OBJECTS: Final = 100_000
 """New containers during a load between two passes of Python's garbage collector."""
@@ -66,7 +69,8 @@ _KEPT_WARNINGS: Final = 1_000
 Item = SourceDocument | SourceGraph | Rejection | Withdrawal | Notice
 Options = Mapping[str, str]
 """Options of a load: ``base``, the name or URL of the Wikibase of the entities; ``chamber`` and ``date`` of speeches
-whose files lack them; ``municipality`` and ``state`` of a code; ``mapping``, the TOML file for tables of districts.
+whose files lack them; ``municipality`` and ``state`` of a code; ``mapping``, the TOML file for tables of districts
+or members.
 """
 
 Derive = Callable[[Store, Mapping[NamedNode, Sequence[Quad]]], Derived]
@@ -172,77 +176,6 @@ class LoadReport:
             "seconds": round(self.seconds, 3),
             "rejections": [{"record": each.record, "reason": each.reason} for each in self.rejections],
         }
-
-
-HOMES: Final = """
-SELECT DISTINCT ?thing ?graph WHERE {
-  VALUES ?thing { $things } GRAPH ?graph { ?thing a ?class } FILTER(?graph != $inferred)
-}"""
-
-
-class Identities:
-    """Finds the records, of the store or of this load, that already describe the resources of a record."""
-
-    def __init__(self, store: Store, known: Mapping[NamedNode, tuple[str, str]], paths: SourcePaths) -> None:
-        self.store: Final = store
-        self.paths: Final = paths
-        self.known: Final = known
-        self.described: dict[NamedNode, tuple[NamedNode, str]] = {}
-        """For each resource of this load, the graph of its record and the location of that record."""
-
-    def find_conflict(self, document: SourceDocument | SourceGraph) -> str | None:
-        """Find the reason to reject a new or changed record: another record or source has its identifiers."""
-        graph = graph_name(document)
-        if (other := self._other_source(graph, document)) is not None:
-            return (
-                f"Identifier {document.iri.value} belongs to a different record, from {other}. "
-                f"To replace it, remove that record from its source, load that source with --prune, and load this one."
-            )
-        parents = [unit.parent for unit in document.units if unit.parent is not None]
-        things = dict.fromkeys([document.iri, *parents])
-        for thing, home, place in self._homes([*things]):
-            if home != graph:
-                return f"{thing.value} already belongs to another record, {home.value}, from {place}."
-        where = location_text(document)
-        self.described |= dict.fromkeys(things, (graph, where))
-        return None
-
-    def _other_source(self, graph: NamedNode, document: SourceDocument | SourceGraph) -> str | None:
-        if graph not in self.known or self.known[graph][0] == document.source_sha256:
-            return None
-        ours = {origin.snapshot.source for origin in document.origins}
-        theirs = load_records.load_sources(self.store, [graph]).get(graph, {})
-        if any(load_records.mint_source(place).value in theirs for place in ours):
-            return None
-        # The source replaces a person's correction once the source is correct.
-        known = {source: self.paths.get(source) or name for source, name in theirs.items()}
-        if any(f"{load_records.CORRECTION}{place} rows" in each for each in known.values() for place in ours):
-            return None
-        return ", ".join(sorted(theirs.values())) or "an earlier load"
-
-    def _homes(self, things: list[NamedNode]) -> list[tuple[NamedNode, NamedNode, str]]:
-        found = [(thing, *self.described[thing]) for thing in things if thing in self.described]
-        for thing, graph in select(self.store.query, bind(HOMES, things=things, inferred=SUPERCLASS_GRAPH)).rows:
-            # User graphs are left out: a statement there could otherwise keep a load from replacing the record.
-            if isinstance(thing, NamedNode) and isinstance(graph, NamedNode) and not is_user_graph(graph):
-                known = graph in self.known
-                places = load_records.load_sources(self.store, [graph]).get(graph, {}) if known else {}
-                found.append((thing, graph, ", ".join(sorted(places.values())) or "an unknown location"))
-        return found
-
-
-def display_name(document: SourceDocument | SourceGraph) -> str:
-    """Return the short name of a record for messages."""
-    return document.iri.value.removeprefix("cpr://doc/").removeprefix(BASE + "id/")
-
-
-def location_text(document: SourceDocument | SourceGraph | Rejection) -> str:
-    """Return the files and rows of a record for messages."""
-    places = [
-        (f"row {format_rows(sorted(set(origin.rows)))} of " if origin.rows else "") + origin.snapshot.source
-        for origin in document.origins
-    ]
-    return " and ".join(places) or "an unknown location"
 
 
 def load(
@@ -354,7 +287,7 @@ class Loading:
         """Load all records of the files."""
         files = self.reject_large_files()
         with self.indexer, closing(self.loader.read(files)) as items:  # type: ignore[type-var]
-            for item in items:
+            for item in self.read_ahead(items):
                 if isinstance(item, SourceDocument | SourceGraph):
                     self.add(item)
                 elif isinstance(item, Rejection):
@@ -372,6 +305,32 @@ class Loading:
         unread = self.unread_sources()
         self.quarantine.remove_fixed({file.snapshot.source for file in self.located.files} - unread)
         return self.finish()
+
+    def read_ahead(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Yield the items in their order; of small records, read several and find their identifiers together."""
+        if not self.loader.exclusive:
+            yield from items
+            return
+        waiting: list[Item] = []
+        size = 0
+        for item in items:
+            waiting.append(item)
+            size += _estimate_quads(item) if isinstance(item, SourceDocument | SourceGraph) else 0
+            if size > AHEAD_QUADS or isinstance(item, Withdrawal):
+                yield from self.release(waiting)
+                waiting, size = [], 0
+        yield from self.release(waiting)
+
+    def release(self, items: Sequence[Item]) -> Iterator[Item]:
+        """Find the identifiers of records that may be loaded, then yield the items."""
+        documents = [item for item in items if isinstance(item, SourceDocument | SourceGraph)]
+        self.identities.read_ahead(each for each in documents if not self.is_unchanged(graph_name(each), each))
+        yield from items
+        self.identities.stored = {}
+
+    def is_unchanged(self, graph: NamedNode, document: SourceDocument | SourceGraph) -> bool:
+        """Whether the store has a record as it is, from this version of the loader."""
+        return self.known.get(graph) == (document.source_sha256, self.loader.version)
 
     def reject_large_files(self) -> list[File]:
         """Reject the files that are too large to be read as a whole; return the others."""
@@ -472,7 +431,7 @@ class Loading:
             self.handle_duplicate(document, *self.seen[graph])
             return
         self.seen[graph] = document.source_sha256, location_text(document)
-        if self.known.get(graph) == (document.source_sha256, self.loader.version):
+        if self.is_unchanged(graph, document):
             self.report.skipped += 1
             self.mark_stored(graph)
             self.report_progress()
@@ -736,6 +695,11 @@ def _record_origin(document: SourceDocument | SourceGraph, *, rows: bool = True)
         document.source_sha256,
         [RowsOf(_source_file(origin.snapshot), origin.rows if rows else ()) for origin in document.origins],
     )
+
+
+def _estimate_quads(document: SourceDocument | SourceGraph) -> int:
+    own = document.properties if isinstance(document, SourceDocument) else document.quads
+    return len(own) + 7 * len(document.units)
 
 
 @lru_cache(maxsize=1_024)
