@@ -34,7 +34,7 @@ from kg.store.protocol import Commit, GraphChange, Store
 from kg.text import to_single_line
 from kg.vocabulary import DCTERMS, KG, mint
 from loaders.citations.graph.refresh import Citations
-from loaders.languages.graph.text_languages import derive_languages
+from loaders.languages.graph.text_languages import derive_languages, find_foreign
 from loaders.mentions.graph.refresh import refresh as refresh_mentions
 from loaders.model import (
     Notice,
@@ -272,6 +272,8 @@ class Loading:
         self.batch = _Batch()
         self.committing: Mapping[NamedNode, SourceDocument | SourceGraph] = {}
         """The records of the current commit."""
+        self.languages: Mapping[str, str] = {}
+        """The languages that the last commit derived, except English, by text unit or document."""
         self.started = time.perf_counter()
         self.shape_warnings: Counter[str] = Counter()
         self._layout: str | None = None
@@ -509,7 +511,7 @@ class Loading:
                 if (digest := hashes.get(graph)) is not None
                 and (isinstance(document, SourceDocument) or document.units)
             }
-            self.indexing = self.indexer.submit(self.index_records, committed)
+            self.indexing = self.indexer.submit(self.index_records, committed, self.languages)
         self.report_progress()
 
     def skip_older(self, batch: _Batch) -> set[NamedNode]:
@@ -544,10 +546,14 @@ class Loading:
                         "they have no revisions or times of modification to compare."
                     )
 
-    def index_records(self, committed: Mapping[NamedNode, tuple[str, SourceDocument | SourceGraph]]) -> None:
+    def index_records(
+        self,
+        committed: Mapping[NamedNode, tuple[str, SourceDocument | SourceGraph]],
+        languages: Mapping[str, str],
+    ) -> None:
         """Index one batch. Runs in its own thread, so that the next batch is committed meanwhile."""
         self.indexed.replace(
-            {graph.value: (digest, _find_facts(document)) for graph, (digest, document) in committed.items()}
+            {graph.value: (digest, _find_facts(document, languages)) for graph, (digest, document) in committed.items()}
         )
 
     def wait_for_indexing(self) -> None:
@@ -610,6 +616,7 @@ class Loading:
             for graph, (derived, origin) in derive(self.kg.store, replace).items() if derive is not None else ():
                 replace[graph] = derived
                 records[graph] = origin
+        self.languages = find_foreign(replace)
         if self.citations is not None:
             for graph, (derived, origin) in self.citations.derive(replace, self.committing).items():
                 replace.setdefault(graph, derived)
@@ -707,9 +714,9 @@ def _source_file(snapshot: Snapshot) -> SourceFile:
     return SourceFile(snapshot.sha256, snapshot.source, snapshot.revision, snapshot.read_at, snapshot.sent_by)
 
 
-def _find_facts(document: SourceDocument | SourceGraph) -> GraphFacts:
-    """Find the indexed facts of a record."""
-    block_type, start, facts = KG.blockType, KG.start, GraphFacts()
+def _find_facts(document: SourceDocument | SourceGraph, languages: Mapping[str, str]) -> GraphFacts:
+    """Find the indexed facts of a record. `languages` are those derived from it, by text unit or document."""
+    block_type, start, facts = KG.blockType, KG.start, GraphFacts(derived=languages)
     if isinstance(document, SourceDocument):
         if document.title:
             facts.add(document.iri, DCTERMS.title, Literal(document.title))

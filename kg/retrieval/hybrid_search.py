@@ -23,9 +23,10 @@ from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.reranking import Reranking
 from kg.retrieval.results import Completeness, Degraded
 from kg.retrieval.word_ranking import rank_by_store
+from kg.search.analyzers import is_foreign
 from kg.search.protocol import Candidate, Mode, Ranking, SearchIndex
 from kg.search.ranking import PAIR_WEIGHT, Fusion
-from kg.search.relevance import Relevance, assess_relevance, drop_unrelated
+from kg.search.relevance import Relevance, assess_relevance, drop_unrelated, is_english_only
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 
@@ -155,6 +156,16 @@ class Retrieved:
     """Why the reranker did not."""
     degraded: Degraded | None = None
     """What alone ranked the units, if not both words and meaning."""
+    model: str | None = None
+    """The model that embedded the query, if any."""
+    languages: Sequence[str] = ()
+    """Languages other than English of units on the page, as far as the index states them."""
+
+    def with_languages(self, ranking: Ranking, candidates: Iterable[Candidate]) -> Retrieved:
+        """Add the model of `ranking`, and the languages of those `candidates` that are on the page."""
+        page = {each.iri for each in self.units}
+        languages = {each.language for each in candidates if each.language and each.iri in page}
+        return replace(self, model=ranking.model, languages=sorted(filter(is_foreign, languages)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +268,7 @@ def retrieve(
         following = offset + limit if total > offset + limit else None
         relevance = _with_mentions(relevance, asked, candidates)
         found = Retrieved(page, "complete", total, following, 0, relevance, *reranking.outcome)
-        found = replace(found, degraded=_find_degraded(ranking, scored))
+        found = replace(found, degraded=_find_degraded(ranking, scored)).with_languages(ranking, scored)
         return replace(found, completeness="approximate", total=None, pending=pending) if pending else found
     return _proposed(reader, asked, reranking, scope, limit, offset, per_document, favoured)
 
@@ -286,6 +297,12 @@ def describe_ranking(found: Retrieved, units: str) -> list[str]:
         notes.append(
             f"{found.pending} of the {units} considered have no embedding yet and are ranked by keywords only. The "
             "order and the pages can change until health reports no pending vectors."
+        )
+    if found.languages and found.model is not None and is_english_only(found.model):
+        notes.append(
+            f"The embedding model {found.model} was trained on English texts. Results in other languages "
+            f"({', '.join(found.languages)}) are found by their words rather than their meaning: use words of that "
+            "language. QUADCITE_MODEL selects a multilingual model."
         )
     return notes
 
@@ -411,10 +428,12 @@ def _best_proposals(
     degraded = _find_degraded(ranking, chain.from_iterable(blocks))
     if done and ranking.exhaustive and not pending:
         total = len({documents[each.iri] for block in selected for each in block})
-        return Retrieved(found[page], "complete", total, following, 0, relevance, *reranking.outcome)
+        whole = Retrieved(found[page], "complete", total, following, 0, relevance, *reranking.outcome)
+        return whole.with_languages(ranking, chain.from_iterable(blocks))
     enough = done or len({documents[each.iri] for block in kept for each in block}) >= limit
     completeness: Completeness = "approximate" if enough else "truncated"
-    return Retrieved(found[page], completeness, None, following, pending, relevance, *reranking.outcome, degraded)
+    part = Retrieved(found[page], completeness, None, following, pending, relevance, *reranking.outcome, degraded)
+    return part.with_languages(ranking, chain.from_iterable(blocks))
 
 
 class _Favoured:
@@ -543,7 +562,8 @@ def _proposed(
     relevance = _with_mentions(relevance, asked, found)
     following = offset + limit if more else None
     degraded = _find_degraded(ranking, considered)
-    return Retrieved(page, completeness, total, following, pending, relevance, *reranking.outcome, degraded)
+    part = Retrieved(page, completeness, total, following, pending, relevance, *reranking.outcome, degraded)
+    return part.with_languages(ranking, considered)
 
 
 def _parents(reader: Reader, scope: Scope) -> Sequence[str] | None:

@@ -7,6 +7,9 @@ first ten.
 
 Texts that people add to documents of sources are left out: they are no results, and must not change the order of
 others. The state of a graph in the index names the texts that are left out, so that it changes with the sources.
+
+The language of a unit, by which its words are stemmed, is the stated one of the unit or its document, else the derived
+one (`loaders.languages`), unless that is English or unknown.
 """
 
 from __future__ import annotations
@@ -19,11 +22,12 @@ from typing import Final
 
 from pyoxigraph import Literal, NamedNode
 
+from kg.search.analyzers import is_foreign
 from kg.search.protocol import GraphUnits, IndexedUnit, SearchIndex
 from kg.sparql.terms import bind
 from kg.store.ownership import CURATED, USER, find_described, is_user_graph
 from kg.store.protocol import Query, Store, select, term_text
-from kg.vocabulary import DCTERMS, KG, PROV_GRAPH, SCHEMA, SOURCED, mint, sha256
+from kg.vocabulary import DCTERMS, DERIVED, KG, PROV_GRAPH, SCHEMA, SOURCED, mint, sha256
 
 HEADINGS: Final = frozenset(mint("code", "blockType", code).value for code in ("Title", "title", "sectionHeading"))
 """Block types whose text is the heading of the following units."""
@@ -31,11 +35,14 @@ HEADINGS: Final = frozenset(mint("code", "blockType", code).value for code in ("
 _SHOWN: Final = 150
 """Characters of the prelude that are embedded with a piece: the first one or two of a list of bills."""
 
-_FORMAT: Final = "2"
+_FORMAT: Final = "3"
 """Version of the indexed fields of a unit. Graphs that were indexed with another one are indexed again."""
 
 HELD: Final = 8_000_000
 """Characters of text units that a load keeps to index them again, not counting the last graph."""
+
+DERIVED_LANGUAGE: Final = f"{DERIVED}language/"
+"""The graphs of derived languages."""
 
 _GRAPHS_AT_ONCE: Final = 50
 _UNITS_AT_ONCE: Final = 5_000
@@ -79,6 +86,8 @@ class GraphFacts:
         default_factory=lambda: {name: defaultdict(list) for name in SHOWN_PROPERTIES}
     )
     """The values of each property by the IRI of the document or unit."""
+    derived: Mapping[str, str] = field(default_factory=dict)
+    """Derived languages by the IRI of the document or unit; at least those that are neither English nor unknown."""
 
     def add(self, subject: NamedNode, predicate: NamedNode, value: NamedNode | Literal) -> None:
         """Add a statement of the graph, unless the index does not show it."""
@@ -97,12 +106,11 @@ class GraphFacts:
             for iri, nodes in self.shown[name].items():
                 names.setdefault(iri, set()).update(*(known.get(node, ()) for node in nodes))
         units = {fact.iri for fact in self.units}
-        languages = {
-            iri: values[0]
-            for iri, values in self.shown[SCHEMA.inLanguage].items()
+        languages = dict(self.derived)
+        for iri, values in self.shown[SCHEMA.inLanguage].items():
             # A document in several languages does not say which of them a passage is in.
-            if iri not in units and len(set(values)) == 1
-        }
+            if iri not in units and len(set(values)) == 1:
+                languages[iri] = values[0]
         return build_units(graph, titles, self.units, names, languages)
 
 
@@ -123,7 +131,7 @@ def build_units(
 ) -> list[IndexedUnit]:
     """Build the index units of one graph, in order of position.
 
-    `titles` and `names` are by IRI of document or unit, `languages` by IRI of document.
+    `titles`, `names` and `languages` are by IRI of document or unit.
     """
     units = []
     headings: dict[str, str] = {}
@@ -134,7 +142,7 @@ def build_units(
         if fact.is_cut and len(prelude) > _SHOWN:
             prelude = prelude[:_SHOWN].rpartition(" ")[0] or prelude[:_SHOWN]
         about = "\n".join(sorted({*names.get(fact.parent, ()), *names.get(fact.iri, ())}))
-        language = fact.language or languages.get(fact.parent)
+        language = fact.language or languages.get(fact.iri) or languages.get(fact.parent)
         units.append(IndexedUnit(fact.iri, graph, fact.parent, fact.text, prelude, language, fact.is_cut, about))
         if fact.block_type in HEADINGS:
             headings[fact.parent] = fact.text
@@ -167,6 +175,11 @@ SELECT ?graph ?unit ?parent WHERE {
 
 TEXT_UNITS: Final = """
 SELECT (COUNT(DISTINCT ?unit) AS ?units) WHERE { ?unit schema:text ?text MINUS { ?unit a kg:Summary } }"""
+
+DERIVED_LANGUAGES: Final = """
+SELECT ?thing ?language WHERE {
+  VALUES ?thing { $things } GRAPH ?graph { ?thing schema:inLanguage ?language } FILTER(STRSTARTS(STR(?graph), $derived))
+}"""
 
 VALUES_OF: Final = """
 SELECT ?graph ?node ?value WHERE {
@@ -393,8 +406,24 @@ def _load_units(
                 "start" in row,
             )
         )
+    _load_derived_languages(store, facts.values())
     known = _load_names(store, {node for found in facts.values() for node in found.find_named()})
     return {graph: found.build_units(graph, known) for graph, found in facts.items()}
+
+
+def _load_derived_languages(store: Store, facts: Collection[GraphFacts]) -> None:
+    """Load the derived languages of units without a stated one, and of their documents."""
+    things = {
+        iri for found in facts for unit in found.units if unit.language is None for iri in (unit.iri, unit.parent)
+    }
+    derived: dict[str, str] = {}
+    if things:
+        nodes = [NamedNode(iri) for iri in sorted(things)]
+        for row in _select(store, bind(DERIVED_LANGUAGES, things=nodes, derived=Literal(DERIVED_LANGUAGE))):
+            if is_foreign(row["language"].value):
+                derived[row["thing"].value] = row["language"].value
+    for found in facts:
+        found.derived = derived
 
 
 def _load_names(store: Store, nodes: Iterable[str]) -> dict[str, set[str]]:

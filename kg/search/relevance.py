@@ -67,6 +67,16 @@ That a unit has any rare word of the query is not enough: then only 0.46 and 0.3
 would be refused. A phrase in quotes and an identifier are enough.
 """
 
+ENGLISH_MODELS: Final = (
+    "BAAI/bge-base-en", "BAAI/bge-large-en", "BAAI/bge-small-en", "Qdrant/clip-ViT-B-32-text", "Qdrant/constella-nano",
+    "Qdrant/constella-zero", "Qdrant/stella-en-400M-v5", "ibm-granite/granite-embedding-small-english-r2",
+    "jinaai/jina-clip-v1", "jinaai/jina-embeddings-v2-base-en", "jinaai/jina-embeddings-v2-small-en",
+    "minishlab/potion-base-8M", "minishlab/potion-retrieval-32M", "mixedbread-ai/mxbai-embed-large-v1",
+    "nomic-ai/nomic-embed-text-v1", "sentence-transformers/all-MiniLM-L6-v2", "snowflake/snowflake-arctic-embed-",
+    "thenlper/gte-",
+)  # fmt: skip
+"""Beginnings of the names of the models of fastembed that it describes as English."""
+
 MANY: Final = 5_000
 """Units from which on the floor is not lower for fewer of them."""
 FEW: Final = 100
@@ -130,6 +140,11 @@ def drop_unrelated(candidates: Iterable[Candidate], model: str | None) -> list[C
 def is_measured(language: str | None) -> bool:
     """Whether the thresholds were measured for texts of a language (BCP 47). A text without one counts as English."""
     return language is None or language.partition("-")[0].casefold() == "en"
+
+
+def is_english_only(model: str) -> bool:
+    """Whether an embedding model is known to be trained on English texts only."""
+    return model.startswith(ENGLISH_MODELS)
 
 
 def is_english(query: str) -> bool:

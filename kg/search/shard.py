@@ -22,7 +22,10 @@ from typing import Any
 import qdrant_edge as qe
 
 from kg.files import copy_with_holes
+from kg.fuzzy_names import fold
 from kg.processes import child
+from kg.search import analyzers
+from kg.words import STOP_WORDS
 
 log = logging.getLogger(__name__)
 
@@ -47,15 +50,6 @@ _WITH_VECTOR = qe.Filter(must=[qe.HasVectorCondition(DENSE)])
 # a shard needs a vector field, and the size of the dense one is unknown until a model is installed
 _SPARSE = {"unused": qe.EdgeSparseVectorParams()}
 _KEYWORDS = ("kind", "graph", "parent", "text_hash")
-_SEARCH_FIELD = qe.TextIndexParams(
-    # Multilingual would split Chinese and Thai, but costs 0.015 nDCG@10 in English; `to_searchable` splits them instead
-    tokenizer=qe.TokenizerType.Word,
-    lowercase=True,
-    ascii_folding=True,
-    stopwords=qe.Language.English,
-    stemmer=qe.SnowballParams(qe.SnowballLanguage.English),
-    scoring=True,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +78,8 @@ class Shard:
     """Points deleted or overwritten since the shard was opened or optimized; they still take space."""
     written: int = 0
     """Updates since the shard was opened."""
+    fields: tuple[str, ...] = (analyzers.ENGLISH,)
+    """The fields of texts: one for each analyzer of a text that it has or had."""
     _name: str = "shard-1"
     _lease: _Lease = field(init=False)
     _leases: Condition = field(default_factory=Condition)
@@ -98,6 +94,7 @@ class Shard:
             self._clear()
             shard = self._create()
         self._lease = _Lease(shard)
+        self.fields = tuple(sorted(filter(analyzers.is_field, shard.info().payload_schema)))
         for other in self.folder.glob("shard-*"):
             if other.name != self._name:
                 shutil.rmtree(other)
@@ -125,6 +122,14 @@ class Shard:
                 self._replay.append(operation)
             if self._unflushed >= _FLUSH_UPDATES:
                 self.flush()
+
+    def add_field(self, field: str) -> None:
+        """Add a field of texts, unless the shard has it."""
+        with self.writing:
+            if field not in self.fields:
+                self.write(qe.UpdateOperation.create_field_index(field, build_params(field)))
+                self.flush()
+                self.fields = tuple(sorted((*self.fields, field)))
 
     def flush(self) -> None:
         """Flush the write-ahead log, so that the next start does not replay it."""
@@ -288,7 +293,7 @@ class Shard:
         shard = qe.EdgeShard.create(str(path), qe.EdgeConfig(sparse_vectors=_SPARSE))
         for name in _KEYWORDS:
             shard.update(qe.UpdateOperation.create_field_index(name, qe.PayloadSchemaType.Keyword))
-        shard.update(qe.UpdateOperation.create_field_index("search", _SEARCH_FIELD))
+        shard.update(qe.UpdateOperation.create_field_index(analyzers.ENGLISH, build_params(analyzers.ENGLISH)))
         shard.flush()
         self._write_record()
         return shard
@@ -303,6 +308,28 @@ class Shard:
             file.flush()
             os.fsync(file.fileno())
         draft.replace(self.folder / "index.json")
+
+
+def build_params(field: str) -> qe.TextIndexParams:
+    """Build the parameters of the index of a field of texts."""
+    stop_words: qe.Stopwords = qe.StopwordsSet()
+    stemmer: qe.StemmingAlgorithm = qe.DisabledStemmer()
+    if (found := analyzers.get_stemmer(field)) is not None:
+        language, name = found
+        stemmer = qe.SnowballParams(getattr(qe.SnowballLanguage, name))
+        known = getattr(qe.Language, name, None)
+        own = {form for word in STOP_WORDS.get(language, ()) for form in (word, fold(word))}
+        # English by its name alone, as in indexes that exist.
+        stop_words = qe.Language.English if language == "en" else qe.StopwordsSet({known} if known else set(), own)
+    return qe.TextIndexParams(
+        # Multilingual would split Chinese and Thai, but costs 0.015 nDCG@10 in English; `to_searchable` splits them
+        tokenizer=qe.TokenizerType.Word,
+        lowercase=True,
+        ascii_folding=True,
+        stopwords=stop_words,
+        stemmer=stemmer,
+        scoring=True,
+    )
 
 
 def optimize_folder(folder: Path, indexing_threshold_kb: int) -> None:

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import qdrant_edge as qe
 
+from kg.search.analyzers import ENGLISH, find_field
 from kg.search.protocol import Candidate, IndexedUnit, Mode, Ranking
 from kg.search.ranking import PAIR_WEIGHT, Fusion, is_settled
 from kg.search.relevance import CALIBRATIONS
@@ -151,9 +152,7 @@ class UnitIndex:
             self.embed_query(query) if query.strip() and mode != "bm25" else None,
             parse_question(query) if mode == "hybrid" else NO_WORDS,
         )
-        required: _Conditions = [
-            qe.FieldCondition("search", match=qe.MatchText(to_searchable(words))) for words in must
-        ]
+        required: _Conditions = [self._require(to_searchable(words)) for words in must]
         if units is not None:
             ranking = self._rank_units(asked, units, required, limit)
         else:
@@ -168,6 +167,10 @@ class UnitIndex:
             # A sixth of the time of a search, only for the relevance, which is unknown without thresholds or vectors.
             allowed = None if model not in CALIBRATIONS or pending else self._count_below(parents)
         return replace(ranking, model=model, pending=pending, units=allowed)
+
+    def _require(self, words: str) -> qe.ConditionType:
+        conditions = [qe.FieldCondition(name, match=qe.MatchText(words)) for name in self.shard.fields]
+        return conditions[0] if len(conditions) == 1 else qe.Filter(should=[*conditions])
 
     def _count_below(self, parents: Sequence[str]) -> int:
         with self.shard.borrow() as shard:
@@ -249,9 +252,9 @@ class UnitIndex:
         pool = {ids[each.iri] if ids is not None else each.iri: each for each in ranked[:POOL]}
         if not pool or not (asked.words.words or asked.words.pairs):
             return ranked, {}
-        payloads = self._retrieve([*pool], ["iri", "search", "language"])
+        payloads = self._retrieve([*pool], ["iri", "language", *self.shard.fields])
         known = [id_ for id_ in pool if id_ in payloads]
-        overlaps = asked.words.measure([str(payloads[id_]["search"]) for id_ in known])
+        overlaps = asked.words.measure([self._get_text(payloads[id_]) for id_ in known])
         for id_, overlap in zip(known, overlaps, strict=True):
             one = pool[id_]
             pairs = overlap.pairs if asked.words.pairs else None
@@ -286,10 +289,20 @@ class UnitIndex:
         with self.shard.borrow() as shard:
             return {str(record.id): _payload(record) for record in shard.retrieve([*ids], fields, False)}
 
+    def _get_text(self, payload: Mapping[str, Any]) -> str:
+        """Return the searched text of a unit, which is in the field of its language."""
+        return next(str(payload[name]) for name in (ENGLISH, *self.shard.fields) if name in payload)
+
     def _by_words(self, text: str | None, where: qe.Filter | None, limit: int) -> dict[str, float]:
         if text is None:
             return {}
-        return self._query(qe.TextQuery("search", text, BM25), where, limit)
+        found: dict[str, float] = {}
+        fields = self.shard.fields
+        for name in fields:
+            found |= self._query(qe.TextQuery(name, text, BM25), where, limit)
+        if len(fields) == 1 or len(found) <= limit:
+            return found
+        return dict(nlargest(limit, found.items(), key=lambda item: item[1]))
 
     def _by_meaning(self, vector: Sequence[float] | None, where: qe.Filter | None, limit: int) -> dict[str, float]:
         if vector is None:
@@ -329,7 +342,10 @@ class UnitIndex:
             changed: dict[str, tuple[str, dict[str, Any]]] = {}
             for unit in units:
                 id_ = point_id(unit.iri)
-                said = unit.prelude, unit.text, unit.language or "", str(unit.in_context), unit.names
+                said = [unit.prelude, unit.text, unit.language or "", str(unit.in_context), unit.names]
+                if (name := find_field(unit.language)) != ENGLISH:
+                    said.append(name)  # units that were indexed as English are written again
+                    self.shard.add_field(name)
                 fingerprint = digest(unit.iri, unit.graph, unit.parent, *said)
                 old = self._old[unit.graph].pop(id_, None)
                 if old != fingerprint:
@@ -387,11 +403,16 @@ class UnitIndex:
                 qe.ScrollRequest(
                     limit=limit,
                     filter=qe.Filter(must=[_UNIT], must_not=[_HAS_VECTOR]),
-                    with_payload=["text_hash", "search", "text", "text_start"],
+                    with_payload=["text_hash", "text", "text_start", *self.shard.fields],
                     with_vector=False,
                 )
             )
-        return {str(record.id): (_payload(record)["text_hash"], _stored_text(_payload(record))) for record in records}
+        found = ((str(record.id), _payload(record)) for record in records)
+        return {id_: (payload["text_hash"], self._get_embedded_text(payload)) for id_, payload in found}
+
+    def _get_embedded_text(self, payload: Mapping[str, Any]) -> str:
+        """Return the text that a vector is computed from, stored separately only if `to_searchable` changed it."""
+        return str(payload["text"]) if "text" in payload else self._get_text(payload)[payload["text_start"] :]
 
     def vectors_of(self, text_hashes: Iterable[str]) -> dict[str, Vector]:
         """Return the vectors that are already in the index for texts with these hashes."""
@@ -445,7 +466,7 @@ def _unit_payload(unit: IndexedUnit, fingerprint: str) -> dict[str, Any]:
         "graph": unit.graph,
         "parent": unit.parent,
         "digest": fingerprint,
-        "search": search,
+        find_field(unit.language): search,
         "text_start": len(plain) - len(meant),
     }
     if search != plain:
@@ -453,11 +474,6 @@ def _unit_payload(unit: IndexedUnit, fingerprint: str) -> dict[str, Any]:
     if unit.language:
         payload["language"] = unit.language
     return payload
-
-
-def _stored_text(payload: Mapping[str, Any]) -> str:
-    """Return the text that a vector is computed from; it is stored separately only if `to_searchable` changed it."""
-    return str(payload["text"] if "text" in payload else payload["search"][payload["text_start"] :])
 
 
 def _payload(point: qe.Record | qe.ScoredPoint) -> Mapping[str, Any]:

@@ -2,15 +2,17 @@
 
 The vectors of the made-up speeches are random, made in no time, as in `search`: what is measured is everything but the
 embedding of the query. No two requests have the same filters, so nothing is found in memory but names. Arguments: the
-number of chunks (default 50,000).
+number of chunks (default 50,000), or ``languages`` for the queries in German and Galician alone.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,14 +22,17 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
 from kg.search.index_client import EdgeIndex
-from kg.search.protocol import Mode
+from kg.search.index_sync import repair_index
+from kg.search.protocol import GraphUnits, IndexedUnit, Mode
+from kg.search.shard import Shard
+from kg.search.unit_index import UnitIndex
 from kg.settings import Settings
 from kg.store.protocol import Rows, term_text
 from kg.vocabulary import DCTERMS, FOAF, KG, RDF, SCHEMA, SKOS, XSD, mint, mint_part, mint_span, sha256
 from loaders.sources import load
 from tests.benchmarks.comparison import Comparison, median, p95
 from tests.benchmarks.search import REQUESTS, SCRIPT, WARM_UP, Call, cached, plainly, words
-from tests.tools.parliament.speech_queries import GOLDEN, by_index, by_tool, measured, queries
+from tests.tools.parliament.speech_queries import GOLDEN, Asked, by_index, by_tool, measured, queries
 
 SPEECHES_A_DAY = 120
 CHUNKS_A_SPEECH = 6
@@ -39,12 +44,15 @@ CHAMBERS = {"au-senate": "Senate", "au-representatives": "House of Representativ
 TAGS = tuple(f"topic_{number}" for number in range(40))
 FIRST_DAY = date(2010, 2, 2)
 LIMIT_MS = 60.0
+SHARED = Path(os.environ.get("QUADCITE_SHARED", Path(__file__).parents[3] / "shared")) / "data"
 WITH_A_MODEL = EdgeIndex.command
 
 NAMED = """
 SELECT DISTINCT ?speech (KEY AS ?key) WHERE {
   ?speech a kg:Speech ; dcterms:title ?title ; dcterms:identifier ?id
 }"""
+
+IDENTIFIED = "SELECT DISTINCT ?speech ?key WHERE { ?speech a kg:Speech ; dcterms:identifier ?key }"
 
 Said = list[tuple[NamedNode, NamedNode | Literal]]
 
@@ -165,6 +173,9 @@ def requests(chunks: int) -> dict[str, Callable[[int], Call]]:
 
 def run(arguments: Sequence[str]) -> Iterable[Comparison]:
     """Build the graph unless it is there, serve it, ask, and compare; then measure how well questions are answered."""
+    if arguments[:1] == ["languages"]:
+        yield from other_languages()
+        return
     chunks = int(arguments[0]) if arguments else 50_000
     EdgeIndex.command = (*SCRIPT, "index")
     folder = cached(chunks, graphs, Path(__file__))
@@ -184,10 +195,80 @@ def run(arguments: Sequence[str]) -> Iterable[Comparison]:
     yield Comparison.at_most(f"{title}, a chamber and a period: p95", p95(times["wide"]), "ms", limit, p95(beside))
     EdgeIndex.command = WITH_A_MODEL
     yield from quality("golden queries", str(bundle.folder("fixtures") / "hansard"), GOLDEN, "?title")
-    real = Path(__file__).parent.parent.parent.parent / "shared" / "data" / "hansard" / "1998.xml"
+    real = SHARED / "hansard" / "1998.xml"
     if real.is_file():
         asked = Path(__file__).with_name("speeches.toml")
         yield from quality("queries about a real day", str(real), asked, "?id")
+    yield from other_languages()
+
+
+def other_languages() -> Iterator[Comparison]:
+    """Yield how well queries in German and Galician are answered, beside BM25 with other stemmers or none.
+
+    The speeches are those of both corpora together, so each query searches texts of two languages.
+    """
+    folders = [SHARED / "parlamint" / name for name in ("at", "es-ga")]
+    if not all(folder.is_dir() for folder in folders):
+        print("languages are not measured: the corpora are not there")
+        return
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "data"
+        with KnowledgeGraph.open(folder, Settings(data_dir=folder, _env_file=None)) as kg:
+            load(kg, "parliament", [*map(str, folders)])
+            kg.search.wait()
+            rows = kg.query(IDENTIFIED).result
+            assert isinstance(rows, Rows)
+            keys = {term_text(row["speech"]): term_text(row["key"]) for row in rows}
+            units = _Units()
+            repair_index(kg.store, units)  # type: ignore[arg-type]
+            own = {unit.iri: unit.language for unit in units.found}
+            others: dict[str, Mapping[str, str | None]] = {
+                "BM25 without stemming": dict.fromkeys(own, "gl"),
+                "BM25 stemmed as English": dict.fromkeys(own),
+                "BM25": own,
+            }
+            ways = {name: _by_words(Path(place) / name, units.found, tags, keys) for name, tags in others.items()}
+            for language, name in (("de", "German"), ("gl", "Galician")):
+                asked = queries(Path(__file__).with_name(f"speeches_{language}.toml"))
+                tool = measured(asked, by_tool(kg, keys))
+                for way, search in ways.items():
+                    other = measured(asked, search)
+                    yield Comparison(f"{name}, beside {way}: recall at 10", tool.recall, other.recall, "")
+                    yield Comparison(f"{name}, beside {way}: mean reciprocal rank", tool.mrr, other.mrr, "")
+
+
+class _Units:
+    """An index that only keeps the units that it is given."""
+
+    def __init__(self) -> None:
+        self.found: list[IndexedUnit] = []
+        self._state: dict[str, str] = {}
+
+    def replace(self, graphs: Mapping[str, GraphUnits]) -> None:
+        self.found += [unit for content in graphs.values() for unit in content.units]
+        self._state |= {graph: content.content_sha256 for graph, content in graphs.items()}
+
+    def remove(self, graphs: object) -> None: ...
+
+    def state(self) -> Mapping[str, str]:
+        return self._state
+
+
+def _by_words(
+    folder: Path, units: Sequence[IndexedUnit], languages: Mapping[str, str | None], keys: Mapping[str, str]
+) -> Callable[[Asked], Sequence[str]]:
+    """Index `units` in `folder` as texts in these languages, by IRI; return the search by words."""
+    index = UnitIndex(Shard(folder), lambda query: None)
+    index.begin(["urn:all"])
+    index.put([replace(unit, graph="urn:all", language=languages[unit.iri]) for unit in units])
+    index.finish({"urn:all": ""})
+
+    def search(query: Asked) -> Sequence[str]:
+        found = index.rank(query.text, None, None, 500, "bm25").candidates
+        speeches = (each.iri.partition("#")[0] for each in found if each.bm25 > 0)
+        return list(dict.fromkeys(keys[iri] for iri in speeches if iri in keys))
+
+    return search
 
 
 def quality(name: str, location: str, asked: Path, key: str) -> Iterator[Comparison]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
+from fastembed import TextEmbedding
 
-from kg.search.protocol import Candidate
+from kg.retrieval.hybrid_search import Found, Retrieved, describe_ranking
+from kg.search.protocol import Candidate, Ranking
 from kg.search.relevance import (
     CALIBRATIONS,
     FEW,
@@ -15,6 +18,7 @@ from kg.search.relevance import (
     drop_unrelated,
     find_floor,
     is_english,
+    is_english_only,
 )
 
 [(MODEL, LIMITS)] = CALIBRATIONS.items()
@@ -100,3 +104,40 @@ def test_the_floor_is_lower_for_fewer_units() -> None:
 def test_english_passages_are_judged_next_to_others() -> None:
     assert assess(candidate(0.1, language="pt"), candidate(0.1)) == "none"
     assert assess(candidate(0.1, language="pt"), candidate(0.2, language="fr")) == "unknown"
+
+
+def test_models_that_fastembed_describes_as_english_are_known_as_english_only() -> None:
+    described = {entry["model"]: entry["description"] for entry in TextEmbedding.list_supported_models()}
+    multilingual = {name for name, said in described.items() if re.search("Multilingual|mixed|Chinese|languages", said)}
+    english = {name for name, said in described.items() if "English" in said} - multilingual
+    assert {name for name in english if not is_english_only(name)} == set()
+    assert {name for name in multilingual if is_english_only(name)} == set()
+    assert is_english_only("sentence-transformers/all-MiniLM-L6-v2/int8")
+    assert not is_english_only("https://models.example.org/v1 some-model")
+
+
+@pytest.mark.parametrize(
+    ("model", "languages", "expected"),
+    [
+        ("sentence-transformers/all-MiniLM-L6-v2/int8", ("de", "gl"), True),
+        ("sentence-transformers/all-MiniLM-L6-v2/int8", (), False),
+        ("intfloat/multilingual-e5-large", ("de",), False),
+        (None, ("de",), False),
+    ],
+)
+def test_results_in_other_languages_state_that_the_model_is_english(
+    model: str | None, languages: tuple[str, ...], expected: bool
+) -> None:
+    found = Retrieved((), "complete", 0, None, model=model, languages=languages)
+    notes = " ".join(describe_ranking(found, "passages"))
+    assert ("QUADCITE_MODEL" in notes) == expected
+    assert all(language in notes for language in languages) or not expected
+
+
+def test_the_languages_of_an_answer_are_those_of_its_page() -> None:
+    page = [Found("urn:1", "urn:d", 0.5), Found("urn:2", "urn:d", 0.4)]
+    candidates = [
+        Candidate(f"urn:{number}", 0.5, 1.0, 0.1, language=tag) for number, tag in enumerate(("fr", "de", "en-GB"))
+    ]
+    found = Retrieved(page, "complete", 2, None).with_languages(Ranking((), True, "m"), candidates)
+    assert (found.languages, found.model) == (["de"], "m")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from kg.search.protocol import Candidate
+from kg.search.analyzers import ENGLISH, PLAIN
+from kg.search.protocol import Candidate, IndexedUnit
 from kg.search.ranking import PAIR_WEIGHT, Fusion
-from kg.search.shard import Shard
+from kg.search.shard import Shard, VectorSpace
 from kg.search.unit_index import POOL, UnitIndex
 
 QUERY = "wind power"
@@ -22,6 +25,7 @@ class Scored(UnitIndex):
     def __init__(self, bm25: Scores, cosine: Scores) -> None:
         self.bm25, self.cosine, self.looked_up = bm25, cosine, 0
         self.shard = cast(Shard, self)
+        self.fields = (ENGLISH,)
         self.space = None
         self.embed_query = lambda query: [1.0]
 
@@ -82,3 +86,73 @@ def test_few_scores_are_looked_up_where_the_first_units_are_clear() -> None:
     index = Scored(bm25, cosine)
     index.rank(QUERY, None, None, 10)
     assert index.looked_up < 20
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[UnitIndex]:
+    shard = Shard(tmp_path / "index")
+    yield UnitIndex(shard, lambda query: None)
+    shard.close()
+
+
+def put(index: UnitIndex, texts: dict[str, tuple[str, str | None]], digest: str = "1") -> None:
+    units = [IndexedUnit(f"urn:{name}", "urn:g", "urn:d", text, language=tag) for name, (text, tag) in texts.items()]
+    index.begin(["urn:g"])
+    index.put(units)
+    index.finish({"urn:g": digest})
+
+
+def find(index: UnitIndex, query: str, **options: Any) -> list[str]:
+    found = index.rank(query, None, options.pop("parents", None), 10, **options).candidates
+    return [each.iri.removeprefix("urn:") for each in found if each.bm25 > 0]
+
+
+TEXTS = {
+    "de": ("Die Häuser der Gemeinden werden für alle Bürger gebaut.", "de-AT"),
+    "gl": ("As casas dos concellos.", "gl"),
+    "es": ("Las leyes sobre viviendas.", "es"),
+    "en": ("Regulations about housing.", "en"),
+    "none": ("Regulated dwellings.", None),
+    "und": ("Regulating 12 parcels.", "und"),
+}
+
+
+def test_words_are_stemmed_as_in_the_language_of_the_text(index: UnitIndex) -> None:
+    put(index, TEXTS)
+    assert index.shard.fields == (ENGLISH, "search_de", "search_es", PLAIN)
+    assert find(index, "Haus") == ["de"]
+    assert find(index, "bürger einer Gemeinde") == ["de"]
+    assert find(index, "vivienda") == ["es"]
+    assert set(find(index, "regulation")) == {"en", "none", "und"}
+    assert find(index, "casas") == ["gl"]
+    assert find(index, "casa") == [], "a language without a stemmer has its words as they are"
+    assert find(index, "für die werden") == [], "stop words of the language"
+
+
+def test_required_words_are_found_in_each_language(index: UnitIndex) -> None:
+    put(index, TEXTS)
+    assert find(index, "Haus housing casas", must=["Gemeinde"]) == ["de"]
+    assert set(find(index, "Haus regulated", parents=["urn:d"], must=["Haus"])) == {"de"}
+    assert find(index, "Haus", must=["housing"]) == []
+
+
+def test_fields_and_texts_without_vectors_are_kept_when_the_index_is_opened_again(tmp_path: Path) -> None:
+    shard = Shard(tmp_path)
+    put(UnitIndex(shard, lambda query: None), TEXTS)
+    shard.close()
+    index = UnitIndex(Shard(tmp_path), lambda query: None)
+    assert index.shard.fields == (ENGLISH, "search_de", "search_es", PLAIN)
+    assert find(index, "Haus") == ["de"]
+    assert sorted(text for _, text in index.pending(10).values()) == sorted(text for text, _ in TEXTS.values())
+    index.shard.close()
+
+
+def test_a_text_that_gets_a_language_is_indexed_again_and_keeps_its_vector(index: UnitIndex) -> None:
+    index.shard.use_space(VectorSpace("m", 2))
+    put(index, {"x": ("Die Häuser.", None), "y": ("Homes.", None)})
+    pending = index.pending(10)
+    index.set_vectors({id_: (digest, [[1.0, 0.0]]) for id_, (digest, _) in pending.items()})
+    assert find(index, "Haus") == []
+    put(index, {"x": ("Die Häuser.", "de"), "y": ("Homes.", None)}, "2")
+    assert find(index, "Haus") == ["x"]
+    assert index.pending(10) == {}

@@ -22,10 +22,12 @@ from typing import Final, TypeVar
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.provenance.load_records import Derived, RecordOrigin, Rule
+from kg.search.analyzers import is_foreign
+from kg.search.index_sync import DERIVED_LANGUAGE
 from kg.sparql.terms import bind
 from kg.store.ownership import find_described, is_user_graph
 from kg.store.protocol import Store, Term, named_node, select
-from kg.vocabulary import BASE, DCTERMS, DERIVED, KG, PROV_GRAPH, RDF, SCHEMA, SOURCED, XSD
+from kg.vocabulary import BASE, DCTERMS, KG, PROV_GRAPH, RDF, SCHEMA, SOURCED, XSD
 from kg.words import STOP_WORDS
 from loaders.languages.detection import CERTAIN, MINIMUM, Detection, detect_language, strip_marks
 from loaders.languages.jurisdictions import find_language
@@ -59,7 +61,7 @@ PREMISES: Final = """
 SELECT ?group ?source WHERE { VALUES ?group { $groups } GRAPH $prov { ?group prov:wasDerivedFrom ?source } }"""
 
 _Value = TypeVar("_Value")
-_LANGUAGES: Final = f"{DERIVED}language/"
+_LANGUAGES: Final = DERIVED_LANGUAGE
 _BY_PLACE: Final = f"{_LANGUAGES}jurisdiction/"
 _BY_WORDS: Final = f"{_LANGUAGES}words/"
 _DETECTED: Final = f"{_LANGUAGES}detected/"
@@ -224,6 +226,21 @@ def derive_languages(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) 
             RecordOrigin("", (), derived_from, rule, _RECORDED[rule]),
         )
     return made
+
+
+def find_foreign(graphs: Mapping[NamedNode, Sequence[Quad]]) -> dict[str, str]:
+    """Find the languages that these graphs derive for text units and documents, except English and unknown ones."""
+    found: dict[str, str] = {}
+    for graph, quads in graphs.items():
+        if not graph.value.startswith((_BY_PLACE, _DETECTED)):
+            continue
+        languages = (quad for quad in quads if quad.predicate == SCHEMA.inLanguage)
+        for quad in languages:
+            if is_foreign(quad.object.value):  # type: ignore[union-attr]
+                found[quad.subject.value] = quad.object.value  # type: ignore[union-attr]
+            elif graph.value.startswith(_BY_PLACE):  # all of them are in one language
+                break
+    return found
 
 
 def _load_premises(store: Store, groups: Sequence[NamedNode]) -> Mapping[NamedNode, set[NamedNode]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad
@@ -12,6 +13,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_triple
+from kg.search.index_sync import repair_index
 from kg.sparql.terms import bind
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import select
@@ -19,7 +21,7 @@ from kg.vocabulary import BASE, DCTERMS, KG, PROV, RDF, SCHEMA, mint
 from loaders.languages.graph import text_languages
 from loaders.languages.graph.text_languages import derive_languages
 from loaders.sources import load
-from tests.loaders.conftest import values
+from tests.loaders.conftest import MemoryIndex, values
 
 ENGLISH = (
     "The council shall hold a public hearing before it grants a permit for a building that is higher than the roofs "
@@ -289,3 +291,21 @@ def test_cost_of_new_texts_does_not_grow_with_the_languages_in_the_store(tmp_pat
         stated = (Quad(mint("section", str(n)), SCHEMA.inLanguage, Literal("en"), group) for n in range(20_000))
         full.commit({group: list(stated)})
         assert measure(full) < 4 * measure(empty)
+
+
+def test_the_index_has_the_derived_language_of_a_text_by_load_and_by_repair(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    text = PORTUGUESE * 3
+    rows = "".join(
+        f'{{"speech_id": "{number}", "speaker": "Ada Quill", "chamber": "Senate", "date": "2001-01-0{number}", '
+        f'"text": "{words}"}}\n'
+        for number, words in ((1, text), (2, ENGLISH * 3))
+    )
+    (tmp_path / "speeches.jsonl").write_text(rows, encoding="utf-8")
+    load(kg, "parliament", [str(tmp_path)])
+    index = cast(MemoryIndex, kg.search)
+    found = {unit.text[:9]: unit.language for unit in index.units()}
+    assert found == {text[:9]: "pt", ENGLISH[:9]: None}
+    rebuilt = MemoryIndex()
+    repair_index(kg.store, cast(Any, rebuilt), full=True)
+    assert rebuilt.units() == index.units()
+    assert rebuilt.state() == index.state()

@@ -16,6 +16,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader
 from kg.settings import Settings
 from kg.store.protocol import named_node, select, term_text
+from kg.tools.catalog.resources import list_resources
 from kg.tools.parliament.speech_filters import find_chamber
 from kg.tools.parliament.speeches import get_speech
 from kg.vocabulary import mint
@@ -176,6 +177,8 @@ def test_a_chamber_is_found_by_its_names(loaded: Loaded) -> None:
     }
     with pytest.raises(NotFoundError, match="Quarzmoor"):
         find_chamber(reader, "Storting")
+    [listed] = [each for each in list_resources(loaded[0]).resources if each.title.startswith("Filter chamber")]
+    assert listed.values == ["Kammer von Quarzmoor"]
 
 
 def test_loading_again_changes_nothing_and_prune_removes_what_follows(tmp_path: Path) -> None:
