@@ -15,7 +15,7 @@ MODULES = sorted([*(ROOT / "kg").rglob("*.py"), *(ROOT / "loaders").rglob("*.py"
 
 LAYERS = [
     {"errors"}, {"actors"}, {"settings"}, {"vocabulary"}, {"bundle"}, {"files", "fuzzy_names", "text", "words"},
-    {"iso3166"}, {"interruption"}, {"remote"},
+    {"iso3166", "partial_dates"}, {"interruption"}, {"remote"},
     {"sparql"},
     {"ontology"},
     {"processes"},
@@ -35,8 +35,8 @@ COMPOSITION_ROOTS = {"kg/cli/main.py", "kg/cli/quarantine.py", "kg/cli/validate.
 """The only modules of kg that import loaders."""
 
 LOADERS_KNOW = {
-    "kg.bundle", "kg.errors", "kg.files", "kg.fuzzy_names", "kg.interruption", "kg.iso3166", "kg.processes",
-    "kg.remote", "kg.settings", "kg.text", "kg.vocabulary", "kg.words",
+    "kg.bundle", "kg.errors", "kg.files", "kg.fuzzy_names", "kg.interruption", "kg.iso3166",
+    "kg.partial_dates", "kg.processes", "kg.remote", "kg.settings", "kg.text", "kg.vocabulary", "kg.words",
 }  # fmt: skip
 STORE_READERS_KNOW = LOADERS_KNOW | {
     "kg.knowledge_graph",
@@ -47,7 +47,7 @@ STORE_READERS_KNOW = LOADERS_KNOW | {
     "kg.store",
     "kg.zoning_summaries",
 }
-PIPELINE = {"model", "pipeline", "quarantine", "quarantine_retry", "sources"}
+PIPELINE = {"model", "pipeline", "quarantine", "quarantine_retry", "record_identities", "sources"}
 """The root modules of loaders. Only `sources`, the composition root, imports the domains."""
 SOURCES_KNOWN_TO = {"quarantine_retry"}
 """The modules of loaders that look up the loader of a source; all others are given one."""
