@@ -35,11 +35,14 @@ from loaders.zoning.extraction.model_answers import (
     Span,
     split_segments,
 )
-from loaders.zoning.extraction.permission_levels import level_of
+from loaders.zoning.extraction.outline import find_label_end
+from loaders.zoning.extraction.permission_levels import BOARD, level_of
 from loaders.zoning.extraction.permissions import UsePermission, find_permissions
+from loaders.zoning.extraction.regulated_subjects import name_subject
 from loaders.zoning.extraction.section_protocol import Section
-from loaders.zoning.extraction.sentence_standards import Standard
+from loaders.zoning.extraction.sentence_standards import Standard, find_subject, has_verb
 from loaders.zoning.extraction.standards import find_standards
+from loaders.zoning.extraction.use_sentences import INHERITED
 
 F = TypeVar("F", UsePermission, Standard, Definition)
 
@@ -57,11 +60,20 @@ _EXCEPTS: Final = re.compile(
 )
 _NEGATES: Final = re.compile(r"\b(?:no|not|nor|none|neither|never|nothing|without|prohibit\w*|cannot)\b", re.IGNORECASE)
 _GIVES_LEVEL: Final = re.compile(r"\b(?:permit\w*|allow\w*|right|prohibit\w*|condition\w*|special)\b", re.IGNORECASE)
-_CONDITIONAL: Final = re.compile(
-    r"\b(?:if|when|where|reduc\w+|increas\w+|minus|plus|less \w+ feet|waive\w*|varianc\w+|in lieu|additional|deduct\w*"
-    r"|may be (?:less|more)|nothing|whichever|average|existing|nonconforming)\b",
+_CONDITIONED: Final = re.compile(
+    r"\b(?:provided|if|only|when|where|while|limit\w*|subject|with|within|under|up to|see|accordance|pursuant"
+    r"|conditions?|as (?:regulated|provided|described|accessory)|not (?:more|less|over|exceeding)|(?:more|less) than"
+    r"|(?:min|max)imum|accessory|approv\w+|on (?:an? )?(?:lots?|parcels?|tracts?|farms?))\b|\(",
     re.IGNORECASE,
 )
+"""Words that limit a use, which then is not simply permitted or prohibited."""
+_CONDITIONAL: Final = re.compile(
+    rf"\b(?:if|when|where|provided|only|reduc\w+|increas\w+|minus|plus|waive\w*|varianc\w+|in lieu|additional|deduct\w*"
+    rf"|extend|project|encroach|may be (?:less|more)|nothing|whichever|average|existing|nonconforming|respectively"
+    rf"|{BOARD})\b",
+    re.IGNORECASE,
+)
+"""Words of sentences whose limits do not always apply."""
 _DEFINES: Final = re.compile(r"[\s\"”’'.,:—–-]*(?:(?:shall |will )?means?|(?:is|are) defined as)?[\s\"“‘':,—–-]*")
 _VERB: Final = re.compile(r"\b(?:means?|defined)\b")
 _GLOSSARY: Final = re.compile(r"\b(?:definitions?|defined|glossary|terms)\b", re.IGNORECASE)
@@ -150,23 +162,30 @@ def check(
 ) -> Facts:
     """Return the proposals that the text of the section confirms, as facts with the given method."""
     around = codes_of_section(section, known, above)
-    end = len(section.text)
+
+    def is_prose(*spans: Span) -> bool:
+        """Whether the quotes are in the text and in no table, whose cells no sentence confirms."""
+        return all(
+            end <= len(section.text) and not any(start < table.end and table.start < end for table in section.tables)
+            for start, end in spans
+        )
+
     return Facts(
         [
             _to_permission(section, each, method)
             for each in proposals.uses
-            if max(each.use[1], each.words[1]) <= end and _confirms_use(section, known, around, each)
+            if is_prose(each.use, each.words) and _confirms_use(section, known, around, each)
         ],
         [
             found
             for each in proposals.standards
-            if max(each.dimension[1], each.value[1]) <= end
+            if is_prose(each.dimension, each.value)
             and (found := _confirm_standard(section, known, around, each, method)) is not None
         ],
         [
             _to_definition(section, each, method)
             for each in proposals.definitions
-            if each.meaning[1] <= end and _confirms_definition(section, each)
+            if is_prose(each.term, each.meaning) and _confirms_definition(section, each)
         ],
     )
 
@@ -261,15 +280,17 @@ def _overlap(one: UsePermission | Standard, other: UsePermission | Standard) -> 
 
 def _find_sentence(text: str, span: Span) -> Span:
     """Find the sentence of a line that a span begins in."""
-    first = text.rfind("\n", 0, span[0]) + 1
+    line = text.rfind("\n", 0, span[0]) + 1
     last = text.find("\n", span[0])
     last = len(text) if last < 0 else last
-    for end in find_sentence_ends(text[first:last]):
-        stop = min(first + end, last)
+    start = line
+    for end in find_sentence_ends(text[line:last]):
+        stop = min(line + end, last)
         if stop > span[0]:
-            return first, stop
-        first = first if text[first:stop].count(" ") < 1 else stop  # a label alone is not a sentence
-    return first, last
+            return start, stop
+        if " " in text[start:stop].strip():  # a label alone is not a sentence
+            start = stop
+    return start, last
 
 
 def _confirms_use(section: Section, known: Mapping[str, District], around: Sequence[str], each: ProposedUse) -> bool:
@@ -303,7 +324,12 @@ def _confirms_use(section: Section, known: Mapping[str, District], around: Seque
                 return False
             at = max(sentence[1], at) + 1
     words = f"{told} {text[slice(*here)]}"
+    if INHERITED.search(words):  # the district that it names is another one
+        return False
     if _EXCEPTS.search(words) or (each.level != "notPermitted" and _NEGATES.search(words)):
+        return False
+    own = text[find_label_end(text, *here) : here[1]]
+    if each.level in ("byRight", "notPermitted") and _CONDITIONED.search(own):
         return False
     return _is_in(each.district, text, (here, said), known, around)
 
@@ -325,7 +351,8 @@ def _confirm_standard(
     text = section.text
     sentence = _find_sentence(text, each.value)
     words = text[slice(*sentence)]
-    measure = next((found for found in find_measures(text, *sentence) if (found.start, found.end) == each.value), None)
+    measures = list(find_measures(text, *sentence))
+    measure = measures[0] if len(measures) == 1 and (measures[0].start, measures[0].end) == each.value else None
     base = "building-height" if each.type == "building-storeys" else each.type
     if (
         measure is None
@@ -333,6 +360,8 @@ def _confirm_standard(
         or measure.high is not None
         or _EXCEPTS.search(words)
         or _CONDITIONAL.search(words)
+        or find_subject(text, *sentence) is not None  # the dimension depends on the thing that is limited
+        or (not has_verb(words) and not _opens(text, sentence, min(each.dimension[0], each.value[0])))
         or not _names(text, each.dimension, each.value, sentence, base)
         or not allows_unit(base, measure.unit)
         or (measure.unit == "PERCENT" and not allows_percent(base))
@@ -376,6 +405,11 @@ def _names(text: str, dimension: Span, value: Span, sentence: Span, type_: str) 
     if len(list(find_measures(text, dimension[1], value[1]))) > 1 and dimension[0] < value[0]:
         return False
     return {found.type for found in find_dimensions(text, first, last)} == {type_}
+
+
+def _opens(text: str, sentence: Span, start: int) -> bool:
+    """Whether a sentence without a verb begins with a limit, and not with the name of something else."""
+    return name_subject(text[find_label_end(text, *sentence) : start]) in (None, "")
 
 
 def _is_bound(text: str, sentence: Span, value: Span, type_: str, bound: Bound) -> bool:

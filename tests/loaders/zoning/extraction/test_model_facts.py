@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from kg.errors import InvalidInputError
+from loaders.zoning.extraction.citation_resolution import Index
 from loaders.zoning.extraction.model_answers import (
+    LEVELS,
     MAX_FACTS,
     WINDOW,
     Proposals,
+    ProposedUse,
     build_question,
     parse_answer,
     split_segments,
     split_windows,
 )
 from loaders.zoning.extraction.model_facts import ALONE, Facts, check, combine, find_facts, find_unsure
-from loaders.zoning.readers.code_model import Section
+from loaders.zoning.readers import plain_text
+from loaders.zoning.readers.code_model import Section, Table
+from tests.benchmarks.ordinances import FOLDER, read_gold
 from tests.loaders.zoning.extraction.district_search import find_districts
 
 TOP = Section("4", "4", "R-1 Cottage Residential District", "chapter", 1, None, 0, "")
@@ -78,6 +84,17 @@ def test_a_level_that_the_text_gives_is_confirmed(text: str, use: str, level: st
         ("Prohibited here:\n(1) Taverns.\nAll other uses are permitted.", "Taverns", "byRight", "permitted"),
         ("Permitted here:\n(1) Barns.\nProhibited here:\n(1) Taverns.", "Taverns", "byRight", "Permitted"),
         ("Shops are permitted. Taverns are prohibited.", "Taverns", "byRight", "permitted"),
+        (
+            "Barns need space. Taverns are conditional uses. Barns are allowed. Inns are prohibited.",
+            "Taverns",
+            "notPermitted",
+            "prohibited",
+        ),
+        ("Barns are allowed. Taverns are conditional uses. Inns are permitted.", "Taverns", "byRight", "permitted"),
+        ("Any use allowed in the M-2 District is allowed, and so are taverns.", "taverns", "byRight", "is allowed"),
+        # conditions
+        ("Permitted here:\n(1) Taverns, provided that they close at ten.", "Taverns", "byRight", "Permitted"),
+        ("Permitted here:\n(1) Taverns (see section 9).", "Taverns", "byRight", "Permitted"),
         # exceptions
         ("Permitted here: shops other than taverns.", "taverns", "byRight", "Permitted"),
         ("Prohibited here: sheds, except barns.", "barns", "notPermitted", "Prohibited"),
@@ -90,6 +107,14 @@ def test_a_level_that_the_text_gives_is_confirmed(text: str, use: str, level: st
 )
 def test_a_level_that_the_text_does_not_give_has_no_effect(text: str, use: str, level: str, words: str) -> None:
     assert read_use(law(text), use, level, words) == []
+
+
+def test_a_quote_in_a_table_has_no_effect() -> None:
+    text = "Permitted uses by district.\nTaverns | P"
+    start = text.index("Taverns")
+    table = Section("4.1", "4.1", "Uses", "section", 2, "4", 0, text, (), [Table(start, len(text), [])])
+    assert read_use(law(text, "Uses"), "Taverns", "byRight", "Permitted") == [("Taverns", "byRight")]
+    assert read_use(table, "Taverns", "byRight", "Permitted") == []
 
 
 def test_text_that_addresses_the_model_permits_nothing() -> None:
@@ -135,7 +160,11 @@ SIZES = "Lot area and height: each lot has a lot area of at least 8,000 square f
         # of another dimension
         ("Front yard 25 feet, rear yard 30 feet.", "rear-setback", "min", "rear yard", "25 feet", None),
         ("Front yard 25 feet, rear yard 30 feet.", "front-setback", "min", "Front yard", "30 feet", None),
-        ("Front yard 25 feet, rear yard 30 feet.", "rear-setback", "min", "rear yard", "30 feet", 30.0),
+        ("Front yard 25 feet, rear yard 30 feet.", "rear-setback", "min", "rear yard", "30 feet", None),
+        # of something else, or not always
+        ("Hunting clubs on lots of 50 acres.", "lot-area", "min", "lots", "50 acres", None),
+        ("The board may allow a height of 60 feet.", "building-height", "max", "height", "60 feet", None),
+        ("A height of 20 or 30 feet, respectively.", "building-height", "max", "height", "30 feet", None),
         # exceptions and reductions
         ("The front yard is 25 feet, except on corners.", "front-setback", "min", "front yard", "25 feet", None),
         ("The front yard may be reduced to 10 feet.", "front-setback", "min", "front yard", "10 feet", None),
@@ -294,3 +323,42 @@ def test_a_question_has_only_windows_with_unsure_text_between_marks_that_the_tex
         first, last = (line for line in question.split("\n") if line.startswith("====="))
         assert first.removesuffix(" begin") == last.removesuffix(" end")
         assert first.split()[1] not in text
+
+
+LEVEL_WORDS = re.compile(
+    r"permitted|allowed|prohibited|not permitted|conditional(?:ly)?(?: uses?)?|special (?:use|permit)s?"
+    r"|by right|principal",
+    re.IGNORECASE,
+)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["aldermere", "caldera-springs"])
+def test_a_model_that_proposes_everything_inverts_no_level(name: str) -> None:
+    """Each use of a labelled ordinance is proposed at every level, by all words for a level in its section."""
+    gold = read_gold(FOLDER / f"{name}.toml")
+    code = plain_text.parse((FOLDER / f"{name}.txt").read_bytes(), name)
+    known, index = find_districts(code.sections), Index(code.sections)
+    by_key = {section.key: section for section in code.sections}
+    right, wrong = 0, list[str]()
+    for section in code.sections:
+        labels = [each for each in gold["permission"] if each["section"] == section.number]
+        words = [match.span() for match in LEVEL_WORDS.finditer(section.text)]
+        proposals = [
+            ProposedUse(label["district"], use.span(), level, span)
+            for label in labels
+            for use in re.finditer(re.escape(label["use"]), section.text, re.IGNORECASE)
+            for level in LEVELS
+            for span in words
+        ]
+        above = [by_key[key] for key in index.above(section.key)[1:]]
+        levels = {(each["district"], each["use"].casefold(), each["level"]) for each in labels}
+        for found in {
+            (each.district, each.use.casefold(), each.level)
+            for each in check(section, known, above, Proposals(proposals), METHOD).permissions
+        }:
+            right += found in levels
+            if found not in levels and any(found[:2] == each[:2] for each in levels):
+                wrong.append(str(found))
+    assert right > 20
+    assert wrong == []
