@@ -94,7 +94,7 @@ def _describe(report: Mapping[str, Any]) -> list[str]:
         )
     if report["not_drawn"]:
         warnings.append(
-            f"Pages that were too large to draw may have text that they do not show: {_list(report['not_drawn'])}."
+            f"These pages cannot be drawn in time, so text that they do not show is read: {_list(report['not_drawn'])}."
         )
     if rotated := dict(report["rotated"]):
         warnings.append(

@@ -50,7 +50,7 @@ _LAYER: Final = 0.9
 _LAYER_OVER: Final = 0.5
 """Minimum share of the characters of such a layer where the page shows something."""
 
-_NO_TEXT: Final = "The pages are images without text. Run OCR first, for example with OCRmyPDF."
+_NO_TEXT: Final = "The pages have no text. If they are images, run OCR first, for example with OCRmyPDF."
 _NO_UNICODE: Final = (
     "Its fonts do not map their glyphs to characters. Run OCR first, for example with OCRmyPDF and --force-ocr."
 )
@@ -143,13 +143,18 @@ def _read(data: bytes, report: _Report) -> Iterator[list[str]]:
         raise _UnreadableError(f"It has {report.pages:,} pages. At most {_MOST_PAGES:,} are read.")
     pages = [_read_page(document, number, report) for number in range(report.pages)]
     if report.characters == 0:
-        failed = len(report.unreadable) == report.pages
-        raise _UnreadableError(
-            "It is damaged: no page can be read." if failed else _NO_VISIBLE if report.hidden.total() else _NO_TEXT
-        )
+        raise _UnreadableError(_explain_empty(report))
     if report.unknown > _UNKNOWN * (report.characters // _SAMPLE + 1):
         raise _UnreadableError(_NO_UNICODE)
     yield from to_lines(pages)
+
+
+def _explain_empty(report: _Report) -> str:
+    if report.crowded:
+        return f"Its pages have more than {_MOST_CHARACTERS:,} characters each. Print it to a PDF with smaller pages."
+    if len(report.unreadable) == report.pages:
+        return "It is damaged: no page can be read."
+    return _NO_VISIBLE if report.hidden.total() else _NO_TEXT
 
 
 def _read_page(document: Any, number: int, report: _Report) -> Page:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,17 +39,22 @@ The table shows the uses of each district."""
 Read = Callable[[PdfPrinter], tuple[list[list[str]], dict[str, Any]]]
 
 
+def work(data: bytes, folder: Path) -> tuple[str, dict[str, Any]]:
+    """Read a PDF in this process: its text, and what was not read."""
+    settings = {"folder": str(folder), "max_bytes": 1_000_000, "text": "text", "report": "report"}
+    assert pdf_child.work(settings, data) == {}
+    return (folder / "text").read_text(), json.loads((folder / "report").read_text())
+
+
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
     """Read a PDF in this process: the lines of its pages that are not blank, and what was not read."""
 
     def read(printer: PdfPrinter) -> tuple[list[list[str]], dict[str, Any]]:
-        settings = {"folder": str(tmp_path), "max_bytes": 1_000_000, "text": "text", "report": "report"}
-        assert pdf_child.work(settings, printer.save()) == {}
-        pages = (tmp_path / "text").read_text().split("\f")
-        return [[line.strip(" " + COLUMN) for line in page.split("\n") if line.strip()] for page in pages], json.loads(
-            (tmp_path / "report").read_text()
-        )
+        text, report = work(printer.save(), tmp_path)
+        return [
+            [line.strip(" " + COLUMN) for line in page.split("\n") if line.strip()] for page in text.split("\f")
+        ], report
 
     return read
 
@@ -398,6 +405,84 @@ def test_an_unreadable_pdf_is_refused_by_its_name(data: bytes, cause: str) -> No
         read_pdf(data, "alder.pdf")
     assert "alder.pdf" in str(caught.value)
     assert cause in str(caught.value)
+
+
+PAGE = b"<< /Type /Page /Parent 2 0 R /MediaBox %s /Contents 4 0 R /Resources << /Font << /F 5 0 R >> %s >> >>"
+WORDS = b"BT /F 10 Tf 72 700 Td (1.1 Purpose of the code) Tj ET "
+
+
+def build_page(content: bytes, box: bytes = b"[0 0 612 792]", resources: bytes = b"", *objects: bytes) -> bytes:
+    """Build a file of one page. `objects` are numbered from 6."""
+    return build(
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        PAGE % (box, resources),
+        b"<< /Length %d >> stream\n%s\nendstream" % (len(content), content),
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+        *objects,
+    )
+
+
+def build_huge_image() -> bytes:
+    image = b"<< /Type /XObject /Subtype /Image /Width 60000 /Height 60000 /BitsPerComponent 1 /ColorSpace /DeviceGray"
+    return build_page(
+        WORDS + b"q 600 0 0 700 0 0 cm /I Do Q",
+        b"[0 0 612 792]",
+        b"/XObject << /I 6 0 R >>",
+        image + b" /Length 1 >> stream\n0\nendstream",
+    )
+
+
+@pytest.mark.parametrize(
+    "box", [b"[0 0 0 0]", b"[612 792 0 0]", b"[-1e30 -1e30 1e30 1e30]", b"[nan nan nan nan]", b"[0 0 1e9 1e9]"]
+)
+def test_a_page_of_any_size_is_read(tmp_path: Path, box: bytes) -> None:
+    text, report = work(build_page(WORDS, box), tmp_path)
+    assert text == "1.1 Purpose of the code"
+    assert report["hidden"] == []
+
+
+def test_a_page_that_cannot_be_drawn_is_read_and_reported(tmp_path: Path) -> None:
+    text, report = work(build_huge_image(), tmp_path)
+    assert (text, report["not_drawn"]) == ("1.1 Purpose of the code", [1])
+
+
+def test_a_page_with_too_many_characters_is_left_out_and_reported(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pdf_child, "_MOST_CHARACTERS", 100)
+    printer = PdfPrinter()
+    printer.add_page()
+    print_lines(printer, fill("left", 9))
+    printer.add_page()
+    print_lines(printer, fill("only", 1))
+    pages, report = read(printer)
+    assert pages == [[], fill("only", 1)]
+    assert report["crowded"] == [1]
+
+
+DAMAGE = """
+import random, sys
+from pathlib import Path
+from loaders.zoning.readers import pdf_child
+folder, data, chance = sys.argv[1], Path(sys.argv[2]).read_bytes(), random.Random(3)
+damaged = [data[: len(data) * tenth // 10] for tenth in range(10)]
+for _ in range(150):
+    flipped = bytearray(data)
+    for _ in range(chance.choice((1, 5, 40))):
+        flipped[chance.randrange(len(data))] = chance.randrange(256)
+    damaged.append(bytes(flipped))
+settings = {"folder": folder, "max_bytes": 1_000_000, "text": "text", "report": "report"}
+print(sorted({pdf_child.work(settings, each).get("kind", "read") for each in damaged}))
+"""
+
+
+@pytest.mark.long
+def test_a_damaged_pdf_is_read_or_refused(tmp_path: Path) -> None:
+    path = tmp_path / "alder.pdf"
+    path.write_bytes(print_text(CODE, "TOWN OF ALDER"))
+    done = subprocess.run(
+        [sys.executable, "-c", DAMAGE, str(tmp_path), str(path)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "['invalid', 'read']\n"), done.stderr
 
 
 def test_other_files_load_beside_a_damaged_pdf(tmp_path: Path) -> None:
