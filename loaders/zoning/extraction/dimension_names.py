@@ -264,3 +264,30 @@ def find_line_behind(words: str, *, near: bool = False) -> tuple[Sequence[str], 
         return (), ""
     what = _GOES_ON.split(match["what"])[0].strip()
     return next((types for types, each in _LINES if each.search(what)), ()), match[0].strip(" )")
+
+
+_QUALIFIERS: Final = re.compile(
+    r"(?:(?:and|an?|the|no|not|any|each|every|all|its|their|such|both|one|two|minimum|maximum|min\.?|max\.?|required|total"
+    r"|least|permitted|combined|gross|interior|net|average|main|principal|building|new|yard"
+    r"|(?:width|depth|percentage) of)"
+    r"(?= |$) ?)*",
+    re.IGNORECASE,
+)
+_AT: Final = re.compile(r"\bat\b")
+_APART: Final = re.compile(r"\b(?:at|within|in|on|along|behind|into)\b")
+"""Words between a dimension and where it applies: ``the height of a fence within the front yard``."""
+
+
+def find_heads(words: str, *, label: bool) -> Sequence[Dimension]:
+    """Find the dimensions that a phrase is about, not the lot that is only where something is. Those of a label or
+    subject are at its start: ``a fence in a front yard`` is about none."""
+    found = list(find_dimensions(words))
+    if found:
+        apart = _APART if found[0].type.startswith(("lot-", "building-", "floor-")) else _AT
+        found = [one for one in found if not apart.search(words, found[0].end, one.start)]
+    if found and words[found[-1].start : found[-1].end].casefold() in ("lot", "lots"):
+        before, after = words[: found[-1].start], words[found[-1].end :]
+        where = re.search(r"\b(?:on|of|in|for|from|upon|per) (?:\w+ ){0,2}$", before)
+        if where or not re.match(r"$| (?:in|for|shall|with)\b", after):
+            found.pop()
+    return found if found and (not label or _QUALIFIERS.fullmatch(words[: found[0].start])) else ()

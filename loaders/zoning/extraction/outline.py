@@ -15,6 +15,7 @@ _LABEL: Final = re.compile(
     r"(?:(?:\([A-Za-z0-9-]{1,5}\)|\d{1,3}(?:[.-]\d{1,4}){1,5}[A-Za-z]?\.?(?= )"
     r"|[A-Za-z0-9]{1,3}[.)]|[•*·–-]) ?){1,3}(?=\S)"
 )
+_PARTS: Final = re.compile(r"\d{1,3}[.-]\d")
 _BARE: Final = re.compile(r"[A-Za-z0-9]{1,5}")
 _ALIKE: Final = str.maketrans(string.ascii_letters, "a" * 26 + "A" * 26)
 
@@ -57,6 +58,8 @@ class Outline(Generic[T]):
     def __init__(self) -> None:
         self.frames: list[Frame[T]] = []
         """Outermost first."""
+        self._left: list[str] = []
+        """Labels of the lines above that an unlabelled line ended."""
 
     def find_depth(self, label: str) -> int:
         """Find the number of lines that a line with this label is below."""
@@ -72,9 +75,21 @@ class Outline(Generic[T]):
 
     def enter(self, label: str) -> None:
         """Leave the lines that a line with this label is not below."""
-        del self.frames[self.find_depth(label) :]
+        depth = self.find_depth(label)
+        if (
+            depth == len(self.frames)
+            and _PARTS.match(label)
+            and any(_style(label) == _style(one) for one in self._left)
+        ):
+            depth = 0  # "4.2" after "4.1" is not below the lines between them.
+        del self.frames[depth:]
         if self.frames:
             self.frames[-1].parent = True
+
+    def leave(self) -> None:
+        """Leave all lines, at an unlabelled one."""
+        self._left = [each.label for each in self.frames if each.label] or self._left
+        self.frames.clear()
 
     def push(self, label: str, value: T) -> None:
         """Add the current line, which lines may be below."""

@@ -44,6 +44,10 @@ _GROUP_HEAD: Final = re.compile(
     r"[^,;:.()]{3,60}\b(?:uses|activities)\b[.:]?(?:,? (?:including|limited to|such as)(?: the following)?:)?"
 )
 """A heading of part of a list: ``Residential uses``, with the uses below it."""
+_ANNOUNCES: Final = re.compile(
+    r"(?:the following(?: [\w-]+){0,3},? )?(?:when|if|upon|with|subject to)\b", re.IGNORECASE
+)
+"""``When authorized as a special exception:``, within a list of uses."""
 _MIXED: Final = re.compile(
     r"\b(?:permitted|by right|principal|conditional|special|prohibited)(?: uses?| exceptions?)?(?:, | and |/| or | & )"
     r"(?:permitted|conditional|special|prohibited)\b",
@@ -72,14 +76,17 @@ _UNREAD: Final = re.compile(
 )
 """A heading among lines of text: the reader did not understand it."""
 _OF_LEVELS: Final = re.compile(r"\b(?:permits?|approvals?|prohibited|conditional|exceptions?)\b", re.IGNORECASE)
-_NO_ITEM: Final = re.compile(r"\[|(?:No|Any (?:such|of)|Each|Every|Such)\b")
+_NO_ITEM: Final = re.compile(r"\[|(?:No|Any(?: other)? uses?|Any (?:such|of)|Each|Every|Such|The following)\b")
+_NO_NAME: Final = re.compile(r"\d|\b(?:minimum|maximum|least|most|only|feet|acres?|see|such)\b", re.IGNORECASE)
+_LOOSE: Final = re.compile(r",? (?:but|for|of|with|on|to|in|and|or|at|by)$")
 _CLOSING: Final = re.compile(r"(?:[;,.]| (?=and$|or$))(?: and| or)?[;, ]*$|[;, ]+(?:and|or)$")
 _CUT: Final = re.compile(
     r"\.?[ ]?(?=\((?!\d+\)))|\. (?=[A-Z(])|,?[ ]?(?=,? ?\b(?:provided|if|so long as|as long as|subject to|must"
     r"|unless|pursuant to|in compliance|with the exception|limited to|as (?:regulated|permitted|provided)"
     r"|in accordance|under (?:[Ss]ection|[Aa]rticle|[Cc]hapter)"
     r"|not (?:taller|larger|over|more|less|exceeding|to exceed)|only|up to|with (?:no|not)|by (?:an?|the) \w+ who"
-    r"|but not|excluding|except(?:ing)?|other than|including|such as|licensed|permitted (?:by|under)|as [A-Z.]+)\b)"
+    r"|but not|excluding|except(?:ing)?|other than|including|such as|(?<=s )licensed|permitted (?:by|under)"
+    r"|as [A-Z.]+)\b)"
     r"|, (?=(?:when|where)\b)|; "
 )
 _LIMIT: Final = re.compile(
@@ -101,6 +108,7 @@ _ONLY: Final = re.compile(
 _TWO: Final = re.compile(r",? and/or |, and (?=[^,;]*$)")
 _WORDS_OF_ITEM: Final = 80
 _WORDS_OF_LINE: Final = 14
+_WORDS_OF_NAME: Final = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +240,7 @@ class _Lines:
         if label:
             self._outline.enter(label)
         elif frames and frames[-1].parent:
-            frames.clear()  # The list is complete.
+            self._outline.leave()  # The list is complete.
         above = frames[-1].value.lead if frames else self._root
         if (
             (codes := naming.parse_heading(words, self._known))
@@ -254,7 +262,8 @@ class _Lines:
             return
         below: _Lead | None = None
         item = False
-        for number, (first, last) in enumerate(find_sentences(text, body, end)):
+        sentences = list(find_sentences(text, body, end))
+        for number, (first, last) in enumerate(sentences):
             if heading := self._read_heading(first, last, above):
                 above = below = heading
                 first = text.find(": ", first, last) + 2
@@ -265,10 +274,13 @@ class _Lines:
                 below = None
             if said := parse_sentence(text, first, last, self._known):
                 below = self._read_statements(said, above)
-            elif number == 0 and above is not None and self._is_item(first, last, label):
-                alone = not any(
-                    parse_sentence(text, *each, self._known) for each in find_sentences(text, last + 1, end)
-                )
+            elif above is not None and (
+                self._is_item(first, last, label)
+                if number == 0
+                else (item or below is above) and self._is_name(first, last)
+            ):
+                others = sentences[number + 1 :]
+                alone = not any(self._is_name(*each) or parse_sentence(text, *each, self._known) for each in others)
                 item, below = True, self._read_item(first, end if alone else last, above)
                 if alone:
                     break
@@ -277,7 +289,7 @@ class _Lines:
 
     def _push(self, label: str, lead: _Lead | None, districts: Sequence[str] | None = None) -> None:
         if not label:
-            self._outline.frames.clear()
+            self._outline.leave()
         self._outline.push(label, _Above(lead, districts))
         self._listed = self._listed or lead is not None
 
@@ -349,6 +361,12 @@ class _Lines:
                 ]  # fmt: skip
         return lead
 
+    def _is_name(self, start: int, end: int) -> bool:
+        """Whether a sentence only names a use: one of a list with periods between its items."""
+        words = self._text[start:end]
+        plain = not (_SAYS.search(words) or _NO_NAME.search(words) or _CUT.search(words))
+        return plain and len(words.split()) <= _WORDS_OF_NAME and self._is_item(start, end, "")
+
     def _is_item(self, start: int, end: int, label: str) -> bool:
         """Whether a line below a lead is a use: labelled or short, and neither a sentence nor a heading."""
         words = self._text[start:end]
@@ -398,7 +416,7 @@ class _Lines:
     def _add(self, start: int, line: str, lead: _Lead) -> None:
         """Add the use of an item, once per district."""
         cut = _CUT.search(line)
-        use = (line[: cut.start()] if cut else line).strip(" .;,:")
+        use = _LOOSE.sub("", (line[: cut.start()] if cut else line).strip(" .;,:"))
         limit = _LIMIT.search(use)
         before = [m for m in _BEFORE_LIMIT.finditer(use, 0, limit.start() + 1) if m.start()] if limit else []
         before = [m for m in before if m[0].strip() not in ("of", "not")] or before
@@ -473,6 +491,10 @@ def _parse_heading(line: str, known: Mapping[str, District]) -> _Lead | None:
     codes = naming.find_codes(placed["where"], known) if placed else ()
     if placed and (codes or re.search(r"\b(?:district|zone)s?$", words)):
         words = words[: placed.start()]
+    if colon and _ANNOUNCES.match(words) and not _SAYS.search(words):
+        level = level_of(words)
+        review = find_review(named) if level == "conditional" else None
+        return _Lead(level if level == "conditional" else None, words, (), review)
     if len(words.split()) > 12 or _SAYS.search(words) or ". " in words or _MIXED.search(words):
         return None
     districts = codes or naming.find_places(named, 0, len(named), known)

@@ -24,6 +24,7 @@ _GENERIC: Final = re.compile(
     r"(?: (?:up)?on (?:the|a|any|each) (?:same )?lots?)?(?: together)?|)",
     re.IGNORECASE,
 )
+_GOVERNED: Final = re.compile(r"^\w+ed (?:on|by|from|within|in|with|at) (?=(?:an?|the|any|\w+ed) )", re.IGNORECASE)
 _WITH: Final = re.compile(r",? (?:including|together with|hereafter|whether)\b")
 _PRONOUN: Final = re.compile(r"(?:it|they|these|those|each|one|ones|(?:its|their) .*)", re.IGNORECASE)
 _MEASURED: Final = re.compile(
@@ -62,7 +63,8 @@ def _is_dimension(name: str) -> bool:
 
 def strip_phrase(words: str) -> str:
     """Strip articles and the names of districts from a noun phrase."""
-    name = _WITH.split(PLACE.sub("", LABEL.sub("", words)), maxsplit=1)[0].strip(" ,;:.")
+    name = _GOVERNED.sub("", words)
+    name = _WITH.split(PLACE.sub("", LABEL.sub("", name)), maxsplit=1)[0].strip(" ,;:.")
     while (match := _ARTICLE.match(name)) and match[0]:
         name = name[match.end() :]
     return name

@@ -23,6 +23,7 @@ from loaders.zoning.extraction.dimension_names import (
     bound_of,
     default_bound,
     find_dimensions,
+    find_heads,
     find_kind_behind,
     find_line_behind,
     find_sides_behind,
@@ -194,13 +195,6 @@ _FREE_WORDS: Final = re.compile(
     re.IGNORECASE,
 )
 """Words before a bound that govern no measure: ``placed at least``."""
-_QUALIFIERS: Final = re.compile(
-    r"(?:(?:and|an?|the|no|not|any|each|every|all|its|their|such|both|one|two|minimum|maximum|min\.?|max\.?|required|total"
-    r"|least|permitted|combined|gross|interior|net|average|main|principal|building|new|yard"
-    r"|(?:width|depth|percentage) of)"
-    r"(?= |$) ?)*",
-    re.IGNORECASE,
-)
 _SHARE: Final = re.compile(
     r"\)?(?: \(\d+%\))? of (?:(?:the|a|an|any|each|every|its|total|gross|net) )*(?P<what>[^.,;:()\n]{2,60}?)"
     r"(?=[.,;:()\n]|$| shall\b| must\b| may\b| in the\b| is\b| or | and )"
@@ -231,22 +225,26 @@ _RATIO_IN: Final = re.compile(
 )
 _TOTAL: Final = re.compile(r"\b(?:total|combined|aggregate|both sides|sum of)\b", re.IGNORECASE)
 _HOLDER: Final = re.compile(
-    r"\b(?P<what>lots?|parcels?|tracts?|sites?|buildings?) (?:having|with|containing|(?:which|that) (?:has|have)|of)"
-    r" (?:(?:an?|the|its) )?(?=(?:\w+ ){0,2}?(?:area|width|depth|frontage|height)$)",
+    r"(?:^|\b(?:on|with|by|of|in|within|for) )(?:(?:an?|the|any|each) )?"
+    r"(?P<what>(?!.*\byards?\b)(?:[\w-]+ ){0,3}?[\w-]+)"
+    r" (?:having|with|containing|(?:which|that) (?:has|have)) (?:(?:an?|the|its) )?"
+    r"(?=(?:\w+ ){0,2}?(?:area|width|depth|frontage|height)$)",
     re.IGNORECASE,
 )
 """The owner of a dimension within the noun phrase of another: ``a school on a lot having an area``."""
-_AT: Final = re.compile(r"\bat\b")
-_APART: Final = re.compile(r"\b(?:at|within|in|on|along|behind|into)\b")
-"""Words between a dimension and where it applies: ``the height of a fence within the front yard``."""
 _HELD: Final = {
     "area": "lot-area", "width": "lot-width", "depth": "lot-depth", "frontage": "lot-frontage",
     "height": "building-height",
 }  # fmt: skip
 _BARE: Final = re.compile(
-    r"(?:having|with) .*|(?:(?:an?|the|having|with|minimum|average) )*(?:area|width|depth|frontage)", re.IGNORECASE
+    r"(?:having|with) .*|(?:(?:an?|the|having|with|minimum|average|maximum) )*(?:area|width|depth|frontage|height)",
+    re.IGNORECASE,
 )
 """A dimension of the same object as the one before it: ``and a width``."""
+_PLACED: Final = re.compile(
+    r"\b(?:on|in|into) (?P<what>[a-z -]+?) (?:less|more|smaller|narrower) than (?:an? )?$", re.IGNORECASE
+)
+"""Words for where something is forbidden: ``shall not be planted on slopes less than``."""
 _HAVING: Final = re.compile(r"\b(?:with|having)\b", re.IGNORECASE)
 _AREA: Final = re.compile(r"(?:(?:an?|the|total|gross|minimum) )*(?:area|size)", re.IGNORECASE)
 _HAS: Final = re.compile(r"\b(?:have|has|contains?|provide|needs?|requires?|occup(?:y|ies)|stand|be|is|are)$")
@@ -357,6 +355,8 @@ class _Sentence:
             given = sorted([*given, *ratios], key=lambda each: each.start)
         made: list[Measure] = []
         for each in given:
+            if text[: each.start].endswith("= "):
+                continue  # an example
             if made and each.unit == made[-1].unit == "UNITLESS" and text[made[-1].end : each.start] == " and ":
                 made[-1] = replace(made[-1], shared=True)
             shared, first, at = list[Measure](), each.start, made[-1].end if made else start
@@ -384,6 +384,9 @@ class _Sentence:
         edge = clause.after if each.start >= clause.after else clause.start
         if clause.has_verb and each.start < clause.verb:
             clause = drop_subject(clause)
+        headless = clause.has_verb and not text[self.start : clause.verb].strip(" •") and clause.other is None
+        if headless and self.context.use is None and self.context.lead is None:
+            return None  # Its subject is that of a line above it.
         last = self.measures[place - 1] if place and self.measures[place - 1].start >= edge else None
         behind = self._behind(place, clause)
         if self._is_open(clause, each, behind):
@@ -429,25 +432,36 @@ class _Sentence:
                 and each.end <= clause.verb
                 and _HAVING.search(text, clause.start, each.start) is not None
             )
+            or (clause.negated and self._is_placed(text[clause.after : each.start]))
             or _LOOSENS.search(text, clause.verb, max(each.start, clause.after)) is not None
             or _WHEN.match(text, each.end) is not None
             or _CHOICE.search(text, self.start, self.end) is not None
             or (_BESIDE.search(text, clause.start, each.end + len(behind)) is not None and " on corner" not in behind)
         )
 
+    def _is_placed(self, words: str) -> bool:
+        """Whether the words before a measure are those of a place other than a lot: ``planted on slopes less than``."""
+        match = _PLACED.search(words)
+        return match is not None and not (
+            LOT.search(match["what"]) or BUILDING.search(match["what"]) or any(find_dimensions(match["what"]))
+        )
+
     def _dimension(self, part: _Part) -> _Reading | None:
         """Find the dimension of a measure and what it is for."""
         each, clause, governor, behind, bound = part.each, part.clause, part.governor, part.behind, part.bound
-        if re.search(r"-(?:foot|feet|story|storey|acre)$", each.raw, re.IGNORECASE):
+        if re.search(r"-(?:foot|feet|story|storey|acre)$|(?<!one) foot$", each.raw, re.IGNORECASE):
             return self._adjective(part)
         subject = clause.subject
         if holder := _HOLDER.search(governor):
-            held = _HELD[governor.rpartition(" ")[2].casefold()]
-            types = find_types(held, each.unit, holder["what"])
-            return _Reading(types, governor[holder.start() :], bound, self._use(part, subject), holder["what"])
+            held, owner = _HELD[governor.rpartition(" ")[2].casefold()], holder["what"]
+            use = self._use(part, subject) if LOT.search(owner) or BUILDING.search(owner) else name_subject(owner)
+            if any(find_dimensions(owner)):
+                use = self._use(part, subject)
+            types = find_types(held, each.unit, owner)
+            return _Reading(types, governor[holder.start() :], bound, use, owner)
         carried = part.before if not governor else None
-        named = [one for one in _heads(governor, label=not clause.has_verb) if allows_unit(one.type, each.unit)]
-        told = [one for one in _heads(subject, label=True) if allows_unit(one.type, each.unit)]
+        named = [one for one in find_heads(governor, label=not clause.has_verb) if allows_unit(one.type, each.unit)]
+        told = [one for one in find_heads(subject, label=True) if allows_unit(one.type, each.unit)]
         about = governor if governor and not named else (carried.object if carried and carried.object else subject)
         states = clause.has_verb or clause.other is not None
         kind, raw = find_kind_behind(behind)
@@ -467,7 +481,8 @@ class _Sentence:
             if types and states and (bound or clause.obliges or clause.role == "item"):
                 about = subject if governor.startswith("from ") else about
                 return _Reading(types, line, bound or "min", self._use(part, about), about)
-        if kind is not None and states and (bound or clause.obliges or carried):
+        stated = bound or (clause.obliges and kind != "building-height") or (carried and carried.types)
+        if kind is not None and states and stated:
             if raw.startswith("above") and bound != "max":
                 return None
             return _Reading(find_types(kind, each.unit, about), raw, bound, self._use(part, about), about)
@@ -479,7 +494,7 @@ class _Sentence:
             return replace(carried, bound=bound or carried.bound)
         if not clause.has_verb and (listed := self._of_lead(part)):
             return listed
-        if each.unit in AREAS and states and bound:
+        if each.unit in AREAS and states and bound and not behind.startswith(" of "):
             about = subject if _AREA.fullmatch(governor) else about
             return _Reading(find_types("lot-area", each.unit, about), each.raw, bound, self._use(part, about), about)
         if each.unit == "dwelling-per-acre":
@@ -530,6 +545,8 @@ class _Sentence:
             what = self._use(part, about)
         elif re.match(r"(?:its|their)\b", words.strip(), re.IGNORECASE):
             what = self._antecedent(clause)
+        elif clause.subject and _BARE.fullmatch(words):
+            what = self._use(part, clause.subject)
         elif not clause.has_verb and self.context.lead is not None:
             what = what or self.context.lead.what
         types: Sequence[str] = [type_]
@@ -596,6 +613,8 @@ class _Sentence:
         item = name_subject(part.governor) if part.governor[:1].isalpha() else None
         if item is not None and naming.find_codes(item, self.context.known):
             item = None
+        if clause.other and item and clause.other.endswith(item):
+            item = None  # "For barns or sheds" is one item.
         what = item or clause.other or lead.what or self.context.use
         return _Reading([lead.type.type], lead.raw, part.bound or lead.bound, what, listed=True)
 
@@ -722,7 +741,7 @@ def _govern(phrase: str, *, label: bool, first: bool) -> tuple[str, re.Match[str
         governor = LABEL.sub("", governor).rpartition(":")[2].strip()
         whole = LABEL.sub("", _split_bound(phrase)[0])
         # "Lot coverage by all buildings and structures"
-        governor = whole if _heads(whole, label=True) and not any(find_dimensions(governor)) else governor
+        governor = whole if find_heads(whole, label=True) and not any(find_dimensions(governor)) else governor
     return governor, compared
 
 
@@ -758,18 +777,3 @@ def _bound(
     if not (compared["no"] or clause.negated):
         return "none"
     return "min" if compared["less"] else "max"
-
-
-def _heads(words: str, *, label: bool) -> Sequence[Dimension]:
-    """Find the dimensions that a phrase is about, not the lot that is only where something is. Those of a label or
-    subject are at its start: ``a fence in a front yard`` is about none."""
-    found = list(find_dimensions(words))
-    if found:
-        apart = _APART if found[0].type.startswith(("lot-", "building-", "floor-")) else _AT
-        found = [one for one in found if not apart.search(words, found[0].end, one.start)]
-    if found and words[found[-1].start : found[-1].end].casefold() in ("lot", "lots"):
-        before, after = words[: found[-1].start], words[found[-1].end :]
-        where = re.search(r"\b(?:on|of|in|for|from|upon|per) (?:\w+ ){0,2}$", before)
-        if where or not re.match(r"$| (?:in|for|shall|with)\b", after):
-            found.pop()
-    return found if found and (not label or _QUALIFIERS.fullmatch(words[: found[0].start])) else ()

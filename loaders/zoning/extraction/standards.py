@@ -47,12 +47,18 @@ _GENERAL: Final = re.compile(
     re.IGNORECASE,
 )
 """Words of headings that name no use."""
-_USE_HEAD: Final = re.compile(rf"(?!.*{_GENERAL.pattern})[A-Z][\w ,/&-]{{3,60}}:", re.IGNORECASE)
+_USE_HEAD: Final = re.compile(rf"(?!Except\b|.*{_GENERAL.pattern})[A-Z][\w ,/&-]{{3,60}}:", re.IGNORECASE)
 _GOES_ON: Final = re.compile(r" ?(?:(?:or|and) )?(?:\w+ )?(?:\w+ )?\(?\d|" r" ?(?:[a-z]+[ -]){0,3}\(\d", re.IGNORECASE)
 _BRIEF: Final = 16
 """Maximum words of a line that the heading of its section applies to."""
 _SHORT: Final = 8
 """Maximum words of a heading within a text."""
+
+
+_CONDITIONS: Final = re.compile(
+    r"(?!Except|Unless|Notwithstanding).*\b(?:provided|if|when|where|unless|because|conditions?)\b[^.;]*:$",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,8 @@ class _Above:
     lead: Lead | None
     use: str | None
     districts: Sequence[str] | None
+    conditional: bool | None = None
+    """Whether the lines below are conditions: ``The board may allow it if:``"""
 
 
 def find_standards(
@@ -126,7 +134,8 @@ def _in_text(section: Section, known: Mapping[str, District], above: Sequence[Se
             about = f"{section.title} {kept.about if kept else ''}"
             joined = text[sentence[0] - 1 : sentence[0]] == ";" and bool(read)
             here = read[-1].districts if joined else codes
-            read += find_limits(section, *sentence, Context(kept, here, known, topic, use, about))
+            if not outline.find(lambda each: each.conditional):
+                read += find_limits(section, *sentence, Context(kept, here, known, topic, use, about))
         if heads or headed or label:
             lead = parse_lead(text, start, end, section.title) if heads else None
             follows = None
@@ -137,8 +146,9 @@ def _in_text(section: Section, known: Mapping[str, District], above: Sequence[Se
                     follows = item[1] if item else find_subject(text, body, end)
             given: Sequence[str] | None = headed or (None if label else outline.find(lambda each: each.districts))
             if not label:
-                outline.frames.clear()
-            outline.push(label, _Above(lead, follows, given))
+                outline.leave()
+            asks = False if lead or follows else (heads and _CONDITIONS.match(words) is not None) or None
+            outline.push(label, _Above(lead, follows, given, asks))
         elif not read:
             for frame in outline.frames:
                 frame.value = _Above(None, None, frame.value.districts)

@@ -30,7 +30,7 @@ _BUILT: Final = frozenset(("erected", "kept"))
 _GRANTS: Final = frozenset(("allow", "permit", "authorize", "approve", "grant"))
 _FRONT: Final = re.compile(
     r"(?:On|Upon|With|Subject to|After|By|Under|Pursuant to)\b[^:]*, "
-    r"|(?:In addition|However|Elsewhere|Also|Otherwise), "
+    r"|In addition to [^:,]*, |(?:In addition|However|Elsewhere|Also|Otherwise), "
 )
 _KIND: Final = r"(?:districts?|zones?|overlay)\b"
 _WHERE: Final = re.compile(

@@ -202,6 +202,22 @@ def test_each_district_of_a_sentence_has_its_own_level(text: str, expected: list
         ("Not permitted: bars; inns.", [("bars", "notPermitted"), ("inns", "notPermitted")]),
         ("Permitted uses include:\n• Parks", [("Parks", "byRight")]),
         (
+            "These uses are permitted:\n4.1 Parks.\n4.2 When authorized as a special exception:\na. Bars.\n4.3 Sheds.",
+            [("Parks", "byRight"), ("Bars", "conditional"), ("Sheds", "byRight")],
+        ),
+        (
+            "9.2 Conditional uses.\nThe following uses may be permitted after a hearing by the commission:\nA. Bars.\n"
+            "9.3 All other matters, including but not limited to:\nA. Inns",
+            [("Bars", "conditional")],
+        ),
+        (
+            "Permitted uses:\nHouses. Public parks. Farms or orchards.",
+            [(use, "byRight") for use in ("Houses", "Public parks", "Farms or orchards")],
+        ),
+        ("Permitted uses:\n1. Schools, but excluding colleges.", [("Schools", "byRight")]),
+        ("Uses permitted without a conditional use permit:\n1. Sheds.", [("Sheds", "byRight")]),
+        ("In this district the following is required:\nOpen space is not required.", []),
+        (
             "Permitted uses:\n1. Mills, pursuant to Article 4.\n2. Sheds when beside a house.",
             [("Mills", "byRightWithConditions"), ("Sheds when beside a house", "byRightWithConditions")],
         ),
