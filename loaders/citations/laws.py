@@ -90,19 +90,20 @@ _NO: Final = r"(?:\s*(?:[Nn]umber|[Nn]o\.?|[Nn][º°o]\.?|[Nn]r\.?|[Nn]úm\.?))?
 _YEAR: Final = r"(?:1[89]|20)\d\d"
 _NUMBERED_NAMES: Final = (
     "Royal Decree[- ]Law", "Royal Decree", "Real Decree", "Legislative Decree", "Supreme Decree",
-    "Presidential Decree", "Decree[- ]Law", "Decree", "Law", "Real Decreto-[Ll]ey", "Real Decreto",
+    "Presidential Decree", "Decree[- ]Law", "Decree", "Law", "Act", "Real Decreto-[Ll]ey", "Real Decreto",
     "Decreto Legislativo", "Decreto Supremo", "Decreto[- ][Ll]ey", "Decreto[- ][Ll]ei", "Decreto", "Ley", "Lei", "Loi",
     "Décret",
 )  # fmt: skip
 _NUMBERED: Final = re.compile(
     rf"(?P<kind>{build_alternatives(_NUMBERED_NAMES)})"
-    rf"(?P<no>{_NO})\s*(?:(?P<first>{_YEAR})-(?P<serial>\d{{1,5}})|(?P<number>\d{{1,3}}(?:\.\d{{3}})+|\d{{1,5}})"
-    rf"(?:\s*[/-]\s*(?P<slash>{_YEAR})|,?\s+(?:of|de|del)\s+(?:the\s+)?"
-    rf"(?:\d{{1,2}}\s+(?:of\s+|de\s+)?[A-Za-zç]+\s+(?:of\s+|de\s+|del\s+)?)?(?P<year>{_YEAR})))(?![\d/-])"
+    rf"(?P<no>{_NO})\s*(?:(?P<first>{_YEAR})-(?P<serial>\d{{1,5}})|(?P<number>\d{{1,3}}(?:[.,]\d{{3}})+|\d{{1,5}})"
+    rf"(?:\s*[/-]\s*(?P<slash>{_YEAR})|(?<=\d\d\d)/(?P<short>\d\d)|,?\s+(?:of|de|del)\s+(?:the\s+)?"
+    r"(?:\d{1,2}\s+(?:of\s+|de\s+)?[A-Za-zç]+\s+(?:of\s+|de\s+|del\s+)?|[A-Z][a-z]+\s+\d{1,2},?\s+)?"
+    rf"(?P<year>{_YEAR})))(?![\d/-])"
 )
-_NUMBERED_SIGNS: Final = ("Law", "Decree", "Decreto", "Ley", "Lei", "Loi", "Décret")
+_NUMBERED_SIGNS: Final = ("Act No", "Act no", "Law", "Decree", "Decreto", "Ley", "Lei", "Loi", "Décret")
 _NUMBERED_KINDS: Final = {
-    "law": "law", "ley": "law", "lei": "law", "loi": "law",
+    "act": "act", "law": "law", "ley": "law", "lei": "law", "loi": "law",
     "decree": "decree", "decreto": "decree", "décret": "decree",
     "royal decree": "royal-decree", "real decree": "royal-decree", "royal decree law": "royal-decree-law",
     "real decreto ley": "royal-decree-law", "real decreto": "royal-decree",
@@ -111,8 +112,9 @@ _NUMBERED_KINDS: Final = {
     "presidential decree": "presidential-decree",
     "decree law": "decree-law", "decreto ley": "decree-law", "decreto lei": "decree-law",
 }  # fmt: skip
+_LATEST: Final = 2030
 _LOCAL: Final = re.compile(
-    r"\b(?:state|provincial|municipal|regional|local|cantonal|estad\w+|municipal|autonómic\w+)\W*$", re.I
+    r"\b(?:complement\w+|state|provincial|municipal|regional|local|cantonal|estad\w+|municipal|autonómic\w+)\W*$", re.I
 )
 
 _TAG: Final = r"EC|EU|EEC|Euratom|CE|UE|CEE|EG|EWG"
@@ -125,10 +127,15 @@ _EU: Final = re.compile(
     rf"(?:\((?P<tag>{_TAG})(?:,\s?Euratom)?\)\s+)?(?:[Nn][o°º.r]{{0,2}}\s?)?(?P<first>\d{{2,4}})/(?P<second>\d{{1,4}})"
     rf"(?:/(?P<suffix>{_TAG})\b)?(?![\d/])"
 )
+_YEAR_FIRST: Final = re.compile(r"20\d\d$")
+_LISBON: Final = "2010"
+"""The first year whose directives are of the European Union, after those of the European Community."""
 _EU_NUMBER: Final = re.compile(r"\d/\d")
-_EU_SIGNS: Final = ("/E", "(E", "/C", "/U", "(UE", "(C")
+_EU_SIGNS: Final = ("irective 2", "/E", "(E", "/C", "/U", "(UE", "(C")
 _EU_FURTHER: Final = re.compile(
-    rf"(?:,\s*|\s+(?:and|or|y|et|und|e)\s+)(?P<first>\d{{2,4}})/(?P<second>\d{{1,4}})/(?P<suffix>{_TAG})\b"
+    rf"(?:,\s*(?:and\s+)?|\s+(?:and|or|y|et|und|e)\s+)(?:\((?P<tag>{_TAG})(?:,\s?Euratom)?\)\s+(?:[Nn][o°º.r]{{0,2}}\s?)?"
+    rf"(?P<first_tagged>\d{{2,4}})/(?P<second_tagged>\d{{1,4}})(?![\d/])"
+    rf"|(?P<first>\d{{2,4}})/(?P<second>\d{{1,4}})/(?P<suffix>{_TAG})\b)"
 )
 _EU_KINDS: Final = {
     "directi": "directive", "richtli": "directive", "decisi": "decision", "décisi": "decision",
@@ -191,7 +198,7 @@ def find_laws(text: str, context: Context = Context()) -> Sequence[LawCitation]:
     if BY_TITLE in kinds and _ANY_YEAR.search(text):
         found += _find_acts(text, context)
     if "european" in kinds and _EU_NUMBER.search(text):
-        found += _find_european(text)
+        found += _find_european(text, context)
     if "treaty" in kinds:
         found += _find_treaties(text, context)
     if not context.only_federal:
@@ -260,20 +267,24 @@ def _find_treaties(text: str, context: Context) -> Iterator[LawCitation]:
             )
 
 
-def _find_european(text: str) -> Iterator[LawCitation]:
+def _find_european(text: str, context: Context) -> Iterator[LawCitation]:
     for match in _EU.finditer(text):
         kind = next(kind for start, kind in _EU_KINDS.items() if match["kind"].casefold().startswith(start))
         at: re.Match[str] | None = match
         place, tag = match.start(), match["tag"]
+        if kind == "directive" and context.jurisdiction == jurisdictions.EU and _YEAR_FIRST.match(match["first"]):
+            tag = tag or match["suffix"] or ("EC" if match["first"] < _LISBON else "EU")  # "Directive 2018/410"
         while at is not None:
-            law = _build_european(kind, at["first"], at["second"], tag or at["suffix"])
+            further = at is not match and at["tag"]
+            first, second = (at["first_tagged"], at["second_tagged"]) if further else (at["first"], at["second"])
+            law = _build_european(kind, first, second, tag or at["tag"] or at["suffix"])
             if law is None:
                 break
             yield LawCitation(
                 place, at.end(), law[0], law[1], OF_EUROPE, "number of the European Union", whole=at.end()
             )
             at = _EU_FURTHER.match(text, at.end())
-            place = at.start("first") if at else 0
+            place, tag = (at.start("tag") - 1 if at["tag"] else at.start("first"), at["tag"]) if at else (0, None)
 
 
 def _build_european(kind: str, first: str, second: str, tag: str | None) -> tuple[Law, str] | None:
@@ -306,9 +317,9 @@ def _find_numbered(text: str, context: Context) -> Iterator[LawCitation]:
         return
     for match in _NUMBERED.finditer(text):
         kind = _NUMBERED_KINDS[match["kind"].lower().replace("-", " ")]
-        number = (match["serial"] or match["number"]).replace(".", "")
-        year = match["first"] or match["slash"] or match["year"]
-        if match["first"] and not match["no"]:
+        number = (match["serial"] or match["number"]).replace(".", "").replace(",", "")
+        year = match["first"] or match["slash"] or match["year"] or _complete_year(match["short"], context)
+        if year is None or ((match["first"] or kind == "act") and not match["no"]):
             continue
         if _LOCAL.search(text, max(0, match.start() - 24), match.start()):
             continue
@@ -317,6 +328,15 @@ def _find_numbered(text: str, context: Context) -> Iterator[LawCitation]:
         sure = OF_NUMBERED if kind != "decree" and law is not None else UNSURE
         name = f"{kind.replace('-', ' ').capitalize()} {number}/{year}"
         yield LawCitation(match.start(), match.end(), law, name, sure, BY_NUMBER, whole=match.end())
+
+
+def _complete_year(short: str, context: Context) -> str | None:
+    """Complete a year of two digits, as in ``Law 12.187/09``. Texts of this century may cite laws younger than them."""
+    if context.year is None:
+        return None
+    latest = max(context.year, _LATEST) if context.year >= _LATEST - _LATEST % 100 else context.year
+    year = latest - latest % 100 + int(short)
+    return str(year if year <= latest else year - 100)
 
 
 def _find_codified(text: str, jurisdiction: str, *, states: bool) -> Iterator[LawCitation]:

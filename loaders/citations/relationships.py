@@ -132,8 +132,9 @@ _AFTER: Final[Sequence[tuple[str, str, str]]] = (
     (
         "requires",
         "mustComplyWith",
-        r"\b(?:are|is|must be|shall be) (?:met|complied with|satisfied|followed)\b"
-        r"|\bshall (?:apply|govern|control)\b|\bapplies\b|\bapply\b",
+        r"^(?:,? (?:as amended|et seq\.|above|below|hereof|herein|also|that),?)*"
+        r" (?:(?:are|is|must be|shall be) (?:met|complied with|satisfied|followed)|(?:shall|must|may)? ?(?:also )?"
+        r"(?:apply|govern|control)|applies)\b",
     ),
 )
 _PARTS: Final = (

@@ -67,8 +67,14 @@ _CITY_BEFORE: Final = re.compile(rf"(?:{_CITY})(?: \([A-Z]{{2,8}}\))?,? $")
 _NUMBERED_DOCUMENT: Final = re.compile(
     r"(?:Ord(?:inance|\.)|Resolution|By-?[Ll]aw)s?\s(?:Nos?\.?\s?)?[A-Z]{0,2}-?\d[\w-]*"
 )
-_HISTORY: Final = re.compile(r"\bOrd(?:inance)?\b\.?\s?(?:Nos?\.?\s?)?[A-Z]{0,2}-?\d[\w-]*,? $")
-"""Words before a section of an ordinance that enacted the citing section: ``(Ord. No. 88-14, § 1, 10-17-88)``."""
+_HISTORY: Final = re.compile(
+    r"\bOrd(?:inance)?\b\.?\s?(?:Nos?\.?\s?)?[A-Z]{0,2}-?\d[\w-]*,? $"
+    r"|[(\[](?i:ord\b|ordinance\b|res\b|resolution\b|l\.l\.|local law\b|(?:prior|former) code\b|code,?(?: of)? \d{4}"
+    r"|\d{4} code\b|comp\. ord|amended\b|added\b|adopted\b|enacted\b|passed\b)[^()\[\]\n]{0,200}$"
+)
+"""Words before a section of an ordinance or earlier code that enacted the citing section: ``(Ord. No. 88-14, § 1,
+10-17-88)``, ``(Code 1967, § 30-12)``."""
+_HISTORY_REACH: Final = 240
 
 
 def find_document_at(text: str, at: int, *, acronyms: bool) -> str | None:
@@ -231,6 +237,8 @@ _WITHIN_PART: Final = re.compile(r",? (?P<sign>(?:§§? ?|[Ss]ections? )(?P<part
 """A section after its part: ``40 CFR Part 60, § 60.2``."""
 _BROKEN: Final = re.compile(r" \d")
 """The rest of a number whose hyphens were lost: ``Utah Code § 63 9 45``."""
+_BROKEN_NUMBER: Final = re.compile(r"\. (?P<rest>\d{1,2}(?:[A-Z](?!\w)|(?= of (?:this|the)\b)))")
+"""The rest of a number with a space in it: ``Section 5. 5B``."""
 _CHAPTER: Final = re.compile(r",? [Cc](?:h(?:ap(?:ter)?)?)?\.? ?(?P<number>\d{1,3}[A-Z]{0,2})(?!\w)")
 _AND_CHAPTER: Final = re.compile(r"(?:,|;)?(?: and| or|,|;)(?= [Cc])")
 _OF_OTHER: Final = re.compile(r",? (?:of|in|under) (?:this|that|the|said|such)\b")
@@ -495,7 +503,16 @@ def _read_section(text: str, anchor: re.Match[str], citing: _Citing) -> tuple[Se
         members, end = [Member(anchor.start(), roman.end(), roman[0])], roman.end()
     else:
         members, end = parse_numbers(text, anchor.end(), anchor.end() if plural else anchor.start(), plural=plural)
-    if not members or _HISTORY.search(text, max(0, anchor.start() - _DOCUMENT_REACH), anchor.start()):
+    if (
+        len(members) == 1
+        and members[0].number.isdigit()
+        and not members[0].labels
+        and (rest := _BROKEN_NUMBER.match(text, end))
+    ):
+        labels, end = parse_labels(text, rest.end())
+        members = [Member(members[0].start, end, f"{members[0].number}.{rest['rest']}", labels)]
+        end = parse_further_labels(text, members, end) if labels else end
+    if not members or _HISTORY.search(text, max(0, anchor.start() - _HISTORY_REACH), anchor.start()):
         return (), max(end, anchor.end())
     if word.startswith("sub") and not separator_of(members[0].number):
         members = [replace(m, number=THIS, labels=(m.number, *m.labels)) for m in members]

@@ -15,6 +15,8 @@ _SECTION: Final = "section"
 _TRAILING: Final = re.compile(r"[.\-–]+$")
 _NUMBERS: Final = re.compile(r"\w+(?:[.-]\w+)*(?::(?=\d)\w+(?:[.-]\w+)*)?")
 _PIECES: Final = 8
+_RESTARTING: Final = 2
+"""Digits of numbers that may restart in each article or chapter."""
 _PARAGRAPH: Final = re.compile(r"(\d+(?:[.-]\d+)+)[a-z]")
 _LETTERED: Final = re.compile(r"([ivxl]+)[.-]([a-z])(?:[.-]\w+)*")
 _ROMAN: Final = ("", *(tens + ones for tens in ("", "x", "xx", "xxx", "xl") for ones in
@@ -125,8 +127,7 @@ class Index:
         found = self._numbered.get((kind, number))
         if not found:
             return None
-        placed = bool(separator_of(number))
-        if len(found) == 1 and (placed or not scopes or scopes[-1] in self.above(found[0])):
+        if len(found) == 1 and (_is_placed(number) or not scopes or scopes[-1] in self.above(found[0])):
             return found[0]
         for scope in scopes:
             inside = [key for key in found if scope in self.above(key)]
@@ -172,10 +173,15 @@ def resolve(citation: Citation, index: Index, here: str | None = None) -> str | 
             within, found = found, _find_level(kind, number, index, scopes)
             # Paragraph B of an article that has no sections with letters.
             found = found or (within if kind == _SECTION and number.isalpha() else None)
-        if found is None and (citation.levels[-1][0] != _SECTION or not separator_of(citation.levels[-1][1])):
+        if found is None and (citation.levels[-1][0] != _SECTION or not _is_placed(citation.levels[-1][1])):
             return None
         scopes = [found] if found is not None else scopes
     return found
+
+
+def _is_placed(number: str) -> bool:
+    """Whether a number identifies a section in the whole code: 5.10, 602. Others restart in each article or chapter."""
+    return bool(separator_of(number)) or (number.isdigit() and len(number) > _RESTARTING)
 
 
 def _find_level(kind: str, number: str, index: Index, scopes: Sequence[str]) -> str | None:
@@ -185,8 +191,7 @@ def _find_level(kind: str, number: str, index: Index, scopes: Sequence[str]) -> 
         return index.within(kind, number, ())
     found = index.within(kind, number, scopes)
     if kind == _SECTION:
-        # Numbers of several parts are unique in the whole code, so they identify the section alone.
-        if separator_of(number) or not scopes:
+        if _is_placed(number) or not scopes:
             found = found or index.within(kind, number, ()) or _find_paragraph(number, index)
         return found or _find_lettered(number, index, scopes)
     if found is None and separator_of(number):

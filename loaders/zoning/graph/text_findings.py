@@ -12,7 +12,7 @@ from pyoxigraph import NamedNode, Quad
 from kg.vocabulary import ELI, KG
 from loaders.citations.graph.claims import Claims, Evidence
 from loaders.citations.relationships import Relationship, find_relationships
-from loaders.citations.section_citations import Citation, find_citations
+from loaders.citations.section_citations import THIS, Citation, find_citations
 from loaders.zoning.extraction.citation_resolution import Index, resolve, resolve_range, resolve_words
 from loaders.zoning.extraction.districts import District, find_in_section
 from loaders.zoning.extraction.model_facts import Combined, check, combine, find_facts
@@ -124,8 +124,9 @@ def build_claims(text: str, key: str, shared: Authorities, graph: NamedNode, ind
     claims = Claims(text, section, graph)
     for relationship in find_relationships(text, found_in) if found_in else ():
         targets = _targets(relationship.citation, key, shared, index)
-        # "This chapter" of a code without chapters has no target to look for.
-        for target in targets or ((None,) if relationship.citation.form != "this" else ()):
+        # "This chapter" of a code without chapters, and "subsection 1 above", have no target to look for.
+        is_own = bool(relationship.citation.levels) and relationship.citation.levels[-1][1] == THIS
+        for target in targets or (() if is_own else (None,)):
             if target != section:
                 _add_claim(claims, relationship, target)
     return claims.quads

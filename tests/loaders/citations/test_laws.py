@@ -61,6 +61,12 @@ def keys(text: str, context: Context = AUSTRALIA) -> list[str]:
         ("Directives 2009/28/EC and 2009/29/EC", ["eu/directive/2009-28", "eu/directive/2009-29"]),
         ("Regulation (EU) 2018/1999", ["eu/regulation/2018-1999"]),
         ("Regulation (EC) No 1221/2009", ["eu/regulation/2009-1221"]),
+        (
+            "Regulations (EU) No 1093/2010, (EU) No 1094/2010 and (EU) No 1095/2010",
+            [f"eu/regulation/2010-{number}" for number in (1093, 1094, 1095)],
+        ),
+        ("Act 36 of 2014 and Directive 2018/410", []),
+        ("amended by Act No. 36 of 2014", ["aus/act/36-2014"]),
         ("article 6 of the Paris Agreement", ["int/treaty/paris-agreement"]),
         (
             "the Kyoto Protocol to the United Nations Framework Convention\non Climate Change",
@@ -83,10 +89,20 @@ def test_citation_of_each_kind_is_found(text: str, expected: list[str]) -> None:
         ("Loi n° 2015-992 du 17 août 2015", "col/law/992-2015"),
         ("Law No. 27/2007", "col/law/27-2007"),
         ("Real Decreto 661/2007", "col/royal-decree/661-2007"),
+        ("Law No. 12.187 of December 29, 2009", "col/law/12187-2009"),
+        ("Law No. 6,514, of July 22, 2008", "col/law/6514-2008"),
+        ("Law 12.187/09, Law 11/06 and the Complementary Law 95 of 1998", "col/law/12187-2009"),
+        ("Law 1218/88", "col/law/1218-1988"),
+        ("Law 1218/18", "col/law/1218-2018"),
     ],
 )
 def test_numbered_law_has_one_key_in_all_languages(text: str, expected: str) -> None:
-    assert keys(text, Context("col")) == [expected]
+    assert keys(text, Context("col", 2012)) == [expected]
+
+
+def test_directive_without_community_is_european_in_texts_of_the_union_alone() -> None:
+    assert keys("Directive 2018/410", Context("eu", 2012)) == ["eu/directive/2018-410"]
+    assert keys("Directive 2018/410", Context("col", 2012)) == []
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,8 @@ def of(text: str) -> tuple[str, str]:
         ("The map in § 3-1 is hereby incorporated by reference.", ("incorporates", "incorporates")),
         ("Sheds (see § 3-1) are small.", ("references", "references")),
         ("Sheds and § 3-1.", ("unknown", "cites")),
+        ("§ 3-1 shall apply.", ("requires", "mustComplyWith")),
+        ("In a conflict between § 3-1 and a table, the table shall control.", ("unknown", "cites")),
     ],
 )
 def test_each_type_has_its_words_and_the_citing_direction(text: str, expected: tuple[str, str]) -> None:

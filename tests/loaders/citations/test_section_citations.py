@@ -166,6 +166,10 @@ def test_the_law_of_a_state_is_one_however_its_name_is_shortened(texts: Sequence
         ),
         ("K.A.R. 28-16-28 or 401 KAR 5:002", ["Kansas Administrative Regulations 28-16-28", "401 KAR 5:002"]),
         ("see 5.1.2 and 3 copies", ["section 5.1.2"]),
+        (
+            "Section 5. 5B, Section 5. 8 of this ordinance, Section 6. 30 units",
+            ["section 5.5B", "section 5.8", "section 6"],
+        ),
         ("under section\n4-63. The", ["section 4-63"]),
         ("C.R.S. Sec. 30-28-101; 30-28-102, C.R.S.", [f"Colorado Revised Statutes § 30-28-10{n}" for n in (1, 2)]),
         ("Title 14 CFR Part 77", ["14 C.F.R. Part 77"]),
@@ -175,6 +179,7 @@ def test_the_law_of_a_state_is_one_however_its_name_is_shortened(texts: Sequence
             ["section 5 of Wetlands Bylaw", "section 6"],
         ),
         ("(Ord. No. 88-14, § 1, 10-17-88)", []),
+        ("[Amended 5-6-85 by L.L. No. 2-1985, § 3] (Code 1967, § 30-12; Ord. of 3-4-75, § 2) (see § 3)", ["section 3"]),
         ("Kansas City Code § 5-2", ["section 5-2"]),
         ("section 3 of the M.G.L.", ["section 3 of Massachusetts General Laws"]),
         ("New York Local Law § 5", ["section 5 of New York Local Law"]),
@@ -333,6 +338,7 @@ def test_a_citation_resolves_to_the_section_it_is_of_or_to_none(
 
 ARTICLES = Index(
     [
+        section("article V|section 501", "article V", number="501"),
         section("article V", kind="article", number="V"),
         section("5.10", "article V"),
         section("5.2", "article V"),
@@ -356,6 +362,8 @@ ARTICLES = Index(
         ("Section VI.B", "article VI|A", "article VI|B"),
         ("Section A of this Article", "article VI|B", "article VI|A"),
         ("Article 9, Section 5", "5.10", None),
+        ("Section 501", "article VI|A", "article V|section 501"),
+        ("Section 501, Article VI", "5.10", "article V|section 501"),
     ],
 )
 def test_a_citation_resolves_however_its_number_is_written(text: str, here: str, expected: str | None) -> None:
