@@ -505,6 +505,8 @@ def extract(
             output.say(f"And {output.counted(more, 'section')} more. --json lists all.")
         if document["waiting"]:
             output.say("kg: Run the same command again to continue with the waiting sections.")
+        if document["added"]:
+            output.say("kg: The added facts are listed as unsure. Review them with kg review.")
     if document["failed"] or document["waiting"]:
         raise typer.Exit(output.SOME_REJECTED)
 

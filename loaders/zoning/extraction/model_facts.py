@@ -52,8 +52,6 @@ _AGREED: Final = 0.5
 """Share of the remaining doubt that the agreement of a model removes."""
 _DISPUTED: Final = 0.5
 """Share of the confidence that remains where a model contradicts a rule."""
-SURE: Final = 0.7
-"""Confidence below which a fact counts as unsure."""
 
 _EXCEPTS: Final = re.compile(
     r"\b(?:unless|except\w*|excluding|exclusive|exempt\w*|other than|but|notwithstanding|however)\b", re.IGNORECASE
@@ -132,14 +130,15 @@ def find_facts(section: Section, known: Mapping[str, District], above: Sequence[
     )
 
 
-def find_unsure(section: Section, facts: Facts) -> Sequence[Span]:
+def find_unsure(section: Section, facts: Facts, least: float) -> Sequence[Span]:
     """Find the segments of a section that the rules are unsure of, or silent on though they may state a fact.
 
-    These are segments with a measure, words that give a level, or the form of a definition.
+    These are segments with a measure, words that give a level, or the form of a definition. Facts with a confidence
+    below `least` are unsure.
     """
     text = section.text
-    sure = [(start, end) for start, end, confidence in facts.spans() if confidence >= SURE]
-    unsure = [(start, end) for start, end, confidence in facts.spans() if confidence < SURE]
+    sure = [(start, end) for start, end, confidence in facts.spans() if confidence >= least]
+    unsure = [(start, end) for start, end, confidence in facts.spans() if confidence < least]
     segments = split_segments(text)
     found = []
     for place, (start, end) in enumerate(segments):
@@ -360,7 +359,7 @@ def _confirm_standard(
         or measure.high is not None
         or _EXCEPTS.search(words)
         or _CONDITIONAL.search(words)
-        or find_subject(text, *sentence) is not None  # the dimension depends on the thing that is limited
+        or find_subject(text, *sentence) is not None  # another structure may have other dimensions
         or (not has_verb(words) and not _opens(text, sentence, min(each.dimension[0], each.value[0])))
         or not _names(text, each.dimension, each.value, sentence, base)
         or not allows_unit(base, measure.unit)

@@ -238,7 +238,8 @@ class _Extraction:
         known = merge_districts(self.code.districts, load_stated(self.kg.store, self.code.name))
         for section in self.code.sections.values():
             above = self.code.above(section.key)
-            unsure = find_unsure(section, find_facts(section, known, above)) if section.text else ()
+            facts = find_facts(section, known, above)
+            unsure = find_unsure(section, facts, self.kg.settings.rule_confidence)
             windows = split_windows(split_segments(section.text), unsure)[:MAX_WINDOWS] if unsure else ()
             if not windows:
                 continue

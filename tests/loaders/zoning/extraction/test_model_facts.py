@@ -307,7 +307,7 @@ def test_what_only_a_model_states_has_a_low_confidence() -> None:
 def test_only_text_that_the_rules_do_not_understand_is_asked_about() -> None:
     text = f"{LISTED}\nThe council meets in May.\nPermitted here: smithies."
     section = law(text)
-    unsure = find_unsure(section, find_facts(section, KNOWN, [TOP]))
+    unsure = find_unsure(section, find_facts(section, KNOWN, [TOP]), 0.7)
     assert [text[start:end] for start, end in unsure] == ["Permitted here: smithies."]
 
 
