@@ -17,8 +17,8 @@ from kg.search.relevance import Relevance
 
 Completeness = Literal["complete", "approximate", "truncated"]
 """`complete`: everything in the scope of the request was considered. `approximate`: the index proposed the candidates,
-and a passage that it did not propose may rank higher; or a reference in a rule could not be followed. `truncated`: the
-result was cut at a limit."""
+and a passage that it did not propose may rank higher; or sentences of a code were not understood, or a reference not
+followed. `truncated`: the result was cut at a limit."""
 
 Domain = Literal["climate", "parliament", "zoning"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
 from typing import Annotated, ClassVar, Final, NamedTuple
@@ -27,6 +27,7 @@ from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 from kg.tools.zoning.municipalities import PageSize, Place, Skipped, find_place
+from kg.tools.zoning.rule_search import follow_references
 from kg.tools.zoning.term_lookup import (
     UNRECORDED,
     StandardType,
@@ -45,16 +46,20 @@ MOST_PLACES: Final = 10
 SHOWN_DISTRICTS: Final = 60
 
 USES: Final = """
-SELECT ?rule ?district ?use ?level ?raw ?conditional WHERE {
+SELECT ?rule ?district ?use ?level ?raw ?conditional ?confidence ?review WHERE {
   VALUES ?district { $districts } ?rule kg:district ?district ; kg:landUse ?use
   BIND(EXISTS { ?rule kg:condition ?condition } AS ?conditional)
+  OPTIONAL { ?rule kg:confidence ?confidence } OPTIONAL { ?rule kg:reviewStatus ?review }
+  FILTER(!BOUND(?confidence) || ?confidence >= $least || BOUND(?review))
   OPTIONAL { ?rule kg:permissionLevel ?level }
   OPTIONAL { ?rule kg:rawLevel ?raw }
 }"""
 
 STANDARDS: Final = """
-SELECT ?rule ?district ?type ?bound ?number ?unit ?raw ?applies WHERE {
+SELECT ?rule ?district ?type ?bound ?number ?unit ?raw ?applies ?confidence ?review WHERE {
   VALUES ?district { $districts } ?rule kg:district ?district ; kg:standardType ?type ; kg:rawValue ?raw
+  OPTIONAL { ?rule kg:confidence ?confidence } OPTIONAL { ?rule kg:reviewStatus ?review }
+  FILTER(!BOUND(?confidence) || ?confidence >= $least || BOUND(?review))
   OPTIONAL { ?rule kg:bound ?bound }
   OPTIONAL { ?rule kg:appliesTo ?applies }
   OPTIONAL { ?rule kg:quantity ?quantity . ?quantity qudt:numericValue ?number ; qudt:hasUnit ?unit }
@@ -72,6 +77,9 @@ class UseCell(Lean):
     municipality: str
     districts: dict[str, list[str]] = Field(description="Empty: not recorded")
     with_conditions: list[str] | None = Field(None, description="Those of the districts where conditions apply")
+    by_reference: dict[str, list[str]] | None = Field(
+        None, description="Districts that refer to the uses of districts in which it is recorded, with these"
+    )
     rules: list[str]
 
 
@@ -183,7 +191,8 @@ def _compare_uses(
         lambda: defaultdict(lambda: defaultdict(list))
     )
     for place, words in zip(places, known, strict=True):
-        for row in _load_rows(reader, f"uses in {place.name}", USES, words):
+        rows = _load_rows(reader, f"uses in {place.name}", USES, words)
+        for row in _drop_overruled(rows, ("district", "use"), ("level",)):
             named = words.uses.get(iri_of(row["use"]))
             if named is None or (wanted is not None and fold(named.name) not in wanted):
                 continue
@@ -196,16 +205,43 @@ def _compare_uses(
     if wanted is not None and len(order) > 1:
         called = shorten([names[name] for name in order])
         notes.append(f"use: {use!r} was interpreted as {called}. Each name has a row, though they may be synonyms.")
-    for place, words in zip(places, known, strict=True):
-        if wanted is not None and words.districts and not any(cells[name].get(place.iri) for name in order):
+    referring: dict[tuple[str, str], Mapping[str, list[str]]] = {}
+    for place, words in zip(places, known, strict=True) if wanted is not None else ():
+        recorded = [name for name in order if cells[name].get(place.iri)]
+        for name in recorded:
+            codes = {each.district for several in cells[name][place.iri].values() for each in several}
+            referring[name, place.iri] = _find_referring(reader, place, words, codes, notes)
+        if words.districts and not recorded:
+            _find_referring(reader, place, words, frozenset(), notes)
             notes.append(f"{place.shown}: No permission is recorded for this use. That is not a prohibition.")
     return [
-        UseRow(use=names[name], places=[_use_cell(place, cells[name].get(place.iri, {})) for place in places])
+        UseRow(
+            use=names[name],
+            places=[
+                _use_cell(place, cells[name].get(place.iri, {}), referring.get((name, place.iri), {}))
+                for place in places
+            ],
+        )
         for name in order
     ]
 
 
-def _use_cell(place: Place, levels: Mapping[str, Sequence[_Permission]]) -> UseCell:
+def _find_referring(
+    reader: Reader, place: Place, words: Vocabulary, codes: Collection[str], notes: list[str]
+) -> Mapping[str, list[str]]:
+    """Find the districts that refer to the uses of those with these codes, each with the codes that it refers to."""
+    stated = {iri for iri, each in words.districts.items() if each.code in codes}
+    followed = follow_references(reader, words, words.districts, stated)
+    for note in followed.notes:
+        if (said := f"{place.shown}: {note}") not in notes:
+            notes.append(said)
+    return {
+        words.districts[iri].code: sorted((words.districts[other].code for other in led), key=natural_key)
+        for iri, led in followed.led.items()
+    }
+
+
+def _use_cell(place: Place, levels: Mapping[str, Sequence[_Permission]], referring: Mapping[str, list[str]]) -> UseCell:
     found = {
         level: sorted({each.district for each in said}, key=natural_key)[:SHOWN_DISTRICTS]
         for level, said in sorted(levels.items())
@@ -216,6 +252,7 @@ def _use_cell(place: Place, levels: Mapping[str, Sequence[_Permission]]) -> UseC
         municipality=place.shown,
         districts=found,
         with_conditions=sorted(conditional, key=natural_key)[:SHOWN_DISTRICTS] or None,
+        by_reference=dict(sorted(referring.items(), key=lambda each: natural_key(each[0]))) or None,
         rules=rules[:3],
     )
 
@@ -284,7 +321,8 @@ def _compare_standards(
     found: list[tuple[Place, tuple[str, str], float | None, str, _Value]] = []
     units: dict[tuple[str, str], dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     for place, words in zip(places, known, strict=True):
-        for row in _load_rows(reader, f"standards in {place.name}", STANDARDS, words):
+        rows = _load_rows(reader, f"standards in {place.name}", STANDARDS, words)
+        for row in _drop_overruled(rows, ("district", "type", "bound", "applies", "unit"), ("number",)):
             applies_to = term_text(row["applies"]) if "applies" in row else None
             if applies_to is not None and for_another(applies_to):
                 left_out.add(applies_to)
@@ -395,7 +433,30 @@ def _standard_cell(place: Place, values: Sequence[_Value]) -> StandardCell:
 def _load_rows(reader: Reader, purpose: str, query: str, words: Vocabulary) -> list[dict[str, Term]]:
     if not words.districts:
         return []
-    return reader.rows(purpose, bind(query, districts=[NamedNode(iri) for iri in words.districts]))
+    nodes, least = [NamedNode(iri) for iri in words.districts], reader.kg.settings.rule_confidence
+    rows = reader.rows(purpose, bind(query, districts=nodes, least=least))
+    return [
+        row for row in rows if "confidence" not in row or "review" in row or iri_of(row["district"]) not in words.unsure
+    ]
+
+
+def _drop_overruled(
+    rows: Sequence[dict[str, Term]], about: Sequence[str], value: Sequence[str]
+) -> list[dict[str, Term]]:
+    """Drop the rules found in text that differ from all rules that sources state `about` the same."""
+
+    def get(row: Mapping[str, Term], names: Sequence[str]) -> tuple[Term | None, ...]:
+        return tuple(row.get(name) for name in names)
+
+    stated: dict[object, set[object]] = defaultdict(set)
+    for row in rows:
+        if "confidence" not in row:
+            stated[get(row, about)].add(get(row, value))
+    return [
+        row
+        for row in rows
+        if "confidence" not in row or get(row, value) in stated.get(get(row, about), (get(row, value),))
+    ]
 
 
 _UNKNOWN: Final = Literal("not recorded")

@@ -9,6 +9,7 @@ from typing import Annotated, Final, NamedTuple, TypeVar
 
 from pydantic import Field
 from pyoxigraph import NamedNode
+from rapidfuzz import fuzz
 
 from kg.errors import NotFoundError
 from kg.fuzzy_names import fold
@@ -16,10 +17,11 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.choices import NEAREST, Choice, shorten
 from kg.retrieval.evidence import code_of
 from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of
-from kg.retrieval.results import Completeness, Result
+from kg.retrieval.results import Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
+from kg.tools.zoning.coverage import NotUnderstood, check_coverage
 from kg.tools.zoning.municipalities import MunicipalityName, PageSize, Place, Skipped, StateName, find_place
 from kg.tools.zoning.rule_rows import Rule, RuleEvidence, load_evidence, load_rules
 from kg.tools.zoning.rule_search import (
@@ -29,6 +31,7 @@ from kg.tools.zoning.rule_search import (
     find_unsure,
     find_without_district,
     follow_references,
+    is_reference,
     select_page,
     separate,
     sort_by_confidence,
@@ -40,6 +43,7 @@ from kg.tools.zoning.term_lookup import (
     UseName,
     Vocabulary,
     find_by_head,
+    find_by_meaning,
     find_by_words,
     find_named,
     find_nearest,
@@ -55,6 +59,8 @@ from kg.tools.zoning.term_lookup import (
 from kg.vocabulary import KG, SKOS
 
 SHOWN_ODDS: Final = 5
+ALIKE: Final = 80
+"""Least similarity, of 100, of two words in names of uses that are suggested."""
 SHOWN_UNSURE: Final = 10
 """Maximum number of unsure rules in an answer."""
 
@@ -82,6 +88,12 @@ class PermissionResult(Result):
     municipality: str
     state: str
     permissions: list[Permission]
+    incomplete: str | None = Field(
+        None, description="Gaps of the answer, and the sections to read", exclude_if=operator.not_
+    )
+    not_understood: list[NotUnderstood] = Field(
+        default_factory=list, description="Sentences that may have more permissions", exclude_if=operator.not_
+    )
     unsure: list[Permission] = Field(
         default_factory=list, description="Found in the text, but not reported as law", exclude_if=operator.not_
     )
@@ -109,6 +121,12 @@ class StandardResult(Result):
     municipality: str
     state: str
     standards: list[Standard]
+    incomplete: str | None = Field(
+        None, description="Gaps of the answer, and the sections to read", exclude_if=operator.not_
+    )
+    not_understood: list[NotUnderstood] = Field(
+        default_factory=list, description="Sentences that may have more standards", exclude_if=operator.not_
+    )
     unsure: list[Standard] = Field(
         default_factory=list, description="Found in the text, but not reported as law", exclude_if=operator.not_
     )
@@ -137,8 +155,9 @@ def kg_query_permissions(
     words = load_vocabulary(reader, place)
     districts = words.districts if district is None else find_named("district", district, words.districts, place, notes)
     uses = words.uses if use is None else find_named("use", use, words.uses, place, notes)
+    asked = districts
     reader.ran.clear()
-    completeness: Completeness = "complete"
+    is_complete = True
     if use is None:
         selected = select_page(reader, "permission", place, words, districts, offset, limit)
         unsure = find_unsure(reader, "permission", words, districts)
@@ -154,7 +173,7 @@ def kg_query_permissions(
         extra = {each.district or "" for each in followed.found} | followed.districts
         districts = {**districts, **{iri: known for iri, known in words.districts.items() if iri in extra}}
         notes += followed.notes
-        completeness = "approximate" if followed.unresolved else "complete"
+        is_complete = not followed.unresolved
     at, among = _ranks(districts), _ranks(uses)
     selected.found.sort(
         key=lambda each: (
@@ -178,13 +197,22 @@ def kg_query_permissions(
         ((each.use, "in", each.district, *each.conditions), each.permission or each.as_recorded or "", each.evidence)
         for each in [*permissions, *to_permissions(overruled)]
     )
+    if not total and use is not None and district is not None:
+        notes += _note_other_districts(reader, words, uses)
+    if use is not None:
+        similar = _find_similar_uses(reader, words, asked, use, uses)
+        notes += similar
+        is_complete = is_complete and (total > 0 or not similar)
     if not total:
-        if use is not None and district is not None:
-            notes += _note_other_districts(reader, words, uses)
         notes.append(_note_nothing(place, "permission", bool(words.uses)))
-    result.notes = notes
+    coverage = check_coverage(reader, "permission", place, districts, words.districts, use)
+    result.not_understood, result.incomplete, result.notes = coverage.sentences, coverage.incomplete, notes
+    is_complete = is_complete and coverage.is_complete and not unsure
     return reader.finish(
-        result, total=total, next_offset=page_of(range(total), offset, limit), completeness=completeness
+        result,
+        total=total,
+        next_offset=page_of(range(total), offset, limit),
+        completeness="complete" if is_complete else "approximate",
     )
 
 
@@ -291,8 +319,15 @@ def kg_query_standards(
     )
     if not total:
         notes.append(_note_nothing(place, "standard", bool(words.districts)))
-    result.notes = notes
-    return reader.finish(result, total=total, next_offset=page_of(range(total), offset, limit))
+    coverage = check_coverage(reader, "standard", place, districts, words.districts)
+    result.not_understood, result.incomplete, result.notes = coverage.sentences, coverage.incomplete, notes
+    is_complete = coverage.is_complete and not unsure
+    return reader.finish(
+        result,
+        total=total,
+        next_offset=page_of(range(total), offset, limit),
+        completeness="complete" if is_complete else "approximate",
+    )
 
 
 def to_standard(rule: Rule, evidence: RuleEvidence, district: str | None) -> Standard:
@@ -440,6 +475,33 @@ def _note_other_districts(reader: Reader, words: Vocabulary, uses: Mapping[str, 
     found = {each.district for each in reported if each.about in uses}
     codes = [known.code for iri, known in words.districts.items() if iri in found]
     return [f"Other districts have permissions for this use: {shorten(codes)}."] if codes else []
+
+
+def _find_similar_uses(
+    reader: Reader, words: Vocabulary, districts: Mapping[str, object], asked: str, uses: Mapping[str, object]
+) -> list[str]:
+    """Note the uses of `districts` with a name that has the words asked for, or like it, and that were not meant."""
+    reported = find_rules(reader, "permission", words, words.districts).reported
+    recorded = {each.about for each in reported if each.district in districts}
+    choices = [
+        words.uses[iri].choice for iri in words.uses if iri in recorded and not is_reference(words.uses[iri].name)
+    ]
+    found = find_by_words(asked, choices)
+    if recorded.isdisjoint(uses):
+        found += find_by_meaning(asked, choices)
+    found = [each for each in found if each.term.value not in uses]
+    names = list(dict.fromkeys(each.label for each in found))
+    if names:
+        return [f"Also recorded there, with these words: {join_names(names[:NEAREST])}. Ask for them by name."]
+    if recorded & uses.keys():
+        return []
+    near = [name for name in find_nearest(asked, [choice.label for choice in choices]) if _is_alike(asked, name)]
+    return [f"Uses with similar names there: {join_names(near)}."] if near else []
+
+
+def _is_alike(asked: str, name: str) -> bool:
+    """Whether two names have a word in common, or nearly."""
+    return any(fuzz.ratio(one, other) >= ALIKE for one in fold(asked).split() for other in fold(name).split())
 
 
 def _note_nothing(place: Place, kind: str, any_known: bool) -> str:

@@ -260,6 +260,11 @@ def follow_references(reader: Reader, words: Vocabulary, districts: Iterable[str
     )
 
 
+def is_reference(use: str) -> bool:
+    """Whether the name of a use refers to the uses of another district."""
+    return _REFERENCE.match(use) is not None
+
+
 def _find_districts_in(text: str, words: Vocabulary) -> list[str]:
     """Find the districts that some words name, by code or name."""
     plain = f" {fold(text)} "

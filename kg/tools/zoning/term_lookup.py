@@ -169,7 +169,7 @@ def find_alike(text: str, choices: Sequence[Choice]) -> list[Choice]:
         if choice in whole
         or any(_plain(part) == plain or _meant(part) == meant for name in choice.names for part in _members(name))
     ]
-    return found or find_by_words(text, choices)
+    return found or find_by_words(text, choices) or find_by_meaning(text, choices)
 
 
 def _members(name: str) -> Sequence[str]:
@@ -198,6 +198,12 @@ def find_by_words(text: str, choices: Sequence[Choice]) -> list[Choice]:
     """Find the choices whose name contains all words of `text`."""
     words = set(_plain(text))
     return [choice for choice in choices if words and any(words <= set(_plain(name)) for name in choice.names)]
+
+
+def find_by_meaning(text: str, choices: Sequence[Choice]) -> list[Choice]:
+    """Find the choices whose name contains the meaning of `text`: "church" in ``Building for religious assembly``."""
+    meant = _meant(text)
+    return [choice for choice in choices if meant and any(meant <= _meant(name) for name in choice.names)]
 
 
 def _find_by_key(rule: Callable[[str], object], text: str, choices: Sequence[Choice]) -> list[Choice]:
@@ -315,7 +321,7 @@ _ALIKE: Final = {
     "child-care": "day care, daycare, child care, childcare, day care center, daycare center, child care center, "
     "child day care, child day care center, nursery school, preschool",
     "worship": "church, place of worship, house of worship, religious institution, mosque, synagogue, temple, "
-    "religious assembly",
+    "religious assembly, religious worship, worship",
     "retail": "retail, retail store, retail shop, retail sale, store, shop",
     "restaurant": "restaurant, cafe, eatery, eating place, eating establishment, eating and drinking establishment",
     "fuel-station": "gas station, gasoline station, filling station, service station, fuel station, petrol station",

@@ -71,7 +71,8 @@ def asked(kg: KnowledgeGraph, tool: str, **arguments: Any) -> dict[str, Any]:
 def test_a_use_is_found_by_other_words_for_it_and_the_answer_says_so(kg, words, use):
     found = kg_query_permissions(kg, **BEND, use=words)
     assert {each.use for each in found.permissions} == {use}
-    [note] = found.notes
+    note, *others = found.notes
+    assert all(each.startswith("Also recorded there, with these words: ") for each in others)
     assert note.startswith(f"use: {words!r} ")
     assert note.endswith(f" {use}.")
 

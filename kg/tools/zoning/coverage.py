@@ -1,0 +1,280 @@
+"""Finds the sentences of districts' sections that extraction did not understand: the gaps of an answer.
+
+A sentence with words of permission is understood if a permission or definition rests on it, or if it introduces a list
+of permissions. A measure is understood if a standard or definition rests on it. The sections of a district are those
+with its name in their heading or in one above it, and all sections of its rules, there without the sentences that name
+other districts only.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, Literal, NamedTuple
+
+from pyoxigraph import NamedNode
+
+from kg.errors import NotFoundError
+from kg.fuzzy_names import fold
+from kg.retrieval.choices import shorten
+from kg.retrieval.reader import Reader, iri_of
+from kg.retrieval.token_budget import Lean, clipped
+from kg.sparql.terms import bind
+from kg.store.protocol import Term, term_text
+from kg.text import find_sentence_ends
+from kg.tools.zoning.municipalities import Place, get_section_key
+from kg.tools.zoning.term_lookup import Named
+from kg.vocabulary import KG
+from kg.words import singular
+from kg.zoning_summaries import code_tree
+from kg.zoning_summaries.code_tree import CodeTree
+
+SHOWN: Final = 5
+"""Maximum number of sentences in an answer."""
+_CHARACTERS: Final = 240
+
+TEXTS: Final = """
+SELECT ?section ?text WHERE { VALUES ?section { $sections } ?section schema:text ?text }"""
+
+SPANS: Final = """
+SELECT ?section ?kind ?start ?end WHERE {
+  VALUES ?section { $sections } VALUES ?kind { kg:UsePermission kg:DimensionalStandard kg:Definition }
+  ?finding kg:definedIn ?section ; a ?kind ; kg:evidence ?span . ?span kg:start ?start ; kg:end ?end
+}"""
+
+SECTIONS: Final = """
+SELECT DISTINCT ?district ?section WHERE {
+  VALUES ?district { $districts } ?rule kg:district ?district ; kg:definedIn ?section
+}"""
+
+RuleKind = Literal["permission", "standard"]
+
+_PERMISSION: Final = re.compile(
+    r"\b(?:permitted|allowed|prohibited|forbidden|unlawful|by right|(?:conditional|special) (?:uses?|exceptions?)|"
+    r"special permits?|shall not be used|not be (?:used|established))\b",
+    re.IGNORECASE,
+)
+_NUMBER: Final = r"(?:\d[\d,.]*(?:[ -]?\d+/\d+|[½¼¾⅓⅔])?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|\w+ty)"
+_MEASURE: Final = re.compile(
+    rf"(?<![\w.]){_NUMBER}(?:[ -]*\(\s*[^()]{{1,12}}\))?[ -]*"
+    r"(?:feet|foot|ft\b|['’′](?!s)|acres?\b|ac\b|sq(?:uare|\.)|sf\b|percent|%|stor(?:y|ies|eys?)\b|met(?:er|re)s?\b|"
+    r"inches\b|(?:parking )?spaces?\b|(?:dwelling )?units?\b)",
+    re.IGNORECASE,
+)
+_LEAD: Final = re.compile(r":\s*$|\bfollowing\b", re.IGNORECASE)
+_REPEATED: Final = re.compile(r"[ \n]?\([^()]{1,40}\)")
+_INNER_END: Final = re.compile(r"[.!?;:][)\]\"”']*\s+\S")
+_HEADING_WORDS: Final = 8
+_SIGNS: Final[Mapping[RuleKind, re.Pattern[str]]] = {"permission": _PERMISSION, "standard": _MEASURE}
+_COVERING: Final[Mapping[RuleKind, frozenset[str]]] = {
+    "permission": frozenset((KG.UsePermission.value, KG.Definition.value)),
+    "standard": frozenset((KG.DimensionalStandard.value, KG.Definition.value)),
+}
+
+
+class NotUnderstood(Lean):
+    """A sentence of a section that no rule was read from, though it has words of a rule."""
+
+    section_ref: str
+    words: str
+
+
+class Coverage(NamedTuple):
+    """The gaps of an answer about some districts."""
+
+    sentences: list[NotUnderstood]
+    """The first of them."""
+    incomplete: str | None = None
+    """The gaps in words. None if all sentences with words of a rule were understood."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all sentences with words of a rule were understood."""
+        return self.incomplete is None
+
+
+def check_coverage(
+    reader: Reader,
+    kind: RuleKind,
+    place: Place,
+    districts: Mapping[str, Named],
+    known: Mapping[str, Named],
+    use: str | None = None,
+) -> Coverage:
+    """Find the sentences that were not understood in the sections of `districts`, by IRI, of those `known`.
+
+    Sentences with a word of `use` come first. A code without text is not checked.
+    """
+    try:
+        tree = code_tree.cached_tree(reader.kg, place.iri)
+    except NotFoundError:  # only tables of the municipality are loaded
+        return Coverage([])
+    if not any(section.text_sha256 for section in tree.sections.values()):
+        return Coverage([])
+    own, others = _find_sections(reader, tree, districts)
+    sections = {section for several in (*own.values(), *others.values()) for section in several}
+    unread = reader.kept_by_iri(
+        f"not understood: {kind}", sections, lambda missing: _load_unread(reader, kind, missing)
+    )
+    headed = {section for several in own.values() for section in several}
+    wanted, any_code = _compile_codes(districts.values()), _compile_codes(known.values())
+    found = [
+        NotUnderstood(section_ref=get_section_key(section), words=clipped(words, _CHARACTERS))
+        for section in sorted(tree.order, key=lambda iri: iri not in headed)
+        for words in unread.get(section, ())
+        if section in headed or wanted.search(words) or not any_code.search(words)
+    ]
+    if use is not None:
+        asked = set(_to_words(use))
+        found.sort(key=lambda each: asked.isdisjoint(_to_words(each.words)))
+    notes = []
+    if lost := [each.code for iri, each in districts.items() if not own[iri] and not others[iri]]:
+        notes.append(f"No section of {shorten(lost)} was found.")
+    if found:
+        refs = shorten(list(dict.fromkeys(each.section_ref for each in found)))
+        signs = "words of permission" if kind == "permission" else "measures"
+        several = f"{len(found)} sentences with {signs} were" if len(found) > 1 else f"a sentence with {signs} was"
+        notes.append(
+            f"{several[0].upper()}{several[1:]} not understood: see not_understood. Read {refs} with kg_query_section."
+        )
+    return Coverage(found[:SHOWN], " ".join(notes) or None)
+
+
+def _to_words(text: str) -> list[str]:
+    return [singular(word) for word in fold(text).split() if len(word) > 2]
+
+
+def _compile_codes(districts: Iterable[Named]) -> re.Pattern[str]:
+    """Compile a pattern of the codes of districts. Of codes with the same beginning, it finds the longest."""
+    codes = sorted((each.code for each in districts), key=len, reverse=True)
+    return re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, codes)) or '(?!)'})(?![\w-])")
+
+
+def _find_sections(
+    reader: Reader, tree: CodeTree, districts: Mapping[str, Named]
+) -> tuple[Mapping[str, set[str]], Mapping[str, set[str]]]:
+    """Find the sections under a heading that names each district, and the other sections of its rules."""
+    own: dict[str, set[str]] = {iri: set() for iri in districts}
+    by_code = {each.code: iri for iri, each in districts.items()}
+    pattern = _compile_codes(districts.values())
+    shared = Counter(fold(each.name) for each in districts.values())
+    names = {
+        name: iri
+        for iri, each in districts.items()
+        if each.name != each.code
+        and shared[name := fold(each.name)] == 1
+        and name.replace("district", "").count(" ") > 1
+    }
+    for iri, section in tree.sections.items():
+        if not section.title:
+            continue
+        found = {by_code[match[0]] for match in pattern.finditer(section.title)}
+        found = {each for each in found if len(districts[each].code) > 1 or _is_of_district(section.title)}
+        plain = fold(section.title)
+        found |= {district for name, district in names.items() if f" {name} " in f" {plain} "} if not found else set()
+        for district in found:
+            own[district] |= {iri, *_below(tree, iri)}
+    others: dict[str, set[str]] = {iri: set() for iri in districts}
+    nodes = [NamedNode(iri) for iri in districts]
+    for district, section_iri in reader.kept("sections of rules", bind(SECTIONS, districts=nodes), _to_pairs):
+        if section_iri not in own[district]:
+            others[district].add(section_iri)
+    return own, others
+
+
+def _to_pairs(rows: Sequence[Mapping[str, Term]]) -> list[tuple[str, str]]:
+    return [(iri_of(row["district"]), iri_of(row["section"])) for row in rows]
+
+
+def _is_of_district(title: str) -> bool:
+    return re.search(r"\b(?:districts?|zones?)\b", title, re.IGNORECASE) is not None
+
+
+def _below(tree: CodeTree, section: str) -> Iterator[str]:
+    pending, seen = [section], {section}
+    while pending:
+        for part in tree.children.get(pending.pop(), ()):
+            if part not in seen:
+                seen.add(part)
+                pending.append(part)
+                yield part
+
+
+def _load_unread(reader: Reader, kind: RuleKind, sections: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    nodes = [NamedNode(iri) for iri in sections]
+    spans: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for row in reader.rows("words that were understood", bind(SPANS, sections=nodes)):
+        if iri_of(row["kind"]) in _COVERING[kind]:
+            spans[iri_of(row["section"])].append((int(term_text(row["start"])), int(term_text(row["end"]))))
+    texts = {
+        iri_of(row["section"]): term_text(row["text"])
+        for row in reader.rows("texts of the sections", bind(TEXTS, sections=nodes))
+    }
+    return {
+        node.value: tuple(find_unread(texts.get(node.value, ""), sorted(spans[node.value]), kind)) for node in nodes
+    }
+
+
+def find_unread(text: str, spans: Sequence[tuple[int, int]], kind: RuleKind) -> Iterator[str]:
+    """Find the sentences of a text with a sign of a rule on which none of the sorted `spans` rests."""
+    signs = _SIGNS[kind]
+    if signs.search(text) is None:
+        return
+    ends = _merge([(start, _extend(text, end)) for start, end in spans] if kind == "standard" else spans)
+    sentences = list(_split(text))
+    for number, (start, end) in enumerate(sentences):
+        found = [(start + match.start(), start + match.end()) for match in signs.finditer(text[start:end])]
+        if not found:
+            continue
+        if kind == "standard":
+            if all(_overlaps(ends, *each) for each in found):
+                continue
+        elif _overlaps(ends, start, end):
+            continue
+        else:
+            sentence = text[start:end].strip()
+            is_lead = _LEAD.search(sentence) or len(sentence.split()) <= _HEADING_WORDS
+            following = sentences[number + 1 : number + 3]
+            if is_lead and any(_overlaps(ends, *each) for each in following):
+                continue
+        yield text[start:end]
+
+
+def _extend(text: str, end: int) -> int:
+    """Extend a measure over the same measure in brackets: ``thirty percent (30%)``."""
+    while (match := _REPEATED.match(text, end)) is not None:
+        end = match.end()
+    return end
+
+
+def _split(text: str) -> Iterator[tuple[int, int]]:
+    """Split a text into sentences, by offsets. A sentence ends with its line."""
+    start = 0
+    for line in text.splitlines(keepends=True):
+        last = 0
+        if _INNER_END.search(line):
+            for end in find_sentence_ends(line):
+                if line[last:end].strip():
+                    yield start + last, start + end
+                last = end
+        if line[last:].strip():
+            yield start + last, start + len(line)
+        start += len(line)
+
+
+def _merge(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Merge overlapping spans."""
+    merged: list[tuple[int, int]] = []
+    for start, end in spans:
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _overlaps(merged: Sequence[tuple[int, int]], start: int, end: int) -> bool:
+    at = bisect_left(merged, (start, -1))
+    return (at < len(merged) and merged[at][0] < end) or (at > 0 and merged[at - 1][1] > start)
