@@ -283,7 +283,9 @@ def find_heads(words: str, *, label: bool) -> Sequence[Dimension]:
     subject are at its start: ``a fence in a front yard`` is about none."""
     found = list(find_dimensions(words))
     if found:
-        apart = _APART if found[0].type.startswith(("lot-", "building-", "floor-")) else _AT
+        first = words[found[0].start : found[0].end].casefold()
+        owned = found[0].type.startswith(("lot-", "building-", "floor-")) and not first.endswith(("lot", "lots"))
+        apart = _APART if owned else _AT
         found = [one for one in found if not apart.search(words, found[0].end, one.start)]
     if found and words[found[-1].start : found[-1].end].casefold() in ("lot", "lots"):
         before, after = words[: found[-1].start], words[found[-1].end :]

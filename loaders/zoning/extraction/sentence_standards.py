@@ -246,6 +246,12 @@ _PLACED: Final = re.compile(
 )
 """Words for where something is forbidden: ``shall not be planted on slopes less than``."""
 _HAVING: Final = re.compile(r"\b(?:with|having)\b", re.IGNORECASE)
+_THING: Final = re.compile(
+    r" (?!(?:min|max|or|and|from|to|in|of|wide|high|deep|tall|long|for|on|above|below|per|by|with)\w*\b)[a-z]"
+)
+_OF_OTHER: Final = re.compile(r" of (?!(?:\w+ ){0,2}(?:lots?|sites?|land|ground|area)\b(?! for))", re.IGNORECASE)
+"""The area of something else than a lot: ``of planting``."""
+_OF_LAND: Final = re.compile(r" of (?:(?:gross|net|total) )?(?:lots?|sites?|land|ground)\b(?! for)", re.IGNORECASE)
 _AREA: Final = re.compile(r"(?:(?:an?|the|total|gross|minimum) )*(?:area|size)", re.IGNORECASE)
 _HAS: Final = re.compile(r"\b(?:have|has|contains?|provide|needs?|requires?|occup(?:y|ies)|stand|be|is|are)$")
 _OF_NP: Final = re.compile(
@@ -449,7 +455,8 @@ class _Sentence:
     def _dimension(self, part: _Part) -> _Reading | None:
         """Find the dimension of a measure and what it is for."""
         each, clause, governor, behind, bound = part.each, part.clause, part.governor, part.behind, part.bound
-        if re.search(r"-(?:foot|feet|story|storey|acre)$|(?<!one) foot$", each.raw, re.IGNORECASE):
+        joined = re.search(r"-(?:foot|feet|story|storey|acre)$", each.raw, re.IGNORECASE)
+        if joined or (each.raw.endswith(" foot") and _THING.match(behind)):
             return self._adjective(part)
         subject = clause.subject
         if holder := _HOLDER.search(governor):
@@ -494,9 +501,11 @@ class _Sentence:
             return replace(carried, bound=bound or carried.bound)
         if not clause.has_verb and (listed := self._of_lead(part)):
             return listed
-        if each.unit in AREAS and states and bound and not behind.startswith(" of "):
+        if each.unit in AREAS and states and bound and not _OF_OTHER.match(behind):
             about = subject if _AREA.fullmatch(governor) else about
-            return _Reading(find_types("lot-area", each.unit, about), each.raw, bound, self._use(part, about), about)
+            use = self._use(part, about)
+            about = "lot" if _OF_LAND.match(behind) else about
+            return _Reading(find_types("lot-area", each.unit, about), each.raw, bound, use, about)
         if each.unit == "dwelling-per-acre":
             return _Reading(["density"], each.raw, bound, self._use(part, subject))
         height = each.unit == "storey" or (not governor and self._is_height_next(each))

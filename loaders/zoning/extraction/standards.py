@@ -24,7 +24,9 @@ from loaders.zoning.extraction.districts import District, add_condition, develop
 from loaders.zoning.extraction.measures import Measure, find_measures, find_unit, parse_measure
 from loaders.zoning.extraction.outline import Outline, find_label_end
 from loaders.zoning.extraction.parking_schedules import Schedule, is_about_parking
+from loaders.zoning.extraction.permission_levels import BOARD
 from loaders.zoning.extraction.permissions import find_notes, strip_marks
+from loaders.zoning.extraction.regulated_subjects import LOT
 from loaders.zoning.extraction.section_protocol import Cell, Section, Table
 from loaders.zoning.extraction.sentence_standards import (
     CONFIDENCE,
@@ -55,6 +57,7 @@ _SHORT: Final = 8
 """Maximum words of a heading within a text."""
 
 
+_BOARD: Final = re.compile(rf"\b{BOARD}|\b(?:applicants?|owners?|persons?)\b", re.IGNORECASE)
 _CONDITIONS: Final = re.compile(
     r"(?!Except|Unless|Notwithstanding).*\b(?:provided|if|when|where|unless|because|conditions?)\b[^.;]*:$",
     re.IGNORECASE,
@@ -139,16 +142,17 @@ def _in_text(section: Section, known: Mapping[str, District], above: Sequence[Se
         if heads or headed or label:
             lead = parse_lead(text, start, end, section.title) if heads else None
             follows = None
+            asks = heads and _CONDITIONS.match(words) is not None
             if heads and lead is None and label and not headed:
                 follows = words.rstrip(":") if _USE_HEAD.fullmatch(words) else None
-                if words.endswith("following:"):
+                if words.endswith("following:") or asks:
                     item = re.match(r"([A-Z][\w /&-]{3,60}), ", words)
-                    follows = item[1] if item else find_subject(text, body, end)
+                    follows = item[1] if item and not has_verb(item[1]) else find_subject(text, body, end)
+                    follows = None if follows and (LOT.search(follows) or _BOARD.search(follows)) else follows
             given: Sequence[str] | None = headed or (None if label else outline.find(lambda each: each.districts))
             if not label:
                 outline.leave()
-            asks = False if lead or follows else (heads and _CONDITIONS.match(words) is not None) or None
-            outline.push(label, _Above(lead, follows, given, asks))
+            outline.push(label, _Above(lead, follows, given, False if lead or follows else asks or None))
         elif not read:
             for frame in outline.frames:
                 frame.value = _Above(None, None, frame.value.districts)

@@ -203,6 +203,13 @@ def test_exceptions_reductions_and_conditions_are_not_standards(text: str) -> No
             ("lot-area", "min", "1.5", "AC"),
             "barns or sheds",
         ),
+        ("Front yard: twenty-five (25) foot minimum.", ("front-setback", "min", "25", "FT"), None),
+        ("Each inn shall be on at least 2,000 square feet of land.", ("lot-area", "min", "2000", "FT2"), "inn"),
+        (
+            "(1) Kennels are allowed, if these are met:\n(a) The lot shall have an area of at least five acres.",
+            ("lot-area", "min", "5", "AC"),
+            "Kennels",
+        ),
         ("The floor area ratio shall not exceed 40 percent.", ("floor-area-ratio", "max", "40", "PERCENT"), None),
         (
             "Houses that are empty shall be at least 20 feet from the side lot line.",
