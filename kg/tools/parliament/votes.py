@@ -39,6 +39,8 @@ Side = Literal["aye", "no", "pair", "pairedAye", "pairedNo"]
 _PARTIES: Final = Text(f"{BASE}id/party/")
 _DERIVED_GRAPHS: Final = f"{BASE}graph/der/"
 _Finder = Callable[[str, str, Sequence[Choice]], list[Choice]]
+_SEARCHED: Final = 200
+"""Maximum divisions that are searched for open names that may be a person."""
 _SHOWN_QUESTION: Final = 400
 """Maximum characters of the text before the names of a division."""
 
@@ -67,6 +69,17 @@ SELECT ?division ?vote ?name ?side ?by ?voter WHERE {
   VALUES ?division { $divisions }
   ?vote dcterms:isPartOf ?division ; kg:voteAsRecorded ?name ; kg:voteValue ?side
   OPTIONAL { GRAPH ?by { ?vote kg:voter ?voter } }
+}"""
+
+OPEN_NAMES: Final = """
+SELECT ?name (COUNT(?vote) AS ?votes) WHERE {
+  VALUES ?division { $divisions } ?vote dcterms:isPartOf ?division ; kg:voteAsRecorded ?name
+  FILTER NOT EXISTS { ?vote kg:voter ?voter }
+} GROUP BY ?name"""
+
+NAMED: Final = """
+SELECT DISTINCT ?division WHERE {
+  VALUES ?division { $divisions } FILTER EXISTS { ?vote dcterms:isPartOf ?division ; kg:voteAsRecorded ?name }
 }"""
 
 SAID: Final = """
@@ -330,24 +343,30 @@ def _report_others(
     reader: Reader, others: Sequence[_Division], considered: int, people: Mapping[str, str]
 ) -> list[str]:
     """Report the divisions, of all `considered`, in which no name is known to be the person, and the open names that
-    may be."""
+    may be, of the latest of these divisions."""
     if not others:
         return []
-    votes = _load_votes(reader, [each.iri for each in others])
-    unnamed = sum(not each for each in votes.values())
+    latest = [NamedNode(each.iri) for each in others[-_SEARCHED:]]
+    unnamed = len(latest) - len(reader.rows("divisions that list names", bind(NAMED, divisions=latest)))
     surnames = {fold(_surname(label)) for label in people.values()}
     alike = Counter(
-        vote.name
-        for each in votes.values()
-        for vote in each
-        if vote.voter is None and fold(vote.name.partition(",")[0]) in surnames
+        {
+            name: int(term_text(row["votes"]))
+            for row in reader.rows("names left open", bind(OPEN_NAMES, divisions=latest))
+            if "name" in row and fold((name := term_text(row["name"])).partition(",")[0]) in surnames
+        }
     )
     note = f"In {len(others)} of {considered} divisions in this scope no name is known to be this person"
-    note += f" ({unnamed} list no names)" if unnamed else ""
+    searched = (
+        f" Only the latest {len(latest)} of them were searched for names left open."
+        if len(latest) < len(others)
+        else ""
+    )
+    note += f" ({unnamed}{' of those searched' if searched else ''} list no names)" if unnamed else ""
     if alike:
         names = shorten([f"{name} ({count})" for name, count in alike.most_common()])
-        return [f"{note}. Left open there, with this surname: {names}."]
-    return [f"{note}, and none of the names left open has this surname."]
+        return [f"{note}. Left open there, with this surname: {names}.{searched}"]
+    return [f"{note}, and none of the names left open has this surname.{searched}"]
 
 
 def _surname(label: str) -> str:

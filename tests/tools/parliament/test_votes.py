@@ -11,13 +11,16 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg import bundle
 from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.reader import Reader
 from kg.settings import Settings
+from kg.tools.parliament import votes
 from kg.tools.parliament.votes import how_voted
 from kg.vocabulary import KG, ORG, SCHEMA, XSD, mint
 from loaders.sources import load
 
 FIXTURES = bundle.folder("fixtures")
 DIVISION = mint("division", "representatives", "2024-03-21", "1").value
+OPEN = mint("division", "representatives", "2024-03-22", "1").value
 OTHER_DAY = """<hansard version="2.1"><session.header><date>2024-03-22</date><chamber>House of Reps</chamber>
 </session.header><chamber.xscript><debate><debateinfo><title>Kelp</title></debateinfo><division><division.header>
 <para>The House divided.</para></division.header><division.data><ayes><num.votes>2</num.votes><names>
@@ -112,3 +115,16 @@ def test_what_people_write_about_votes_changes_no_answer(voted):
         }
     )
     assert how_voted(voted, division=DIVISION).model_dump(exclude={"meta"}) == before
+
+
+def test_other_divisions_are_searched_up_to_a_limit(voted, monkeypatch):
+    [note] = [each for each in how_voted(voted, person="Tobias Fennimore").notes if "Fennimore, X. (1)" in each]
+    assert "latest" not in note
+    more = mint("division", "representatives", "2024-03-21", "2").value
+    monkeypatch.setattr(votes, "_SEARCHED", 1)
+    others = [votes._Division(iri, "", "", "", "") for iri in (more, OPEN)]
+    reader = Reader(voted)
+    [limited] = votes._report_others(reader, others, 5, {"": "Fennimore, Tobias"})
+    assert "In 2 of 5 divisions" in limited
+    assert "latest 1 of them" in limited
+    assert not any(more in each.sparql for each in reader.ran)
