@@ -7,7 +7,7 @@ begins "Mr. EXAMPLE (Fictown) [4.15]. - I think". Who speaks is decided by this 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final, Literal, NamedTuple
 
 from lxml.etree import _Element
@@ -114,14 +114,22 @@ def _plain(name: str) -> str:
 
 def describe_decisions(decided: Collection[tuple[int, str]]) -> str:
     """Describe the paragraphs, by line and name, that were given to a name by their form."""
-    lines = [str(line) for line, _ in decided]
-    listed = ", ".join(lines[:_LISTED]) + (f" and {len(lines) - _LISTED} more" if len(lines) > _LISTED else "")
     counts: dict[str, int] = {}
     for _, name in decided:
         counts[name] = counts.get(name, 0) + 1
     names = [f"{name} ({count})" for name, count in [*counts.items()][:_LISTED]]
     more = f" and {len(counts) - _LISTED} more" if len(counts) > _LISTED else ""
     return (
-        f"line{'s' if len(lines) > 1 else ''} {listed}: who speaks is decided by a name in bold at the beginning of "
+        f"{_list_lines([line for line, _ in decided])}: who speaks is decided by a name in bold at the beginning of "
         f"the paragraph: {', '.join(names)}{more}"
     )
+
+
+def describe_open(lines: Sequence[int]) -> str:
+    """Describe the paragraphs, by line, of which it is uncertain who speaks."""
+    return f"{_list_lines(lines)}: words after an interjection name nobody: who speaks is left open"
+
+
+def _list_lines(lines: Sequence[int]) -> str:
+    more = f" and {len(lines) - _LISTED} more" if len(lines) > _LISTED else ""
+    return f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines[:_LISTED]))}{more}"

@@ -117,7 +117,7 @@ def _begin(
         turn.named(_completed(turn.floor, head, senate))
         return
     if head.kind == "turn":
-        if turn.floor is None or head.name_id != turn.floor.talker.name_id:
+        if head.name_id != turn.floor.talker.name_id:
             warn(f"line {block.sourceline}: words of {head.name} inside the speech of another person")
         turn.begin("continuation", _completed(None, head, senate))
         return

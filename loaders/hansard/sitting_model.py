@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from datetime import date, time
 from typing import Literal
 
-UtteranceKind = Literal["turn", "continuation", "interjection", "remark"]
-"""A remark is the record's own text within a turn ("Opposition members interjecting—"): its ``talker`` is None."""
+UtteranceKind = Literal["turn", "continuation", "interjection", "remark", "unattributed"]
+"""A remark is the record's own text within a turn ("Opposition members interjecting—"), and unattributed are words of
+which the speaker is uncertain: their ``talker`` is None.
+"""
 SpeechKind = Literal["speech", "question", "answer", "writtenQuestion", "writtenAnswer", "interjection", "motion"]
 """An interjection is a speech of its own where it is outside any turn (the chair between two speeches). A motion may be
 moved without a speech, by a person whom the record only names.

@@ -15,7 +15,14 @@ from typing import Final, cast
 from lxml.etree import _Element
 
 from loaders.hansard import schema_2_2
-from loaders.hansard.bold_names import BoldName, describe_decisions, find_talker, is_same_name, read_bold_name
+from loaders.hansard.bold_names import (
+    BoldName,
+    describe_decisions,
+    describe_open,
+    find_talker,
+    is_same_name,
+    read_bold_name,
+)
 from loaders.hansard.debate_headings import info_of, parse_heading
 from loaders.hansard.divisions import parse_division
 from loaders.hansard.paragraphs import clock, get_paragraphs, squeeze, to_line
@@ -89,6 +96,8 @@ class Transcript:
         self._talkers: Sequence[Talker] | None = None
         self._decided: list[tuple[int, str]] = []
         """Lines and names of the paragraphs whose speaker is decided by their form."""
+        self._open: list[int] = []
+        """Lines of the paragraphs whose speaker is left open."""
 
     def read(self, root: _Element) -> None:
         """Read all sections of a day."""
@@ -106,6 +115,8 @@ class Transcript:
                 self._container(section, ())
         if self._decided:
             self.warnings.append(describe_decisions(self._decided))
+        if self._open:
+            self.warnings.append(describe_open(self._open))
 
     def _container(self, element: _Element, path: tuple[int, ...]) -> None:
         """Read the children of a section or debate."""
@@ -258,8 +269,11 @@ class Transcript:
         if block.tag in _PARAGRAPHS and (name := read_bold_name(block)) is not None:
             self._by_form(turn, name, block)
             turn.add(texts.pop(0))
+        before = turn.kind
         for text in texts:
-            turn.resume(text, speaking)
+            turn.resume(text, speaking, document=block.tag not in _PARAGRAPHS)
+        if turn.kind == "unattributed" and before != turn.kind:
+            self._open.append(_line(block))
 
     def _by_form(self, turn: Turn, name: BoldName, block: _Element) -> None:
         """Start the words of a talker whom only the form of a paragraph names."""

@@ -93,14 +93,14 @@ def test_crowd_calls_out_and_the_member_goes_on() -> None:
 def test_next_member_keeps_the_floor_that_a_name_in_capitals_takes() -> None:
     sitting = day(
         f"<speech>{talk('A1', 'Mr ABEL', 'One.')}{bold('Mr. BOON', ' (Fictown) [4.15]. - Two.')}<para>Three.</para>"
-        f"<interjection>{talk('A1', 'Mr Abel', 'Four?')}</interjection><para>Five.</para></speech>",
+        f"<interjection>{talk('A1', 'Mr Abel', 'Four?')}</interjection><para>Mr. BOON. - Five.</para></speech>",
         f"<speech>{talk('B2', 'Mr BOON', 'Six.')}</speech>",
     )
     assert said(sitting) == [
         ("turn", "Mr ABEL", "A1", "—One."),
         ("continuation", "Mr. BOON", "B2", "Mr. BOON (Fictown) [4.15]. - Two.\nThree."),
         ("interjection", "Mr Abel", "A1", "—Four?"),
-        ("continuation", "Mr. BOON", "B2", "Five."),
+        ("continuation", "Mr. BOON", "B2", "Mr. BOON. - Five."),
     ]
 
 
@@ -164,12 +164,35 @@ def test_document_after_leave_is_of_the_member_also_within_the_element_of_the_ch
 def test_remark_of_the_record_is_of_nobody_within_the_words_of_the_chair_too(remark: str) -> None:
     sitting = day(
         f"<speech>{talk('A1', 'Mr ABEL', 'One.')}<interjection>{talk('10000', 'Mr SPEAKER', 'Order!')}"
-        f"<para>{remark}</para><para>The House will come to order.</para></interjection><para>Two.</para></speech>"
+        f"<para>{remark}</para><para>The House will come to order.</para></interjection></speech>",
+        f"<speech>{talk('A1', 'Mr ABEL', 'One.')}<para>{remark}</para><para>Two.</para></speech>",
     )
     assert [each[:2] for each in said(sitting)] == [
         ("turn", "Mr ABEL"), ("interjection", "Mr SPEAKER"), ("remark", None), ("interjection", "Mr SPEAKER"),
-        ("continuation", "Mr ABEL"),
     ]  # fmt: skip
+    assert [each[:2] for each in said(sitting, 1)] == [
+        ("turn", "Mr ABEL"), ("remark", None), ("continuation", "Mr ABEL"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("call", "block", "expected"),
+    [
+        ("Order!", "<para>The answer is in order.</para>", ("unattributed", None)),
+        ("The rule is:", "<para>A member may explain.</para>", ("interjection", "Mr Boon")),
+        ("Why?", "<para>A1 Mr ABEL—Because.</para>", ("continuation", "Mr ABEL")),
+        ("Table them!", "<quote><para>Dear Sir.</para></quote>", ("continuation", "Mr ABEL")),
+        ("Why?", "<para>Question agreed to.</para>", ("remark", None)),
+    ],
+)
+def test_words_without_a_name_after_an_interjection_are_of_nobody_unless_their_form_shows_it(
+    call: str, block: str, expected: tuple[str, str | None]
+) -> None:
+    aside = f"<interjection>{talk('B2', 'Mr Boon', call)}</interjection>"
+    sitting = day(f"<speech>{talk('A1', 'Mr ABEL', 'One.')}{aside}{block}</speech>")
+    assert said(sitting)[2][:2] == expected
+    assert len(said(sitting)) == 3
+    assert any("left open" in warning for warning in sitting.warnings) == (expected[0] == "unattributed")
 
 
 def test_sentence_of_a_member_about_a_question_is_no_remark() -> None:

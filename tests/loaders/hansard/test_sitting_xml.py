@@ -48,7 +48,7 @@ def debate(content: str, title: str = "TIDES", kind: str = "Miscellaneous", more
 
 
 def test_a_turn_has_what_others_threw_in_at_its_place() -> None:
-    """An interjection is an utterance of its own; then the speaker goes on, named by ``continue`` or unnamed."""
+    """An interjection is an utterance of its own. A speaker who goes on is named by ``continue``."""
     speech = day(
         debate(
             "<speech>"
@@ -65,7 +65,7 @@ def test_a_turn_has_what_others_threw_in_at_its_place() -> None:
         ("interjection", "B2", "—Why?\nSay why."),
         ("continuation", "A1", "—Because."),
         ("interjection", "10000", "—Order!"),
-        ("continuation", "A1", "I end."),
+        ("unattributed", None, "I end."),
     ]
     assert (speech.time, speech.page, speech.debate) == (time(9, 31), "9", (1,))
     assert (speech.talker.electorate, speech.talker.party, speech.talker.full_name) == (
@@ -345,7 +345,7 @@ def test_an_unknown_element_is_read_for_the_turns_in_it() -> None:
     speech = day(
         f"<speech>{talk('A1', 'Abel', 'Go.')}<quote><para>Q.</para>{aside}<para>R.</para></quote></speech>"
     ).speeches[0]
-    assert [each[1:] for each in said(speech)] == [("A1", "Go.\nQ."), ("B2", "Why?"), ("A1", "R.")]
+    assert [each[1:] for each in said(speech)] == [("A1", "Go.\nQ."), ("B2", "Why?"), (None, "R.")]
 
 
 def test_a_turn_within_a_turn_is_a_turn_of_its_own() -> None:
