@@ -9,7 +9,8 @@ silent is a fact of low confidence. So the inventions of a model, or of a text t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
@@ -83,6 +84,8 @@ _GENERIC: Final = re.compile(
 )
 """Words that the name of one use does not contain."""
 _LONGEST_NAME: Final = 120
+_LONGEST_LINE: Final = 10_000
+"""Maximum code points of a line before and after a quote."""
 _FARTHEST: Final = 4_000
 """Maximum code points between words that give a level and the use that they apply to."""
 
@@ -140,20 +143,32 @@ def find_unsure(section: Section, facts: Facts, least: float) -> Sequence[Span]:
     sure = [(start, end) for start, end, confidence in facts.spans() if confidence >= least]
     unsure = [(start, end) for start, end, confidence in facts.spans() if confidence < least]
     segments = split_segments(text)
+    known, doubtful = _find_segments(segments, sure), _find_segments(segments, unsure)
     found = []
     for place, (start, end) in enumerate(segments):
-        below = segments[place + 1] if text[start:end].endswith(":") and place + 1 < len(segments) else (start, end)
-        if _is_any_in(unsure, start, end):
+        words = text[start:end]
+        # A line that announces sure facts is understood.
+        is_known = place in known or (words.endswith(":") and place + 1 in known)
+        if place in doubtful or (not is_known and _may_state(words)):
             found.append((start, end))
-        elif not _is_any_in(sure, start, below[1]):  # a line that announces sure facts is understood
-            words = text[start:end]
-            if level_of(words) is not None or _MAY_DEFINE.search(words) or next(find_measures(words), None) is not None:
-                found.append((start, end))
     return found
 
 
-def _is_any_in(spans: Sequence[Span], start: int, end: int) -> bool:
-    return any(first < end and start < last for first, last in spans)
+def _may_state(words: str) -> bool:
+    """Whether some words may state a fact."""
+    return (
+        level_of(words) is not None or bool(_MAY_DEFINE.search(words)) or next(find_measures(words), None) is not None
+    )
+
+
+def _find_segments(segments: Sequence[Span], spans: Sequence[Span]) -> Set[int]:
+    """Find the places of the segments that contain any part of these spans."""
+    starts = [start for start, _ in segments]
+    found: set[int] = set()
+    for start, end in spans:
+        first = max(bisect_right(starts, start) - 1, 0)
+        found.update(place for place in range(first, bisect_left(starts, end)) if segments[place][1] > start)
+    return found
 
 
 def check(
@@ -163,9 +178,11 @@ def check(
     around = codes_of_section(section, known, above)
 
     def is_prose(*spans: Span) -> bool:
-        """Whether the quotes are in the text and in no table, whose cells no sentence confirms."""
+        """Whether the quotes are in lines of the text, and not in a table, whose cells no sentence confirms."""
         return all(
-            end <= len(section.text) and not any(start < table.end and table.start < end for table in section.tables)
+            end <= len(section.text)
+            and _is_in_short_line(section.text, start, end)
+            and not any(start < table.end and table.start < end for table in section.tables)
             for start, end in spans
         )
 
@@ -435,6 +452,12 @@ def _confirms_definition(section: Section, each: ProposedDefinition) -> bool:
 def _to_definition(section: Section, each: ProposedDefinition, method: str) -> Definition:
     text = section.text
     return Definition(text[slice(*each.term)], *each.term, text[slice(*each.meaning)], *each.meaning, ALONE, method)
+
+
+def _is_in_short_line(text: str, start: int, end: int) -> bool:
+    """Whether the line around a span is not so long that to read it for each of many proposals takes seconds."""
+    first, last = max(0, start - _LONGEST_LINE), end + _LONGEST_LINE
+    return (first == 0 or text.find("\n", first, start) >= 0) and (last >= len(text) or text.find("\n", end, last) >= 0)
 
 
 def _is_name(words: str) -> bool:

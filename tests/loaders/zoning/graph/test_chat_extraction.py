@@ -167,7 +167,10 @@ def test_a_reading_stays_until_its_text_changes(
     load(fen, "zoning", [write(tmp_path, {**other, "4.1": f"The fee is due in May.\n{TEXTS['4.1']}"})])
     assert METHOD not in {method for _, method, _ in facts(fen).values()}
     left = {str(quad.graph_name) for quad in content(fen) if "zoning-reading" in str(quad.graph_name)}
+    assert any(graph.endswith("/4.2>") for graph in left)
     assert not any(graph.endswith("/4.1>") for graph in left)
+    load(fen, "zoning", [write(tmp_path, {"4.4": TEXTS["4.4"]})], prune=True)
+    assert not [quad for quad in content(fen) if quad.predicate == KG.proposals]
 
 
 def test_rules_alone_leave_what_they_left_before(fen: KnowledgeGraph, ask: Callable[..., ExtractionReport]) -> None:
