@@ -52,8 +52,14 @@ _LEAST_RUN_IN: Final = 3
 _WHOLE: Final = 4
 """How many times as often as broken the text must have a word whole."""
 _LEAST_WHOLE: Final = 4
+_LEAST_BROKEN: Final = 5
+_LEAST_LETTERS: Final = 3
+_PARTICLES: Final = frozenset({"back", "down", "off", "out", "over", "through", "way"})
+"""Ends of nouns that are also words after a verb: ``runoff`` and ``run off``."""
 _THOUSANDS: Final = 3
 """Figures after a comma in a number."""
+_LEAST_RARE: Final = 2
+"""The same for two words of which one is nowhere else."""
 _WITHIN: Final = 0.7
 """Share of the uses of a piece of a word in which it is a piece."""
 
@@ -590,6 +596,17 @@ def _mend_words(paragraphs: Sequence[Paragraph]) -> tuple[Sequence[Paragraph], M
         for word in set(pair):
             within[word] += pairs[pair]
     broken = {pair for pair in likely if any(within[word] >= _WITHIN * words[word] for word in pair)}
+    # Rarer words: a piece is not a word of the text.
+    broken |= {
+        (one, other)
+        for (one, other), times in pairs.items()
+        if words[one + other] >= _LEAST_RARE * times
+        and any(words[word] == times and len(word) > 1 for word in (one, other))
+    }
+    # "set back" beside "setback" is two words, unless the text has many broken ones.
+    doubtful = {pair for pair in broken if _may_be_words(pair, pairs[pair], words)}
+    if len(broken) - len(doubtful) < _LEAST_BROKEN:
+        broken -= doubtful
     mended: Counter[str] = Counter()
 
     def is_known(word: str) -> bool:
@@ -621,6 +638,12 @@ def _mend_words(paragraphs: Sequence[Paragraph]) -> tuple[Sequence[Paragraph], M
         text = _PIECES.sub(join_pieces, _FIGURE_PIECES.sub(join_figures, each.text)).replace(BREAK, " ")
         texts.append(_PAIR.sub(join, text).replace("\0 ", ""))
     return [replace(each, text=text) for each, text in zip(paragraphs, texts, strict=True)], mended
+
+
+def _may_be_words(pair: tuple[str, str], times: int, words: Mapping[str, int]) -> bool:
+    return min(map(len, pair)) >= _LEAST_LETTERS and (
+        pair[1] in _PARTICLES or any(words[word] > times for word in pair)
+    )
 
 
 def _usual_width(lines: Sequence[_Line]) -> float:

@@ -9,6 +9,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any, Final, NamedTuple
@@ -221,7 +222,7 @@ def _read_characters(page: Any, text: Any, count: int, number: int, report: _Rep
         if not raw.FPDFText_GetCharOrigin(text, index, x, y):
             continue
         values = (box.left, box.right, box.bottom, box.top, x.value, y.value)
-        if not all(map(math.isfinite, values)) or not (
+        if not math.isfinite(sum(values)) or not (
             left - 1 <= x.value <= right + 1 and bottom - 1 <= y.value <= top + 1
         ):
             report.hidden[number] += character != " "
@@ -287,6 +288,11 @@ def _split_turns(found: Sequence[_Character]) -> tuple[list[Glyph], list[Rotated
     glyphs: list[Glyph] = []
     rotated: list[Rotated] = []
     for each in found:
+        if each.turn == usual == 0:
+            if each.top != each.bottom:
+                left, right = min(each.left, each.right), max(each.left, each.right)
+                glyphs.append(Glyph(each.text, left, right, each.y, abs(each.top - each.bottom)))
+            continue
         one, other = _turn(each.left, each.bottom, each.turn), _turn(each.right, each.top, each.turn)
         height = abs(one[1] - other[1])
         if not height:
@@ -301,6 +307,7 @@ def _split_turns(found: Sequence[_Character]) -> tuple[list[Glyph], list[Rotated
     return glyphs, rotated, usual
 
 
+@cache
 def _to_text(code: int) -> str:
     """The text of a character: a space for white space, letters for a ligature, nothing for a control character."""
     if code in _HYPHENS:

@@ -81,12 +81,14 @@ class Table:
 def without_struck(glyphs: list[Glyph], across: Iterable[Rule]) -> list[Glyph]:
     """Remove the characters that are struck out: a rule that is as long as they are runs through them."""
     rules = sorted(across)
+    if not rules:
+        return glyphs
     places = [rule.place for rule in rules]
     below: dict[Rule, list[int]] = {}
     for at, glyph in enumerate(glyphs):
-        low, high = (glyph.base + share * glyph.height for share in _STRUCK)
+        first = bisect_left(places, glyph.base + _STRUCK[0] * glyph.height)
         middle = (glyph.left + glyph.right) / 2
-        for rule in rules[bisect_left(places, low) : bisect_left(places, high)]:
+        for rule in rules[first : bisect_left(places, glyph.base + _STRUCK[1] * glyph.height, first)]:
             if rule.start <= middle <= rule.end:
                 below.setdefault(rule, []).append(at)
     struck: set[int] = set()

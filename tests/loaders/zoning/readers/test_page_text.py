@@ -172,6 +172,14 @@ def test_broken_words_are_joined_where_the_text_has_them_whole() -> None:
     assert pages.mended == {"establishm ent": 1}
 
 
+def test_two_words_that_are_also_one_are_kept() -> None:
+    given = wrap("A setback is a yard. The setback, each setback and any setback is set by the code. " + fill(3))
+    given += wrap("A barn is set back by ten feet, and a shed is set back by five.")
+    pages = parse(print_pages([given, wrap(fill(4, 1)), wrap(fill(4, 2))]))
+    assert pages.mended == {}
+    assert "a shed is set back by five." in " ".join(words(pages))
+
+
 def test_a_hyphen_at_the_end_of_a_line_is_removed_where_the_word_is_known() -> None:
     line = "Any regulation of use is a regulation of land, and a regulation has non-"
     given = [
