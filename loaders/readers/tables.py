@@ -172,7 +172,7 @@ class Tables:
         where = f"{number}::BIGINT AS file, ({row})::BIGINT AS row, {_string(layout)} AS layout, {problem} AS problem"
         select = f"SELECT {key} AS key, {split} AS split, {where}, {', '.join(fields)} FROM {source}"  # noqa: S608
         cells = {name: _as_text(name, types[name]) for name in columns.names() if name in types}
-        with _engine(f"{file.path}: cannot be read completely"):
+        with _engine(f"{file.path}: cannot be read completely", file.path if sheet is None else None):
             largest = _measure_rows(self.db, file.path, source, row, cells, self._largest, packed=sheet is None)
             # Hashing decodes every cell, so that damage is detected here, where the file is known.
             [(rows, _)] = self.db.execute(f"SELECT count(*), bit_xor(hash(t)) FROM ({select}) t").fetchall()  # noqa: S608
@@ -301,7 +301,7 @@ def parquet_sheet(path: Path) -> Sheet:
             raise SourceError(f"{path}: column {verbatim!r} has type {kinds[verbatim]} instead of text")
         cells = ", ".join(_as_text(name, kinds[name]) if name in kinds else "NULL" for name in wanted)
         read = {name: _as_text(name, kinds[name]) for name in wanted if name in kinds}
-        with duckdb.connect(config=_ENGINE) as db, _engine(f"{path}: cannot be read completely"):
+        with duckdb.connect(config=_ENGINE) as db, _engine(f"{path}: cannot be read completely", path):
             numbered = _parquet(path, "file_row_number = true")
             _measure_rows(db, path, numbered, "file_row_number + 1", read, (), packed=True)
             found = db.execute(f"SELECT {cells} FROM {_parquet(path)}")  # noqa: S608
@@ -389,8 +389,11 @@ _INTERRUPTED: Final = ("Query interrupted", "INTERRUPT Error", "KeyboardInterrup
 
 
 @contextmanager
-def _engine(blame: str) -> Iterator[None]:
-    """Convert errors of DuckDB to SourceError with the prefix `blame`, or StoreError if the disk is full."""
+def _engine(blame: str, parquet: Path | None = None) -> Iterator[None]:
+    """Convert errors of DuckDB to SourceError with the prefix `blame`, or StoreError if the disk is full.
+
+    `parquet` is the file that is read; if its rows do not fit into memory, the error names the largest ones.
+    """
     try:
         yield
     except (duckdb.Error, RuntimeError) as error:
@@ -401,8 +404,10 @@ def _engine(blame: str) -> Iterator[None]:
             raise
         is_memory = isinstance(error, duckdb.OutOfMemoryException)
         if is_memory and "offload" not in reason:  # which it is for a full folder
+            largest = "" if parquet is None else f". {_describe_largest_chunk(parquet)}"
             raise SourceError(
-                f"{blame}: the rows are too large for {_MEMORY_LIMIT}, the memory in which a load sorts ({reason})"
+                f"{blame}: the rows are too large for {_MEMORY_LIMIT}, the memory in which a load sorts "
+                f"({reason}){largest}"
             ) from error
         if is_memory or os.strerror(errno.ENOSPC) in reason:
             raise StoreError(
@@ -410,6 +415,18 @@ def _engine(blame: str) -> Iterator[None]:
                 f"TMPDIR to a larger volume. ({reason})"
             ) from error
         raise SourceError(f"{blame} ({reason})") from error
+
+
+def _describe_largest_chunk(path: Path) -> str:
+    """Describe the largest column of a row group, by the metadata of a Parquet file: no cell is read."""
+    query = f"""
+        SELECT row_group_id, row_group_num_rows, path_in_schema, total_uncompressed_size
+        FROM parquet_metadata({_pattern(path)}) ORDER BY row_group_id"""  # noqa: S608
+    with duckdb.connect(config=_ENGINE) as db:
+        chunks = db.execute(query).fetchall()
+    group, rows, column, size = max(chunks, key=lambda chunk: chunk[3])
+    before = sum({number: count for number, count, *_ in chunks if number < group}.values())
+    return f"Largest: {column!r} in rows {before + 1:,} to {before + rows:,}, with {size:,} bytes"
 
 
 def _first(names: Sequence[str], columns: Collection[str]) -> str:

@@ -15,9 +15,11 @@ import pytest
 from openpyxl import Workbook
 
 from kg import bundle
+from kg.errors import SourceError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from loaders.pipeline import LoadReport
+from loaders.readers import tables
 from loaders.sources import load
 from loaders.wikibase import json_stream
 
@@ -149,3 +151,16 @@ def test_row_number_beyond_a_sheet_is_refused(open_graph: Callable[..., Knowledg
         for each, content in parts.items():
             written.writestr(each, content)
     _check_refused(_load(open_graph(), "hansard", path), "rows.xlsx", "1,048,576")
+
+
+def test_rows_beyond_the_memory_of_the_reader_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "large.parquet"
+    text = "CASE WHEN i = 3000 THEN repeat('x', 20000000) ELSE 'words' END"
+    with duckdb.connect() as db:
+        db.execute(
+            f"COPY (SELECT i AS speech_id, {text} AS text FROM range(5000) t(i)) TO '{path}' "  # noqa: S608
+            "(FORMAT parquet, ROW_GROUP_SIZE 2048)"
+        )
+    monkeypatch.setitem(tables._ENGINE, "memory_limit", "8MB")
+    with pytest.raises(SourceError, match="'text' in rows 2,049 to 4,096"):
+        list(tables.parquet_sheet(path).rows(["speech_id", "text"], "text"))
