@@ -2,8 +2,9 @@
 
 A sentence with words of permission is understood if a permission or definition rests on it, or if it introduces a list
 of permissions. A measure is understood if a standard or definition rests on it. The sections of a district are those
-with its name in their heading or in one above it, and all sections of its rules, there without the sentences that name
-other districts only.
+with its name in their heading or in one above it, where items of a list of uses count too, and all sections of its
+rules, there without the sentences that name other districts only. In other sections, the sentences that name the
+district count.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
+from pyoxigraph import Literal as Text
 from pyoxigraph import NamedNode
 
 from kg.errors import NotFoundError
@@ -34,6 +36,8 @@ from kg.zoning_summaries.code_tree import CodeTree
 SHOWN: Final = 5
 """Maximum number of sentences in an answer."""
 _CHARACTERS: Final = 240
+_FEW: Final = 5
+"""Maximum number of districts whose code is looked for in all sections."""
 
 TEXTS: Final = """
 SELECT ?section ?text WHERE { VALUES ?section { $sections } ?section schema:text ?text }"""
@@ -47,6 +51,11 @@ SELECT ?section ?kind ?start ?end WHERE {
 SECTIONS: Final = """
 SELECT DISTINCT ?district ?section WHERE {
   VALUES ?district { $districts } ?rule kg:district ?district ; kg:definedIn ?section
+}"""
+
+NAMED_IN: Final = """
+SELECT ?section WHERE {
+  ?section kg:jurisdiction $municipality ; a kg:CodeSection ; schema:text ?text FILTER(CONTAINS(?text, $code))
 }"""
 
 RuleKind = Literal["permission", "standard"]
@@ -65,6 +74,14 @@ _MEASURE: Final = re.compile(
 )
 _LEAD: Final = re.compile(r":\s*$|\bfollowing\b", re.IGNORECASE)
 _REPEATED: Final = re.compile(r"[ \n]?\([^()]{1,40}\)")
+_ITEM_WORDS: Final = 10
+_LISTED: Final = 3
+"""Least number of permissions in a section with a list of uses."""
+_NO_ITEM: Final = re.compile(
+    r":$|\b(?:see|section|table|figure|chapter|shall|must|may|is|are|be|was|were|has|have|does|will|can|intended|purpose)\b|§|"
+    r"^\W*(?:uses|standards|districts?)\W*$",
+    re.IGNORECASE,
+)
 _INNER_END: Final = re.compile(r"[.!?;:][)\]\"”']*\s+\S")
 _HEADING_WORDS: Final = 8
 _SIGNS: Final[Mapping[RuleKind, re.Pattern[str]]] = {"permission": _PERMISSION, "standard": _MEASURE}
@@ -115,16 +132,19 @@ def check_coverage(
         return Coverage([])
     own, others = _find_sections(reader, tree, districts)
     sections = {section for several in (*own.values(), *others.values()) for section in several}
+    sections |= _find_naming(reader, place, districts.values())
     unread = reader.kept_by_iri(
         f"not understood: {kind}", sections, lambda missing: _load_unread(reader, kind, missing)
     )
     headed = {section for several in own.values() for section in several}
+    ruled = {section for several in others.values() for section in several}
     wanted, any_code = _compile_codes(districts.values()), _compile_codes(known.values())
     found = [
         NotUnderstood(section_ref=get_section_key(section), words=clipped(words, _CHARACTERS))
         for section in sorted(tree.order, key=lambda iri: iri not in headed)
-        for words in unread.get(section, ())
-        if section in headed or wanted.search(words) or not any_code.search(words)
+        for words, is_item in unread.get(section, ())
+        if section in headed
+        or (not is_item and (wanted.search(words) or (section in ruled and not any_code.search(words))))
     ]
     if use is not None:
         asked = set(_to_words(use))
@@ -134,7 +154,7 @@ def check_coverage(
         notes.append(f"No section of {shorten(lost)} was found.")
     if found:
         refs = shorten(list(dict.fromkeys(each.section_ref for each in found)))
-        signs = "words of permission" if kind == "permission" else "measures"
+        signs = "words of permission, or items of lists of uses," if kind == "permission" else "measures"
         several = f"{len(found)} sentences with {signs} were" if len(found) > 1 else f"a sentence with {signs} was"
         notes.append(
             f"{several[0].upper()}{several[1:]} not understood: see not_understood. Read {refs} with kg_query_section."
@@ -184,6 +204,20 @@ def _find_sections(
     return own, others
 
 
+def _find_naming(reader: Reader, place: Place, districts: Collection[Named]) -> set[str]:
+    """Find the sections whose text has the code of one of a few districts. Codes of one letter are too common."""
+    found: set[str] = set()
+    for each in districts if len(districts) <= _FEW else ():
+        if len(each.code) > 1:
+            query = bind(NAMED_IN, municipality=NamedNode(place.iri), code=Text(each.code))
+            found |= reader.kept("sections that name the district", query, _to_sections)
+    return found
+
+
+def _to_sections(rows: Sequence[Mapping[str, Term]]) -> set[str]:
+    return {iri_of(row["section"]) for row in rows}
+
+
 def _to_pairs(rows: Sequence[Mapping[str, Term]]) -> list[tuple[str, str]]:
     return [(iri_of(row["district"]), iri_of(row["section"])) for row in rows]
 
@@ -202,7 +236,7 @@ def _below(tree: CodeTree, section: str) -> Iterator[str]:
                 yield part
 
 
-def _load_unread(reader: Reader, kind: RuleKind, sections: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def _load_unread(reader: Reader, kind: RuleKind, sections: Iterable[str]) -> dict[str, tuple[tuple[str, bool], ...]]:
     nodes = [NamedNode(iri) for iri in sections]
     spans: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for row in reader.rows("words that were understood", bind(SPANS, sections=nodes)):
@@ -217,16 +251,21 @@ def _load_unread(reader: Reader, kind: RuleKind, sections: Iterable[str]) -> dic
     }
 
 
-def find_unread(text: str, spans: Sequence[tuple[int, int]], kind: RuleKind) -> Iterator[str]:
-    """Find the sentences of a text with a sign of a rule on which none of the sorted `spans` rests."""
-    signs = _SIGNS[kind]
-    if signs.search(text) is None:
+def find_unread(text: str, spans: Sequence[tuple[int, int]], kind: RuleKind) -> Iterator[tuple[str, bool]]:
+    """Find the sentences of a text with a sign of a rule on which none of the sorted `spans` rests.
+
+    Yields each with whether it is only an item of a list.
+    """
+    signs, is_list = _SIGNS[kind], kind == "permission" and len(spans) >= _LISTED
+    if signs.search(text) is None and not is_list:
         return
     ends = _merge([(start, _extend(text, end)) for start, end in spans] if kind == "standard" else spans)
     sentences = list(_split(text))
     for number, (start, end) in enumerate(sentences):
         found = [(start + match.start(), start + match.end()) for match in signs.finditer(text[start:end])]
         if not found:
+            if is_list and _is_item(text[start:end]) and not _overlaps(ends, start, end):
+                yield text[start:end], True
             continue
         if kind == "standard":
             if all(_overlaps(ends, *each) for each in found):
@@ -239,7 +278,17 @@ def find_unread(text: str, spans: Sequence[tuple[int, int]], kind: RuleKind) -> 
             following = sentences[number + 1 : number + 3]
             if is_lead and any(_overlaps(ends, *each) for each in following):
                 continue
-        yield text[start:end]
+        yield text[start:end], False
+
+
+def _is_item(sentence: str) -> bool:
+    """Whether a sentence may be an item of a list of uses: a few words without a verb, a colon or a reference."""
+    words = sentence.strip()
+    return (
+        len(words.split()) <= _ITEM_WORDS
+        and words[:1].isupper()
+        and not (_NO_ITEM.search(words) or _MEASURE.search(words))
+    )
 
 
 def _extend(text: str, end: int) -> int:

@@ -109,4 +109,13 @@ def test_comparison_follows_references(kg: KnowledgeGraph) -> None:
     ],
 )  # fmt: skip
 def test_sentences_without_findings_are_found(text: str, spans: Any, kind: Any, left: list[str]) -> None:
-    assert [each.strip() for each in find_unread(text, spans, kind)] == left
+    assert [(words.strip(), is_item) for words, is_item in find_unread(text, spans, kind)] == [
+        (each, False) for each in left
+    ]
+
+
+def test_items_of_lists_of_uses_are_found() -> None:
+    text = "Coal Sheds.\nPermitted uses:\nInns.\nPiers.\nQuays.\nSigns (see § 4).\nKerbs 2 feet high.\n"
+    spans = [(28, 33), (34, 40), (41, 47)]
+    assert [text[start:end] for start, end in spans] == ["Inns.", "Piers.", "Quays."]
+    assert list(find_unread(text, spans, "permission")) == [("Coal Sheds.\n", True)]
