@@ -45,8 +45,7 @@ _BEFORE: Final[Sequence[tuple[str, str, str]]] = (
     (
         "supersedes",
         "supersedes",
-        r"\b(?:supersedes?|superseding|repeals?|repealing|replaces?|replacing|prevails? over"
-        r"|takes? precedence over|controls? over|in lieu of|instead of)\b",
+        r"\b(?:supersedes|repeals|replaces|prevails? over|takes? precedence over|controls? over)\b",
     ),
     (
         "incorporates",
@@ -167,16 +166,22 @@ _TRAILING: Final = [re.compile(pattern, re.IGNORECASE) for _, _, pattern in _AFT
 _REACH: Final = 160
 """Code points before a citation that are searched for these words."""
 _BEHIND: Final = 90
+_OTHER_WORD: Final = re.compile(
+    r"(?<![\w(.§])(?!(?:of|and|or|the|to|through|thru|et|seq|this|that|any|other|an?|as|amended|approved|for|on|also|the"
+    r"|(?:sub)?(?:title|chapter|part|section|paragraph|clause)s?|articles?|divisions?|units?|provisions?|requirements?"
+    r"|[ivx]+|[a-z])\b)[a-z]+\b(?!\))"
+)
 _LONGEST: Final = 3_000
 """Maximum code points of a sentence. Tables and lists without full stops are not sentences."""
 _NEAR: Final = 40
-BY_NEAR_WORDS: Final = 0.9
-"""The confidence of a type by words before the citation, at most `_NEAR` characters away. Neither this nor the others
-were measured: see `loaders.citations`."""
-BY_WORDS: Final = 0.7
-"""The confidence of a type by words further before the citation, or after it."""
-WITHOUT_WORDS: Final = 0.5
-"""The confidence of an unknown type."""
+BY_NEAR_WORDS: Final = 0.96
+"""The confidence of a type by words before the citation, at most `_NEAR` characters away: 1,035 of 1,061 in labelled
+ordinances, 49 of 50 in real codes."""
+BY_WORDS: Final = 0.9
+"""The confidence of a type by words further before the citation, or after it. 58 of 58 in labelled ordinances, 11 of 12
+in real codes."""
+WITHOUT_WORDS: Final = 0.95
+"""The confidence that the sentence states no relation. 303 of 310."""
 _BROKEN: Final = re.compile(
     r"(?:U\.S\.C|C\.F\.R|D\.C|Stat|Pub|L|No|Nos|Sec|Secs|sec|secs|Ann|Art|Ch|Reg|Res|v|cf|e\.g|i\.e|et|sq|ft|§)\.\s*$"
 )
@@ -308,7 +313,10 @@ def _find_last_cue(text: str) -> tuple[str, str, str, float] | None:
     if ";" in gap or "\n" in gap:
         return None
     type_, property_, _ = _BEFORE[best[2]]
-    return type_, property_, found[0], BY_NEAR_WORDS if len(gap) <= _NEAR else BY_WORDS
+    if len(gap) <= _NEAR:
+        return type_, property_, found[0], BY_NEAR_WORDS
+    # Only other citations may be between. In "pursuant to § 5 and to enforce this chapter", the words are of § 5 alone.
+    return None if _OTHER_WORD.search(gap) else (type_, property_, found[0], BY_WORDS)
 
 
 def _find_cue_after(text: str, citation: Citation, end: int) -> tuple[str, str, str, float] | None:

@@ -202,7 +202,9 @@ def _citations(section: Section, index: Index, by_key: Mapping[str, Section], st
         target = by_key[key].number or key if key is not None else ""
         external = key is None and (not cited.internal or cited.of_city)
         values = {"target": target, "relation": each.property, "external": external}
-        yield Fact(section.number, cited.raw, values, confidence=min(cited.confidence, each.confidence))
+        plain = each.property == "cites"
+        confidence = cited.confidence if plain else min(cited.confidence, each.confidence)
+        yield Fact(section.number, cited.raw, values, confidence=confidence)
 
 
 def labels(kind: str, gold: Mapping[str, Any]) -> list[Fact]:

@@ -12,7 +12,14 @@ from pyoxigraph import NamedNode, Quad
 from kg.vocabulary import ELI, KG
 from loaders.citations.graph.claims import Claims, Evidence
 from loaders.citations.relationships import Relationship, find_relationships
-from loaders.citations.section_citations import THIS, Citation, find_citations
+from loaders.citations.section_citations import (
+    THIS,
+    UNRESOLVED,
+    UNRESOLVED_WITHOUT_SEPARATOR,
+    WITHOUT_SEPARATOR,
+    Citation,
+    find_citations,
+)
 from loaders.zoning.extraction.citation_resolution import Index, resolve, resolve_range, resolve_words
 from loaders.zoning.extraction.districts import District, find_in_section
 from loaders.zoning.extraction.model_facts import Combined, check, combine, find_facts
@@ -141,12 +148,16 @@ def _targets(citation: Citation, key: str, shared: Authorities, index: Index) ->
 def _add_claim(claims: Claims, relationship: Relationship, target: NamedNode | None) -> None:
     citation = relationship.citation
     plain = relationship.property == "cites"
+    confidence = citation.confidence if plain else min(citation.confidence, relationship.confidence)
+    if target is None and citation.internal:
+        bare = citation.confidence == WITHOUT_SEPARATOR
+        confidence = min(confidence, UNRESOLVED_WITHOUT_SEPARATOR if bare else UNRESOLVED)
     evidence = Evidence(
         claims.unit,
         citation.start,
         citation.end,
         claims.text[citation.start : citation.end],
-        citation.confidence if plain else min(citation.confidence, relationship.confidence),
+        confidence,
         f"{citation.method}, {relationship.method}",
     )
     claims.add(

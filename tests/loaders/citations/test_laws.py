@@ -228,3 +228,8 @@ def test_offsets_are_ordered_and_inside_the_text(text: str) -> None:
         assert words == words.strip()
         assert 0 < each.confidence <= 1
         edge = each.end
+
+
+def test_this_act_is_the_one_named_last() -> None:
+    text = "The Clean Rivers Act 2011 (the Act) is old. So is the Dams Act 1962. This Act bans dams. The Act does not."
+    assert keys(text) == ["aus/act/clean-rivers-act-2011", "aus/act/dams-act-1962", "aus/act/clean-rivers-act-2011"]

@@ -46,6 +46,8 @@ def test_each_type_has_its_words_and_the_citing_direction(text: str, expected: t
         "A shed is not subject to § 3-1.",
         "In this chapter § 3-1 shall not apply.",
         "This chapter is supplemented by § 3-1.",
+        "This chapter does not modify, limit, or supersede § 3-1.",
+        "The board acts pursuant to its bylaws and may make rules to implement § 3-1.",
         "Nothing herein requires compliance with § 3-1 by a farmer.",
         "Nothing in this title requires a farmer to comply with § 3-1.",
         "Nothing in this title exempts a sign from § 3-1.",
