@@ -37,10 +37,9 @@ _PICTURE: Final = re.compile(rf"(?:SYSTEM|PUBLIC\s+{_LITERAL})\s+{_LITERAL}\s+ND
 """The rest of a declaration that names a file which is not XML, such as a picture."""
 _START: Final = re.compile(r"<(?:\?xml|!DOCTYPE|!--|hansard\b)", re.IGNORECASE)
 _WHOLE_ROOT: Final = re.compile(r"""<hansard\b(?:[^<>"']|"[^"<]*"|'[^'<]*')*>""", re.IGNORECASE)
-_SESSION: Final = re.compile(r"<(session\.header)\b", re.IGNORECASE)
+_FIRST_CHILD: Final = re.compile(r"<(session\.header|chamber\.xscript)\b", re.IGNORECASE)
 _WHOLE_END: Final = re.compile(rb"</hansard\s*>\s*\Z", re.IGNORECASE)
 _ATTRIBUTE: Final = re.compile(rf"[\w:.-]+\s*=\s*{_LITERAL}")
-_VERSION: Final = re.compile(r"""\bversion\s*=\s*["']([\d.]+)["']""")
 _MOST_STRAY: Final = 100
 _MOST_CUT: Final = 1_000
 """Maximum characters before the root, and of a root tag that was cut."""
@@ -139,16 +138,17 @@ def _mend_head(data: bytes) -> tuple[bytes, list[str]]:
         lines = stray.count("\n")
         data, head = data[start.start() :], head[start.start() :]
     begin = match.end() if (match := _PROLOGUE.match(head)) is not None else 0
-    session = _SESSION.search(head, begin)
-    if session is not None and _WHOLE_ROOT.match(head, begin) is None and _WHOLE_END.search(data[-_MOST_STRAY:]):
-        cut = head[begin : session.start()]
+    child = _FIRST_CHILD.search(head, begin)
+    if child is not None and _WHOLE_ROOT.match(head, begin) is None and _WHOLE_END.search(data[-_MOST_STRAY:]):
+        cut = head[begin : child.start()]
         if len(cut) <= _MOST_CUT and _is_cut_root(cut):
-            root = "HANSARD" if session[1].isupper() else "hansard"
-            version = f' version="{found[1]}"' if (found := _VERSION.search(cut)) is not None else ""
+            root = "HANSARD" if child[1].isupper() else "hansard"
+            # Those that are whole: in SGML they are the header.
+            kept = "".join(f" {each}" for each in _ATTRIBUTE.findall(cut) if ":" not in each.partition("=")[0])
             number = lines + head.count("\n", 0, begin) + 1
             mended.append(f"line {number}: the root tag is cut ({quote(_show(cut))}): read as <{root}>")
-            supplied = f"<{root}{version}>" + "\n" * cut.count("\n")
-            data = data[:begin] + supplied.encode("ascii") + data[session.start() :]
+            supplied = f"<{root}{kept}>" + "\n" * (cut.count("\n") - kept.count("\n"))
+            data = data[:begin] + supplied.encode("latin-1") + data[child.start() :]
     # A declaration of XML must come first, so the lines before it follow it.
     end = data.find(b"?>") + 2 if data.startswith(b"<?xml") else 0
     return data[:end] + b"\n" * lines + data[end:], mended
@@ -303,8 +303,10 @@ def _day(
             return calendar.datetime.strptime(recorded or "", form).date()
         except ValueError:
             continue
-    days = _find_days(recorded or "", parliament)
-    found = days[0] if len(days) == 1 else given if given in days else None
+    days = _find_days(recorded or "", parliament) if recorded else None
+    found = None
+    if days is not None:
+        found = days[0] if len(days) == 1 else given if given in days else None
     if found is not None:
         warnings.append(f"{quote(recorded or '')} in the header has a year of two digits: read as {found}")
         return found
@@ -312,18 +314,24 @@ def _day(
         missing = f"{quote(recorded)} in the header is not a date" if recorded else "missing date in the header"
         if days:
             missing = f"{quote(recorded or '')} in the header may be {' or '.join(map(str, days))}"
+        elif days is not None:
+            missing = (
+                f"{quote(recorded or '')} in the header has a year of two digits that agrees in no century with the "
+                "day of the week and the number of the parliament"
+            )
         raise SourceError(f"{name}: {missing}. Give --date YYYY-MM-DD.")
     if recorded:
         warnings.append(f"{quote(recorded)} in the header is not a date: {given} is used")
     return given
 
 
-def _find_days(text: str, parliament: str | None) -> list[calendar.date]:
-    """Find the days that a date with a year of two digits may mean.
+def _find_days(text: str, parliament: str | None) -> list[calendar.date] | None:
+    """Find the days that a date with a year of two digits may mean; None for another form.
 
     They are not before the first sitting nor in the future, have the day of the week that the date names, and are near
     the years of the `parliament` of that number, if it is known.
     """
+    known = False
     for pattern in _SHORT_DATES:
         if (match := pattern.fullmatch(text.strip())) is None:
             continue
@@ -337,12 +345,13 @@ def _find_days(text: str, parliament: str | None) -> list[calendar.date]:
                     one = calendar.datetime.strptime(f"{day} {month} {century}{year}", form).date()
                 except ValueError:
                     continue
+                known = True
                 if _is_possible(one, weekday, parliament):
                     found.append(one)
                 break
         if found:
             return found
-    return []
+    return [] if known else None
 
 
 def _is_possible(day: calendar.date, weekday: str | None, parliament: str | None) -> bool:

@@ -151,6 +151,12 @@ def test_a_year_of_two_digits_in_two_centuries_is_not_guessed() -> None:
     assert parse_sitting(file(head=head), "day.xml", date=date(1906, 12, 4)).date == date(1906, 12, 4)
 
 
+def test_a_year_of_two_digits_that_agrees_with_no_century_is_refused() -> None:
+    number = "<parliament.no>47</parliament.no>"
+    head = f"<session.header><date>21/03/96</date>{number}<chamber>SENATE</chamber></session.header>"
+    assert "no century" in refused(file(head=head))
+
+
 @pytest.mark.parametrize("stray", ["\ufffd\ufffd", "x\n", ">", "ï»¿", "]\n\n"])
 @pytest.mark.parametrize("declaration", ["", '<?xml version="1.0" encoding="utf-8"?>\n'])
 def test_stray_characters_before_the_root_are_dropped_and_reported(stray: str, declaration: str) -> None:
@@ -188,6 +194,29 @@ def test_a_root_tag_that_is_cut_is_supplied_where_the_rest_is_whole(cut: str, be
     assert day.speeches[0].lines is not None
     assert day.speeches[0].lines[0] == before.count("\n") + cut.count("\n") + 2
     assert any("root tag is cut" in warning or "before the root" in warning for warning in day.warnings)
+
+
+@pytest.mark.parametrize(
+    ("cut", "kept"),
+    [
+        ('<HANSARD DATE="04/03/2031" PROOF="No" CHAMBER = "Senate" PERIOD.NO = "4', True),
+        ('ARD DATE="04/03/2031" CHAMBER = "Senate" >', True),
+        ('<HANSARD DATE="04/03/2031" CHAMBER = "Sen', False),
+        ('<HANSARD DATE="04/03/', False),
+    ],
+)
+def test_whole_attributes_of_a_cut_root_are_kept_and_no_others(cut: str, kept: bool) -> None:
+    rest = (
+        "<CHAMBER.XSCRIPT><DEBATE><TITLE>TIDES</TITLE><SPEECH><TALK.START><TALKER><NAME>Senator ABEL</NAME></TALKER>"
+        "<PARA>One two.</PARA></TALK.START></SPEECH></DEBATE></CHAMBER.XSCRIPT>\n</HANSARD>\n"
+    )
+    source = f"{cut}\n{rest}".encode()
+    given = {} if kept else {"chamber": "SENATE", "date": date(2031, 3, 4)}
+    day = parse_sitting(source, "day.sgml", **given)  # type: ignore[arg-type]
+    assert (day.date, day.chamber.casefold(), len(day.speeches)) == (date(2031, 3, 4), "senate", 1)
+    if not kept:
+        with pytest.raises(SourceError, match="--chamber"):
+            parse_sitting(source, "day.sgml")
 
 
 @pytest.mark.parametrize("cut", ["Senator ABEL: One.", "<hans><para>One.</para>", "One two"])
