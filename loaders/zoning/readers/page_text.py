@@ -603,7 +603,8 @@ def _mend_words(paragraphs: Sequence[Paragraph]) -> tuple[Sequence[Paragraph], M
         if words[one + other] >= _LEAST_RARE * times
         and any(words[word] == times and len(word) > 1 for word in (one, other))
     }
-    # "set back" beside "setback" is two words, unless the text has many broken ones.
+    # "set back" is two words, also where the text has "setback".
+    broken = {pair for pair in broken if pair[1] not in _PARTICLES or len(pair[0]) < _LEAST_LETTERS}
     doubtful = {pair for pair in broken if _may_be_words(pair, pairs[pair], words)}
     if len(broken) - len(doubtful) < _LEAST_BROKEN:
         broken -= doubtful
@@ -641,9 +642,7 @@ def _mend_words(paragraphs: Sequence[Paragraph]) -> tuple[Sequence[Paragraph], M
 
 
 def _may_be_words(pair: tuple[str, str], times: int, words: Mapping[str, int]) -> bool:
-    return min(map(len, pair)) >= _LEAST_LETTERS and (
-        pair[1] in _PARTICLES or any(words[word] > times for word in pair)
-    )
+    return min(map(len, pair)) >= _LEAST_LETTERS and any(words[word] > times for word in pair)
 
 
 def _usual_width(lines: Sequence[_Line]) -> float:
