@@ -61,7 +61,7 @@ _LEADING: Final = (
     ),
     re.compile(
         r"(?:In|On|At|For|Within) (?:an?|the|any|all|each|every) [^,]*?"
-        r" (?=(?:the|an?|any|all|each|every|no|density) [^,]*$|there$)",
+        r" (?=(?:the|an?|any|all|each|every|no|density) [^,]*$|(?:there|it|they)$)",
         re.IGNORECASE,
     ),
 )

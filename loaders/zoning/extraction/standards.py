@@ -59,7 +59,7 @@ _SHORT: Final = 8
 
 _BOARD: Final = re.compile(rf"\b{BOARD}|\b(?:applicants?|owners?|persons?)\b", re.IGNORECASE)
 _CONDITIONS: Final = re.compile(
-    r"(?!Except|Unless|Notwithstanding).*\b(?:provided|if|when|where|unless|because|conditions?)\b[^.;]*:$",
+    r"(?!Except|Unless|Notwithstanding).*\b(?:provided|if|when|where|unless|because)\b[^.;]*:$",
     re.IGNORECASE,
 )
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loaders.zoning.extraction.districts import District
-from loaders.zoning.extraction.permissions import UsePermission, find_inherited, find_permissions
+from loaders.zoning.extraction.permissions import CONFIDENCE, UsePermission, find_inherited, find_permissions
 from loaders.zoning.readers.code_model import Cell, Section, Subsection, Table
 from tests.examples import dear
 from tests.loaders.zoning.extraction.district_search import find_districts
@@ -145,7 +145,7 @@ def test_conditions_review_and_raw_level_are_kept() -> None:
         "§ 3-1",
         52,
         88,
-        0.9,
+        CONFIDENCE["list"],
         "list",
     )
     assert text[found.start : found.end] == "Barns, provided that no hay is kept."
