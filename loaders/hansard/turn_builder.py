@@ -18,7 +18,7 @@ _REMARK: Final = re.compile(
     r"|(?:House|Senate|Main Committee|Federation Chamber|Committee) adjourned at\b.*"
     r"|Debate \((?:on motion )?by .{1,80}\) (?:interrupted|adjourned)\W*"
     r"|Debate (?:interrupted|adjourned)\W*"
-    r"|The (?:honou?rable )?(?:member|senator) for .{1,60} then left the chamber\W*|Leave (?:not )?granted\W*"
+    r"|The (?:honou?rable )?(?:member|senator) for .{1,60} then left the chamber\W*|Leave (?:not )?granted\b[^.]{0,60}\W*"
     r"|(?:(?:Original )?[Qq]uestion|Motion|Amendments?)(?:, by leave,| so| \([^()]{1,80}\))*"
     r" (?:put|resolved|agreed to|negatived|withdrawn)\b.{0,60}"
     r"|Bills? read an? (?:first|second|third) time\W*|Bills?, as amended,(?: be)? agreed to\W*"

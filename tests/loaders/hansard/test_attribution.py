@@ -159,6 +159,7 @@ def test_document_after_leave_is_of_the_member_also_within_the_element_of_the_ch
         "The member for Fictown then left the chamber.",
         "Sitting suspended from 6.00 p.m. to 8.30 p.m.",
         "Bill read a second time.",
+        "Leave granted for debate to continue forthwith.",
     ],
 )
 def test_remark_of_the_record_is_of_nobody_within_the_words_of_the_chair_too(remark: str) -> None:
