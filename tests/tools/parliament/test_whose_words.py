@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.attribution import UNNAMED
 from kg.retrieval.reader import Reader
 from kg.retrieval.speech_records import load_speeches, load_utterances
 from kg.settings import Settings
@@ -114,7 +115,7 @@ def test_words_of_a_crowd_are_of_nobody_and_marked(kg):
     assert (found.speaker, found.in_speech_of, found.party) == ("Government members", "Abel, Ada, MP", "")
     assert found.attributed_by_form
     others = {each.said_by: each for each in get_speech(kg, "2001-05-08-representatives-1").record.others}
-    assert {"Government members", "Mr Boon", "The SPEAKER"} == set(others)
+    assert {"Government members", "Mr Boon", "The SPEAKER", UNNAMED} == set(others)  # the last words name nobody
     assert others["Government members"].by_form
     assert not others["Mr Boon"].by_form
 
