@@ -3,6 +3,20 @@
 A field has one analyzer, so each language with a stemmer has a field of its own. English texts, and those of unknown
 language, are in `ENGLISH`. Texts of a language without a stemmer are in `PLAIN`, where words match as they are, apart
 from case and accents. A query is analyzed for each field that the index has.
+
+BM25 on 12,988 English passages with 3,837 German and Galician ones (`tests.benchmarks.corpora`, two parliaments):
+
+==================================== ============== ============= ===============
+one field for all, or one for each    nDCG@10, en    MRR@10, de    MRR@10, gl
+==================================== ============== ============= ===============
+English alone                         0.6594
+a field for each language             0.6594         0.804         0.627
+one field, stemmed as English         0.6565         0.762         0.696
+one field, German stemmed before      0.6563         0.796         0.696
+==================================== ============== ============= ===============
+
+Words of another language are rare in a common field, so they count for more than they should. A search of three fields
+takes 10.5 ms of processor time where one takes 7.0 ms.
 """
 
 from __future__ import annotations
