@@ -47,6 +47,7 @@ GOALS: Final = {
     "permission": (0.95, 0.90),
     "standard": (0.93, 0.85),
     "definition": (0.98, 0.98),
+    "citation": (0.95, 0.90),
 }
 _SIMILAR: Final = 0.6
 _LINES: Final = 46
