@@ -262,7 +262,8 @@ class _Lines:
                 self._around = ()
             self._outline, self._root = Outline(), None
             return
-        if above is not None and _GROUP_HEAD.fullmatch(words) and self._outline.is_parent(label, following):
+        group = above is not None and _GROUP_HEAD.fullmatch(words) and level_of(words) is None
+        if group and _parse_heading(words, self._known) is None and self._outline.is_parent(label, following):
             self._push(label, above)
             return
         below: _Lead | None = None

@@ -182,6 +182,10 @@ def test_each_district_of_a_sentence_has_its_own_level(text: str, expected: list
             "(A) Permitted uses.\n(1) Residential uses.\n(a) Houses.\n(b) Cabins.\n(2) Public uses.\n(a) Parks.",
             [("Houses", "byRight"), ("Cabins", "byRight"), ("Parks", "byRight")],
         ),
+        (
+            "(A) Permitted uses.\n(1) Conditional uses.\n(a) Bars.\n(2) Uses by special approval.\n(a) Inns.",
+            [("Bars", "conditional"), ("Inns", "conditional")],
+        ),
         ("(A) Permitted uses.\n(1) Farm uses.\n(2) Parks.", [("Farm uses", "byRight"), ("Parks", "byRight")]),
         ("Property in this district shall be used only for the following purposes:\n1. Parks.", [("Parks", "byRight")]),
         (
