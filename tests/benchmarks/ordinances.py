@@ -124,8 +124,9 @@ def print_pages(text: str, title: str, seed: int) -> str:
     pages: list[str] = []
     for number, start in enumerate(range(0, len(lines), _LINES), 1):
         body = lines[start : start + _LINES]
-        head, foot = [title, ""], ["", str(number)]
-        if number % 7 == 0:  # the number is on the line of the text that follows
+        # The number of one page in seven is on the line of the text that follows.
+        head, foot = [title, ""], [""] if number % 7 == 6 else ["", str(number)]
+        if number % 7 == 0:
             head, foot, body = (
                 [],
                 [""],

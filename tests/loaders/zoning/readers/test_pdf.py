@@ -442,6 +442,30 @@ def test_a_page_of_any_size_is_read(tmp_path: Path, box: bytes) -> None:
     assert report["hidden"] == []
 
 
+def test_clipped_text_is_left_out_and_reported(tmp_path: Path) -> None:
+    clipped = b"q 0 0 50 50 re W n BT /F 10 Tf 72 600 Td (Kennels are permitted) Tj ET Q"
+    text, report = work(build_page(WORDS + clipped), tmp_path)
+    assert text == "1.1 Purpose of the code"
+    assert report["hidden"] == [[1, len("Kennelsarepermitted")]]
+
+
+def test_text_of_a_layer_that_is_off_is_left_out_and_reported(tmp_path: Path) -> None:
+    layer = b"/OC /L BDC BT /F 10 Tf 72 600 Td (Kennels are permitted) Tj ET EMC"
+    catalog = b"<< /Type /Catalog /Pages 2 0 R "
+    off = b"/OCProperties << /OCGs [6 0 R] /D << /OFF [6 0 R] /Order [6 0 R] >> >> >>"
+    data = build(
+        catalog + off,
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        PAGE % (b"[0 0 612 792]", b"/Properties << /L 6 0 R >>"),
+        b"<< /Length %d >> stream\n%s\nendstream" % (len(WORDS + layer), WORDS + layer),
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+        b"<< /Type /OCG /Name (Draft) >>",
+    )
+    text, report = work(data, tmp_path)
+    assert text == "1.1 Purpose of the code"
+    assert report["hidden"] == [[1, len("Kennelsarepermitted")]]
+
+
 def test_a_page_that_cannot_be_drawn_is_read_and_reported(tmp_path: Path) -> None:
     text, report = work(build_huge_image(), tmp_path)
     assert (text, report["not_drawn"]) == ("1.1 Purpose of the code", [1])
