@@ -67,7 +67,7 @@ _PAGE_NUMBER: Final = re.compile(
     r"(?:page\s+)?[-\u2013\u2014|\[\s]*(?P<number>\d{1,4})(?P<letter>[A-Z]?)(?:\s*(?:of|/)\s*\d{1,4})?[-\u2013\u2014|\]\s]*",
     re.IGNORECASE,
 )
-_LED: Final = re.compile(r"(?P<number>\d{1,4})(?P<letter>[A-Z]?)\s+(?=\S)")
+_LED: Final = re.compile(r"(?P<number>\d{1,4})(?P<letter>[A-Z]?)\s+(?=\S)(?![-.:]\s?\d)")
 _WORD: Final = re.compile(r"[A-Za-z]+")
 _LOWER: Final = re.compile(r"[a-z]+")
 _PAIR: Final = re.compile(r"(?<![\w'\u2019.-])([A-Za-z]+)(?= ([A-Za-z]+)(?![\w'\u2019-]))")
@@ -628,14 +628,26 @@ def _mend_words(paragraphs: Sequence[Paragraph]) -> tuple[Sequence[Paragraph], M
             text += other if joined else f" {other}"
         return text
 
+    taken = -1
+    """Place of a piece that belongs to the word before it."""
+
     def join(match: re.Match[str]) -> str:
-        if (match[1].casefold(), match[2].casefold()) not in broken:
+        nonlocal taken
+        one, other = match[1].casefold(), match[2].casefold()
+        if (one, other) not in broken or match.start(1) == taken:
             return match[1]
+        after = _PAIR.match(match.string, match.start(2))
+        if after is not None and (other, third := after[2].casefold()) in broken and one + other + third not in words:
+            # "yard s hall": the piece belongs to the more frequent word.
+            if words[one + other] < words[other + third]:
+                return match[1]
+            taken = match.start(2)
         mended[f"{match[1]} {match[2]}"] += 1
         return match[1] + "\0"
 
     texts = []
     for each in paragraphs:
+        taken = -1
         text = _PIECES.sub(join_pieces, _FIGURE_PIECES.sub(join_figures, each.text)).replace(BREAK, " ")
         texts.append(_PAIR.sub(join, text).replace("\0 ", ""))
     return [replace(each, text=text) for each, text in zip(paragraphs, texts, strict=True)], mended

@@ -87,6 +87,13 @@ def test_a_page_number_on_the_line_of_a_heading_is_removed() -> None:
     assert "SIGNS" in words(parse(lines))
 
 
+def test_a_broken_number_of_a_heading_is_not_that_of_a_page() -> None:
+    lines = print_pages([wrap(fill(4, seed)) for seed in range(6)], head="")
+    at = lines.index("4")
+    lines[at : at + 2] = ["4 -1 Intent:", ""]
+    assert "4-1 Intent:" in words(parse(lines))
+
+
 def test_a_letter_after_a_page_number_marks_inserted_pages() -> None:
     lines = print_pages([wrap(fill(4, seed)) for seed in range(6)], head="")
     at = lines.index("3")
@@ -170,6 +177,14 @@ def test_broken_words_are_joined_where_the_text_has_them_whole() -> None:
     text = " ".join(words(pages))
     assert "Each establishment of the R-1 and two-story kind is set back, or set far back." in text
     assert pages.mended == {"establishm ent": 1}
+
+
+def test_a_piece_between_two_words_belongs_to_the_more_frequent_one() -> None:
+    given = wrap("The yards of barns and the yards of sheds shall be dry. " * 2 + fill(1))
+    given += wrap("A barn shall be low. A shed shall be low. A wall shall be low. A roof shall be low.")
+    given += wrap("A front yard s hall be clean.")
+    text = " ".join(words(parse(print_pages([given, wrap(fill(4, 1)), wrap(fill(4, 2))]))))
+    assert "A front yard shall be clean." in text
 
 
 def test_two_words_that_are_also_one_are_kept() -> None:
