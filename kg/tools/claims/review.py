@@ -29,7 +29,7 @@ from kg.store.protocol import Term, term_text
 from kg.tools.entities.dereference import parse_iri
 from kg.tools.zoning.labels import load_code_names
 from kg.tools.zoning.municipalities import find_place
-from kg.tools.zoning.rule_rows import Rule, is_reported, load_asserted, load_rules
+from kg.tools.zoning.rule_rows import Rule, Span, is_reported, load_asserted, load_rules
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import BASE, DCTERMS, EXTRACTED, KG, PROV, PROV_GRAPH, RDF, SKOS, SOURCED, iri_prefix, mint
 
@@ -78,6 +78,9 @@ SELECT ?claim ?graph ?agent WHERE {
   FILTER(STRSTARTS(STR(?graph), $curated))
 }"""
 
+TEXTS: Final = """
+SELECT ?unit ?text WHERE { VALUES ?unit { $units } ?unit schema:text ?text }"""
+
 STANDS: Final = """
 ASK { GRAPH ?graph { $subject $predicate $object } FILTER(?graph != $prov) }"""
 
@@ -106,6 +109,7 @@ class ListedClaim(Lean):
     method: str
     reported: bool = Field(description="Whether tools report it as law, or it is an edge")
     words: str | None = None
+    context: str | None = Field(None, description="The line with the words, if it has more")
     section: str | None = Field(None, description="Text unit, for `fetch`")
     reviewed_by: list[str] | None = None
     similarity: float | None = None
@@ -206,12 +210,16 @@ def _load_listed(reader: Reader, rows: Sequence[Mapping[str, Term]]) -> list[Lis
     reviewers = _load_reviewers(reader, rules)
     asserted = load_asserted(reader, rules.values())
     threshold = reader.kg.settings.rule_confidence
+    units = {rule.one(KG.definedIn) or rule.one(RDF.subject) or "" for rule in rules.values() if rule.spans()}
+    query = bind(TEXTS, units=[NamedNode(iri) for iri in sorted(units)])
+    texts = {iri_of(row["unit"]): term_text(row["text"]) for row in reader.rows("their texts", query)} if units else {}
     listed = []
     for iri, rule in rules.items():
         is_edge = kinds[iri] in ("citation", "alignment")
         edge = rule.one(RDF.subject), rule.one(RDF.predicate), rule.one(RDF.object)
         rejected = rule.one(KG.withdrawn)
-        words = [span.text for span in rule.spans()]
+        spans = rule.spans()
+        words = [span.text for span in spans]
         section = rule.one(KG.definedIn)
         listed.append(
             ListedClaim(
@@ -224,6 +232,7 @@ def _load_listed(reader: Reader, rows: Sequence[Mapping[str, Term]]) -> list[Lis
                 method=rule.one(KG.method) or "",
                 reported=edge in asserted if is_edge else rejected is None and is_reported(rule, threshold),
                 words=clipped(" … ".join(words), _WORDS) if words else section and rule.one(DCTERMS.title, section),
+                context=_find_context(texts.get(section or rule.one(RDF.subject) or "", ""), spans),
                 section=section or rule.one(RDF.subject),
                 reviewed_by=reviewers.get(iri),
                 similarity=_number(rule.one(KG.similarity)),
@@ -231,6 +240,16 @@ def _load_listed(reader: Reader, rows: Sequence[Mapping[str, Term]]) -> list[Lis
             )
         )
     return listed
+
+
+def _find_context(text: str, spans: Sequence[Span]) -> str | None:
+    """Find the line of a text with the first of some spans, cut around it. None if it has no other words."""
+    if not spans or text[spans[0].start : spans[0].end] != spans[0].text:
+        return None
+    start, end = text.rfind("\n", 0, spans[0].start) + 1, text.find("\n", spans[0].end)
+    end = len(text) if end < 0 else end
+    line = text[max(start, spans[0].start - _WORDS // 2) : min(end, spans[0].end + _WORDS // 2)].strip()
+    return None if line == spans[0].text.strip() else clipped(line, 2 * _WORDS)
 
 
 def _find_kind(claim: str, class_: str) -> Kind:

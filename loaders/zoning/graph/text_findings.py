@@ -5,7 +5,9 @@ The subject of a claim is the citing section. A claim whose target is unknown is
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeVar
 
 from pyoxigraph import NamedNode, Quad
 
@@ -40,6 +42,24 @@ def combine_facts(
     return combine(facts, check(section, known, above, reading.proposals, reading.method), reading.method)
 
 
+T = TypeVar("T")
+
+MAX_QUADS: Final = {"definitions": 15_000, "permissions": 50_000, "standards": 55_000, "citations": 15_000}
+"""Quads of a section, of its rules or of its citations, after which no more findings of a kind are read from it. A
+definition has about 13, a permission and a standard 15 to 20, and each quad takes 4 kB while it is committed."""
+
+_log: Final = logging.getLogger(__name__)
+
+
+def _bounded(found: Iterable[T], kind: str, section: str, quads: Sequence[Quad]) -> Iterator[T]:
+    """Yield findings of a section of one kind as long as `quads` are not too many."""
+    for number, each in enumerate(found):
+        if len(quads) >= MAX_QUADS[kind]:
+            _log.warning("Section %s has too many %s. Only the first %d are read.", section, kind, number)
+            return
+        yield each
+
+
 def build_rules(
     section: Section,
     shared: Authorities,
@@ -68,10 +88,10 @@ def build_rules(
             start, end = district.start or 0, district.end or 0
             rules.naming(node, section.key, iri, evidence(start, end, district.confidence, district.method))
 
-    for term in facts.definitions:
+    for term in _bounded(facts.definitions, "definitions", section.key, rules.quads):
         rests = evidence(term.term_start, max(term.term_end, term.end), term.confidence, term.method)
         rules.definition(term.term, term.text, section=iri, evidence=rests)
-    for permission in facts.permissions:
+    for permission in _bounded(facts.permissions, "permissions", section.key, rules.quads):
         rests = evidence(permission.start, permission.end, permission.confidence, permission.method)
         review = resolve_words(permission.review, index, section.key, state) if permission.review else None
         rules.permission(
@@ -94,7 +114,7 @@ def build_rules(
             section=iri,
             evidence=evidence(each.start, each.end, each.confidence, "reference"),
         )
-    for standard in facts.standards:
+    for standard in _bounded(facts.standards, "standards", section.key, rules.quads):
         rests = evidence(standard.start, standard.end, standard.confidence, standard.method)
         for code in standard.districts or (None,):
             rules.standard(
@@ -129,7 +149,8 @@ def build_claims(text: str, key: str, shared: Authorities, graph: NamedNode, ind
     found_in = find_citations(text, state, own.number if own is not None else "")
     section = shared.section(key)
     claims = Claims(text, section, graph)
-    for relationship in find_relationships(text, found_in) if found_in else ():
+    relationships = find_relationships(text, found_in) if found_in else ()
+    for relationship in _bounded(relationships, "citations", key, claims.quads):
         targets = _targets(relationship.citation, key, shared, index)
         # "This chapter" of a code without chapters, and "subsection 1 above", have no target to look for.
         is_own = bool(relationship.citation.levels) and relationship.citation.levels[-1][1] == THIS

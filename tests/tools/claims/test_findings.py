@@ -95,6 +95,8 @@ def test_findings_are_listed_by_confidence_with_their_words(kg: KnowledgeGraph) 
     assert [each.confidence for each in everything] == sorted(each.confidence for each in everything)
     assert {each.kind for each in everything} >= {"use", "standard", "definition", "district"}
     assert all(each.words and each.section and each.reported for each in everything)
+    [height] = [each for each in everything if "building height" in each.statement]
+    assert (height.words, height.context) == ("35 feet", "The maximum building height is 35 feet.")
     listed = list_claims(kg, kind="use", **FORD, limit=1, offset=1)
     assert (listed.total, len(listed.claims), listed.next_offset) == (4, 1, 2)
     assert not list_claims(kg, kind="use", **FORD, max_confidence=0.1).claims
