@@ -47,6 +47,9 @@ BREAK: Final = re.compile(
 LABEL: Final = re.compile(r"^(?:• ?)?[(\[]?\w{1,3}[.)\]] ")
 _AND: Final = re.compile(r"^(?:and|or|but|nor)\b[ ,]*", re.IGNORECASE)
 _NOR: Final = re.compile(r",? ?nor\b", re.IGNORECASE)
+_FINITE: Final = re.compile(
+    r"\b(?:is|are|was|were|be|has|have|shall|must|may|will|can|does|do|means?|includes?|applies|apply)\b", re.IGNORECASE
+)
 _WITHIN: Final = re.compile(r"\b(?:of|in|on|for|to|from|by|with) $", re.IGNORECASE)
 _NO: Final = re.compile(r"(?:no|not|neither|none|nothing)\b", re.IGNORECASE)
 _LEADING: Final = (
@@ -118,6 +121,11 @@ class Clause:
     def obliges(self) -> bool:
         """Whether it prescribes something, so that a measure without words of a bound is a limit."""
         return self.verb_words.startswith(("shall", "must", "should", "need", "require"))
+
+
+def has_verb(words: str) -> bool:
+    """Check whether some words are a statement. A heading is not."""
+    return _FINITE.search(words) is not None
 
 
 def parse_clauses(text: str, start: int, end: int) -> Sequence[Clause]:

@@ -9,6 +9,7 @@ from itertools import zip_longest
 from typing import Final, Self
 
 from loaders.zoning.extraction import districts as naming
+from loaders.zoning.extraction.clauses import has_verb
 from loaders.zoning.extraction.districts import District, add_condition, development_of
 from loaders.zoning.extraction.outline import Outline, find_label_end
 from loaders.zoning.extraction.permission_levels import Level, find_review, level_of
@@ -24,9 +25,6 @@ from loaders.zoning.extraction.use_sentences import (
 )
 
 _USES: Final = re.compile(r"\b(?:uses?|activities|special exceptions?)\b", re.IGNORECASE)
-_SAYS: Final = re.compile(
-    r"\b(?:is|are|was|were|be|has|have|shall|must|may|will|can|does|do|means?|includes?)\b", re.IGNORECASE
-)
 _HEAD: Final = re.compile(
     r"(?:(?:principal|primary|main|accessory|temporary|land|and|or|permitted|allowed|allowable|prohibited|conditional"
     r"|special|specific|limited|by[- ]right|conditionally|uses?|buildings|structures|activities|exceptions?)"
@@ -370,7 +368,7 @@ class _Lines:
     def _is_name(self, start: int, end: int) -> bool:
         """Whether a sentence only names a use: one of a list with periods between its items."""
         words = self._text[start:end]
-        plain = not (_SAYS.search(words) or _NO_NAME.search(words) or _CUT.search(words))
+        plain = not (has_verb(words) or _NO_NAME.search(words) or _CUT.search(words))
         return plain and len(words.split()) <= _WORDS_OF_NAME and self._is_item(start, end, "")
 
     def _is_item(self, start: int, end: int, label: str) -> bool:
@@ -382,7 +380,7 @@ class _Lines:
         length = len(words.split())
         if (
             length > (_WORDS_OF_LINE if not label and not self._outline.frames else _WORDS_OF_ITEM)
-            or _SAYS.search(name)
+            or has_verb(name)
             or (_NO_ITEM.match(words) and not INHERITED.match(words))
         ):
             return False
@@ -499,11 +497,11 @@ def _parse_heading(line: str, known: Mapping[str, District]) -> _Lead | None:
     codes = naming.find_codes(placed["where"], known) if placed else ()
     if placed and (codes or re.search(r"\b(?:district|zone)s?$", words)):
         words = words[: placed.start()]
-    if colon and _ANNOUNCES.match(words) and not _SAYS.search(words):
+    if colon and _ANNOUNCES.match(words) and not has_verb(words):
         level = level_of(words)
         review = find_review(named) if level == "conditional" else None
         return _Lead(level if level == "conditional" else None, words, (), review)
-    if len(words.split()) > 12 or _SAYS.search(words) or ". " in words or _MIXED.search(words):
+    if len(words.split()) > 12 or has_verb(words) or ". " in words or _MIXED.search(words):
         return None
     districts = codes or naming.find_places(named, 0, len(named), known)
     districts = (

@@ -13,7 +13,7 @@ from typing import Final
 
 from kg.words import singular
 from loaders.zoning.extraction import districts as naming
-from loaders.zoning.extraction.clauses import Clause, parse_clauses, split_statements
+from loaders.zoning.extraction.clauses import Clause, has_verb, parse_clauses, split_statements
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.permission_levels import BOARD, Level, find_review, is_conditional, level_of
 
@@ -545,9 +545,6 @@ def strip_brackets(words: str) -> str:
 _LABEL: Final = re.compile(r"(?:\([A-Za-z0-9]{1,3}\)|\d{1,2}[.)]) (?=\S)")
 _SEMICOLON: Final = re.compile(r"; ?(?:(?:and|or|and/or) )?")
 _COMMA: Final = re.compile(r",? (?:and|or) (?=[^,]*$)|, ?")
-_HAS_VERB: Final = re.compile(
-    r"\b(?:is|are|was|were|be|has|have|shall|must|may|will|can|does|do|means?|includes?|applies|apply)\b", re.IGNORECASE
-)
 _NO_ITEM: Final = re.compile(
     r"(?:(?:all|any|other)(?: other| such)?(?: permitted)? uses?(?: (?:permitted|allowed|listed)\b|$)"
     r"|same|those|these|this|that|such|see|as|uses?|none|no|not|the|only|provided|subject|if|when|where|except"
@@ -611,7 +608,7 @@ def _split_spans(words: str, pattern: re.Pattern[str]) -> Iterator[Span]:
 
 
 def _may_be_use(words: str) -> bool:
-    return len(words.split()) <= _WORDS_OF_LONG and not _NO_ITEM.match(words) and not _HAS_VERB.search(words)
+    return len(words.split()) <= _WORDS_OF_LONG and not _NO_ITEM.match(words) and not has_verb(words)
 
 
 def _is_plain(words: str) -> bool:
