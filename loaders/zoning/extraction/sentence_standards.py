@@ -391,7 +391,8 @@ class _Sentence:
         if clause.has_verb and each.start < clause.verb:
             clause = drop_subject(clause)
         headless = clause.has_verb and not text[self.start : clause.verb].strip(" •") and clause.other is None
-        if headless and self.context.use is None and self.context.lead is None:
+        joined = ";" in text[max(0, self.start - 2) : self.start]
+        if headless and not joined and self.context.use is None and self.context.lead is None:
             return None  # Its subject is that of a line above it.
         last = self.measures[place - 1] if place and self.measures[place - 1].start >= edge else None
         behind = self._behind(place, clause)

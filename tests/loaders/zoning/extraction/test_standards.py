@@ -297,6 +297,11 @@ def test_the_lot_of_a_building_has_its_own_dimensions() -> None:
     assert short(found) == [("lot-area", "min", "9000", "FT2"), ("lot-width", "min", "60", "FT")]
 
 
+def test_a_clause_after_a_semicolon_has_the_subject_before_it() -> None:
+    text = "A building shall not be nearer to the front lot line than 20 feet; shall not exceed 35 feet in height."
+    assert [each[0] for each in of(text)] == ["front-setback", "building-height"]
+
+
 def test_lines_below_a_line_have_its_dimension() -> None:
     text = "1. A minimum lot width.\na. For houses: sixty (60) feet.\nb. For inns: 90 feet.\n2. Trees shall be kept."
     found = list(find_standards(section(text), KNOWN))
