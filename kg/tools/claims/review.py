@@ -142,7 +142,7 @@ class Reviewed(Result):
 def list_claims(
     kg: KnowledgeGraph,
     kind: Annotated[Kind | None, Field()] = None,
-    municipality: Annotated[str | None, Field(max_length=200, description="With state")] = None,
+    municipality: Annotated[str | None, Field(max_length=200)] = None,
     state: Annotated[str | None, Field(max_length=60)] = None,
     status: Annotated[Status, Field()] = "pending",
     min_confidence: Annotated[float, Field(ge=0, le=1)] = 0.0,
@@ -150,11 +150,10 @@ def list_claims(
     limit: Limit = 20,
     offset: Offset = 0,
 ) -> ClaimsResult:
-    """List uses, standards, definitions, districts, citations and alignments found in texts, the least sure first.
+    """List claims found in texts, the least sure first.
 
-    Use to compare them with their words. Returns claims: id, kind, statement, confidence, method, words, section,
-    reported.
-    Example: list_claims(kind="use", municipality="Quarry Bend", state="UT", max_confidence=0.9).
+    Use to review it. Returns claims: id, statement, confidence, words, section, reported.
+    Example: list_claims(kind="use").
     Next: `review_claim` with an id.
     """
     bounded_page(limit, offset)
@@ -325,13 +324,12 @@ def _number(text: str | None) -> float | None:
 
 def review_claim(
     kg: KnowledgeGraph,
-    claim: Annotated[str, Field(max_length=2_000, description="id from list_claims or from evidence")],
+    claim: Annotated[str, Field(max_length=2_000, description="id")],
     verdict: Annotated[Verdict, Field()],
 ) -> Reviewed:
-    """Accept or reject a use, standard, definition, district, citation or alignment that was found in a text.
+    """Accept or reject a claim found in a text: a use, standard, definition, district, citation or alignment.
 
-    Use after reading the words; it needs the local token. A rejection is final: the rule or edge is withdrawn at once,
-    also at later loads. With a district all its rules are. Returns asserted: whether it is reported as law.
+    Use after reading its words; it needs the local token. A rejection is final. Returns asserted: whether it holds.
     Example: review_claim(claim="https://w3id.org/quadcite/id/st/9f2c", verdict="reject").
     Next: `list_claims`.
     """

@@ -143,9 +143,8 @@ def kg_query_permissions(
 ) -> PermissionResult:
     """Look up which uses are permitted in which districts, and on which conditions.
 
-    Use to find out where a use is allowed. References to the uses of another district are followed. Returns
-    permissions: district, use, permission (as_recorded: the source's word), conditions, review_section, section_ref,
-    evidence. An unlisted use is unrecorded, not prohibited.
+    Use to find out where a use is allowed. Returns permissions: district, use, permission (as_recorded: the source's
+    word), conditions, review_section, section_ref, evidence. An unlisted use is unrecorded, not prohibited.
     Example: kg_query_permissions(municipality="Quarry Bend", state="UT", district="R-1", use="duplex").
     Next: `kg_query_section` with a section_ref.
     """
