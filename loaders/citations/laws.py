@@ -112,9 +112,11 @@ _NUMBERED_KINDS: Final = {
     "presidential decree": "presidential-decree",
     "decree law": "decree-law", "decreto ley": "decree-law", "decreto lei": "decree-law",
 }  # fmt: skip
-_LATEST: Final = 2030
+_LATEST_SHORT: Final = 2030
+"""The last year that two digits mean in a text of this century: 30 is 2030, 31 is 1931. It is after most texts, since
+the dates of some are too early."""
 _LOCAL: Final = re.compile(
-    r"\b(?:complement\w+|state|provincial|municipal|regional|local|cantonal|estad\w+|municipal|autonómic\w+)\W*$", re.I
+    r"\b(?:complement\w+|state|provincial|municipal|regional|local|cantonal|estad\w+|autonómic\w+)\W*$", re.I
 )
 
 _TAG: Final = r"EC|EU|EEC|Euratom|CE|UE|CEE|EG|EWG"
@@ -208,7 +210,7 @@ def find_laws(text: str, context: Context = Context()) -> Sequence[LawCitation]:
         if ("federal" in kinds and _FEDERAL.search(text)) or (american and "state" in kinds):
             found += _find_codified(text, context.jurisdiction or "", states=american)
     if found:
-        found = [*_find_again(text, _drop_overlaps(found), context)]
+        found = [*_find_again(text, _drop_overlaps(found))]
         found = _drop_overlaps(found)
     return found
 
@@ -331,10 +333,10 @@ def _find_numbered(text: str, context: Context) -> Iterator[LawCitation]:
 
 
 def _complete_year(short: str, context: Context) -> str | None:
-    """Complete a year of two digits, as in ``Law 12.187/09``. Texts of this century may cite laws younger than them."""
+    """Complete a year of two digits, as in ``Law 12.187/09``: the last such year that a text of its year can cite."""
     if context.year is None:
         return None
-    latest = max(context.year, _LATEST) if context.year >= _LATEST - _LATEST % 100 else context.year
+    latest = max(context.year, _LATEST_SHORT) if context.year >= 2000 else context.year
     year = latest - latest % 100 + int(short)
     return str(year if year <= latest else year - 100)
 
@@ -349,7 +351,7 @@ def _find_codified(text: str, jurisdiction: str, *, states: bool) -> Iterator[La
             yield LawCitation(each.start, each.end, law, law.citation, OF_CODE, method, whole=each.end)
 
 
-def _find_again(text: str, found: Sequence[LawCitation], context: Context) -> Iterator[LawCitation]:
+def _find_again(text: str, found: Sequence[LawCitation]) -> Iterator[LawCitation]:
     """Yield the citations with the sections that they name, and those by a name which the text defines before."""
     names: dict[str, LawCitation | None] = {}
     defined_at: dict[str, int] = {}
@@ -373,6 +375,7 @@ def _find_again(text: str, found: Sequence[LawCitation], context: Context) -> It
         after = defined_at.get(name, law.end)
         if not all(text.find(word, after) >= 0 for word in name.split()):
             continue  # building the pattern takes longer than all other searches of a text
+        # A name such as "Act" needs an article. For other names, the group ``this`` exists and never matches.
         the = r"(?:[Tt]he|(?P<this>[Tt]his|[Tt]hat))\s+" if name in _GENERIC else "(?P<this>(?!))?"
         spaced = re.escape(name).replace(r"\ ", r"\s+")
         pattern = re.compile(

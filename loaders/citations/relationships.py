@@ -154,23 +154,25 @@ _EXEMPT: Final = re.compile(
 _NOTHING: Final = re.compile(
     r"\bnothing (?:herein|hereinafter|contained|in|within|about|of)\b|\b(?:is|are) not intended to\b", re.IGNORECASE
 )
-"""Words that deny all that follows in the same clause."""
+"""Words that deny all that follows, up to `_INTERRUPTED`."""
 _INTERRUPTED: Final = re.compile(r"\b(?:except|unless|until|but|notwithstanding|other than)\b|;", re.IGNORECASE)
 _NEGATED_AFTER: Final = re.compile(
     r"[^.;,:]{0,50}?\b(?:shall|does|do|did|will|may|is|are|has|have|need) not (?:be )?"
     r"(?:apply|applicable|required?|affect|changed|amended|affected|superseded|repealed|construed|prohibit|prevent)",
     re.IGNORECASE,
 )
+"""Words after a citation in the same clause, which deny what is stated before it: ``section 5 shall not apply``."""
 _CUES: Final = [re.compile(f"(?:{pattern}){_PARTS}", re.IGNORECASE) for _, _, pattern in _BEFORE]
 _TRAILING: Final = [re.compile(pattern, re.IGNORECASE) for _, _, pattern in _AFTER]
 _REACH: Final = 160
 """Code points before a citation that are searched for these words."""
 _BEHIND: Final = 90
 _OTHER_WORD: Final = re.compile(
-    r"(?<![\w(.§])(?!(?:of|and|or|the|to|through|thru|et|seq|this|that|any|other|an?|as|amended|approved|for|on|also|the"
+    r"(?<![\w(.§])(?!(?:of|and|or|the|to|through|thru|et|seq|this|that|any|other|an?|as|amended|approved|for|on|also"
     r"|(?:sub)?(?:title|chapter|part|section|paragraph|clause)s?|articles?|divisions?|units?|provisions?|requirements?"
     r"|[ivx]+|[a-z])\b)[a-z]+\b(?!\))"
 )
+"""A word that no list of citations has, so that words before it are not of the citation after it."""
 _LONGEST: Final = 3_000
 """Maximum code points of a sentence. Tables and lists without full stops are not sentences."""
 _NEAR: Final = 40
