@@ -120,10 +120,10 @@ class Transcript:
 
     def _container(self, element: _Element, path: tuple[int, ...]) -> None:
         """Read the children of a section or debate."""
-        self._loose(element.text, element, path)
+        self._loose(element.text, element)
         for child in element:
             self._child(child, path)
-            self._loose(child.tail, child, path)
+            self._loose(child.tail, child)
         self._flush(path)
 
     def _child(self, child: _Element, path: tuple[int, ...]) -> None:
@@ -164,7 +164,7 @@ class Transcript:
                 self.warnings.append(f"line {child.sourceline}: unknown element <{tag}>: kept as procedural text")
             self._say(get_paragraphs(child), child)
 
-    def _loose(self, text: str | None, element: _Element, path: tuple[int, ...]) -> None:
+    def _loose(self, text: str | None, element: _Element) -> None:
         """Keep words between elements, where none are expected."""
         if text and not text.isspace():
             self._say([squeeze(text)], element)

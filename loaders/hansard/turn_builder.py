@@ -49,6 +49,17 @@ class Talk(NamedTuple):
     page: str | None = None
 
 
+class _Beginning(NamedTuple):
+    """The beginning of words of one speaker."""
+
+    kind: UtteranceKind
+    talk: Talk | None
+    start: int
+    """Offset in the text of the turn."""
+    by_form: bool = False
+    """Whether only the form of the paragraph names the speaker."""
+
+
 class Turn:
     """The text of an unfinished turn. The speaker who has the floor continues after interruptions."""
 
@@ -58,9 +69,10 @@ class Turn:
         """The speaker of the paragraphs that name nobody."""
         self.kind = kind
         self._passing = False
+        """Whether the current words end with their paragraph, after which another may speak."""
         self._paragraphs: list[str] = []
         self._length = 0
-        self._begun: list[tuple[UtteranceKind, Talk | None, int, bool]] = [(kind, floor, 0, False)]
+        self._begun = [_Beginning(kind, floor, 0)]
 
     def begin(
         self, kind: UtteranceKind, talk: Talk | None = None, *, passing: bool | None = None, by_form: bool = False
@@ -77,7 +89,7 @@ class Turn:
                 self.floor = talk
             else:
                 self._passing = True
-        self._begun.append((kind, talk, self._length, by_form))
+        self._begun.append(_Beginning(kind, talk, self._length, by_form))
 
     def take_floor(self, talk: Talk) -> None:
         """Start words of a person who keeps the floor, named by the form of a paragraph."""
@@ -87,7 +99,7 @@ class Turn:
     def named(self, talk: Talk) -> None:
         """Add details about the first speaker."""
         self.floor, self.speaker = talk, talk.talker
-        self._begun[0] = (self._begun[0][0], talk, 0, False)
+        self._begun[0] = _Beginning(self._begun[0].kind, talk, 0)
 
     def add(self, paragraph: str) -> None:
         """Append a paragraph to the current speaker's words."""
@@ -107,7 +119,7 @@ class Turn:
         elif speaking is not None and speaking[1] is not None and self._is_tabled(paragraph, speaking[1]):
             self._return_floor()
         elif speaking is not None:
-            if self.kind == "remark" or (self._passing and self._begun[-1][3]):
+            if self.kind == "remark" or (self._passing and self._begun[-1].by_form):
                 self.begin(*speaking)
         elif self._passing:
             self._go_on(paragraph, document)
@@ -133,7 +145,7 @@ class Turn:
 
     def _find_before(self) -> tuple[UtteranceKind, Talk | None]:
         """Find who spoke before a remark of the record, or before a crowd called out."""
-        for number, (kind, talk, _, _) in reversed([*enumerate(self._begun)]):
+        for number, (kind, talk, *_) in reversed([*enumerate(self._begun)]):
             crowd = kind == "interjection" and talk is not None and is_nobody(talk.talker.name)
             if number == 0 or (kind != "remark" and not crowd):
                 return kind, talk
@@ -145,7 +157,7 @@ class Turn:
 
     def _return_floor(self) -> None:
         self.kind, self._passing = "continuation", False
-        self._begun.append(("continuation", Talk(self.floor.talker), self._length, False))
+        self._begun.append(_Beginning("continuation", Talk(self.floor.talker), self._length))
 
     def proceed(self, paragraph: str) -> None:
         """Append a paragraph without a name where each new speaker is named: a remark, or words of the last one named.
@@ -154,10 +166,8 @@ class Turn:
         """
         if self._is_remark(paragraph):
             self.begin("remark")
-        elif self.kind == "remark" or (self._passing and self._begun[-1][3]):
-            kind, talk = next(
-                (each[0], each[1]) for each in reversed(self._begun) if each[0] != "remark" and not each[3]
-            )
+        elif self.kind == "remark" or (self._passing and self._begun[-1].by_form):
+            kind, talk, *_ = next(each for each in reversed(self._begun) if each.kind != "remark" and not each.by_form)
             self.begin("continuation" if kind == "turn" else kind, Talk(talk.talker) if talk else None)
         self.add(paragraph)
 
@@ -184,7 +194,7 @@ class Turn:
     def finished(self) -> tuple[str, list[Utterance]]:
         """Return the text and its utterances, which cover it completely."""
         text = "\n".join(self._paragraphs)
-        starts = [min(start, len(text)) for _, _, start, _ in self._begun]
+        starts = [min(each.start, len(text)) for each in self._begun]
         utterances = [
             Utterance(kind, start, end, talk.talker, talk.time, talk.page, by_form)
             if talk
