@@ -83,7 +83,7 @@ class Parliament:
     """The shared graphs of one term of a parliament that a mapping describes, as `Authorities` has Australia's."""
 
     def __init__(self, mapping: RegisterMapping, code: str, form: str | None) -> None:
-        """`form` is the cell of the chamber. Raises RecordError for an unknown one."""
+        """Open the chamber whose cell is `form`, or the only one. Raises RecordError for an unknown one."""
         known = mapping.chambers
         found = known.get(form.casefold()) if form else next(iter(known.values())) if len(known) == 1 else None
         if found is None:
@@ -111,7 +111,7 @@ class Parliament:
         return iri
 
     def state(self, form: str) -> NamedNode | None:
-        """States of other countries are not known; the form is noted."""
+        """Note the form and return None: states of other countries are not known."""
         self.unknown.setdefault("state", {})[form] = None
         return None
 
@@ -143,14 +143,14 @@ def load_mapping(path: Path, fields: Sequence[str]) -> RegisterMapping:
     code = parliament.text("code")
     if code is not None and _CODE.fullmatch(code) is None:
         raise InvalidInputError(f"{parliament.place}: Invalid code {code!r}. Use that of a corpus, as in AT or ES-GA.")
-    formats = dates.columns("formats")
+    formats = dates.texts("formats")
     for form in formats:
         if not {"%d", "%m", "%Y"} <= set(re.findall(r"%[A-Za-z]", form.replace("%B", "%m").replace("%b", "%m"))):
             raise InvalidInputError(f"{dates.place}: Invalid format {form!r}. It needs %d, %m (or %b, %B) and %Y.")
     found = RegisterMapping(
         chosen,
         formats,
-        frozenset(each.casefold() for each in dates.columns("open")),
+        frozenset(each.casefold() for each in dates.texts("open")),
         code,
         _read_organizations(top, "chamber", PARLIAMENT),
         _read_organizations(top, "party", PARTY),

@@ -38,7 +38,7 @@ class TomlTable:
             raise InvalidInputError(f"{self.place}: Missing {name}.")
         return value
 
-    def columns(self, name: str) -> Sequence[str]:
+    def texts(self, name: str) -> Sequence[str]:
         """Take a list of strings, each stripped of white space."""
         value = self._take(name, [])
         if not isinstance(value, list) or not all(isinstance(each, str) and each.strip() for each in value):
@@ -58,9 +58,9 @@ class TomlTable:
         if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
             raise InvalidInputError(f"{self.place}: {name} is not a list of tables [[{name}]].")
         for number, each in enumerate(value, 1):
-            with_rest = TomlTable(f"{self.place}, [[{name}]] number {number}", each)
-            yield with_rest
-            with_rest.end()
+            table = TomlTable(f"{self.place}, [[{name}]] number {number}", each)
+            yield table
+            table.end()
 
     def _take(self, name: str, default: object) -> Any:
         self.known[name] = None

@@ -157,7 +157,7 @@ def _mapping(top: TomlTable) -> TableMapping:
         where.column("county_column"),
         district.column("name"),
         district.column("category"),
-        district.columns("facts"),
+        district.texts("facts"),
         {cell: levels.needed(cell) for cell in list(levels.entries)},
         [_use(each) for each in top.tables("use")],
         [_measure(each) for each in top.tables("standard")],
@@ -180,7 +180,7 @@ def _mapping(top: TomlTable) -> TableMapping:
 
 def _use(given: TomlTable) -> Use:
     column = given.needed("column").strip()
-    return Use(column, given.text("name") or column, given.text("category"), given.columns("conditions"))
+    return Use(column, given.text("name") or column, given.text("category"), given.texts("conditions"))
 
 
 def _measure(given: TomlTable) -> Measure:
