@@ -1,10 +1,10 @@
-"""Text utilities: escape control characters for a terminal, and find the ends of sentences."""
+"""Text utilities: escape control characters for a terminal, shorten lists, and find the ends of sentences."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -28,6 +28,12 @@ def to_single_line(text: str, longest: int = MAX_LINE_CHARS) -> str:
 
 def _escape(character: str) -> str:
     return {"\n": "\\n", "\t": "\\t"}.get(character) or f"\\u{ord(character):04x}"
+
+
+def join_first(names: Sequence[str], most: int) -> str:
+    """Join at most `most` names with commas, and state how many more there are: ``a, b and 3 more``."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 _BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7f]")

@@ -28,6 +28,7 @@ from kg.integrity.inspection import Inspection, Problem, inspect_store
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import source_paths
 from kg.store.lock import REPLACED, RESTORING, DirectoryLock, require_known_version, sync_folder
+from kg.text import join_first
 
 _FORMAT: Final = "format.json"
 _PARTS: Final = ("store", "index", "quarantine", source_paths.FILE)
@@ -147,7 +148,7 @@ def _verify_copy(partial: Path, sums: dict[str, FileSum]) -> Inspection:
     differing = [name for name, wanted in sums.items() if checksums.compute(partial / name) != wanted]
     if differing:
         raise StoreDamagedError(
-            f"The copy differs from its source, in {_join(differing)}. Check the disk of the backup."
+            f"The copy differs from its source, in {join_first(differing, _SHOWN)}. Check the disk of the backup."
         )
     inspection = inspect_store(partial / "store", data_dir=partial, content=False)
     if inspection.problems:
@@ -162,10 +163,6 @@ def _describe(problems: Sequence[Problem]) -> str:
     # Messages of the engine have no full stop.
     shown = " ".join(f"{problem.where}: {problem.message.rstrip('. ')}." for problem in problems[:_SHOWN])
     return shown if len(problems) <= _SHOWN else f"{shown} And {len(problems) - _SHOWN} more."
-
-
-def _join(names: Sequence[str]) -> str:
-    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
 
 
 def inspect_backup(folder: Path, *, content: bool = True) -> Inspection:

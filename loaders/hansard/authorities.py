@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from functools import cache
 from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
+from kg.text import join_first
 from kg.vocabulary import DCTERMS, FOAF, KG, RDF, SKOS, mint, sha256
 from loaders.hansard import parties
 from loaders.hansard.electorates import find_state
@@ -78,6 +79,12 @@ def _described(kind: str, thing: NamedNode) -> tuple[NamedNode, Sequence[Quad]]:
     return graph, [Quad(said.subject, said.predicate, said.object, graph) for said in parties.describe(thing)]
 
 
+def describe_unknown(kind: str, forms: Iterable[str]) -> str:
+    """Describe the recorded forms of a kind, such as party or state, that have no known meaning."""
+    listed = join_first([quote(form) for form in forms], _LISTED)
+    return f"{kind} {listed}: no known {kind}, so it is kept as recorded only"
+
+
 def describe_person(
     key: str, status: str, names: Sequence[str], identifier: str | None = None
 ) -> tuple[NamedNode, NamedNode, list[Quad]]:
@@ -109,9 +116,7 @@ class Authorities:
     def warnings(self) -> Iterator[str]:
         """Yield a warning for the forms that stay as recorded."""
         for kind, forms in self.unknown.items():
-            listed = ", ".join(map(quote, [*forms][:_LISTED]))
-            more = f" and {len(forms) - _LISTED} more" if len(forms) > _LISTED else ""
-            yield f"{kind} {listed}{more}: no known {kind}, so it is kept as recorded only"
+            yield describe_unknown(kind, forms)
 
     def person(self, talker: Talker) -> NamedNode | None:
         """Return the person who speaks, or None for an office, a crowd or an unknown person."""

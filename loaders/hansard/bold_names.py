@@ -12,8 +12,9 @@ from typing import Final, Literal, NamedTuple
 
 from lxml.etree import _Element
 
+from kg.text import join_first
 from loaders.hansard.offices import is_chair, is_nobody
-from loaders.hansard.paragraphs import get_paragraphs, get_run, squeeze
+from loaders.hansard.paragraphs import describe_lines, get_paragraphs, get_run, squeeze
 from loaders.hansard.sitting_model import Talker
 
 _LISTED: Final = 12
@@ -117,19 +118,13 @@ def describe_decisions(decided: Collection[tuple[int, str]]) -> str:
     counts: dict[str, int] = {}
     for _, name in decided:
         counts[name] = counts.get(name, 0) + 1
-    names = [f"{name} ({count})" for name, count in [*counts.items()][:_LISTED]]
-    more = f" and {len(counts) - _LISTED} more" if len(counts) > _LISTED else ""
+    names = [f"{name} ({count})" for name, count in counts.items()]
     return (
-        f"{_list_lines([line for line, _ in decided])}: who speaks is decided by a name in bold at the beginning of "
-        f"the paragraph: {', '.join(names)}{more}"
+        f"{describe_lines([line for line, _ in decided])}: who speaks is decided by a name in bold at the beginning of "
+        f"the paragraph: {join_first(names, _LISTED)}"
     )
 
 
 def describe_open(lines: Sequence[int]) -> str:
     """Describe the paragraphs, by line, of which it is uncertain who speaks."""
-    return f"{_list_lines(lines)}: words after an interjection name nobody: who speaks is left open"
-
-
-def _list_lines(lines: Sequence[int]) -> str:
-    more = f" and {len(lines) - _LISTED} more" if len(lines) > _LISTED else ""
-    return f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines[:_LISTED]))}{more}"
+    return f"{describe_lines(lines)}: words after an interjection name nobody: who speaks is left open"

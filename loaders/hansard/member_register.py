@@ -6,7 +6,6 @@ A register is a table, or several that are loaded together. Columns are found by
   ``other_names`` (separated by semicolons). A change of party is a row of its own.
 - A table with ``name`` and ``person_id`` but without ``from`` lists people: it gives identifiers and other names to the
   rows with that name. ``person_number`` in both tables identifies the person where several have one name.
-
 - ``given_name`` and ``family_name`` in place of ``name``; ``born``, which separates people of one name.
 
 The names of the register of openaustralia-parser (``Date of election``, ``aph id``, ...) are understood too, and a
@@ -32,7 +31,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.errors import InvalidInputError, RecordError, SourceError
 from kg.partial_dates import find_bounds, find_period
 from kg.vocabulary import KG, ORG, RDF, SCHEMA, XSD, mint, sha256
-from loaders.hansard.authorities import Authorities
+from loaders.hansard.authorities import Authorities, describe_unknown
 from loaders.hansard.person_names import fold_name, strip_titles
 from loaders.hansard.register_mapping import Parliament, RegisterMapping, load_mapping
 from loaders.hansard.table_columns import chamber_of, plain
@@ -44,8 +43,6 @@ from loaders.readers.locations import File
 DOMAIN: Final = "members"
 VERSION: Final = "2"
 FORMATS: Final = (".csv",)
-_LISTED: Final = 12
-"""Maximum number of unknown forms that a notice lists; further ones are counted."""
 
 _COLUMNS: Final[Mapping[str, Sequence[str]]] = {
     "person_id": ("person_id", "aph id"),
@@ -168,9 +165,7 @@ class Reading:
                 name = row.said.get("name", "")
                 yield Rejection(f"{name} (row {row.number})", str(error), (row.origin,))
         for kind, forms in unknown.items():
-            listed = ", ".join(map(quote, sorted(forms)[:_LISTED]))
-            more = f" and {len(forms) - _LISTED} more" if len(forms) > _LISTED else ""
-            yield Notice(f"{kind} {listed}{more}: no known {kind}, so it is kept as recorded only", warning=True)
+            yield Notice(describe_unknown(kind, sorted(forms)), warning=True)
 
     def _find_shared_names(self, terms: Sequence[_Row], people: _People) -> Mapping[tuple[File, int], str]:
         """Find the rows without an identifier whose name two people have: their terms in two seats overlap."""

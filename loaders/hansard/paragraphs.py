@@ -8,12 +8,17 @@ row of a table is one paragraph with tabs between the cells.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import time
 from typing import Final
 
 from lxml.etree import _Element, tostring
 
+from kg.text import join_first
+
 EDGES: Final = " \t\r\n"
+_MOST_LINES: Final = 12
+"""Maximum number of lines that a warning lists; further ones are counted."""
 _BREAK: Final = re.compile(r"[ \t\r]*\n[ \t\r\n]*")
 _CLOCK: Final = re.compile(r"(\d{1,2})[:.](\d{2})(?:[:.](\d{2}))?\s*([ap])?")
 _ROWS: Final = frozenset(("row", "tr"))
@@ -115,3 +120,8 @@ def clock(text: str | None) -> time | None:
     if match[4] and hour <= 12:
         hour = hour % 12 + (12 if match[4] == "p" else 0)
     return time(hour, minute, second) if hour < 24 and minute < 60 and second < 60 else None
+
+
+def describe_lines(lines: Sequence[int]) -> str:
+    """Describe lines of a file for a warning: ``line 3``, ``lines 3, 5 and 2 more``."""
+    return f"line{'s' if len(lines) > 1 else ''} {join_first([str(line) for line in lines], _MOST_LINES)}"

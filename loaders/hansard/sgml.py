@@ -18,6 +18,7 @@ from lxml import etree
 from lxml.etree import _Element
 
 from kg.errors import SourceError
+from loaders.hansard.paragraphs import describe_lines
 from loaders.hansard.sgml_conversion import modernize
 
 _NAME: Final = re.compile(r"[a-z][\w.-]*")
@@ -25,8 +26,6 @@ _UNKNOWN: Final = re.compile(r"&[A-Za-z]\w*;")
 _CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 _MAX_DEPTH: Final = 128
 _CDATA: Final = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
-_LISTED: Final = 12
-"""Maximum number of lines that a repair lists; further ones are counted."""
 
 _INTERJECTIONS: Final = frozenset(("interject", "interjection"))
 _VOID: Final = frozenset(("br", "break", "tab", "colspec", "spanspec", "graphic", "separator", "img", "hr"))
@@ -186,10 +185,7 @@ class _Reader(HTMLParser):
     def repaired(self) -> Iterator[str]:
         """Yield each kind of repair with its lines."""
         for what, lines in self._repairs.items():
-            listed = ", ".join(map(str, lines[:_LISTED])) + (
-                f" and {len(lines) - _LISTED} more" if lines[_LISTED:] else ""
-            )
-            yield f"line{'s' if len(lines) > 1 else ''} {listed}: {what}"
+            yield f"{describe_lines(lines)}: {what}"
 
     def _imply(self, closes: frozenset[str], tag: str) -> None:
         """End the open elements that cannot contain an element of this name."""

@@ -17,6 +17,7 @@ from typing import Any, Final
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import RecordError, SourceError
+from kg.text import join_first
 from kg.vocabulary import KG, mint
 from loaders.model import Notice, Origin, Rejection, SourceGraph
 from loaders.readers.formats import Row, Sheet, open_sheet, surrogate_in, text_of_cell
@@ -235,8 +236,7 @@ def _cell(cells: Cells, column: str | None) -> str | None:
 
 
 def _some(names: Sequence[str]) -> str:
-    more = len(names) - _SHOWN
-    return ", ".join(map(repr, names[:_SHOWN])) + (f" and {more} more" if more > 0 else "")
+    return join_first([repr(name) for name in names], _SHOWN)
 
 
 def open_table(path: Path, key_column: str | None = None) -> Rows:
