@@ -162,6 +162,20 @@ _NEGATED_AFTER: Final = re.compile(
     re.IGNORECASE,
 )
 """Words after a citation in the same clause, which deny what is stated before it: ``section 5 shall not apply``."""
+_OWN: Final = (
+    r"(?:this|these) (?:[\w-]+ ){0,3}?(?:(?:sub)?(?:section|title|chapter|part|division)|article|code|ordinance"
+    r"|resolution|rule|regulation|by-?law|standard|provision|act|plan|map)s?\b"
+)
+_MADE: Final = r"(?:enact|adopt|promulgat|ordain|establish|authoriz|issu|creat|prescrib|prepar|mad|pass)"
+_ENACTED: Final = re.compile(
+    rf"(?<!\bof )(?<!\bin )(?<!\bby )(?<!\bto )(?<!\bfor )(?<!\bunder )(?<!\bwith )(?<!\bfrom )\b{_OWN}"
+    rf"(?: \([^()]*\))?,?(?: (?:is|are|was|were|has|have|been|being|shall|be|hereby|duly|and|[a-z]+ly))* {_MADE}e?d?\b"
+    r"[^.;]{0,80}$",
+    re.IGNORECASE,
+)
+"""``This chapter is adopted [pursuant to]``: what is authorized is the citing text itself."""
+_ENACTS: Final = re.compile(rf"\b{_MADE}\w*(?: and \w+)? (?:the following|{_OWN})", re.IGNORECASE)
+"""``[Under section 5], the council adopts this chapter``."""
 _CUES: Final = [re.compile(f"(?:{pattern}){_PARTS}", re.IGNORECASE) for _, _, pattern in _BEFORE]
 _TRAILING: Final = [re.compile(pattern, re.IGNORECASE) for _, _, pattern in _AFTER]
 _REACH: Final = 160
@@ -261,9 +275,20 @@ def _relationship(text: str, citation: Citation, start: int, end: int) -> Relati
         or _find_cue_after(text, citation, end)
         or (UNKNOWN, CITES, "", WITHOUT_WORDS)
     )
+    if property_ == "authorizedBy" and not _enacts_itself(text, cue, start, first, end):
+        type_, property_ = "references", "references"
     if property_ != CITES and _is_denied(text, citation, property_, cue, start, first, end):
         type_, property_ = "references", CITES
     return Relationship(citation, type_, property_, start, end, cue, confidence, text)
+
+
+def _enacts_itself(text: str, cue: str, start: int, first: int, end: int) -> bool:
+    """Whether a sentence states by what authority the citing text is enacted.
+
+    ``Applications pursuant to section 4`` are authorized by it, and the text that names them is not.
+    """
+    said = text[start : text.rfind(cue, start, first) + len(cue)]
+    return _ENACTED.search(said) is not None or _ENACTS.search(text, start, end) is not None
 
 
 def _is_denied(text: str, citation: Citation, property_: str, cue: str, start: int, first: int, end: int) -> bool:

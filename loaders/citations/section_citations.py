@@ -244,6 +244,8 @@ _IN_BRACKETS: Final = re.compile(
 )
 _WITHIN_PART: Final = re.compile(r",? (?P<sign>(?:§§? ?|[Ss]ections? )(?P<part>\d{1,4})(?=\.\d))")
 """A section after its part: ``40 CFR Part 60, § 60.2``."""
+_WITHIN_LEVEL: Final = re.compile(r",? (?P<sign>(?:§§? ?|[Ss]ections? )(?=\d{1,4}\.\d))")
+"""A section after the chapter of its title, which its number does not repeat: ``40 CFR Chapter I, § 60.2``."""
 _BROKEN: Final = re.compile(r" \d")
 """The rest of a number whose hyphens were lost: ``Utah Code § 63 9 45``."""
 _BROKEN_NUMBER: Final = re.compile(r"\. (?P<rest>\d{1,2}(?:[A-Z](?!\w)|(?= of (?:this|the)\b)))")
@@ -344,6 +346,9 @@ def _read_sections_of_body(
                 further, end = parse_numbers(text, within.start("part"), within.start("sign"), plural=True)
                 found += further
                 laws += [body.section(member.number, title) for member in further]
+        elif body is statutes.CFR and title and (within := _WITHIN_LEVEL.match(text, after)):
+            found, end = parse_numbers(text, within.end(), within.start("sign"), plural=True)
+            laws = [body.section(member.number, title) for member in found]
         else:
             found, end = [Member(start, after, "")], after
             laws = [body.part(", ".join(f"{kind.capitalize()} {number}" for kind, number in chain), title)]

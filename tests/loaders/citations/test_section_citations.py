@@ -149,6 +149,7 @@ def test_the_law_of_a_state_is_one_however_its_name_is_shortened(texts: Sequence
     ("text", "expected"),
     [
         ("42 U.S.C. 1983, 40 CFR 52.21", ["42 U.S.C. § 1983", "40 C.F.R. § 52.21"]),
+        ("44 CFR Chapter I, Section 65.12, of the rules", ["44 C.F.R. § 65.12"]),
         ("42 U.S.C. § 1983, and Section 4 of this code", ["42 U.S.C. § 1983", "section 4"]),
         ("Secs. 61-3-115 and 61-3-116", ["section 61-3-115", "section 61-3-116"]),
         (
