@@ -36,7 +36,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Final
 
@@ -51,6 +51,8 @@ from loaders.readers.cells import quote, to_slug
 from loaders.readers.toml_tables import TomlTable, read_toml
 
 _CODE: Final = re.compile(r"[A-Z]{2}(?:-[A-Z0-9]{1,3})?")
+_TRIED: Final = datetime(2004, 11, 23, tzinfo=UTC)
+"""A day whose year, month and day differ from those that a format without them reads."""
 _ID: Final = re.compile(r"[^\s<>\"{}|\\^`/]+")
 
 
@@ -145,8 +147,10 @@ def load_mapping(path: Path, fields: Sequence[str]) -> RegisterMapping:
         raise InvalidInputError(f"{parliament.place}: Invalid code {code!r}. Use that of a corpus, as in AT or ES-GA.")
     formats = dates.texts("formats")
     for form in formats:
-        if not {"%d", "%m", "%Y"} <= set(re.findall(r"%[A-Za-z]", form.replace("%B", "%m").replace("%b", "%m"))):
-            raise InvalidInputError(f"{dates.place}: Invalid format {form!r}. It needs %d, %m (or %b, %B) and %Y.")
+        if not _reads_back(form):
+            raise InvalidInputError(
+                f"{dates.place}: Invalid format {form!r}. It needs %d, %m (or %b, %B) and %Y, each once."
+            )
     found = RegisterMapping(
         chosen,
         formats,
@@ -162,6 +166,14 @@ def load_mapping(path: Path, fields: Sequence[str]) -> RegisterMapping:
     if code is not None and not found.chambers:
         raise InvalidInputError(f"{path}: Missing [[chamber]], with cell, id and name.")
     return found
+
+
+def _reads_back(form: str) -> bool:
+    """Whether a format reads the day that it writes."""
+    try:
+        return datetime.strptime(_TRIED.strftime(form), form).date() == _TRIED.date()
+    except (ValueError, re.error):  # re.error: a directive is there twice
+        return False
 
 
 def _read_organizations(top: TomlTable, name: str, role: str) -> dict[str, Organization]:

@@ -97,6 +97,8 @@ _BEFORE_LIMIT: Final = re.compile(r",? (?:on|with|for|to|in|having|not|of)\b(?! 
 _NO_CONDITION: Final = re.compile(
     r"\W*(?:(?:but not|excluding|except|excepting|other than|including|such as|licensed|permitted|as [A-Z.]+|see)\b|$)"
 )
+_LONGEST_CLOSING: Final = 100
+"""Maximum characters of the punctuation at the end of an item. A longer search would be repeated for each mark."""
 _SUB: Final = re.compile(r",? (?:including|such as|limited to)(?: the following)?:?$|:$")
 _ONLY: Final = re.compile(
     rf"(?:\bin the |\()(?P<codes>{naming.CODE}(?:(?:, (?:and |or )?| and | or ){naming.CODE}){{0,20}})"
@@ -392,7 +394,7 @@ class _Lines:
         """Read an item of a list, which may be several uses. Returns its lead for the lines below it."""
         text = self._text
         line = text[start:end].rstrip()
-        if closing := _CLOSING.search(line):
+        if closing := _CLOSING.search(line, max(0, len(line) - _LONGEST_CLOSING)):
             line = line[: closing.start() + (line[closing.start()] == "." and not line[:-1].endswith("."))]
         if match := INHERITED.match(text, start, start + len(line)):
             self._inherit(match, start + len(line), lead, self._place(lead.districts))

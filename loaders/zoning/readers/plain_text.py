@@ -121,10 +121,11 @@ def _warn_uncovered(drafts: Drafts, before: Body, paragraphs: Sequence[Paragraph
     if before:
         above = [each for each in paragraphs[:opened] if each.text.strip()]
         share = 1 - sum(len(each.text) for each in above) / sum(len(each.text) for each in paragraphs)
+        lines = [*before.lines, *(note.text for note in before.notes)]
         drafts.warnings.append(
             f"{share:.0%} of the text is in sections.".replace("%", " %")
-            + f" {len(before.lines):,} lines before the first heading are not loaded: {drafts.counted}s "
-            f"{above[0].first}-{above[-1].last}, starting with {before.lines[0][:80]!r}."
+            + f" {len(lines):,} lines before the first heading are not loaded: {drafts.counted}s "
+            f"{above[0].first}-{above[-1].last}, starting with {lines[0][:80]!r}."
         )
     if missing := find_missing_numbers(each.number for each in drafts.drafts if each.kind == SECTION):
         more = f", and {len(missing) - _MOST_LISTED:,} more" if len(missing) > _MOST_LISTED else ""

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kg.errors import RecordError, SourceError
+from loaders.zoning.extraction.permissions import find_permissions
 from loaders.zoning.graph import table_records
 from loaders.zoning.readers import dc, history_notes, html_code, input_files, json_entries, municode, plain_text
 from loaders.zoning.readers.code_model import LARGEST_GRID, Cell, Code, Table
@@ -42,6 +43,11 @@ def entry_code(sections: list[dict[str, object]]) -> Code:
         lambda: plain_text.parse("".join(f"CHAPTER {n}\nTOWN {n}\n\n" for n in range(20_000)).encode(), "t"),
         lambda: plain_text.parse(("Sec. " + "1." * 145 + "\n" + ("Sec. " + "1a-" * 97 + " A\n") * 500).encode(), "t"),
         lambda: plain_text.parse(("1." * 148 + "x\n" + "Section " * 35 + "\n").encode() * 500, "t"),
+        lambda: plain_text.parse(("Sec. 1-1. A.\n" + "1\f" * 9 + "a" * 100_000).encode(), "t"),
+        lambda: find_permissions(
+            entry_code([{"section_id": "1", "title": "Permitted uses", "raw_content": "," * 50_000 + "."}]).sections[0],
+            {},
+        ),
         lambda: entry_code([{"section_id": "1", "title": "(repealed " * 200_000}]),
         lambda: entry_code([{"section_id": str(n), "title": "A", "parent_id": str(n + 1)} for n in range(10_000)]),
     ],

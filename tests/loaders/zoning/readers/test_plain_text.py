@@ -339,3 +339,10 @@ def test_a_number_is_read_whole_in_each_style(numbers: list[str]) -> None:
 @pytest.mark.parametrize("line", ["C-1 District", "I-1 Light Industry", "M.1", "IV. B. Lots", "4.A lots are dry"])
 def test_a_code_of_a_district_or_a_label_is_no_bare_number(line: str) -> None:
     assert parse_heading(line) is None
+
+
+@pytest.mark.parametrize("rest", ["", "Sec. 1-10. Barns.\nBarns are dry.\n"])
+def test_notes_before_the_first_heading_are_reported(rest: str) -> None:
+    code = plain_text.parse(f"(Ord. 1)\n(Ord. 2)\n{rest}".encode(), "t.txt")
+    assert [each.number for each in code.sections] == (["1-10"] if rest else [])
+    assert any("2 lines" in warning and "'(Ord. 1)'" in warning for warning in code.warnings)
