@@ -6,9 +6,13 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from kg.errors import InvalidInputError
+from kg.text import to_single_line
+
+_SHOWN: Final = 80
+"""Characters of a value in a message."""
 
 
 @dataclass(slots=True)
@@ -24,7 +28,7 @@ class TomlTable:
         """Take a string; None if the key is missing."""
         value = self._take(name, None)
         if value is not None and (not isinstance(value, str) or not value.strip()):
-            raise InvalidInputError(f"{self.place}: {name} is {value!r}, not a string.")
+            raise InvalidInputError(f"{self.place}: {name} is {_show(value)}, not a string.")
         return value
 
     def column(self, name: str) -> str | None:
@@ -42,14 +46,14 @@ class TomlTable:
         """Take a list of strings, each stripped of white space."""
         value = self._take(name, [])
         if not isinstance(value, list) or not all(isinstance(each, str) and each.strip() for each in value):
-            raise InvalidInputError(f"{self.place}: {name} is {value!r}, not a list of strings.")
+            raise InvalidInputError(f"{self.place}: {name} is {_show(value)}, not a list of strings.")
         return [each.strip() for each in value]
 
     def table(self, name: str) -> TomlTable:
         """Take a table; an empty one if the key is missing."""
         value = self._take(name, {})
         if not isinstance(value, dict):
-            raise InvalidInputError(f"{self.place}: {name} is {value!r}, not a table [{name}].")
+            raise InvalidInputError(f"{self.place}: {name} is {_show(value)}, not a table [{name}].")
         return TomlTable(f"{self.place}, [{name}]", value)
 
     def tables(self, name: str) -> Iterator[TomlTable]:
@@ -82,3 +86,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise InvalidInputError(f"{path}: Cannot read the mapping ({error.strerror}).") from error
     except (ValueError, RecursionError) as error:  # ValueError: also a number of thousands of digits
         raise InvalidInputError(f"{path}: The mapping is not TOML ({error}).") from error
+
+
+def _show(value: object) -> str:
+    return to_single_line(repr(value), _SHOWN)

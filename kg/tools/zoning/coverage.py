@@ -82,6 +82,7 @@ _NO_ITEM: Final = re.compile(
     r"^\W*(?:uses|standards|districts?)\W*$",
     re.IGNORECASE,
 )
+_WORD: Final = re.compile(r"[^\W\d_]{3}")
 _INNER_END: Final = re.compile(r"[.!?;:][)\]\"”']*\s+\S")
 _HEADING_WORDS: Final = 8
 _SIGNS: Final[Mapping[RuleKind, re.Pattern[str]]] = {"permission": _PERMISSION, "standard": _MEASURE}
@@ -287,6 +288,7 @@ def _is_item(sentence: str) -> bool:
     return (
         len(words.split()) <= _ITEM_WORDS
         and words[:1].isupper()
+        and _WORD.search(words) is not None  # not only the label of an item
         and not (_NO_ITEM.search(words) or _MEASURE.search(words))
     )
 

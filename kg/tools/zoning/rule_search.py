@@ -252,8 +252,8 @@ def follow_references(reader: Reader, words: Vocabulary, districts: Iterable[str
             followed.led[iri] = reached
             codes = shorten([words.districts[other].code for other in words.districts if other in reached])
             followed.notes.append(
-                f"{words.districts[iri].code} refers to the uses of {codes}, at the level and with the exceptions that "
-                "the reference gives."
+                f"{words.districts[iri].code} refers to uses of {codes}. Read the words of the reference: they may "
+                "except this use, and need not include uses that are conditional or prohibited there."
             )
     return followed._replace(
         found=list(used.values()), unresolved=any(not targets[each.about] for each in used.values())

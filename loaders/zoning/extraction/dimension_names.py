@@ -293,3 +293,34 @@ def find_heads(words: str, *, label: bool) -> Sequence[Dimension]:
         if where or not re.match(r"$| (?:in|for|shall|with)\b", after):
             found.pop()
     return found if found and (not label or _QUALIFIERS.fullmatch(words[: found[0].start])) else ()
+
+
+_COMPARED: Final = re.compile(
+    r"(?:^|(?<=[ (]))(?P<no>(?:no|not|nor|neither)(?: be| to)? )?(?:(?P<least>(?:a )?minimum(?: of)?|at least)"
+    r"|(?P<most>(?:a )?maximum(?: of)?|at most|up to|limited to)"
+    r"|(?P<less>(?:(?P<near>closer|nearer)|less|fewer|smaller|narrower|lower|shorter)"
+    r"(?: in (?:area|width|height|depth))?(?: than| to [^,;]{3,40} than)|below|(?P<within>within))"
+    r"|(?P<more>(?:set back )?(?:more|greater|(?P<high>higher|taller)|larger|(?P<wide>wider)|(?P<long>longer)|farther)"
+    r"(?: in (?:area|width|height|depth))? than|exceed(?:s|ing)?|in excess of|over)"
+    r"|(?P<bare>above|under|by|every|per|beyond|between|after|as (?:close|near) as|plus|minus|of every|for each|to))"
+    r"(?: (?:either|an?|the|one of))? ?$",
+    re.IGNORECASE,
+)
+"""The words of a bound directly before a measure."""
+_FREE_WORDS: Final = re.compile(
+    r"(?:^|\b)(?:of|with|to|by|at|in|for|on|not|also|be|have|stand|set|is|are|a distance|back|(?:set )?back|situated"
+    r"|standing|built|kept|(?!shed|bed)\w+ed)$",
+    re.IGNORECASE,
+)
+"""Words before a bound that govern no measure: ``placed at least``."""
+
+
+def split_bound(words: str) -> tuple[str, re.Match[str] | None]:
+    """Split words before a measure into the noun phrase that governs it and the words of its bound."""
+    compared = _COMPARED.search(words)
+    governor = (words[: compared.start()] if compared else words).strip(" ,:–—-.(•")
+    if compared is None and (of := re.search(r"\b(?:of|to)$", governor)):
+        return split_bound(governor[: of.start()]) if governor[: of.start()].strip() else ("", None)
+    while free := _FREE_WORDS.search(governor):
+        governor = governor[: free.start()].strip(" ,")
+    return governor, compared

@@ -27,6 +27,7 @@ from loaders.zoning.extraction.dimension_names import (
     find_kind_behind,
     find_line_behind,
     find_sides_behind,
+    split_bound,
     type_in_unit,
 )
 from loaders.zoning.extraction.district_scope import find_scope, names_unknown
@@ -155,18 +156,6 @@ def parse_head(text: str, start: int, end: int, about: str) -> Lead | None:
     return Lead(named[-1], match["head"], bound_of(match["head"]), None, about=f"{about} {match['head']}")
 
 
-_COMPARED: Final = re.compile(
-    r"(?:^|(?<=[ (]))(?P<no>(?:no|not|nor|neither)(?: be| to)? )?(?:(?P<least>(?:a )?minimum(?: of)?|at least)"
-    r"|(?P<most>(?:a )?maximum(?: of)?|at most|up to|limited to)"
-    r"|(?P<less>(?:(?P<near>closer|nearer)|less|fewer|smaller|narrower|lower|shorter)"
-    r"(?: in (?:area|width|height|depth))?(?: than| to [^,;]{3,40} than)|below|(?P<within>within))"
-    r"|(?P<more>(?:set back )?(?:more|greater|(?P<high>higher|taller)|larger|(?P<wide>wider)|(?P<long>longer)|farther)"
-    r"(?: in (?:area|width|height|depth))? than|exceed(?:s|ing)?|in excess of|over)"
-    r"|(?P<bare>above|under|by|every|per|beyond|between|after|as (?:close|near) as|plus|minus|of every|for each|to))"
-    r"(?: (?:either|an?|the|one of))? ?$",
-    re.IGNORECASE,
-)
-"""The words of a bound directly before a measure."""
 _BOUND_BEHIND: Final = re.compile(
     r"\)?[ -](?P<bound>minimum|maximum|min\b|max\b|or (?:more|less|greater|larger|fewer))"
 )
@@ -188,15 +177,10 @@ _BESIDE: Final = re.compile(
 )
 """Words for places next to something else: a limit that applies only there."""
 _BUT: Final = re.compile(
-    r"\b(?:except|unless|provided(?=,? (?:that|however))|so long as|measured|whichever|within (?=\d|\w+ \())\b[^.;\n]*",
+    r"\b(?:except|unless|provided(?=,? (?:that|however))|so long as|measured|whichever|within (?=\d|\w+ \())\b"
+    r"(?:[^.;\n]|(?<=\d)\.(?=\d))*",
     re.IGNORECASE,
 )
-_FREE_WORDS: Final = re.compile(
-    r"(?:^|\b)(?:of|with|to|by|at|in|for|on|not|also|be|have|stand|set|is|are|a distance|back|(?:set )?back|situated"
-    r"|standing|built|kept|(?!shed|bed)\w+ed)$",
-    re.IGNORECASE,
-)
-"""Words before a bound that govern no measure: ``placed at least``."""
 _SHARE: Final = re.compile(
     r"\)?(?: \(\d+%\))? of (?:(?:the|a|an|any|each|every|its|total|gross|net) )*(?P<what>[^.,;:()\n]{2,60}?)"
     r"(?=[.,;:()\n]|$| shall\b| must\b| may\b| in the\b| is\b| or | and )"
@@ -247,6 +231,10 @@ _PLACED: Final = re.compile(
     r"\b(?:on|in|into) (?P<what>[a-z -]+?) (?:less|more|smaller|narrower) than (?:an? )?$", re.IGNORECASE
 )
 """Words for where something is forbidden: ``shall not be planted on slopes less than``."""
+_NO_NAME: Final = re.compile(
+    r"^\W*\w?\W*$|\b(?:half|third|quarter|hundred|thousand|\w+ty)\W*(?:acres?)?\W*$", re.IGNORECASE
+)
+"""A part of a number, which a broken text has before a measure: ``one- half``."""
 _HAVING: Final = re.compile(r"\b(?:with|having)\b", re.IGNORECASE)
 _THING: Final = re.compile(
     r" (?!(?:min|max|or|and|from|to|in|of|wide|high|deep|tall|long|for|on|above|below|per|by|with)\w*\b)[a-z]"
@@ -272,6 +260,10 @@ _IN_YARD: Final = re.compile(
     re.IGNORECASE,
 )
 """Words after a measure that say in which yard it applies."""
+_YARD: Final = re.compile(r"\b(?:in|within) (?:the|an?|any|each) [^.,;]{0,40}?\b(?:yards?|setbacks?)\b", re.IGNORECASE)
+"""The same before it, in its subject."""
+_ALSO: Final = re.compile(r"\)?(?:,? (?:or|and|nor)|,) ")
+"""Words between two measures with the same words behind them."""
 _NOUN_PHRASE: Final = re.compile(r"\s*(?:an?|one|two|the|each|every|\d+)\b", re.IGNORECASE)
 _SIDE_STREET: Final = re.compile(r"\bside (?:street|road)|along the (?:side )?(?:street|road)", re.IGNORECASE)
 
@@ -627,7 +619,12 @@ class _Sentence:
             item = None
         if clause.other and item and clause.other.endswith(item):
             item = None  # "For barns or sheds" is one item.
+        place = self.measures.index(part.each)
+        if item is None and place and not self.measures[place - 1].shared:
+            return None  # The same in another unit, or an addition to it: "plus 500 square feet for each bedroom".
         what = item or clause.other or lead.what or self.context.use
+        if what is not None and (what.count("(") != what.count(")") or _NO_NAME.search(what)):
+            return None
         return _Reading([lead.type.type], lead.raw, part.bound or lead.bound, what, rule="list")
 
     def _use(self, part: _Part, words: str) -> str | None:
@@ -659,7 +656,7 @@ class _Sentence:
                     return [codes[place - group[0]]]
             place = group[-1]
         after = measures[place + 1].start if place + 1 < len(measures) else None
-        if after is not None and re.fullmatch(r"\)?(?:,? (?:or|and|nor)|,) ", text[measures[place].end : after]):
+        if after is not None and _ALSO.fullmatch(text[measures[place].end : after]):
             return self.districts(place + 1)
         if codes := find_scope(text, measures[place].end, self._break(place), known):
             return codes
@@ -669,6 +666,21 @@ class _Sentence:
                 return codes
         whole = find_scope(text, self.start, self.end, known)
         return self.context.around if whole is None else whole
+
+    def _find_joined(self, place: int) -> int:
+        """Find the last of the measures that share the words behind them: ``30 feet or two stories, except``."""
+        measures = self.measures
+        while place + 1 < len(measures) and _ALSO.fullmatch(self.text[measures[place].end : measures[place + 1].start]):
+            place += 1
+        return place
+
+    def _find_yard(self, each: Measure) -> str | None:
+        """Find the words in the subject of a measure for the yard in which it applies: ``No fence in a front yard``."""
+        clause = next((one for one in reversed(self.clauses) if one.start <= each.start), self.clauses[0])
+        if not clause.has_verb or each.start < clause.verb:
+            return None
+        found = _YARD.search(self.text, clause.start, clause.verb)
+        return found[0] if found else None
 
     def _break(self, place: int) -> int:
         """Find where the words that belong to a measure end, before those of the next one."""
@@ -702,11 +714,16 @@ class _Sentence:
             if (sized and reading.bound is None) or (counted and type_ == "floor-area"):
                 continue
             said = _FOR_BEHIND.match(text, stop, after) if reading.what is None else None
-            condition = _BUT.search(text, stop, self.end)
+            joined = self._find_joined(place)
+            condition = _BUT.search(text, max(stop, self.measures[joined].end), self.end)
             conditions = [counted[0].strip(" )")] if counted and not said else []
             if not type_.endswith("setback") and (where := _IN_YARD.match(text, stop, after)):
                 conditions.append(re.sub(r"^\W*(?:in height|high|tall)?,? ", "", where[0]))
-            if condition and condition.start() <= after:
+            elif not type_.endswith("setback") and (yard := self._find_yard(each)):
+                conditions.append(yard)
+            if condition and condition.start() <= (
+                self.measures[joined + 1].start if joined + 1 < len(self.measures) else self.end
+            ):
                 conditions.append(condition[0].strip(" .,("))
             yield Standard(
                 tuple(districts),
@@ -746,24 +763,14 @@ def _item(words: str) -> str | None:
 def _govern(phrase: str, *, label: bool, first: bool) -> tuple[str, re.Match[str] | None]:
     """Split the words before a measure into the noun phrase that governs it and the words of its bound."""
     cuts = list(BREAK.finditer(phrase))
-    governor, compared = _split_bound(phrase[cuts[-1].end() :] if cuts else phrase)
+    governor, compared = split_bound(phrase[cuts[-1].end() :] if cuts else phrase)
     if (not governor or is_pronoun(governor)) and first and cuts and (label or _NOUN_PHRASE.match(phrase)):
-        governor, _ = _split_bound(phrase[: cuts[-1].start()].rpartition(",")[2] + " ")
+        governor, _ = split_bound(phrase[: cuts[-1].start()].rpartition(",")[2] + " ")
     if label:
         governor = LABEL.sub("", governor).rpartition(":")[2].strip()
-        whole = LABEL.sub("", _split_bound(phrase)[0])
+        whole = LABEL.sub("", split_bound(phrase)[0])
         # "Lot coverage by all buildings and structures"
         governor = whole if find_heads(whole, label=True) and not any(find_dimensions(governor)) else governor
-    return governor, compared
-
-
-def _split_bound(words: str) -> tuple[str, re.Match[str] | None]:
-    compared = _COMPARED.search(words)
-    governor = (words[: compared.start()] if compared else words).strip(" ,:–—-.(•")
-    if compared is None and (of := re.search(r"\b(?:of|to)$", governor)):
-        return _split_bound(governor[: of.start()]) if governor[: of.start()].strip() else ("", None)
-    while free := _FREE_WORDS.search(governor):
-        governor = governor[: free.start()].strip(" ,")
     return governor, compared
 
 

@@ -184,6 +184,7 @@ def parse_sentence(text: str, start: int, end: int, known: Mapping[str, District
         announces = colon >= 0 and clauses[-1].end == stop
         said = _Statement(text, clauses, start, end, known, found, announces=announces).parse()
         if not said:
+            found = [*found[:-1], *(_extend_condition(each, text, clauses[0].start, stop) for each in found[-1:])]
             break  # The clauses after it may depend on it.
         found += said
     if colon < 0 or not found or found[-1].uses:
@@ -194,6 +195,18 @@ def parse_sentence(text: str, start: int, end: int, known: Mapping[str, District
         return ()
     uses = [(colon + 1 + first, colon + 1 + last) for first, last in listed]
     return [*found, replace(lead, uses=uses)]
+
+
+def _extend_condition(said: Statement, text: str, at: int, stop: int) -> Statement:
+    """Extend a condition that ends at an offset by the rest of the sentence, which was not understood.
+
+    ``that not more than one person who lives elsewhere | is employed there``
+    """
+    last = said.conditions[-1] if said.conditions else ""
+    rest = text[at:stop].rstrip()
+    if not last or ";" in rest or not text[:at].rstrip(" ,").endswith(last):
+        return said
+    return replace(said, conditions=[*said.conditions[:-1], f"{last}{text[len(text[:at].rstrip(' ,')) : at]}{rest}"])
 
 
 class _Statement:

@@ -141,6 +141,16 @@ def test_a_file_beside_that_is_wrong_keeps_out_its_source_and_no_other(
     assert municipalities(kg) == {"us-ct-upper-feign"}
 
 
+def test_a_long_value_is_cut_in_the_message(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    (tmp_path / "one.html").write_text(PLAIN)
+    (tmp_path / "one.toml").write_text(
+        '[jurisdiction]\nname = "Ash Dale"\nstate = "UT"\n' + '[[district]]\ncode = "R"\n' * 99
+    )
+    [rejection] = load(kg, "zoning", [str(tmp_path)]).rejections
+    assert "district" in rejection.reason
+    assert len(rejection.reason) < 300
+
+
 def test_nothing_beside_says_nothing(tmp_path: Path) -> None:
     assert table_mapping.load_settings(tmp_path / "one.html") == FileSettings()
 

@@ -119,3 +119,10 @@ def test_items_of_lists_of_uses_are_found() -> None:
     spans = [(28, 33), (34, 40), (41, 47)]
     assert [text[start:end] for start, end in spans] == ["Inns.", "Piers.", "Quays."]
     assert list(find_unread(text, spans, "permission")) == [("Coal Sheds.\n", True)]
+
+
+def test_label_of_an_item_is_no_unread_item() -> None:
+    text = "A. Inns.\nB. Piers.\nC. Quays.\nD. Any use.\n"
+    spans = [(3, 8), (12, 18), (22, 28), (32, 40)]
+    assert [text[start:end] for start, end in spans] == ["Inns.", "Piers.", "Quays.", "Any use."]
+    assert list(find_unread(text, spans, "permission")) == []

@@ -389,3 +389,35 @@ def test_time_grows_with_the_length_and_no_faster(unit: str) -> None:
 
     seconds(300)
     assert min(seconds(3_200) for _ in range(2)) < 8 * 5 * max(min(seconds(400) for _ in range(3)), 0.004)
+
+
+def test_an_item_has_one_value_and_no_additions_to_it() -> None:
+    text = (
+        "A minimum lot size.\n"
+        "a. For terraces: 3,000 sq. ft. per dwelling unit, plus an additional 1,000 sq. ft. for each unit which "
+        "has more than two bedrooms, with a minimum lot size of 8,000 sq. ft.\n"
+        "b. For almshouses: Flats , (with two bedrooms) 2,040 sq. ft. (189.52 sq. m .) per flat , minus 674 sq. ft. "
+        "for a studio; plus Wards , 20 sq. ft. per bed, all with a minimum of two (2) acres (8,094 sq. m.) for each.\n"
+        "c. For banks: O ne-half acre (21,780 sq. ft.) (2,023 sq. m.)."
+    )
+    found = list(find_standards(section(text), KNOWN))
+    assert [(each.applies_to, each.value, each.unit) for each in found] == [("terraces", Decimal(3000), "FT2")]
+
+
+def test_a_condition_is_whole_and_of_all_limits_before_it() -> None:
+    text = "No building shall exceed 35 feet or 2 stories in height, except as provided in Section 4.2."
+    found = list(find_standards(section(text), KNOWN))
+    assert [(each.type, each.conditions) for each in found] == [
+        ("building-height", ["except as provided in Section 4.2"]),
+        ("building-storeys", ["except as provided in Section 4.2"]),
+    ]
+
+
+def test_a_yard_in_the_subject_is_a_condition() -> None:
+    text = "No fence in a front yard shall exceed 4 feet in height. "
+    text += "No fence in a side or rear yard shall exceed 6 feet in height."
+    found = list(find_standards(section(text), KNOWN))
+    assert [(str(each.value), each.conditions) for each in found] == [
+        ("4", ["in a front yard"]),
+        ("6", ["in a side or rear yard"]),
+    ]

@@ -339,6 +339,15 @@ def test_the_items_of_a_line_follow_one_another_within_it(words: str) -> None:
         at = end
 
 
+def test_condition_extends_to_the_end_of_its_sentence() -> None:
+    text = (
+        "A home office is permitted as of right in the R-1 District, provided that no more than 40 feet are for it, "
+        "that not more than one person who is not a tenant of the house is employed there, and that no goods are shown."
+    )
+    [found] = find_permissions(section(text, "Home offices"), KNOWN)
+    assert [each.split()[-3:] for each in found.conditions] == [["goods", "are", "shown"]]
+
+
 @pytest.mark.measures_processor_time
 @pytest.mark.parametrize(
     "unit",
