@@ -253,40 +253,13 @@ def kg_query_standards(
     districts = words.districts if district is None else find_named("district", district, words.districts, place, notes)
     reader.ran.clear()
     if standard_type is None:
-        selected = select_page(reader, "standard", place, words, districts, offset, limit)
-        unsure = find_unsure(reader, "standard", words, districts)
-        if district is None and (selected.elsewhere or not offset):
-            general = find_without_district(reader, words, place)
-            unsure = sort_by_confidence([*unsure, *general.unsure])
-            if offset + limit > selected.total:
-                selected.found.extend(general.reported)
-            skipped = min(selected.skipped, selected.total)
-            selected = Selection(selected.found, selected.total + selected.elsewhere, skipped)
+        selected, unsure = _select_standards(
+            reader, place, words, districts, offset, limit, is_general=district is None
+        )
     else:
-        reported, unsure = (
-            [*of_districts, *general]
-            for of_districts, general in zip(
-                find_rules(reader, "standard", words, words.districts),
-                find_without_district(reader, words, place),
-                strict=True,
-            )
+        selected, unsure = _select_standards_of_type(
+            reader, place, words, districts, standard_type, notes, is_general=district is None
         )
-        codes = sorted({code_of(each.about) for each in (*reported, *unsure)})
-        types, bound = find_standard_types(standard_type, codes, place, notes)
-        found = [each for each in reported if code_of(each.about) in types]
-        unsure = [each for each in unsure if code_of(each.about) in types]
-        if bound is not None:
-            rules = load_rules(reader, {each.iri: each.graph for each in (*found, *unsure)})
-            found, unsure = (
-                [each for each in several if rules[each.iri].code(KG.bound) in (bound, None)]
-                for several in (found, unsure)
-            )
-        elsewhere = 0 if district is None else sum(each.district is None for each in found)
-        found, unsure = (
-            [each for each in several if each.district in districts or (district is None and each.district is None)]
-            for several in (found, unsure)
-        )
-        selected = Selection(found, len(found), elsewhere=elsewhere)
     at = _ranks(districts)
     selected.found.sort(
         key=lambda each: (at.get(each.district or "", len(at)), each.about, not each.is_stated, each.iri)
@@ -327,6 +300,71 @@ def kg_query_standards(
         next_offset=page_of(range(total), offset, limit),
         completeness="complete" if is_complete else "approximate",
     )
+
+
+def _select_standards(
+    reader: Reader,
+    place: Place,
+    words: Vocabulary,
+    districts: Mapping[str, Named],
+    offset: int,
+    limit: int,
+    *,
+    is_general: bool,
+) -> tuple[Selection, Sequence[Found]]:
+    """Select a page of the standards of all types, and find the unsure ones.
+
+    `is_general` includes the standards that name no district, after the others.
+    """
+    selected = select_page(reader, "standard", place, words, districts, offset, limit)
+    unsure = find_unsure(reader, "standard", words, districts)
+    if is_general and (selected.elsewhere or not offset):
+        general = find_without_district(reader, words, place)
+        unsure = sort_by_confidence([*unsure, *general.unsure])
+        if offset + limit > selected.total:
+            selected.found.extend(general.reported)
+        skipped = min(selected.skipped, selected.total)
+        selected = Selection(selected.found, selected.total + selected.elsewhere, skipped)
+    return selected, unsure
+
+
+def _select_standards_of_type(
+    reader: Reader,
+    place: Place,
+    words: Vocabulary,
+    districts: Mapping[str, Named],
+    standard_type: str,
+    notes: list[str],
+    *,
+    is_general: bool,
+) -> tuple[Selection, Sequence[Found]]:
+    """Select all standards of the types that `standard_type` means, and find the unsure ones. Matches become notes.
+
+    `is_general` includes the standards that name no district; else they are counted.
+    """
+    reported, unsure = (
+        [*of_districts, *general]
+        for of_districts, general in zip(
+            find_rules(reader, "standard", words, words.districts),
+            find_without_district(reader, words, place),
+            strict=True,
+        )
+    )
+    codes = sorted({code_of(each.about) for each in (*reported, *unsure)})
+    types, bound = find_standard_types(standard_type, codes, place, notes)
+    found = [each for each in reported if code_of(each.about) in types]
+    unsure = [each for each in unsure if code_of(each.about) in types]
+    if bound is not None:
+        rules = load_rules(reader, {each.iri: each.graph for each in (*found, *unsure)})
+        found, unsure = (
+            [each for each in several if rules[each.iri].code(KG.bound) in (bound, None)] for several in (found, unsure)
+        )
+    elsewhere = 0 if is_general else sum(each.district is None for each in found)
+    found, unsure = (
+        [each for each in several if each.district in districts or (is_general and each.district is None)]
+        for several in (found, unsure)
+    )
+    return Selection(found, len(found), elsewhere=elsewhere), unsure
 
 
 def to_standard(rule: Rule, evidence: RuleEvidence, district: str | None) -> Standard:
