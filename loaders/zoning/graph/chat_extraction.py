@@ -245,10 +245,7 @@ class _Extraction:
                 continue
             self.report.unsure += 1
             reading = stored.get(section.key)
-            known_as = (
-                None if reading is None or not reading.is_of(section) else (reading.method, reading.prompt_sha256)
-            )
-            if not anew and known_as == (self.method, PROMPT_SHA256):
+            if not anew and reading is not None and self._is_current(reading, section):
                 self.report.current += 1
                 continue
             if len(windows) > questions:
@@ -258,6 +255,7 @@ class _Extraction:
             yield _Task(section, list(dict.fromkeys((*codes_of_section(section, known, above), *known))), windows)
 
     def _is_current(self, reading: Reading, section: Section) -> bool:
+        """Whether a reading is of the text as it is, by this model with these instructions."""
         return reading.is_of(section) and (reading.method, reading.prompt_sha256) == (self.method, PROMPT_SHA256)
 
     def attempt(self, endpoint: ChatEndpoint, task: _Task) -> Proposals | None:
