@@ -140,9 +140,7 @@ def parse_clauses(text: str, start: int, end: int) -> Sequence[Clause]:
     return made
 
 
-def _parse_clause(
-    text: str, begin: int, stop: int, verb: re.Match[str], before: Clause | None
-) -> Sequence[Clause]:  # fmt: skip
+def _parse_clause(text: str, begin: int, stop: int, verb: re.Match[str], before: Clause | None) -> Sequence[Clause]:
     """Parse a clause by its verb. A label before it is a clause of its own: ``Height: 35 feet, except that``."""
     said = _AND.sub("", text[begin : verb.start()].rpartition(":")[2].lstrip(" ,;•"))
     words = said.strip(" ,;•")

@@ -52,8 +52,11 @@ _LEAST_RUN_IN: Final = 3
 _WHOLE: Final = 4
 """How many times as often as broken the text must have a word whole."""
 _LEAST_WHOLE: Final = 4
+"""How often the text must have it whole at least."""
 _LEAST_BROKEN: Final = 5
+"""Minimum broken words that cannot be two words. With fewer, pairs that may be two words are kept apart."""
 _LEAST_LETTERS: Final = 3
+"""Minimum letters of a piece that may be a word of its own."""
 _PARTICLES: Final = frozenset({"back", "down", "off", "out", "over", "through", "way"})
 """Ends of nouns that are also words after a verb: ``runoff`` and ``run off``."""
 _THOUSANDS: Final = 3
@@ -575,39 +578,14 @@ def _append(parts: list[str], text: str, known: Container[str]) -> None:
 
 
 def _mend_words(paragraphs: Sequence[Paragraph]) -> tuple[Sequence[Paragraph], Mapping[str, int]]:
-    """Remove the spaces within words. Return also the words that were broken.
-
-    Two words are one if the text has it whole several times as often, and one of the two nearly only so: "ent" is no
-    word of its own where it nearly always follows "establishm", "developm" and "requirem".
-    """
+    """Remove the spaces within words. Return also the words that were broken."""
     words: Counter[str] = Counter()
     pairs: Counter[tuple[str, str]] = Counter()
     for each in paragraphs:
         found = [word.casefold() for word in _WORD.findall(_PIECES.sub("", each.text))]
         words.update(found)
         pairs.update((one[1].casefold(), one[2].casefold()) for one in _PAIR.finditer(each.text))
-    likely = {
-        (one, other)
-        for (one, other), times in pairs.items()
-        if words[one + other] >= _WHOLE * times and words[one + other] >= _LEAST_WHOLE
-    }
-    within: Counter[str] = Counter()
-    for pair in likely:
-        for word in set(pair):
-            within[word] += pairs[pair]
-    broken = {pair for pair in likely if any(within[word] >= _WITHIN * words[word] for word in pair)}
-    # Rarer words: a piece is not a word of the text.
-    broken |= {
-        (one, other)
-        for (one, other), times in pairs.items()
-        if words[one + other] >= _LEAST_RARE * times
-        and any(words[word] == times and len(word) > 1 for word in (one, other))
-    }
-    # "set back" is two words, also where the text has "setback".
-    broken = {pair for pair in broken if pair[1] not in _PARTICLES or len(pair[0]) < _LEAST_LETTERS}
-    doubtful = {pair for pair in broken if _may_be_words(pair, pairs[pair], words)}
-    if len(broken) - len(doubtful) < _LEAST_BROKEN:
-        broken -= doubtful
+    broken = _find_broken(words, pairs)
     mended: Counter[str] = Counter()
 
     def is_known(word: str) -> bool:
@@ -651,6 +629,35 @@ def _mend_words(paragraphs: Sequence[Paragraph]) -> tuple[Sequence[Paragraph], M
         text = _PIECES.sub(join_pieces, _FIGURE_PIECES.sub(join_figures, each.text)).replace(BREAK, " ")
         texts.append(_PAIR.sub(join, text).replace("\0 ", ""))
     return [replace(each, text=text) for each, text in zip(paragraphs, texts, strict=True)], mended
+
+
+def _find_broken(words: Counter[str], pairs: Counter[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Find the pairs of words that are one broken word, by how often the text has each word and each pair.
+
+    Two words are one if the text has it whole several times as often, and one of the two nearly only so: "ent" is no
+    word of its own where it nearly always follows "establishm", "developm" and "requirem".
+    """
+    likely = {
+        (one, other)
+        for (one, other), times in pairs.items()
+        if words[one + other] >= _WHOLE * times and words[one + other] >= _LEAST_WHOLE
+    }
+    within: Counter[str] = Counter()
+    for pair in likely:
+        for word in set(pair):
+            within[word] += pairs[pair]
+    broken = {pair for pair in likely if any(within[word] >= _WITHIN * words[word] for word in pair)}
+    # Rarer words: a piece is not a word of the text.
+    broken |= {
+        (one, other)
+        for (one, other), times in pairs.items()
+        if words[one + other] >= _LEAST_RARE * times
+        and any(words[word] == times and len(word) > 1 for word in (one, other))
+    }
+    # "set back" is two words, also where the text has "setback".
+    broken = {pair for pair in broken if pair[1] not in _PARTICLES or len(pair[0]) < _LEAST_LETTERS}
+    doubtful = {pair for pair in broken if _may_be_words(pair, pairs[pair], words)}
+    return broken - doubtful if len(broken) - len(doubtful) < _LEAST_BROKEN else broken
 
 
 def _may_be_words(pair: tuple[str, str], times: int, words: Mapping[str, int]) -> bool:
