@@ -161,7 +161,7 @@ _NEGATED_AFTER: Final = re.compile(
     r"(?:apply|applicable|required?|affect|changed|amended|affected|superseded|repealed|construed|prohibit|prevent)",
     re.IGNORECASE,
 )
-"""Words after a citation in the same clause, which deny what is stated before it: ``section 5 shall not apply``."""
+"""Words after a citation in the same clause, which deny the relation: ``section 5 shall not apply``."""
 _OWN: Final = (
     r"(?:this|these) (?:[\w-]+ ){0,3}?(?:(?:sub)?(?:section|title|chapter|part|division)|article|code|ordinance"
     r"|resolution|rule|regulation|by-?law|standard|provision|act|plan|map)s?\b"

@@ -36,6 +36,7 @@ from kg.zoning_summaries.code_tree import CodeTree
 SHOWN: Final = 5
 """Maximum number of sentences in an answer."""
 _CHARACTERS: Final = 240
+"""Maximum characters of a sentence in an answer."""
 _FEW: Final = 5
 """Maximum number of districts whose code is looked for in all sections."""
 
@@ -60,6 +61,8 @@ SELECT ?section WHERE {
 
 RuleKind = Literal["permission", "standard"]
 
+# These signs are not the patterns that extraction reads by: what extraction misses must still be noticed here, so they
+# are simpler and find more.
 _PERMISSION: Final = re.compile(
     r"\b(?:permitted|allowed|prohibited|forbidden|unlawful|by right|(?:conditional|special) (?:uses?|exceptions?)|"
     r"special permits?|shall not be used|not be (?:used|established))\b",
@@ -73,8 +76,11 @@ _MEASURE: Final = re.compile(
     re.IGNORECASE,
 )
 _LEAD: Final = re.compile(r":\s*$|\bfollowing\b", re.IGNORECASE)
+"""A sentence that introduces a list."""
 _REPEATED: Final = re.compile(r"[ \n]?\([^()]{1,40}\)")
+"""The same measure in brackets: ``thirty percent (30%)``."""
 _ITEM_WORDS: Final = 10
+"""Maximum words of an item of a list of uses."""
 _LISTED: Final = 3
 """Least number of permissions in a section with a list of uses."""
 _NO_ITEM: Final = re.compile(
@@ -84,7 +90,9 @@ _NO_ITEM: Final = re.compile(
 )
 _WORD: Final = re.compile(r"[^\W\d_]{3}")
 _INNER_END: Final = re.compile(r"[.!?;:][)\]\"”']*\s+\S")
+"""A sign that a line may have several sentences."""
 _HEADING_WORDS: Final = 8
+"""Maximum words of a sentence that may be the heading of a list."""
 _SIGNS: Final[Mapping[RuleKind, re.Pattern[str]]] = {"permission": _PERMISSION, "standard": _MEASURE}
 _COVERING: Final[Mapping[RuleKind, frozenset[str]]] = {
     "permission": frozenset((KG.UsePermission.value, KG.Definition.value)),

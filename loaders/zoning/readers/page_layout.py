@@ -23,6 +23,7 @@ _WORD_GAP_SPACED: Final = 0.25
 _WORD_GAP_TIGHT: Final = 0.12
 """The same where the letters on both sides are not set apart: heights of fonts differ by a third."""
 _TIGHT: Final = 0.05
+"""Maximum gap of letters that are not set apart, in heights."""
 _SPACED: Final = 0.05
 """Share of spaces from which they are characters."""
 _TWIN: Final = 0.1
@@ -38,6 +39,7 @@ _LEAST_LINES: Final = 5
 _FILLED: Final = 0.6
 """Minimum median length of the lines of a column, in widths of the column. Cells of a table are shorter."""
 _LEAST_CHARACTERS: Final = 18
+"""Minimum median length of the lines of a column, in characters."""
 _LETTERS: Final = 0.6
 """Minimum median share of letters in the lines of a column. Rows of figures have fewer."""
 _BLANK: Final = 1.25
@@ -47,6 +49,7 @@ _APART: Final = 1.5
 _EDGE_SHARE: Final = 0.3
 """Minimum share of the pages that have a running head or foot at the same height."""
 _STEP: Final = 3.0
+"""Distance of the places at which a gutter is tried, and of two lines that are at the same height."""
 _USUAL_GUTTER: Final = 3
 """Minimum pages with a gutter at which pages of short lines have one too."""
 _SUPERSCRIPTS: Final = str.maketrans(

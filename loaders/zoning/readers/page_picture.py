@@ -16,14 +16,18 @@ from pypdfium2 import raw
 _PIXELS_HIGH: Final = 12.0
 """Height of the usual character in the picture."""
 _LARGEST_SCALE: Final = 8.0
+"""Maximum pixels per point, on pages of small print."""
 _MOST_PIXELS: Final = 6_000_000
 _LEAST_PIXELS: Final = 3
 """Minimum height of a character that can be seen in the picture."""
 _MOST_IMAGE_PIXELS: Final = 100_000_000
+"""Maximum size of the images of a page that is drawn."""
 _DEADLINE_S: Final = 2.0
+"""Maximum time to draw a page."""
 _CONTRAST: Final = 24
 """Minimum difference between a character and its background in red, green or blue, of 255."""
 _CHANNELS: Final = 3
+"""Bytes of a pixel: blue, green and red."""
 _INNER: Final = 0.12
 """Margin of the box of a character in which the lines of tables and other characters are, as a share of its height."""
 

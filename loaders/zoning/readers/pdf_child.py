@@ -25,6 +25,7 @@ from loaders.zoning.readers.ruled_tables import MARKS, Rotated, Rule, find_table
 _HYPHENS: Final = frozenset({0x02, 0xAD, 0xFFFE})
 """What PDFium returns for a hyphen at the end of a line, and the soft hyphen."""
 _LIGATED: Final = frozenset("fijlt")
+"""Letters after the first one of a ligature, such as ``ffi`` and ``st``."""
 _TURN: Final = math.pi / 2
 _UPRIGHT: Final = 0.09
 """Maximum angle of a character that is not rotated, in radians."""
