@@ -19,7 +19,8 @@ Role = Literal["main", "item", "condition", "exception", "relative"]
 """An item is one of a list, with a proviso: ``Churches, provided that each is ten feet from a lot line``."""
 
 _VERB: Final = re.compile(
-    r"(?<!-)(?<!\bto )\b(?!May \d)(?:(?:shall|must|may|can|will|cannot|should)(?P<aside>, [^,;:]{3,80},(?= [a-z]))?"
+    r"(?<!-)(?<!\bto )\b(?!May \d)(?:(?:shall|must|may|can|will|cannot|should)(?P<aside>, [^,;:]{3,80},(?= [a-z])"
+    r"| by [^,;:]{3,40}? (?:permit|exception)(?: under [^,;:]{3,30}?)?(?= (?:allow|permit|authorize|approve)\b))?"
     r"(?P<not> in no (?:case|event)|(?: also| only)? (?:not|never)"
     r"|,? in any (?:case|event),? not)?(?: also| only| either| each)?(?: [a-z]+)?"
     r"|is|are|was|were|has|have|had|do|does|needs?|exceeds?|contains?|requires?|occup(?:y|ies))\b(?!-)",

@@ -465,7 +465,9 @@ def development_of(section: Section, known: Mapping[str, District], above: Seque
     """
     for each in (section, *above):
         if _DEVELOPMENT.search(each.title):
-            return each.title
+            # "Uses in the Overlay", below the heading of an overlay, are those of its district.
+            own = re.search(r"\bthe \w+$", each.title) and any(codes_in_title(one.title, known) for one in above)
+            return None if own else each.title
         if codes_in_title(each.title, known):
             return None
     return None

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Final, Self
 
+from loaders.citations.section_citations import find_citations
 from loaders.zoning.extraction import districts as naming
 from loaders.zoning.extraction.clauses import has_verb
 from loaders.zoning.extraction.districts import District, add_condition, development_of
 from loaders.zoning.extraction.outline import Outline, find_label_end
-from loaders.zoning.extraction.permission_levels import Level, find_review, level_of
+from loaders.zoning.extraction.permission_levels import Level, find_review, is_conditional, level_of
 from loaders.zoning.extraction.section_protocol import Cell, Section, Table
 from loaders.zoning.extraction.use_sentences import (
     INHERITED,
@@ -20,6 +21,7 @@ from loaders.zoning.extraction.use_sentences import (
     find_sentences,
     parse_sentence,
     split_alternatives,
+    split_described,
     split_list,
     strip_brackets,
 )
@@ -43,7 +45,7 @@ _GROUP_HEAD: Final = re.compile(
 )
 """A heading of part of a list: ``Residential uses``, with the uses below it."""
 _ANNOUNCES: Final = re.compile(
-    r"(?:the following(?: [\w-]+){0,3},? )?(?:when|if|upon|with|subject to)\b", re.IGNORECASE
+    r"(?:the following(?: [\w-]+){0,3},? )?(?:when|if|on|upon|with|subject to)\b", re.IGNORECASE
 )
 """``When authorized as a special exception:``, within a list of uses."""
 _MIXED: Final = re.compile(
@@ -53,8 +55,9 @@ _MIXED: Final = re.compile(
 )
 _HEADING_CONDITION: Final = re.compile(r"\b(?:if|provided|only|subject to (?!cond)|when)\b.*", re.IGNORECASE)
 _BARE_HEAD: Final = re.compile(
-    r"(?:permitted|prohibited|conditional|not (?:permitted|allowed))|(?:(?:permitted|allowed) )?(?:as of|by) "
-    r"(?:right|(?:special|conditional)(?: use)? (?:permits?|exceptions?))",
+    r"(?:permitted|prohibited|conditional|not (?:permitted|allowed))|(?:(?:permitted|allowed) )?"
+    r"(?:outright|(?:as of|by) "
+    r"(?:right|(?:administrative )?(?:special|conditional)(?: use)? (?:permits?|exceptions?)))",
     re.IGNORECASE,
 )
 _ASIDE: Final = re.compile(r" ?\((?:see|as|in accordance|pursuant|refer|per)\b[^)]*\)?")
@@ -83,6 +86,8 @@ _CUT: Final = re.compile(
     r"|unless|pursuant to|in compliance|with the exception|limited to|as (?:regulated|permitted|provided)"
     r"|in accordance|under (?:[Ss]ection|[Aa]rticle|[Cc]hapter)"
     r"|not (?:taller|larger|over|more|less|exceeding|to exceed)|only|up to|with (?:no|not)|by (?:an?|the) \w+ who"
+    r"|(?:but )?(?:by|on|upon|after|with) (?:an? )?(?:special|conditional)\b|but (?:only|without)|which need"
+    r"|as (?:required|authorized) by"
     r"|but not|excluding|except(?:ing)?|other than|including|such as|(?<=s )licensed|permitted (?:by|under)"
     r"|as [A-Z.]+)\b)"
     r"|, (?=(?:when|where)\b)|; "
@@ -95,7 +100,8 @@ _LIMIT: Final = re.compile(
 )
 _BEFORE_LIMIT: Final = re.compile(r",? (?:on|with|for|to|in|having|not|of)\b(?! the)|, ")
 _NO_CONDITION: Final = re.compile(
-    r"\W*(?:(?:but not|excluding|except|excepting|other than|including|such as|licensed|permitted|as [A-Z.]+|see)\b|$)"
+    r"\W*(?:(?:but not|excluding|except|excepting|other than|including|such as|licensed|permitted|as [A-Z.]+|see"
+    r"|which need|as (?:required|authorized) by (?:[A-Z]\.|\d+ U))\b|$)"
 )
 _LONGEST_CLOSING: Final = 100
 """Maximum characters of the punctuation at the end of an item. A longer search would be repeated for each mark."""
@@ -105,6 +111,12 @@ _ONLY: Final = re.compile(
     r" (?:zones?|districts?)(?P<only> only)?",
     re.IGNORECASE,
 )
+_HISTORY: Final = re.compile(r" [(\[](?:Ord\b|Ordinance|Added|Amended|Prior code)[^\n]*[)\]]$")
+"""When a line was enacted: ``(Ord. 2001-4 § 2, 2001)``"""
+_PERMIT: Final = re.compile(
+    r"(?:but )?(?:only )?(?:by|on|upon|after|if|when|with|subject to|provided)\b(?!.*\bexcept\b)", re.IGNORECASE
+)
+"""Start of a condition that may require a permit."""
 _TWO: Final = re.compile(r",? and/or |, and (?=[^,;]*$)")
 _WORDS_OF_ITEM: Final = 80
 _WORDS_OF_LINE: Final = 14
@@ -240,6 +252,8 @@ class _Lines:
     def _read_line(self, start: int, end: int, following: str) -> None:
         """Read the line [start, end). `following` is the label of the next one."""
         text, frames = self._text, self._outline.frames
+        if note := _HISTORY.search(text, start, end):
+            end = note.start()
         body = find_label_end(text, start, end)
         label, words = text[start:body].strip(), text[body:end]
         if label:
@@ -319,12 +333,13 @@ class _Lines:
         if given.level is None:
             return given
         colon = self._text.find(":", start, end) + 1
-        if listed := split_list(self._text[colon:end]) if colon else ():
+        rest = self._text[colon:end]
+        if listed := (split_list(rest) or (() if INHERITED.search(rest) else split_described(rest))) if colon else ():
             for first, last in listed:
                 self._read_item(colon + first, colon + last, given)
         elif colon and (match := INHERITED.match(self._text, colon + 1, end)):
             self._inherit(match, end, given, self._place(given.districts))
-        rest = self._text[colon:end].strip() if colon else ""
+        rest = rest.strip() if colon else ""
         if rest and not _FOLLOWING.match(rest):
             return replace(given, level=None)
         condition = _HEADING_CONDITION.search(rest) if given.level != "conditional" else None
@@ -423,7 +438,8 @@ class _Lines:
         """Add the use of an item, once per district."""
         cut = _CUT.search(line)
         use = _LOOSE.sub("", (line[: cut.start()] if cut else line).strip(" .;,:"))
-        limit = _LIMIT.search(use)
+        cited = [(each.start, each.end) for each in find_citations(line)]
+        limit = next((m for m in _LIMIT.finditer(use) if not any(a <= m.start() < b for a, b in cited)), None)
         before = [m for m in _BEFORE_LIMIT.finditer(use, 0, limit.start() + 1) if m.start()] if limit else []
         before = [m for m in before if m[0].strip() not in ("of", "not")] or before
         rest = line[len(use) :]
@@ -436,6 +452,7 @@ class _Lines:
             or _HEADING_CONDITION.search(rest)
             or re.search(r" (?:where|when) ", use)
         )
+        said = rest.strip(" ,;.(")
         codes = list(self._place(lead.districts))
         only = _ONLY.search(line)
         if only:
@@ -449,7 +466,11 @@ class _Lines:
             conditioned = conditioned and not named
         if not use or len(use) > 300 or lead.level is None:
             return
-        level = "byRightWithConditions" if conditioned and lead.level == "byRight" else lead.level
+        level = lead.level
+        if level in ("byRight", "byRightWithConditions") and _PERMIT.match(said) and is_conditional(said):
+            level = "conditional"
+        elif level == "byRight" and conditioned:
+            level = "byRightWithConditions"
         conditions = [each for each in (strip_brackets(rest.lstrip(" ,;.")), *lead.conditions) if each]
         review = (find_review(rest) if rest and lead.level == "conditional" else None) or lead.review
         self.permissions += [
@@ -499,7 +520,7 @@ def _parse_heading(line: str, known: Mapping[str, District]) -> _Lead | None:
     codes = naming.find_codes(placed["where"], known) if placed else ()
     if placed and (codes or re.search(r"\b(?:district|zone)s?$", words)):
         words = words[: placed.start()]
-    if colon and _ANNOUNCES.match(words) and not has_verb(words):
+    if colon and _ANNOUNCES.match(words) and (not has_verb(words) or is_conditional(words.partition(",")[0])):
         level = level_of(words)
         review = find_review(named) if level == "conditional" else None
         return _Lead(level if level == "conditional" else None, words, (), review)
@@ -529,6 +550,7 @@ _USUAL: Final[Mapping[str, Level]] = {
     "ALLOWED": "byRight", "✓": "byRight", "✔": "byRight", "•": "byRight", "●": "byRight", "■": "byRight",
     "C": "conditional", "CU": "conditional", "CUP": "conditional", "SU": "conditional",
     "SE": "conditional", "SP": "conditional", "SUP": "conditional", "SLU": "conditional", "CONDITIONAL": "conditional",
+    "ZBA": "conditional", "BZA": "conditional",
     "P/C": "byRightOrConditional", "LIMITED": "byRightWithConditions",
     "N": "notPermitted", "NO": "notPermitted", "NP": "notPermitted", "-": "notPermitted", "–": "notPermitted",
     "—": "notPermitted", "--": "notPermitted", "PROHIBITED": "notPermitted", "NOT PERMITTED": "notPermitted",

@@ -30,11 +30,12 @@ _BUILT: Final = frozenset(("erected", "kept"))
 _GRANTS: Final = frozenset(("allow", "permit", "authorize", "approve", "grant"))
 _FRONT: Final = re.compile(
     r"(?:On|Upon|With|Subject to|After|By|Under|Pursuant to)\b[^:]*, "
+    r"|Notwithstanding [^:,]*, |(?P<case>When|Where|If) [^:,]*, "
     r"|In addition to [^:,]*, |(?:In addition|However|Elsewhere|Also|Otherwise), "
 )
 _KIND: Final = r"(?:districts?|zones?|overlay)\b"
 _WHERE: Final = re.compile(
-    r",? ?(?:and )?(?P<where>(?:only )?(?:on an? (?:lot|tract|parcel) )?(?:in|within) "
+    r",? ?(?:and )?(?P<where>(?:only )?(?:on an? (?:lot|tract|parcel) )?(?:in|within) (?!addition\b)"
     r"(?:the |this |that |those |these |any |all |each |every |an? )?"
     rf"[^.;:]{{0,160}}?{_KIND}|there\b)(?: only\b)?",
     re.IGNORECASE,
@@ -42,7 +43,7 @@ _WHERE: Final = re.compile(
 _WAY: Final = re.compile(
     r",? ?(?:and )?(?:(?:only )?(?:by|as|upon|on|with|through|under|after|subject to|for)(?: only)? "
     r"(?:(?:the )?(?:issuance|approval|granting|grant|receipt|review and approval) of )?"
-    r"(?:an? |the )?(?:minor |major )?"
+    r"(?:an? |the )?(?:minor |major |administrative )?"
     r"(?:(?:matter )?of right|right|(?:conditional|special|specific|permitted|principal|primary|accessory)"
     r"(?: land)?(?: uses?)?(?: exceptions?| permits?| approval)?|use permits?|conditions)(?: only)?"
     r"|conditionally|outright|(?:only )?when accessory|by (?:the )?(?:[\w'-]+ ){0,3}?"
@@ -70,7 +71,8 @@ _KINDS: Final = re.compile(
 _OWN: Final = re.compile(r"(?:in|within) (?:this|the) (?:zoning )?(?:district|zone)", re.IGNORECASE)
 _SAME: Final = re.compile(r"(?:in|within) (?:that|those|these) (?:zoning )?(?:districts?|zones?)|there", re.IGNORECASE)
 _ANNOUNCED: Final = re.compile(
-    r"(?:only )?(?:(?:any )?(?:of )?(?:the|these) )?(?:following|these)(?: [\w-]+){0,3}(?: and their accessory uses)?"
+    r"(?:only )?(?:(?:any )?(?:of )?(?:the|these) )?(?:following|these)(?: [\w-]+){0,3}"
+    r"(?: and their accessory uses|,? and no others?)?"
     r"|(?:(?:accessory|principal|permitted|conditional|special|prohibited) )?uses|as follows|",
     re.IGNORECASE,
 )
@@ -116,7 +118,7 @@ _NO_HEAD: Final = frozenset(
         "use height permit permits approval variance variances exception exceptions waiver waivers modification "
         "reduction "
         "increase expansion extension enlargement alteration reconstruction change amendment application "
-        "applications subdivision subdivisions activity activities district districts zone zones stories story "
+        "applications activity activities district districts zone zones stories story "
         "standards requirements conditions regulations wire",
     )
 )
@@ -125,6 +127,7 @@ _NO_WORD: Final = frozenset(
     re.findall(
         r"\w+",
         "uses building buildings structure structures lot lots land premises yard yards access driveway driveways "
+        "subdivision subdivisions "
         "fence fences wall walls sign signs parking lighting landscaping trees material materials repair restoration",
     )
 )
@@ -190,7 +193,7 @@ def parse_sentence(text: str, start: int, end: int, known: Mapping[str, District
     if colon < 0 or not found or found[-1].uses:
         return found if colon < 0 or not text[colon + 1 : end].strip() else ()
     lead = found.pop()
-    listed = split_list(text[colon + 1 : end]) or _split_described(text[colon + 1 : end])
+    listed = split_list(text[colon + 1 : end]) or split_described(text[colon + 1 : end])
     if not listed and text[colon + 1 : end].strip():
         return ()
     uses = [(colon + 1 + first, colon + 1 + last) for first, last in listed]
@@ -233,6 +236,8 @@ class _Statement:
         self._ways: list[str] = []
         self._conditions: list[str] = []
         self._excluded: list[str] = []
+        self._limits: list[str] = []
+        """Measures of a use in an enumeration: ``inns of not more than ten rooms``."""
 
     def parse(self) -> Sequence[Statement]:
         """Parse the statement, which may give several levels. Empty if it is not about uses, or is not understood to
@@ -286,6 +291,8 @@ class _Statement:
         if extra and verb.done.startswith("require"):
             self._ways.append(extra)
         elif extra and not denied:
+            if level == "conditional" and not self._announces and self._places == [] and _PLACED.search(extra):
+                return None  # Where?
             placed = elsewhere and re.match(r"(?:on|where|with)\b", extra)
             may = extra.startswith("and may ")
             understood = level == "conditional" or self._announces or may
@@ -313,6 +320,10 @@ class _Statement:
         one = re.compile(r"(?:not more than )?one ", re.IGNORECASE).match(text, at)
         if one is not None:
             self._conditions.append(one[0].strip())
+        if self._limits:
+            if level != "conditional" and len(uses) > 1:
+                return None  # The limit is of one of them.
+            self._conditions += self._limits if len(uses) == 1 else ()
         if level == "byRight" and self._conditions:
             level = "byRightWithConditions"
             about = [use for use in uses if singular(text[slice(*use)].split()[-1].casefold()) in extra]
@@ -321,12 +332,15 @@ class _Statement:
 
     def _parse_front(self, at: int) -> int:
         """Parse places and ways before the subject."""
+        main = (one.verb for one in self._clauses if one.has_verb and one.role in ("main", "item"))
+        until = next(main, self._end)
         while True:
             if where := _WHERE.match(self._text, at, self._end):
                 self._places.append(where["where"])
                 at = where.end() + len(_find_prefix(",? ?", self._text, where.end()))
-            elif front := _FRONT.match(self._text, at, self._end):
-                self._ways.append(front[0])
+            elif front := _FRONT.match(self._text, at, until):
+                case = front["case"] and not _DECIDED.search(front[0])
+                (self._conditions if case else self._ways).append(front[0].strip(" ,"))
                 at = front.end()
             else:
                 return at
@@ -400,6 +414,8 @@ class _Statement:
         rest += len(_find_prefix(r"(?:, )?(?:under|pursuant to) [^,:]*, | for |,? ?", self._text, rest))
         said = self._text[rest : self._end]
         if self._announces:
+            if where := _WHERE.search(said):
+                self._places.append(where["where"])
             return self._state((), "conditional", verb.done) if _ANNOUNCED.match(said) else None
         stop = min((m.start() for m in (_WHERE.search(self._text, rest, self._end),) if m), default=self._end)
         self._parse_adjuncts(stop)
@@ -437,7 +453,9 @@ class _Statement:
         level = "conditional" if is_conditional(said) and not denied else level
         if self._announces:
             return (
-                self._state((), level, "used for") if re.search(r"^$|\b(?:following|these)\b", used["rest"]) else None
+                self._state((), level, "used for")
+                if re.search(r"^$|\b(?:following|these|listed)\b", used["rest"])
+                else None
             )
         uses = self._split_uses(at + used.start("rest") + 1, self._end) if used["rest"].strip() and not denied else ()
         return self._state(uses, level, "used for") if uses else None
@@ -473,6 +491,9 @@ class _Statement:
             first += len(text[first:last]) - len(text[first:last].lstrip())
             if article := _ARTICLE.match(text, first, last):
                 first = article.end() + 1
+            if limit := _LIMIT.search(text, first, last):
+                self._limits.append(text[limit.start() : last].strip(" ,"))
+                last = limit.start()
             last = first + len(text[first:last].rstrip(" ,"))
             if not _is_use(text[first:last]) or " not " in text[first:last]:
                 return []
@@ -486,6 +507,8 @@ def _find_prefix(pattern: str, text: str, at: int) -> str:
     return match[0] if match else ""
 
 
+_LIMIT: Final = re.compile(r",? (?:of|with|for|on|having) (?:not|no) (?:more|less|fewer) than .*", re.DOTALL)
+_PLACED: Final = re.compile(rf"\b(?:in|within) (?:the|any|all|each|every) [^.;:,]{{0,80}}{_KIND}", re.IGNORECASE)
 _AND: Final = re.compile(r",? and/or |, and |, (?:together with )?| and ")
 _PLURAL_BEFORE: Final = re.compile(r"(?:[a-z]{2,}(?<![su])s|[a-z]{3,}ing|ries)$")
 
@@ -508,14 +531,23 @@ def split_phrases(text: str, start: int, end: int) -> Iterator[Span]:
     yield at, end
 
 
-def _split_described(words: str) -> Sequence[Span]:
+_ACTION: Final = re.compile(r"the \w+ of (?!the |this |any |an? )")
+"""``the sale of eggs``, in a list of uses"""
+
+
+def split_described(words: str) -> Sequence[Span]:
     """Split a list of plural nouns, some with a description: ``kennels on five acres, and inns``"""
     end = len(words.rstrip(" .;"))
     start = end - len(words[:end].lstrip())
     spans = list(split_phrases(words, start, end))
-    nouns = [_JOINED.split(words[first:last].strip(), maxsplit=1)[0].split(" permitted")[0] for first, last in spans]
-    sound = all(_PLURAL.fullmatch(noun.split()[-1].casefold()) and _is_use(noun) for noun in nouns if noun.split())
-    return spans if len(spans) > 1 and all(nouns) and sound else []
+    parts = [words[first:last].strip() for first, last in spans]
+    named = [part for part in parts if not INHERITED.fullmatch(part)]
+    nouns = [_JOINED.split(part, maxsplit=1)[0].split(" permitted")[0] for part in named]
+    sound = all(
+        noun and _is_use(noun) and (_PLURAL.fullmatch(noun.split()[-1].casefold()) or _ACTION.match(part))
+        for noun, part in zip(nouns, named, strict=True)
+    )
+    return spans if len(spans) > 1 and named and sound else []
 
 
 def _find_places(where: str, known: Mapping[str, District]) -> Sequence[str] | None:
@@ -527,7 +559,7 @@ def _find_places(where: str, known: Mapping[str, District]) -> Sequence[str] | N
         named = {code: {each.casefold() for each in _KINDS.findall(each.name)} for code, each in known.items()}
         return [code for code, words in named.items() if words and words <= set(alike)]
     if re.fullmatch(r"(?:in|within) (?:all|any|every|each) (?:zoning )?(?:districts?|zones?)", where, re.IGNORECASE):
-        return list(known)
+        return [code for code, each in known.items() if "overlay" not in each.name.casefold()]
     return None if _OWN.fullmatch(where) else naming.parse_place(where, known)
 
 
@@ -560,9 +592,9 @@ _SEMICOLON: Final = re.compile(r"; ?(?:(?:and|or|and/or) )?")
 _COMMA: Final = re.compile(r",? (?:and|or) (?=[^,]*$)|, ?")
 _NO_ITEM: Final = re.compile(
     r"(?:(?:all|any|other)(?: other| such)?(?: permitted)? uses?(?: (?:permitted|allowed|listed)\b|$)"
-    r"|same|those|these|this|that|such|see|as|uses?|none|no|not|the|only|provided|subject|if|when|where|except"
-    r"|unless|but|and provided|minimum|maximum|including|must|up to|for|in|with|each|one|at least"
-    r"|sections?|chapters?|articles?|tables?)\b|[^A-Za-z]|[A-Za-z]{1,4}-?\d|.{0,2}$|[^:=]*[:=]",
+    r"|same|those|these|this|that|such|see|as|uses?|none|no|not|the(?! \w+ of\b)|only|provided|subject|if|when|where"
+    r"|except|unless|but|and provided|minimum|maximum|including|must|up to|for|in|with|each|one (?:of|per|for|space)"
+    r"|at least|sections?|chapters?|articles?|tables?)\b|[^A-Za-z]|[A-Za-z]{1,4}-?\d|.{0,2}$|[^:=]*[:=]",
     re.IGNORECASE,
 )
 """Starts of list members that are not uses, but conditions or references to other uses."""

@@ -363,3 +363,101 @@ def test_time_grows_with_the_length_and_no_faster(unit: str) -> None:
 
     seconds(200)
     assert min(seconds(4_000) for _ in range(2)) < 8 * 5 * max(min(seconds(500) for _ in range(3)), 0.004)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "In the R-1 District the following uses, and no others, shall be permitted:\n1. Barns.\n"
+            "2. Sheds, as regulated in Section 4.",
+            [("R-1", "Barns", "byRight"), ("R-1", "Sheds", "byRightWithConditions")],
+        ),
+        (
+            "A. Permitted outright: toy shops; inns; and museums. (Ord. 1998-3 § 2, 1998)\n"
+            "B. Allowed by administrative conditional use permit: hotels; mills; and one keeper's dwelling.",
+            [
+                ("R-1", "toy shops", "byRight"),
+                ("R-1", "inns", "byRight"),
+                ("R-1", "museums", "byRight"),
+                ("R-1", "hotels", "conditional"),
+                ("R-1", "mills", "conditional"),
+                ("R-1", "one keeper's dwelling", "conditional"),
+            ],
+        ),
+        (
+            "In addition, the following are permitted by right in the C-2 District:\n(1) Inns.\n(2) Banks.",
+            [("C-2", "Inns", "byRight"), ("C-2", "Banks", "byRight")],
+        ),
+        (
+            "When the Town Board finds that the standards of § 12-3 are met, the following may be allowed:\n(1) Lofts.",
+            [("R-1", "Lofts", "conditional")],
+        ),
+        (
+            "The following uses are prohibited in the R-1 District: landfills; the storage of salt, unless under cover;"
+            " and the dumping of snow.",
+            [
+                ("R-1", "landfills", "notPermitted"),
+                ("R-1", "the storage of salt", "notPermitted"),
+                ("R-1", "the dumping of snow", "notPermitted"),
+            ],
+        ),
+        (
+            "On special permit of the Town Board, and subject to such rules as the Board may impose: camps, kennels,"
+            " and mills.",
+            [("R-1", "camps", "conditional"), ("R-1", "kennels", "conditional"), ("R-1", "mills", "conditional")],
+        ),
+        (
+            "The director may approve motels of not more than ten rooms, and garages, in the R-2 district by"
+            " administrative conditional use permit.",
+            [("R-2", "motels", "conditional"), ("R-2", "garages", "conditional")],
+        ),
+        (
+            "In the R-1 District land shall be used only for the following uses: any use permitted in the R-2 District,"
+            " inns, and clubs.",
+            [("R-1", "inns", "byRight"), ("R-1", "clubs", "byRight")],
+        ),
+        ("Land subdivisions and mills are prohibited. (Ord. 1998-3 § 2 (part), 1998)", [
+            ("R-1", "Land subdivisions", "notPermitted"), ("R-1", "mills", "notPermitted")]),
+    ],
+)  # fmt: skip
+def test_lists_and_their_leads_are_read(text: str, expected: list[tuple[str, str, str]]) -> None:
+    assert uses(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("item", "level"),
+    [
+        ("Inns, by special permit of the Town Board", "conditional"),
+        ("Inns, but only after the Town Board has granted a special permit", "conditional"),
+        ("Inns, as required by N.J.S.A. 40:55D-66.1", "byRight"),
+        ("Inns, with not more than ten rooms", "byRightWithConditions"),
+        ("Inns, but without a bar", "byRightWithConditions"),
+        ("Inns, except those that need a special permit", "byRight"),
+    ],
+)
+def test_an_item_has_the_level_that_its_condition_gives(item: str, level: str) -> None:
+    assert uses(f"Permitted uses:\n(1) {item}.") == [("R-1", "Inns", level)]
+
+
+def test_the_list_of_a_board_is_for_the_district_that_it_names() -> None:
+    lead = "Upon application under Section 15, the Town Board may permit the following in the R-2 District:"
+    assert uses(f"{lead}\n(a) Chapels.", "Special land uses of the R-1 and R-2 Districts") == [
+        ("R-2", "Chapels", "conditional")
+    ]
+
+
+def test_a_use_is_for_no_district_if_its_place_is_not_read() -> None:
+    said = "A relay mast may be allowed by special permit of the Town Board in the Lower Mill and Quarry Districts."
+    assert uses(said) == []
+
+
+def test_a_board_that_may_reduce_a_measure_permits_no_use() -> None:
+    assert uses("The Town Board may by special permit reduce the number of spaces in the R-1 District.") == []
+
+
+def test_a_use_of_the_overlay_above_has_no_condition() -> None:
+    of_code = {"HR": District("HR", "Harbor Reach", "0", None, None, 0.9, "list")}
+    above = [section("", "HR Harbor Reach Overlay")]
+    found = find_permissions(section("Docks are allowed in the HR Overlay.", "Uses in the Overlay"), of_code, above)
+    assert [(each.use, each.level) for each in found] == [("Docks", "byRight")]
