@@ -181,6 +181,7 @@ Kind = Literal[
     "membership",
     "municipality", "section", "district", "landuse", "permission", "standard", "definition", "law", "statement",
     "summary", "reading",
+    "file",
 ]  # fmt: skip
 
 _NAMING: Final = "#named-in="
@@ -224,6 +225,7 @@ _ROOTS: Final[dict[str, str]] = {
     "statement": BASE + "id/st/",
     "summary": BASE + "id/summary/",
     "reading": BASE + "id/reading/",
+    "file": BASE + "id/file/",
 }
 
 

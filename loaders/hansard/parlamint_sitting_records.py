@@ -9,7 +9,6 @@ from typing import Final
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, XSD, mint, mint_part, mint_span, sha256
-from loaders.hansard.chunks import split_chunks
 from loaders.hansard.parlamint_component import Component, Level, Part, Section, Turn
 from loaders.hansard.parlamint_entities import Entities, person_key
 from loaders.hansard.parlamint_findings import Called, Finding, Occasions, Spoke
@@ -19,6 +18,7 @@ from loaders.hansard.sitting_model import UtteranceKind
 from loaders.hansard.speech_records import format_lines, mint_code, when_and_where
 from loaders.model import Origin, Property, SourceGraph, TextUnit
 from loaders.readers.cells import parse_web_address
+from loaders.readers.chunks import split_chunks
 
 CHAIR: Final = "chair"
 _NUMBERS: Final[dict[Level, NamedNode]] = {

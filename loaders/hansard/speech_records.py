@@ -13,11 +13,11 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, XSD, mint, mint_part, mint_span, sha256
 from loaders.hansard import parties
 from loaders.hansard.authorities import AUSTRALIA, Authorities
-from loaders.hansard.chunks import split_chunks
 from loaders.hansard.offices import identifier_of, office_of
 from loaders.hansard.sitting_model import Speech, Talker, Utterance
 from loaders.model import Property, TextUnit
 from loaders.readers.cells import parse_digits
+from loaders.readers.chunks import split_chunks
 
 SENATE: Final = mint("chamber", "au-senate")
 

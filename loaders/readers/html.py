@@ -1,6 +1,6 @@
 """HTML as plain text: the elements that begin a line or are hidden, and the blocks of text of a short description.
 
-Whole codes are read by `loaders.zoning.readers.html_lines`, which needs the tree of lxml. Here the parser of the
+Whole documents are read by `loaders.readers.html_tree`, which needs lxml. Here the parser of the
 standard library is used: it keeps text such as ``<10MW``, which lxml drops as a tag.
 """
 

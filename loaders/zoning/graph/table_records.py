@@ -20,12 +20,12 @@ from kg.errors import RecordError, SourceError
 from kg.text import join_first
 from kg.vocabulary import KG, mint
 from loaders.model import Notice, Origin, Rejection, SourceGraph
+from loaders.readers.file_text import parse_json, read_file
 from loaders.readers.formats import Row, Sheet, open_sheet, surrogate_in, text_of_cell
 from loaders.readers.locations import File
 from loaders.zoning.graph.authorities import Authorities, municipality_key
 from loaders.zoning.graph.rule_quads import Rules, number_in, unit
 from loaders.zoning.graph.table_mapping import TableMapping, find_bundled, load_bundled
-from loaders.zoning.readers.file_text import parse_json, read_file
 
 FORMATS: Final = (".csv", ".xlsx", ".jsonl", ".ndjson", ".json")
 

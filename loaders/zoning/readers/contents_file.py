@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kg.errors import SourceError
-from loaders.zoning.readers import html_lines
-from loaders.zoning.readers.file_text import parse_json
-from loaders.zoning.readers.headings import SECTION, parse_heading
+from loaders.readers import html_tree
+from loaders.readers.file_text import parse_json
+from loaders.readers.headings import SECTION, parse_heading
 from loaders.zoning.readers.section_builder import is_same_heading
 
 
@@ -50,7 +50,7 @@ def find_differences(contents: Sequence[Entry], sections: Sequence[tuple[str, st
     listed: dict[str, str] = {}
     warnings = []
     for entry in contents:
-        heading = parse_heading(html_lines.normalize_space(entry.label))
+        heading = parse_heading(html_tree.normalize_space(entry.label))
         if heading is None:
             warnings.append(f"{name}: {entry.label!r} in the table of contents is not a heading with a number.")
         else:

@@ -16,13 +16,14 @@ from typing import Final
 from lxml import etree
 
 from kg.errors import SourceError
-from loaders.zoning.readers import html_lines
+from loaders.readers import html_tree
+from loaders.readers.file_text import read_file
+from loaders.readers.headings import SECTION, parse_heading
+from loaders.readers.html_tree import WrittenTable
 from loaders.zoning.readers.code_model import HISTORY, Citation, Code, Note, Subsection
-from loaders.zoning.readers.file_text import read_file
-from loaders.zoning.readers.headings import SECTION, parse_heading
 from loaders.zoning.readers.outline import make_unique
 from loaders.zoning.readers.section_builder import Draft, build_sections, prefix_warnings
-from loaders.zoning.readers.text_builder import Body, Content, WrittenTable
+from loaders.zoning.readers.text_builder import Body, Content
 
 NAMESPACE: Final = "https://code.dccouncil.us/schemas/dc-library"
 MUNICIPALITY: Final = "District of Columbia"
@@ -194,7 +195,7 @@ def _local(element: etree._Element) -> str:
 def _table(element: etree._Element) -> WrittenTable:
     for inner in element.iter():
         inner.tag = _local(inner)
-    return html_lines.build_table(element)
+    return html_tree.build_table(element)
 
 
 def _words(element: etree._Element, tag: str) -> str:
@@ -204,8 +205,8 @@ def _words(element: etree._Element, tag: str) -> str:
 
 def _all(element: etree._Element) -> str:
     if len(element) == 0:
-        return html_lines.normalize_space(element.text or "")
-    return html_lines.normalize_space("".join(map(str, element.itertext())))
+        return html_tree.normalize_space(element.text or "")
+    return html_tree.normalize_space("".join(map(str, element.itertext())))
 
 
 def _split_content(element: etree._Element, said: Set[str] = _SAID, levels: Set[str] = frozenset()) -> Content:
@@ -241,7 +242,7 @@ def _rows(table: WrittenTable) -> Iterator[str]:
 
 
 def _notes(element: etree._Element) -> Iterator[Note]:
-    if loose := html_lines.normalize_space(element.text or ""):
+    if loose := html_tree.normalize_space(element.text or ""):
         yield Note(loose, _OTHER_NOTE)
     for child in element:
         text, citations, tables = _flatten(child)
@@ -253,7 +254,7 @@ def _notes(element: etree._Element) -> Iterator[Note]:
         if text:
             kind = child.get("type") or (HISTORY if child.tag == _ANNOTATION else _OTHER_NOTE)
             yield Note(text, kind, citations, child.get("eff"))
-        if loose := html_lines.normalize_space(child.tail or ""):
+        if loose := html_tree.normalize_space(child.tail or ""):
             yield Note(loose, _OTHER_NOTE)
 
 
@@ -286,7 +287,7 @@ class _TextWriter:
         if words and not words.isspace():
             led = "".join(f"{each} " for each in self.waiting)
             self.waiting.clear()
-            self.body.write(led + html_lines.normalize_space(words))
+            self.body.write(led + html_tree.normalize_space(words))
 
     def para(self, element: etree._Element, path: tuple[str, ...]) -> None:
         start = None
@@ -336,7 +337,7 @@ class _TextWriter:
 def _flatten(element: etree._Element) -> tuple[str, list[Citation], Sequence[etree._Element]]:
     """Flatten an element to one line; return the text, its citations, and the tables in it, which are separate."""
     if len(element) == 0:
-        return html_lines.normalize_space(element.text or ""), [], ()
+        return html_tree.normalize_space(element.text or ""), [], ()
     pieces: list[str] = []
     citations: list[Citation] = []
     tables: list[etree._Element] = []

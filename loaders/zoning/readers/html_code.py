@@ -15,12 +15,9 @@ from typing import Any, Final
 from lxml import etree
 
 from kg.errors import SourceError
-from loaders.readers.html import HEADINGS
-from loaders.zoning.readers import html_lines
-from loaders.zoning.readers.code_model import Code
-from loaders.zoning.readers.contents_file import Entry, find_differences
-from loaders.zoning.readers.file_text import decode
-from loaders.zoning.readers.headings import (
+from loaders.readers import html_tree
+from loaders.readers.file_text import decode
+from loaders.readers.headings import (
     LONGEST,
     SECTION,
     Heading,
@@ -28,8 +25,12 @@ from loaders.zoning.readers.headings import (
     find_status,
     parse_heading,
 )
-from loaders.zoning.readers.history_notes import is_heading as is_history
-from loaders.zoning.readers.history_notes import is_note
+from loaders.readers.history_notes import is_heading as is_history
+from loaders.readers.history_notes import is_note
+from loaders.readers.html import HEADINGS
+from loaders.zoning.readers import html_lines
+from loaders.zoning.readers.code_model import Code
+from loaders.zoning.readers.contents_file import Entry, find_differences
 from loaders.zoning.readers.numbered_lines import Numbered
 from loaders.zoning.readers.section_builder import Draft, Drafts, prefix_warnings
 from loaders.zoning.readers.text_builder import Body
@@ -78,7 +79,7 @@ def parse(
     """
     text, warnings = decode(data, name)
     try:
-        root = html_lines.parse_html(text, name)
+        root = html_tree.parse_html(text, name)
         if root is None:
             return Code(municipality, state, (), warnings=(*warnings, f"{name}: The file is empty."))
         return _HtmlReader(root, name, contents, list(warnings)).code(municipality, state)
@@ -164,7 +165,7 @@ class _HtmlReader:
             if first is element[0] and (title := _title_in(first)):
                 return Heading(SECTION, "", title), first
         label = self.labels.get(element.get("id") or "")
-        heading = parse_heading(html_lines.normalize_space(label)) if label else None
+        heading = parse_heading(html_tree.normalize_space(label)) if label else None
         if heading is not None:
             self.warnings.append(
                 f"{self.name}: {_called(element)}, has no heading. It is {label!r} in the table of contents."
@@ -238,7 +239,7 @@ class _HtmlReader:
         draft = self.current
         if element is None or draft is None or draft.title or not draft.number or draft.writing:
             return False
-        text = html_lines.text_of(element)
+        text = html_tree.text_of(element)
         if (
             not text
             or len(text) > LONGEST
@@ -316,13 +317,13 @@ def _heading_in(element: etree._Element) -> Heading | None:
     """Parse an element as a heading, with or without white space between its child elements."""
     heading = parse_heading(_title_in(element))
     if heading is None and len(element) and _is_whole(element):
-        heading = parse_heading(html_lines.normalize_space(" ".join(map(str, element.itertext()))))
+        heading = parse_heading(html_tree.normalize_space(" ".join(map(str, element.itertext()))))
     return heading
 
 
 def _title_in(element: etree._Element) -> str:
     """The text of a heading element. Only its first line, if it contains elements that a heading cannot contain."""
-    return html_lines.text_of(element) if _is_whole(element) else html_lines.first_line(element)
+    return html_tree.text_of(element) if _is_whole(element) else html_tree.first_line(element)
 
 
 def _is_whole(element: etree._Element) -> bool:
@@ -347,7 +348,7 @@ def _split_run_in(text: str, element: etree._Element) -> Sequence[str]:
     first = next(iter(element), None)
     if first is None or first.tag not in _EMPHASES or (element.text or "").strip():
         return (text,)
-    lead = html_lines.text_of(first)
+    lead = html_tree.text_of(first)
     heading = parse_heading(lead)
     if heading is None or not heading.title or not text.startswith(lead) or len(text) == len(lead):
         return (text,)

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from kg.errors import SourceError
+from loaders.readers.file_text import parse_json, read_file
 from loaders.zoning.readers import dc, html_code, json_entries, municode, plain_text
 from loaders.zoning.readers.code_model import Code
 from loaders.zoning.readers.contents_file import find_contents_link, parse_contents
-from loaders.zoning.readers.file_text import parse_json, read_file
 
 FORMATS: Final = (".html", ".htm", ".txt", ".pdf", ".xml", ".json")
 """File extensions of codes."""

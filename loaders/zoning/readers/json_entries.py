@@ -19,11 +19,11 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from kg.errors import RecordError, SourceError
+from loaders.readers.file_text import parse_json
 from loaders.readers.formats import surrogate_in, text_of_cell
+from loaders.readers.headings import KINDS, SECTION, parse_heading
 from loaders.zoning.readers import municode
 from loaders.zoning.readers.code_model import Code, Definition, DimensionalStandard, Section, UsePermission
-from loaders.zoning.readers.file_text import parse_json
-from loaders.zoning.readers.headings import KINDS, SECTION, parse_heading
 from loaders.zoning.readers.outline import find_parts
 from loaders.zoning.readers.section_builder import LONGEST_KEY, Draft, build_sections, link_parents, prefix_warnings
 from loaders.zoning.readers.text_builder import Content

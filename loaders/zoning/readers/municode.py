@@ -20,9 +20,10 @@ from typing import Any, Final
 from lxml import etree
 
 from kg.errors import RecordError, SourceError
+from loaders.readers import html_tree
+from loaders.readers.headings import SECTION, parse_heading
 from loaders.zoning.readers import html_lines
 from loaders.zoning.readers.code_model import Code, Note
-from loaders.zoning.readers.headings import SECTION, parse_heading
 from loaders.zoning.readers.section_builder import Draft, build_sections, is_same_heading, link_parents, prefix_warnings
 from loaders.zoning.readers.text_builder import Body, Content
 
@@ -142,7 +143,7 @@ def _texts(docs: Sequence[Any], name: str, warnings: list[str]) -> Mapping[str, 
 
 
 def _draft(own: str, heading: str, text: _Text | None, name: str, warnings: list[str]) -> Draft:
-    heading = html_lines.normalize_space(heading)
+    heading = html_tree.normalize_space(heading)
     if text is not None and text.title and not is_same_heading(text.title, heading):
         warnings.append(f"{name}: {own} is {heading!r} in the table of contents, but {text.title!r} in the text.")
     found = parse_heading(heading)
@@ -166,7 +167,7 @@ def parse_content(html: str) -> Content:
 
 
 def _content_of(html: str) -> Content:
-    root = html_lines.parse_html(html, "its HTML")
+    root = html_tree.parse_html(html, "its HTML")
     if root is None:
         return Content()
     body = Body()

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final
 
-from loaders.zoning.readers import history_notes
-from loaders.zoning.readers.heading_sequences import Candidate, parse_keys, select_ascending
-from loaders.zoning.readers.headings import (
+from loaders.readers import history_notes
+from loaders.readers.headings import (
     LONGEST,
     LONGEST_RUN_IN,
     RANKS,
@@ -28,7 +27,8 @@ from loaders.zoning.readers.headings import (
     parse_heading,
     split_number,
 )
-from loaders.zoning.readers.html_lines import normalize_space
+from loaders.readers.html_tree import normalize_space
+from loaders.zoning.readers.heading_sequences import Candidate, parse_keys, select_ascending
 from loaders.zoning.readers.section_builder import Drafts
 
 _LEAST_COMPONENTS: Final = 3

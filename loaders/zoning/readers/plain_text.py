@@ -9,23 +9,22 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from loaders.readers.file_text import decode
+from loaders.readers.headings import SECTION
+from loaders.readers.html_tree import Written, WrittenTable
+from loaders.readers.page_text import PageText, Paragraph, group_rows, parse_pages
+from loaders.readers.pdf import read_pdf
+from loaders.readers.ruled_tables import ABOVE, LEFT, MARKS
 from loaders.zoning.readers.code_model import Code, Section
 from loaders.zoning.readers.contents_file import Entry, find_differences
-from loaders.zoning.readers.file_text import decode
 from loaders.zoning.readers.heading_sequences import find_missing_numbers
-from loaders.zoning.readers.headings import SECTION
-from loaders.zoning.readers.html_lines import normalize_space
 from loaders.zoning.readers.numbered_lines import Numbered
-from loaders.zoning.readers.page_layout import END
-from loaders.zoning.readers.page_text import PageText, Paragraph, parse_pages
-from loaders.zoning.readers.pdf import read_pdf
-from loaders.zoning.readers.ruled_tables import ABOVE, LEFT, MARKS
 from loaders.zoning.readers.section_builder import Draft, Drafts, prefix_warnings
-from loaders.zoning.readers.text_builder import Body, Written, WrittenTable
+from loaders.zoning.readers.text_builder import Body
 
 _MOST_LISTED: Final = 20
 
@@ -89,7 +88,7 @@ def _read_sections(
     before = Body()
     current: Draft | None = None
     opened = len(paragraphs)
-    for place, rows in _lines(paragraphs, paged=paged):
+    for place, rows in group_rows(paragraphs, paged=paged):
         first = paragraphs[place].first
         if rows:
             (before if current is None else current.writing).table(_build_table(rows))
@@ -141,29 +140,6 @@ def _describe_pages(pages: PageText, count: int) -> str:
     words = "".join(f", {word!r}" for word, _ in Counter(pages.mended).most_common(5))
     mended = f" Broken words joined: {sum(pages.mended.values()):,}{words}." if pages.mended else ""
     return f"{count:,} pages: {len(pages.furniture):,} page numbers, heads and feet are left out{heads}.{mended}"
-
-
-def _lines(paragraphs: Sequence[Paragraph], *, paged: bool) -> Iterator[tuple[int, Sequence[Sequence[str]]]]:
-    """Yield the places of paragraphs that are not empty, and tables as their rows."""
-    rows: list[list[str]] = []
-    start = repeated = 0
-    for place, each in enumerate(paragraphs):
-        line = each.text.strip()
-        if "\t" in line and line != END:
-            start = start if rows else place
-            cells = [normalize_space(cell) for cell in line.split("\t")]
-            # A table that continues on the next page repeats the rows of its header, in order.
-            repeated = next((at + 1 for at in (repeated, 0) if paged and at < len(rows) and rows[at] == cells), 0)
-            if not repeated:
-                rows.append(cells)
-            continue
-        if rows:
-            yield start, rows
-            rows, repeated = [], 0
-        if line and line != END:
-            yield place, ()
-    if rows:
-        yield start, rows
 
 
 def _build_table(rows: Sequence[Sequence[str]]) -> WrittenTable:

@@ -9,8 +9,8 @@ from math import inf
 from typing import Final
 
 from kg.vocabulary import sha256
+from loaders.readers.headings import PART, RANKS, SECTION, Heading, find_status, is_placed, split_number
 from loaders.zoning.readers.code_model import Section
-from loaders.zoning.readers.headings import PART, RANKS, SECTION, Heading, find_status, is_placed, split_number
 from loaders.zoning.readers.text_builder import Body, Content
 
 LONGEST_KEY: Final = 400

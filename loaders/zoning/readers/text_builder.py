@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from loaders.zoning.readers import history_notes
+from loaders.readers import history_notes
+from loaders.readers.html_tree import Written, WrittenTable
 from loaders.zoning.readers.code_model import Cell, Citation, Note, Subsection, Table
 from loaders.zoning.readers.outline import Item, find_parts
 
@@ -19,27 +20,6 @@ class Content:
     tables: Sequence[Table] = ()
     citations: Sequence[Citation] = ()
     notes: Sequence[Note] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A cell without offsets yet: its text, its raised words and its nested tables."""
-
-    text: str
-    colspan: int = 1
-    rowspan: int = 1
-    header: bool = False
-    superscripts: Sequence[tuple[int, int]] = ()
-    nested: Sequence[WrittenTable] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenTable:
-    """A table without offsets yet."""
-
-    rows: Sequence[Sequence[Written]]
-    header_rows: int = 0
-    caption: str | None = None
 
 
 @dataclass(slots=True)

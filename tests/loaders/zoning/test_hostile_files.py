@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from kg.errors import RecordError, SourceError
+from loaders.readers import history_notes
 from loaders.zoning.extraction.permissions import find_permissions
 from loaders.zoning.graph import table_records
-from loaders.zoning.readers import dc, history_notes, html_code, input_files, json_entries, municode, plain_text
+from loaders.zoning.readers import dc, html_code, input_files, json_entries, municode, plain_text
 from loaders.zoning.readers.code_model import LARGEST_GRID, Cell, Code, Table
 from loaders.zoning.readers.section_builder import LONGEST_KEY
 

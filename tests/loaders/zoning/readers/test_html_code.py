@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from kg.errors import SourceError
-from loaders.zoning.readers import html_code, html_lines, input_files
+from loaders.readers import html_tree
+from loaders.zoning.readers import html_code, input_files
 from loaders.zoning.readers.code_model import Code, Section
 from loaders.zoning.readers.contents_file import Entry, parse_contents
 from loaders.zoning.readers.text_builder import Body, Written, WrittenTable
@@ -284,7 +285,7 @@ TREE = st.recursive(
 @given(st.lists(TREE, max_size=6))
 def test_every_word_of_a_body_is_in_its_text_once_and_in_order(parts: list[str]) -> None:
     page = HEAD + "<section><h3>7.04.010 A</h3>" + "".join(parts) + "</section>"
-    element = next(html_lines.parse_html(page).iter("section"))  # type: ignore[union-attr]
+    element = next(html_tree.parse_html(page).iter("section"))  # type: ignore[union-attr]
     words = " ".join(element.itertext()).split()[2:]
     section = next(s for s in parse(page).sections if s.key == "7.04.010")
     assert section.text.split() == words
@@ -323,7 +324,7 @@ def real(folder: Path) -> dict[str, tuple[Code, etree._Element, list[Entry]]]:
     found = {}
     for each in input_files.find_codes(sorted(folder.glob("*"))).inputs:
         assert each.contents is not None
-        root = html_lines.parse_html(each.path.read_text())
+        root = html_tree.parse_html(each.path.read_text())
         assert root is not None
         found[each.path.name] = (
             each.read(),

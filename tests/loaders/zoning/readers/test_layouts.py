@@ -9,9 +9,9 @@ from random import Random
 import pytest
 from lxml import etree
 
+from loaders.readers.headings import parse_heading
 from loaders.zoning.readers import html_code, plain_text
 from loaders.zoning.readers.code_model import Code
-from loaders.zoning.readers.headings import parse_heading
 
 BETWEEN = """<html><body><h1>CHAPTER 10A - ZONING</h1><p>Adopted in spring.</p><h2>ARTICLE I. - GENERAL</h2>
 <section><h4>Sec. 10A-1. Purpose.</h4><p>Peace.</p></section>

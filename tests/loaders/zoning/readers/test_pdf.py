@@ -19,13 +19,14 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_iri
 from kg.vocabulary import KG, SCHEMA, mint
 from loaders.model import Rejection, Snapshot, SourceGraph
+from loaders.readers import pdf_child
 from loaders.readers.locations import File
+from loaders.readers.page_layout import COLUMN, END
+from loaders.readers.pdf import read_pdf
 from loaders.sources import load
 from loaders.zoning.loader import Reading
-from loaders.zoning.readers import pdf_child, plain_text
+from loaders.zoning.readers import plain_text
 from loaders.zoning.readers.code_model import Table
-from loaders.zoning.readers.page_layout import COLUMN, END
-from loaders.zoning.readers.pdf import read_pdf
 from tests.printed_pdf import TURNED, PdfPrinter, print_text
 
 CODE = """ALDER ZONING CODE
@@ -486,7 +487,7 @@ def test_a_page_with_too_many_characters_is_left_out_and_reported(read: Read, mo
 DAMAGE = """
 import random, sys
 from pathlib import Path
-from loaders.zoning.readers import pdf_child
+from loaders.readers import pdf_child
 folder, data, chance = sys.argv[1], Path(sys.argv[2]).read_bytes(), random.Random(3)
 damaged = [data[: len(data) * tenth // 10] for tenth in range(10)]
 for _ in range(150):

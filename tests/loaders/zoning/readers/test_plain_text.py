@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kg.errors import SourceError
+from loaders.readers.headings import Heading, parse_heading
 from loaders.zoning.readers import html_code, plain_text
 from loaders.zoning.readers.code_model import Code
 from loaders.zoning.readers.contents_file import parse_contents
-from loaders.zoning.readers.headings import Heading, parse_heading
 from loaders.zoning.readers.outline import Item, find_meanings, find_parts
 
 WORDED = """\

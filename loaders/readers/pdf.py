@@ -10,7 +10,7 @@ from typing import Any, Final
 from kg.errors import QuadciteError, QueryMemoryError, QueryTimeoutError, SourceError
 from kg.processes.child import Limits, run_task
 
-_CHILD: Final = "loaders.zoning.readers.pdf_child"
+_CHILD: Final = "loaders.readers.pdf_child"
 """Only the process imports PDFium."""
 _TEXT: Final = "text"
 _REPORT: Final = "report"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from loaders.zoning.readers.page_layout import Glyph, Word, find_words, join_lines, to_rows
+from loaders.readers.page_layout import Glyph, Word, find_words, join_lines, to_rows
 
 BLANK: Final = "\ufdd0"
 LEFT: Final = "\ufdd1"

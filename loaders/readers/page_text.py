@@ -20,10 +20,10 @@ from math import inf
 from statistics import median
 from typing import Final, Literal, overload
 
-from loaders.zoning.readers import history_notes
-from loaders.zoning.readers.headings import LONGEST_RUN_IN, is_unfinished, parse_heading
-from loaders.zoning.readers.html_lines import normalize_space
-from loaders.zoning.readers.page_layout import BREAK, COLUMN
+from loaders.readers import history_notes
+from loaders.readers.headings import LONGEST_RUN_IN, is_unfinished, parse_heading
+from loaders.readers.html_tree import normalize_space
+from loaders.readers.page_layout import BREAK, COLUMN, END
 
 _LEAST_PAGES: Final = 3
 _LEAST_LINES: Final = 8
@@ -165,6 +165,32 @@ def parse_pages(lines: Sequence[str], *, printed: bool = False) -> PageText | No
     kept, furniture = _without_furniture(lines, starts, printed)
     paragraphs, mended = _mend_words(list(_join(kept, printed)))
     return PageText(paragraphs, len(starts) + 1, furniture, mended)
+
+
+def group_rows(paragraphs: Sequence[Paragraph], *, paged: bool) -> Iterator[tuple[int, Sequence[Sequence[str]]]]:
+    """Yield the places of paragraphs that are not empty, and tables as their rows.
+
+    Cells are separated by tabs. With `paged`, the header that a table repeats after a page break is left out.
+    """
+    rows: list[list[str]] = []
+    start = repeated = 0
+    for place, each in enumerate(paragraphs):
+        line = each.text.strip()
+        if "\t" in line and line != END:
+            start = start if rows else place
+            cells = [normalize_space(cell) for cell in line.split("\t")]
+            # A table that continues on the next page repeats the rows of its header, in order.
+            repeated = next((at + 1 for at in (repeated, 0) if paged and at < len(rows) and rows[at] == cells), 0)
+            if not repeated:
+                rows.append(cells)
+            continue
+        if rows:
+            yield start, rows
+            rows, repeated = [], 0
+        if line and line != END:
+            yield place, ()
+    if rows:
+        yield start, rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The child process of `loaders.zoning.readers.pdf`: a task that reads a PDF by the places of its characters."""
+"""The child process of `loaders.readers.pdf`: a task that reads a PDF by the places of its characters."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ import pypdfium2
 from pypdfium2 import raw
 
 from kg.processes import task
-from loaders.zoning.readers.page_layout import Glyph, Page, build_page, to_lines
-from loaders.zoning.readers.page_picture import draw
-from loaders.zoning.readers.ruled_tables import MARKS, Rotated, Rule, find_tables, without_struck, write_tables
+from loaders.readers.page_layout import Glyph, Page, build_page, to_lines
+from loaders.readers.page_picture import draw
+from loaders.readers.ruled_tables import MARKS, Rotated, Rule, find_tables, without_struck, write_tables
 
 _HYPHENS: Final = frozenset({0x02, 0xAD, 0xFFFE})
 """What PDFium returns for a hyphen at the end of a line, and the soft hyphen."""

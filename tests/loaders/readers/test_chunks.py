@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from loaders.hansard.chunks import OVERLAP, SIZE, Span, split_chunks
+from loaders.readers.chunks import OVERLAP, SIZE, Span, split_chunks
 
 WORDS = st.sampled_from(
     ["tide", "harbour", "Mr.", "Senator", "p.m.", "No.", "é", "e\u0301", "a\u00a0b", "“so”", "—", "W. A.", "x" * 60]

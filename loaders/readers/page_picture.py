@@ -1,6 +1,6 @@
 """Pictures of the pages of a PDF: does a page show a character, or is it white, covered, clipped, or not drawn?
 
-Only the child process of `loaders.zoning.readers.pdf` imports this.
+Only the child process of `loaders.readers.pdf` imports this.
 """
 
 from __future__ import annotations
