@@ -12,6 +12,7 @@ CHAPTERS: Final = (
     "climate",
     "parliament",
     "zoning",
+    "files",
     "concepts",
     "places",
     "citations",

@@ -11,6 +11,9 @@ from typing import Final
 _UNPRINTED: Final = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]")
 _BREAKS: Final = re.compile(r"[\t\n\u2028\u2029]")
 
+HEADING_SEPARATOR: Final = " \u2022 "
+"""Separator of the headings that a chunk of a file is below."""
+
 MAX_LINE_CHARS: Final = 1_000
 """Maximum length of a printed line of untrusted text."""
 

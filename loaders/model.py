@@ -103,10 +103,11 @@ class SourceGraph:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
-    """A record that its source marks as deleted."""
+    """A record that its source marks as deleted, or that is skipped for a `reason`: the store shall not have it."""
 
     record: str
     key: tuple[str, ...]
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ Item = SourceDocument | SourceGraph | Rejection | Withdrawal | Notice
 Options = Mapping[str, str]
 """Options of a load: ``base``, the name or URL of the Wikibase of the entities; ``chamber`` and ``date`` of speeches
 whose files lack them; ``municipality`` and ``state`` of a code; ``mapping``, the TOML file for tables of districts
-or members.
+or members; ``collection``, the name of a collection of files.
 """
 
 Derive = Callable[[Store, Mapping[NamedNode, Sequence[Quad]]], Derived]
@@ -107,6 +107,8 @@ class Loader:
     """Merges new quads into a shared graph. Without it they replace the graph."""
     whole: Collection[str] = ()
     """Extensions of the files that it reads into memory as a whole, so that their size is limited."""
+    lenient: bool = False
+    """Whether a file of a folder that cannot be read is rejected alone. Else it ends the load."""
 
     @property
     def agent(self) -> Agent:
@@ -200,7 +202,7 @@ def load(
     Raises SourceError if a named file cannot be read.
     """
     sweep_temporary_folders()
-    located = find_files(locations, kg.settings, loader.formats, loader.fetchers)
+    located = find_files(locations, kg.settings, loader.formats, loader.fetchers, lenient=loader.lenient)
     return Loading(kg, loader, located, on_progress, gate, index, replace_newer=replace_newer).run(prune)
 
 
@@ -287,6 +289,8 @@ class Loading:
     @_collect_rarely()
     def run(self, prune: bool) -> LoadReport:
         """Load all records of the files."""
+        for each in self.located.unread:
+            self.reject(Rejection(each.name, each.reason))
         files = self.reject_large_files()
         with self.indexer, closing(self.loader.read(files)) as items:  # type: ignore[type-var]
             for item in self.read_ahead(items):
@@ -339,7 +343,10 @@ class Loading:
         most = self.kg.settings.max_whole_file_mb
         kept = []
         for file in self.located.files:
-            size = file.path.stat().st_size if file.path.suffix.lower() in self.loader.whole else 0
+            try:
+                size = file.path.stat().st_size if file.path.suffix.lower() in self.loader.whole else 0
+            except OSError:
+                size = 0  # the loader reports it
             if size <= most << 20:
                 kept.append(file)
                 continue
@@ -414,8 +421,14 @@ class Loading:
     def withdraw(self, withdrawal: Withdrawal) -> None:
         """Remove a record that its source marks as deleted."""
         graph = mint("graph", "src", self.loader.domain, *withdrawal.key)
-        self.commit()
-        self.report.layouts.append(f"{withdrawal.record} was deleted in its source")
+        if graph in self.known or graph in self.seen:
+            self.commit()
+        if withdrawal.reason is None:
+            self.report.layouts.append(f"{withdrawal.record} was deleted in its source")
+        else:
+            self.report.skipped += 1
+            if len(self.report.warnings) < _KEPT_WARNINGS:
+                self.report.warnings.append(f"Skipped {withdrawal.record}: {withdrawal.reason}")
         # The source may contain the record again later, which then counts as new.
         if self.known.pop(graph, None) is not None or graph in self.seen:
             gone = self.commit_graphs({graph: ()}, {}).removed > 0
@@ -652,7 +665,8 @@ class Loading:
 
     def unread_sources(self) -> set[str | None]:
         """Return the files that could not be read completely."""
-        return {rejection.source for rejection in self.report.rejections if rejection.key is None}
+        unread = {rejection.source for rejection in self.report.rejections if rejection.key is None}
+        return unread | {each.source for each in self.located.unread}
 
     def prune(self) -> None:
         """Remove the records that these locations contained in an earlier load and no longer contain."""

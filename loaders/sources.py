@@ -115,6 +115,24 @@ def _zoning(given: Settings, options: Options) -> Loader:
     )
 
 
+def _files(given: Settings, options: Options) -> Loader:
+    from loaders.files import loader as files
+
+    reading = files.Reading.from_options(options)
+    return Loader(
+        files.DOMAIN,
+        files.VERSION,
+        reading.read,
+        files.FORMATS,
+        config=options,
+        cut=files.cut_file,
+        options=options,
+        exclusive=True,
+        whole=files.FORMATS,
+        lenient=True,
+    )
+
+
 LOADERS: Final = {
     "climate": Source(_climate),
     "wikibase": Source(_wikibase, ("base",)),
@@ -122,6 +140,7 @@ LOADERS: Final = {
     "hansard": Source(_hansard, ("chamber", "date")),  # the earlier name, which also names the graphs
     "members": Source(_members, ("chamber", "mapping")),
     "zoning": Source(_zoning, ("municipality", "state", "mapping")),
+    "files": Source(_files, ("collection",)),
 }
 
 

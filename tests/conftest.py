@@ -146,6 +146,7 @@ def joined(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]
         load(graph, "wikibase", [shipped("wikibase")], base="climate")
         for source in ("climate", "hansard", "zoning"):
             load(graph, source, [shipped(source), shipped(f"joined/{source}")])
+        load(graph, "files", [shipped("files/handbook")])
 
     with opened(load_once(tmp_path_factory, "joined", fill)) as graph:
         yield graph

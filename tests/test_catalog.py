@@ -77,7 +77,7 @@ def records(kg: KnowledgeGraph, domain: str) -> int:
 def test_each_source_of_each_loader_is_a_dataset(joined: KnowledgeGraph) -> None:
     found = rows(joined)
     by_loader = Counter(row["loader"] for row in found)
-    assert by_loader.keys() == {"climate", "hansard", "wikibase", "zoning"}
+    assert by_loader.keys() == {"climate", "files", "hansard", "wikibase", "zoning"}
     assert {row["title"] for row in found} >= {"climate/rooftops.jsonl", "zoning/tern_harbour.json"}
     assert not any(row["title"].startswith("/") or "/tmp" in row["dataset"] for row in found)
     for domain in by_loader:

@@ -91,7 +91,9 @@ def _connect(
 @app.command()
 @output.reported
 def load(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="climate, wikibase, parliament, members or zoning.")],
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="climate, wikibase, parliament, members, zoning or files.")
+    ],
     paths: Annotated[
         list[str],
         typer.Argument(
@@ -134,6 +136,10 @@ def load(
             "--mapping", metavar="FILE", help="TOML file that maps the columns of a table of districts or members."
         ),
     ] = None,
+    collection: Annotated[
+        str | None,
+        typer.Option("--collection", metavar="NAME", help="Collection of files. Default: the name of their folder."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Load a source. Records are validated, committed and indexed; unchanged records are skipped."""
@@ -147,6 +153,7 @@ def load(
         places = paths if graph.local else [resolve_for_server(path) for path in paths]
         asked = {"source": source, "paths": places, "prune": prune, "wait": wait, "replace_newer": replace_newer}
         options = {"base": base, "chamber": chamber, "date": date, "municipality": municipality, "state": state}
+        options["collection"] = collection
         if mapping is not None:
             options["mapping"] = mapping if graph.local else resolve_for_server(mapping)
         done = graph.call("load", asked | options, advance)

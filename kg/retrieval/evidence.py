@@ -31,7 +31,7 @@ SELECT DISTINCT ?unit ?graph ?property ?value WHERE {
   VALUES ?unit { $units }
   GRAPH ?graph { ?unit ?property ?value }
   FILTER(?property IN (dcterms:isPartOf, schema:position, schema:text, kg:pageNumber, kg:blockType, kg:start, kg:end,
-                       kg:sourceLines))
+                       kg:sourceLines, schema:pagination))
 }"""
 
 DESCRIPTIONS: Final = """
@@ -111,9 +111,11 @@ class Unit:
     page: int | None
     kind: str | None
     span: tuple[int, int] | None = None
-    """For a chunk of a speech: its offsets in the text of the speech, end-exclusive."""
+    """For a chunk of a speech or file: its offsets in the text of that, end-exclusive."""
     lines: str | None = None
     """Its lines in the source file, if recorded for the passage itself."""
+    pages: str | None = None
+    """Its pages, if it is on several."""
 
     @property
     def cited(self) -> str:
@@ -151,6 +153,7 @@ def load_units(reader: Reader, iris: Sequence[str]) -> dict[str, Unit]:
             kind=code_of(values[KG.blockType.value]) if KG.blockType.value in values else None,
             span=_span(values),
             lines=values.get(KG.sourceLines.value),
+            pages=values.get(SCHEMA.pagination.value),
         )
     return units
 
@@ -296,7 +299,7 @@ def document_of(descriptions: Descriptions, document: str, voice: Voice | None =
 def place_of(descriptions: Descriptions, unit: Unit) -> tuple[str | None, str | None]:
     """Get the lines of a passage in the source file, else those of its document, and the pages."""
     lines = unit.lines or descriptions.one(unit.cited, KG.sourceLines)
-    return lines, descriptions.one(unit.cited, SCHEMA.pagination)
+    return lines, unit.pages or descriptions.one(unit.cited, SCHEMA.pagination)
 
 
 def origin_of(

@@ -58,6 +58,7 @@ KINDS: Final[Mapping[Domain, NamedNode]] = {
     "climate": KG.PolicyDocument,
     "parliament": KG.Speech,
     "zoning": KG.CodeSection,
+    "files": KG.File,
 }
 """The class of the documents of each domain."""
 CORPUS_TYPE: Final = "VALUES ?corpusType { $corpus_types } ?document kg:corpusType ?corpusType ."

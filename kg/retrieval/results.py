@@ -20,7 +20,7 @@ Completeness = Literal["complete", "approximate", "truncated"]
 and a passage that it did not propose may rank higher; or sentences of a code were not understood, or a reference not
 followed. `truncated`: the result was cut at a limit."""
 
-Domain = Literal["climate", "parliament", "zoning"]
+Domain = Literal["climate", "parliament", "zoning", "files"]
 
 MOST_RESULTS: Final = 200
 """Maximum page size."""

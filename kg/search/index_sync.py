@@ -1,6 +1,7 @@
 """Synchronization of the search index with the store: units are built from graphs, differences are repaired.
 
-The prelude of a unit (document title and nearest heading above it) and its names (who speaks, the place) are computed
+The prelude of a unit (document title and nearest heading above it; of a chunk of a file its path, section and last two
+headings) and its names (who speaks, the place) are computed
 only here, so that a load (`LoadedGraphs`) and a repair (`repair_index`) give the same index. For a piece of running
 text, the prelude is embedded too: for 24 instead of 20 of 30 questions about 1,733 speeches the answer is among the
 first ten.
@@ -27,6 +28,7 @@ from kg.search.protocol import GraphUnits, IndexedUnit, SearchIndex
 from kg.sparql.terms import bind
 from kg.store.ownership import CURATED, USER, find_described, is_user_graph
 from kg.store.protocol import Query, Store, select, term_text
+from kg.text import HEADING_SEPARATOR
 from kg.vocabulary import DCTERMS, DERIVED, KG, PROV_GRAPH, SCHEMA, SOURCED, mint, sha256
 
 HEADINGS: Final = frozenset(mint("code", "blockType", code).value for code in ("Title", "title", "sectionHeading"))
@@ -73,7 +75,9 @@ class UnitFacts:
 
 
 _SPEAKERS_AND_PLACES: Final = (KG.speaker, KG.jurisdiction)
-SHOWN_PROPERTIES: Final = frozenset((DCTERMS.title, SCHEMA.inLanguage, KG.speakerAsRecorded, *_SPEAKERS_AND_PLACES))
+SHOWN_PROPERTIES: Final = frozenset(
+    (DCTERMS.title, SCHEMA.inLanguage, KG.speakerAsRecorded, KG.path, KG.breadcrumb, *_SPEAKERS_AND_PLACES)
+)
 """The properties of documents and units that the index shows."""
 
 
@@ -101,6 +105,8 @@ class GraphFacts:
     def build_units(self, graph: str, known: Mapping[str, Collection[str]]) -> list[IndexedUnit]:
         """Build the index units of the graph. `known` has the names of speakers and places by IRI."""
         titles = {iri: values[-1] for iri, values in self.shown[DCTERMS.title].items()}
+        paths = {iri: values[-1] for iri, values in self.shown[KG.path].items()}
+        crumbs = {iri: values[-1] for iri, values in self.shown[KG.breadcrumb].items()}
         names = {iri: set(values) for iri, values in self.shown[KG.speakerAsRecorded].items()}
         for name in _SPEAKERS_AND_PLACES:
             for iri, nodes in self.shown[name].items():
@@ -111,6 +117,13 @@ class GraphFacts:
             # A document in several languages does not say which of them a passage is in.
             if iri not in units and len(set(values)) == 1:
                 languages[iri] = values[0]
+        if paths:
+            places = {
+                fact.iri: _build_place(titles.get(fact.parent, ""), path, crumbs.get(fact.iri, ""))
+                for fact in self.units
+                if (path := paths.get(fact.parent)) is not None
+            }
+            titles = {iri: title for iri, title in titles.items() if iri not in paths} | places
         return build_units(graph, titles, self.units, names, languages)
 
 
@@ -147,6 +160,13 @@ def build_units(
         if fact.block_type in HEADINGS:
             headings[fact.parent] = fact.text
     return units
+
+
+def _build_place(title: str, path: str, breadcrumb: str) -> str:
+    """Build the prelude of a chunk of a file: path, section and last two headings, and the title if it is none."""
+    headings = breadcrumb.split(HEADING_SEPARATOR) if breadcrumb else []
+    shown = [*headings[:1], *headings[1:][-2:]]
+    return HEADING_SEPARATOR.join(part for part in (path, *([] if title in headings else [title]), *shown) if part)
 
 
 HASHES: Final = """

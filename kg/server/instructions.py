@@ -27,7 +27,7 @@ MOUNTS: Final[Mapping[str, frozenset[str] | None]] = {
 # One scan per class, by its index, and not one per graph.
 CONTENTS: Final = f"""
 SELECT ?class (COUNT(DISTINCT ?thing) AS ?count) WHERE {{
-  {{ VALUES ?class {{ kg:Speech kg:Municipality kg:CodeSection }} ?thing a ?class }}
+  {{ VALUES ?class {{ kg:Speech kg:Municipality kg:CodeSection kg:File }} ?thing a ?class }}
   UNION {{ ?document a kg:PolicyDocument ; kg:slug ?thing BIND(kg:PolicyDocument AS ?class) }}
   UNION {{ ?thing a skos:Concept BIND(skos:Concept AS ?class) FILTER(!STRSTARTS(STR(?thing), "{iri_prefix("code")}")) }}
 }} GROUP BY ?class"""
@@ -37,6 +37,7 @@ _NAMES: Final = {
     KG.Speech.value: "speeches in parliament",
     KG.CodeSection.value: "sections of municipal codes",
     KG.Municipality.value: "municipalities",
+    KG.File.value: "files",
     SKOS.Concept.value: "concepts",
 }
 

@@ -102,6 +102,7 @@ def load(
     municipality: str | None = None,
     state: str | None = None,
     mapping: str | None = None,
+    collection: str | None = None,
 ) -> Document:
     """Load a source (`kg.loading.load`); with `replace_newer` also records that are older than the stored ones.
 
@@ -117,6 +118,7 @@ def load(
         wait=wait,
         replace_newer=replace_newer,
         mapping=mapping,
+        collection=collection,
         **options,
     )
 

@@ -32,6 +32,17 @@ class File:
     named: bool
     rows: Sequence[int] | None = None
     """For an excerpt, the row numbers of its rows in the snapshot."""
+    root: Path | None = None
+    """The folder that the caller named, or the one around a file or the matches of a pattern."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A file at a location that cannot be read, and the reason. `source` is None if its name is not text."""
+
+    name: str
+    source: str | None
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +56,8 @@ class Located:
     files: Sequence[File]
     scopes: Sequence[str | re.Pattern[str]]
     warnings: Sequence[str] = ()
+    unread: Sequence[Unread] = ()
+    """Files of folders and patterns that cannot be read, where the caller asked for the others."""
 
     def covers(self, source: str) -> bool:
         """Whether `source` is at these locations."""
@@ -100,8 +113,37 @@ class _Finder:
     files: dict[str, File] = field(default_factory=dict)
     scopes: list[str | re.Pattern[str]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    unread: list[Unread] | None = None
+    """Collects the files of folders and patterns that cannot be read; None: they end the search."""
 
-    def add(self, path: Path, *, named: bool, source: str | None = None, revision: str | None = None) -> None:
+    def add_found(self, path: Path, root: Path) -> None:
+        """Add a file of a folder or pattern, or the reason why it cannot be read."""
+        if self.unread is None:
+            self.add(path, named=False, root=root)
+            return
+        is_text = surrogate_in(str(path)) is None
+        source = path.as_posix() if is_text else None
+        name = path.name if is_text else repr(os.fsencode(path.name))
+        try:
+            if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root)):
+                raise SourceError(f"{name}: It is a link out of the folder. Copy the file, or load its own folder.")
+            if path.is_dir():
+                raise SourceError(f"{name}: It is a link to a folder, which is not followed.")
+            if not path.is_file():
+                raise SourceError(f"{name}: It is not a file, or a link to none.")
+            self.add(path, named=False, root=root)
+        except SourceError as error:
+            self.unread.append(Unread(name, source, str(error)))
+
+    def add(
+        self,
+        path: Path,
+        *,
+        named: bool,
+        source: str | None = None,
+        revision: str | None = None,
+        root: Path | None = None,
+    ) -> None:
         # A file at several locations (in a folder and by name) is read once.
         if (found := surrogate_in(str(path))) is not None:
             raise SourceError(f"{os.fsencode(path)!r}: the name of the file is not UTF-8 ({found}). Rename the file.")
@@ -109,9 +151,9 @@ class _Finder:
         known = self.files.get(key)
         if known is None:
             snapshot = Snapshot(file_sha256(path), source or path.as_posix(), revision)
-            self.files[key] = File(path, snapshot, named)
+            self.files[key] = File(path, snapshot, named, root=root)
         elif named and not known.named:
-            self.files[key] = File(known.path, known.snapshot, named=True)
+            self.files[key] = File(known.path, known.snapshot, named=True, root=known.root)
 
     def local(self, location: str) -> None:
         # Unlike pathlib, os.path reports invalid or forbidden names as missing files instead of raising.
@@ -120,14 +162,14 @@ class _Finder:
             if not _ends(path, self.formats):
                 raise SourceError(f"{location}: only files that end in {_or(self.formats)} can be read")
             self.scopes.append(path.as_posix())
-            self.add(path, named=True)
+            self.add(path, named=True, root=path.parent)
         elif os.path.isdir(path):
             self.scopes.append(path.as_posix().rstrip("/") + "/")
-            found = list(_walk(path, self.formats))
+            found = list(_walk(path, self.formats, all_kinds=self.unread is not None))
             if not found:
                 raise SourceError(f"{location}: the folder contains no file that ends in {_or(self.formats)}")
             for each in found:
-                self.add(each, named=False)
+                self.add_found(each, path)
         elif glob.has_magic(location):
             matches = sorted(Path(match) for match in glob.glob(str(path), recursive=True))
             found = [match for match in matches if match.is_file() and _ends(match, self.formats)]
@@ -135,7 +177,7 @@ class _Finder:
                 raise SourceError(f"{location}: the pattern matches no file that ends in {_or(self.formats)}")
             self.scopes.append(_compile_glob(path.as_posix()))
             for each in found:
-                self.add(each, named=False)
+                self.add_found(each, _fixed_part(path))
         else:
             raise SourceError(
                 f"{location}: no such file or folder. Other valid forms: {', '.join(('a pattern', *self.remote))}"
@@ -170,12 +212,15 @@ def find_files(
     settings: Settings,
     formats: Sequence[str] = FORMATS,
     fetchers: Mapping[str, Fetch] | None = None,
+    *,
+    lenient: bool = False,
 ) -> Located:
     """Find the files at `locations`, each with its hash, in a fixed order.
 
     A location is a file, a folder (searched recursively), a glob pattern, ``hub`` (the dataset and revision of the
     settings) or ``hub:OWNER/NAME@REVISION``. `formats` are the extensions of readable files. `fetchers` maps schemes,
-    such as ``sparql``, to functions that fetch their locations.
+    such as ``sparql``, to functions that fetch their locations. If `lenient`, files of folders and patterns that cannot
+    be read, or are links out of them, are `Located.unread`; else they end the search.
 
     Raises SourceError if there is nothing to read, UpstreamError if the hub or a fetched source does not respond.
     """
@@ -185,6 +230,7 @@ def find_files(
     tables = set(FORMATS) <= set(formats)
     remote = [f"{scheme}:..." for scheme in fetchers or ()]
     finder = _Finder(settings, formats, ["hub:OWNER/NAME@REVISION", *remote] if tables else remote)
+    finder.unread = [] if lenient else None
     for location in locations:
         if location == "hub" or location.startswith("hub:"):
             if not tables:
@@ -194,7 +240,9 @@ def find_files(
             finder.fetched(fetch(location, settings, settings.data_dir / "fetched"))
         else:
             finder.local(location)
-    return Located(tuple(finder.files.values()), tuple(finder.scopes), tuple(finder.warnings))
+    return Located(
+        tuple(finder.files.values()), tuple(finder.scopes), tuple(finder.warnings), tuple(finder.unread or ())
+    )
 
 
 def file_sha256(path: Path) -> str:
@@ -210,12 +258,25 @@ def _ends(path: Path, formats: Sequence[str]) -> bool:
     return path.name.lower().endswith(tuple(formats))
 
 
-def _walk(folder: Path, formats: Sequence[str]) -> Iterator[Path]:
+def _walk(folder: Path, formats: Sequence[str], *, all_kinds: bool = False) -> Iterator[Path]:
+    """Yield the files with these endings. With `all_kinds`, also links to folders, and entries that are not files."""
     found: list[Path] = []
     for inner, folders, names in os.walk(folder, onerror=_refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]
         found += (Path(inner, name) for name in names if not name.startswith("."))
-    yield from (path for path in sorted(found) if _ends(path, formats) and path.is_file())
+        if all_kinds:
+            found += (Path(inner, name) for name in folders if os.path.islink(os.path.join(inner, name)))
+    for path in sorted(found):
+        if (_ends(path, formats) and (all_kinds or path.is_file())) or (all_kinds and path.is_dir()):
+            yield path
+
+
+def _fixed_part(pattern: Path) -> Path:
+    """Return the folder around all matches of a glob pattern."""
+    folder = pattern.parent
+    while glob.has_magic(str(folder)):
+        folder = folder.parent
+    return folder
 
 
 def _refuse(error: OSError) -> None:

@@ -18,12 +18,14 @@ from tests.cli.running import CLIMATE, KG, MALFORMED, answer, processes_of, run,
 from tests.examples import spread
 
 
-@pytest.mark.parametrize("source", ["congress", "files"])
+@pytest.mark.parametrize("source", ["congress", "minutes"])
 def test_a_source_that_cannot_be_loaded_is_usage_and_names_those_that_can(source: str, tmp_path: Path) -> None:
     result = run("load", source, CLIMATE, "--data-dir", tmp_path / "kg-data")
     assert result.exit_code == 2
     assert source in result.stderr
-    assert "Available: climate, wikibase, parliament, hansard, members, zoning" in " ".join(result.stderr.split())
+    assert "Available: climate, wikibase, parliament, hansard, members, zoning, files" in " ".join(
+        result.stderr.split()
+    )
     assert not (tmp_path / "kg-data").exists()
 
 

@@ -20,9 +20,10 @@ READS = {
     "hansard": "loaders.hansard.loader",
     "members": "loaders.hansard.member_register",
     "zoning": "loaders.zoning.loader",
+    "files": "loaders.files.loader",
 }
 ONLY_SOME_NEED = {"lxml", "duckdb", "numpy", "sentencex", "fastmcp", "rdflib", "pyshacl"}
-DOMAINS = ("loaders.climate.", "loaders.hansard.", "loaders.wikibase.", "loaders.zoning.")
+DOMAINS = ("loaders.climate.", "loaders.hansard.", "loaders.wikibase.", "loaders.zoning.", "loaders.files.")
 
 
 def imported(then: str) -> set[str]:

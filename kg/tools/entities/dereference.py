@@ -120,7 +120,8 @@ _SPOKEN: Final = frozenset((KG.Speech.value, KG.SpeechChunk.value))
 _TEXTS: Final = (SCHEMA.text, DCTERMS.description)
 _NAMES: Final = (RDFS.label, SKOS.prefLabel, FOAF.name, DCTERMS.title, SCHEMA.name, *_TEXTS)
 _TITLED: Final = frozenset(
-    kind.value for kind in (KG.Speech, KG.Sitting, KG.Debate, KG.CodeSection, KG.PolicyDocument, KG.PolicyFamily)
+    kind.value
+    for kind in (KG.Speech, KG.Sitting, KG.Debate, KG.CodeSection, KG.PolicyDocument, KG.PolicyFamily, KG.File)
 )
 """Classes with titles. Without one they are shown by a title for display, not by their text or description."""
 

@@ -110,7 +110,7 @@ _BARE: Final = re.compile(r"[^\s:/<>\"{}|\\^`]{1,300}")
 """An id without a scheme."""
 _OWN: Final = BASE + "id/"
 _SITTINGS: Final = frozenset((KG.Sitting.value, KG.Debate.value))
-_DOCUMENTS: Final = frozenset((KG.PolicyDocument.value, KG.Speech.value))
+_DOCUMENTS: Final = frozenset((KG.PolicyDocument.value, KG.Speech.value, KG.File.value))
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import Concept
 from kg.retrieval.evidence import (
+    Unit,
     build_evidence,
     describe,
     document_of,
@@ -235,7 +236,7 @@ def fetch(
     result = FetchResult(evidence=evidence, not_found=missing, notes=list(resolved.notes))
     next_offset = page_of(order, offset, limit)
     if id is not None:
-        _describe_one(reader, result, id, resolved, next_offset)
+        _describe_one(reader, result, id, resolved, units, next_offset)
     return reader.finish(
         result,
         total=len(order),
@@ -249,7 +250,14 @@ def _with(around: Mapping[str, Adjacent], iri: str) -> list[str]:
     return [*near.before, iri, *near.after]
 
 
-def _describe_one(reader: Reader, result: FetchResult, name: str, resolved: Resolved, next_offset: int | None) -> None:
+def _describe_one(
+    reader: Reader,
+    result: FetchResult,
+    name: str,
+    resolved: Resolved,
+    units: Mapping[str, Unit],
+    next_offset: int | None,
+) -> None:
     """Fill in the fields that describe the single document, family or passage."""
     whole = resolved.whole.get(name)
     metadata: dict[str, str] = {}
@@ -275,7 +283,7 @@ def _describe_one(reader: Reader, result: FetchResult, name: str, resolved: Reso
         result.id = name.strip() if family else whole[0]
         result.title = (document.family_title or document.title) if family else document.title
         result.url = document.url
-        result.text, kept = _joined([evidence.passage.text for evidence in result.evidence])
+        result.text, kept = _joined([units[evidence.id] for evidence in result.evidence])
         if is_speech(whole[0]):  # its chunks overlap
             result.text = load_speech_text(reader, whole[0])
             kept = len(result.evidence) if len(result.text) <= TEXT_CHARACTERS else 0
@@ -298,12 +306,24 @@ def _describe_one(reader: Reader, result: FetchResult, name: str, resolved: Reso
     result.metadata = {key: value for key, value in metadata.items() if value}
 
 
-def _joined(texts: Sequence[str]) -> tuple[str, int]:
-    """Join as many whole texts as fit the maximum length, and return their number too."""
+def _joined(units: Sequence[Unit]) -> tuple[str, int]:
+    """Join as many whole texts as fit the maximum length, and return their number too.
+
+    Chunks of one text, which may overlap, are joined as they are in it, others by a blank line.
+    """
+    parts: list[str] = []
     length = kept = 0
-    for text in texts:
-        length += len(text) + 2
+    before: Unit | None = None
+    for unit in units:
+        part = unit.text if before is None else f"\n\n{unit.text}"
+        if before is not None and before.span and unit.span and before.document == unit.document:
+            repeated = before.span[1] - unit.span[0]
+            if 0 <= repeated <= len(unit.text):
+                part = unit.text[repeated:]
+        length += len(part)
         if kept and length > TEXT_CHARACTERS:
             break
+        parts.append(part)
         kept += 1
-    return "\n\n".join(texts[:kept])[:TEXT_CHARACTERS], kept
+        before = unit
+    return "".join(parts)[:TEXT_CHARACTERS], kept

@@ -27,6 +27,7 @@ DOMAINS: Final[Mapping[str, NamedNode]] = {
     "climate": KG.Passage,
     "parliament": KG.SpeechChunk,
     "zoning": KG.CodeSection,
+    "files": KG.Chunk,
 }
 """The domains with the class of their text units."""
 

@@ -51,7 +51,13 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGr
     folder: Path = tmp_path_factory.mktemp("everything")
     settings = Settings(data_dir=folder / "data", models_dir=folder / "no-models", _env_file=None)  # type: ignore[call-arg]
     with KnowledgeGraph.open(folder / "data", settings) as opened:
-        for source, options in (("climate", {}), ("wikibase", {"base": "climate"}), ("hansard", {}), ("zoning", {})):
+        for source, options in (
+            ("climate", {}),
+            ("wikibase", {"base": "climate"}),
+            ("hansard", {}),
+            ("zoning", {}),
+            ("files", {}),
+        ):
             load(opened, source, [str(bundle.folder("fixtures") / source)], **options)
         mesa = folder / "mesa.json"
         mesa.write_text(json.dumps(MESA), encoding="utf-8")
@@ -102,6 +108,9 @@ SEARCHES = [
     ("zoning", "search", {"query": "minimum lot area", "limit": 50}, "/id/section/"),
     ("zoning", "search@research", {"query": "minimum lot area"}, "/id/section/"),
     ("zoning", "kg_search_by_topic", {**BEND, "query": "minimum lot area"}, "/id/section/"),
+    ("files", "search", {"query": "crossing to Gull Island by ferry", "limit": 50}, "/id/file/"),
+    ("files", "search", {"query": "lamp of the lighthouse", "filters": {"domain": ["files"]}}, ".docx#char="),
+    ("files", "search@research", {"query": "crown of the sea wall"}, "/sea-wall.pdf#char="),
     ("zoning articles", "concept_mentions", {"qids": ["Q1012"], "limit": 200}, "/us-nv-lone-mesa/4"),
     ("zoning articles", "search", {"query": "lanterns of the mesa", "limit": 50}, "/us-nv-lone-mesa/1"),
     ("zoning articles", "search", {"query": "mesa", "filters": {"place": ["NV"]}}, "/us-nv-lone-mesa/2"),

@@ -1,0 +1,262 @@
+"""The ``files`` loader: Markdown, text, HTML, PDF and Word files of folders, one record for each file."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from bisect import bisect, bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from pyoxigraph import Literal, NamedNode
+
+from kg.errors import InvalidInputError, RecordError, SourceError
+from kg.text import HEADING_SEPARATOR
+from kg.vocabulary import DCTERMS, KG, SCHEMA, XSD, mint, mint_span, sha256
+from loaders.files.chunking import Chunk, split_file
+from loaders.files.near_duplicates import NearDuplicates
+from loaders.files.readers.docx import read_docx
+from loaders.files.readers.html_page import read_html
+from loaders.files.readers.markdown import read_markdown
+from loaders.files.readers.plain_pages import read_pdf_file, read_text
+from loaders.files.readers.text_model import FileText
+from loaders.model import Notice, Origin, Property, Rejection, SourceDocument, TextUnit, Withdrawal
+from loaders.readers.file_text import decode
+from loaders.readers.locations import File
+
+DOMAIN: Final = "files"
+VERSION: Final = "1"
+"""Version of the records that this package builds. A new version loads every record again."""
+
+MEDIA_TYPES: Final[Mapping[str, str]] = {
+    ".md": "text/markdown",
+    ".markdown": "text/markdown",
+    ".txt": "text/plain",
+    ".html": "text/html",
+    ".htm": "text/html",
+    ".pdf": "application/pdf",
+    ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+}
+FORMATS: Final = tuple(MEDIA_TYPES)
+
+LONGEST: Final = 20_000_000
+"""Maximum characters of the text of a file: about 10,000 pages."""
+
+_CONTROLS: Final = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffd]")
+_MOST_CONTROLS: Final = 0.01
+"""Share of control characters, and of characters that cannot be decoded, from which a file is not text."""
+_SAMPLE: Final = 100_000
+_SIGNATURES: Final = (
+    (b"%PDF-", "a PDF", (".pdf",)),
+    (b"PK\x03\x04", "a zip archive, as docx is", (".docx",)),
+    (b"\xd0\xcf\x11\xe0", "a document of Word 97, or an encrypted one", (".docx",)),
+    (b"\x89PNG", "an image", ()),
+    (b"\xff\xd8\xff", "an image", ()),
+    (b"GIF8", "an image", ()),
+    (b"\x7fELF", "a program", ()),
+    (b"\x1f\x8b", "compressed by gzip", ()),
+    (b"SQLite format 3\0", "a database", ()),
+)
+"""How files of other kinds begin, with the endings that they may have."""
+
+Item = SourceDocument | Rejection | Notice | Withdrawal
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Reads files into a `collection`, by default one with the name of the folder of each."""
+
+    collection: str | None = None
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> Reading:
+        """Build a reading from loader options. Raises InvalidInputError for an invalid name of a collection."""
+        name = options.get("collection")
+        if name is not None and (not name.strip() or "/" in name):
+            raise InvalidInputError(f"--collection {name!r}: Invalid name. Give one without slashes.")
+        return cls(name.strip() if name is not None else None)
+
+    def read(self, files: Sequence[File]) -> Iterator[Item]:
+        """Yield a record for each of `files`. A near-duplicate of an earlier one is a Withdrawal."""
+        yield Notice(f"{len(files):,} files", expected_rows=len(files))
+        duplicates = NearDuplicates()
+        for file in files:
+            root = file.root or file.path.parent
+            relative = PurePosixPath(file.path.relative_to(root).as_posix())
+            key = (self.collection or root.name or DOMAIN, *relative.parts)
+            name = str(relative)
+            try:
+                data, modified = _read_bytes(file)
+                found = read_file(data, file.path.suffix.lower(), name)
+                original = duplicates.find(name, found.text)
+                if original is not None:
+                    reason = f"It is a near-duplicate of {original.name} (similarity {original.similarity:.2f})."
+                    yield Withdrawal(name, key, reason)
+                    continue
+                yield build_record(key, found, file, modified)
+            except (SourceError, RecordError) as error:
+                yield Rejection(name, str(error), (Origin(file.snapshot),))
+
+
+def _read_bytes(file: File) -> tuple[bytes, int]:
+    """Read a file and its time of modification in milliseconds.
+
+    Raises SourceError if it cannot be read, or is not as it was when it was found.
+    """
+    try:
+        with file.path.open("rb") as stream:
+            data = stream.read()
+            modified = os.fstat(stream.fileno()).st_mtime_ns // 1_000_000
+    except OSError as error:
+        raise SourceError(f"{file.path.name}: Cannot read the file ({error.strerror}).") from error
+    if hashlib.sha256(data).hexdigest() != file.snapshot.sha256:
+        raise SourceError(f"{file.path.name}: The file changed while it was loaded. Load it again.")
+    return data, modified
+
+
+def read_file(data: bytes, ending: str, name: str) -> FileText:
+    """Read the text of a file by the ending of its name. `name` is that of the file in messages.
+
+    Raises SourceError for a file that is empty, too long, or not of the format of its ending.
+    """
+    if not data.strip():
+        raise SourceError(f"{name}: The file is empty.")
+    for start, what, endings in _SIGNATURES:
+        if data.startswith(start) and ending not in endings:
+            raise SourceError(f"{name}: It is {what}, not a file of the format {ending}. Rename or convert it.")
+    if ending == ".pdf":
+        found = read_pdf_file(data, name)
+    elif ending == ".docx":
+        found = read_docx(data, name)
+    else:
+        found = _read_as_text(data, ending, name)
+    if len(found.text) > LONGEST:
+        raise SourceError(_describe_length(name, len(found.text)))
+    if not found.text.strip():
+        raise SourceError(f"{name}: The file has no text.")
+    return found
+
+
+def _read_as_text(data: bytes, ending: str, name: str) -> FileText:
+    if len(data) > 4 * LONGEST:
+        raise SourceError(_describe_length(name, len(data)))
+    source, warnings = decode(data, name)
+    if len(source) > LONGEST:
+        raise SourceError(_describe_length(name, len(source)))
+    sample = source[:_SAMPLE]
+    if len(_CONTROLS.findall(sample)) > _MOST_CONTROLS * len(sample):
+        raise SourceError(f"{name}: Not a text file: it has control characters.")
+    if ending in (".html", ".htm"):
+        found = read_html(source, name)
+    elif ending == ".txt":
+        found = read_text(source)
+    else:
+        found = read_markdown(source)
+    return FileText(
+        found.text,
+        found.blocks,
+        found.title,
+        found.language,
+        found.tags,
+        found.security,
+        found.first_line,
+        warnings=[*warnings, *found.warnings],
+    )
+
+
+def _describe_length(name: str, length: int) -> str:
+    return f"{name}: It has {length:,} characters. At most {LONGEST:,} are read. Split the file."
+
+
+def build_record(key: Sequence[str], found: FileText, file: File, modified: int) -> SourceDocument:
+    """Build the record of a file. `modified` is its time of modification in milliseconds since 1970."""
+    iri = mint("file", *key)
+    time = datetime.fromtimestamp(modified // 1_000, UTC).replace(tzinfo=None)
+    stamp = f"{time.isoformat(timespec='seconds')}.{modified % 1_000:03}Z"
+    properties: list[Property] = [
+        (KG.collection, Literal(key[0])),
+        (KG.path, Literal("/".join(key[1:]))),
+        (KG.mtime, Literal(stamp, datatype=XSD.dateTime)),
+        (SCHEMA.encodingFormat, Literal(MEDIA_TYPES[file.path.suffix.lower()])),
+        (KG.length, Literal(len(found.text))),
+        (KG.textSha256, Literal(sha256(found.text))),
+        *((DCTERMS.subject, Literal(tag)) for tag in dict.fromkeys(found.tags)),
+    ]
+    warnings = list(found.warnings)
+    if found.security:
+        properties.append((KG.securityLabel, Literal(found.security)))
+    if found.pages:
+        properties.append((SCHEMA.numberOfPages, Literal(len(found.pages))))
+    if found.language:
+        if (tag := _find_tag(found.language)) is not None:
+            properties.append((SCHEMA.inLanguage, Literal(tag)))
+        else:
+            warnings.append(f"{key[-1]}: Invalid language {found.language[:100]!r}. It is derived from the text.")
+    chunks = split_file(found)
+    lines = _LineCounter(found)
+    return SourceDocument(
+        DOMAIN,
+        tuple(key),
+        iri,
+        found.title,
+        [KG.File],
+        properties,
+        [_build_unit(iri, number, chunk, found, lines) for number, chunk in enumerate(chunks)],
+        [Origin(file.snapshot)],
+        sha256("\n".join((file.snapshot.sha256, stamp, *key))),
+        warnings=warnings,
+    )
+
+
+def _build_unit(iri: NamedNode, number: int, chunk: Chunk, found: FileText, lines: _LineCounter) -> TextUnit:
+    properties: list[Property] = [(KG.start, Literal(chunk.start)), (KG.end, Literal(chunk.end))]
+    if chunk.headings:
+        properties.append((KG.breadcrumb, Literal(HEADING_SEPARATOR.join(chunk.headings))))
+    if found.pages:
+        first = bisect(found.pages, chunk.start)
+        properties.append((KG.pageNumber, Literal(first)))
+        if (last := bisect_left(found.pages, chunk.end)) > first:
+            properties.append((SCHEMA.pagination, Literal(f"{first}-{last}")))
+    if (span := lines.find(chunk)) is not None:
+        properties.append((KG.sourceLines, Literal(span)))
+    text = found.text[chunk.start : chunk.end]
+    return TextUnit(mint_span(iri, chunk.start, chunk.end), KG.Chunk, number, text, iri, properties=properties)
+
+
+class _LineCounter:
+    """Finds the lines of a file that chunks are in, where the lines of the text are those of the file."""
+
+    def __init__(self, found: FileText) -> None:
+        self.text: Final = found.text
+        self.line: Final = found.first_line
+        self.starts: Final = [match.end() for match in re.finditer("\n", found.text)] if found.first_line else []
+
+    def find(self, chunk: Chunk) -> str | None:
+        """Return the first and the last line of a chunk, without blank lines at its edges: ``12-40``."""
+        if self.line is None:
+            return None
+        text = self.text[chunk.start : chunk.end]
+        start = chunk.start + len(text) - len(text.lstrip())
+        end = chunk.end - (len(text) - len(text.rstrip()))
+        first, last = (self.line + bisect(self.starts, place) for place in (start, max(start, end - 1)))
+        return f"{first}-{last}" if last > first else str(first)
+
+
+def _find_tag(language: str) -> str | None:
+    """Return the canonical BCP 47 tag of a tag; None for other text."""
+    import langcodes  # its tables take time to load, and few files state languages
+
+    try:
+        tag = langcodes.Language.get(language.strip())
+        return tag.to_tag() if tag.language is not None and tag.is_valid() else None
+    except ValueError:
+        return None
+
+
+def cut_file(path: Path, wanted: Mapping[Path, Sequence[int]]) -> None:
+    """Raise SourceError: a file is one record, which is loaded again from its folder."""
+    raise SourceError(f"{path}: Records of files are not kept separately. Load the folder again.")

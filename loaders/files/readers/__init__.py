@@ -1,0 +1,1 @@
+"""Readers of single files, by format."""
