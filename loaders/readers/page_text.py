@@ -104,6 +104,11 @@ _FIGURES: Final = re.compile(r"\(\d[\d,./]*%?\)")
 _NUMBER_IN_SENTENCE: Final = re.compile(r"\d[\w.\-:]*(?:[,;)]|\.?\s+[a-z(])")
 _LEADERS: Final = re.compile(r"(?:\. ?){4,}\s*\d{0,4}$")
 _ENDS_IN_LEADERS: Final = re.compile(r"(?:\. ?){4,}$")
+_MEASURE: Final = re.compile(
+    r"\d\)?(?: ?%|[ -](?:feet|foot|ft|inch(?:es)?|percent|acres?|square|sq|stor(?:y|ies)|dwellings?|spaces?)\b)",
+    re.IGNORECASE,
+)
+"""A number with its unit, which no running head has."""
 _TERM: Final = re.compile(r"[A-Z\"\u201c][^.;:]{1,60}?\s?:\s")
 """Start of a definition or of an item with a heading."""
 _BROKEN_WORD: Final = re.compile(r"(?<![A-Za-z])([A-Za-z]{2,})-$")
@@ -418,8 +423,8 @@ def _find_recurring(pages: Sequence[Sequence[_Line]]) -> set[int]:
 
 
 def _may_recur(line: _Line) -> bool:
-    """Whether a line can be furniture: not an item with words, nor the end of a sentence, nor a row of a table."""
-    if line.tabs:
+    """Whether a line can be furniture: no item with words, measure, end of a sentence, or row of a table."""
+    if line.tabs or _MEASURE.search(line.text) is not None:
         return False
     label = _LABEL.match(line.text)
     return (label is None or not any(map(str.isalpha, line.text[label.end() :]))) and _END.search(line.text) is None
@@ -453,7 +458,7 @@ def _counts_pages(lines: Sequence[_Line]) -> bool:
 
 
 def _may_head(line: _Line) -> bool:
-    return len(line.text) > 3 and not line.tabs and _LABEL.match(line.text) is None and _END.search(line.text) is None
+    return len(line.text) > 3 and _LABEL.match(line.text) is None and _may_recur(line)
 
 
 def _key(line: _Line) -> str:

@@ -22,6 +22,9 @@ _MEMORY_PER_BYTE: Final = 40
 _LARGEST_MEMORY: Final = 4 << 30
 _MAX_TEXT: Final = 64 << 20
 _MOST_NAMED: Final = 10
+_END_MARK: Final = b"%%EOF"
+_LAST: Final = 1_024
+"""Bytes at the end of a file that must have the end mark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,13 @@ def read_pdf(data: bytes, name: str) -> PdfText:
         ) from None
     except QuadciteError as error:
         raise SourceError(str(error)) from None
-    return PdfText(text, report["pages"], [f"{name}: {warning}" for warning in _describe(report)])
+    warnings = _describe(report)
+    if _END_MARK not in data[-_LAST:]:
+        warnings.append(
+            "It has no end mark, so the file is cut or damaged, and earlier versions of its pages may be read. Get the "
+            "complete file."
+        )
+    return PdfText(text, report["pages"], [f"{name}: {warning}" for warning in warnings])
 
 
 def _describe(report: Mapping[str, Any]) -> list[str]:

@@ -461,6 +461,13 @@ def test_items_that_recur_at_the_edges_of_pages_are_kept(head: str) -> None:
     assert all(line in text for body in bodies for line in (*body[:3], *body[-3:]))
 
 
+@pytest.mark.parametrize("rule", ["Maximum height 35 feet", "Lot coverage 40%", "Height: {} stories"])
+def test_equal_measures_at_the_foot_of_each_page_are_kept(rule: str) -> None:
+    bodies = [[f"5.{n} R-{n} District", *wrap(fill(3, n)), rule.format(n), f"{n}"] for n in range(1, 7)]
+    pages = parse("\f".join("\n".join(body) for body in bodies).split("\n"))
+    assert [line for _, line in pages.furniture] == [body[-1] for body in bodies]
+
+
 def test_headings_with_a_number_alone_at_the_head_of_each_page_are_kept() -> None:
     bodies = [[f"SECTION {n}", f"{fill(1, n)[4:20].upper()}", *wrap(fill(3, n))] for n in range(1, 7)]
     pages = parse("\f".join("\n".join(body) for body in bodies).split("\n"))

@@ -408,6 +408,14 @@ def test_an_unreadable_pdf_is_refused_by_its_name(data: bytes, cause: str) -> No
     assert cause in str(caught.value)
 
 
+def test_a_pdf_without_an_end_mark_is_read_and_reported() -> None:
+    whole = build_page(WORDS)
+    assert not read_pdf(whole, "alder.pdf").warnings
+    cut = read_pdf(whole.replace(b"%%EOF", b""), "alder.pdf")
+    assert "1.1 Purpose of the code" in cut.text
+    assert any("end mark" in warning for warning in cut.warnings)
+
+
 PAGE = b"<< /Type /Page /Parent 2 0 R /MediaBox %s /Contents 4 0 R /Resources << /Font << /F 5 0 R >> %s >> >>"
 WORDS = b"BT /F 10 Tf 72 700 Td (1.1 Purpose of the code) Tj ET "
 
