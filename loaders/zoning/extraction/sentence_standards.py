@@ -232,7 +232,9 @@ _PLACED: Final = re.compile(
 )
 """Words for where something is forbidden: ``shall not be planted on slopes less than``."""
 _NO_NAME: Final = re.compile(
-    r"^\W*\w?\W*$|\b(?:half|third|quarter|hundred|thousand|\w+ty)\W*(?:acres?)?\W*$", re.IGNORECASE
+    r"^\W*\w?\W*$|\b(?:hundred|thousand)\b"
+    r"|\b(?:half|third|quarter|(?:twen|thir|for|fif|six|seven|eigh|nine)ty)\W*(?:acres?)?\W*$",
+    re.IGNORECASE,
 )
 """A part of a number, which a broken text has before a measure: ``one- half``."""
 _HAVING: Final = re.compile(r"\b(?:with|having)\b", re.IGNORECASE)

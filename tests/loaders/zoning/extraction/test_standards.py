@@ -398,10 +398,15 @@ def test_an_item_has_one_value_and_no_additions_to_it() -> None:
         "has more than two bedrooms, with a minimum lot size of 8,000 sq. ft.\n"
         "b. For almshouses: Flats , (with two bedrooms) 2,040 sq. ft. (189.52 sq. m .) per flat , minus 674 sq. ft. "
         "for a studio; plus Wards , 20 sq. ft. per bed, all with a minimum of two (2) acres (8,094 sq. m.) for each.\n"
-        "c. For banks: O ne-half acre (21,780 sq. ft.) (2,023 sq. m.)."
+        "c. For banks: O ne-half acre (21,780 sq. ft.) (2,023 sq. m.).\n"
+        "d. For inns: Two  hundred s eventy -five (275 sq. ft.) (25.5 sq. m.) per room.\n"
+        "e. For a care facility: 2 acres."
     )
     found = list(find_standards(section(text), KNOWN))
-    assert [(each.applies_to, each.value, each.unit) for each in found] == [("terraces", Decimal(3000), "FT2")]
+    assert [(each.applies_to, each.value, each.unit) for each in found] == [
+        ("terraces", Decimal(3000), "FT2"),
+        ("care facility", Decimal(2), "AC"),
+    ]
 
 
 def test_a_condition_is_whole_and_of_all_limits_before_it() -> None:
