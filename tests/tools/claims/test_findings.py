@@ -191,14 +191,13 @@ def test_rejection_survives_reloads(
 
 
 def test_rejection_of_one_rule_is_not_one_of_another_that_says_the_same(kg: KnowledgeGraph, source: str) -> None:
-    text = CODE + "Ferry landings are permitted in the C-1 District only on the river.\n"
+    text = CODE + "1.40 Landings\nFerry landings are permitted in the C-1 District.\n"
     Path(source).write_text(text)
     load(kg, "zoning", [source])
-    claims = [each.id for each in list_claims(kg, kind="use", **FORD).claims if "Ferry" in each.statement]
-    if len(claims) == 2:
-        done = review_claim(kg, claims[0], "reject")
-        assert claims[1] in " ".join(done.notes)
-        assert "Ferry landings" in uses(kg, "C-1")
+    first, other = (each.id for each in list_claims(kg, kind="use", **FORD).claims if "Ferry" in each.statement)
+    done = review_claim(kg, first, "reject")
+    assert other in " ".join(done.notes)
+    assert "Ferry landings" in uses(kg, "C-1")
 
 
 def test_review_by_update_and_its_retraction_apply(kg: KnowledgeGraph) -> None:
