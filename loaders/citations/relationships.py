@@ -173,7 +173,7 @@ _ENACTED: Final = re.compile(
     r"[^.;]{0,80}$",
     re.IGNORECASE,
 )
-"""``This chapter is adopted [pursuant to]``: what is authorized is the citing text itself."""
+"""``This chapter is adopted [pursuant to]``: the cited law is the authority for the citing text itself."""
 _ENACTS: Final = re.compile(rf"\b{_MADE}\w*(?: and \w+)? (?:the following|{_OWN})", re.IGNORECASE)
 """``[Under section 5], the council adopts this chapter``."""
 _CUES: Final = [re.compile(f"(?:{pattern}){_PARTS}", re.IGNORECASE) for _, _, pattern in _BEFORE]

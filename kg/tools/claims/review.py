@@ -152,7 +152,7 @@ def list_claims(
 ) -> ClaimsResult:
     """List claims found in texts, the least sure first.
 
-    Use to review it. Returns claims: id, statement, confidence, words, section, reported.
+    Use before `review_claim`. Returns claims: id, statement, confidence, words, section, reported.
     Example: list_claims(kind="use").
     Next: `review_claim` with an id.
     """
