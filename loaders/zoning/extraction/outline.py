@@ -13,7 +13,7 @@ V = TypeVar("V")
 
 _LABEL: Final = re.compile(
     r"(?:(?:\([A-Za-z0-9-]{1,5}\)|\d{1,3}(?:[.-]\d{1,4}){1,5}[A-Za-z]?\.?(?= )"
-    r"|[A-Za-z0-9]{1,3}[.)]|[•*·–-]) ?){1,3}(?=\S)"
+    r"|(?:[A-Za-z0-9]{1,2}|[ivx]{3}|[IVX]{3}|\d{3})[.)]|[•*·–-]) ?){1,3}(?=\S)"
 )
 _PARTS: Final = re.compile(r"\d{1,3}[.-]\d")
 _BARE: Final = re.compile(r"[A-Za-z0-9]{1,5}")

@@ -77,7 +77,10 @@ _UNREAD: Final = re.compile(
 )
 """A heading among lines of text: the reader did not understand it."""
 _OF_LEVELS: Final = re.compile(r"\b(?:permits?|approvals?|prohibited|conditional|exceptions?)\b", re.IGNORECASE)
-_NO_ITEM: Final = re.compile(r"\[|(?:No|Any(?: other)? uses?|Any (?:such|of)|Each|Every|Such|The following)\b")
+_NO_ITEM: Final = re.compile(
+    r"\[|Any [^;:]*\b(?:is|are) prohibited from\b"
+    r"|(?:No|Any(?: other)? uses?|Any (?:such|of)|Each|Every|Such|The following)\b"
+)
 _NO_NAME: Final = re.compile(r"\d|\b(?:minimum|maximum|least|most|only|feet|acres?|see|such)\b", re.IGNORECASE)
 _LOOSE: Final = re.compile(r",? (?:but|for|of|with|on|to|in|and|or|at|by)$")
 _CLOSING: Final = re.compile(r"(?:[;,.]| (?=and$|or$))(?: and| or)?[;, ]*$|[;, ]+(?:and|or)$")
@@ -116,7 +119,16 @@ _HISTORY: Final = re.compile(r" [(\[](?:Ord\b|Ordinance|Added|Amended|Prior code
 _PERMIT: Final = re.compile(
     r"(?:but )?(?:only )?(?:by|on|upon|after|if|when|with|subject to|provided)\b(?!.*\bexcept\b)", re.IGNORECASE
 )
-"""Start of a condition that may require a permit."""
+_LEADING_PLACE: Final = re.compile(
+    r"(?P<where>(?:in|within) [^,]{3,80}(?: and [^,]{1,40})? (?:districts?|zones?)), ", re.IGNORECASE
+)
+"""A place before a use: ``In the R-1 District, kennels``."""
+_ACCESSORY: Final = re.compile(
+    r"Accessory uses(?: customarily [^,;:]*)?, "
+    r"(?:namely|which (?:shall|may) (?:be understood to )?include)(?: the following)?:? (?=\S)",
+    re.IGNORECASE,
+)
+"""``Accessory uses, which shall include sheds and docks``"""
 _TWO: Final = re.compile(r",? and/or |, and (?=[^,;]*$)")
 _WORDS_OF_ITEM: Final = 80
 _WORDS_OF_LINE: Final = 14
@@ -414,6 +426,11 @@ class _Lines:
         if match := INHERITED.match(text, start, start + len(line)):
             self._inherit(match, start + len(line), lead, self._place(lead.districts))
             return None
+        if (listed := _ACCESSORY.match(line)) and "not including" not in line:
+            inner = line[listed.end() :]
+            for first, last in split_alternatives(inner) or split_list(inner) or split_described(inner):
+                self._add(start + listed.end() + first, inner[first:last], lead)
+            return None
         sub = _SUB.search(line)
         if sub is not None and (_CUT.search(line[: sub.start()]) is None):
             below = replace(lead, conditions=())
@@ -442,6 +459,7 @@ class _Lines:
         limit = next((m for m in _LIMIT.finditer(use) if not any(a <= m.start() < b for a, b in cited)), None)
         before = [m for m in _BEFORE_LIMIT.finditer(use, 0, limit.start() + 1) if m.start()] if limit else []
         before = [m for m in before if m[0].strip() not in ("of", "not")] or before
+        before = [m for m in before if not re.fullmatch(r"(?:the )?\w+(?:ing|age|al)", use[: m.start()], re.IGNORECASE)]
         rest = line[len(use) :]
         if before:
             use, rest = use[: before[-1].start()], line[before[-1].start() :]
@@ -452,9 +470,13 @@ class _Lines:
             or _HEADING_CONDITION.search(rest)
             or re.search(r" (?:where|when) ", use)
         )
+        placed = _LEADING_PLACE.match(use)
+        if placed is not None:
+            use = re.sub(" as (?:an )?accessory uses?$", "", use[placed.end() :])
+            lead = replace(lead, districts=naming.parse_place(placed["where"], self._known))
         said = rest.strip(" ,;.(")
         codes = list(self._place(lead.districts))
-        only = _ONLY.search(line)
+        only = _ONLY.search(line) if placed is None else None
         if only:
             told = naming.find_codes(only["codes"], self._known)
             named = [code for code in told if code in codes]

@@ -27,6 +27,7 @@ _GRANTED: Final = frozenset(
 )
 _DENIED: Final = frozenset(("prohibited", "forbidden"))
 _BUILT: Final = frozenset(("erected", "kept"))
+_PERMITS: Final = re.compile(r"(?:(?:special|conditional)(?: use)? )?(?:permits?|exceptions?)", re.IGNORECASE)
 _GRANTS: Final = frozenset(("allow", "permit", "authorize", "approve", "grant"))
 _FRONT: Final = re.compile(
     r"(?:On|Upon|With|Subject to|After|By|Under|Pursuant to)\b[^:]*, "
@@ -265,14 +266,18 @@ class _Statement:
         verb = next(
             (one for one in self._clauses if one.has_verb and one.role in ("main", "item") and one.verb >= begin), None
         )
-        if verb is None or verb.done not in _GRANTED | _DENIED | _BUILT | _GRANTS:
+        if verb is None or verb.done not in _GRANTED | _DENIED | _BUILT | _GRANTS | {"granted"}:
             return self._parse_copula(at)
         if verb.aside:
             self._ways.append(verb.aside)
         if verb.done in _GRANTS:
             return self._parse_active(at, verb)
-        if verb.done == "required" and is_conditional(text[at : verb.verb]):
+        permit = text[at : verb.verb].strip(" ,")
+        decided = _DECIDED.search(" ".join(self._ways)) is not None and permit.casefold() == "permits"
+        if verb.done == "required" and is_conditional(permit):
             return self._parse_required(verb)
+        if verb.done == "granted" and verb.modal == "may" and _PERMITS.fullmatch(permit):
+            return self._parse_required(verb) if decided or is_conditional(permit) else None
         none = re.compile("[Nn]o ").match(text, at, end)
         denied = verb.negated + (verb.done in _DENIED)
         rest = self._parse_adjuncts(verb.rest)
@@ -426,8 +431,9 @@ class _Statement:
 
     def _parse_required(self, verb: Clause) -> Statement | None:
         """``A conditional use permit is required for any kennel in the A-1 District``"""
-        start = verb.rest + len(_find_prefix(" for (?:(?:any|all|each|every|an?|the) )?", self._text, verb.rest))
-        if verb.negated or start == verb.rest:
+        rest = self._parse_adjuncts(verb.rest)
+        start = rest + len(_find_prefix(" for (?:(?:any|all|each|every|an?|the) )?", self._text, rest))
+        if verb.negated or start == rest:
             return None
         if self._announces:
             return (

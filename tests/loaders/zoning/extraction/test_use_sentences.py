@@ -417,6 +417,33 @@ def test_time_grows_with_the_length_and_no_faster(unit: str) -> None:
             " inns, and clubs.",
             [("R-1", "inns", "byRight"), ("R-1", "clubs", "byRight")],
         ),
+        (
+            "Upon application to the Town Board, permits may be granted in the R-2 District for theatres and zoos.",
+            [("R-2", "theatres", "conditional"), ("R-2", "zoos", "conditional")],
+        ),
+        (
+            "Permitted uses:\n(1) Inns.\n(2) Accessory uses, which shall include barns, docks and the sale of fuel.",
+            [
+                ("R-1", "Inns", "byRight"),
+                ("R-1", "barns", "byRight"),
+                ("R-1", "docks", "byRight"),
+                ("R-1", "the sale of fuel", "byRight"),
+            ],
+        ),
+        (
+            "The following uses are permitted:\n(a) Inns.\n"
+            "(b) In the R-2 District, private docks as accessory uses, provided that each is lit.",
+            [("R-1", "Inns", "byRight"), ("R-2", "private docks", "byRightWithConditions")],
+        ),
+        (
+            "Prohibited uses:\n(1) Mills.\n(2) Any house in which rooms are let is prohibited from use as an inn.",
+            [("R-1", "Mills", "notPermitted")],
+        ),
+        (
+            "(1) Use. No building shall be used except for the following uses:\n(a) Inns.\n"
+            "(b) Barns customarily incident to the above uses.\n(2) Area. The minimum lot area shall be 2 acres.",
+            [("R-1", "Inns", "byRight"), ("R-1", "Barns customarily incident to the above uses", "byRight")],
+        ),
         ("Land subdivisions and mills are prohibited. (Ord. 1998-3 § 2 (part), 1998)", [
             ("R-1", "Land subdivisions", "notPermitted"), ("R-1", "mills", "notPermitted")]),
     ],
