@@ -25,7 +25,7 @@ from loaders.zoning.extraction.dimension_names import (
     find_dimensions,
     type_in_unit,
 )
-from loaders.zoning.extraction.district_scope import find_scope
+from loaders.zoning.extraction.district_scope import find_scope, names_unknown
 from loaders.zoning.extraction.districts import District, codes_of_section
 from loaders.zoning.extraction.measures import find_measures
 from loaders.zoning.extraction.model_answers import (
@@ -78,6 +78,13 @@ _VERB: Final = re.compile(r"\b(?:means?|defined)\b")
 _GLOSSARY: Final = re.compile(r"\b(?:definitions?|defined|glossary|terms)\b", re.IGNORECASE)
 _MAY_DEFINE: Final = re.compile(r"[\"“][^\"”\n]{1,100}[\"”]|\b(?:means|shall mean|is defined as)\b")
 _NO_NAME: Final = re.compile(r"[<>{}|=\\]|https?:")
+_HEDGED: Final = re.compile(
+    r"\b(?:were|was|formerly|hardly|rarely|seldom|false|whether|until|upon|repealed|existing)\b|\?",
+    re.IGNORECASE,
+)
+"""Words of sentences that report or limit a level, and do not give it."""
+_IS_OBJECT: Final = re.compile(r"\b(?:of|from|with|for|to|at|by|near|in|on|that) (?:the |an? |any )?\Z", re.IGNORECASE)
+"""Words before a noun that belongs to another: ``noise from taverns``."""
 _GENERIC: Final = re.compile(
     r"\b(?:uses?|activit(?:y|ies)|following|all|any|others?|this|that|these|those|it|they|sections?|districts?|code)\b",
     re.IGNORECASE,
@@ -344,6 +351,8 @@ def _confirms_use(section: Section, known: Mapping[str, District], around: Seque
         return False
     if _EXCEPTS.search(words) or (each.level != "notPermitted" and _NEGATES.search(words)):
         return False
+    if _HEDGED.search(words) or _IS_OBJECT.search(text, max(here[0], each.use[0] - _LONGEST_NAME), each.use[0]):
+        return False
     own = text[find_label_end(text, *here) : here[1]]
     if each.level in ("byRight", "notPermitted") and _CONDITIONED.search(own):
         return False
@@ -481,4 +490,6 @@ def _is_in(
         place = find_scope(text, *sentence, known)
         if place is not None:
             return code in place or not place
+        if names_unknown(text, *sentence):
+            return False
     return code in around

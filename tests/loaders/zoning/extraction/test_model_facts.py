@@ -99,6 +99,13 @@ def test_a_level_that_the_text_gives_is_confirmed(text: str, use: str, level: st
         ("Permitted here: shops other than taverns.", "taverns", "byRight", "Permitted"),
         ("Prohibited here: sheds, except barns.", "barns", "notPermitted", "Prohibited"),
         ("Nothing is permitted here but barns.", "barns", "byRight", "permitted"),
+        # words about another thing, place or time
+        ("Noise from taverns is prohibited.", "taverns", "notPermitted", "prohibited"),
+        ("The demolition of taverns is permitted.", "taverns", "byRight", "permitted"),
+        ("A sign that taverns are prohibited is put up.", "taverns", "notPermitted", "prohibited"),
+        ("Taverns are permitted in the Q-7 District.", "Taverns", "byRight", "permitted"),
+        ("Taverns were permitted in 1990.", "Taverns", "byRight", "permitted"),
+        ("Taverns are rarely permitted.", "Taverns", "byRight", "permitted"),
         # no words for a level, and no use
         ("The principal street runs past taverns.", "taverns", "byRight", "principal"),
         ("Permitted here: smithies.", "Permitted here", "byRight", "Permitted"),
