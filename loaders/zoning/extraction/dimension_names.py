@@ -220,7 +220,8 @@ _LINES: Final = tuple(
         (("side-setback", "rear-setback"), r"\bside (?:and|or) (?:an? |the )?rear\b"
             r"|\brear (?:and|or) (?:an? |the )?side\b"
             r"|\bside lot lines? (?:and|or) [^,]*\brear lot line"),
-        (("front-setback",), r"\bfront (?:lot |property )?line|\bstreet (?:lot )?lines?\b|^(?:street|road|highway)s?\b"
+        (("front-setback",), r"\bfront (?:lot |property )?line|\bstreet (?:lot )?lines?\b"
+            r"|^(?:street|road|highway)s?\b(?! (?:curb|light|tree|lamp|sign|furniture|corner)s?\b)"
             r"|edge of the (?:road|street)|\b(?:street|road|right-of-way)(?: right-of-way)?(?: lines?)?"
             r"(?: of (?:the|any|a) (?:street|road|highway))?$"),
         (("side-setback",), r"\bside (?:lot |property )?lines?\b"),
@@ -238,6 +239,12 @@ _FROM: Final = re.compile(
     re.IGNORECASE,
 )
 _GOES_ON: Final = re.compile(r" (?:and|but|or|nor) (?=(?:at|not?|up|shall|must|may|is)\b|$|\d)")
+_NAMED: Final = re.compile(
+    r"(?:^|\b(?!(?:The|Any|Each|All|Front|Rear|Side|Street|Lot|Property|Public|Private|Right)\b)[A-Z][\w.]+ )"
+    r"(?:Streets?|Roads?|Avenues?|Highways?|Boulevards?|Drives?|Lanes?|Interstate|Routes?|Parkways?|River|Lake|Creek)\b"
+    r"(?! (?:(?:right-of-way|lot|property) )?lines?\b)(?<!^Street)(?<!^Road)(?<!^Streets)(?<!^Roads)"
+)
+"""The name of one place. A distance from it does not set a line of the lot back."""
 _SIDES: Final = re.compile(
     r"\)?,?(?: each)? (?:in|on|at|along|for) (?:(?:the|each|any|all|both) )*(front|rear|side)s?"
     r"(?: and (?:the )?(front|rear|side)s?)?\b",
@@ -263,6 +270,8 @@ def find_line_behind(words: str, *, near: bool = False) -> tuple[Sequence[str], 
     if match is None or (match["preposition"] != "from" and not near):
         return (), ""
     what = _GOES_ON.split(match["what"])[0].strip()
+    if _NAMED.search(what):
+        return (), ""
     return next((types for types, each in _LINES if each.search(what)), ()), match[0].strip(" )")
 
 

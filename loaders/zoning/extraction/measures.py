@@ -56,14 +56,14 @@ NUMBER: Final = rf"(?:{_WORDS}(?: ?\( ?{_DIGITS} ?%?\))?|{_DIGITS}(?: ?\({_DIGIT
 _UNITS: Final = (
     ("dwelling-per-acre", r"(?:(?:dwelling|residential|housing|living)[ -])?(?:units?|dwellings?|homes) ?(?:per|/"
         r"|an) ?(?:gross |net )?(?:acre|ac\b)|du ?/ ?ac(?:re)?\b"),
-    ("FT2", r"(?:gross |net )?(?:square[ -](?:feet|foot)|sq\.? ?(?:feet|foot|ft\b\.?)|s\.f\.|sf\b|ft2\b|ft²)"),
-    ("AC", r"(?:(?:gross|net|contiguous|buildable),? )*(?:acres?\b|ac\b\.?)"),
+    ("FT2", r"(?:gross |net )?(?:square[ -](?:feet|foot)|s ?q ?\.? ?(?:feet|foot|f ?t\b\.?)|s\.f\.|sf\b|ft2\b|ft²)"),
+    ("AC", r"(?:(?:gross|net|contiguous|buildable),? )*(?:acres?\b(?: s\b)?|ac\b\.?)"),
     ("MI2", r"square miles?\b"),
-    ("M2", r"square met(?:er|re)s?\b|m²|m2\b|sq\.? ?m\b\.?|sq\.? ?met(?:er|re)s?\b"),
+    ("M2", r"square met(?:er|re)s?\b|m²|m2\b|s ?q ?\.? ?m\b\.?|s ?q ?\.? ?met(?:er|re)s?\b"),
     ("FT", r"(?:(?:linear|lineal|horizontal|vertical) )?(?:feet\b|foot\b|ft\b\.?)|['′’](?![\w'’])"),
     ("IN", r"inch(?:es)?\b|″"),
     ("MI", r"miles?\b"),
-    ("M", r"met(?:er|re)s?\b|m\b\.?(?=\))"),
+    ("M", r"met(?:er|re)s?\b|m\b ?\.?(?= ?\))"),
     ("HA", r"hectares?\b|ha\b\.?(?=\))"),
     ("PERCENT", r"percent\b(?: ?\(?\d{1,3}(?:\.\d+| \d/\d|[½¼¾⅓⅔⅛])?%\)?)?|per cent\b|%"),
     ("storey", r"stor(?:y|ies|eys?)\b"),
@@ -100,9 +100,21 @@ _SAID: Final = re.compile(
 )
 """Words that a cell may contain in addition to its measure."""
 _AGAIN: Final = re.compile(
-    rf"(?: ?\((?:approximately |about )?(?:{NUMBER}|\. ?\d+) ?(?:[\"″]|{_UNIT})\))+", re.IGNORECASE
+    rf"(?: ?\( ?(?:approximately |about )?(?:{NUMBER}|[\d,. ]{{2,16}}) ?(?:[\"″]|{_UNIT})(?: ?\.)? ?\))+", re.IGNORECASE
 )
-"""``twenty feet (20')``, ``one acre (0.4 hectares)`` repeat the measure."""
+"""``twenty feet (20')``, ``one acre (0.4 hectares)`` repeat the measure, also with a space in the number."""
+_THOUSANDS: Final = re.compile(r"(?<![\w.,/§$-])\d{1,3}(?:,\d{3})*,\d{1,2} $")
+"""The beginning of a number that is broken before its last digits: ``87,1 20``."""
+_BEFORE: Final = re.compile(r"(?P<words>(?:[a-z]+[ -]{1,3}){1,9})\( ?$", re.IGNORECASE)
+"""Words before a bracket: ``one and one half (1½ acres)``."""
+_RUN: Final = re.compile(
+    rf"(?:(?P<part>{'|'.join(re.sub('[ -]', '', part) for part in _PARTS)})"
+    rf"|(?P<word>{'|'.join(sorted((*_SMALL, *_TENS, *_LARGE), key=len, reverse=True))})|and|a)",
+    re.IGNORECASE,
+)
+_SPACED: Final = {re.sub("[ -]", "", part): part for part in reversed(_PARTS)}
+_UNIT_BEFORE: Final = re.compile(rf"(?:{_UNIT})[ -]?$", re.IGNORECASE)
+_RUNS: Final = re.compile(rf"(?:{_RUN.pattern.replace('?P<part>', '?:').replace('?P<word>', '?:')})+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +150,55 @@ def find_measures(text: str, start: int = 0, end: int | None = None) -> Iterator
         unit = _unit_of(match)
         more = _MORE.match(text, at, stop) if unit == "FT" else None
         at = more.end() if more else at
-        again = _AGAIN.match(text, at, stop)
-        at = again.end() if again else at
         first, last = _value(match["first"], unit), parse_number(match["last"]) if match["last"] else None
         value = None if more or match["last"] else first
-        yield Measure(match.start(), at, text[match.start() : at], value, unit, last)
+        mended = _mend(text, start, match, value, unit)
+        closed = at + 1 if mended and text[mended[0] : match.start()].endswith("(") and text[at : at + 1] == ")" else at
+        again = _AGAIN.match(text, closed, stop)
+        at = again.end() if again else closed
+        if mended is not None:
+            begin, value, unit = mended
+            yield Measure(begin, at, text[begin:at], value, unit, last)
+
+
+def _mend(
+    text: str, start: int, match: re.Match[str], value: Decimal | None, unit: str
+) -> tuple[int, Decimal | None, str] | None:
+    """Find the start, value and unit of a measure that the words before it may begin. None for a piece of a number.
+
+    ``87,1 20 sq. ft.`` is one number; ``one and one half (1½ acres)`` is one measure.
+    """
+    at = match.start()
+    if text[max(start, at - 2) : at].endswith(("0 ", "1 ", "2 ", "3 ", "4 ", "5 ", "6 ", "7 ", "8 ", "9 ", ", ")):
+        broken = _THOUSANDS.search(text, max(start, at - 16), at)
+        if broken is not None and match["first"].isdecimal():
+            whole = re.fullmatch(r"\d{1,3}(?:,\d{3})+", broken[0].strip() + match["first"])
+            return (broken.start(), parse_number(whole[0]), unit) if whole and not match["last"] else None
+        cut = text[at - 2].isdecimal() or re.search(r"\d, $", text[max(start, at - 3) : at])
+        three = text[at - 2] != "," or re.match(r"\d{3}(?!\d)", match["first"])
+        return None if cut and three and text[at].isdecimal() else (at, value, unit)
+    words = _BEFORE.search(text, max(start, at - 90), at)
+    if words is None:
+        return at, value, unit
+    of = _UNIT_BEFORE.search(words["words"])
+    told = words["words"][: of.start()] if of else words["words"]
+    given = _number_at_end(told)
+    if given is None:
+        return None if of else (at, value, unit)
+    number = given[1]
+    if of is None:
+        return (words.start() + given[0], value, unit) if number == value else None
+    return words.start() + given[0], number, _unit_of(of)
+
+
+def _number_at_end(words: str) -> tuple[int, Decimal | None] | None:
+    """Parse the number that some words end with, also if one is broken: ``of two hundred s eventy-five ``."""
+    for first in re.finditer(r"(?:^|(?<=[ -]))[a-z]", words, re.IGNORECASE):
+        letters = re.sub(r"[ -]", "", words[first.start() :])
+        if _RUNS.fullmatch(letters) and not re.match(r"(?:and|a[ -])", words[first.start() :], re.IGNORECASE):
+            parts = [part[0].casefold() for part in _RUN.finditer(letters)]
+            return first.start(), parse_number(" ".join(_SPACED.get(part, part) for part in parts))
+    return None
 
 
 def find_ratios(text: str, start: int, end: int, given: Sequence[Measure]) -> Iterator[Measure]:

@@ -27,6 +27,7 @@ from loaders.zoning.extraction.dimension_names import (
 )
 from loaders.zoning.extraction.district_scope import find_scope, names_unknown
 from loaders.zoning.extraction.districts import District, codes_of_section
+from loaders.zoning.extraction.leads import has_verb
 from loaders.zoning.extraction.measures import find_measures
 from loaders.zoning.extraction.model_answers import (
     Proposals,
@@ -41,7 +42,7 @@ from loaders.zoning.extraction.permission_levels import BOARD, level_of
 from loaders.zoning.extraction.permissions import UsePermission, find_permissions
 from loaders.zoning.extraction.regulated_subjects import name_subject
 from loaders.zoning.extraction.section_protocol import Section
-from loaders.zoning.extraction.sentence_standards import Standard, find_subject, has_verb
+from loaders.zoning.extraction.sentence_standards import Standard, find_subject
 from loaders.zoning.extraction.standards import find_standards
 from loaders.zoning.extraction.use_sentences import INHERITED
 

@@ -10,10 +10,11 @@ from typing import Final
 from loaders.zoning.extraction import districts as naming
 from loaders.zoning.extraction.dimension_names import Bound, bound_of
 from loaders.zoning.extraction.districts import District
+from loaders.zoning.extraction.leads import has_verb
 from loaders.zoning.extraction.measures import NUMBER, parse_number
 from loaders.zoning.extraction.outline import find_label_end
 from loaders.zoning.extraction.section_protocol import Section
-from loaders.zoning.extraction.sentence_standards import CONFIDENCE, Standard, has_verb
+from loaders.zoning.extraction.sentence_standards import CONFIDENCE, Standard
 
 _ABOUT: Final = re.compile(r"\bparking\b", re.IGNORECASE)
 _SPACES_ONLY: Final = re.compile(r"\bspaces\b|\brequirements?\b|\bschedule\b|\brequired\b", re.IGNORECASE)

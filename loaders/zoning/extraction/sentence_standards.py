@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Final, Literal
 
 from loaders.zoning.extraction import districts as naming
-from loaders.zoning.extraction.clauses import BREAK, LABEL, Clause, drop_subject, parse_clauses
+from loaders.zoning.extraction.clauses import BREAK, Clause, drop_subject, parse_clauses
 from loaders.zoning.extraction.dimension_names import (
     Bound,
     Dimension,
@@ -27,11 +27,12 @@ from loaders.zoning.extraction.dimension_names import (
     find_kind_behind,
     find_line_behind,
     find_sides_behind,
-    split_bound,
     type_in_unit,
 )
 from loaders.zoning.extraction.district_scope import find_scope, names_unknown
 from loaders.zoning.extraction.districts import District
+from loaders.zoning.extraction.governors import find_item, split_governor
+from loaders.zoning.extraction.leads import LONGEST, Lead
 from loaders.zoning.extraction.measures import NUMBER, Measure, find_measures, find_ratios, parse_number
 from loaders.zoning.extraction.regulated_subjects import (
     AREAS,
@@ -46,23 +47,11 @@ from loaders.zoning.extraction.regulated_subjects import (
 )
 from loaders.zoning.extraction.section_protocol import Section
 
-FOR: Final = re.compile(
-    r"\bfor (?:all |each |any |an? |the |every )?(?P<what>(?!purposes\b)(?!up\b"
-    r"|(?!dwelling|building)\w+ing\b)[a-z][^.,;:()\n]{2,60}?)(?= shall\b| may\b| in\b| at\b| and\b| provided\b"
-    r"| that\b| with\b| is\b| are\b| must\b| of\b|[.,;:()]|$)",
-    re.IGNORECASE,
-)
-"""``for all one-family dwellings``: the use or building that a limit is for."""
-LONGEST: Final = 1_200
-"""Maximum code points of a sentence. Longer ones are skipped, to bound the time."""
-_SENTENCE_END: Final = re.compile(r"(?<!\bsq)(?<!\bft)(?<!\bmin)(?<!\bmax)(?<!\bNo)\.(?= [A-Z(“\"])|;|\.$")
-_HEAD: Final = re.compile(r"(?P<head>[A-Z“\"][^.:;\n]{2,70}?)(?:\.| [-–—]) (?=\S)")
 CONFIDENCE: Final = {
     "noun": 0.9, "behind": 0.84, "line": 0.69, "area": 0.55, "share": 0.7, "parking": 0.85, "list": 0.95, "table": 0.86,
 }  # fmt: skip
 """The share of standards that are right, by rule, as measured on labelled ordinances that the rules were not written
 on: the dimension is named by a noun, by the words behind the measure, by a line, or only by the unit."""
-_SAYS_AS_VERB: Final = re.compile(r"\b(?:shall|must|is|are|may)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,69 +82,6 @@ class Standard:
     """sentence, list, table."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lead:
-    """A line or heading that applies to the sentences after it: ``Setbacks shall be as follows:``."""
-
-    type: Dimension
-    raw: str
-    """The words for the dimension, as recorded."""
-    bound: Bound | None
-    what: str | None
-    """The use or building that the limits are for."""
-    about: str = ""
-    """Its own words and those of the heading above it."""
-
-
-def split_clauses(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the offsets of sentences in [start, end) of a text, split at semicolons too.
-
-    ``sq.``, ``ft.`` and ``No.`` do not end a sentence.
-    """
-    at = start
-    for stop in _SENTENCE_END.finditer(text, start, end):
-        if stop.end() > at:
-            yield at, stop.end()
-        at = stop.end()
-    if at < end:
-        yield at, end
-
-
-def has_verb(words: str) -> bool:
-    """Check whether some words are a statement. A heading is not."""
-    return _SAYS_AS_VERB.search(words) is not None
-
-
-def parse_lead(text: str, start: int, end: int, title: str) -> Lead | None:
-    """Parse the last sentence of a line as a lead for the lines after it. None if it names no dimension.
-
-    `title` is the heading above the line.
-    """
-    begin = max((first for first, _ in split_clauses(text, start, end)), default=start)
-    words = text[begin:end]
-    named = list(find_dimensions(text, begin, end)) if end - begin <= LONGEST else []
-    if not named:
-        return None
-    what = FOR.search(words)
-    general = next((each for each in named if each.type == "setback"), named[0])
-    raw, applies = text[general.start : general.end], what["what"] if what else None
-    return Lead(general, raw, bound_of(words), applies, f"{title} {words}")
-
-
-def parse_head(text: str, start: int, end: int, about: str) -> Lead | None:
-    """Parse the heading at the start of a line as a lead for its sentences: ``Lot area. Not less than an acre.``
-
-    `about` is the heading above the line.
-    """
-    match = _HEAD.match(text, start, end)
-    if match is None or has_verb(match["head"]) or any(find_measures(text, *match.span("head"))):
-        return None
-    named = list(find_dimensions(text, *match.span("head")))
-    if not named:
-        return None
-    return Lead(named[-1], match["head"], bound_of(match["head"]), None, about=f"{about} {match['head']}")
-
-
 _BOUND_BEHIND: Final = re.compile(
     r"\)?[ -](?P<bound>minimum|maximum|min\b|max\b|or (?:more|less|greater|larger|fewer))"
 )
@@ -163,7 +89,7 @@ _KINDS: Final = {"high": "building-height", "wide": "lot-width", "long": "length
 """Dimensions by the word of a comparison: ``higher than``."""
 _LOOSENS: Final = re.compile(
     r"\b(?:extend|project|encroach|ris(?:e|ing)|reduc\w+|increas\w+|lessen\w*|var(?:y|ied)|waive\w*|adjust\w*|allow"
-    r"|approve|grant|apply|exempt|require|required to|intrude|protrude|spaced|need|continue|expire)\b",
+    r"|approved?|granted?|apply|exempt|require|required to|intrude|protrude|spaced|need|continue|expire)\b",
     re.IGNORECASE,
 )
 """Verbs of clauses that loosen a limit or set none."""
@@ -177,15 +103,36 @@ _BESIDE: Final = re.compile(
 )
 """Words for places next to something else: a limit that applies only there."""
 _BUT: Final = re.compile(
-    r"\b(?:except|unless|provided(?=,? (?:that|however))|so long as|measured|whichever|within (?=\d|\w+ \())\b"
-    r"(?:[^.;\n]|(?<=\d)\.(?=\d))*",
+    r"\b(?:except|unless|provided(?=,? (?:that|however|\d|\w+ \(\d))|so long as|measured|whichever|within (?=\d|\w+ \()"
+    r"|without (?=an?\b|the\b|[a-z]+ing\b)|(?:plus|minus)(?= (?:an? )?(?:additional )?(?:\d|\w+ \()))\b[^;\n]*?"
+    r"(?=\.(?: (?-i:[A-Z])|$)|[;\n]|$)",
     re.IGNORECASE,
 )
+_PROVISO: Final = re.compile(
+    r" ?(?:and |but )?(?:provided|except|unless|however|applicable only)\b[^;\n]*?(?=\.(?: (?-i:[A-Z])|$)|[;\n]|$)",
+    re.IGNORECASE,
+)
+"""A proviso after the semicolon that ends the sentence of a limit."""
+_INSTEAD: Final = re.compile(r"[^.;]{0,40},? or (?:an?|the)? ?(?:minimum|at least|not less|no less)\b", re.IGNORECASE)
+"""Words of an alternative after a measure: ``or a minimum of one court``."""
+_ASIDE: Final = re.compile(r"(?: ?,)? ?\([^()\d]*\)")
+_PART_OF_NUMBER: Final = re.compile(
+    r"(?:less|more|fewer|greater|larger|over|half|quarter|third|\w{1,2}|.*\b(?:hundred|thousand|acres?|feet|square)\b.*)",
+    re.IGNORECASE,
+)
+"""Words that are a piece of a number, and no name of a use."""
+_END_OF: Final = re.compile(r"(?:the )?(?:bottom|top|tip|lowest|highest|base|invert|edge|end)s?\b", re.IGNORECASE)
+"""Words for a part of a structure: its height above the ground is not that of the structure."""
+_OTHER_LAND: Final = re.compile(r"\b(?:schools?|dwellings?|districts?|zones?|church(?:es)?|bank|mean high)\b", re.I)
+"""Words for places that are no lines of the lot."""
+_EXTRA: Final = re.compile(r"\b(?:additional|guest|visitor)\b", re.IGNORECASE)
+"""Words for parking spaces that are not all that something must have."""
+_ANY_HEIGHT: Final = re.compile(r"\b(?:buildings?|structures?)\b", re.IGNORECASE)
 _SHARE: Final = re.compile(
     r"\)?(?: \(\d+%\))? of (?:(?:the|a|an|any|each|every|its|total|gross|net) )*(?P<what>[^.,;:()\n]{2,60}?)"
     r"(?=[.,;:()\n]|$| shall\b| must\b| may\b| in the\b| is\b| or | and )"
 )
-_OF_LOT: Final = re.compile(r"\b(?:lots?|sites?|parcels?|tracts?|park)\b")
+_OF_LOT: Final = re.compile(r"\b(?<!parking )(?:lots?|sites?|parcels?|tracts?|park)\b")
 _OF_LENGTH: Final = re.compile(r"\b(?:depth|width|frontage|height|length|area)\b", re.IGNORECASE)
 _SHARES: Final = {
     "impervious": "impervious-coverage", "open space": "open-space", "cover": "lot-coverage", "occup": "lot-coverage",
@@ -266,7 +213,6 @@ _YARD: Final = re.compile(r"\b(?:in|within) (?:the|an?|any|each) [^.,;]{0,40}?\b
 """The same before it, in its subject."""
 _ALSO: Final = re.compile(r"\)?(?:,? (?:or|and|nor)|,) ")
 """Words between two measures with the same words behind them."""
-_NOUN_PHRASE: Final = re.compile(r"\s*(?:an?|one|two|the|each|every|\d+)\b", re.IGNORECASE)
 _SIDE_STREET: Final = re.compile(r"\bside (?:street|road)|along the (?:side )?(?:street|road)", re.IGNORECASE)
 
 
@@ -284,6 +230,10 @@ class _Reading:
     """The rule that read it: a key of `CONFIDENCE`. For ``list`` the dimension comes from the lead."""
     stop: int | None = None
     """The end of a rate, which has no value: ``one space for every four seats``."""
+    where: str | None = None
+    """The place of a distance from it, unless it is a line of the lot: ``from a school``."""
+    per: str | None = None
+    """The unit that a rate is for each of: ``home`` of ``two spaces per home``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,6 +250,8 @@ class Context:
     """The use that lots and buildings in general belong to: that of the heading."""
     about: str = ""
     """The words of the headings above it."""
+    item: str | None = None
+    """The use that the list item of the sentence begins with, unless it is the item's first sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,10 +344,12 @@ class _Sentence:
         behind = self._behind(place, clause)
         if self._is_open(clause, each, behind):
             return None
-        phrase = text[last.end if last else edge : each.start]
+        phrase = _ASIDE.sub("", text[last.end if last else edge : each.start])
+        if re.search(r"\bprovided,? (?:(?:that|a|at least|not less than) ){0,2}$", phrase) or _INSTEAD.match(behind):
+            return None
         if not clause.has_verb and last is None:
-            clause = replace(clause, other=_item(phrase))
-        governor, compared = _govern(phrase, label=not clause.has_verb, first=last is None)
+            clause = replace(clause, other=find_item(phrase))
+        governor, compared = split_governor(phrase, label=not clause.has_verb, first=last is None)
         governor = governor if strip_phrase(governor) else ""
         follows = before if last is not None else None
         bound = _bound(
@@ -482,16 +436,21 @@ class _Sentence:
             types, line = find_line_behind(source, near=near)
             if types and states and (bound or clause.obliges or clause.role == "item"):
                 about = subject if governor.startswith("from ") else about
-                return _Reading(types, line, bound or "min", self._use(part, about), about, rule="line")
+                where = line if list(types) == ["setback"] and _OTHER_LAND.search(line) else None
+                return _Reading(types, line, bound or "min", self._use(part, about), about, rule="line", where=where)
         stated = bound or (clause.obliges and kind != "building-height") or (carried and carried.types)
         if kind is not None and states and stated:
-            if raw.startswith("above") and bound != "max":
+            if raw.startswith("above") and (bound != "max" or _END_OF.match(strip_phrase(about))):
                 return None
             return _Reading(
                 find_types(kind, each.unit, about), raw, bound, self._use(part, about), about, rule="behind"
             )
-        if each.unit == "PERCENT" and (share := self._share(part)):
-            return share
+        if each.unit == "PERCENT":
+            if share := self._share(part):
+                return share
+            of = _SHARE.match(self.text, each.end, self.end)
+            if of is not None and not _OF_LOT.search(of["what"]) and not _OF_LENGTH.search(of["what"]):
+                return None
         if told and not (governor and not LOT.search(governor)):
             return self._of_noun(part, subject, told)
         if carried is not None and carried.types and allows_unit(carried.types[0], each.unit):
@@ -556,6 +515,7 @@ class _Sentence:
         elif not clause.has_verb and self.context.lead is not None:
             what = what or self.context.lead.what
         types: Sequence[str] = [type_]
+        where: str | None = None
         if sides:
             types = list(dict.fromkeys(sides)) if re.search(r"\b(?:and|or)\b|,", words) else sides[-1:]
             if _SIDE_STREET.search(f"{words} {part.behind}"):
@@ -568,11 +528,13 @@ class _Sentence:
             types = ["unit-size"]
         if not types or not allows_unit(types[0], part.each.unit):
             return None
+        if type_ == "setback" and (place := re.search(r"\b(?:from|to|along|on) (.+)", words[named[-1].end :])):
+            types = find_line_behind(f" from {place[1]}")[0]
+            types, where = (types, None) if types else ([type_], place[0])
         if types[0].endswith("setback") and _TOTAL.search(f"{words} {part.behind[:24]}"):
             return None
-        return _Reading(
-            types, raw, part.bound or bound_of(words) or bound_of(clause.subject), what or self.context.use, about
-        )
+        bound = part.bound or bound_of(words) or bound_of(clause.subject)
+        return _Reading(types, raw, bound, what or self.context.use, about, where=where)
 
     def _share(self, part: _Part) -> _Reading | None:
         """Read a share of a lot: ``40 percent of the lot may be covered by buildings``."""
@@ -589,7 +551,7 @@ class _Sentence:
         """Read a number of parking spaces: the use that must have them, and what they are counted by."""
         text, each, clause, context = self.text, part.each, part.clause, self.context
         about = f"{context.about} {text[self.start : self.end]}".casefold()
-        if part.bound == "max" or "parking" not in about or clause.permits:
+        if part.bound == "max" or "parking" not in about or clause.permits or _EXTRA.search(each.raw):
             return None
         rate = _RATE.match(text, each.end, self.end)
         if rate is None and clause.after > each.end:
@@ -598,10 +560,10 @@ class _Sentence:
         what = clause.other or (given["what"] if given else None)
         what = what or (name_subject(clause.subject) if _HAS.search(clause.verb_words) else None) or context.use
         plain = rate is None or (rate["count"] is None and not re.search(r"\d", rate["each"]))
-        if rate is not None and plain:
-            what = what or rate["each"]
+        per = rate["each"] if rate is not None and plain else None
+        what = what or per
         stop = None if rate is None or plain else rate.end()
-        return _Reading(["parking"], each.raw, part.bound or "min", what, rule="parking", stop=stop)
+        return _Reading(["parking"], each.raw, part.bound or "min", what, rule="parking", stop=stop, per=per)
 
     def _of_lead(self, part: _Part) -> _Reading | None:
         """Read a measure without a dimension of its own by the line or heading above it."""
@@ -617,6 +579,8 @@ class _Sentence:
         if re.search(r"\bplus\b", part.governor):
             return None
         item = name_subject(part.governor) if part.governor[:1].isalpha() else None
+        if item is not None and _PART_OF_NUMBER.fullmatch(item):
+            return None
         if item is not None and naming.find_codes(item, self.context.known):
             item = None
         if clause.other and item and clause.other.endswith(item):
@@ -624,7 +588,10 @@ class _Sentence:
         place = self.measures.index(part.each)
         if item is None and place and not self.measures[place - 1].shared:
             return None  # The same in another unit, or an addition to it: "plus 500 square feet for each bedroom".
-        what = item or clause.other or lead.what or self.context.use
+        if item and clause.other:  # "For camps: cabins and tents, one acre", "For inns, and camps: one acre"
+            both = re.compile(rf"{re.escape(clause.other)}[:,]? .{{0,80}}?{re.escape(item)}")
+            item = found[0] if (found := both.search(self.text, clause.start, part.each.start)) else item
+        what = item or clause.other or self.context.item or lead.what or self.context.use
         if what is not None and (what.count("(") != what.count(")") or _NO_NAME.search(what)):
             return None
         return _Reading([lead.type.type], lead.raw, part.bound or lead.bound, what, rule="list")
@@ -709,6 +676,10 @@ class _Sentence:
                     continue
                 stop, value = share.end(), None
             bound = reading.bound or default_bound(type_)
+            if type_ == "building-height" and bound == "min" and reading.what is None:
+                named = f"{reading.raw_type} {reading.object} {text[self.start : each.start]}"
+                if not _ANY_HEIGHT.search(named):
+                    continue
             counted = (
                 _EACH.match(text, stop, after) if type_ not in ("density", "parking", "lot-area-per-unit") else None
             )
@@ -727,6 +698,12 @@ class _Sentence:
                 self.measures[joined + 1].start if joined + 1 < len(self.measures) else self.end
             ):
                 conditions.append(condition[0].strip(" .,("))
+            elif text[self.end - 1 : self.end] == ";" and (later := _PROVISO.match(text, self.end)):
+                conditions.append(later[0].strip(" .,("))
+            if reading.where:
+                conditions.insert(0, reading.where)
+            if reading.per and reading.per not in (reading.what or ""):
+                conditions.insert(0, f"per {reading.per}")
             yield Standard(
                 tuple(districts),
                 type_in_unit(type_, each.unit),
@@ -746,34 +723,6 @@ class _Sentence:
 
 def _is_yard(reading: _Reading | None) -> bool:
     return reading is not None and any(each.endswith("setback") for each in reading.types)
-
-
-def _item(words: str) -> str | None:
-    """Get the item of a list that a label begins with: ``Gravel pits, but not within``."""
-    parts = re.split(r"[,:]| [-–—] | but ", LABEL.sub("", words.strip()))
-    name = re.sub(r"^for (?:an? )?", "", parts[0].strip(" •"), flags=re.IGNORECASE)
-    plain = (
-        len(parts) > 1
-        and not name.startswith("plus ")
-        and name[:1].isalpha()
-        and not any(map(str.isdigit, name))
-        and not any(find_dimensions(name))
-    )
-    return name if plain else None
-
-
-def _govern(phrase: str, *, label: bool, first: bool) -> tuple[str, re.Match[str] | None]:
-    """Split the words before a measure into the noun phrase that governs it and the words of its bound."""
-    cuts = list(BREAK.finditer(phrase))
-    governor, compared = split_bound(phrase[cuts[-1].end() :] if cuts else phrase)
-    if (not governor or is_pronoun(governor)) and first and cuts and (label or _NOUN_PHRASE.match(phrase)):
-        governor, _ = split_bound(phrase[: cuts[-1].start()].rpartition(",")[2] + " ")
-    if label:
-        governor = LABEL.sub("", governor).rpartition(":")[2].strip()
-        whole = LABEL.sub("", split_bound(phrase)[0])
-        # "Lot coverage by all buildings and structures"
-        governor = whole if find_heads(whole, label=True) and not any(find_dimensions(governor)) else governor
-    return governor, compared
 
 
 def _bound(

@@ -21,6 +21,7 @@ from loaders.zoning.extraction.dimension_names import (
 )
 from loaders.zoning.extraction.district_scope import find_stated_scope
 from loaders.zoning.extraction.districts import District, add_condition, development_of
+from loaders.zoning.extraction.leads import Lead, has_verb, parse_head, parse_lead, split_clauses
 from loaders.zoning.extraction.measures import Measure, find_measures, find_unit, parse_measure
 from loaders.zoning.extraction.outline import Outline, find_label_end
 from loaders.zoning.extraction.parking_schedules import Schedule, is_about_parking
@@ -31,14 +32,9 @@ from loaders.zoning.extraction.section_protocol import Cell, Section, Table
 from loaders.zoning.extraction.sentence_standards import (
     CONFIDENCE,
     Context,
-    Lead,
     Standard,
     find_limits,
     find_subject,
-    has_verb,
-    parse_head,
-    parse_lead,
-    split_clauses,
 )
 
 _DEFINES: Final = re.compile(r"\b(?:definitions?|terms defined|defined terms|words and phrases)\b", re.IGNORECASE)
@@ -59,9 +55,23 @@ _SHORT: Final = 8
 
 _BOARD: Final = re.compile(rf"\b{BOARD}|\b(?:applicants?|owners?|persons?)\b", re.IGNORECASE)
 _CONDITIONS: Final = re.compile(
-    r"(?!Except|Unless|Notwithstanding).*\b(?:provided|if|when|where|unless|because)\b[^.;]*:$",
+    r"(?!Except|Unless|Notwithstanding).*\b(?:provided(?! (?:as|in|for|by|on|with|at|to)\b)|if|when|where|unless"
+    r"|because)\b[^.;]*:$",
     re.IGNORECASE,
 )
+
+
+_CASE: Final = re.compile(
+    r"(?:Where|When|If|Whenever|In (?:the )?cases?|In the event"
+    r"|(?:In|Within|On) (?:(?:all|any|the) )?(?:areas?|lands?|lots?))\b",
+    re.IGNORECASE,
+)
+"""The first word of a line that names the case in which the lines below it apply."""
+_USE_LIST: Final = re.compile(r"\buses\b", re.IGNORECASE)
+_FOR_ITEM: Final = re.compile(
+    r"(?:For )(?:an? |the |all |any |each |every )?(?P<use>[A-Za-z][\w ,/&-]{2,80}?) ?[:,](?= )", re.IGNORECASE
+)
+"""The use at the start of a list item: ``For inns: one acre; all with ten feet per room``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +104,13 @@ def _in_text(section: Section, known: Mapping[str, District], above: Sequence[Se
     text = section.text
     around = tuple(naming.codes_of_section(section, known, above) or find_stated_scope(text, known))
     tables = [(table.start, table.end) for table in section.tables]
+    tables += [span for table in section.tables for span in _find_note_spans(section, table)]
     own = {start: [code for code in codes if code in known] for start, _, codes in naming.find_line_starts(text)}
     found: list[Standard] = []
     outline = Outline[_Above]()
     titled = parse_lead(f"{section.title}:", 0, len(section.title) + 1, "")
     earlier: list[tuple[int, int]] = []
+    uses = False
     titled_use = _use_of_title(section.title, text)
     parking = Schedule(section, known) if is_about_parking(section, above) else None
     for line in re.finditer(r"[^\n]+", text):
@@ -125,7 +137,15 @@ def _in_text(section: Section, known: Mapping[str, District], above: Sequence[Se
         )
         headed_by = None if heads else parse_head(text, body, end, listed.about if listed else section.title)
         head = re.match(r"([A-Z][\w /&-]{3,60})\. [A-Z]", words)
-        use = (_use_of_title(head[1], words) if head else None) or use_above or titled_use
+        if words.endswith(":"):
+            uses = _USE_LIST.search(words) is not None and not any(find_dimensions(words))
+        elif heads and label:
+            uses = False
+        item = _FOR_ITEM.match(words) if listed is not None and not heads else None
+        of_item = item["use"] if item and not any(find_dimensions(item["use"])) else None
+        named = head is not None and uses and not _GENERAL.search(head[1]) and not any(find_dimensions(head[1]))
+        own_use = head[1] if head and named else _use_of_title(head[1], words) if head else None
+        use = own_use or use_above or titled_use
         brief = len(words.split()) <= _BRIEF and not has_verb(words)
         holds = None if heads else headed_by or listed or (titled if brief else None)
         read: list[Standard] = []
@@ -138,7 +158,8 @@ def _in_text(section: Section, known: Mapping[str, District], above: Sequence[Se
             joined = text[sentence[0] - 1 : sentence[0]] == ";" and bool(read)
             here = read[-1].districts if joined else codes
             if not outline.find(lambda each: each.conditional):
-                read += find_limits(section, *sentence, Context(kept, here, known, topic, use, about))
+                later = of_item if sentence[0] > body else None
+                read += find_limits(section, *sentence, Context(kept, here, known, topic, use, about, later))
         if heads or headed or label:
             lead = parse_lead(text, start, end, section.title) if heads else None
             follows = None
@@ -149,10 +170,16 @@ def _in_text(section: Section, known: Mapping[str, District], above: Sequence[Se
                     item = re.match(r"([A-Z][\w /&-]{3,60}), ", words)
                     follows = item[1] if item and not has_verb(item[1]) else find_subject(text, body, end)
                     follows = None if follows and (LOT.search(follows) or _BOARD.search(follows)) else follows
+            last = max((first for first, _ in split_clauses(text, body, end)), default=body)
+            case = _CASE.match(text[last:end].strip())
+            if case and words.endswith(":") and not naming.find_codes(text[last:end], known):
+                follows, asks = None, True
             given: Sequence[str] | None = headed or (None if label else outline.find(lambda each: each.districts))
             if not label:
                 outline.leave()
-            outline.push(label, _Above(lead, follows, given, False if lead or follows else asks or None))
+            outline.push(
+                label, _Above(lead, follows, given, (asks and not follows) or (False if lead or follows else None))
+            )
         elif not read:
             for frame in outline.frames:
                 frame.value = _Above(None, None, frame.value.districts)
@@ -160,6 +187,15 @@ def _in_text(section: Section, known: Mapping[str, District], above: Sequence[Se
             read = [each for each in read if each.type != "parking"]
         found += read
     return found
+
+
+def _find_note_spans(section: Section, table: Table) -> Iterator[tuple[int, int]]:
+    """Yield the spans of the notes of a table, which are conditions of its cells and no limits of their own."""
+    cells = [cell for row in table.grid() for cell in row if cell is not None]
+    marks = {section.text[start:end].strip() for cell in cells for start, end in cell.superscripts}
+    for each in section.subsections if marks else ():
+        if each.start >= table.end and len(each.path) == 1 and each.path[0] in marks:
+            yield each.start, each.end
 
 
 def _topic(text: str, earlier: Sequence[tuple[int, int]]) -> str | None:
@@ -219,6 +255,17 @@ _HEADERS: Final = 4
 Grid = Sequence[Sequence[Cell | None]]
 
 
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column of a table for a dimension."""
+
+    words: str
+    """The words of its headers."""
+    type: str
+    marks: Sequence[str]
+    """Marks of the notes of its headers."""
+
+
 def _in_tables(section: Section, known: Mapping[str, District], above: Sequence[Section]) -> Iterator[Standard]:
     """Find the standards in the tables of a section. The section's districts apply to rows for uses."""
     around = tuple(naming.codes_of_section(section, known, above))
@@ -252,12 +299,10 @@ def _in_table(
         codes = _codes(label, known)
         if not codes and _LABELS.fullmatch(label):
             label = ""
-        for place, (words, type_) in columns.items():
+        for place, column in columns.items():
             cell = row[place]
             if cell is not None and cell is not first:
-                yield from _parse_cell(
-                    section, cell, words, type_, caption, notes, codes or around, None if codes else label
-                )
+                yield from _parse_cell(section, cell, column, caption, notes, codes or around, None if codes else label)
 
 
 def _count_header_rows(grid: Grid, table: Table) -> int:
@@ -290,9 +335,9 @@ def _count_district_rows(grid: Grid, known: Mapping[str, District]) -> int:
 
 def _find_columns(
     section: Section, grid: Grid, header: int, groups: Mapping[int, str], *, parking: bool
-) -> Mapping[int, tuple[str, str]]:
-    """Find the columns for a dimension: the words of their headers and its type."""
-    found: dict[int, tuple[str, str]] = {}
+) -> Mapping[int, _Column]:
+    """Find the columns for a dimension."""
+    found: dict[int, _Column] = {}
     for place in range(1, len(grid[0])):
         cells = {cell.start: cell for row in grid[:header] if (cell := row[place]) is not None}
         words = " ".join(strip_marks(section, cell).strip() for cell in cells.values())
@@ -306,7 +351,8 @@ def _find_columns(
         if type_ is not None and type_.endswith("setback") and _TOTAL.search(words):
             continue
         if type_ is not None and not (type_ == "parking" and parking_schedules.is_other(words)):
-            found[place] = (words, type_)
+            raised = [section.text[start:end].strip() for cell in cells.values() for start, end in cell.superscripts]
+            found[place] = _Column(words, type_, raised)
     return found
 
 
@@ -321,15 +367,15 @@ def _codes(label: str, known: Mapping[str, District]) -> Sequence[str]:
 def _parse_cell(
     section: Section,
     cell: Cell,
-    words: str,
-    type_: str,
+    column: _Column,
     caption: str,
     notes: Mapping[str, str],
     codes: Sequence[str],
     label: str | None,
 ) -> Iterator[Standard]:
+    words, type_ = column.words, column.type
     raw = strip_marks(section, cell).strip()
-    marks = [section.text[start:end].strip() for start, end in cell.superscripts]
+    marks = [*column.marks, *(section.text[start:end].strip() for start, end in cell.superscripts)]
     given = _parse_measure(raw, words, type_, caption)
     while given is None and (mark := _MARK.search(raw)) and (_is_mark(mark) or mark[mark.lastgroup or 0] in notes):
         marks.append(mark[mark.lastgroup or 0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.sentence_standards import Standard
 from loaders.zoning.extraction.standards import find_standards
-from loaders.zoning.readers.code_model import Cell, Section, Table
+from loaders.zoning.readers.code_model import Cell, Section, Subsection, Table
 from tests.examples import dear
 
 KNOWN = {code: District(code, "", "0", None, None, 0.9, "list") for code in ("R-1", "R-2")}
@@ -155,6 +156,16 @@ def test_a_sentence_may_name_its_district_and_its_building() -> None:
         "All buildings, except barns, shall be at least 20 feet from the rear lot line.",
         "Sheds with a peak height of at most 12 feet may be built on the lot line.",
         "On any corner lot there shall be a yard of at least 40 feet from the street.",
+        "A quarry may not be approved within 900 feet of Elm Street.",
+        "Houses shall be set back at least 60 feet from Mill Road.",
+        "No part of a cart may be within four feet of a street curb.",
+        "At least 12 percent of the interior of a parking lot shall be landscaped.",
+        "The top of all vents shall be no higher than two feet above grade.",
+        "Where a lot adjoins a school, hedges shall be kept so:\n(a) Hedges shall be at least nine feet wide.",
+        "In areas of sand, these are required:\n(a) Houses shall be at least 60 feet from the top of bank.",
+        "Halls shall have a room of at least 900 square feet in size, or a minimum of one court.",
+        "Lot size:\n30 beds or less - 2,000 square feet.",
+        "Two additional parking spaces are required.",
     ],
 )
 def test_exceptions_reductions_and_conditions_are_not_standards(text: str) -> None:
@@ -311,6 +322,49 @@ def test_lines_below_a_line_have_its_dimension() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "1. A minimum lot size.\na. For camps: cabins and tents, (with at most one stove) 900 sq. ft. per tent;"
+            " plus lodges, all with a minimum of three (3) acres.",
+            [("900", "camps: cabins and tents"), ("3", "camps")],
+        ),
+        (
+            "1. A minimum lot size.\na. For inns, and riding schools: O ne-half acre (21,780 sq. ft.).",
+            [("0.5", "inns, and riding schools")],
+        ),
+        ("Permitted uses:\nInns. The minimum lot size is 9,700 square feet.", [("9700", "Inns")]),
+    ],
+)
+def test_each_measure_of_an_item_has_the_use_of_the_item(text: str, expected: list[tuple[str, str]]) -> None:
+    found = find_standards(section(text), KNOWN)
+    assert [(str(each.value), each.applies_to) for each in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        (
+            "Floor area ratio: 30 percent; provided, however, that this applies only to houses built after 1990.",
+            "provided, however, that this applies only to houses built after 1990",
+        ),
+        (
+            "The side yard shall be 9 feet, provided 18 feet exists between barns.",
+            "provided 18 feet exists between barns",
+        ),
+        ("Streets shall not exceed 500 feet in length without a crossing street.", "without a crossing street"),
+        ("Minimum lot size: 4,000 sq. ft., plus 900 sq. ft. for each stable.", "plus 900 sq. ft. for each stable"),
+        ("Inns shall provide at least two parking spaces per guest room.", "per guest room"),
+        ("The setback from Elm Street shall be at least 12 feet.", "from Elm Street"),
+        ("Inns shall be at least 60 feet from any school.", "from any school"),
+    ],
+)
+def test_a_standard_has_the_words_that_limit_it_as_condition(text: str, condition: str) -> None:
+    [found] = find_standards(section(text), KNOWN)
+    assert list(found.conditions) == [condition]
+
+
 def test_a_table_has_a_row_for_each_district_and_a_column_for_each_dimension() -> None:
     made = with_table(SCHEDULE, "\n1. To the porch.")
     assert in_table(made) == [
@@ -325,6 +379,14 @@ def test_a_table_has_a_row_for_each_district_and_a_column_for_each_dimension() -
     ]
     assert [list(each.conditions) for each in find_standards(made, KNOWN)][1] == ["To the porch."]
     assert all(made.text[each.start : each.end] == each.raw for each in find_standards(made, KNOWN))
+
+
+def test_notes_of_a_header_are_conditions_of_its_column_and_no_standards() -> None:
+    made = with_table([["District", "Rear Setback^1"], ["R-1", "35'"]], "\n1. Maximum setback is 90 feet.")
+    start = made.text.index("1. M")
+    made = replace(made, subsections=(Subsection(("1",), start, len(made.text)),))
+    [found] = find_standards(made, KNOWN)
+    assert (found.raw, list(found.conditions)) == ("35'", ["1. Maximum setback is 90 feet."])
 
 
 def test_a_table_may_be_turned() -> None:
@@ -403,9 +465,12 @@ def test_an_item_has_one_value_and_no_additions_to_it() -> None:
         "e. For a care facility: 2 acres."
     )
     found = list(find_standards(section(text), KNOWN))
-    assert [(each.applies_to, each.value, each.unit) for each in found] == [
-        ("terraces", Decimal(3000), "FT2"),
-        ("care facility", Decimal(2), "AC"),
+    assert [(each.applies_to, str(each.value), each.unit) for each in found] == [
+        ("terraces", "3000", "FT2"),
+        ("almshouses: Flats", "2040", "FT2"),
+        ("banks", "0.5", "AC"),
+        ("inns", "275", "FT2"),
+        ("care facility", "2", "AC"),
     ]
 
 
