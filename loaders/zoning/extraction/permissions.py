@@ -17,12 +17,14 @@ from loaders.zoning.extraction.permission_levels import Level, find_review, is_c
 from loaders.zoning.extraction.section_protocol import Cell, Section, Table
 from loaders.zoning.extraction.use_sentences import (
     INHERITED,
+    Inheritance,
     Statement,
     find_sentences,
     parse_sentence,
     split_alternatives,
     split_described,
     split_list,
+    states_no_use,
     strip_brackets,
 )
 
@@ -71,6 +73,7 @@ _ENDING: Final = frozenset(
     )
 )
 """Last words of headings that end a list of uses."""
+_ANNOUNCED: Final = re.compile(r"\b(?:following|these|as follows|listed below)\b", re.IGNORECASE)
 _FOLLOWING: Final = re.compile(r"(?:the|these|all|any)\b", re.IGNORECASE)
 _UNREAD: Final = re.compile(
     r"(?:\d+ )?(?:ARTICLE|CHAPTER|DIVISION|PART|TITLE|SECTION)\b\W+[\dIVXLC]|[^a-z]*[A-Z]{3}[^a-z]*"
@@ -130,6 +133,7 @@ _ACCESSORY: Final = re.compile(
 )
 """``Accessory uses, which shall include sheds and docks``"""
 _TWO: Final = re.compile(r",? and/or |, and (?=[^,;]*$)")
+_PREPOSITION: Final = re.compile(r" (?:of|for|with|in|on) ")
 _WORDS_OF_ITEM: Final = 80
 _WORDS_OF_LINE: Final = 14
 _WORDS_OF_NAME: Final = 7
@@ -160,26 +164,6 @@ class UsePermission:
     confidence: float
     method: str
     """list, sentence, matrix."""
-
-
-@dataclass(frozen=True, slots=True)
-class Inheritance:
-    """A reference to the uses of another district: ``Any use permitted in the C-1 District, except theaters``.
-
-    It is at the offsets [start, end) of the section's text.
-    """
-
-    district: str
-    source: str | None
-    """Code of the other district. None if it could not be read."""
-    level: Level
-    raw: str
-    """Verbatim, with its exceptions."""
-    raw_level: str
-    """The words for the level."""
-    start: int
-    end: int
-    confidence: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +276,12 @@ class _Lines:
         if group and _parse_heading(words, self._known) is None and self._outline.is_parent(label, following):
             self._push(label, above)
             return
+        if above is not None and states_no_use(words):
+            if label:
+                self._push(label, None)
+            return
         below: _Lead | None = None
+        announced: _Lead | None = None
         item = False
         sentences = list(find_sentences(text, body, end))
         for number, (first, last) in enumerate(sentences):
@@ -301,11 +290,15 @@ class _Lines:
                 first = text.find(": ", first, last) + 2
                 if first > 1 and (said := parse_sentence(text, first, last, self._known)):
                     below = self._read_statements(said, above)
+                announced = below if _ANNOUNCED.search(text, first, last) else None
                 continue
             if text[last - 1] == ":":
-                below = None
+                # "The following are allowed indoors. Goods may be shown outside:" announces one list.
+                below = announced if number and not _ANNOUNCED.search(text, first, last) else None
             if said := parse_sentence(text, first, last, self._known):
-                below = self._read_statements(said, above)
+                lead = self._read_statements(said, above)
+                below = lead or (below if below is announced else None)
+                announced = lead if lead is not None and _ANNOUNCED.search(text, first, last) else announced
             elif above is not None and (
                 self._is_item(first, last, label)
                 if number == 0
@@ -443,7 +436,9 @@ class _Lines:
             return None
         parts = [(0, len(line))]
         if two := _TWO.search(line):
-            if "," not in line[: two.start()] and not _CUT.search(line[: two.end()]):
+            # "Offices for surveyors and/or storage of instruments": what is after the preposition is one phrase.
+            one_phrase = "/" in two[0] and _PREPOSITION.search(line[: two.start()])
+            if "," not in line[: two.start()] and not one_phrase and not _CUT.search(line[: two.end()]):
                 parts = [(0, two.start()), (two.end(), len(line))]
         elif several := split_alternatives(line):
             parts = list(several)

@@ -60,6 +60,7 @@ _CONDITIONS: Final = re.compile(
 )
 _EXCEPT: Final = re.compile(r",? ?(?:except|excluding|other than|but not|notwithstanding|after)\b")
 _BUT: Final = re.compile(r",? (?:excluding|except(?:ing)?|other than|but not|including|such as|as an? )\b.*", re.DOTALL)
+_EVERY: Final = r"(?:any and all|each and every|all|any|every|each)(?: of the)?"
 _OF_KIND: Final = re.compile(
     r"(?:in|within) (?:any|all|each|every) (?P<kind>residential|residence|commercial|industrial|agricultural|business)"
     r" (?:zoning )?(?:districts?|zones?)",
@@ -93,7 +94,7 @@ _BUT_FOR: Final = re.compile(r"\b(?:except(?: only)?,? for|(?:other|others) than
 INHERITED: Final = re.compile(
     r"(?:(?:any|all|the|those|every) )?(?:other )?(?:of the )?(?:principal |accessory |land )?uses? "
     r"(?:that (?:is|are) )?"
-    r"(?:permitted|allowed)(?: (?:by right|outright|as of right))? (?:in|within) (?P<of>[^.;:,]{1,80}?)"
+    r"(?:permitted|allowed|listed)(?: (?:by right|outright|as of right))? (?:in|within) (?P<of>[^.;:,]{1,80}?)"
     r"(?=,? (?:except|excluding|other than|but|provided|is|are|may|shall|subject)\b|[.;,]|$)",
     re.IGNORECASE,
 )
@@ -120,7 +121,7 @@ _NO_HEAD: Final = frozenset(
         "reduction "
         "increase expansion extension enlargement alteration reconstruction change amendment application "
         "applications activity activities district districts zone zones stories story "
-        "standards requirements conditions regulations wire",
+        "standards requirements conditions regulations wire signage windows doors facades",
     )
 )
 """Last words of noun phrases that are no land uses: actions and documents."""
@@ -128,7 +129,7 @@ _NO_WORD: Final = frozenset(
     re.findall(
         r"\w+",
         "uses building buildings structure structures lot lots land premises yard yards access driveway driveways "
-        "subdivision subdivisions "
+        "subdivision subdivisions fencing merchandise goods animals "
         "fence fences wall walls sign signs parking lighting landscaping trees material materials repair restoration",
     )
 )
@@ -160,6 +161,26 @@ class Statement:
     """It is about the districts of the sentence before it."""
     start: int
     end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Inheritance:
+    """A reference to the uses of another district: ``Any use permitted in the C-1 District, except theaters``.
+
+    It is at the offsets [start, end) of the section's text.
+    """
+
+    district: str
+    source: str | None
+    """Code of the other district. None if it could not be read."""
+    level: Level
+    raw: str
+    """Verbatim, with its exceptions."""
+    raw_level: str
+    """The words for the level."""
+    start: int
+    end: int
+    confidence: float
 
 
 def find_sentences(text: str, start: int, end: int) -> Iterator[Span]:
@@ -295,7 +316,9 @@ class _Statement:
             return None
         if extra and verb.done.startswith("require"):
             self._ways.append(extra)
-        elif extra and not denied:
+        elif extra and denied:
+            self._conditions.append(strip_brackets(extra))  # "except as incidental to a permitted use"
+        elif extra:
             if level == "conditional" and not self._announces and self._places == [] and _PLACED.search(extra):
                 return None  # Where?
             placed = elsewhere and re.match(r"(?:on|where|with)\b", extra)
@@ -410,9 +433,12 @@ class _Statement:
         if verb.modal != "may" or verb.negated or not re.search(BOARD, subject, re.IGNORECASE) or "," in subject:
             return None
         rest = verb.rest
-        if grant := re.compile(r"(?: an?)? (?:special|conditional)(?: use)? (?:exceptions?|permits?)").match(
+        grant = re.compile(r"(?: an?)? (?:special|conditional)(?: use)? (?:exceptions?|permits?)").match(
             self._text, rest, self._end
-        ):
+        )
+        if verb.done == "grant" and (grant is None or self._text.startswith(" to th", grant.end())):
+            return None  # "may grant exceptions to this rule"
+        if grant is not None:
             self._ways.append(grant[0])
             rest = grant.end()
         rest = self._parse_adjuncts(rest)
@@ -564,7 +590,7 @@ def _find_places(where: str, known: Mapping[str, District]) -> Sequence[str] | N
         alike = ("residential", "residence") if word.startswith("residen") else (word,)
         named = {code: {each.casefold() for each in _KINDS.findall(each.name)} for code, each in known.items()}
         return [code for code, words in named.items() if words and words <= set(alike)]
-    if re.fullmatch(r"(?:in|within) (?:all|any|every|each) (?:zoning )?(?:districts?|zones?)", where, re.IGNORECASE):
+    if re.fullmatch(rf"(?:in|within) {_EVERY} (?:zoning )?(?:districts?|zones?)", where, re.IGNORECASE):
         return [code for code, each in known.items() if "overlay" not in each.name.casefold()]
     return None if _OWN.fullmatch(where) else naming.parse_place(where, known)
 
@@ -611,6 +637,7 @@ _CONDITION: Final = re.compile(
     re.IGNORECASE,
 )
 _PLURAL: Final = re.compile(r"[a-z]{2,}(?<![su])s|agriculture|forestry|horticulture|farming", re.IGNORECASE)
+_DESCRIBED: Final = re.compile(r" (?:which|that) (?:are|is|have|has) ")
 _SINGULAR: Final = frozenset(("business", "retail", "bus", "sales"))
 _WORDS_OF_ITEM: Final = 5
 _WORDS_OF_LONG: Final = 40
@@ -644,7 +671,12 @@ def split_alternatives(words: str) -> Sequence[Span]:
     """Split a line of a list that contains several uses at semicolons. Empty if it contains one."""
     stop = len(words.rstrip(" .;"))
     found = list(_split_spans(words[:stop], _SEMICOLON)) if ";" in words[:stop] else []
-    return found if len(found) > 1 and all(_is_plain(words[start:end]) for start, end in found) else []
+    if len(found) > 1 and all(_is_plain(words[start:end]) for start, end in found):
+        return found
+    # "Masts on roofs, painted like them; or hidden masts which are in a tower"
+    last = found[-1] if len(found) == 2 and "; or " in words[:stop] else None
+    name = _DESCRIBED.split(words[slice(*last)], maxsplit=1)[0] if last else ""
+    return found if last and name != words[slice(*last)] and len(name.split()) > 1 and _is_plain(name) else []
 
 
 def _split_spans(words: str, pattern: re.Pattern[str]) -> Iterator[Span]:
@@ -673,3 +705,22 @@ def _is_plain(words: str) -> bool:
         and _PLURAL.fullmatch(last.split("-")[-1]) is not None
         and last not in _SINGULAR
     )
+
+
+_VACANT: Final = re.compile(
+    r"[(\[]?(?:reserved|repealed|deleted|omitted|none|vacant|n/a|not applicable)\b[^a-z]*", re.IGNORECASE
+)
+"""An item that stands for none."""
+_REFERS: Final = re.compile(
+    r"(?:(?:all|any|other|the|those|these) )*(?:uses?|items?|activities|land uses)?,? ?"
+    r"(?:as |that are |which are )?(?:listed|specified|enumerated|described|identified|set forth|shown|provided)"
+    r" (?:in|on|under|by|within|above|below)\b",
+    re.IGNORECASE,
+)
+"""An item that only refers to uses elsewhere: ``As listed in Table 3``."""
+
+
+def states_no_use(words: str) -> bool:
+    """Whether a line of a list is reserved, or only refers to uses elsewhere."""
+    refers = _REFERS.match(words) and not has_verb(words) and words[-1:] != ":" and not INHERITED.match(words)
+    return bool(refers or _VACANT.fullmatch(words))

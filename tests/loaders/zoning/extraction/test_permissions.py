@@ -425,3 +425,34 @@ def test_a_reference_to_the_uses_of_another_district_is_a_fact_of_its_own(
     made = section(text, "C-1 District")
     assert [(each.district, each.source, each.level) for each in find_inherited(made, KNOWN)] == expected
     assert not [each.use for each in find_permissions(made, KNOWN) if "permitted in" in each.use]
+
+
+def test_a_list_announced_before_a_sentence_with_a_colon_keeps_its_level() -> None:
+    text = (
+        "Permitted Uses: The following uses are permitted if run from a closed hall. Goods may be laid out in the yard "
+        "from dawn to dusk. Goods are allowed on the green on fair days, held each month:\nBakeries.\nTailors."
+    )
+    assert [(use, level) for _, use, level in uses(text)] == [
+        ("Bakeries", "byRight"),
+        ("Tailors", "byRight"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["Reserved", "[Repealed].", "As listed in Table 4.", "All uses as specified in the schedule below."],
+)
+def test_a_line_without_a_use_is_no_use(line: str) -> None:
+    assert uses(f"Permitted Uses:\nBakeries.\n{line}\nTailors.") == [
+        ("R-1", "Bakeries", "byRight"),
+        ("R-1", "Tailors", "byRight"),
+    ]
+
+
+def test_alternatives_of_an_item_are_split_where_each_is_a_use() -> None:
+    assert [use for _, use, _ in uses("Permitted Uses:\nWorkshops for surveyors and/or open storage of poles.")] == [
+        "Workshops for surveyors and/or open storage of poles"
+    ]
+    assert [use for _, use, _ in uses("Permitted Uses:\nBakeries and/or tailors.")] == ["Bakeries", "tailors"]
+    masts = "Radio masts on barns, meant to look like chimneys; or new hidden masts which are inside a tower."
+    assert [use for _, use, _ in uses(f"Permitted Uses:\n{masts}")][1:] == ["new hidden masts which are inside a tower"]

@@ -488,3 +488,28 @@ def test_a_use_of_the_overlay_above_has_no_condition() -> None:
     above = [section("", "HR Harbor Reach Overlay")]
     found = find_permissions(section("Docks are allowed in the HR Overlay.", "Uses in the Overlay"), of_code, above)
     assert [(each.use, each.level) for each in found] == [("Docks", "byRight")]
+
+
+def test_a_prohibition_with_an_exception_keeps_it() -> None:
+    [found] = find_permissions(
+        section("No kennels shall be permitted, except as accessory to a farm.", "R-1 District"), KNOWN
+    )
+    assert (found.level, found.conditions) == ("notPermitted", ["except as accessory to a farm"])
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The Council may grant exceptions to this rule for:\nTall barns of a farm.",
+        "Signage is permitted as the code of signs states.",
+        "Shop windows that are two feet deep are permitted.",
+        "Animals are permitted with no limit on their number.",
+    ],
+)
+def test_parts_of_buildings_and_exceptions_to_rules_are_no_uses(sentence: str) -> None:
+    assert uses(sentence) == []
+
+
+def test_what_is_prohibited_in_any_and_all_districts_is_prohibited_in_each() -> None:
+    found = uses("Kennels are prohibited in any and all zoning districts.", "Kennels")
+    assert found == [(code, "Kennels", "notPermitted") for code in KNOWN]
