@@ -174,6 +174,10 @@ _ENACTED: Final = re.compile(
     re.IGNORECASE,
 )
 """``This chapter is adopted [pursuant to]``: the cited law is the authority for the citing text itself."""
+_IT_IS_ENACTED: Final = re.compile(
+    r"\bit (?:is|was) (?:hereby )?(?:enact|adopt|ordain|promulgat)ed\b[^.;]{0,80}$", re.IGNORECASE
+)
+"""``It is enacted``: "it" is the citing text, since nothing else that a law names is enacted in it."""
 _ENACTS: Final = re.compile(rf"\b{_MADE}\w*(?: and \w+)? (?:the following|{_OWN})", re.IGNORECASE)
 """``[Under section 5], the council adopts this chapter``."""
 _CUES: Final = [re.compile(f"(?:{pattern}){_PARTS}", re.IGNORECASE) for _, _, pattern in _BEFORE]
@@ -288,7 +292,8 @@ def _enacts_itself(text: str, cue: str, start: int, first: int, end: int) -> boo
     ``Applications pursuant to section 4`` are authorized by it, and the text that names them is not.
     """
     said = text[start : text.rfind(cue, start, first) + len(cue)]
-    return _ENACTED.search(said) is not None or _ENACTS.search(text, start, end) is not None
+    enacted = _ENACTED.search(said) is not None or _IT_IS_ENACTED.search(said) is not None
+    return enacted or _ENACTS.search(text, start, end) is not None
 
 
 def _is_denied(text: str, citation: Citation, property_: str, cue: str, start: int, first: int, end: int) -> bool:

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from kg.knowledge_graph import KnowledgeGraph
+from kg.actors import ADMIN, WRITE, Actor
+from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.settings import Settings
 from kg.sparql.lint import check
 from kg.sparql.measured_schema import Schema
 from kg.sparql.prefixes import nearest_namespace, nearest_prefix
+from kg.tools.claims.review import list_claims, review_claim
 from kg.tools.schema.schema_measurement import measure_schema
 from kg.vocabulary import BASE, PREFIXES, mint
 from kg.zoning_summaries.agent_tasks import find_pending, record_summary
@@ -38,6 +40,10 @@ def all_kinds(tmp_path_factory: pytest.TempPathFactory) -> Schema:
         load(kg, "members", [str(ROOT / "fixtures" / "members")])
         (first, *_), _ = find_pending(kg, mint("municipality", "us-ut-quarry-bend").value)
         record_summary(kg, first.section, "It says what the others mean.")
+        token = SENDER.set(Actor("ada", frozenset({WRITE, ADMIN})))
+        for verdict, claim in zip(("accept", "reject"), list_claims(kg, kind="use", limit=2).claims, strict=True):
+            review_claim(kg, claim.id, verdict)
+        SENDER.reset(token)
         return measure_schema(kg)
 
 
