@@ -182,6 +182,8 @@ def _mend(
         return at, value, unit
     of = _UNIT_BEFORE.search(words["words"])
     told = words["words"][: of.start()] if of else words["words"]
+    if not told.strip():
+        return at, value, unit  # the unit of a number in digits: "15 ft (20 ft on corner lots)"
     given = _number_at_end(told)
     if given is None:
         return None if of else (at, value, unit)

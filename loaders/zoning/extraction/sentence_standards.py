@@ -48,10 +48,11 @@ from loaders.zoning.extraction.regulated_subjects import (
 from loaders.zoning.extraction.section_protocol import Section
 
 CONFIDENCE: Final = {
-    "noun": 0.9, "behind": 0.84, "line": 0.69, "area": 0.55, "share": 0.7, "parking": 0.85, "list": 0.95, "table": 0.86,
+    "noun": 0.9, "behind": 0.5, "line": 0.69, "area": 0.55, "share": 0.7, "parking": 0.85, "list": 0.95, "table": 0.86,
 }  # fmt: skip
 """The share of standards that are right, by rule, as measured on labelled ordinances that the rules were not written
-on: the dimension is named by a noun, by the words behind the measure, by a line, or only by the unit."""
+on: the dimension is named by a noun, by the words behind the measure, by a line, or only by the unit. Words behind the
+measure are right in 84 % there, but in 3 of 11 standards of real codes that were read by hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -551,7 +552,7 @@ class _Sentence:
         """Read a number of parking spaces: the use that must have them, and what they are counted by."""
         text, each, clause, context = self.text, part.each, part.clause, self.context
         about = f"{context.about} {text[self.start : self.end]}".casefold()
-        if part.bound == "max" or "parking" not in about or clause.permits or _EXTRA.search(each.raw):
+        if part.bound == "max" or "parking" not in about or clause.permits:
             return None
         rate = _RATE.match(text, each.end, self.end)
         if rate is None and clause.after > each.end:
@@ -560,6 +561,8 @@ class _Sentence:
         what = clause.other or (given["what"] if given else None)
         what = what or (name_subject(clause.subject) if _HAS.search(clause.verb_words) else None) or context.use
         plain = rate is None or (rate["count"] is None and not re.search(r"\d", rate["each"]))
+        if plain and _EXTRA.search(each.raw):
+            return None  # A rate is recorded in its words, which say that the spaces are those of guests.
         per = rate["each"] if rate is not None and plain else None
         what = what or per
         stop = None if rate is None or plain else rate.end()

@@ -157,7 +157,7 @@ def _in_text(section: Section, known: Mapping[str, District], above: Sequence[Se
             about = f"{section.title} {kept.about if kept else ''}"
             joined = text[sentence[0] - 1 : sentence[0]] == ";" and bool(read)
             here = read[-1].districts if joined else codes
-            if not outline.find(lambda each: each.conditional):
+            if not outline.find(lambda each: each.conditional or None):  # the case of an outer line holds below
                 later = of_item if sentence[0] > body else None
                 read += find_limits(section, *sentence, Context(kept, here, known, topic, use, about, later))
         if heads or headed or label:
