@@ -436,7 +436,7 @@ class _Lines:
             return None
         parts = [(0, len(line))]
         if two := _TWO.search(line):
-            # "Offices for surveyors and/or storage of instruments": what is after the preposition is one phrase.
+            # "Offices for surveyors and/or storage of instruments": the words after the preposition are one phrase.
             one_phrase = "/" in two[0] and _PREPOSITION.search(line[: two.start()])
             if "," not in line[: two.start()] and not one_phrase and not _CUT.search(line[: two.end()]):
                 parts = [(0, two.start()), (two.end(), len(line))]

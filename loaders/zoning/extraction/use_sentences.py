@@ -710,7 +710,7 @@ def _is_plain(words: str) -> bool:
 _VACANT: Final = re.compile(
     r"[(\[]?(?:reserved|repealed|deleted|omitted|none|vacant|n/a|not applicable)\b[^a-z]*", re.IGNORECASE
 )
-"""An item that stands for none."""
+"""A placeholder for an item that is not in force."""
 _REFERS: Final = re.compile(
     r"(?:(?:all|any|other|the|those|these) )*(?:uses?|items?|activities|land uses)?,? ?"
     r"(?:as |that are |which are )?(?:listed|specified|enumerated|described|identified|set forth|shown|provided)"
