@@ -37,7 +37,7 @@ _GUTTER: Final = 9.0
 _LEAST_LINES: Final = 5
 """Minimum lines of a column of its own accord."""
 _FILLED: Final = 0.6
-"""Minimum median length of the lines of a column, in widths of the column. Cells of a table are shorter."""
+"""Minimum length of a third of the lines of a column, in widths of the column. Cells of a table are shorter."""
 _LEAST_CHARACTERS: Final = 18
 """Minimum median length of the lines of a column, in characters."""
 _LETTERS: Final = 0.6
@@ -304,8 +304,11 @@ def _is_prose(rows: Sequence[Sequence[Word]], gutter: float) -> bool:
         lines = [own for row in rows if (own := [word for word in row if (word.left < gutter) == side])]
         if len(lines) < _LEAST_LINES:
             return False
-        width = max(line[-1].right for line in lines) - min(line[0].left for line in lines)
-        if median(line[-1].right - line[0].left for line in lines) < _FILLED * width:
+        # A running head over both columns is wider than they are.
+        right = sorted(line[-1].right for line in lines)[len(lines) * 9 // 10]
+        width = right - min(line[0].left for line in lines)
+        lengths = sorted(line[-1].right - line[0].left for line in lines)
+        if lengths[len(lengths) * 2 // 3] < _FILLED * width:  # the last lines of short paragraphs are half of them
             return False
         if median(sum(len(word.text) + 1 for word in line) for line in lines) < _LEAST_CHARACTERS:
             return False

@@ -154,7 +154,7 @@ def list_claims(
 
     Use before `review_claim`. Returns claims: id, statement, confidence, words, section, reported.
     Example: list_claims(kind="use").
-    Next: `review_claim` with an id.
+    Next: `review_claim`.
     """
     bounded_page(limit, offset)
     if (municipality is None) != (state is None):

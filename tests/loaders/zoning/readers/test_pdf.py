@@ -106,6 +106,20 @@ def test_columns_are_read_one_after_the_other(read: Read) -> None:
     ]
 
 
+def test_columns_of_short_paragraphs_are_read_one_after_the_other() -> None:
+    names = ["Ash", "Birch", "Cedar", "Elm", "Fir", "Hazel", "Larch", "Maple", "Oak", "Pine", "Rowan", "Willow"]
+    names = [f"{one}{other.casefold()}" for one in names for other in names[:3]]
+    items = [
+        f"2.{number} {name}\n\n(a) A shed in {name} shall be at least 2 m from the lot line of a lot.\n\n"
+        f"(b) A fence of {name} may be 1.8 m high next to such a shed.\n\n(c) {name} is small."
+        for number, name in enumerate(names, 1)
+    ]
+    code = plain_text.parse_pdf(print_text("\n\n".join(items), "TOWN OF ALDER", 2), "alder.pdf")
+    sections = [each for each in code.sections if each.number.startswith("2.")]
+    assert [(each.number, each.title) for each in sections] == [(f"2.{n}", name) for n, name in enumerate(names, 1)]
+    assert all(each.text.count("shed in") == 1 and each.text.endswith("small.") for each in sections)
+
+
 def test_a_list_with_wide_gaps_is_no_columns(read: Read) -> None:
     printer = PdfPrinter()
     printer.add_page()
