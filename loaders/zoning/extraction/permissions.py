@@ -287,8 +287,8 @@ class _Lines:
         for number, (first, last) in enumerate(sentences):
             if heading := self._read_heading(first, last, above):
                 above = below = heading
-                first = text.find(": ", first, last) + 2
-                if first > 1 and (said := parse_sentence(text, first, last, self._known)):
+                after = text.find(": ", first, last) + 2
+                if after > 1 and (said := parse_sentence(text, after, last, self._known)):
                     below = self._read_statements(said, above)
                 announced = below if _ANNOUNCED.search(text, first, last) else None
                 continue
