@@ -12,6 +12,7 @@ from typing import Any, Final, Self, TypeVar
 
 from kg.actors import EVERYONE, Actor
 from kg.errors import StoreError
+from kg.ingestion import FolderWatcher, Ingestion
 from kg.provenance.shipped import infer_graphs, write_shipped_graphs
 from kg.queries.pool import Answer, Cancellation, QueryPool
 from kg.search.index_client import EdgeIndex
@@ -69,8 +70,8 @@ class Memory:
 class KnowledgeGraph:
     """An open data directory. All reads and writes of the graph go through it.
 
-    The composition root sets `load`, `mention`, `align`, `extract`, `receive` and `quarantine`, since this package
-    never imports loaders.
+    The composition root sets `load`, `mention`, `align`, `extract`, `receive`, `quarantine` and `watcher`, since this
+    package never imports loaders.
     """
 
     settings: Settings
@@ -97,6 +98,10 @@ class KnowledgeGraph:
     """Publishes the URL of this process to processes that find the data directory locked."""
     dataset_check: Callable[[], Any] | None = field(default=None, repr=False)
     """Returns the result of the last check of the dataset shapes; set by the process that runs these checks."""
+    ingestion: Ingestion = field(default_factory=Ingestion, repr=False)
+    """The state of the files that are loaded while they change."""
+    watcher: FolderWatcher | None = field(default=None, repr=False)
+    """Watches folders; set by the composition root. Closed with the graph."""
     memory: Memory = field(default_factory=Memory, repr=False)
     unindexed: threading.Event = field(default_factory=threading.Event, repr=False)
     """Set after a commit that the index did not take. A server then repairs the index, and clears it."""
@@ -167,14 +172,18 @@ class KnowledgeGraph:
                 return answer
 
     def close(self) -> None:
-        """Stop the workers and the index process, then release the data directory."""
+        """Stop watching, the workers and the index process, then release the data directory."""
         try:
-            self.pool.close()
+            if self.watcher is not None:
+                self.watcher.close()
         finally:
             try:
-                self.search.close()
+                self.pool.close()
             finally:
-                self.store.close()
+                try:
+                    self.search.close()
+                finally:
+                    self.store.close()
 
     def __enter__(self) -> Self:
         return self

@@ -15,7 +15,7 @@ MODULES = sorted([*(ROOT / "kg").rglob("*.py"), *(ROOT / "loaders").rglob("*.py"
 
 LAYERS = [
     {"errors"}, {"actors"}, {"settings"}, {"vocabulary"}, {"bundle"}, {"files", "fuzzy_names", "text", "words"},
-    {"iso3166", "partial_dates"}, {"interruption"}, {"remote"},
+    {"iso3166", "partial_dates"}, {"interruption"}, {"ingestion"}, {"remote"},
     {"sparql"},
     {"ontology"},
     {"processes"},
@@ -35,7 +35,7 @@ COMPOSITION_ROOTS = {"kg/cli/main.py", "kg/cli/quarantine.py", "kg/cli/validate.
 """The only modules of kg that import loaders."""
 
 LOADERS_KNOW = {
-    "kg.bundle", "kg.errors", "kg.files", "kg.fuzzy_names", "kg.interruption", "kg.iso3166",
+    "kg.bundle", "kg.errors", "kg.files", "kg.fuzzy_names", "kg.ingestion", "kg.interruption", "kg.iso3166",
     "kg.partial_dates", "kg.processes", "kg.remote", "kg.settings", "kg.text", "kg.vocabulary", "kg.words",
 }  # fmt: skip
 STORE_READERS_KNOW = LOADERS_KNOW | {
