@@ -14,7 +14,7 @@ from kg import interruption
 SCRIPT = """
 import os, signal, sys, time
 from kg import interruption
-interruption.REPEAT_S = 0.2
+interruption.REPEAT_S = 0.5
 interruption.install_handlers()
 class Dropped:
     def __del__(self):
@@ -24,10 +24,10 @@ sys.unraisablehook = lambda _: None
 Dropped()
 print("dropped", flush=True)
 try:
-    time.sleep(30)
+    time.sleep(60)
 finally:
     interruption.disarm()
-    time.sleep(0.6)
+    time.sleep(0.8)
     print("closed", flush=True)
 """
 
@@ -35,7 +35,7 @@ finally:
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_a_signal_that_was_dropped_is_raised_again_and_closing_is_left_alone(name: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT.format(name=name)], capture_output=True, text=True, timeout=25, check=False
+        [sys.executable, "-c", SCRIPT.format(name=name)], capture_output=True, text=True, timeout=60, check=False
     )
     assert done.stdout.split() == ["dropped", "closed"]
     assert done.returncode in (-2, 130) if name == "SIGINT" else done.returncode == 143
@@ -63,7 +63,7 @@ finally:
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_a_folder_goes_although_the_signal_comes_while_it_is_made(name: str, tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", BETWEEN.format(name=name)], capture_output=True, text=True, timeout=25, check=False,
+        [sys.executable, "-c", BETWEEN.format(name=name)], capture_output=True, text=True, timeout=60, check=False,
         env={**os.environ, "TMPDIR": str(tmp_path)},
     )  # fmt: skip
     assert "entered" not in done.stdout

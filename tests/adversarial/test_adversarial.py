@@ -20,7 +20,7 @@ from tests.adversarial.running import DEADLINE_S, ELSEWHERE, Outcome, Running, a
 from tests.examples import spread
 
 QUICK = [attack for attack in ATTACKS if attack.quick]
-SLACK_S = 5.0
+SLACK_S = 20.0
 """How late an answer may be on a machine that does other things too; the benchmark measures it exactly."""
 ALLOWED_BYTES = 100 * 1024 * 1024
 """What the server may take at most to read requests of a megabyte; it does not grow from one to the next."""
@@ -175,9 +175,9 @@ def test_clients_that_never_read_lose_their_answers_and_hold_up_nobody(server: R
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             connection.sendall(request)
         with server.client(ELSEWHERE) as client:
-            assert max(good(client) for _ in range(10)) < 5
+            assert max(good(client) for _ in range(10)) < SLACK_S
         with server.client() as client:
-            assert good(client) < 10
+            assert good(client) < SLACK_S
 
 
 def test_a_client_that_goes_away_stops_its_query(server: Running) -> None:
@@ -190,7 +190,7 @@ def test_a_client_that_goes_away_stops_its_query(server: Running) -> None:
             time.sleep(0.01)
     with server.client() as client:
         good(client)
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < SLACK_S
 
 
 def test_an_answer_that_is_cut_says_so(server: Running) -> None:

@@ -6,8 +6,7 @@ import json
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from typer.testing import CliRunner
 from kg import bundle
 from kg.cli.main import app
 from kg.store.lock import find_holder
+from tests.waiting import until
 
 CLIMATE = bundle.folder("fixtures") / "climate"
 MALFORMED = bundle.folder("fixtures") / "malformed" / "climate"
@@ -44,13 +44,6 @@ def processes_of(parent: int) -> list[int]:
     return [parent, *map(int, Path(f"/proc/{parent}/task/{parent}/children").read_text().split())]
 
 
-def until(condition: Callable[[], bool], timeout_s: float = 20.0) -> None:
-    end = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < end, "what was waited for did not happen"
-        time.sleep(0.02)
-
-
 @contextmanager
 def served(data_dir: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
     """A server of `data_dir` in a process of its own, which has to end well on SIGTERM and to print nothing."""
@@ -62,10 +55,10 @@ def served(data_dir: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
         text=True,
     ) as process:
         try:
-            until(lambda: bool(find_holder(data_dir)) and bool(find_holder(data_dir).address), 60)  # type: ignore[union-attr]
+            until(lambda: bool(find_holder(data_dir)) and bool(find_holder(data_dir).address))  # type: ignore[union-attr]
             yield process
         finally:
             process.send_signal(signal.SIGTERM)
-            out, _ = process.communicate(timeout=30)
+            out, _ = process.communicate(timeout=60)
     assert process.returncode in (0, 128 + signal.SIGTERM)
     assert out == ""

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from kg.store.lock import find_holder
-from tests.cli.running import CLIMATE, KG, MALFORMED, answer, processes_of, run, served, until
+from tests.cli.running import CLIMATE, KG, MALFORMED, answer, processes_of, run, served
 from tests.examples import spread
+from tests.waiting import until
 
 
 @pytest.mark.parametrize("source", ["congress", "minutes"])
@@ -117,7 +118,7 @@ def test_a_load_that_is_told_to_stop_stops_and_cleans_up(number: signal.Signals,
         until(lambda: any(temporary.iterdir()))
         children = processes_of(process.pid)
         os.killpg(process.pid, number)
-        out, _ = process.communicate(timeout=20)
+        out, _ = process.communicate(timeout=60)
     assert (process.returncode, out) == (128 + number, "")
     assert list(temporary.iterdir()) == []
     until(lambda: not any(Path(f"/proc/{child}").exists() for child in children))

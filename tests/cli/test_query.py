@@ -18,8 +18,9 @@ import pytest
 
 from kg.cli.results import parse_term
 from kg.store.lock import find_holder
-from tests.cli.running import KG, processes_of, run, until
+from tests.cli.running import KG, processes_of, run
 from tests.examples import spread
+from tests.waiting import until
 
 SELECT = "SELECT ?title WHERE { ?d a kg:PolicyDocument ; dcterms:title ?title } ORDER BY ?title"
 CONSTRUCT = "CONSTRUCT WHERE { ?d a kg:PolicyDocument ; dcterms:title ?title }"
@@ -173,7 +174,7 @@ def test_ctrl_c_stops_a_query_at_once_and_leaves_nothing_behind(copy: Path) -> N
         children = processes_of(process.pid)
         os.killpg(process.pid, signal.SIGINT)
         try:
-            out, err = process.communicate(timeout=20)
+            out, err = process.communicate(timeout=60)
         finally:
             process.kill()  # or leaving this block would wait for ever
     assert process.returncode in (130, -signal.SIGINT)  # a shell says 130 of both

@@ -23,9 +23,10 @@ from kg.settings import settings_for
 from kg.shacl.rdf_files import IN_FOLDERS
 from kg.store.oxigraph import OxigraphStore
 from kg.vocabulary import DCTERMS, mint
-from tests.cli.running import KG, run, served, until
+from tests.cli.running import KG, run, served
 from tests.examples import spread
 from tests.shacl.made_up import record, without
+from tests.waiting import until
 
 pytestmark = pytest.mark.long
 
@@ -425,7 +426,7 @@ def test_a_server_keeps_a_snapshot_for_as_long_as_its_client_lives(
                 assert folder.is_dir()
                 assert len(Store.read_only(str(newer))) > 0
         process.kill()
-        until(lambda: not folder.exists(), 20)
+        until(lambda: not folder.exists())
 
 
 def _found(report: Any) -> Any:

@@ -14,10 +14,11 @@ from pyoxigraph import Literal
 
 from kg.errors import QueryLimitError, QueryMemoryError
 from kg.queries.admission import SLICE_S
-from kg.queries.dispatcher import Ticket
+from kg.queries.dispatcher import RunningQuery, Ticket
 from kg.queries.pool import Cancellation, QueryPool
 from kg.settings import Settings
-from tests.queries.test_pool import COUNT, CROSS_JOIN, Snapshots, states, until
+from tests.queries.test_pool import COUNT, CROSS_JOIN, Snapshots, states
+from tests.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -49,11 +50,14 @@ def test_six_runaways_of_one_client_leave_room_for_its_short_queries(
     def seconds(pool: QueryPool, number: int) -> float:
         begun = time.monotonic()
         try:
-            found = pool.run(f"SELECT ?s {{ ?s ?p 'value {number}' }}", client="one", at_least=1, timeout_s=5).result
+            found = pool.run(f"SELECT ?s {{ ?s ?p 'value {number}' }}", client="one", at_least=1, timeout_s=60).result
         except QueryLimitError:
             return math.inf
         assert len(found) == 1
         return time.monotonic() - begun
+
+    def count_long(queries: list[RunningQuery]) -> int:
+        return sum(query.lane == "long" and query.state == "running" for query in queries)
 
     with QueryPool(snapshots, settings) as pool:
         assert seconds(pool, 1) < math.inf
@@ -61,15 +65,17 @@ def test_six_runaways_of_one_client_leave_room_for_its_short_queries(
         for thread in threads:
             thread.start()
         until(lambda: any(query.lane == "long" for query in pool.list_queries()))
-        waits = [seconds(pool, number) for number in range(15)]
-        until(lambda: len(pool.list_queries()) == 6)  # one that is just queued again as a long one is not listed
-        busy = [query for query in pool.list_queries() if query.client == "one"]
+        waits, running_long = [], set()
+        for number in range(15):
+            waits.append(seconds(pool, number))
+            running_long.add(count_long(pool.list_queries()))
+        # One that is just queued again as a long one is not listed, and one that begins again does not run yet.
+        until(lambda: len(busy := pool.list_queries()) == 6 and count_long(busy) == 1)
         for cancellation in cancellations:
             cancellation.cancel()
         for thread in threads:
             thread.join()
-    assert len(busy) == 6, "they ran and waited all the while"
-    assert sum(query.lane == "long" and query.state == "running" for query in busy) == 1
+    assert running_long <= {0, 1}
     assert sorted(waits)[len(waits) // 2] < slice_s
     assert len(reasons) == 6
     assert all("cancelled" in reason for reason in reasons)
@@ -79,7 +85,7 @@ def test_six_runaways_of_one_client_leave_room_for_its_short_queries(
 def test_a_query_that_had_to_make_room_begins_anew_and_ends_well(snapshots: Snapshots) -> None:
     slow = "SELECT (COUNT(*) AS ?n) { ?a <http://example.org/p> ?b . ?c <http://example.org/next> ?d . "
     slow += "?e <http://example.org/p> ?f FILTER(?a = ?c) }"
-    with QueryPool(snapshots, Settings(query_workers=1, query_long_workers=1, query_timeout_s=60)) as pool:
+    with QueryPool(snapshots, Settings(query_workers=1, query_long_workers=1, query_timeout_s=100)) as pool:
         endless = Cancellation()
         first = threading.Thread(target=stopped, args=(pool, CROSS_JOIN), kwargs={"cancellation": endless})
         first.start()
@@ -99,14 +105,14 @@ def test_a_query_that_had_to_make_room_begins_anew_and_ends_well(snapshots: Snap
 
 
 def test_what_runs_is_listed_and_can_be_stopped_by_its_number(snapshots: Snapshots) -> None:
-    with QueryPool(snapshots, Settings(query_workers=1)) as small:
+    with QueryPool(snapshots, Settings(query_workers=1, query_timeout_s=100)) as small:
         errors: list[str] = []
         thread = threading.Thread(target=lambda: errors.append(str(stopped(small, CROSS_JOIN, client="somebody"))))
         thread.start()
         until(lambda: states(small) == ["running"])
         [query] = small.list_queries()
         assert (query.client, query.sha256) == ("somebody", hashlib.sha256(CROSS_JOIN.encode()).hexdigest())
-        assert 0 <= query.age_s < 10
+        assert 0 <= query.age_s < 100
         assert small.cancel(query.id)
         thread.join()
         assert errors == ["The query was cancelled."]
@@ -115,7 +121,7 @@ def test_what_runs_is_listed_and_can_be_stopped_by_its_number(snapshots: Snapsho
 
 
 def test_a_query_whose_worker_the_system_kills_is_asked_once_more(snapshots: Snapshots) -> None:
-    with QueryPool(snapshots, Settings(query_workers=1, query_timeout_s=60)) as small:
+    with QueryPool(snapshots, Settings(query_workers=1, query_timeout_s=100)) as small:
         errors: list[QueryLimitError] = []
         thread = threading.Thread(target=lambda: errors.append(stopped(small, CROSS_JOIN)))
         thread.start()
@@ -149,7 +155,7 @@ def test_processes_stay_within_their_number_and_all_are_replaced(snapshots: Snap
             time.sleep(0.005)
         assert most <= 2 + 2 * 1
         until(lambda: len(small.dispatcher._idle) >= 1)
-        assert small.run("ASK {}").result is True
+        assert small.run("ASK {}", timeout_s=60).result is True
         assert small.list_queries() == []
 
 

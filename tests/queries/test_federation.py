@@ -103,7 +103,7 @@ def evaluates(data: str) -> Answer:
     return answer
 
 
-def ask(stub: Stub, query: str, seconds: float = 10) -> str:
+def ask(stub: Stub, query: str, seconds: float = 60) -> str:
     """Return `query` with its clauses replaced by what the stub says."""
     query = query.replace("URL", stub.url)
     asked = Federation((HttpUrl(stub.url),), time.monotonic() + seconds)
@@ -238,14 +238,14 @@ def test_more_bytes_than_are_taken_is_an_error_and_the_rest_is_not_read(stub: St
         handler.send_response(200)
         handler.send_header("Content-Type", JSON)
         handler.end_headers()
-        while sent < 10 * federation.MAX_BYTES:
+        while sent < 20 * federation.MAX_BYTES:
             handler.wfile.write(b" " * 1_000_000)
             sent += 1_000_000
 
     stub.answer = flood
     with pytest.raises(InvalidInputError, match="larger than 16 MiB"):
         ask(stub, "SELECT * { SERVICE <URL> { ?a ?a ?a } }")
-    assert sent < 3 * federation.MAX_BYTES
+    assert sent < 10 * federation.MAX_BYTES  # some of it is in the buffers of the connection
 
 
 def drips_headers(handler: BaseHTTPRequestHandler, stub: Stub) -> None:
@@ -274,7 +274,7 @@ def test_an_endpoint_has_the_query_s_deadline_however_it_drips(
     started = time.monotonic()
     with pytest.raises(QueryTimeoutError, match="deadline"):
         ask(stub, "SELECT * { SERVICE SILENT <URL> { ?a ?a ?a } }", seconds=0.4)
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 20  # the silent one answers after 30 s
 
 
 def test_no_proxy_and_no_credentials_of_the_environment_are_used(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,7 @@ from kg.queries.worker import PIECE_BYTES, RowCutter, RowLimitReached, XmlCheck
 from kg.settings import Settings
 from kg.store.protocol import Rows, Snapshot
 from tests.examples import dear
+from tests.waiting import HANG_S, LIMITS_S, until
 
 COUNT = 3_000
 CROSS_JOIN = "SELECT (COUNT(*) AS ?n) { ?a ?p ?b . ?c ?q ?d . ?e ?r ?f }"
@@ -96,16 +98,8 @@ def snapshots(tmp_path_factory: pytest.TempPathFactory) -> Snapshots:
 
 @pytest.fixture(scope="module")
 def pool(snapshots: Snapshots) -> Iterator[QueryPool]:
-    with QueryPool(snapshots, Settings(query_workers=2, query_timeout_s=20, query_memory_mb=200)) as opened:
+    with QueryPool(snapshots, Settings(query_workers=2, query_timeout_s=100, query_memory_mb=200)) as opened:
         yield opened
-
-
-def until(condition: Callable[[], bool], seconds: float = 10) -> None:
-    """Wait for what another thread does."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
 
 
 def states(pool: QueryPool) -> list[str]:
@@ -261,7 +255,7 @@ def test_a_hostile_query_is_stopped_at_its_deadline(pool: QueryPool, name: str) 
     started = time.monotonic()
     with pytest.raises(QueryTimeoutError, match=r"deadline of 0.4 s .*QUADCITE_QUERY_TIMEOUT_S"):
         pool.run(HOSTILE[name], timeout_s=0.4)
-    assert time.monotonic() - started < 0.4 + 5
+    assert time.monotonic() - started < HANG_S / 2
     assert pool.run("ASK {}").result is True
 
 
@@ -293,11 +287,14 @@ def test_one_runaway_costs_no_other_query_anything(pool: QueryPool) -> None:
     def good(number: int) -> None:
         outcomes.append(pool.run(f"SELECT ?s {{ ?s ?p 'value {number}' }}").result.rows)
 
-    threads = [threading.Thread(target=runaway) for _ in range(2)]
-    threads += [threading.Thread(target=good, args=(number,)) for number in range(40)]
+    runaways = [threading.Thread(target=runaway) for _ in range(2)]
+    for thread in runaways:
+        thread.start()
+    until(lambda: len(pool.list_queries()) == 2 or outcomes)  # or they would wait for a worker behind the others
+    threads = [threading.Thread(target=good, args=(number,)) for number in range(40)]
     for thread in threads:
         thread.start()
-    for thread in threads:
+    for thread in [*runaways, *threads]:
         thread.join()
     assert sum(isinstance(outcome, QueryTimeoutError) for outcome in outcomes) == 2
     expected = [[(NamedNode(f"http://example.org/{number}"),)] for number in range(40)]
@@ -320,7 +317,7 @@ def test_a_full_queue_refuses_and_says_so(snapshots: Snapshots, monkeypatch: pyt
 
 
 def test_a_query_can_be_cancelled_while_it_runs_and_while_it_waits(snapshots: Snapshots) -> None:
-    with QueryPool(snapshots, Settings(query_workers=1)) as small:
+    with QueryPool(snapshots, Settings(query_workers=1, query_timeout_s=100)) as small:
         running, waiting = Cancellation(), Cancellation()
         errors: list[str] = []
 
@@ -457,9 +454,12 @@ def test_first_rows_leave_before_the_last_are_computed_and_closing_stops_the_que
 
 
 def test_a_reader_who_stops_reading_holds_no_worker_past_the_deadline(pool: QueryPool) -> None:
-    stream = pool.stream("SELECT * { ?a ?b ?c . ?d ?e ?f }", media_type=CSV, limit=UNLIMITED, timeout_s=0.2)
-    next(stream)
-    assert stream.conversation.ticket.worker.process.wait(5) == -signal.SIGKILL
+    for limit_s in LIMITS_S:
+        with suppress(QueryTimeoutError):  # before its first rows, on a busy machine
+            stream = pool.stream("SELECT * { ?a ?b ?c . ?d ?e ?f }", media_type=CSV, limit=UNLIMITED, timeout_s=limit_s)
+            next(stream)
+            break
+    assert stream.conversation.ticket.worker.process.wait(90) == -signal.SIGKILL
     with pytest.raises(QueryTimeoutError):
         list(stream)
 
@@ -478,7 +478,7 @@ def test_queries_see_newer_snapshots_and_old_ones_are_let_go_of(tmp_path: Path) 
 
 def test_closing_leaves_no_process_and_stops_what_runs(snapshots: Snapshots) -> None:
     before = processes()
-    pool = QueryPool(snapshots, Settings(query_workers=2, query_timeout_s=60))
+    pool = QueryPool(snapshots, Settings(query_workers=2, query_timeout_s=100))
     errors: list[QueryLimitError] = []
 
     def run() -> None:
@@ -528,10 +528,7 @@ def test_no_worker_outlives_a_killed_parent_busy_or_idle(snapshots: Snapshots) -
         assert len(pids) == 2
         time.sleep(0.2)  # so that the busy one is within the query
         parent.kill()
-    deadline = time.monotonic() + 10
-    while any(alive(pid) for pid in pids):
-        assert time.monotonic() < deadline, "a worker outlived its parent"
-        time.sleep(0.01)
+    until(lambda: not any(alive(pid) for pid in pids))
 
 
 def alive(pid: int) -> bool:

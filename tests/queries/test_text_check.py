@@ -85,15 +85,17 @@ def test_a_text_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(text_check, "READING_S", 0.2)
     started = time.monotonic()
     with pytest.raises(QueryTimeoutError, match=r"within 0\.2 s"):
-        text_check.check(BRACKETS)
-    assert time.monotonic() - started < 10
+        text_check.check(BRACKETS * 4)
+    assert time.monotonic() - started < 30
 
 
 def test_few_are_read_at_once_and_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_check, "READING_S", 0.3)
     errors: list[Exception] = []
+    together = threading.Barrier(8)  # or the last might come when the first have left
 
     def read() -> None:
+        together.wait()
         try:
             text_check.check(BRACKETS * 4)
         except (QueryTimeoutError, QueryBusyError) as error:

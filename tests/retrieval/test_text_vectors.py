@@ -68,7 +68,7 @@ def test_vectors_that_take_long_are_computed_in_the_background_once(monkeypatch)
 
     def embed_slowly(texts, embed=kg.search.embed):
         if len(texts) > 1:
-            ready.wait(20)
+            ready.wait(60)
         return embed(texts)
 
     monkeypatch.setattr(kg.search, "embed", embed_slowly)
@@ -77,7 +77,7 @@ def test_vectors_that_take_long_are_computed_in_the_background_once(monkeypatch)
     assert describe_matching(kg, texts) == BEING_COMPUTED
     assert find_cosines(kg, "q", texts) is None
     ready.set()
-    monkeypatch.setattr(text_vectors, "WAIT_S", 20.0)
+    monkeypatch.setattr(text_vectors, "WAIT_S", 60.0)
     assert find_cosines(kg, "q", texts) == [1.0, 1.0]
     assert kg.search.asked.count(2) == 1
 

@@ -78,7 +78,7 @@ def test_a_worker_answers_while_it_opens_and_while_others_use_it(folder: Path) -
     opening = threading.Event()
 
     def open_model() -> CrossEncoder:
-        opening.wait(30)
+        opening.wait(60)
         return CrossEncoder(folder)
 
     worker = CrossEncoderWorker(open_model)

@@ -26,7 +26,7 @@ def corpus() -> list[list[Made]]:
 @pytest.fixture(scope="module")
 def kg(tmp_path_factory: pytest.TempPathFactory, corpus: list[list[Made]]) -> Iterator[KnowledgeGraph]:
     folder: Path = tmp_path_factory.mktemp("served")
-    settings = Settings(data_dir=folder, query_workers=2, _env_file=None)  # type: ignore[call-arg]
+    settings = Settings(data_dir=folder, query_workers=2, query_timeout_s=100, _env_file=None)  # type: ignore[call-arg]
     store = OxigraphStore(folder)
     graphs: dict[Any, list[Any]] = {}
     origins: list[Quad] = []

@@ -86,7 +86,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         server.startup = announced  # type: ignore[method-assign]
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
-        assert ready.wait(20)
+        assert ready.wait(60)
         secret = (folder / "token").read_text()
         yield Served(
             f"http://127.0.0.1:{listening.getsockname()[1]}/sparql", {"Authorization": f"Bearer {secret}"}, store

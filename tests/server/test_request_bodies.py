@@ -73,14 +73,14 @@ def test_slowest_body_makes_room_and_complete_ones_do_not() -> None:
 @pytest.mark.parametrize("size", [10, SMALL_BYTES + 1])
 def test_request_with_a_body_ends_at_its_deadline_unless_it_may_take_longer(size: int) -> None:
     """The one whose body does not arrive gets 408, the one that takes too long 503; neither is held any more."""
-    bodies = Bodies(Settings(transfer_timeout_s=0.1, _env_file=None))  # type: ignore[call-arg]
-    bodies.handling_s = 0.1  # type: ignore[misc]
 
     async def work(request: Request) -> Response:
         await request.body()
         if request.url.path == "/long":
-            allow_time(request, 30)
-        await anyio.sleep(0.3 if request.url.path == "/long" else 30)
+            allow_time(request, 60)
+            await anyio.sleep(0.8)
+        else:
+            await anyio.sleep(60)
         return PlainTextResponse("done")
 
     async def arrive(pieces: int) -> AsyncIterator[bytes]:
@@ -88,20 +88,20 @@ def test_request_with_a_body_ends_at_its_deadline_unless_it_may_take_longer(size
         if pieces > 1:
             yield b"a" * (size - size // 2)
         else:
-            await anyio.sleep(30)
+            await anyio.sleep(60)
 
-    async def main() -> list[int]:
+    async def answer(path: str, pieces: int, transfer_s: float, handling_s: float) -> int:
+        bodies = Bodies(Settings(transfer_timeout_s=transfer_s, _env_file=None))  # type: ignore[call-arg]
+        bodies.handling_s = handling_s  # type: ignore[misc]
         app = Starlette(
             routes=[Route("/{path}", work, methods=["POST"])],
             middleware=[Middleware(BodyAdmission, bodies=bodies, name_client=lambda request: "client")],
         )
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
-            headers = {"Content-Length": str(size)}
-            answers = [
-                await client.post(f"/{path}", content=arrive(pieces), headers=headers)
-                for path, pieces in (("short", 1), ("short", 2), ("long", 2))
-            ]
+            answered = await client.post(f"/{path}", content=arrive(pieces), headers={"Content-Length": str(size)})
         assert (len(bodies), bodies.bytes) == (0, 0)
-        return [answer.status_code for answer in answers]
+        return answered.status_code
 
-    assert anyio.run(main) == [408, 503, 200]
+    assert anyio.run(answer, "short", 1, 0.1, 60) == 408
+    assert anyio.run(answer, "short", 2, 60, 0.1) == 503
+    assert anyio.run(answer, "long", 2, 60, 0.4) == 200

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import socket
 import threading
-import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ from kg.server.sparql_protocol import routes
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from tests.conformance.plain_store import PlainStore
+from tests.waiting import LIMITS_S, until
 
 CROSS_JOIN = "SELECT (COUNT(*) AS ?n) { ?a ?p ?b . ?c ?q ?d . ?e ?r ?f . ?g ?h ?i }"
 STEADY = "SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }"
@@ -33,7 +33,7 @@ STEADY = "SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }"
 
 @pytest.fixture(scope="module")
 def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
-    settings = Settings(max_rows=5_000, max_body_bytes=100_000, query_workers=2, query_queue=2)
+    settings = Settings(max_rows=5_000, max_body_bytes=100_000, query_workers=2, query_queue=2, query_timeout_s=100)
     graph, p = NamedNode("https://w3id.org/quadcite/graph/src/test/one"), NamedNode("http://example.org/p")
     quads = [Quad(NamedNode(f"http://example.org/{i}"), p, Literal(f"value {i}"), graph) for i in range(500)]
     with OxigraphStore(tmp_path_factory.mktemp("wire") / "data") as store:
@@ -55,8 +55,7 @@ def served(endpoint: Endpoint) -> Iterator[int]:
     server = uvicorn.Server(uvicorn.Config(Starlette(routes=routes(endpoint)), port=0, log_config=None, lifespan="off"))
     thread = threading.Thread(target=server.run)
     thread.start()
-    while not server.started:
-        time.sleep(0.005)
+    until(lambda: server.started)
     try:
         yield server.servers[0].sockets[0].getsockname()[1]
     finally:
@@ -65,17 +64,10 @@ def served(endpoint: Endpoint) -> Iterator[int]:
 
 
 def connection(port: int, query: str, accept: str = "*/*", parameters: str = "") -> socket.socket:
-    opened = socket.create_connection(("127.0.0.1", port), timeout=10)
+    opened = socket.create_connection(("127.0.0.1", port), timeout=90)
     target = f"/sparql?query={quote(query)}{parameters}"
     opened.sendall(f"GET {target} HTTP/1.1\r\nHost: localhost\r\nAccept: {accept}\r\n\r\n".encode())
     return opened
-
-
-def until(condition: object) -> None:
-    deadline = time.monotonic() + 5
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 @pytest.mark.parametrize("query", [CROSS_JOIN, STEADY])
@@ -101,16 +93,19 @@ def test_a_result_that_meets_its_deadline_midway_never_looks_complete(
     )
     slow = slow.replace("?long, 'v'", "REPLACE(?long, '.', '" + "v" * 4 + "'), 'v'")
     caplog.set_level(logging.WARNING)
-    with served(endpoint) as port, connection(port, slow, accept, "&timeout=0.5") as client:
-        received = b"".join(iter(lambda: client.recv(65_536), b""))
+    for limit_s in LIMITS_S:
+        with served(endpoint) as port, connection(port, slow, accept, f"&timeout={limit_s}") as client:
+            received = b"".join(iter(lambda: client.recv(65_536), b""))
+        if received.startswith(b"HTTP/1.1 200"):  # on a busy machine the rows may come after the deadline
+            break
     assert received.startswith(b"HTTP/1.1 200")
     assert not received.endswith(b"0\r\n\r\n")
-    assert "deadline of 0.5 s" in caplog.text
+    assert f"deadline of {limit_s:g} s" in caplog.text
 
 
 def test_a_client_that_sends_too_much_gets_to_read_why(endpoint: Endpoint) -> None:
     body = b" " * (32 << 20)
-    with served(endpoint) as port, socket.create_connection(("127.0.0.1", port), timeout=20) as client:
+    with served(endpoint) as port, socket.create_connection(("127.0.0.1", port), timeout=90) as client:
         client.sendall(
             b"POST /sparql HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/sparql-query\r\n"
             b"Content-Length: %d\r\n\r\n" % len(body)
@@ -121,7 +116,7 @@ def test_a_client_that_sends_too_much_gets_to_read_why(endpoint: Endpoint) -> No
 
 def answer_to(port: int, *pieces: bytes) -> tuple[int, bytes]:
     """Send `pieces` as they are on a connection of their own; return the status and the body of the answer."""
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
+    with socket.create_connection(("127.0.0.1", port), timeout=90) as client:
         for piece in pieces:
             client.sendall(piece)
         with HTTPResponse(client) as answer:
@@ -149,7 +144,7 @@ def test_a_content_length_that_is_wrong_harms_nobody(endpoint: Endpoint) -> None
         for wrong in (b"Content-Length: -1", b"Content-Length: six", b"Content-Length: 6\r\nContent-Length: 7"):
             assert answer_to(port, post(b"ASK {}", wrong))[0] == 400
         # Too long: the client hangs up before its request is whole.
-        with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
+        with socket.create_connection(("127.0.0.1", port), timeout=90) as client:
             client.sendall(post(b"ASK {}", b"Content-Length: 600"))
             client.shutdown(socket.SHUT_WR)
             assert b" 200 " not in client.recv(1_000)

@@ -77,7 +77,7 @@ def test_an_idle_store_flushes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         real = store._flush
 
         def flush(engine: pyoxigraph.Store) -> None:
-            assert written.wait(10)
+            assert written.wait(60)
             real(engine)
             flushed.set()
 
@@ -85,7 +85,7 @@ def test_an_idle_store_flushes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         store.commit(dict([titles("a", *range(1000))]))
         before = len(list((tmp_path / "store").glob("*.sst")))
         written.set()
-        assert flushed.wait(10)
+        assert flushed.wait(60)
         assert len(list((tmp_path / "store").glob("*.sst"))) > before
 
 

@@ -12,6 +12,7 @@ from kg.errors import StoreError, StoreReadOnlyError
 from kg.store.oxigraph import OxigraphStore
 from tests.adversarial.small_disk import SmallDisk, mount_small_disk
 from tests.store.conftest import counters, recount, titles, values
+from tests.waiting import until
 
 pytestmark = pytest.mark.long
 
@@ -51,10 +52,7 @@ def test_a_store_writes_again_once_the_disk_is_freed(disk: SmallDisk, idle_s: fl
         disk.free()
         time.sleep(1)
         if idle_s < 1:
-            deadline = time.monotonic() + 10
-            while store.problem is not None:
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
+            until(lambda: store.problem is None)
         store.commit(dict([titles("b", "taken")]))
         assert store.problem is None
         assert (values(store, "a"), values(store, "b")) == (kept, {"taken"})

@@ -154,7 +154,7 @@ class DirectPool:
         cancellation: Cancellation | None = None,
         client: str = "",
     ) -> Answer:
-        assert self.hold.wait(30)
+        assert self.hold.wait(60)
         if self.failure is not None:
             raise self.failure
         self.asked.append(query)

@@ -24,10 +24,16 @@ def test_health_answers_without_a_query_and_names_what_is_wrong(kg):
     assert kg.pool.asked == []
 
 
-def test_health_reports_the_last_outcome_of_each_service_and_the_age_of_caches(kg, tmp_path):
-    with socket.socket() as free:  # a port that no other test has asked
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+@pytest.fixture
+def refusing():
+    """A socket that has a port and does not listen: every connection is refused, and no other process gets the port."""
+    with socket.socket() as taken:
+        yield taken
+
+
+def test_health_reports_the_last_outcome_of_each_service_and_the_age_of_caches(kg, tmp_path, refusing):
+    refusing.bind(("127.0.0.1", 0))
+    port = refusing.getsockname()[1]
     chat = f"http://user:pw@127.0.0.1:{port}/v1"
     (tmp_path / "answer").write_text("{}")
     kg.settings = kg.settings.model_copy(update={"chat_url": chat, "answers_dir": tmp_path})
@@ -35,7 +41,7 @@ def test_health_reports_the_last_outcome_of_each_service_and_the_age_of_caches(k
     assert services["chat"].state == "unknown"
     assert "pw" not in services["chat"].url
     with pytest.raises(httpx.ConnectError):
-        send_request(f"http://127.0.0.1:{port}/v1/chat", None, "application/json", 2.0, 1_000)
+        send_request(f"http://127.0.0.1:{port}/v1/chat", None, "application/json", 20.0, 1_000)
     failed = next(service for service in health(kg).services if service.name == "chat")
     assert (failed.state, failed.problem is not None) == ("failed", True)
     assert failed.age_s is not None
@@ -62,7 +68,7 @@ def test_a_request_that_this_process_ends_says_nothing_about_its_service(kg):
         ending = threading.Thread(target=end)
         ending.start()
         with pytest.raises(DeadlinePassedError):
-            send_request(url, None, "application/json", 20.0, 1_000, running=running)
+            send_request(url, None, "application/json", 90.0, 1_000, running=running)
         ending.join()
         assert next(service for service in health(kg).services if service.name == "chat").state == "unknown"
         with pytest.raises(DeadlinePassedError):

@@ -40,7 +40,7 @@ def kg(tmp_path: Path) -> Iterator[KnowledgeGraph]:
 
 def checked(checks: DatasetChecks) -> DatasetCheck:
     checks.schedule()
-    assert checks.wait(30)
+    assert checks.wait(60)
     result = checks.result()
     assert result is not None
     return result
@@ -68,7 +68,7 @@ def test_what_an_update_wrote_against_the_shapes_is_told_in_the_status(kg: Knowl
     assert health(kg).dataset_shapes is None
     update = f"INSERT DATA {{ GRAPH {GRAPH} {{ {DOCUMENT} a {KG.PolicyDocument} }} }}"
     UserGraphs(kg, checks.schedule).update(update, (), (), HOLDER)
-    assert checks.wait(30)
+    assert checks.wait(60)
     found = health(kg).dataset_shapes
     assert found is not None
     assert not found.conforms
@@ -125,7 +125,7 @@ def test_who_commits_need_not_tell(kg: KnowledgeGraph) -> None:
         with checks.watching():
             assert not asked.is_set()
             kg.store.commit({GRAPH: [Quad(NOTE.subject, NOTE.predicate, NOTE.object, GRAPH)]})
-            assert asked.wait(10)
+            assert asked.wait(60)
 
 
 def test_asking_never_waits_and_what_is_asked_for_meanwhile_is_one_more_check(
@@ -135,7 +135,7 @@ def test_asking_never_waits_and_what_is_asked_for_meanwhile_is_one_more_check(
 
     def slow(self: DatasetChecks) -> DatasetCheck:
         runs.append(threading.active_count())
-        assert gate.wait(10)
+        assert gate.wait(60)
         return DatasetCheck(generation=len(runs), checked="")
 
     monkeypatch.setattr(DatasetChecks, "_check", slow)
@@ -145,7 +145,7 @@ def test_asking_never_waits_and_what_is_asked_for_meanwhile_is_one_more_check(
     assert checks.result() is None
     assert not checks.wait(0)
     gate.set()
-    assert checks.wait(10)
+    assert checks.wait(60)
     assert len(runs) in (1, 2)
     assert len(set(runs)) == 1, "one thread"
 
