@@ -112,6 +112,12 @@ class Settings(BaseSettings):
         {}, description="More Wikibases by name, as JSON: `base`, and in `skos` the mapping of properties to SKOS."
     )
 
+    unredacted_collections: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="Names of collections of files, separated by colons, in which secrets are kept. The secrets of all "
+        "others are replaced before anything is stored.",
+    )
+
     query_timeout_s: float = Field(10.0, gt=0, description="Timeout of a query, in seconds.")
     query_memory_mb: int = Field(512, ge=64, description="Memory limit of a query worker, in MiB.")
     query_workers: int = Field(
@@ -169,6 +175,11 @@ class Settings(BaseSettings):
     @classmethod
     def _folders(cls, value: Any) -> Any:
         return [folder for folder in value.split(os.pathsep) if folder] if isinstance(value, str) else value
+
+    @field_validator("unredacted_collections", mode="before")
+    @classmethod
+    def _names(cls, value: Any) -> Any:
+        return [name for name in value.split(":") if name] if isinstance(value, str) else value
 
     @field_validator("service_endpoints", "allowed_origins", mode="before")
     @classmethod

@@ -79,6 +79,10 @@ class SourceDocument:
     warnings: Sequence[str] = ()
     context: Sequence[Origin] = ()
     """Rows that were read for this record and contain none of its units: empty rows, rows of referenced records."""
+    redacted: Mapping[str, int] = field(default_factory=dict)
+    """Number of secrets that were replaced in it, by kind."""
+    keeps_secrets: bool = False
+    """Whether secrets were not searched for, since a setting keeps them."""
 
 
 @dataclass(frozen=True, slots=True)

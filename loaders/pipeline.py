@@ -148,6 +148,8 @@ class LoadReport:
     """Descriptions of the layouts of the files."""
     older: list[Older] = field(default_factory=list)
     """Records that are older than the stored ones, and were skipped."""
+    redacted: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Number of secrets that were replaced in each loaded record, by kind."""
     ceded: Counter[str] = field(default_factory=Counter)
     """Statements that moved from user graphs to those of the load, which state the same, by user graph."""
     returned: Counter[str] = field(default_factory=Counter)
@@ -172,6 +174,7 @@ class LoadReport:
             "quads_added": self.quads_added,
             "quads_removed": self.quads_removed,
             "older": [{"record": each.record, "reason": each.reason} for each in self.older],
+            "redacted": self.redacted,
             "ceded": dict(self.ceded),
             "returned": dict(self.returned),
             "pending_vectors": self.pending_vectors,
@@ -514,6 +517,8 @@ class Loading:
             if graph in hashes:
                 self.report.loaded += 1
                 self.report.text_units += len(document.units)
+                if isinstance(document, SourceDocument) and document.redacted:
+                    self.report.redacted[display_name(document)] = dict(document.redacted)
             else:
                 self.report.skipped += 1
         if self.index:
@@ -715,7 +720,14 @@ def _record_origin(document: SourceDocument | SourceGraph, *, rows: bool = True)
     return RecordOrigin(
         document.source_sha256,
         [RowsOf(_source_file(origin.snapshot), origin.rows if rows else ()) for origin in document.origins],
+        said=_describe_redaction(document) if rows and isinstance(document, SourceDocument) else (),
     )
+
+
+def _describe_redaction(document: SourceDocument) -> list[tuple[NamedNode, Literal]]:
+    if document.keeps_secrets:
+        return [(KG.redacted, Literal("off"))]
+    return [(KG.redacted, Literal(f"{kind}: {count}")) for kind, count in sorted(document.redacted.items())]
 
 
 def _estimate_quads(document: SourceDocument | SourceGraph) -> int:

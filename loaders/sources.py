@@ -118,13 +118,14 @@ def _zoning(given: Settings, options: Options) -> Loader:
 def _files(given: Settings, options: Options) -> Loader:
     from loaders.files import loader as files
 
-    reading = files.Reading.from_options(options)
+    kept = given.unredacted_collections
+    reading = files.Reading.from_options(options, kept)
     return Loader(
         files.DOMAIN,
         files.VERSION,
         reading.read,
         files.FORMATS,
-        config=options,
+        config={**options, "unredacted_collections": " ".join(kept)} if kept else options,
         cut=files.cut_file,
         options=options,
         exclusive=True,

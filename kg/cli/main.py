@@ -175,6 +175,7 @@ def _show_load(done: Mapping[str, Any], as_json: bool, *, local: bool) -> None:
             "older": len(report["older"]),
             "ceded": sum(report["ceded"].values()),
             "returned": sum(report["returned"].values()),
+            "redacted": sum(sum(kinds.values()) for kinds in report["redacted"].values()),
         }
         shown = {name: counts.get(name, value) for name, value in report.items() if name != "rejections"}
         output.show({name: value for name, value in shown.items() if value or name not in counts})

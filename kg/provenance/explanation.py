@@ -138,6 +138,8 @@ class Explanation:
     configuration: dict[str, str] = field(default_factory=dict)
     content_sha256: str | None = None
     source_sha256: str | None = None
+    redacted: tuple[str, ...] = ()
+    """The kinds and numbers of the secrets that were replaced in the record, or ``off``."""
     sources: tuple[Source, ...] = ()
     words: tuple[Words, ...] = ()
     """The evidence in the text, if it was extracted from text and is not a claim."""
@@ -192,6 +194,8 @@ class Explanation:
             lines += source.lines_of_text()
         lines += [f"  also said   by {', '.join(each.sent_by) or 'a user'} in {each.by}" for each in self.also_stated]
         lines += [f"  now in      {each.to}: {each.statements} more, which it states too" for each in self.ceded]
+        if self.redacted:
+            lines.append(f"  redacted    {', '.join(self.redacted)}")
         if self.content_sha256 is not None:
             lines.append(f"  graph hash  sha256 {self.content_sha256}")
         return "\n".join(lines)
@@ -446,6 +450,7 @@ def _explain(
         configuration=json.loads(first_text(run.description, KG.configuration) or "{}"),
         content_sha256=first_text(description, KG.contentSha256),
         source_sha256=first_text(description, KG.sourceSha256),
+        redacted=tuple(sorted(term_text(term) for term in description[KG.redacted])),
         sources=_load_shipped_sources(query, graph, description, subject, triple)
         if graph in SHIPPED_GRAPHS
         else _load_sources(query, graph, description, subject),

@@ -141,7 +141,7 @@ class RecordOrigin:
     rule: Rule | None = None
     """The rule that computed it."""
     said: Sequence[tuple[NamedNode, Literal]] = ()
-    """Other properties of the whole graph, such as the method of extraction."""
+    """Other properties of the whole graph, such as the method of extraction, or the secrets that were replaced."""
 
 
 Derived = Mapping[NamedNode, tuple[Sequence[Quad], RecordOrigin]]
@@ -281,14 +281,14 @@ class _Revision:
             self._say(graph, KG.contentSha256, Literal(change.content_sha256))
         if origin is None:
             return
+        for predicate, value in origin.said:
+            self._say(graph, predicate, value)
         if origin.derived_from:
             for source in origin.derived_from:
                 self._say(graph, PROV.wasDerivedFrom, source)
             if origin.rule is not None:
                 self._say(self.run.iri, PROV.used, origin.rule.iri)
                 self.new[origin.rule.iri] |= build_rule_quads(origin.rule)
-            for predicate, value in origin.said:
-                self._say(graph, predicate, value)
             return
         self._say(graph, KG.sourceSha256, Literal(origin.source_sha256))
         for position, part in enumerate(origin.parts):

@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 from bisect import bisect, bisect_left
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,12 +25,14 @@ from loaders.files.readers.html_page import read_html
 from loaders.files.readers.markdown import read_markdown
 from loaders.files.readers.plain_pages import read_pdf_file, read_text
 from loaders.files.readers.text_model import FileText
+from loaders.files.redaction import redact_file
+from loaders.files.secrets import redact
 from loaders.model import Notice, Origin, Property, Rejection, SourceDocument, TextUnit, Withdrawal
 from loaders.readers.file_text import decode
 from loaders.readers.locations import File
 
 DOMAIN: Final = "files"
-VERSION: Final = "1"
+VERSION: Final = "2"
 """Version of the records that this package builds. A new version loads every record again."""
 
 MEDIA_TYPES: Final[Mapping[str, str]] = {
@@ -71,14 +74,16 @@ class Reading:
     """Reads files into a `collection`, by default one with the name of the folder of each."""
 
     collection: str | None = None
+    unredacted: Sequence[str] = ()
+    """Names of the collections in which secrets are kept."""
 
     @classmethod
-    def from_options(cls, options: Mapping[str, str]) -> Reading:
+    def from_options(cls, options: Mapping[str, str], unredacted: Sequence[str] = ()) -> Reading:
         """Build a reading from loader options. Raises InvalidInputError for an invalid name of a collection."""
         name = options.get("collection")
         if name is not None and (not name.strip() or "/" in name):
             raise InvalidInputError(f"--collection {name!r}: Invalid name. Give one without slashes.")
-        return cls(name.strip() if name is not None else None)
+        return cls(name.strip() if name is not None else None, unredacted)
 
     def read(self, files: Sequence[File]) -> Iterator[Item]:
         """Yield a record for each of `files`. A near-duplicate of an earlier one is a Withdrawal."""
@@ -92,14 +97,17 @@ class Reading:
             try:
                 data, modified = _read_bytes(file)
                 found = read_file(data, file.path.suffix.lower(), name)
+                keeps_secrets = key[0] in self.unredacted
+                found, redacted = (found, Counter[str]()) if keeps_secrets else redact_file(found)
                 original = duplicates.find(name, found.text)
                 if original is not None:
                     reason = f"It is a near-duplicate of {original.name} (similarity {original.similarity:.2f})."
                     yield Withdrawal(name, key, reason)
                     continue
-                yield build_record(key, found, file, modified)
+                yield build_record(key, found, file, modified, redacted, keeps_secrets=keeps_secrets)
             except (SourceError, RecordError) as error:
-                yield Rejection(name, str(error), (Origin(file.snapshot),))
+                # A message may quote the file.
+                yield Rejection(name, redact(str(error)).text, (Origin(file.snapshot),))
 
 
 def _read_bytes(file: File) -> tuple[bytes, int]:
@@ -172,8 +180,19 @@ def _describe_length(name: str, length: int) -> str:
     return f"{name}: It has {length:,} characters. At most {LONGEST:,} are read. Split the file."
 
 
-def build_record(key: Sequence[str], found: FileText, file: File, modified: int) -> SourceDocument:
-    """Build the record of a file. `modified` is its time of modification in milliseconds since 1970."""
+def build_record(
+    key: Sequence[str],
+    found: FileText,
+    file: File,
+    modified: int,
+    redacted: Mapping[str, int],
+    *,
+    keeps_secrets: bool = False,
+) -> SourceDocument:
+    """Build the record of a file. `modified` is its time of modification in milliseconds since 1970.
+
+    `redacted` counts the secrets that were replaced, by kind.
+    """
     iri = mint("file", *key)
     time = datetime.fromtimestamp(modified // 1_000, UTC).replace(tzinfo=None)
     stamp = f"{time.isoformat(timespec='seconds')}.{modified % 1_000:03}Z"
@@ -196,6 +215,9 @@ def build_record(key: Sequence[str], found: FileText, file: File, modified: int)
             properties.append((SCHEMA.inLanguage, Literal(tag)))
         else:
             warnings.append(f"{key[-1]}: Invalid language {found.language[:100]!r}. It is derived from the text.")
+    if redacted:
+        kinds = ", ".join(f"{kind}: {count}" for kind, count in sorted(redacted.items()))
+        warnings.append(f"{key[-1]}: Secrets were replaced ({kinds}).")
     chunks = split_file(found)
     lines = _LineCounter(found)
     return SourceDocument(
@@ -207,8 +229,10 @@ def build_record(key: Sequence[str], found: FileText, file: File, modified: int)
         properties,
         [_build_unit(iri, number, chunk, found, lines) for number, chunk in enumerate(chunks)],
         [Origin(file.snapshot)],
-        sha256("\n".join((file.snapshot.sha256, stamp, *key))),
+        sha256("\n".join((file.snapshot.sha256, stamp, *key, *(["secrets kept"] if keeps_secrets else [])))),
         warnings=warnings,
+        redacted=redacted,
+        keeps_secrets=keeps_secrets,
     )
 
 

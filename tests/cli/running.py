@@ -24,7 +24,8 @@ ROOT = Path(__file__).parent.parent.parent
 KG = [sys.executable, "-m", "kg.cli"]
 REPORT = {
     "source", "run", "loaded", "skipped", "rejected", "removed", "text_units", "mentions",
-    "quads_added", "quads_removed", "older", "ceded", "returned", "pending_vectors", "seconds", "rejections",
+    "quads_added", "quads_removed", "older", "redacted", "ceded", "returned",
+    "pending_vectors", "seconds", "rejections",
 }  # fmt: skip
 
 

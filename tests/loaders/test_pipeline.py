@@ -69,7 +69,8 @@ def test_the_report_has_exactly_the_keys_that_the_command_prints(kg: KnowledgeGr
     report = load(kg, "climate", [str(CLIMATE / "laws.csv")]).to_dict()
     assert list(report) == [
         "source", "run", "loaded", "skipped", "rejected", "removed", "text_units", "mentions",
-        "quads_added", "quads_removed", "older", "ceded", "returned", "pending_vectors", "seconds", "rejections",
+        "quads_added", "quads_removed", "older", "redacted", "ceded", "returned",
+        "pending_vectors", "seconds", "rejections",
     ]  # fmt: skip
     assert json.loads(json.dumps(report))["source"] == "climate"
 
