@@ -68,7 +68,7 @@ _STATUS_AFTER: Final = re.compile(
     rf"[\[(]\s*({_STATUSES})\b[^\])]*[\])]\.?$",
     re.IGNORECASE,
 )
-_LEADERS: Final = re.compile(r"(?: ?\.){4,} ?\d*$")
+LEADERS: Final = re.compile(r"(?: ?\.){4,}\s*\d{0,4}$")
 """Leader dots and page number in a table of contents."""
 _SPACED_POINT: Final = re.compile(r"\s+([.:])$")
 _POINTED: Final = re.compile(rf"{_COMPONENT}(?:\.{_COMPONENT})+")
@@ -116,7 +116,7 @@ def parse_heading(line: str) -> Heading | None:
         if match is None:
             return None
         kind, bare = SECTION, True
-    title, mark = _LEADERS.sub("", match["title"].strip()), match["mark"].strip()
+    title, mark = LEADERS.sub("", match["title"].strip()), match["mark"].strip()
     # Text out of a PDF has spaces before points.
     title = _SPACED_POINT.sub(r"\1", title)
     if title and (not _OPENING.match(title) or (not mark and _is_sentence(title))):

@@ -21,7 +21,7 @@ from statistics import median
 from typing import Final, Literal, overload
 
 from loaders.readers import history_notes
-from loaders.readers.headings import LONGEST_RUN_IN, is_unfinished, parse_heading
+from loaders.readers.headings import LEADERS, LONGEST_RUN_IN, is_unfinished, parse_heading
 from loaders.readers.html_tree import normalize_space
 from loaders.readers.page_layout import BREAK, COLUMN, END
 
@@ -49,10 +49,8 @@ _FULL: Final = 0.7
 _SHORT: Final = 40
 _LEAST_RUN_IN: Final = 3
 """Minimum spaces in a sentence after a heading, where both are on one line."""
-_WHOLE: Final = 4
-"""How many times as often as broken the text must have a word whole."""
-_LEAST_WHOLE: Final = 4
-"""How often the text must have it whole at least."""
+_WHOLE: Final = 2
+"""How many times as often as broken the text must have a word whole, if one of its pieces may be a word."""
 _LEAST_BROKEN: Final = 5
 """Minimum broken words that cannot be two words. With fewer, pairs that may be two words are kept apart."""
 _LEAST_LETTERS: Final = 3
@@ -61,8 +59,6 @@ _PARTICLES: Final = frozenset({"back", "down", "off", "out", "over", "through", 
 """Ends of nouns that are also words after a verb: ``runoff`` and ``run off``."""
 _THOUSANDS: Final = 3
 """Figures after a comma in a number."""
-_LEAST_RARE: Final = 2
-"""The same for two words of which one is nowhere else."""
 _WITHIN: Final = 0.7
 """Share of the uses of a piece of a word in which it is a piece."""
 
@@ -70,10 +66,19 @@ _PAGE_NUMBER: Final = re.compile(
     r"(?:page\s+)?[-\u2013\u2014|\[\s]*(?P<number>\d{1,4})(?P<letter>[A-Z]?)(?:\s*(?:of|/)\s*\d{1,4})?[-\u2013\u2014|\]\s]*",
     re.IGNORECASE,
 )
+_BROKEN_FIGURES: Final = re.compile(r"(?<![\d.,/$-])(\d{1,3}(?:,\d{3})*,(?:\d \d\d|\d\d \d)|\d{1,2} ,\d{3})(?![\d,])")
+"""A number whose space is within a group of three figures: ``87,1 20``."""
+_BROKEN_REFERENCE: Final = re.compile(
+    r"\b(?:[Aa]rticles?|[Ss]ections?|[Cc]hapters?|[Ss]ecs?\.|\u00a7) ?(\d{1,3}\.) (\d{1,3})[A-Z]?(?![\w.])"
+)
+_BROKEN_NUMERAL: Final = re.compile(r"\b(?i:articles?|chapters?|parts?|titles?) ([IVXL]+) ([IVX]+)(?![\w.])")
+_NUMERAL: Final = re.compile(r"(?:XL|L?X{0,3})(?:IX|IV|V?I{0,3})")
+_OWN_NUMBER: Final = re.compile(r"\d{1,3}\.\d{1,3}(?=[A-Z]?(?:[ .]|$))")
 _LED: Final = re.compile(r"(?P<number>\d{1,4})(?P<letter>[A-Z]?)\s+(?=\S)(?![-.:]\s?\d)")
-_WORD: Final = re.compile(r"[A-Za-z]+")
+_WORD: Final = re.compile(r"(?<![A-Za-z'\u2019])[A-Za-z]{2,}|(?<![A-Za-z'\u2019(])[A-Za-z](?![A-Za-z.)])")
+"""A word, but not the label of an item."""
 _LOWER: Final = re.compile(r"[a-z]+")
-_PAIR: Final = re.compile(r"(?<![\w'\u2019.-])([A-Za-z]+)(?= ([A-Za-z]+)(?![\w'\u2019-]))")
+_PAIR: Final = re.compile(r"(?<![\w'\u2019.-])([A-Za-z]+)(?= ([A-Za-z]+)(?![\w'\u2019]))")
 """Two words with one space between them. The second is also the first of the next pair."""
 _FIGURE_PIECES: Final = re.compile(rf"(?<=,)(\d{{0,2}}){BREAK}(\d{{1,3}})(?![\d,])")
 _PIECES: Final = re.compile(rf"(?<![A-Za-z])[A-Za-z]+(?:{BREAK}[A-Za-z]+)+")
@@ -85,6 +90,7 @@ _OUTER_NUMBER: Final = re.compile(r"^\d{1,4}\s+|\s+\d{1,4}$")
 _LABEL: Final = re.compile(
     r"(?:\([0-9A-Za-z]{1,4}\)|(?:[0-9]{1,3}|[A-Za-z]|[ivxlcIVXLC]{2,5})[.)])(?=\s|$)|[\u2022\u00b7\u25aa\u25cf\u25e6*\uf0b7](?=\s)|[-\u2013](?=\s)"
 )
+_FIRST_LABEL: Final = re.compile(r"(?:\([1aAi]\)|[1aA][.)]|[\u2022\u00b7\u25aa\u25cf\u25e6\uf0b7])(?=\s)")
 _END: Final = re.compile(r"[.;:!?][\"\u201d\u2019')\]]*$")
 _REFERS: Final = re.compile(
     r"(?:\b(?:sections?|secs?\.|subsections?|paragraphs?|articles?|chapters?|tables?)|\u00a7)$", re.I
@@ -102,8 +108,6 @@ _SPELLED: Final = re.compile(
 """End of a line before the number in figures: ``thirty`` before ``(30) feet``."""
 _FIGURES: Final = re.compile(r"\(\d[\d,./]*%?\)")
 _NUMBER_IN_SENTENCE: Final = re.compile(r"\d[\w.\-:]*(?:[,;)]|\.?\s+[a-z(])")
-_LEADERS: Final = re.compile(r"(?:\. ?){4,}\s*\d{0,4}$")
-_ENDS_IN_LEADERS: Final = re.compile(r"(?:\. ?){4,}$")
 _MEASURE: Final = re.compile(
     r"\d\)?(?: ?%|[ -](?:feet|foot|ft|inch(?:es)?|percent|acres?|square|sq|stor(?:y|ies)|dwellings?|spaces?)\b)",
     re.IGNORECASE,
@@ -114,6 +118,8 @@ _TERM: Final = re.compile(r"[A-Z\"\u201c][^.;:]{1,60}?\s?:\s")
 _BROKEN_WORD: Final = re.compile(r"(?<![A-Za-z])([A-Za-z]{2,})-$")
 _ENDS_IN_HYPHEN: Final = re.compile(r"[^\W_]-$")
 _HYPHENED: Final = re.compile(r"(?<![A-Za-z])[A-Za-z]+(?:-[A-Za-z]+)+")
+_COMPOUND: Final = re.compile(r"(?<![\w-])(?=(\w+-\w+))")
+_SPLIT_COMPOUND: Final = re.compile(r"(?<![\w-])(\w+)- (\w+)")
 _SUSPENDED: Final = re.compile(r"(?:and|or|to|nor|through)\b")
 """Word after a hyphen before one that it does not belong to: ``front- and rear-loaded``."""
 _NUMBERED: Final = re.compile(r"\d+(?:[.\-:]\d+)+[A-Za-z]?\.?(?=\s|$)")
@@ -207,6 +213,11 @@ class _PageNumber:
     end: int
     alone: bool
     letter: str = ""
+
+    @property
+    def order(self) -> tuple[int, str]:
+        """Its place among the pages: 27B is between 27 and 28."""
+        return self.number, self.letter
 
 
 def _find_pages(lines: Sequence[str], printed: bool) -> dict[int, int] | None:
@@ -311,7 +322,10 @@ def _longest_sequence(numbers: Sequence[_PageNumber]) -> Sequence[_PageNumber]:
 
 
 def _fill_gaps(chain: Sequence[_PageNumber], candidates: Sequence[_PageNumber], total: int) -> Sequence[_PageNumber]:
-    """Add the numbers that the sequence lacks: those on a line with text, and repeated ones such as 27B."""
+    """Add the numbers that the sequence lacks: those on a line with text, and repeated ones such as 27B.
+
+    Inserted pages may have more numbers than there are up to the next page: 54, 55, 56 before 55.
+    """
     usual = median([(b.line - a.line) / (b.number - a.number) for a, b in pairwise(chain)])
     ends = [
         _PageNumber(-1, chain[0].number - 1, 0, True),
@@ -325,11 +339,12 @@ def _fill_gaps(chain: Sequence[_PageNumber], candidates: Sequence[_PageNumber], 
     for before, after in pairwise(ends):
         last = before
         for each in others[bisect(lines, before.line) : bisect_left(lines, after.line)]:
-            ascends = last.number < each.number <= last.number + _SKIPPED and each.number < after.number
+            inserted = last is not before and each.number == last.number + 1 and not each.alone
+            ascends = last.number < each.number <= last.number + _SKIPPED and (inserted or each.number < after.number)
             near = each.line - last.line < (_LEAST_LINES if each.number == last.number + 1 else usual * 0.4)
-            near = near or (after.line - each.line < usual * 0.25 and each.number != after.number - 1)
-            repeats = bool(each.letter) and last.number <= each.number < after.number
-            if (ascends and not near) or (repeats and (each.number > last.number or each.letter >= last.letter)):
+            near = near or (not inserted and after.line - each.line < usual * 0.25 and each.number != after.number - 1)
+            repeats = bool(each.letter) and last.order <= each.order <= after.order
+            if repeats or (ascends and not near):
                 found.append(each)
                 last = each
     return sorted(found, key=lambda each: each.line)
@@ -382,7 +397,8 @@ def _find_recurring(pages: Sequence[Sequence[_Line]]) -> set[int]:
     """Find the lines at the edges of pages that recur there, without those that the text itself may repeat.
 
     Each district of a code may begin on a page of its own, with the same items. Furniture is next to the edge of the
-    page or to other furniture. Items and sentences are never furniture. Its numbers count pages where they differ.
+    page or to other furniture. Items and sentences are never furniture, nor are lines that recur within pages or lead
+    to a list. Its numbers count pages where they differ.
     """
     edges = [[*page[:_EDGE], *page[max(_EDGE, len(page) - _EDGE) :]] for page in pages]
     on_pages = Counter(key for edge in edges for key in {_key(line) for line in edge})
@@ -395,6 +411,15 @@ def _find_recurring(pages: Sequence[Sequence[_Line]]) -> set[int]:
             if (key := _key(line)) in frequent:
                 at_edges[key].append(line)
     counting = {key for key, lines in at_edges.items() if _counts_pages(lines)}
+    within = Counter(_key(line) for page in pages for line in page[_EDGE:-_EDGE])
+    leads = {line.number for line in _find_leads(pages, frequent)}
+    of_text = {
+        key
+        for key, lines in at_edges.items()
+        if key not in counting
+        if within[key] * 2 >= on_pages[key] or sum(line.number in leads for line in lines) * 2 >= len(lines)
+    }
+    frequent -= of_text
     seen: set[str] = set()
     removed: set[int] = set()
     for page in pages:
@@ -417,9 +442,31 @@ def _find_recurring(pages: Sequence[Sequence[_Line]]) -> set[int]:
     # A head that names the chapter recurs on a few pages in a row.
     for before, after in pairwise(pages):
         for at in (0, -1):
-            if before and after and len(after) > 1 and after[at].text == before[at].text and _may_head(after[at]):
+            if not (before and after and len(after) > 1 and after[at].text == before[at].text):
+                continue
+            if _may_head(after[at]) and _key(after[at]) not in of_text and after[at].number not in leads:
                 removed.add(id(after[at]))
     return removed
+
+
+def _find_leads(pages: Sequence[Sequence[_Line]], frequent: Container[str]) -> Iterator[_Line]:
+    """Find the lines at the edges of pages that the text after them needs.
+
+    The first item of a list follows, or after a page break a short line. Lines that may be furniture do not count.
+    """
+    width = _usual_width([line for page in pages for line in page])
+    for place, page in enumerate(pages):
+        following = pages[place + 1] if place + 1 < len(pages) else ()
+        for at in {*range(min(_EDGE, len(page))), *range(max(0, len(page) - _EDGE), len(page))}:
+            rest = [*page[at + 1 :], *following]
+            after = next((line for line in rest if _key(line) not in frequent or not _may_recur(line)), None)
+            if after is None:
+                continue
+            turned = after.page != page[at].page
+            if _FIRST_LABEL.match(after.text) or (
+                turned and len(after.text) < _FULL * width and after.text[0].isupper() and not _is_heading(after.text)
+            ):
+                yield page[at]
 
 
 def _may_recur(line: _Line) -> bool:
@@ -520,9 +567,9 @@ def _continues(before: _Line, line: _Line, paragraph: str, width: float, printed
     """Whether a line continues the paragraph of the line above."""
     if before.tabs or line.tabs:
         return False
-    if _LABEL.fullmatch(paragraph) is not None or _LEADERS.match(line.text) is not None:
+    if _LABEL.fullmatch(paragraph) is not None or LEADERS.match(line.text) is not None:
         return True
-    if line.text.isdigit() and _ENDS_IN_LEADERS.search(before.text) is not None:
+    if line.text.isdigit() and before.text.endswith(".") and LEADERS.search(before.text) is not None:
         return True
     if _starts_paragraph(line.text) and (
         line.after_blank or not _is_within_sentence(before.text, line.text, printed and line.part == before.part)
@@ -612,10 +659,12 @@ def _mend_words(paragraphs: Sequence[Paragraph]) -> tuple[Sequence[Paragraph], M
     """Remove the spaces within words. Return also the words that were broken."""
     words: Counter[str] = Counter()
     pairs: Counter[tuple[str, str]] = Counter()
+    compounds: set[str] = set()
     for each in paragraphs:
         found = [word.casefold() for word in _WORD.findall(_PIECES.sub("", each.text))]
         words.update(found)
         pairs.update((one[1].casefold(), one[2].casefold()) for one in _PAIR.finditer(each.text))
+        compounds.update(one[1].casefold() for one in _COMPOUND.finditer(each.text))
     broken = _find_broken(words, pairs)
     mended: Counter[str] = Counter()
 
@@ -637,6 +686,9 @@ def _mend_words(paragraphs: Sequence[Paragraph]) -> tuple[Sequence[Paragraph], M
             text += other if joined else f" {other}"
         return text
 
+    def is_compound(match: re.Match[str]) -> bool:
+        return "-".join(match.groups()).casefold() in compounds
+
     taken = -1
     """Place of a piece that belongs to the word before it."""
 
@@ -647,17 +699,22 @@ def _mend_words(paragraphs: Sequence[Paragraph]) -> tuple[Sequence[Paragraph], M
             return match[1]
         after = _PAIR.match(match.string, match.start(2))
         if after is not None and (other, third := after[2].casefold()) in broken and one + other + third not in words:
-            # "yard s hall": the piece belongs to the more frequent word.
-            if words[one + other] < words[other + third]:
+            # "yard s hall": the piece belongs to the word without which another piece would be left, "hall", or to
+            # the more frequent one.
+            alone, left = words[one] > pairs[one, other], words[third] > pairs[other, third]
+            if alone > left or (alone == left and words[one + other] < words[other + third]):
                 return match[1]
             taken = match.start(2)
         mended[f"{match[1]} {match[2]}"] += 1
         return match[1] + "\0"
 
+    numbers = frozenset(own[0] for each in paragraphs if (own := _OWN_NUMBER.match(each.text)))
     texts = []
     for each in paragraphs:
         taken = -1
         text = _PIECES.sub(join_pieces, _FIGURE_PIECES.sub(join_figures, each.text)).replace(BREAK, " ")
+        text = _mend_numbers(text, numbers)
+        text = _SPLIT_COMPOUND.sub(lambda match: "-".join(match.groups()) if is_compound(match) else match[0], text)
         texts.append(_PAIR.sub(join, text).replace("\0 ", ""))
     return [replace(each, text=text) for each, text in zip(paragraphs, texts, strict=True)], mended
 
@@ -665,30 +722,38 @@ def _mend_words(paragraphs: Sequence[Paragraph]) -> tuple[Sequence[Paragraph], M
 def _find_broken(words: Counter[str], pairs: Counter[tuple[str, str]]) -> set[tuple[str, str]]:
     """Find the pairs of words that are one broken word, by how often the text has each word and each pair.
 
-    Two words are one if the text has it whole several times as often, and one of the two nearly only so: "ent" is no
-    word of its own where it nearly always follows "establishm", "developm" and "requirem".
+    Two words are one if the text has it whole more often, and one of the two nearly only so: "ent" is not a word of its
+    own where it nearly always follows "establishm", "developm" and "requirem". Once is enough if neither is a word.
     """
-    likely = {
-        (one, other)
-        for (one, other), times in pairs.items()
-        if words[one + other] >= _WHOLE * times and words[one + other] >= _LEAST_WHOLE
-    }
+    whole = {pair: words[word] + _WHOLE * bool(_SPELLED.fullmatch(word)) for pair in pairs if (word := "".join(pair))}
+    likely = {pair: times for pair, times in pairs.items() if whole[pair] >= times}
     within: Counter[str] = Counter()
-    for pair in likely:
+    for pair, times in likely.items():
         for word in set(pair):
-            within[word] += pairs[pair]
-    broken = {pair for pair in likely if any(within[word] >= _WITHIN * words[word] for word in pair)}
-    # Rarer words: a piece is not a word of the text.
-    broken |= {
-        (one, other)
-        for (one, other), times in pairs.items()
-        if words[one + other] >= _LEAST_RARE * times
-        and any(words[word] == times and len(word) > 1 for word in (one, other))
-    }
+            within[word] += times
+    broken = set()
+    for pair, times in likely.items():
+        shares = sorted(within[word] / max(1, words[word]) for word in pair)
+        if shares[0] >= 1 or (shares[1] >= _WITHIN and whole[pair] >= _WHOLE * times):
+            broken.add(pair)
     # "set back" is two words, also where the text has "setback".
     broken = {pair for pair in broken if pair[1] not in _PARTICLES or len(pair[0]) < _LEAST_LETTERS}
     doubtful = {pair for pair in broken if _may_be_words(pair, pairs[pair], words)}
     return broken - doubtful if len(broken) - len(doubtful) < _LEAST_BROKEN else broken
+
+
+def _mend_numbers(text: str, numbers: Container[str]) -> str:
+    """Remove the spaces within numbers. `numbers` are those of the headings of the text."""
+
+    def join_reference(match: re.Match[str]) -> str:
+        return match[0].replace(". ", ".") if match[1] + match[2] in numbers else match[0]
+
+    def join_numeral(match: re.Match[str]) -> str:
+        joined = match[1] + match[2]
+        return match[0][: match.start(1) - match.start()] + joined if _NUMERAL.fullmatch(joined) else match[0]
+
+    text = _BROKEN_FIGURES.sub(lambda match: match[0].replace(" ", ""), text)
+    return _BROKEN_NUMERAL.sub(join_numeral, _BROKEN_REFERENCE.sub(join_reference, text))
 
 
 def _may_be_words(pair: tuple[str, str], times: int, words: Mapping[str, int]) -> bool:

@@ -167,6 +167,9 @@ def score(code: Code, gold: Mapping[str, Any]) -> dict[str, Score]:
     own = [each for each in sections if each.number and each.kind == "section"]
     # A section that only groups others is a level.
     own = [each for each in own if "~" not in each.key and (each.text or each.key not in above_others)]
+    # Only sections that contain law are labelled: reserved numbers count neither way.
+    labelled = {each["number"] for each in gold.get("section", ())}
+    own = [each for each in own if each.number in labelled or each.status is None or each.text]
     known = pick_best(district for section in sections for district in find_in_section(section))
     index = Index(sections)
     by_key = {section.key: section for section in sections}

@@ -32,7 +32,12 @@ _SUBJECT: Final = re.compile(
     r"|The )?(?P<term>[A-Z][^\n.:;“”\"]{1,80}?)[.:,]? (?P<verb>(?:shall )?means?)(?= (?!of\b"
     r"|for\b|to\b))"
 )
-_HEADED: Final = re.compile(r"(?P<term>[A-Z0-9][^\n.:]{1,80})(?:[.:](?: [—–-])?|[—–]| [—–-]) +(?=\S)")
+_HEADED: Final = re.compile(r"(?P<term>[A-Z0-9][^\n.:]{1,80})(?:[.:](?: [—–-])?|(?P<dash>[—–]| [—–-])) +(?=\S)")
+_BETWEEN: Final = re.compile(r"[”\"],? (?:or|and) [“\"]")
+"""Between two terms on a line of their own: ``Review Committee" or "RC``."""
+_ITEM: Final = re.compile(r"[(a-z0-9•–-]|[A-Z][\w /-]{2,40} [—–-] ")
+_GOES_ON: Final = re.compile(r"(?:The (?:following|term)|This|These|Such|It|They)\b(?! (?:section|article|chapter)\b)")
+"""Start of a line that continues the meaning above it."""
 _THE_TERM: Final = re.compile(r"[Tt]he (?:terms?|words?|phrases?) ")
 _MID: Final = re.compile(r"(?:\b[Tt]he (?:term|word|phrase)s? |, |^)(?=[“\"])")
 _SAYS: Final = re.compile(
@@ -73,6 +78,12 @@ class _Found:
     """Number of the line with the terms."""
     confidence: float
     method: str
+    dashed: bool = False
+    """A dash separates term and meaning."""
+
+
+CUT: Final = 0.1
+"""The confidence of a meaning that ends with a colon: the list that belongs to it is not in the text. None of nine."""
 
 
 def find_definitions(section: Section) -> Sequence[Definition]:
@@ -88,12 +99,12 @@ def find_definitions(section: Section) -> Sequence[Definition]:
         if each.method != "list" and place + 1 < len(found) and found[place + 1].line == each.line:
             following = found[place + 1]
         end = _end(text, lines, each, following, inner)
-        for start, stop in each.terms:
-            result.append(
-                Definition(
-                    text[start:stop], start, stop, text[each.start : end], each.start, end, each.confidence, each.method
-                )
-            )
+        said = text[each.start : end]
+        sure = CUT if said.rstrip().endswith(":") else each.confidence
+        result += [
+            Definition(text[start:stop], start, stop, said, each.start, end, sure, each.method)
+            for start, stop in each.terms
+        ]
     return [each for each in result if each.term.strip() and each.text.strip()]
 
 
@@ -103,6 +114,9 @@ def _all(section: Section, lines: Sequence[tuple[int, int]]) -> Iterator[_Found]
     within = whole
     closes = len(text)
     meaning, listed = -1, 0
+    latest: _Found | None = None
+    led = False
+    """The meaning above ends with a colon."""
     for number, (start, end) in enumerate(lines):
         if number == meaning:
             yield from _mid(text, start, end, number)
@@ -115,13 +129,15 @@ def _all(section: Section, lines: Sequence[tuple[int, int]]) -> Iterator[_Found]
                 continue
         body = _after_label(text, start, end)
         found = _in_line(text, body, end, number, within)
-        if found is not None and found.method == "headed" and listed >= _LISTED:
-            found = None
+        if found is not None and found.method == "headed":
+            inner = led and found.dashed and latest is not None and not latest.dashed
+            found = None if inner or listed >= _LISTED else found
         if found is None and within:
             found = _own_line(text, lines, number)
             if found is not None:
                 meaning, listed = number + 1, listed + 1
         if found is not None:
+            latest, led = found, text[start:end].rstrip().endswith(":")
             yield found
         else:
             yield from _mid(text, body, end, number)
@@ -162,7 +178,7 @@ def _in_line(text: str, start: int, end: int, line: int, within: bool) -> _Found
         span = headed.span("term")
         said = text[slice(*span)]
         if len(said.split()) <= _WORDS - 2 and not _DEFINING.search(said) and not _SAYS.search(text, *span):
-            return _Found((_unquoted(text, span),), headed.end(), line, 0.75, "headed")
+            return _Found((_unquoted(text, span),), headed.end(), line, 0.75, "headed", headed["dash"] is not None)
     return None
 
 
@@ -177,7 +193,9 @@ def _own_line(text: str, lines: Sequence[tuple[int, int]], number: int) -> _Foun
         after, last = lines[number + 2]
         if not _is_term(text, after, last) and not text[following].islower():
             return None
-    return _Found((_unquoted(text, (start, end)),), following, number, 0.9, "list")
+    breaks = list(_BETWEEN.finditer(text, start, end))
+    spans = zip([start, *(each.end() for each in breaks)], [*(each.start() for each in breaks), end], strict=True)
+    return _Found(tuple(_unquoted(text, span) for span in spans), following, number, 0.9, "list")
 
 
 def _is_term(text: str, start: int, end: int) -> bool:
@@ -222,19 +240,16 @@ def _end(
         return max(found.start, limit)
     if body in inner and body != lines[found.line][0]:
         return len(text[: min(inner[body], limit)].rstrip()) if limit - start < 50_000 else min(inner[body], limit)
-    stop = end
-    if text[start:end].rstrip().endswith((":", "—", "–")):
-        number = found.line + (2 if found.method == "list" else 1)
-        while number < len(lines) and lines[number][0] < limit:
-            stop = lines[number][1]
-            if text[slice(*lines[number])].rstrip().endswith(".") and not _is_item(text, lines, number + 1):
-                break
-            number += 1
+    stop, listing = end, False
+    for number in range(found.line + (2 if found.method == "list" else 1), len(lines)):
+        first, last = lines[number]
+        before = text[lines[number - 1][0] : first].rstrip()[-1:]
+        listing = listing or before in (":", "—", "–")
+        goes_on = found.method in ("headed", "list") and _GOES_ON.match(text, first, last)
+        if first >= limit or not (goes_on or (listing and (before != "." or _ITEM.match(text, first, last)))):
+            break
+        stop = last
     return min(stop, limit)
-
-
-def _is_item(text: str, lines: Sequence[tuple[int, int]], number: int) -> bool:
-    return number < len(lines) and bool(re.match(r"[(a-z0-9]", text[lines[number][0] : lines[number][0] + 1]))
 
 
 def _line_start(lines: Sequence[tuple[int, int]], found: _Found) -> int:

@@ -40,6 +40,11 @@ _LINE: Final = re.compile(
     rf"(?:[“\"]?(?P<code>{_ANY})[”\"]?(?: ?[-–—:|,.] ?| )(?:[Tt]he )?(?P<name>[A-Za-z][^\n.;|]{{2,60}})"
     rf"|(?P<name_first>[A-Z][^\n.;:|()]{{2,60}}?),? \([“\"]?(?P<code_last>{_ANY})[”\"]?\))[.;,]?(?: and)?$"
 )
+_DESCRIBED: Final = re.compile(
+    rf"{_LABEL}[“\"]?(?P<code>{CODE})[”\"]?(?: ?[-–—:|,.] ?| )(?P<name>[A-Z][^\n.;:|]{{2,60}}?"
+    r" (?:District|Zone|Overlay)) ?[:.–—-](?= [A-Z])"
+)
+"""A line with the description of a district: ``R-1 Residence District: A district for houses``."""
 _SEPARATOR: Final = r"(?:, (?:and |or )?|,? and |,? or | ?/ ?| & )"
 _CODES: Final = re.compile(rf"(?P<codes>{CODE}(?:{_SEPARATOR}{CODE}){{0,20}})(?P<mark>[.:])(?= )")
 _ONE: Final = re.compile(_LETTERS)
@@ -86,13 +91,16 @@ _NAMES_ALONE: Final = re.compile(
 )
 _NEXT_NAME: Final = re.compile(r"(?:[,;] (?:and )?|(?<=istrict) and |(?<=Zone) and )(?:the )?")
 _NEXT_WORD: Final = re.compile(r"(?:[,;] (?:and )?| and (?=[^,;]*$))(?:the )?")
-_TITLE_ALONE: Final = re.compile(r"(?:the )?(?P<name>[A-Z][\w/'’ &-]{2,60} (?:district|zone))", re.IGNORECASE)
+_TITLE_ALONE: Final = re.compile(
+    r"(?!.*\b(?:in|for|within)\b)(?:the )?(?P<name>[A-Z][\w/'’ &,-]{2,60} (?:district|zone|overlay))", re.IGNORECASE
+)
 _LEAD: Final = re.compile(r"[^\n]*\b(?:districts|zones)\b[^\n]*:", re.IGNORECASE)
 _ESTABLISHES: Final = re.compile(
     r"\b(?:divided|class\w*|establish\w*|following|these|created?|designated|(?:districts|zones) are)\b", re.IGNORECASE
 )
 _HEAD_OF_COLUMN: Final = re.compile(rf"({CODE})(?:[ \n]?[ *(:–-].{{0,60}})?", re.DOTALL)
 _HEADER_ROWS: Final = 4
+_ALIKE: Final = str.maketrans("0158l", "OISBI")
 _SHORT_TEXT: Final = 600
 _LONGEST_LINE: Final = 400
 
@@ -121,7 +129,9 @@ def pick_best(several: Iterable[District]) -> Mapping[str, District]:
     Of equally good places, the one in the section with the lowest key is used, independent of the order of sections.
     """
     found: dict[str, District] = {}
-    for district in several:
+    places = list(several)
+    misprints = find_misprints(places)
+    for district in (each for each in places if each.code not in misprints):
         known = found.get(district.code)
         if known is None or _rank(district) < _rank(known):
             found[district.code] = district
@@ -129,10 +139,22 @@ def pick_best(several: Iterable[District]) -> Mapping[str, District]:
     coded = {plain_name(each.name) for each in found.values() if each.code != each.name}
     named: dict[str, District] = {}
     for each in sorted((each for each in found.values() if each.code == each.name), key=_rank):
-        if plain_name(each.name) not in coded and not (coded and each.method == "heading"):
+        other = coded and each.method == "heading" and "overlay" not in each.name.casefold()
+        if plain_name(each.name) not in coded and not other:
             named.setdefault(plain_name(each.name), each)
     kept = {each.code for each in named.values()}
     return {code: each for code, each in sorted(found.items()) if code != each.name or code in kept}
+
+
+def find_misprints(several: Sequence[District]) -> Mapping[str, District]:
+    """Find the codes that may be a misprint of another, ``R-0`` of ``R-O``, each with the place that names it.
+
+    The code is a row of a table and nothing else, and differs from another only by a letter that looks like a figure.
+    """
+    places = Counter(each.code for each in several)
+    rows = {each.code: each for each in several if each.method == "table" and places[each.code] == 1}
+    others = {code.translate(_ALIKE) for code in places if code not in rows}
+    return {code: each for code, each in rows.items() if code.translate(_ALIKE) in others}
 
 
 def _rank(district: District) -> tuple[float, bool, str, int, str]:
@@ -431,6 +453,10 @@ def _in_lists(section: Section) -> Iterator[District]:
     run: list[District] = []
     led = False
     for line in [*re.finditer(r"[^\n]+", section.text), None]:
+        if line and (match := _DESCRIBED.match(section.text, *line.span())):
+            start, end = match.start("code"), match.end("name")
+            run.append(District(match["code"], _name(match["name"]), section.key, start, end, 0.95, "list"))
+            continue
         match = _LINE.match(section.text, line.start(), min(line.end(), line.start() + 120)) if line else None
         if match and line and match.end() == line.end():
             code, name = match["code"] or match["code_last"], match["name"] or match["name_first"]

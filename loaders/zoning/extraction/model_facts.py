@@ -38,8 +38,8 @@ from loaders.zoning.extraction.model_answers import (
     split_segments,
 )
 from loaders.zoning.extraction.outline import find_label_end
-from loaders.zoning.extraction.permission_levels import BOARD, level_of
-from loaders.zoning.extraction.permissions import UsePermission, find_permissions
+from loaders.zoning.extraction.permission_levels import BOARD, UsePermission, level_of
+from loaders.zoning.extraction.permissions import find_permissions
 from loaders.zoning.extraction.regulated_subjects import name_subject
 from loaders.zoning.extraction.section_protocol import Section
 from loaders.zoning.extraction.sentence_standards import Standard, find_subject

@@ -3,12 +3,41 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from loaders.citations.section_citations import find_citations
 from loaders.zoning.extraction.dimension_names import find_dimensions
 
 Level = Literal["byRight", "byRightWithConditions", "byRightOrConditional", "conditional", "notPermitted"]
+
+CONFIDENCE: Final = {"list": 0.94, "sentence": 0.98, "matrix": 0.98, "blank": 0.6}
+"""The share of permissions that are right, by rule, as measured on labelled ordinances that the rules were not written
+on. Blank cells were too few to measure."""
+
+
+@dataclass(frozen=True, slots=True)
+class UsePermission:
+    """A use and its level in a district, as stated at the offsets [start, end) of the section's text."""
+
+    district: str
+    """Code of the district."""
+    use: str
+    """Verbatim, without its conditions."""
+    level: Level
+    raw_level: str
+    """The words or letters of the source: ``Uses Subject to Conditions``, ``P``."""
+    conditions: Sequence[str]
+    """Verbatim."""
+    review: str | None
+    """The citation of the required review, verbatim: ``§15.3.08.060``."""
+    start: int
+    end: int
+    confidence: float
+    method: str
+    """list, sentence, matrix."""
+
 
 NOT: Final = re.compile(
     r"\bprohibited|\bnot (?:be )?(?:an? )?(?:permitted|allowed)|\bunpermitted|\bno(?:t one)? of the following uses",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Final, Self
@@ -11,10 +11,19 @@ from typing import Final, Self
 from loaders.citations.section_citations import find_citations
 from loaders.zoning.extraction import districts as naming
 from loaders.zoning.extraction.clauses import has_verb
+from loaders.zoning.extraction.dimension_names import find_dimensions
 from loaders.zoning.extraction.districts import District, add_condition, development_of
 from loaders.zoning.extraction.outline import Outline, find_label_end
-from loaders.zoning.extraction.permission_levels import Level, find_review, is_conditional, level_of
-from loaders.zoning.extraction.section_protocol import Cell, Section, Table
+from loaders.zoning.extraction.permission_levels import (
+    CONFIDENCE,
+    Level,
+    UsePermission,
+    find_review,
+    is_conditional,
+    level_of,
+)
+from loaders.zoning.extraction.permission_matrices import find_in_matrices
+from loaders.zoning.extraction.section_protocol import Section
 from loaders.zoning.extraction.use_sentences import (
     INHERITED,
     Inheritance,
@@ -67,9 +76,9 @@ _PLACED: Final = re.compile(r" (?:in|within) (?:the )?(?P<where>[^:.;]{1,80})$")
 _ENDING: Final = frozenset(
     re.findall(
         r"\w+",
-        "standards requirements regulations review criteria setback setbacks height density findings procedure "
+        "standards requirements regulations review criteria findings procedure "
         "procedures purpose intent provisions restrictions limitations signs signage parking walls fences landscaping "
-        "lighting application applications coverage",
+        "lighting application applications",
     )
 )
 """Last words of headings that end a list of uses."""
@@ -134,36 +143,12 @@ _ACCESSORY: Final = re.compile(
 """``Accessory uses, which shall include sheds and docks``"""
 _TWO: Final = re.compile(r",? and/or |, and (?=[^,;]*$)")
 _PREPOSITION: Final = re.compile(r" (?:of|for|with|in|on) ")
+_USES_TOO: Final = frozenset({"parking", "open-space"})
+"""Dimensions with names that uses have too."""
+_MARKS: Final = frozenset(".;")
 _WORDS_OF_ITEM: Final = 80
 _WORDS_OF_LINE: Final = 14
 _WORDS_OF_NAME: Final = 7
-
-
-CONFIDENCE: Final = {"list": 0.94, "sentence": 0.98, "matrix": 0.98, "blank": 0.6}
-"""The share of permissions that are right, by rule, as measured on labelled ordinances that the rules were not written
-on. Blank cells were too few to measure."""
-
-
-@dataclass(frozen=True, slots=True)
-class UsePermission:
-    """A use and its level in a district, as stated at the offsets [start, end) of the section's text."""
-
-    district: str
-    """Code of the district."""
-    use: str
-    """Verbatim, without its conditions."""
-    level: Level
-    raw_level: str
-    """The words or letters of the source: ``Uses Subject to Conditions``, ``P``."""
-    conditions: Sequence[str]
-    """Verbatim."""
-    review: str | None
-    """The citation of the required review, verbatim: ``§15.3.08.060``."""
-    start: int
-    end: int
-    confidence: float
-    method: str
-    """list, sentence, matrix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +177,7 @@ def find_permissions(
 
     `known` are the districts of the code. `above` are the ancestors of the section, innermost first.
     """
-    in_matrices = [found for table in _join_tables(section, known) for found in _in_matrix(section, table, known)]
-    return [*_Lines(section, known, above).read().permissions, *in_matrices]
+    return [*_Lines(section, known, above).read().permissions, *find_in_matrices(section, known)]
 
 
 def find_inherited(
@@ -221,6 +205,8 @@ class _Lines:
         """A list of uses began since the districts were named."""
         self._latest: Sequence[str] = ()
         """Districts of the sentence before, on the same line."""
+        self._marked = False
+        """The items of the current list without labels end with a mark."""
 
     def read(self) -> Self:
         """Read all lines. Returns the reader itself."""
@@ -239,11 +225,30 @@ class _Lines:
                 self._outline, self._root, self._listed = Outline(), None, False
                 start = stop + len(text[stop:end]) - len(text[stop:end].lstrip(".: "))
             self._latest = ()
-            self._read_line(start, end, label.strip())
+            if self._ends_list(start, end, following[1] if following else ""):
+                self._push("", None)
+            else:
+                self._read_line(start, end, label.strip())
         kind = development_of(section, self._known, self._above) if self.permissions else None
         if kind is not None:
             self.permissions = [_conditional(each, kind, self._known) for each in self.permissions]
         return self
+
+    def _ends_list(self, start: int, end: int, following: str) -> bool:
+        """Whether a line is a heading after a list without labels: its items end with a mark, and the line does not.
+
+        An item without its mark has another one after it, and a heading has none. ``Lot size.`` is a heading too.
+        """
+        line = self._text[start:end]
+        frames = self._outline.frames
+        if not (frames and frames[-1].value.lead) or find_label_end(line, 0, len(line)):
+            return False
+        if _names_dimension(line.partition(". ")[0].rstrip(".")):
+            return True
+        if not self._marked:
+            return False
+        listed = following[-1:] in _MARKS and len(following.split()) <= _WORDS_OF_LINE and not has_verb(following)
+        return not (line[-1] in _MARKS or line[-1] in ":)" or listed or _parse_heading(line, self._known))
 
     def _read_line(self, start: int, end: int, following: str) -> None:
         """Read the line [start, end). `following` is the label of the next one."""
@@ -307,6 +312,7 @@ class _Lines:
                 others = sentences[number + 1 :]
                 alone = not any(self._is_name(*each) or parse_sentence(text, *each, self._known) for each in others)
                 item, below = True, self._read_item(first, end if alone else last, above)
+                self._marked = not label and text[end - 1] in _MARKS
                 if alone:
                     break
         if label or not item:
@@ -315,6 +321,7 @@ class _Lines:
     def _push(self, label: str, lead: _Lead | None, districts: Sequence[str] | None = None) -> None:
         if not label:
             self._outline.leave()
+            self._marked = False
         self._outline.push(label, _Above(lead, districts))
         self._listed = self._listed or lead is not None
 
@@ -407,7 +414,7 @@ class _Lines:
         ):
             return False
         last = re.split(r"[^\w/-]+", re.split(r" ?[(:]|\. |\.$", words, maxsplit=1)[0].rstrip(" .,"))[-1].split("/")[-1]
-        heading = last.casefold() in _ENDING and len(name.split()) <= 6
+        heading = (last.casefold() in _ENDING or _names_dimension(name)) and len(name.split()) <= 6
         return not heading and (bool(label) or not (length <= 8 and _OF_LEVELS.search(name)))
 
     def _read_item(self, start: int, end: int, lead: _Lead) -> _Lead | None:
@@ -512,6 +519,12 @@ class _Lines:
         ]
 
 
+def _names_dimension(words: str) -> bool:
+    """Whether some words are a dimension and no use: ``Project size``."""
+    named = find_dimensions(words)
+    return any(each.end == len(words) and each.type not in _USES_TOO and words[each.start :] != "lot" for each in named)
+
+
 def _settle(level: Level | None, above: _Lead | None) -> Level | None:
     """The level of a list below two headings. None where they contradict each other."""
     outer = above.level if above is not None else None
@@ -560,236 +573,3 @@ def _parse_heading(line: str, known: Mapping[str, District]) -> _Lead | None:
     conditional = level == "conditional"
     conditions = () if conditional else tuple(m[0].strip(" :.") for m in _HEADING_CONDITION.finditer(words))[:1]
     return _Lead(level, words, conditions, find_review(named) if conditional else None, districts or None)
-
-
-_USUAL: Final[Mapping[str, Level]] = {
-    "P": "byRight", "Y": "byRight", "YES": "byRight", "BR": "byRight", "PERMITTED": "byRight",
-    "ALLOWED": "byRight", "✓": "byRight", "✔": "byRight", "•": "byRight", "●": "byRight", "■": "byRight",
-    "C": "conditional", "CU": "conditional", "CUP": "conditional", "SU": "conditional",
-    "SE": "conditional", "SP": "conditional", "SUP": "conditional", "SLU": "conditional", "CONDITIONAL": "conditional",
-    "ZBA": "conditional", "BZA": "conditional",
-    "P/C": "byRightOrConditional", "LIMITED": "byRightWithConditions",
-    "N": "notPermitted", "NO": "notPermitted", "NP": "notPermitted", "-": "notPermitted", "–": "notPermitted",
-    "—": "notPermitted", "--": "notPermitted", "PROHIBITED": "notPermitted", "NOT PERMITTED": "notPermitted",
-}  # fmt: skip
-"""Default meaning of letters, without a legend. X has two meanings; the other letters of the table decide."""
-_MARK: Final = re.compile(
-    r"(?P<letters>[A-Za-z]{1,4}-[A-Za-z]{1,4}|[A-Za-z/✓✔•●■○◯◐□☐–—-]{1,4}|\*{1,2}"
-    r"|(?i:permitted|allowed|prohibited|conditional|limited|not permitted))"
-    r"[ ]?(?P<notes>(?:[\[(]?[\d*†‡,]{1,5}[\])]?|\([a-z]\)(?:,? ?\([a-z]\))*)?)"
-)
-_SIGN: Final = re.compile(
-    r"(?<![\w-])(?P<open>[“\"‘(\[]?)(?P<letter>[A-Z](?:[/-]?[A-Z]){0,6}\d?|[-–—✓✔•●■○◯◐□☐]|\*{1,2})[”\"’)\]]?"
-    r"(?P<sign> ?(?:=|:| \||[-–—](?= )|,? ?\b(?:means?|indicates?|denotes?|is|are|shall mean|stands for"
-    r"|signifies)\b)| (?=[A-Z]))"
-)
-"""Start of a letter's meaning in a legend: ``P = ``, ``"C" means``, ``(S) Special``, ``● Permitted``."""
-_SIGNED: Final = re.compile(
-    r"(?P<meaning>[^.;:\n|()“”\"]{3,80}?) [(“\"‘]{1,2}(?P<letter>[A-Z](?:/?[A-Z]){0,3}|[-–—✓✔•●■○◯◐□☐])[)”\"’]{1,2}"
-)
-"""A legend in reverse order: ``Conditional uses (C)``."""
-_MEANING: Final = re.compile(r"[^;\n|]{3,120}?(?=[;\n|]|\. |\.$|$)|[^;\n|]{120}")
-_BESIDE: Final = re.compile(r"\baccessory\b", re.IGNORECASE)
-_BLANK: Final = re.compile(r"\b(?:blank|empty|no letter|no symbol)\b[^.\n]{0,80}", re.IGNORECASE)
-_USE: Final = re.compile(r"\b(?:uses?|activit(?:y|ies))\b", re.IGNORECASE)
-_NOTE: Final = re.compile(
-    r"(?:\(?(?P<mark>\d{1,2}|[*†‡]{1,3})[.):]?|\((?P<letter>[a-z]{1,2})\)|(?P<plain>[a-z])[.)]) ?(?P<note>\S[^\n]*)"
-)
-_LETTERS_SHARE: Final = 0.6
-"""Minimum share of letters among non-empty cells in a matrix of uses."""
-_GROUP: Final = 80
-"""Longest heading of a group of rows, in code points."""
-_AROUND: Final = 4_000
-"""Code points before and after a table that are searched for its legend and notes."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Joined:
-    """A table and its continuations, which have no header of their own."""
-
-    start: int
-    end: int
-    rows: Sequence[Sequence[Cell | None]]
-
-    def grid(self) -> Sequence[Sequence[Cell | None]]:
-        return self.rows
-
-
-def _join_tables(section: Section, known: Mapping[str, District]) -> Iterator[_Joined]:
-    """Join the parts of a table that rows of one cell, such as ``Business uses``, divide."""
-    joined: _Joined | None = None
-    for table in section.tables:
-        grid = table.grid()
-        between = section.text[joined.end : table.start].strip() if joined else ""
-        if (
-            joined is not None
-            and naming.find_columns(grid, known) is None
-            and len(between) <= _GROUP
-            and not re.search(r"[\n.:]", between)
-            and len(grid[0] if grid else ()) == len(joined.rows[0] if joined.rows else ())
-        ):
-            joined = _Joined(joined.start, table.end, [*joined.rows, *grid])
-            continue
-        if joined is not None:
-            yield joined
-        joined = _Joined(table.start, table.end, grid)
-    if joined is not None:
-        yield joined
-
-
-def _in_matrix(section: Section, table: _Joined, known: Mapping[str, District]) -> Iterator[UsePermission]:
-    grid = table.grid()
-    columns = naming.find_columns(grid, known)
-    if columns is None:
-        turned = [
-            [row[place] if place < len(row) else None for row in grid] for place in range(len(grid[0]) if grid else 0)
-        ]
-        columns = naming.find_columns(turned, known)
-        if columns is None:
-            return
-        grid = turned
-    header, districts = columns
-    cells = [row[place] for row in grid[header + 1 :] for place in districts if place < len(row)]
-    words = [cell.text for cell in cells if cell is not None and cell.text.strip()]
-    if not words or sum(bool(_MARK.fullmatch(text.strip())) for text in words) < _LETTERS_SHARE * len(words):
-        return
-    legend = _parse_legend(section, table, words)
-    notes = find_notes(section, table)
-    last, names = max(districts), _names(grid, header, min(districts))
-    for row in grid[header + 1 :]:
-        use = next((cell for place in names if (cell := row[place]) is not None and cell.text.strip()), None)
-        own = [cell for place in districts if place < len(row) and (cell := row[place]) is not None and cell is not use]
-        if use is None or not use.text.strip() or not any(cell.text.strip() for cell in own):
-            continue  # a group heading, or a row without a mark for any district
-        beside = [each.text.strip(" .") for each in row[last + 1 :] if each is not None and each not in own]
-        told = [words for words in dict.fromkeys(beside) if any(map(str.isalnum, words))]
-        for place, code in districts.items():
-            cell = row[place] if place < len(row) else None
-            if cell is not None and cell is not use:
-                yield from _parse_cell(section, use, cell, code, legend, notes, told)
-
-
-@dataclass(frozen=True, slots=True)
-class _Legend:
-    """Meanings of letters and of a blank cell."""
-
-    levels: Mapping[str, Level]
-    blank: Level | None
-    reviews: Mapping[str, str]
-    """Citations of the review for a use, by letter."""
-    words: Set[str]
-    """Words around the table."""
-
-
-def _parse_legend(section: Section, table: _Joined, words: Sequence[str]) -> _Legend:
-    """Parse the meaning of letters from the text around the table, with defaults."""
-    before = section.text[max(0, table.start - _AROUND) : table.start]
-    after = section.text[table.end : table.end + _AROUND]
-    legend, reviews = dict(_USUAL), dict[str, str]()
-    letters = {each for word in words for each in (_letters(word), word.strip().upper())}
-    own: set[str] = set()
-    for around in (after, before):
-        for letter, meaning in _meanings(around, letters):
-            level = level_of(f"{meaning} uses") or ("byRightWithConditions" if _BESIDE.search(meaning) else None)
-            if level is not None:
-                legend[letter] = level
-                own.add(letter)
-                if level == "conditional" and (review := find_review(meaning)):
-                    reviews[letter] = review
-    if "X" in letters and "X" not in own:
-        legend["X"] = (
-            "notPermitted" if any(legend.get(letter) == "byRight" for letter in letters - {"X"}) else "byRight"
-        )
-    said = _BLANK.search(before) or _BLANK.search(after)
-    blank = level_of(said[0]) if said else None
-    return _Legend(legend, blank, reviews, {*re.findall(r"\b[A-Z]{1,3}\d\b", before + after)})
-
-
-def _meanings(around: str, letters: Set[str]) -> Iterator[tuple[str, str]]:
-    """Yield letters and their meanings. A meaning ends where the next letter is explained."""
-    for match in _SIGNED.finditer(around):
-        if match["letter"].upper() in letters:
-            yield match["letter"].upper(), match["meaning"]
-    signs = [
-        match
-        for match in _SIGN.finditer(around)
-        if match["letter"].upper() in letters
-        and (
-            match["sign"].strip()
-            or match["open"]
-            or not match["letter"].isalpha()
-            or around[match.start() - 1 : match.start()] in ("", "\n")
-        )
-    ]
-    for place, match in enumerate(signs):
-        until = signs[place + 1].start() if place + 1 < len(signs) else len(around)
-        if meaning := _MEANING.match(around, match.end(), until):
-            yield match["letter"].upper(), meaning[0]
-
-
-def _names(grid: Sequence[Sequence[Cell | None]], header: int, first: int) -> Sequence[int]:
-    """The columns before the first district that may contain the name of a use, best first."""
-    heads = [" ".join(cell.text for row in grid[: header + 1] if (cell := row[place])) for place in range(first)]
-    named = [place for place, words in enumerate(heads) if _USE.search(words)]
-    column = named[-1] if named else 0
-    return range(column, -1, -1)
-
-
-def _letters(word: str) -> str:
-    match = _MARK.fullmatch(word.strip())
-    return match["letters"].upper() if match else word.strip().upper()
-
-
-def find_notes(section: Section, table: Table | _Joined) -> Mapping[str, str]:
-    """Find the notes below a table by mark: subsections with such labels, or lines that start with them."""
-    notes: dict[str, str] = {}
-    for each in section.subsections:
-        if each.start >= table.end and len(each.path) == 1:
-            notes.setdefault(each.path[0], section.text[each.start : each.end].strip())
-    for line in section.text[table.end : table.end + _AROUND].split("\n"):
-        if match := _NOTE.fullmatch(line.strip()):
-            notes.setdefault(match["mark"] or match["letter"] or match["plain"], match["note"])
-    return notes
-
-
-def _parse_cell(
-    section: Section,
-    use: Cell,
-    cell: Cell,
-    code: str,
-    legend: _Legend,
-    notes: Mapping[str, str],
-    told: Sequence[str],
-) -> Iterator[UsePermission]:
-    name = strip_marks(section, use).strip(" .;:")
-    name = name[find_label_end(name, 0, len(name)) :]
-    raw = strip_marks(section, cell).strip()
-    match = _MARK.fullmatch(raw) if raw.upper() not in legend.levels and raw not in legend.words else None
-    marks = [section.text[start:end].strip() for start, end in (*use.superscripts, *cell.superscripts)]
-    if match and match["notes"]:
-        raw = match["letters"]
-        marks += re.findall(r"\d+|[*†‡]+|[a-z]+", match["notes"])
-    conditions = list(dict.fromkeys(notes[mark] for mark in marks if mark in notes))
-    usual = None if raw.upper() in legend.levels else re.match(r"(SP|SE|SUP|CUP|C)(?=-[A-Z]|\d)", raw)
-    level = legend.levels.get(usual[1] if usual else raw.upper()) if raw else legend.blank
-    if level is None:
-        return
-    if not raw:
-        yield UsePermission(code, name, level, "", conditions, None, use.start, use.end, CONFIDENCE["blank"], "matrix")
-        return
-    if level == "byRight" and conditions:
-        level = "byRightWithConditions"
-    review = legend.reviews.get(raw.upper()) if level == "conditional" else None
-    conditions += told if level != "notPermitted" else ()
-    yield UsePermission(
-        code, name, level, raw, conditions, review, cell.start, cell.end, CONFIDENCE["matrix"], "matrix"
-    )
-
-
-def strip_marks(section: Section, cell: Cell) -> str:
-    """Get the words of a cell without its raised marks."""
-    words, at = [], cell.start
-    for start, end in sorted(cell.superscripts):
-        words.append(section.text[at:start])
-        at = max(at, end)
-    return "".join([*words, section.text[at : cell.end]])

@@ -26,7 +26,7 @@ from loaders.zoning.extraction.measures import Measure, find_measures, find_unit
 from loaders.zoning.extraction.outline import Outline, find_label_end
 from loaders.zoning.extraction.parking_schedules import Schedule, is_about_parking
 from loaders.zoning.extraction.permission_levels import BOARD
-from loaders.zoning.extraction.permissions import find_notes, strip_marks
+from loaders.zoning.extraction.permission_matrices import find_notes, strip_marks
 from loaders.zoning.extraction.regulated_subjects import LOT
 from loaders.zoning.extraction.section_protocol import Cell, Section, Table
 from loaders.zoning.extraction.sentence_standards import (

@@ -14,6 +14,7 @@ from typing import Final
 from kg.words import singular
 from loaders.zoning.extraction import districts as naming
 from loaders.zoning.extraction.clauses import Clause, has_verb, parse_clauses, split_statements
+from loaders.zoning.extraction.dimension_names import find_dimensions
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.permission_levels import BOARD, Level, find_review, is_conditional, level_of
 
@@ -130,7 +131,8 @@ _NO_WORD: Final = frozenset(
         r"\w+",
         "uses building buildings structure structures lot lots land premises yard yards access driveway driveways "
         "subdivision subdivisions fencing merchandise goods animals "
-        "fence fences wall walls sign signs parking lighting landscaping trees material materials repair restoration",
+        "neighborhoods fence fences wall walls sign signs parking lighting landscaping trees material materials repair "
+        "restoration",
     )
 )
 """The same of words without another word."""
@@ -420,7 +422,7 @@ class _Statement:
         if of_use and level is not None and not self._announces:
             uses = self._split_uses(at, match.start("verb"))
             return self._state(uses, level, rest) if uses else None
-        if level is None or not _USES.search(subject) or len(subject.split()) > _WORDS:
+        if level is None or not _USES.search(subject) or len(subject.split()) > _WORDS or any(find_dimensions(subject)):
             return None
         if self._announces:
             return self._state((), level, subject) if _ANNOUNCED.fullmatch(rest) else None

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loaders.zoning.extraction.definitions import find_definitions
+from loaders.zoning.extraction.definitions import CUT, find_definitions
 from loaders.zoning.readers.code_model import Section, Subsection
 from tests.examples import dear
 
@@ -126,3 +126,36 @@ def test_time_grows_with_the_length_and_no_faster(unit: str) -> None:
     seconds(500)
     short = min(seconds(1_000) for _ in range(3))
     assert seconds(8_000) < 8 * 4 * max(short, 0.002)
+
+
+def test_items_with_dashes_below_a_meaning_are_no_terms() -> None:
+    text = "Home: One of these:\nRest home – A house for the old.\nCare home – A house for the ill.\nHotel: A house."
+    assert found(text) == [
+        ("Home", "One of these:\nRest home – A house for the old.\nCare home – A house for the ill."),
+        ("Hotel", "A house."),
+    ]
+
+
+def test_a_meaning_goes_on_with_lines_about_the_term() -> None:
+    text = (
+        "Area: The sum of these:\n1. Rooms;\n2. Halls.\nThe following may be left out: 1. Attics;\n2. Cellars.\n"
+        "Barn: A shed.\nThe term does not include a stable.\nSee article IV."
+    )
+    assert [each.rpartition("\n")[2] for _, each in found(text)] == [
+        "2. Cellars.",
+        "The term does not include a stable.",
+    ]
+
+
+def test_two_terms_on_one_line_have_one_meaning() -> None:
+    text = (
+        'Review Board" or "RB\nA board that reviews plans of the town and of its parts for the council.\nShed\nA hut.'
+    )
+    assert [term for term, _ in found(text)] == ["Review Board", "RB", "Shed"]
+
+
+def test_a_meaning_without_its_list_is_unsure() -> None:
+    given = find_definitions(
+        section("Old House\nmeans a house that is:\nPen\nA place for pigs of the town and others.")
+    )
+    assert [each.confidence == CUT for each in given] == [True, False]

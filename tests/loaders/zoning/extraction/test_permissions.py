@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loaders.zoning.extraction.districts import District
-from loaders.zoning.extraction.permissions import CONFIDENCE, UsePermission, find_inherited, find_permissions
+from loaders.zoning.extraction.permission_levels import CONFIDENCE, UsePermission
+from loaders.zoning.extraction.permissions import find_inherited, find_permissions
 from loaders.zoning.readers.code_model import Cell, Section, Subsection, Table
 from tests.examples import dear
 from tests.loaders.zoning.extraction.district_search import find_districts
@@ -456,3 +457,48 @@ def test_alternatives_of_an_item_are_split_where_each_is_a_use() -> None:
     assert [use for _, use, _ in uses("Permitted Uses:\nBakeries and/or tailors.")] == ["Bakeries", "tailors"]
     masts = "Radio masts on barns, meant to look like chimneys; or new hidden masts which are inside a tower."
     assert [use for _, use, _ in uses(f"Permitted Uses:\n{masts}")][1:] == ["new hidden masts which are inside a tower"]
+
+
+def test_a_line_with_a_description_names_a_district() -> None:
+    text = (
+        "The town is divided into these districts:\nR-1 Residence District : A district for houses on large lots.\n"
+        "C-2 Core Business District: A district for shops.\nD-O Design Overlay District - An overlay for the centre."
+    )
+    known = find_districts([section(text, "Districts")])
+    assert {code: each.name for code, each in known.items()} == {
+        "R-1": "Residence District",
+        "C-2": "Core Business District",
+        "D-O": "Design Overlay District",
+    }
+    place = known["C-2"]
+    assert text[place.start : place.end] == "C-2 Core Business District"
+
+
+def test_an_overlay_in_a_heading_is_a_district_beside_those_with_codes() -> None:
+    known = find_districts(
+        [
+            section("", "R-1 Residential District"),
+            section("", "Hillside Storage Overlay", key="2"),
+            section("", "Uses in the Overlay", key="3"),
+        ]
+    )
+    assert list(known) == ["Hillside Storage Overlay", "R-1"]
+
+
+def test_a_code_that_looks_like_another_in_one_row_only_is_no_district() -> None:
+    table = with_table([["District", "Lot area"], ["R-0", "6,000"], ["R-3", "7,000"]], title="Districts")
+    named = [section("", "R-O Residential Office Zone", key="2"), section("", "R-1 Residential Zone", key="3")]
+    assert "R-0" in find_districts([table])
+    assert list(find_districts([table, *named])) == ["R-1", "R-3", "R-O"]
+
+
+@pytest.mark.parametrize("heading", ["Street Design", "Project size. The least size is an acre.", "Lot size"])
+def test_a_heading_ends_a_list_without_labels(heading: str) -> None:
+    text = f"Permitted Uses\nBarns.\nInns.\n{heading}\nStreets shall be wide, so that carts may turn in them.\nSheds."
+    assert [use for _, use, _ in uses(text)] == ["Barns", "Inns"]
+    assert [use for _, use, _ in uses("Permitted Uses\nBarns.\nInns\nSheds.")] == ["Barns", "Inns", "Sheds"]
+
+
+def test_a_dimension_of_uses_announces_no_uses() -> None:
+    text = "For permitted uses in the R-1 District, the minimum yard width shall be as follows:\na. Barns, ten feet."
+    assert uses(text) == []

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from loaders.zoning.extraction.citation_resolution import Index, resolve_words
-from loaders.zoning.extraction.permissions import UsePermission, find_permissions
+from loaders.zoning.extraction.permission_levels import UsePermission
+from loaders.zoning.extraction.permissions import find_permissions
 from loaders.zoning.extraction.sentence_standards import Standard
 from loaders.zoning.extraction.standards import find_standards
 from loaders.zoning.readers.code_model import Cell, Section, Table

@@ -87,6 +87,38 @@ def test_a_page_number_on_the_line_of_a_heading_is_removed() -> None:
     assert "SIGNS" in words(parse(lines))
 
 
+def test_numbers_of_inserted_pages_are_removed_though_they_recur() -> None:
+    lines = print_pages([wrap(fill(4, seed)) for seed in range(6)], head="")
+    at = lines.index("4")
+    lines[at] = "4 of the area,"
+    lines[at + 1 : at + 1] = [*wrap(fill(4, 7)), "5 5.14 Penalties", *wrap(fill(4, 8))]
+    lines[lines.index("3")] = "3 of the lot,"
+    pages = parse(lines)
+    assert "5.14 Penalties" in words(pages)
+    assert [line for _, line in pages.furniture] == ["1", "2", "3", "4", "5", "5", "6"]
+
+
+def test_a_letter_after_the_number_of_a_page_is_found_before_one_alone() -> None:
+    lines = print_pages([wrap(fill(4, seed)) for seed in range(6)], head="")
+    at = lines.index("3")
+    lines[at + 1 : at + 1] = ["3B R-2 House Zone: A zone for houses.", *wrap(fill(4, 7)), "3B"]
+    assert "R-2 House Zone: A zone for houses." in words(parse(lines))
+
+
+@pytest.mark.parametrize("label", ["1. ", ""])
+def test_a_heading_at_the_foot_of_pages_is_kept_where_a_list_follows(label: str) -> None:
+    bodies = [[f"{label}{THINGS[n].title()}s", *wrap(fill(3, n)), "PROHIBITED USES"] for n in range(5)]
+    pages = parse(print_pages([*bodies, [f"{label}Pens", *wrap(fill(3, 9))]]))
+    assert "PROHIBITED USES" not in [line for _, line in pages.furniture]
+    assert [line for _, line in pages.furniture if line.startswith("TOWN")]
+
+
+def test_a_heading_that_recurs_within_pages_is_kept_at_their_edges() -> None:
+    bodies = [[*wrap(fill(2, n)), "PROHIBITED USES", *wrap(fill(3, n + 9))] for n in range(4)]
+    bodies[1:3] = [[*wrap(fill(5, n)), "PROHIBITED USES"] for n in (20, 25, 30)]
+    assert "PROHIBITED USES" not in [line for _, line in parse(print_pages(bodies)).furniture]
+
+
 def test_a_broken_number_of_a_heading_is_not_that_of_a_page() -> None:
     lines = print_pages([wrap(fill(4, seed)) for seed in range(6)], head="")
     at = lines.index("4")
@@ -177,6 +209,27 @@ def test_broken_words_are_joined_where_the_text_has_them_whole() -> None:
     text = " ".join(words(pages))
     assert "Each establishment of the R-1 and two-story kind is set back, or set far back." in text
     assert pages.mended == {"establishm ent": 1}
+
+
+@pytest.mark.parametrize(
+    ("broken", "whole"),
+    [
+        ("see Section 1. 2A of it", "see Section 1.2A of it"),
+        ("see Section 1. 9 of it", "see Section 1. 9 of it"),
+        ("in Article XX V of it", "in Article XXV of it"),
+        ("in Article IV V of it", "in Article IV V of it"),
+        ("an area of 87,1 20 feet", "an area of 87,120 feet"),
+        ("a fee of s eventy-five coins", "a fee of seventy-five coins"),
+        ("a sale in S UMMER of it", "a sale in SUMMER of it"),
+        ("for a re creation of it", "for a recreation of it"),
+        ("TWO- TIER WALLS and HALF- TIER", "TWO-TIER WALLS and HALF- TIER"),
+    ],
+)
+def test_broken_numbers_and_rare_words_are_joined(broken: str, whole: str) -> None:
+    known = "A summer sale is a recreation. The recreation and creation are for two-tier walls."
+    given = [*wrap(fill(2)), "", "1.2 Summer", *wrap(known), "", broken, "", *wrap(fill(3))]
+    pages = parse(print_pages([given, wrap(fill(4, 1)), wrap(fill(4, 2))]))
+    assert whole in words(pages)
 
 
 def test_a_piece_between_two_words_belongs_to_the_more_frequent_one() -> None:
