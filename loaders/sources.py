@@ -117,6 +117,7 @@ def _zoning(given: Settings, options: Options) -> Loader:
 
 def _files(given: Settings, options: Options) -> Loader:
     from loaders.files import loader as files
+    from loaders.files.graph.entities import drop_entities, refresh
 
     kept = given.unredacted_collections
     reading = files.Reading.from_options(options, kept)
@@ -126,6 +127,8 @@ def _files(given: Settings, options: Options) -> Loader:
         reading.read,
         files.FORMATS,
         config={**options, "unredacted_collections": " ".join(kept)} if kept else options,
+        derive=drop_entities,
+        refresh=lambda kg, on_progress: refresh(kg, on_progress=on_progress),
         cut=files.cut_file,
         options=options,
         exclusive=True,

@@ -26,7 +26,7 @@ ENERGY, RENEWABLE, SOLAR, ROOFTOP = (mint("concept", f"Q{number}") for number in
 
 CLOSURE = """
 SELECT DISTINCT ?unit ?concept WHERE {
-  { ?unit kg:mentions ?own }
+  { ?unit kg:mentions ?own MINUS { ?own a kg:Entity } }
   UNION { ?definition kg:definedIn ?unit ; kg:definesConcept ?own }
   UNION { ?rule kg:definedIn ?unit ; kg:landUse/skos:closeMatch ?own }
   ?own skos:broader* ?concept

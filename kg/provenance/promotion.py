@@ -2,8 +2,9 @@
 
 Claims are in ``graph/ext/...``. A claim is promoted at the confidence of the rule, or if a person accepted it
 (``kg:accepts`` in a graph below ``graph/cur/``), but never if a person rejected it (``kg:rejects``). The edges of a
-graph of claims are in the graph of the same name below ``graph/der/promote/``. Every commit that changes the claims or
-their reviews rebuilds that graph, so an edge disappears with its last valid claim. Statements about a claim in any
+graph of claims are in the graph of the same name below ``graph/der/promote/``. Several files may state a relation of an
+entity, so its edges are in ``graph/der/promote/entity/{type}/{norm}``. Every commit that changes the claims or
+their reviews rebuilds these graphs, so an edge disappears with its last valid claim. Statements about a claim in any
 other graph, and claims written by people, are ignored.
 """
 
@@ -22,7 +23,7 @@ from kg.sparql.terms import bind
 from kg.store.difference import content_sha256
 from kg.store.ownership import CURATED
 from kg.store.protocol import GraphChange, Patch, Store, Term, named_node, select
-from kg.vocabulary import CITATIONS, DERIVED, EXTRACTED, KG, RDF, SOURCED, get_named_district
+from kg.vocabulary import CITATIONS, DERIVED, ENTITIES, EXTRACTED, KG, RDF, SOURCED, get_named_district, iri_prefix
 
 THRESHOLD: Final = Decimal("0.7")
 """Minimum confidence for promotion."""
@@ -37,8 +38,19 @@ SELECT DISTINCT ?g WHERE {
   VALUES ?claim { $claims } GRAPH ?g { ?claim rdf:subject ?s } FILTER(STRSTARTS(STR(?g), $prefix))
 }"""
 
+STATED_OF: Final = """
+SELECT ?graph ?claim ?subject ?predicate ?object ?confidence WHERE {
+  VALUES ?subject { $subjects }
+  GRAPH ?graph {
+    ?claim rdf:subject ?subject ; rdf:predicate ?predicate ; rdf:object ?object ; kg:confidence ?confidence
+  }
+  FILTER(STRSTARTS(STR(?graph), $prefix))
+}"""
+
+_ENTITY: Final = iri_prefix("entity")
 PROMOTED: Final = DERIVED + "promote/"
 """IRI prefix of the graphs of edges, followed by the path of the graph of their claims."""
+_SUBJECTS: Final = 200
 _PARTS: Final = {RDF.subject: 0, RDF.predicate: 1, RDF.object: 2, KG.confidence: 3}
 
 
@@ -166,17 +178,83 @@ def _promote(
 ) -> Derived:
     """Build the graphs of edges that differ from the stored ones, for these graphs of claims."""
     made: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = {}
+    of_entities = {graph: quads for graph, quads in claims.items() if graph.value.startswith(ENTITIES)}
+    if of_entities:
+        made |= _promote_relations(store, of_entities, verdicts)
     for graph, quads in claims.items():
         unit = graph.value.removeprefix(EXTRACTED)
         # Both families of claims continue with the path of their record.
-        record = graph.value.removeprefix(CITATIONS).removeprefix(EXTRACTED)
+        record = graph.value.removeprefix(CITATIONS).removeprefix(ENTITIES).removeprefix(EXTRACTED)
         source, own = NamedNode(SOURCED + record), NamedNode(PROMOTED + unit)
         asserted = (replace or {}).get(source)
+        if graph in of_entities:
+            quads = _without_entities(quads)
         found = build_edges(quads, own, verdicts, store.graph(source) if asserted is None else asserted)
         if set(found) != set(store.graph(own)):
             origin = RecordOrigin("", (), (graph, *verdicts.on(_claims(quads))), PROMOTION)
             made[own] = found, origin
     return made
+
+
+def _without_entities(quads: Iterable[Quad]) -> list[Quad]:
+    """Return the quads of the claims whose subject is not an entity."""
+    about = {quad.subject for quad in quads if quad.predicate == RDF.subject and _is_entity(quad.object)}
+    return [quad for quad in quads if quad.predicate in _PARTS and quad.subject not in about]
+
+
+def _is_entity(term: Term) -> bool:
+    return isinstance(term, NamedNode) and term.value.startswith(_ENTITY)
+
+
+def _promote_relations(store: Store, claims: Mapping[NamedNode, Sequence[Quad]], verdicts: Verdicts) -> Derived:
+    """Build the edges of the entities that these graphs state relations of, or stated before, where they differ."""
+    stated: dict[NamedNode, list[tuple[NamedNode, Term, Quad]]] = {}
+    for graph, quads in claims.items():
+        for quad in (*quads, *store.graph(graph)):
+            if quad.predicate == RDF.subject and isinstance(quad.object, NamedNode) and _is_entity(quad.object):
+                stated.setdefault(quad.object, [])
+    for start in range(0, len(stated), _SUBJECTS):
+        subjects = sorted(stated, key=str)[start : start + _SUBJECTS]
+        query = bind(STATED_OF, subjects=subjects, prefix=Literal(ENTITIES))
+        for row in select(store.query, query):
+            graph, subject = named_node(row["graph"]), named_node(row["subject"])
+            if graph not in claims and isinstance(row["object"], NamedNode):
+                own = _get_entity_edges(subject)
+                _add_edge(stated[subject], graph, row["claim"], row["confidence"], verdicts,
+                          Quad(subject, named_node(row["predicate"]), row["object"], own))  # fmt: skip
+    for graph, quads in claims.items():
+        for claim, (subject_, predicate, value, confidence) in _claims(quads).items():
+            if not (isinstance(subject_, NamedNode) and subject_ in stated):
+                continue
+            if isinstance(predicate, NamedNode) and isinstance(value, NamedNode):
+                edge = Quad(subject_, predicate, value, _get_entity_edges(subject_))
+                _add_edge(stated[subject_], graph, claim, confidence, verdicts, edge)
+    made: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = {}
+    for subject, edges in stated.items():
+        own = _get_entity_edges(subject)
+        wanted = list(dict.fromkeys(edge for _, _, edge in edges))
+        if set(wanted) != set(store.graph(own)):
+            graphs = sorted({graph for graph, _, _ in edges}, key=str)
+            origin = RecordOrigin("", (), (*graphs, *verdicts.on(claim for _, claim, _ in edges)), PROMOTION)
+            made[own] = wanted, origin
+    return made
+
+
+def _get_entity_edges(entity: NamedNode) -> NamedNode:
+    """Return the name of the graph of the edges of an entity."""
+    return NamedNode(f"{PROMOTED}entity/{entity.value.removeprefix(_ENTITY)}")
+
+
+def _add_edge(
+    edges: list[tuple[NamedNode, Term, Quad]],
+    graph: NamedNode,
+    claim: Term,
+    confidence: Term | None,
+    verdicts: Verdicts,
+    edge: Quad,
+) -> None:
+    if is_promoted(confidence, accepted=claim in verdicts.accepted, rejected=claim in verdicts.rejected):
+        edges.append((graph, claim, edge))
 
 
 def _claims(quads: Iterable[Quad]) -> dict[Term, list[Term | None]]:

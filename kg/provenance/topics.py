@@ -24,7 +24,7 @@ from kg.provenance.superclasses import is_premise
 from kg.sparql.terms import bind
 from kg.store.difference import Delta, Statements
 from kg.store.protocol import Query, named_node, select
-from kg.vocabulary import ABOUT_GRAPH, KG, RDF, SKOS, SOURCED
+from kg.vocabulary import ABOUT_GRAPH, ENTITIES, KG, RDF, SKOS, SOURCED
 
 ABOUT: Final = Rule(
     "about",
@@ -66,6 +66,11 @@ SELECT DISTINCT ?from ?to ?graph WHERE {
 }"""
 
 
+def is_topical(graph: object) -> bool:
+    """Whether topics follow from the statements of a graph. Entities of files are not concepts, so these are none."""
+    return is_premise(graph) and not (isinstance(graph, NamedNode) and graph.value.startswith(ENTITIES))
+
+
 def infer_topics(store: pyoxigraph.Store, deltas: Sequence[Delta]) -> Delta | None:
     """Compute the change of `ABOUT_GRAPH` that follows from `deltas`, which are not written yet."""
     state = _State(store, deltas)
@@ -90,7 +95,7 @@ def infer_all_topics(store: pyoxigraph.Store) -> Iterator[Quad]:
     """Yield the content of `ABOUT_GRAPH` for the whole store."""
     state = _State(store, ())
     units = {
-        quad.subject for quad in store.quads_for_pattern(None, KG.mentions, None, None) if is_premise(quad.graph_name)
+        quad.subject for quad in store.quads_for_pattern(None, KG.mentions, None, None) if is_topical(quad.graph_name)
     }
     for predicate in (KG.definesConcept, KG.landUse):
         for quad in store.quads_for_pattern(None, predicate, None, None):
@@ -105,7 +110,7 @@ def load_premises_of_topic(query: Query, unit: NamedNode, topic: NamedNode) -> l
     found = {
         (named_node(row["concept"]), named_node(row["graph"]))
         for row in select(query, bind(MENTIONED, unit=unit))
-        if all(is_premise(row[name]) for name in ("graph", "defines", "uses") if name in row)
+        if all(is_topical(row[name]) for name in ("graph", "defines", "uses") if name in row)
     }
     reaching = _find_reaching(query, {concept for concept, _ in found}, topic)
     return sorted(((concept, graph) for concept, graph in found if concept in reaching), key=str)
@@ -119,7 +124,7 @@ def _find_reaching(query: Query, concepts: set[NamedNode], topic: NamedNode) -> 
         rows = list(select(query, bind(NEXT, concepts=sorted(queue, key=str))))
         queue = set()
         for row in rows:
-            if isinstance(row["to"], NamedNode) and is_premise(row["graph"]):
+            if isinstance(row["to"], NamedNode) and is_topical(row["graph"]):
                 below[row["to"]].add(named_node(row["from"]))
                 queue.add(row["to"])
         queue -= seen
@@ -144,7 +149,7 @@ class _State:
         """Subjects that they add, by predicate and object."""
         self._topics: dict[Any, frozenset[Any]] = {}
         for delta in deltas:
-            if not is_premise(delta.graph) or delta.graph.value.startswith(_OF_TEXTS):
+            if not is_topical(delta.graph) or delta.graph.value.startswith(_OF_TEXTS):
                 continue
             for quad in delta.removed.values():
                 if quad.predicate in _PREMISES:
@@ -163,7 +168,7 @@ class _State:
         found = {
             quad.object
             for quad in self._store.quads_for_pattern(subject, predicate, None, None)
-            if quad not in self._removed and is_premise(quad.graph_name)
+            if quad not in self._removed and is_topical(quad.graph_name)
         }
         return found.union(self._of.get((subject, predicate), ()))
 
@@ -172,7 +177,7 @@ class _State:
         found = {
             quad.subject
             for quad in self._store.quads_for_pattern(None, predicate, value, None)
-            if quad not in self._removed and is_premise(quad.graph_name)
+            if quad not in self._removed and is_topical(quad.graph_name)
         }
         return found.union(self._to.get((predicate, value), ()))
 

@@ -31,7 +31,7 @@ from kg.tools.zoning.labels import load_code_names
 from kg.tools.zoning.municipalities import find_place
 from kg.tools.zoning.rule_rows import Rule, Span, is_reported, load_asserted, load_rules
 from kg.user_graphs import UserGraphs
-from kg.vocabulary import BASE, DCTERMS, EXTRACTED, KG, PROV, PROV_GRAPH, RDF, SKOS, SOURCED, iri_prefix, mint
+from kg.vocabulary import BASE, DCTERMS, ENTITIES, EXTRACTED, KG, PROV, PROV_GRAPH, RDF, SKOS, SOURCED, iri_prefix, mint
 
 REVIEWS: Final = NamedNode(CURATED + "reviews")
 
@@ -55,7 +55,8 @@ _FOUND: Final = """
   VALUES ?kind { $kinds }
   GRAPH ?graph { ?claim a ?kind ; kg:confidence ?confidence }
   FILTER(?confidence >= $least && ?confidence <= $most && STRSTARTS(STR(?graph), $extracted))
-  FILTER(?kind != kg:RejectedFinding || STRSTARTS(STR(?claim), $prefix))"""
+  FILTER(?kind != kg:RejectedFinding || STRSTARTS(STR(?claim), $prefix))
+  FILTER(?kind != kg:Statement || !STRSTARTS(STR(?graph), $entities))"""
 _INSIDE: Final = """
   ?claim kg:definedIn|rdf:subject ?unit . ?unit kg:jurisdiction $municipality"""
 _STATUSES: Final = {
@@ -85,14 +86,18 @@ STANDS: Final = """
 ASK { GRAPH ?graph { $subject $predicate $object } FILTER(?graph != $prov) }"""
 
 Verdict = Literal["accept", "reject"]
-Kind = Literal["use", "standard", "definition", "district", "citation", "alignment"]
+Kind = Literal["use", "standard", "definition", "district", "citation", "alignment", "relation", "link"]
 Status = Literal["pending", "accepted", "rejected"]
 _PREDICATES: Final = {"accept": KG.accepts, "reject": KG.rejects}
 _CLASSES: Final[Mapping[str, NamedNode]] = {
     **{name: kind for kind, name in KINDS.items()},
     "citation": KG.Statement,
     "alignment": KG.Alignment,
+    "relation": KG.EntityRelation,
+    "link": KG.EntityLink,
 }
+_EDGES: Final = frozenset({"citation", "alignment", "relation", "link"})
+"""Kinds whose claim is a triple, an edge of the graph if it is promoted."""
 _NAMES_OF: Final = {kind.value: name for name, kind in _CLASSES.items()}
 _LAND_USES: Final = iri_prefix("landuse")
 _WORDS: Final = 300
@@ -173,6 +178,7 @@ def list_claims(
         "least": min_confidence,
         "most": max_confidence,
         "extracted": Text(EXTRACTED),
+        "entities": Text(ENTITIES),
         "prefix": Text(BASE if kind is None else PREFIXES.get(kind, "none")),
         "reviewed": sorted((claim for claim in reviewed if isinstance(claim, NamedNode)), key=str),
     }
@@ -214,7 +220,7 @@ def _load_listed(reader: Reader, rows: Sequence[Mapping[str, Term]]) -> list[Lis
     texts = {iri_of(row["unit"]): term_text(row["text"]) for row in reader.rows("their texts", query)} if units else {}
     listed = []
     for iri, rule in rules.items():
-        is_edge = kinds[iri] in ("citation", "alignment")
+        is_edge = kinds[iri] in _EDGES
         edge = rule.one(RDF.subject), rule.one(RDF.predicate), rule.one(RDF.object)
         rejected = rule.one(KG.withdrawn)
         spans = rule.spans()
@@ -265,9 +271,9 @@ def _state(rule: Rule, kind: str, names: Mapping[str, str], labels: Mapping[str,
         district = rule.one(KG.namesDistrict) or ""
         code, label = code_of(district), labels.get(district, "")
         return f"{code} is a district" + (f": {label}" if label not in ("", code) else "")
-    if kind in ("citation", "alignment"):
+    if kind in _EDGES:
         subject, value = (labels.get(node, node) for node in (rule.one(RDF.subject) or "", rule.one(RDF.object) or ""))
-        relation = (rule.one(RDF.predicate) or "").rpartition("#")[2]
+        relation = (rule.one(RDF.predicate) or "").replace("#", "/").rpartition("/")[2]
         return f"{subject} {relation} {value}"
     return names.get(rule.iri, rule.iri)
 
@@ -327,7 +333,7 @@ def review_claim(
     claim: Annotated[str, Field(max_length=2_000, description="id")],
     verdict: Annotated[Verdict, Field()],
 ) -> Reviewed:
-    """Accept or reject a claim found in a text: a use, standard, definition, district, citation or alignment.
+    """Accept or reject a claim found in a text: a use, standard, citation, alignment, relation, link and so on.
 
     Use after reading its words; it needs the local token. A rejection is final. Returns asserted: whether it holds.
     Example: review_claim(claim="https://w3id.org/quadcite/id/st/9f2c", verdict="reject").
@@ -352,7 +358,7 @@ def review_claim(
     result = Reviewed(
         claim=node.value,
         verdict=verdict,
-        kind="alignment" if _is_alignment(kg, node) else "citation",
+        kind=_find_edge_kind(kg, node),
         subject=subject.value,
         predicate=predicate.value,
         object=value.value,
@@ -366,8 +372,10 @@ def review_claim(
     return reader.finish(result)
 
 
-def _is_alignment(kg: KnowledgeGraph, claim: NamedNode) -> bool:
-    return bool(kg.store.query(bind("ASK { $claim a kg:Alignment }", claim=claim)))
+def _find_edge_kind(kg: KnowledgeGraph, claim: NamedNode) -> Kind:
+    kinds: tuple[Kind, ...] = ("alignment", "relation", "link")
+    asked = "ASK { $claim a $kind }"
+    return next((kind for kind in kinds if kg.store.query(bind(asked, claim=claim, kind=_CLASSES[kind]))), "citation")
 
 
 def _note_final(kg: KnowledgeGraph, claim: NamedNode, verdict: Verdict) -> list[str]:

@@ -1,0 +1,158 @@
+"""The names that a file itself shows: in its title and headings, in bold, and as terms that it defines."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from kg.words import is_stop_word, to_word_set
+from loaders.files.extraction.plain_text import Outline, Snippet
+
+_MOST_WORDS: Final = 4
+_WORD: Final = re.compile(r"[^\W_][\w'\u2019+#&./-]*")
+_CAPITAL: Final = re.compile(r"[A-Z][\w'\u2019&/-]*")
+_LEADING: Final = to_word_set(
+    """
+    about adding against and at before building changing checking choosing configuring connecting creating debugging
+    deploying for from getting how installing integrating introducing introduction managing meet migrating moving on
+    operating overview planning preparing reading recovering releasing removing replacing restarting reviewing running
+    setting started starting stopping testing the to troubleshooting understanding updating upgrading using what when
+    where why with working writing your our a an in of
+    """
+)
+_LABELS: Final = to_word_set(
+    """
+    agenda appendix attendees actions background caution caveat changelog checklist conclusion configuration contact
+    contacts contents context danger decision decisions definition definitions dependencies deployment description
+    details documentation example examples faq features glossary goal goals guide history important index info
+    information installation introduction issues license limits limitations links maintenance manual meeting minutes
+    next note notes notice objective objectives open operation operations outcome overview owner owners participants
+    policy prerequisites procedure procedures process purpose questions readme reference references release related
+    requirements responsibilities result results roadmap roles scope section see setup specification specifications
+    status step steps summary support table terms tip todo troubleshooting usage version versions warning warnings
+    what why architecture architectures design overview components standards security testing monitoring inventory
+    """
+)
+_LEAST: Final = 2
+"""Minimum occurrences in the running text of a name that only headings or lower-case bold words show."""
+_SHORT: Final = re.compile(
+    r"(?P<before>(?:[\w'\u2019&-]+ ){1,8})"
+    r"\((?:the )?[\"\u201c]?(?P<short>[A-Z][A-Za-z]?[A-Z]{1,6}s?)[\"\u201d]?\)"
+)
+_DEFINED: Final = re.compile(r"\s*(?::|\u2013|\u2014| - )\s*\S")
+
+
+def mine_names(outline: Outline, title: str | None) -> list[str]:
+    """Find the names that a file shows, without duplicates.
+
+    Of headings and the title, these are runs of capitalized words that the text repeats as such; in bold, names of up
+    to four words with a capital, or that the text repeats, and terms at the start of an item with their definition.
+    """
+    found: dict[str, None] = {}
+    running = " \n".join(snippet.plain.text for snippet in outline.snippets if snippet.kind != "heading")
+    counts: Counter[str] = Counter()
+    headings = [snippet.plain.text for snippet in outline.snippets if snippet.kind == "heading"]
+    for heading in dict.fromkeys([*([title] if title else ()), *headings]):
+        for name in _find_runs(heading):
+            if _count(running, name, counts) >= 1:
+                found[name] = None
+    for snippet in outline.snippets:
+        if snippet.kind in ("item", "cell") and _is_whole_name(snippet.plain.text):
+            found[snippet.plain.text.strip(" .;")] = None
+        for name, is_defined in _find_bold(snippet):
+            if (
+                is_defined
+                or (any(map(str.isupper, name)) and not name.isupper())
+                or _is_acronym(name)
+                or _count(running, name, counts) > _LEAST
+            ):
+                found[name] = None
+    return list(found)
+
+
+def _find_runs(heading: str) -> Iterator[str]:
+    """Find the names in a heading: runs of capitalized words, longest first, without words that only lead to them."""
+    words = list(_WORD.finditer(heading))
+    runs: list[list[re.Match[str]]] = [[]]
+    for word in words:
+        plain = word[0].casefold()
+        joined = not runs[-1] or heading[runs[-1][-1].end() : word.start()].strip() in ("", "&")
+        if word[0][0].isupper() and plain not in _LABELS and (plain not in _LEADING or runs[-1]) and joined:
+            runs[-1].append(word)
+        elif runs[-1]:
+            runs.append([])
+            if word[0][0].isupper() and plain not in _LABELS and plain not in _LEADING:
+                runs[-1].append(word)
+    for run in runs:
+        while run and (run[-1][0].casefold() in _LEADING or run[-1][0].casefold() in _LABELS):
+            run.pop()
+        if run and len(run) <= _MOST_WORDS:
+            name = heading[run[0].start() : run[-1].end()].rstrip(".'")
+            if _is_name(name):
+                yield name
+
+
+def _find_bold(snippet: Snippet) -> Iterator[tuple[str, bool]]:
+    text = snippet.plain.text
+    for mark in snippet.plain.marks:
+        if mark.kind != "bold":
+            continue
+        name = text[mark.start : mark.end].strip()
+        is_label = name.endswith(":")
+        name = name.rstrip(":. ")
+        words = name.split()
+        if not 0 < len(words) <= _MOST_WORDS or not _is_name(name):
+            continue
+        rest = text[mark.end :]
+        is_defined = mark.start == 0 and (is_label or _DEFINED.match(rest) is not None) and len(rest.strip(" :")) > 20
+        if is_label and not is_defined:
+            continue
+        yield name, is_defined and snippet.kind in ("item", "paragraph")
+
+
+def _is_whole_name(text: str) -> bool:
+    """Whether an item or a cell is a name and nothing else: two to four capitalized words."""
+    words = text.strip(" .;").split()
+    return 2 <= len(words) <= _MOST_WORDS and all(_CAPITAL.fullmatch(word) for word in words) and _is_name(text)
+
+
+def _is_acronym(name: str) -> bool:
+    return name.isupper() and 2 <= len(name) <= 8 and name.isalnum()
+
+
+def _is_name(name: str) -> bool:
+    words = [word.casefold() for word in name.split()]
+    return (
+        len(name) > 1
+        and any(map(str.isalpha, name))
+        and not (len(words) == 1 and (words[0] in _LABELS or words[0] in _LEADING))
+        and not all(is_stop_word(word, "en") for word in words)
+        and not all(word in _LABELS or is_stop_word(word, "en") for word in words)
+    )
+
+
+def _count(text: str, name: str, counts: Counter[str]) -> int:
+    """Count the occurrences of a name in the running text, in its own case."""
+    if name not in counts:
+        counts[name] = len(re.findall(rf"(?<!\w){re.escape(name)}(?:s|es)?(?!\w)", text))
+    return counts[name]
+
+
+def find_aliases(text: str) -> Iterator[tuple[str, str]]:
+    """Find short names in brackets, as in ``Tide Control System (TCS)``. Yields the full and the short one."""
+    for match in _SHORT.finditer(text):
+        letters = [letter for letter in match["short"] if letter.isupper()]
+        words = match["before"].split()
+        for count in range(min(len(words), len(letters) + 3), 0, -1):
+            own = words[-count:]
+            initials = [word[0] for word in own if word[0].isupper()]
+            if own[0][0].isupper() and initials == letters and len(letters) > 1:
+                yield " ".join(own), match["short"]
+                break
+
+
+def order_names(names: Sequence[str]) -> list[str]:
+    """Sort names, the longest first."""
+    return sorted(dict.fromkeys(names), key=lambda name: (-len(name), name))

@@ -1,0 +1,1 @@
+"""Graphs that are derived from the stored texts of files."""

