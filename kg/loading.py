@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -19,16 +19,16 @@ _LOOK_S: Final = 0.5
 
 
 @contextmanager
-def exclusive_load(on_progress: Progress) -> Iterator[None]:
+def exclusive_load(on_progress: Progress, is_stopped: Callable[[], bool] = lambda: False) -> Iterator[None]:
     """Hold the lock for loads; while another load holds it, wait and report that.
 
-    Raises QueryLimitError if the call is cancelled meanwhile: its caller expects no write after that.
+    Raises QueryLimitError if the call is cancelled meanwhile, or `is_stopped`: its caller expects no write after that.
     """
     cancellation = CANCELLATION.get()
     if not _running.acquire(blocking=False):
         on_progress(0, None, "waiting for another load to end")
         while not _running.acquire(timeout=_LOOK_S):
-            if cancellation is not None and cancellation.cancelled:
+            if is_stopped() or (cancellation is not None and cancellation.cancelled):
                 raise QueryLimitError("The call was stopped while it waited for a load to end. Nothing was written.")
     try:
         yield

@@ -176,7 +176,16 @@ class Settings(BaseSettings):
         description="Folders that the tool `ingest_speech` may read, separated by colons. Empty means none.",
     )
 
-    @field_validator("ingest_folders", mode="before")
+    watch_folders: Annotated[tuple[Path, ...], NoDecode] = Field(
+        (),
+        description="Folders whose files the server loads when they change, separated by colons. The name of each is "
+        "that of its collection.",
+    )
+    watch_debounce_ms: int = Field(
+        300, ge=0, le=10_000, description="Time for which a file rests before it is loaded, in milliseconds."
+    )
+
+    @field_validator("ingest_folders", "watch_folders", mode="before")
     @classmethod
     def _folders(cls, value: Any) -> Any:
         return [folder for folder in value.split(os.pathsep) if folder] if isinstance(value, str) else value

@@ -28,6 +28,8 @@ class Snapshot:
     """Time of reading, if by an earlier run; the file may have changed since."""
     sent_by: str | None = None
     """The sender, if the file is a person's correction of a record."""
+    left: tuple[str, ...] = ()
+    """Sources that had this content and have it no longer: the file was moved."""
 
 
 @dataclass(frozen=True, slots=True)

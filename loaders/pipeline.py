@@ -741,7 +741,9 @@ def _estimate_quads(document: SourceDocument | SourceGraph) -> int:
 
 @lru_cache(maxsize=1_024)
 def _source_file(snapshot: Snapshot) -> SourceFile:
-    return SourceFile(snapshot.sha256, snapshot.source, snapshot.revision, snapshot.read_at, snapshot.sent_by)
+    return SourceFile(
+        snapshot.sha256, snapshot.source, snapshot.revision, snapshot.read_at, snapshot.sent_by, snapshot.left
+    )
 
 
 def _find_facts(document: SourceDocument | SourceGraph, languages: Mapping[str, str]) -> GraphFacts:

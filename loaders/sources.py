@@ -6,15 +6,20 @@ The modules of a domain are imported when its source is loaded, so that loading 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kg.errors import InvalidInputError
+from kg.ingestion import FolderWatcher
 from kg.knowledge_graph import KnowledgeGraph
 from kg.search.index_sync import Progress
 from kg.settings import Settings
 from loaders import pipeline
 from loaders.pipeline import Loader, LoadReport, Options
+
+if TYPE_CHECKING:
+    from loaders.files.graph.moves import Moves
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +120,12 @@ def _zoning(given: Settings, options: Options) -> Loader:
     )
 
 
-def _files(given: Settings, options: Options) -> Loader:
+def _files(given: Settings, options: Options, moves: Moves | None = None) -> Loader:
     from loaders.files import loader as files
     from loaders.files.graph.entities import drop_entities, refresh
+    from loaders.files.graph.moves import Moves
 
+    moved = moves or Moves()
     kept = given.unredacted_collections
     reading = files.Reading.from_options(options, kept)
     return Loader(
@@ -127,7 +134,7 @@ def _files(given: Settings, options: Options) -> Loader:
         reading.read,
         files.FORMATS,
         config={**options, "unredacted_collections": " ".join(kept)} if kept else options,
-        derive=drop_entities,
+        derive=lambda store, changed: {**drop_entities(store, changed), **moved.derive(store, changed)},
         refresh=lambda kg, on_progress: refresh(kg, on_progress=on_progress),
         cut=files.cut_file,
         options=options,
@@ -165,6 +172,20 @@ def build_loader(source: str, given: Settings, options: Options | None = None) -
                 f"Sources with this option: {', '.join(takers) or 'none'}. Options of {source}: {own}."
             )
     return found.configure(given, options or {})
+
+
+def build_file_loader(given: Settings, options: Options, moves: Moves) -> Loader:
+    """Build the loader of files, which commits `moves` with the files that were moved."""
+    return _files(given, options, moves)
+
+
+def build_watcher(
+    kg: KnowledgeGraph, exclusive: Callable[[Progress, Callable[[], bool]], AbstractContextManager[None]]
+) -> FolderWatcher:
+    """Build the watcher of folders of files. `exclusive` gives it turns with the other loads of this process."""
+    from loaders.files.graph.watcher import Watcher
+
+    return Watcher(kg, build_file_loader, exclusive)
 
 
 def load(

@@ -22,6 +22,7 @@ from kg.errors import QuadciteError, StoreError, StoreLockedError, UpstreamError
 if TYPE_CHECKING:
     import httpx
 
+    from kg.ingestion import FolderWatcher
     from kg.knowledge_graph import KnowledgeGraph
     from kg.settings import Settings
     from kg.store.lock import Holder
@@ -196,11 +197,13 @@ def connect(
     align: Callable[..., Any] | None = None,
     extract: Callable[..., Any] | None = None,
     quarantine: Mapping[str, Callable[..., dict[str, Any]]] | None = None,
+    watcher: Callable[[KnowledgeGraph], FolderWatcher] | None = None,
 ) -> Iterator[Connection]:
     """Connect to the graph in the data directory of `settings`: through the server that holds it, else by opening it.
 
     Without `create`, a directory without a graph is an error, so that a mistyped name makes no empty one. `load`,
-    `mention`, `align`, `extract` and `quarantine` are the loaders' functions, used if this process opens the directory.
+    `mention`, `align`, `extract`, `quarantine` and `watcher` are the loaders' functions, used if this process opens the
+    directory.
     Raises StoreLockedError if a process that is not a server holds the directory.
     """
     # Imported before the directory is opened: an interrupt during an import can get lost.
@@ -230,6 +233,7 @@ def connect(
             kg.align = align
             kg.extract = extract
             kg.quarantine = quarantine or {}
+            kg.watcher = watcher(kg) if watcher is not None else None
             try:
                 yield LocalConnection(kg, _get_command, expand_services)
             finally:

@@ -25,6 +25,8 @@ from kg.text import to_single_line
 
 if TYPE_CHECKING:
     from kg.cli.connection import Connection
+    from kg.ingestion import FolderWatcher
+    from kg.knowledge_graph import KnowledgeGraph
 
 app = typer.Typer(
     name="kg",
@@ -79,12 +81,19 @@ def _connect(
     mention: Callable[..., Any] | None = None,
     align: Callable[..., Any] | None = None,
     extract: Callable[..., Any] | None = None,
+    watcher: Callable[[KnowledgeGraph], FolderWatcher] | None = None,
 ) -> AbstractContextManager[Connection]:
     """Connect to the graph in a data directory (`kg.cli.connection.connect`)."""
     from kg.cli import connection
 
     return connection.connect(
-        settings_for(data_dir), create=create, load=load, mention=mention, align=align, extract=extract
+        settings_for(data_dir),
+        create=create,
+        load=load,
+        mention=mention,
+        align=align,
+        extract=extract,
+        watcher=watcher,
     )
 
 
@@ -195,6 +204,33 @@ def _show_load(done: Mapping[str, Any], as_json: bool, *, local: bool) -> None:
         raise typer.Exit(output.FAILURE)
     if report["rejected"]:
         raise typer.Exit(output.SOME_REJECTED)
+
+
+@app.command()
+@output.reported
+def watch(
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder of notes, pages and specifications.")],
+    collection: Annotated[
+        str | None,
+        typer.Option("--collection", metavar="NAME", help="Collection of the files. Default: the name of the folder."),
+    ] = None,
+    data_dir: DataDir = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each event as a line of JSON.")] = False,
+) -> None:
+    """Load the files of a folder, and again when they change, until Ctrl-C. Deleted files are removed.
+
+    A running server does the work. To let it watch by itself: QUADCITE_WATCH_FOLDERS.
+    """
+    from functools import partial
+
+    from kg.cli.watching import show_changes
+    from kg.loading import exclusive_load
+    from loaders import sources
+
+    def connect() -> AbstractContextManager[Connection]:
+        return _connect(data_dir, create=True, watcher=partial(sources.build_watcher, exclusive=exclusive_load))
+
+    show_changes(connect, folder, collection, as_json=as_json)
 
 
 @app.command()

@@ -98,6 +98,8 @@ class SourceFile:
     """Time of reading, if in an earlier run; then the current content of the location is unknown."""
     sent_by: str | None = None
     """The sender, if it is a correction by a person and not a file of the source."""
+    left: tuple[str, ...] = ()
+    """Locations that had this content and have it no longer: the file was moved."""
 
     @property
     def iri(self) -> NamedNode:
@@ -311,8 +313,13 @@ class _Revision:
         # this describes an earlier read (`read_at`), the content is current again.
         snapshot = file.iri
         replayed = file.read_at is not None
+        left: set[Term] = {mint_source(each) for each in file.left}
+        if any(quad.object in left for quad in self.old[snapshot]):
+            left |= {Literal(name_source(each)) for each in file.left}
         self.new[snapshot] |= {
-            quad for quad in self.old[snapshot] if replayed or quad.predicate != PROV.invalidatedAtTime
+            quad
+            for quad in self.old[snapshot]
+            if (replayed or quad.predicate != PROV.invalidatedAtTime) and quad.object not in left
         }
         if not any(quad.predicate == KG.retrievedAt for quad in self.new[snapshot]):
             read = timestamp(file.read_at or self.run.started)

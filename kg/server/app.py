@@ -26,6 +26,7 @@ from kg import __version__, interruption
 from kg.actors import EVERYONE
 from kg.errors import QuadciteError, StoreError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.loading import exclusive_load
 from kg.processes.leases import Leases
 from kg.queries.pool import QueryPool
 from kg.search import index_sync
@@ -62,7 +63,7 @@ from kg.vocabulary import KG
 from loaders.mentions.graph.proposals import propose_alignments
 from loaders.mentions.graph.refresh import refresh as refresh_mentions
 from loaders.quarantine_retry import QUARANTINE
-from loaders.sources import load
+from loaders.sources import build_watcher, load
 
 log = logging.getLogger(__name__)
 
@@ -259,6 +260,9 @@ def serve(
             kg.receive = _receive
             kg.quarantine = QUARANTINE
             kg.raw = raw
+            kg.watcher = build_watcher(kg, exclusive_load)
+            for folder in settings.watch_folders:
+                kg.watcher.watch(folder, None)
             kg.announce(address)  # clients may read the token from here on
             connections = LimitedProtocol.limited_by(settings)
             config = uvicorn.Config(

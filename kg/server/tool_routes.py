@@ -104,6 +104,8 @@ def health_route(kg: KnowledgeGraph, threads: ToolThreads, count_held: Callable[
 
 
 def _content(tool: Command, kg: KnowledgeGraph, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    if not tool.logged:
+        return tool.content(kg, arguments)
     with CallLog(tool.name, arguments, "http") as call:
         if not isinstance(tool, Tool):
             return tool.content(kg, arguments)

@@ -45,6 +45,8 @@ class Command:
     runs a query that the caller wrote, and "long" can take minutes."""
     scope: Scope = field(default="admin", kw_only=True)
     """The scope that the caller needs."""
+    logged: bool = field(default=True, kw_only=True)
+    """Whether each call is logged. Those that a client repeats while it waits are not."""
 
     @property
     def name(self) -> str:

@@ -5,6 +5,7 @@ Each takes typed arguments and returns a document of JSON types, so that the ans
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -31,6 +32,9 @@ from kg.tools.zoning.extraction_command import extract
 from kg.tools.zoning.summary_commands import summaries_build, summaries_status
 
 Document = dict[str, Any]
+
+WATCH_S: Final = 30.0
+"""Seconds that a folder is watched after the last call of a client that watches it."""
 
 
 def status(kg: KnowledgeGraph) -> Document:
@@ -121,6 +125,25 @@ def load(
         collection=collection,
         **options,
     )
+
+
+def watch(kg: KnowledgeGraph, folder: str, collection: str | None = None, after: int | None = None) -> Document:
+    """Watch a folder for `WATCH_S` seconds; repeated calls prolong them.
+
+    Returns what became of its files since the event `after`, None: since now, and the state of the folder.
+    """
+    if kg.watcher is None:
+        raise InvalidInputError("This process cannot watch folders: it was started without loaders.")
+    root = os.path.abspath(folder)
+    kg.watcher.watch(Path(root), collection, WATCH_S)
+    state = next((each for each in kg.ingestion.get_status().folders if each.path == root), None)
+    events = kg.ingestion.list_events(after or 0)
+    mine = [] if after is None or state is None else [each for each in events if each.collection == state.collection]
+    return {
+        "folder": None if state is None else asdict(state),
+        "events": [asdict(each) for each in mine],
+        "after": events[-1].number if events else after or 0,
+    }
 
 
 def mentions(kg: KnowledgeGraph, full: bool = False) -> Document:
@@ -216,6 +239,7 @@ COMMANDS: Final = (
     Command(status),
     Command(why),
     Command(load),
+    Command(watch, kind="light", logged=False),
     Command(mentions),
     Command(align),
     Command(extract),

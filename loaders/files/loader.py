@@ -19,7 +19,7 @@ from kg.errors import InvalidInputError, RecordError, SourceError
 from kg.text import HEADING_SEPARATOR
 from kg.vocabulary import DCTERMS, KG, SCHEMA, XSD, mint, mint_span, sha256
 from loaders.files.chunking import Chunk, split_file
-from loaders.files.near_duplicates import NearDuplicates
+from loaders.files.near_duplicates import NearDuplicates, Original, Place
 from loaders.files.readers.docx import read_docx
 from loaders.files.readers.html_page import read_html
 from loaders.files.readers.markdown import read_markdown
@@ -90,24 +90,40 @@ class Reading:
         yield Notice(f"{len(files):,} files", expected_rows=len(files))
         duplicates = NearDuplicates()
         for file in files:
-            root = file.root or file.path.parent
-            relative = PurePosixPath(file.path.relative_to(root).as_posix())
-            key = (self.collection or root.name or DOMAIN, *relative.parts)
-            name = str(relative)
             try:
-                data, modified = _read_bytes(file)
-                found = read_file(data, file.path.suffix.lower(), name)
-                keeps_secrets = key[0] in self.unredacted
-                found, redacted = (found, Counter[str]()) if keeps_secrets else redact_file(found)
-                original = duplicates.find(name, found.text)
-                if original is not None:
-                    reason = f"It is a near-duplicate of {original.name} (similarity {original.similarity:.2f})."
-                    yield Withdrawal(name, key, reason)
-                    continue
-                yield build_record(key, found, file, modified, redacted, keeps_secrets=keeps_secrets)
+                yield self.read_record(file, duplicates)
             except (SourceError, RecordError) as error:
-                # A message may quote the file.
-                yield Rejection(name, redact(str(error)).text, (Origin(file.snapshot),))
+                yield build_rejection(file, error)
+
+    def read_record(self, file: File, duplicates: NearDuplicates, place: Place | None = None) -> Item:
+        """Read the record of a file, or a Withdrawal if it is a near-duplicate of another at an earlier `place`.
+
+        Raises SourceError or RecordError for a file that cannot be read.
+        """
+        root = file.root or file.path.parent
+        relative = PurePosixPath(file.path.relative_to(root).as_posix())
+        key = (self.collection or root.name or DOMAIN, *relative.parts)
+        name = str(relative)
+        data, modified = _read_bytes(file)
+        found = read_file(data, file.path.suffix.lower(), name)
+        keeps_secrets = key[0] in self.unredacted
+        found, redacted = (found, Counter[str]()) if keeps_secrets else redact_file(found)
+        original = duplicates.find("/".join(key), found.text, place)
+        if original is not None:
+            return Withdrawal(name, key, describe_duplicate(original))
+        return build_record(key, found, file, modified, redacted, keeps_secrets=keeps_secrets)
+
+
+def build_rejection(file: File, error: SourceError | RecordError) -> Rejection:
+    """Build the rejection of a file that cannot be read."""
+    name = file.path.relative_to(file.root or file.path.parent).as_posix()
+    # A message may quote the file.
+    return Rejection(name, redact(str(error)).text, (Origin(file.snapshot),))
+
+
+def describe_duplicate(original: Original) -> str:
+    """Describe why a near-duplicate is left out."""
+    return f"It is a near-duplicate of {original.name} (similarity {original.similarity:.2f})."
 
 
 def _read_bytes(file: File) -> tuple[bytes, int]:

@@ -6,11 +6,13 @@ another year, or a table with another number, is a document of its own.
 
 from __future__ import annotations
 
+import heapq
 import re
 import zlib
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +30,7 @@ _AT_ONCE: Final = 4_096
 _PRIME: Final = (1 << 31) - 1
 _WORD: Final = re.compile(r"[^\W_]+")
 
-Signature = NDArray[np.uint64]
+Signature = NDArray[np.unsignedinteger[Any]]
 
 
 def _coefficients() -> tuple[Signature, Signature]:
@@ -42,6 +44,10 @@ def _coefficients() -> tuple[Signature, Signature]:
 _FACTORS, _SUMMANDS = _coefficients()
 
 
+Place = tuple[int, ...] | tuple[str, ...]
+"""The place of a file in the order of reading: its number, or the parts of its path."""
+
+
 @dataclass(frozen=True, slots=True)
 class Original:
     """An earlier file that another one nearly equals, and the estimated share of common runs of words."""
@@ -51,34 +57,130 @@ class Original:
 
 
 @dataclass(slots=True)
+class _Seen:
+    """The compared properties of a file, and the file that it nearly equals."""
+
+    place: Any
+    exact: str
+    figures: str
+    signature: Signature | None
+    bands: Sequence[tuple[int, int]]
+    original: Original | None = None
+    is_original: bool = False
+
+
 class NearDuplicates:
-    """The files seen so far."""
+    """The files of a folder, of which each is an original or a near-duplicate of an original at an earlier place.
 
-    _words: dict[str, str] = field(default_factory=dict)
-    _signatures: list[tuple[str, str, Signature]] = field(default_factory=list)
-    _bands: dict[tuple[int, bytes], list[int]] = field(default_factory=lambda: defaultdict(list))
+    Files can be added, replaced and removed in any order. The result is that of adding all of them by their places.
+    """
 
-    def find(self, name: str, text: str) -> Original | None:
-        """Find an earlier file that `text` nearly equals. Without one, `name` is an original for the next."""
-        words = [word.casefold() for word in _WORD.findall(text)]
-        exact = sha256(" ".join(words))
-        if (known := self._words.setdefault(exact, name)) != name:
-            return Original(known, 1.0)
-        if len(words) < _LEAST:
-            return None
-        figures = sha256(repr(sorted(Counter(word for word in words if not word.isalpha()).items())))
-        signature = build_signature(words)
-        bands = [(band, part.tobytes()) for band, part in enumerate(np.split(signature, _BANDS))]
-        near = {place for band in bands for place in self._bands.get(band, ())}
-        for place in sorted(near):
-            other, its_figures, its_signature = self._signatures[place]
-            similarity = float(np.mean(signature == its_signature))
-            if similarity >= SIMILARITY and figures == its_figures:
-                return Original(other, similarity)
-        for band in bands:
-            self._bands[band].append(len(self._signatures))
-        self._signatures.append((name, figures, signature))
-        return None
+    def __init__(self) -> None:
+        self._files: dict[str, _Seen] = {}
+        self._exact: dict[str, str] = {}
+        """The original with these words."""
+        self._bands: dict[tuple[int, int], set[str]] = {}
+        """The originals with this part of a signature."""
+        self._copies: dict[str, set[str]] = defaultdict(set)
+        """The near-duplicates of each original."""
+        self._changed: dict[str, Original | None] = {}
+
+    def find(self, name: str, text: str, place: Place | None = None) -> Original | None:
+        """Add a file, and find an earlier one that it nearly equals. Without `place`, it is after all others.
+
+        Other files may become near-duplicates or originals by that: `take_changed` returns them.
+        """
+        dirty = self._forget(name)
+        seen = self._files[name] = _describe(text, place or (len(self._files),))
+        self._settle({*dirty, name})
+        self._changed.pop(name, None)
+        return seen.original
+
+    def remove(self, name: str) -> None:
+        """Remove a file. Its near-duplicates may become originals."""
+        self._settle(self._forget(name))
+
+    def take_changed(self) -> dict[str, Original | None]:
+        """Return the files that others have made near-duplicates, with their originals, or originals (None)."""
+        changed, self._changed = self._changed, {}
+        return changed
+
+    def _forget(self, name: str) -> set[str]:
+        """Remove a file; return its near-duplicates, whose state is open."""
+        seen = self._files.pop(name, None)
+        self._changed.pop(name, None)
+        if seen is None:
+            return set()
+        if seen.original is not None:
+            self._copies[seen.original.name].discard(name)
+        return self._unlist(name, seen)
+
+    def _unlist(self, name: str, seen: _Seen) -> set[str]:
+        """Remove an original from the tables; return its near-duplicates, whose state is open."""
+        if not seen.is_original:
+            return set()
+        seen.is_original = False
+        del self._exact[seen.exact]
+        for band in seen.bands:
+            self._bands[band].discard(name)
+            if not self._bands[band]:
+                del self._bands[band]
+        copies = self._copies.pop(name, set())
+        for copy in copies:
+            self._files[copy].original = None
+        return copies
+
+    def _settle(self, dirty: Iterable[str]) -> None:
+        """Decide the state of files in the order of their places: each depends on earlier files only."""
+        waiting = [(self._files[name].place, name) for name in dirty]
+        heapq.heapify(waiting)
+        before: dict[str, bool] = {}
+        """Whether the files were originals. Those whose original has gone were not."""
+        while waiting:
+            _, name = heapq.heappop(waiting)
+            seen = self._files[name]
+            if seen.is_original or seen.original is not None:
+                continue  # decided already
+            before.setdefault(name, False)
+            near = self._find_near(seen)
+            first = min(near, key=lambda other: self._files[other].place, default=None)
+            if first is not None and self._files[first].place < seen.place:
+                seen.original = Original(first, near[first])
+                self._copies[first].add(name)
+                continue
+            for other in near:
+                before.setdefault(other, True)
+                for each in (other, *self._unlist(other, self._files[other])):
+                    heapq.heappush(waiting, (self._files[each].place, each))
+            seen.is_original = True
+            self._exact[seen.exact] = name
+            for band in seen.bands:
+                self._bands.setdefault(band, set()).add(name)
+        for name, was_original in before.items():
+            if was_original != self._files[name].is_original:
+                self._changed[name] = self._files[name].original
+
+    def _find_near(self, seen: _Seen) -> dict[str, float]:
+        """Find the originals that a file nearly equals, with their similarity."""
+        near = {self._exact[seen.exact]: 1.0} if seen.exact in self._exact else {}
+        if seen.signature is not None:
+            for name in {name for band in seen.bands for name in self._bands.get(band, ())} - near.keys():
+                other = self._files[name]
+                similarity = float(np.mean(seen.signature == other.signature))
+                if similarity >= SIMILARITY and seen.figures == other.figures:
+                    near[name] = similarity
+        return near
+
+
+def _describe(text: str, place: Place) -> _Seen:
+    words = [word.casefold() for word in _WORD.findall(text)]
+    exact = sha256(" ".join(words))
+    if len(words) < _LEAST:
+        return _Seen(place, exact, "", None, ())
+    figures = sha256(repr(sorted(Counter(word for word in words if not word.isalpha()).items())))
+    signature = build_signature(words)
+    bands = [(band, hash(part.tobytes())) for band, part in enumerate(np.split(signature, _BANDS))]
+    return _Seen(place, exact, figures, signature.astype(np.uint32), bands)
 
 
 def build_signature(words: list[str]) -> Signature:

@@ -6,7 +6,7 @@ import glob
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,10 +16,12 @@ from kg.errors import SourceError, UpstreamError
 from kg.settings import Settings
 from loaders.model import Snapshot
 from loaders.readers.formats import surrogate_in
+from loaders.readers.ignore_files import NAMES, IgnoreFiles
 
 FORMATS: Final = (".parquet", ".csv", ".jsonl", ".ndjson", ".xlsx")
 """Extensions of tables."""
 
+_SHOWN: Final = 3
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 
 
@@ -43,6 +45,7 @@ class Unread:
     name: str
     source: str | None
     reason: str
+    path: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +136,7 @@ class _Finder:
                 raise SourceError(f"{name}: It is not a file, or a link to none.")
             self.add(path, named=False, root=root)
         except SourceError as error:
-            self.unread.append(Unread(name, source, str(error)))
+            self.unread.append(Unread(name, source, str(error), path))
 
     def add(
         self,
@@ -165,7 +168,15 @@ class _Finder:
             self.add(path, named=True, root=path.parent)
         elif os.path.isdir(path):
             self.scopes.append(path.as_posix().rstrip("/") + "/")
-            found = list(_walk(path, self.formats, all_kinds=self.unread is not None))
+            if self.unread is None:
+                found = list(_walk(path, self.formats))
+            else:
+                found, excluded = walk_folder(path, self.formats)
+                if excluded:
+                    shown = ", ".join(excluded[:_SHOWN]) + (
+                        f" and {len(excluded) - _SHOWN} more" * (len(excluded) > _SHOWN)
+                    )
+                    self.warnings.append(f"{location}: Excluded by {' and '.join(NAMES)} files: {shown}")
             if not found:
                 raise SourceError(f"{location}: the folder contains no file that ends in {_or(self.formats)}")
             for each in found:
@@ -245,6 +256,47 @@ def find_files(
     )
 
 
+def find_in_folder(root: Path, paths: Iterable[Path], settings: Settings, formats: Sequence[str]) -> Located:
+    """Find the files at `paths` in the folder `root` as a lenient `find_files` of the whole folder does.
+
+    Paths that this would leave out are left out: those of other formats, hidden or excluded ones, and missing ones.
+    """
+    finder = _Finder(settings, formats, unread=[])
+    ignored = IgnoreFiles(root)
+    for path in sorted(paths):
+        parts = path.relative_to(root).parts
+        hidden = any(part.startswith(".") for part in parts)
+        linked = any(os.path.islink(root.joinpath(*parts[:depth])) for depth in range(1, len(parts)))
+        if hidden or linked or not (_ends(path, formats) or path.is_dir()) or not os.path.lexists(path):
+            continue
+        if not any(
+            ignored.is_excluded("/".join(parts[:depth]), is_folder=depth < len(parts))
+            for depth in range(1, len(parts) + 1)
+        ):
+            finder.add_found(path, root)
+    return Located(tuple(finder.files.values()), (), (), tuple(finder.unread or ()))
+
+
+def walk_folder(root: Path, formats: Sequence[str], below: str = "") -> tuple[list[Path], list[str]]:
+    """Walk a folder, or the folder `below` it, without the files that its ignore files exclude.
+
+    Returns the paths with the extensions `formats` and the links to folders, in a fixed order, and the relative paths
+    that are excluded. Raises SourceError if a folder cannot be read.
+    """
+    excluded: list[str] = []
+    ignored = IgnoreFiles(root)
+
+    def is_kept(path: str, is_folder: bool) -> bool:
+        relative = os.path.relpath(path, root)
+        if not ignored.is_excluded(relative, is_folder=is_folder):
+            return True
+        if is_folder or _ends(Path(path), formats):
+            excluded.append(relative + "/" * is_folder)
+        return False
+
+    return list(_walk(root / below, formats, all_kinds=True, is_kept=is_kept)), excluded
+
+
 def file_sha256(path: Path) -> str:
     """Compute the SHA-256 of a file, read as a stream. Raises SourceError if it cannot be read."""
     try:
@@ -258,12 +310,32 @@ def _ends(path: Path, formats: Sequence[str]) -> bool:
     return path.name.lower().endswith(tuple(formats))
 
 
-def _walk(folder: Path, formats: Sequence[str], *, all_kinds: bool = False) -> Iterator[Path]:
-    """Yield the files with these endings. With `all_kinds`, also links to folders, and entries that are not files."""
+def _walk(
+    folder: Path,
+    formats: Sequence[str],
+    *,
+    all_kinds: bool = False,
+    is_kept: Callable[[str, bool], bool] = lambda path, is_folder: True,
+) -> Iterator[Path]:
+    """Yield the files with these endings. With `all_kinds`, also links to folders, and entries that are not files.
+
+    `is_kept` is called with each path that is not hidden, and whether it is a folder.
+    """
     found: list[Path] = []
-    for inner, folders, names in os.walk(folder, onerror=_refuse):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        found += (Path(inner, name) for name in names if not name.startswith("."))
+
+    def refuse(error: OSError) -> None:
+        # If it were skipped, the files in it would look deleted.
+        if isinstance(error, FileNotFoundError) and error.filename != os.fspath(folder):
+            return  # it has just been deleted
+        raise SourceError(f"{error.filename}: the folder cannot be read ({error.strerror})") from error
+
+    for inner, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith(".") and is_kept(os.path.join(inner, name), True)]
+        found += (
+            Path(inner, name)
+            for name in names
+            if not name.startswith(".") and is_kept(os.path.join(inner, name), False)
+        )
         if all_kinds:
             found += (Path(inner, name) for name in folders if os.path.islink(os.path.join(inner, name)))
     for path in sorted(found):
@@ -277,11 +349,6 @@ def _fixed_part(pattern: Path) -> Path:
     while glob.has_magic(str(folder)):
         folder = folder.parent
     return folder
-
-
-def _refuse(error: OSError) -> None:
-    # If it were skipped, the files in it would look deleted.
-    raise SourceError(f"{error.filename}: the folder cannot be read ({error.strerror})") from error
 
 
 def _compile_glob(pattern: str) -> re.Pattern[str]:

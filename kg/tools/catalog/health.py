@@ -86,6 +86,7 @@ def health(kg: KnowledgeGraph) -> Health:
         )
     if kg.unindexed.is_set():
         problems.append("The search index lacks recent changes. It is updated as soon as it answers.")
+    problems += kg.ingestion.find_problems()
     if index.embedder_error is not None:
         problems.append(f"No embeddings are computed; ranking uses keywords only: {index.embedder_error}")
     result = Health(

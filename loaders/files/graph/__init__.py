@@ -1,1 +1,1 @@
-"""Graphs that are derived from the stored texts of files."""
+"""Folders that are watched, and graphs that are derived from the stored texts of files."""

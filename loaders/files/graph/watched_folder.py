@@ -1,0 +1,376 @@
+"""A folder whose files are loaded when they change: the files as they were last read, and loads of changed ones.
+
+After each load the graphs of the folder are those of a load of the whole folder: also of files whose near-duplicate has
+come or gone, and without those of files that can no longer be read.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from pyoxigraph import Literal, NamedNode, Quad
+
+from kg.errors import RecordError, SourceError
+from kg.ingestion import Outcome
+from kg.knowledge_graph import KnowledgeGraph
+from kg.provenance import load_records
+from kg.provenance.load_records import RecordOrigin
+from kg.search.index_sync import Progress
+from kg.settings import Settings
+from kg.shacl.report import Violation
+from kg.sparql.terms import bind
+from kg.store.protocol import Commit, named_node, select, term_text
+from kg.vocabulary import PROV_GRAPH, iri_prefix, mint
+from loaders.files.graph.moves import Moves
+from loaders.files.loader import DOMAIN, FORMATS, Item, Reading, build_rejection, describe_duplicate
+from loaders.files.near_duplicates import NearDuplicates
+from loaders.model import Notice, Rejection, Withdrawal
+from loaders.pipeline import Loader, Loading
+from loaders.readers.locations import File, Located, find_in_folder, walk_folder
+
+MOST_FILES: Final = 500
+"""Maximum files of a load. Between two, other loads have their turn."""
+
+_ROUNDS: Final = 10
+"""Maximum repetitions of a load for near-duplicates that change meanwhile. The next search finds further ones."""
+_FRESH_NS: Final = 2_000_000_000
+"""Nanoseconds after a change in which a file may change again without another time of modification."""
+_REMOVED_AT_ONCE: Final = 500
+
+STORED: Final = """
+SELECT ?path ?snapshot ?source WHERE {
+  GRAPH ?graph { ?file kg:collection $collection ; kg:path ?path } FILTER(STRSTARTS(STR(?graph), $prefix))
+  GRAPH $prov { ?graph prov:wasDerivedFrom ?snapshot . ?snapshot prov:specializationOf ?source }
+}"""
+
+_SNAPSHOTS: Final = iri_prefix("snapshot") + "sha256-"
+
+BuildLoader = Callable[[Settings, Mapping[str, str], Moves], Loader]
+
+Stamp = tuple[int, int, int, int]
+"""Time of modification, size, inode and time of change of a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A file as it was when it was last read."""
+
+    stamp: Stamp
+    sha256: str | None
+    """None if it could not be read."""
+    is_fresh: bool
+    """Whether it was read so shortly after its change that its stamp may not show another one."""
+
+
+@dataclass(slots=True)
+class Changes:
+    """Paths of files, relative to their folder, that have changed or are gone."""
+
+    paths: list[str]
+    moved: dict[str, str]
+    """The old path of each file that was moved. It need not be among the paths."""
+
+
+class WatchedFolder:
+    """One folder, for one thread. `build` configures the loader of a collection."""
+
+    def __init__(self, kg: KnowledgeGraph, root: Path, collection: str | None, build: BuildLoader) -> None:
+        self.kg: Final = kg
+        self.root: Final = root
+        self.collection: Final = collection or root.name or DOMAIN
+        options = {"collection": collection} if collection else {}
+        self.moves: Final = Moves()
+        self.loader: Final = build(kg.settings, options, self.moves)
+        self.reading: Final = Reading.from_options(options, kg.settings.unredacted_collections)
+        self.files: Final[dict[str, Known]] = {}
+        self.stored: dict[str, str] | None = None
+        """The hashes of the files in the store that are from this folder; None before the first search for changes."""
+        self.duplicates: Final = NearDuplicates()
+        self.is_index_complete = False
+        """Whether the index has all that earlier loads committed."""
+
+    def find_changes(self) -> Changes:
+        """Walk the folder and find the files that changed since they were last read, and stored files that are gone.
+
+        Raises SourceError if the folder cannot be read.
+        """
+        paths, _ = walk_folder(self.root, FORMATS)
+        found = {path.relative_to(self.root).as_posix(): read_stamp(path) for path in paths}
+        if self.stored is None:
+            self.stored = self._load_stored()
+        changed = [
+            path
+            for path, stamp in found.items()
+            if (known := self.files.get(path)) is None or known.stamp != stamp or known.is_fresh
+        ]
+        gone = sorted((self.stored.keys() | self.files.keys()) - found.keys())
+        new = [path for path in changed if path not in self.stored] if self.stored.keys() & gone else []
+        files = find_in_folder(self.root, (self.root / path for path in new), self.kg.settings, FORMATS).files
+        moved = self._pair_moved(gone, files)
+        return Changes([*(path for path in gone if path not in moved.values()), *changed], moved)
+
+    def find_below(self, path: str) -> list[str]:
+        """Find the known and the present files at a path, or in the folder there."""
+        known = [each for each in self.files if each == path or each.startswith(f"{path}/")]
+        try:
+            below, _ = walk_folder(self.root, FORMATS, path)
+        except SourceError:
+            below = []
+        return sorted({path, *known, *(each.relative_to(self.root).as_posix() for each in below)})
+
+    def load(self, changes: Changes, on_progress: Progress | None = None) -> list[str]:
+        """Load the files at these paths, and remove those that are gone. Returns the paths to load again.
+
+        Those are the files that changed while they were read.
+        """
+        began = time.perf_counter()
+        stored = self.stored = self._load_stored() if self.stored is None else self.stored
+        paths = dict.fromkeys([*changes.paths, *(changes.moved[new] for new in changes.paths if new in changes.moved)])
+        stamps = {path: read_stamp(self.root / path) for path in paths}
+        located = find_in_folder(self.root, (self.root / path for path in paths), self.kg.settings, FORMATS)
+        files = {file.path.relative_to(self.root).as_posix(): file for file in located.files}
+        unread = {each.path.relative_to(self.root).as_posix(): each.reason for each in located.unread}
+        again = [path for path in unread if read_stamp(self.root / path) != stamps[path]]
+        for path in again:  # it was removed or replaced meanwhile
+            del unread[path]
+        gone = [path for path in paths if path not in files and path not in unread and path not in again]
+        for path in [path for path in files if self._is_unchanged(path, files[path], stamps[path])]:
+            self.files[path] = replace(self.files[path], is_fresh=False)
+            self.kg.ingestion.record_file("unchanged", path, self.collection)
+            del files[path]
+        moved = {new: old for new, old in changes.moved.items() if new in files and old in gone and old in stored}
+        moved |= self._pair_moved(
+            [path for path in gone if path not in moved.values()],
+            [file for path, file in files.items() if path not in moved and path not in stored],
+        )
+        if not (files or unread or any(path in self.files or path in stored for path in gone)):
+            return again
+        left: dict[str, list[str]] = defaultdict(list)
+        for path in gone:
+            if path in stored:
+                left[stored[path]].append((self.root / path).as_posix())
+        files = {path: note_left(file, left) for path, file in files.items()}
+        update = _Update(self, files, unread, gone, moved, left, stamps, on_progress)
+        update.run(prune=True)
+        now = time.time_ns()
+        for path in gone:
+            self.files.pop(path, None)
+        for path in (*files, *unread):
+            stamp = stamps[path]
+            if stamp is not None and path not in update.again:
+                digest = files[path].snapshot.sha256 if path in files else None
+                self.files[path] = Known(stamp, digest, now - max(stamp[0], stamp[3]) < _FRESH_NS)
+        self.kg.ingestion.record_load(len(files), time.perf_counter() - began)
+        return [*again, *update.again]
+
+    def name(self, path: str) -> str:
+        """Name a file among those that are compared as near-duplicates."""
+        return f"{self.collection}/{path}"
+
+    def get_graph(self, path: str) -> NamedNode:
+        """Get the name of the graph of a file."""
+        return mint("graph", "src", DOMAIN, self.collection, *PurePosixPath(path).parts)
+
+    def _is_unchanged(self, path: str, file: File, stamp: Stamp | None) -> bool:
+        known = self.files.get(path)
+        if known is None or stamp is None:
+            return False
+        return (known.sha256, known.stamp[0]) == (file.snapshot.sha256, stamp[0])
+
+    def _pair_moved(self, gone: Sequence[str], new: Sequence[File]) -> dict[str, str]:
+        """Pair new files with stored files that are gone and had the same content."""
+        by_hash = {self.stored[path]: path for path in gone if path in self.stored} if self.stored else {}
+        moved = {}
+        for file in new if by_hash else ():
+            if (old := by_hash.pop(file.snapshot.sha256, None)) is not None:
+                moved[file.path.relative_to(self.root).as_posix()] = old
+        return moved
+
+    def _load_stored(self) -> dict[str, str]:
+        """Load the hashes of the files of this folder that are in the store, by their paths."""
+        prefix = Literal(mint("graph", "src", DOMAIN, self.collection).value + "/")
+        query = bind(STORED, prov=PROV_GRAPH, prefix=prefix, collection=Literal(self.collection))
+        found = {}
+        for row in select(self.kg.store.query, query):
+            path = term_text(row["path"])
+            if load_records.mint_source((self.root / path).as_posix()) == row["source"]:
+                found[path] = named_node(row["snapshot"]).value.removeprefix(_SNAPSHOTS)
+        return found
+
+
+class _Update(Loading):
+    """A load of some files of a folder."""
+
+    def __init__(
+        self,
+        folder: WatchedFolder,
+        files: Mapping[str, File],
+        unread: Mapping[str, str],
+        gone: Sequence[str],
+        moved: Mapping[str, str],
+        left: Mapping[str, Sequence[str]],
+        stamps: Mapping[str, Stamp | None],
+        on_progress: Progress | None,
+    ) -> None:
+        stored = folder.stored if folder.stored is not None else {}
+        graphs = [folder.get_graph(path) for path in (*files, *(path for path in (*unread, *gone) if path in stored))]
+        self.moved: Final = {folder.get_graph(new): (new, old) for new, old in moved.items()}
+        folder.moves.moved = {graph: folder.get_graph(old) for graph, (_, old) in self.moved.items()}
+        super().__init__(
+            folder.kg,
+            replace(folder.loader, read=self.read),
+            Located(tuple(files.values()), ()),
+            on_progress,
+            graphs=graphs,
+        )
+        self.folder: Final = folder
+        self.unread: Final = unread
+        self.gone: Final = gone
+        self.left: Final = left
+        self.stamps: Final = stamps
+        self.stored: Final = stored
+        self.paths_of: Final = {folder.get_graph(path): path for path in files}
+        self.hashes: Final[dict[str, str]] = {}
+        self.again: Final[list[str]] = []
+        self.rejected: Final[set[str]] = set()
+        self.emptied: Final[list[str]] = []
+
+    def read(self, files: Sequence[File]) -> Iterator[Item]:
+        """Yield the records of the files, and of those that others have made originals or near-duplicates."""
+        yield Notice(f"{len(files):,} files", expected_rows=len(files))
+        duplicates = self.folder.duplicates
+        for path in (*self.gone, *self.unread):
+            duplicates.remove(self.folder.name(path))
+        for path, reason in self.unread.items():
+            yield Rejection(path, reason)
+        for file in files:
+            yield from self.read_file(file)
+        for _ in range(_ROUNDS):
+            changed = duplicates.take_changed()
+            if not changed:
+                return
+            for name, original in changed.items():
+                path = name.removeprefix(f"{self.folder.collection}/")
+                if original is not None:
+                    yield Withdrawal(path, (self.folder.collection, *path.split("/")), describe_duplicate(original))
+                    continue
+                root = self.folder.root
+                for file in find_in_folder(root, [root / path], self.kg.settings, FORMATS).files:
+                    self.paths_of[self.folder.get_graph(path)] = path
+                    yield from self.read_file(note_left(file, self.left))
+
+    def read_file(self, file: File) -> Iterator[Item]:
+        """Yield the record of a file, its withdrawal as a near-duplicate, or why it cannot be read."""
+        path = file.path.relative_to(self.folder.root).as_posix()
+        duplicates = self.folder.duplicates
+        self.hashes[path] = file.snapshot.sha256
+        try:
+            yield self.folder.reading.read_record(file, duplicates, tuple(path.split("/")))
+        except (SourceError, RecordError) as error:
+            if self.has_changed(path):
+                self.again.append(path)
+                return
+            duplicates.remove(self.folder.name(path))
+            yield build_rejection(file, error)
+
+    def has_changed(self, path: str) -> bool:
+        """Return whether a file was changed or removed since the begin of the load."""
+        return path in self.stamps and read_stamp(self.folder.root / path) != self.stamps[path]
+
+    def withdraw(self, withdrawal: Withdrawal) -> None:
+        """Remove a near-duplicate. It may have been loaded before as an original."""
+        graph = mint("graph", "src", DOMAIN, *withdrawal.key)
+        path = "/".join(withdrawal.key[1:])
+        if path in self.stored and graph not in self.known:
+            self.known.update(load_records.load_versions_of(self.kg.store, [graph]))
+        super().withdraw(withdrawal)
+        self.stored.pop(path, None)
+        self.paths_of.pop(graph, None)
+        self.record("duplicate", path, withdrawal.reason or "")
+
+    def reject(self, rejection: Rejection, violations: Sequence[Violation] = ()) -> None:
+        """Reject a file. Its earlier version is removed from the store: it is no longer in the folder."""
+        super().reject(rejection, violations)
+        source = rejection.source
+        path = os.path.relpath(source, self.folder.root) if source is not None else rejection.record
+        self.rejected.add(path)
+        if source is not None:
+            self.paths_of.pop(self.folder.get_graph(path), None)
+        self.record("rejected", path, rejection.reason)
+
+    def commit_graphs(self, replace: dict[NamedNode, Sequence[Quad]], records: dict[NamedNode, RecordOrigin]) -> Commit:
+        """Commit, and remove moved files from their old paths in the same commit."""
+        began = time.perf_counter()
+        moved = {graph: pair for graph, pair in self.moved.items() if replace.get(graph)}
+        for _, old in moved.values():
+            replace[self.folder.get_graph(old)] = ()
+        commit = super().commit_graphs(replace, records)
+        self.folder.kg.ingestion.record_commit(time.perf_counter() - began)
+        self.emptied.extend(graph.value for graph, quads in replace.items() if not quads)
+        for new, old in moved.values():
+            self.stored.pop(old, None)
+            self.record("moved", old, new)
+        written = {change.graph for change in commit.changes if change.content_sha256 is not None}
+        for graph, quads in replace.items():
+            if quads and graph in self.paths_of and graph not in moved:
+                self.record("loaded" if graph in written else "unchanged", self.paths_of[graph])
+        return commit
+
+    def mark_stored(self, graph: NamedNode) -> None:
+        """Note that the store has a file as it is."""
+        super().mark_stored(graph)
+        path = self.paths_of[graph]
+        self.stored[path] = self.hashes[path]
+
+    def prune(self) -> None:
+        """Remove the files that are gone, and those that can no longer be read."""
+        paths = [path for path in (*self.gone, *sorted(self.rejected)) if path in self.stored]
+        for start in range(0, len(paths), _REMOVED_AT_ONCE):
+            part = paths[start : start + _REMOVED_AT_ONCE]
+            self.commit_graphs({self.folder.get_graph(path): () for path in part}, {})
+            self.report.removed += len(part)
+            for path in part:
+                self.stored.pop(path, None)
+                self.quarantine.clear(self.folder.get_graph(path))
+                if path not in self.rejected:
+                    self.record("removed", path)
+        self.quarantine.remove_fixed({(self.folder.root / path).as_posix() for path in self.gone})
+
+    def repair_index(self) -> None:
+        """Remove deleted graphs from the index. The first load of a folder repairs other gaps too."""
+        if self.folder.is_index_complete:
+            if self.emptied:
+                self.kg.search.remove(self.emptied)
+        else:
+            super().repair_index()
+            self.folder.is_index_complete = True
+
+    def record(self, outcome: Outcome, path: str, text: str = "") -> None:
+        """Record what became of a file."""
+        self.kg.ingestion.record_file(outcome, show_path(path), self.folder.collection, text)
+
+
+def note_left(file: File, left: Mapping[str, Sequence[str]]) -> File:
+    """Note in a file the sources with its content that are gone. `left` has them by their hashes."""
+    sources = left.get(file.snapshot.sha256)
+    return replace(file, snapshot=replace(file.snapshot, left=tuple(sources))) if sources else file
+
+
+def read_stamp(path: Path) -> Stamp | None:
+    """Read the stamp of a file; None if there is none."""
+    try:
+        state = path.stat()
+    except (OSError, ValueError):
+        return None
+    return state.st_mtime_ns, state.st_size, state.st_ino, state.st_ctime_ns
+
+
+def show_path(path: str) -> str:
+    """Return a path as text that UTF-8 can encode."""
+    return path.encode(errors="surrogateescape").decode(errors="backslashreplace")

@@ -1,0 +1,312 @@
+"""A folder whose changes are loaded: the graph is that of a fresh load of the whole folder."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyoxigraph import NamedNode, Quad
+
+from kg.knowledge_graph import KnowledgeGraph
+from kg.provenance.load_records import load_sources
+from kg.vocabulary import DCTERMS, DERIVED, KG, PROV, PROV_GRAPH, SOURCED, iri_prefix, mint
+from loaders.files.graph.watched_folder import Changes, WatchedFolder
+from loaders.sources import build_file_loader, load
+from tests.examples import spread
+from tests.loaders.conftest import content
+
+LONG = "The gulls of Ferrowick sit on the sea wall and wait for the boats that come in with the evening tide. "
+MOVED = DERIVED + "moved/"
+
+
+@pytest.fixture
+def kg(open_graph: Callable[..., KnowledgeGraph]) -> KnowledgeGraph:
+    return open_graph()
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    return folder
+
+
+def watch(kg: KnowledgeGraph, folder: Path) -> WatchedFolder:
+    return WatchedFolder(kg, folder, None, build_file_loader)
+
+
+def update(folder: WatchedFolder) -> None:
+    """Load all changes, as the search for changes finds them."""
+    folder.load(folder.find_changes())
+
+
+def graphs_of(kg: KnowledgeGraph) -> set[Quad]:
+    """Return what a fresh load of the folder gives too: all but provenance and the history of moves."""
+    return {q for q in content(kg.store) if not str(q.graph_name.value).startswith(MOVED)}  # type: ignore[arg-type]
+
+
+def sources_of(kg: KnowledgeGraph) -> set[Quad]:
+    """Return the provenance of the graphs of files without runs and times: their hashes and snapshots."""
+    wanted = (KG.contentSha256, KG.sourceSha256, PROV.wasDerivedFrom, KG.sha256)
+    starts = SOURCED, iri_prefix("snapshot")
+    return {
+        q
+        for q in kg.store.graph(PROV_GRAPH)
+        if q.predicate in wanted and isinstance(q.subject, NamedNode) and q.subject.value.startswith(starts)
+    }
+
+
+def assert_as_fresh(kg: KnowledgeGraph, fresh: KnowledgeGraph, folder: Path) -> None:
+    if any(path.is_file() for path in folder.rglob("*.*")):
+        load(fresh, "files", [str(folder)])
+    assert graphs_of(kg) == graphs_of(fresh)
+    assert sources_of(kg) == sources_of(fresh)
+    assert kg.search.state() == fresh.search.state()
+
+
+def moves_of(kg: KnowledgeGraph) -> dict[str, str]:
+    start = mint("file", "notes").value + "/"
+    return {
+        quad.subject.value.removeprefix(start): quad.object.value.removeprefix(start)  # type: ignore[union-attr]
+        for quad in content(kg.store)
+        if quad.predicate == DCTERMS.isReplacedBy and quad.graph_name.value.startswith(MOVED)  # type: ignore[union-attr]
+    }
+
+
+def paths_of(kg: KnowledgeGraph) -> set[str]:
+    return {quad.object.value for quad in content(kg.store) if quad.predicate == KG.path}  # type: ignore[union-attr]
+
+
+def outcomes(kg: KnowledgeGraph) -> dict[str, int]:
+    return dict(kg.ingestion.get_status().counts or {})
+
+
+def test_new_changed_and_deleted_files_are_loaded_and_removed(
+    kg: KnowledgeGraph, open_graph: Callable[..., KnowledgeGraph], notes: Path
+) -> None:
+    (notes / "a.md").write_text("# A\n\nOld words.")
+    (notes / "b.md").write_text("# B\n\nOther words.")
+    (notes / "c.md").write_text("# C\n\nThird words.")
+    folder = watch(kg, notes)
+    update(folder)
+    assert outcomes(kg) == {"loaded": 3}
+    (notes / "a.md").write_text("# A\n\nNew words.")
+    (notes / "b.md").unlink()
+    (notes / "d.txt").write_text("Fourth words.")
+    update(folder)
+    assert paths_of(kg) == {"a.md", "c.md", "d.txt"}
+    assert {name: outcomes(kg)[name] for name in ("loaded", "removed")} == {"loaded": 5, "removed": 1}
+    assert_as_fresh(kg, open_graph("fresh"), notes)
+
+
+def test_file_that_can_no_longer_be_read_is_removed_and_reported(kg: KnowledgeGraph, notes: Path) -> None:
+    (notes / "a.md").write_text("# A\n\nWords.")
+    folder = watch(kg, notes)
+    update(folder)
+    (notes / "a.md").write_bytes(b"\x89PNG\r\n\x1a\n" + b"\0" * 50)
+    (notes / "b.md").write_text("")
+    update(folder)
+    assert paths_of(kg) == set()
+    assert outcomes(kg)["rejected"] == 2
+    assert "b.md: The file is empty." in (kg.ingestion.get_status().last_error or "")
+    (notes / "a.md").write_text("# A\n\nWords again.")
+    update(folder)
+    assert paths_of(kg) == {"a.md"}
+
+
+def test_renamed_file_is_moved_and_its_old_iri_leads_to_the_new_one(
+    kg: KnowledgeGraph, open_graph: Callable[..., KnowledgeGraph], notes: Path
+) -> None:
+    (notes / "a.md").write_text("# A\n\nWords.")
+    (notes / "b.md").write_text("# B\n\nOther words.")
+    folder = watch(kg, notes)
+    update(folder)
+    (notes / "deep").mkdir()
+    (notes / "a.md").rename(notes / "deep" / "z.md")
+    update(folder)
+    assert moves_of(kg) == {"a.md": "deep/z.md"}
+    assert outcomes(kg)["moved"] == 1
+    graph = mint("graph", "src", "files", "notes", "deep", "z.md")
+    assert list(load_sources(kg.store, [graph])[graph].values()) == ["deep/z.md"]
+    assert_as_fresh(kg, open_graph("fresh"), notes)
+    # A file that was moved and edited, which only an event can tell.
+    (notes / "deep" / "z.md").rename(notes / "y.md")
+    (notes / "y.md").write_text("# A\n\nEdited words.")
+    folder.load(Changes(["deep/z.md", "y.md"], {"y.md": "deep/z.md"}))
+    assert moves_of(kg) == {"a.md": "deep/z.md", "deep/z.md": "y.md"}
+    # A new file at an old path is not replaced by another one.
+    (notes / "a.md").write_text("# A\n\nNew words at the old path.")
+    update(folder)
+    assert moves_of(kg) == {"deep/z.md": "y.md"}
+    (notes / "y.md").unlink()
+    update(folder)
+    assert moves_of(kg) == {}
+
+
+def test_move_that_happened_while_nobody_watched_is_found_by_the_hash(
+    kg: KnowledgeGraph, open_graph: Callable[..., KnowledgeGraph], notes: Path
+) -> None:
+    for name in ("a", "b", "c"):
+        (notes / f"{name}.md").write_text(f"# {name}\n\nWords of {name}.")
+    update(watch(kg, notes))
+    (notes / "a.md").rename(notes / "moved.md")
+    (notes / "b.md").unlink()
+    (notes / "c.md").write_text("# c\n\nEdited.")
+    update(watch(kg, notes))
+    assert moves_of(kg) == {"a.md": "moved.md"}
+    assert paths_of(kg) == {"moved.md", "c.md"}
+    assert_as_fresh(kg, open_graph("fresh"), notes)
+
+
+def test_load_by_command_ends_the_move_of_a_file_that_is_there_again(kg: KnowledgeGraph, notes: Path) -> None:
+    (notes / "a.md").write_text("# A\n\nWords.")
+    folder = watch(kg, notes)
+    update(folder)
+    (notes / "a.md").rename(notes / "b.md")
+    update(folder)
+    (notes / "a.md").write_text("# A\n\nNew words.")
+    load(kg, "files", [str(notes)], prune=True)
+    assert moves_of(kg) == {}
+
+
+def test_file_that_changes_while_it_is_read_is_read_again(
+    kg: KnowledgeGraph, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (notes / "a.md").write_text("# A\n\nWords.")
+    (notes / "b.md").write_text("# B\n\nWords of b.")
+    folder = watch(kg, notes)
+    from loaders.files.graph import watched_folder
+
+    found = watched_folder.find_in_folder
+
+    def change(*given: object) -> object:
+        located = found(*given)  # type: ignore[arg-type]
+        (notes / "a.md").write_text("# A\n\nWords that came later.")
+        return located
+
+    monkeypatch.setattr(watched_folder, "find_in_folder", change)
+    assert folder.load(Changes(["a.md", "b.md"], {})) == ["a.md"]
+    monkeypatch.undo()
+    assert paths_of(kg) == {"b.md"}
+    assert "rejected" not in outcomes(kg)
+    assert folder.load(Changes(["a.md"], {})) == []
+    assert paths_of(kg) == {"a.md", "b.md"}
+
+
+def test_near_duplicate_is_loaded_when_its_original_is_gone(
+    kg: KnowledgeGraph, open_graph: Callable[..., KnowledgeGraph], notes: Path
+) -> None:
+    for name in ("b", "c", "d"):
+        (notes / f"{name}.md").write_text(LONG * 8)
+    folder = watch(kg, notes)
+    update(folder)
+    assert paths_of(kg) == {"b.md"}
+    (notes / "b.md").write_text("Something else.")
+    update(folder)
+    assert paths_of(kg) == {"b.md", "c.md"}
+    (notes / "a.md").write_text(LONG * 8)
+    update(folder)
+    assert paths_of(kg) == {"a.md", "b.md"}
+    assert_as_fresh(kg, open_graph("fresh"), notes)
+
+
+def test_excluded_hidden_and_linked_files_are_left_out(
+    kg: KnowledgeGraph, open_graph: Callable[..., KnowledgeGraph], notes: Path, tmp_path: Path
+) -> None:
+    for name in ("a.md", "drafts/b.md", "build/c.md", "build/deep/d.md", ".hidden/e.md", "drafts/keep.md"):
+        (notes / name).parent.mkdir(exist_ok=True, parents=True)
+        (notes / name).write_text(f"# {name}\n\nWords of {name}.")
+    (tmp_path / "secret.md").write_text("not for the graph")
+    (notes / "link.md").symlink_to(tmp_path / "secret.md")
+    (notes / "away").symlink_to(tmp_path)
+    (notes / ".gitignore").write_text("build/\n")
+    (notes / "drafts" / ".kgignore").write_text("*.md\n!keep.md\n")
+    folder = watch(kg, notes)
+    update(folder)
+    assert paths_of(kg) == {"a.md", "drafts/keep.md"}
+    assert outcomes(kg)["rejected"] == 2
+    paths = ["build/c.md", "drafts/b.md", ".hidden/e.md", "away/secret.md", "link.md"]
+    folder.load(Changes(paths, {}))
+    assert paths_of(kg) == {"a.md", "drafts/keep.md"}
+    assert_as_fresh(kg, open_graph("fresh"), notes)
+    (notes / ".gitignore").write_text("a.md\n")
+    update(folder)
+    assert paths_of(kg) == {"build/c.md", "build/deep/d.md", "drafts/keep.md"}
+
+
+def test_odd_names_are_loaded_or_reported(kg: KnowledgeGraph, notes: Path) -> None:
+    (notes / "two\nlines #?%.md").write_text("# Two lines\n\nWords.")
+    try:
+        Path(os.fsdecode(os.fsencode(notes) + b"/caf\xe9.md")).write_text("Latin name.")
+    except OSError:
+        pytest.skip("this file system has UTF-8 names only")
+    folder = watch(kg, notes)
+    update(folder)
+    assert paths_of(kg) == {"two\nlines #?%.md"}
+    [event] = [each for each in kg.ingestion.list_events() if each.outcome == "rejected"]
+    assert event.path.encode()
+    assert "not UTF-8" in event.text
+    for path in notes.iterdir():
+        path.unlink()
+    update(folder)
+    assert paths_of(kg) == set()
+
+
+WORDS = ["gull", "tern", "pump", "wall", "tide", "boat", "rope", "lamp", "gate", "drain"]
+
+
+def change_at_random(chance: random.Random, folder: Path) -> None:
+    """Create, edit, rename or delete a file or a folder."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    folders = [folder, *sorted(path for path in folder.rglob("*") if path.is_dir())]
+    act = chance.choice(["write", "write", "write", "edit", "rename", "delete", "copy", "folder"])
+    inner = chance.choice(folders)
+    name = f"{chance.choice(WORDS)}{chance.randrange(3)}{chance.choice(['.md', '.md', '.txt', '.html'])}"
+    if act == "write" or not files:
+        inner = (
+            inner
+            if len(inner.parts) < len(folder.parts) + 2 and chance.random() < 0.8
+            else folder / chance.choice(WORDS)
+        )
+        inner.mkdir(exist_ok=True)
+        sections = [f"# {chance.choice(WORDS)}\n\nThe {chance.choice(WORDS)} is at the {chance.choice(WORDS)}."]
+        sections += [LONG * chance.choice([1, 8])] * (chance.random() < 0.4)
+        (inner / name).write_text(
+            chance.choice(["", "\n\n".join(sections), "\n\n".join(sections), "\n\n".join(sections)])
+        )
+    elif act == "edit":
+        path = chance.choice(files)
+        path.write_text(path.read_text() + f"\n\nThe {chance.choice(WORDS)} was mended.")
+    elif act == "rename":
+        chance.choice(files).rename(inner / name)
+    elif act == "delete":
+        chance.choice(files).unlink()
+    elif act == "copy":
+        copied = chance.choice(files).read_bytes()
+        (inner / name).write_bytes(copied)
+    elif len(folders) > 1:
+        victim = chance.choice(folders[1:])
+        if chance.random() < 0.5:
+            shutil.rmtree(victim)
+        elif not (folder / f"{victim.name}-moved").exists():
+            victim.rename(folder / f"{victim.name}-moved")
+
+
+@pytest.mark.parametrize("seed", spread(range(12), 1))
+def test_random_changes_give_the_graph_of_a_fresh_load(
+    kg: KnowledgeGraph, open_graph: Callable[..., KnowledgeGraph], notes: Path, seed: int
+) -> None:
+    chance = random.Random(seed)
+    folder = watch(kg, notes)
+    for number in range(40):
+        change_at_random(chance, notes)
+        if chance.random() < 0.3:
+            update(folder)
+        if number == 20:
+            folder = watch(kg, notes)
+    update(folder)
+    assert_as_fresh(kg, open_graph("fresh"), notes)
