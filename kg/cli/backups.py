@@ -64,6 +64,48 @@ def restore(
 
 
 @output.reported
+def compact(data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """Write all files again, without removed text, and remove caches. No server may be running on the data directory.
+
+    Exit code 1: files remain that may contain removed text.
+    """
+    from kg.cli import connection
+    from kg.integrity.compaction import compact as compact_folder
+
+    folder = settings_for(data_dir).data_dir
+    if not (folder / "format.json").is_file():
+        raise connection.no_graph(folder)
+    with output.progress("compacting") as advance:
+        advance(0, None, "copying the store and the index")
+        done = compact_folder(folder)
+    if as_json:
+        output.put_json(done)
+    else:
+        _show_compacted(done)
+    if done["remains"]:
+        raise typer.Exit(output.FAILURE)
+
+
+def _show_compacted(done: dict[str, Any]) -> None:
+    output.put(
+        f"Copied {done['quads']:,} quads in {done['seconds']:g} s: {done['bytes_before'] / 1e6:,.1f} MB before, "
+        f"{done['bytes_after'] / 1e6:,.1f} MB now. Text that was removed, replaced or redacted is gone from "
+        f"{done['data_dir']}."
+    )
+    if done["index"] == "removed":
+        output.put("The search index could not be copied and was removed. The next command or server builds it again.")
+    for name in done["remains"]:
+        output.put(f"Not erased: {name}, which `kg doctor` explains. Remove it when you no longer need it.")
+    if done["quarantined"]:
+        output.put(
+            f"{output.counted(done['quarantined'], 'record')} in quarantine keep their text: kg quarantine list."
+        )
+    for each in done["backups"]:
+        output.put(f"Backup of {each['written']}, with the old text: {each['target']}")
+    output.put("Replace earlier backups, copies of them, and copies of the source files yourself: kg backup DIR.")
+
+
+@output.reported
 def doctor(
     source: Annotated[
         Path | None, typer.Argument(metavar="BACKUP", help="Folder that kg backup wrote. Default: the data directory.")

@@ -593,6 +593,7 @@ def find_mentions(
 app.command()(backups.backup)
 app.command()(backups.restore)
 app.command()(backups.doctor)
+app.command()(backups.compact)
 
 
 @app.command()

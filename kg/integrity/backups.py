@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
 import time
@@ -38,6 +39,8 @@ _CORRUPTION: Final = "Corruption:"
 """How a message of the engine about a damaged block begins."""
 
 _SHOWN: Final = 3
+_KNOWN: Final = "backups.jsonl"
+"""File of a data directory with the places of its backups."""
 
 
 def write_backup(kg: KnowledgeGraph, folder: Path) -> dict[str, Any]:
@@ -67,6 +70,7 @@ def write_backup(kg: KnowledgeGraph, folder: Path) -> dict[str, Any]:
             os.sync()  # all files are on the disk before the copy gets its name
             partial.rename(folder)
             sync_folder(folder.parent)
+            _remember(data_dir, folder, about["written"])
     except StoreError as error:
         if isinstance(error, StoreDamagedError) or _CORRUPTION not in str(error):
             raise
@@ -81,6 +85,23 @@ def write_backup(kg: KnowledgeGraph, folder: Path) -> dict[str, Any]:
         "seconds": round(time.monotonic() - started, 1),
         "memory_mb": inspection.counts["memory_mb"],
     }
+
+
+def _remember(data_dir: Path, folder: Path, written: str) -> None:
+    """Record where a backup is, for `kg compact` to name it. On a disk that cannot be written it stays unknown."""
+    with suppress(OSError), (data_dir / _KNOWN).open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"target": str(folder.resolve()), "written": written}) + "\n")
+
+
+def list_known_backups(data_dir: Path) -> list[dict[str, str]]:
+    """List the backups of a data directory that are still where they were written, the oldest first."""
+    found: dict[str, dict[str, str]] = {}
+    with suppress(FileNotFoundError):
+        for line in (data_dir / _KNOWN).read_text(encoding="utf-8").splitlines():
+            with suppress(ValueError, KeyError, TypeError):  # a line that a crash has cut
+                each = json.loads(line)
+                found[str(each["target"])] = {"target": str(each["target"]), "written": str(each["written"])}
+    return [each for target, each in found.items() if (Path(target) / _FORMAT).is_file()]
 
 
 @contextmanager

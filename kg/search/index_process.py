@@ -1,7 +1,8 @@
 """The index process: Qdrant Edge and the embedder, which hold the GIL for long, outside the server.
 
 It exchanges frames of JSON with one client (`kg.search.index_client.EdgeIndex`) and dies with it; logs go to standard
-error. With the arguments ``optimize FOLDER KB`` it optimizes one shard that no process has open.
+error. With the arguments ``optimize FOLDER KB`` it optimizes one shard that no process has open, and with ``compact
+FOLDER`` it writes the files of an index again.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from kg.search import embedding
 from kg.search.cross_encoder import CrossEncoder, CrossEncoderWorker
 from kg.search.protocol import IndexedUnit, IndexStatus, Mode
 from kg.search.reranker import AT_ONCE
-from kg.search.shard import Shard, optimize_folder
+from kg.search.shard import Shard, compact_folder, optimize_folder
 from kg.search.unit_index import UnitIndex
 from kg.search.vector_worker import VectorWorker
 from kg.settings import Settings
@@ -190,10 +191,15 @@ def _lock(folder: Path) -> int:
 
 
 def main(open_embedder: Callable[[Settings], embedding.Embedder] = embedding.open_embedder) -> None:
-    """Serve one client on standard input and output, or optimize a shard."""
+    """Serve one client on standard input and output, or optimize or compact a shard."""
     confine.ignore_interrupts()
     confine.die_with_parent_thread()
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    if sys.argv[1:2] == ["compact"]:
+        folder = Path(sys.argv[2])
+        _lock(folder)
+        compact_folder(folder)
+        return
     if sys.argv[1:2] == ["optimize"]:
         os.nice(10)
         optimize_folder(Path(sys.argv[2]), int(sys.argv[3]))

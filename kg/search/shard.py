@@ -43,6 +43,8 @@ _FLUSH_UPDATES = 300
 _MAX_REPLAY = 20_000
 _MIN_DEAD_POINTS = 20_000
 _GROWTH = 1.2
+_DRAFT = "shard-draft"
+"""Folder of a copy of the points, which the next opening removes unless it is complete."""
 _UNLIMITED_KB = 1 << 40
 
 DENSE = "dense"
@@ -330,6 +332,46 @@ def build_params(field: str) -> qe.TextIndexParams:
         stemmer=stemmer,
         scoring=True,
     )
+
+
+def compact_folder(folder: Path) -> None:
+    """Copy the points of the shard in `folder` into a new one, and remove the old files, which contain deleted points.
+
+    The folder must not be open elsewhere. A killed copy is removed when the folder is opened.
+    """
+    old = Shard(folder)
+    number = int(old._name.partition("-")[2]) + 1
+    draft = Shard(folder / _DRAFT)
+    for name in old.fields:
+        draft.add_field(name)
+    if old.space is not None:
+        draft.use_space(old.space)
+    offset: Any = None
+    while True:
+        with old.borrow() as shard:
+            records, offset = shard.scroll(
+                qe.ScrollRequest(limit=UPDATE_POINTS, offset=offset, with_payload=True, with_vector=True)
+            )
+        points = [qe.Point(str(each.id), _get_vectors(each), each.payload or {}) for each in records]
+        if points:
+            draft.write(qe.UpdateOperation.upsert_points(points))
+        if offset is None:
+            break
+    with old.borrow() as before, draft.borrow() as after:
+        if before.info().points_count != after.info().points_count:
+            raise RuntimeError("The copy of the search index is incomplete.")
+    draft.close()
+    old.close()
+    (folder / _DRAFT / draft._name).rename(folder / f"shard-{number}")
+    old_folder, old._name = folder / old._name, f"shard-{number}"
+    old._write_record()
+    shutil.rmtree(old_folder)
+    shutil.rmtree(folder / _DRAFT)
+
+
+def _get_vectors(record: qe.Record) -> dict[str, Any]:
+    vectors: Any = record.vector
+    return {DENSE: vectors[DENSE]} if vectors and DENSE in vectors else {}
 
 
 def optimize_folder(folder: Path, indexing_threshold_kb: int) -> None:
