@@ -10,14 +10,21 @@ import shutil
 from collections.abc import Callable, Generator, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 import tests.examples  # noqa: F401 -- whose profile --hypothesis-profile may name
 from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
+from kg.queries import text_check
+from kg.search import index_client
+from kg.server import fair_limiter
 from kg.settings import Settings
+from kg.tools.schema.schema_measurement import Schema, _Measurements
 from loaders.sources import load
+from tests.folders import copy_folder
+from tests.waiting import HANG_S
 from tests.watching import WITH_PROCESSES, watched
 
 ROOT = Path(__file__).parent.parent
@@ -74,6 +81,26 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         return (yield)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def patience() -> Iterator[None]:
+    """Lengthen the limits after which an answer is another one, which a busy machine would reach.
+
+    A test of such a limit sets it itself.
+    """
+    current = _Measurements.current
+
+    def wait_for_measurement(self: _Measurements, wait_s: float, newest: bool) -> Schema:
+        return current(self, HANG_S if wait_s >= 1 else wait_s, newest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_Measurements, "current", wait_for_measurement)
+        patch.setattr(text_check, "READING_S", HANG_S)
+        patch.setattr(fair_limiter, "PATIENCE_S", HANG_S)
+        for operation in ("status", "rank", "rerank", "embed"):
+            patch.setitem(index_client.TIMEOUT_S, operation, HANG_S)
+        yield
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of real data beside the project (or at QUADCITE_SHARED); without it the test is skipped."""
@@ -84,7 +111,7 @@ def shared() -> Path:
 
 
 def build_once(factory: pytest.TempPathFactory, name: str, build: Callable[[Path], object]) -> Path:
-    """Return a copy of this worker's own of the folder that `build` makes, which it does once for all workers."""
+    """Return a copy of the caller's own of the folder that `build` makes, which it does once for all workers."""
     base = factory.getbasetemp()
     built = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / f"built-{name}"
     with built.with_suffix(".lock").open("w") as lock:
@@ -94,17 +121,7 @@ def build_once(factory: pytest.TempPathFactory, name: str, build: Callable[[Path
             shutil.rmtree(partial, ignore_errors=True)  # of a worker whose build failed
             build(partial)
             partial.rename(built)
-    return Path(shutil.copytree(built, factory.mktemp(name) / "data"))
-
-
-def load_once(factory: pytest.TempPathFactory, name: str, fill: Callable[[KnowledgeGraph], object]) -> Path:
-    """Return a data directory of this worker's own with what `fill` loads, once for all workers."""
-
-    def build(folder: Path) -> None:
-        with opened(folder) as graph:
-            fill(graph)
-
-    return build_once(factory, name, build)
+    return copy_folder(built, factory.mktemp(name) / "data")
 
 
 def opened(data_dir: Path) -> KnowledgeGraph:
@@ -117,36 +134,56 @@ def shipped(source: str) -> str:
     return str(bundle.folder("fixtures") / source)
 
 
+def _load_fixtures(graph: KnowledgeGraph) -> None:
+    load(graph, "climate", [shipped("climate")])
+    load(graph, "wikibase", [shipped("wikibase")], base="climate")
+
+
+def _load_joined(graph: KnowledgeGraph) -> None:
+    load(graph, "wikibase", [shipped("wikibase")], base="climate")
+    for source in ("climate", "hansard", "zoning"):
+        load(graph, source, [shipped(source), shipped(f"joined/{source}")])
+    load(graph, "files", [shipped("files/handbook")])
+
+
+CONTENTS: Final[dict[str, Callable[[KnowledgeGraph], object]]] = {
+    "empty": lambda graph: None,
+    "climate": lambda graph: load(graph, "climate", [shipped("climate")]),
+    "fixtures": _load_fixtures,
+    "parliament": lambda graph: load(graph, "hansard", [shipped("hansard")]),
+    "zoning": lambda graph: load(graph, "zoning", [shipped("zoning")]),
+    "utah": lambda graph: load(graph, "zoning", [shipped("zoning")], state="UT", mapping=shipped("zoning/towns.toml")),
+    "joined": _load_joined,
+}
+"""Data directories that many modules begin with, by name."""
+
+
+def load_once(factory: pytest.TempPathFactory, name: str) -> Path:
+    """Return a data directory of the caller's own with one of the `CONTENTS`, which is loaded once for all workers."""
+
+    def build(folder: Path) -> None:
+        with opened(folder) as graph:
+            CONTENTS[name](graph)
+
+    return build_once(factory, name, build)
+
+
 @pytest.fixture(scope="session")
 def fixtures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     """The fixtures that ship with kg, loaded; there is no embedding model."""
-
-    def fill(graph: KnowledgeGraph) -> None:
-        load(graph, "climate", [shipped("climate")])
-        load(graph, "wikibase", [shipped("wikibase")], base="climate")
-
-    with opened(load_once(tmp_path_factory, "fixtures", fill)) as graph:
+    with opened(load_once(tmp_path_factory, "fixtures")) as graph:
         yield graph
 
 
 @pytest.fixture(scope="session")
 def parliament(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     """The fixtures of Hansard that ship with kg, loaded apart from the others; there is no embedding model."""
-    with opened(
-        load_once(tmp_path_factory, "parliament", lambda graph: load(graph, "hansard", [shipped("hansard")]))
-    ) as graph:
+    with opened(load_once(tmp_path_factory, "parliament")) as graph:
         yield graph
 
 
 @pytest.fixture(scope="session")
 def joined(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     """The fixtures of all domains in one graph, with the records that share concepts, places and laws."""
-
-    def fill(graph: KnowledgeGraph) -> None:
-        load(graph, "wikibase", [shipped("wikibase")], base="climate")
-        for source in ("climate", "hansard", "zoning"):
-            load(graph, source, [shipped(source), shipped(f"joined/{source}")])
-        load(graph, "files", [shipped("files/handbook")])
-
-    with opened(load_once(tmp_path_factory, "joined", fill)) as graph:
+    with opened(load_once(tmp_path_factory, "joined")) as graph:
         yield graph

@@ -47,6 +47,7 @@ from kg.vocabulary import (
     mint,
 )
 from loaders.sources import load
+from tests.conftest import load_once
 from tests.examples import spread
 
 ADA = Actor("ada", frozenset({WRITE, ADMIN}))
@@ -79,10 +80,8 @@ def all_quads(kg: KnowledgeGraph, graph: NamedNode) -> set[Quad]:
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     """The fixtures of all domains in one store."""
-    with opened(tmp_path_factory.mktemp("everything") / "data") as kg:
+    with opened(load_once(tmp_path_factory, "fixtures")) as kg:
         fixtures = bundle.folder("fixtures")
-        load(kg, "climate", [str(fixtures / "climate")])
-        load(kg, "wikibase", [str(fixtures / "wikibase")], base="climate")
         load(kg, "hansard", [str(fixtures / "hansard")])
         load(kg, "zoning", [str(fixtures / "zoning")])
         yield kg

@@ -103,10 +103,11 @@ class Running:
         return found
 
 
-def ask(client: httpx.Client, query: str) -> Outcome:
-    """Ask a query and read its whole answer."""
+def ask(client: httpx.Client, query: str, timeout_s: float | None = None) -> Outcome:
+    """Ask a query, with a deadline before that of the server if so given, and read its whole answer."""
     started = time.monotonic()
-    with client.stream("POST", "/sparql", content=query, headers={"Content-Type": "application/sparql-query"}) as got:
+    address = "/sparql" if timeout_s is None else f"/sparql?timeout={timeout_s}"
+    with client.stream("POST", address, content=query, headers={"Content-Type": "application/sparql-query"}) as got:
         if got.status_code == 200:
             try:
                 for _ in got.iter_raw():
@@ -120,10 +121,10 @@ def ask(client: httpx.Client, query: str) -> Outcome:
         return Outcome(body.get("code", ""), got.status_code, seconds, str(body)[:300] or got.text[:300])
 
 
-def persist(client: httpx.Client, attack: Attack) -> Outcome:
+def persist(client: httpx.Client, attack: Attack, timeout_s: float | None = None) -> Outcome:
     """Run one attack, again for as long as the server says that it is busy."""
     query = attack.make()
-    while (outcome := ask(client, query)).code in ("query_busy", "client_busy"):
+    while (outcome := ask(client, query, timeout_s)).code in ("query_busy", "client_busy"):
         time.sleep(0.05)
     return outcome
 

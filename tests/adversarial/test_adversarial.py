@@ -20,6 +20,8 @@ from tests.adversarial.running import DEADLINE_S, ELSEWHERE, Outcome, Running, a
 from tests.examples import spread
 
 QUICK = [attack for attack in ATTACKS if attack.quick]
+LONGEST_S = 20.0
+"""Deadline of the server. What has to run up to its deadline is asked with a shorter one."""
 SLACK_S = 20.0
 """How late an answer may be on a machine that does other things too; the benchmark measures it exactly."""
 ALLOWED_BYTES = 100 * 1024 * 1024
@@ -28,14 +30,19 @@ ALLOWED_BYTES = 100 * 1024 * 1024
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with running(tmp_path_factory.mktemp("adversarial")) as started:
+    with running(tmp_path_factory.mktemp("adversarial"), query_timeout_s=str(LONGEST_S)) as started:
         yield started
+
+
+def limit(attack: Attack) -> float | None:
+    """Return the deadline of an attack: one that has to end by itself has that of the server."""
+    return DEADLINE_S if TIMEOUT in attack.outcomes else None
 
 
 @pytest.mark.parametrize("attack", QUICK, ids=lambda attack: attack.name)
 def test_a_bad_query_ends_in_its_right_error_and_a_good_one_follows(server: Running, attack: Attack) -> None:
     with server.client() as client:
-        outcome = persist(client, attack)
+        outcome = persist(client, attack, limit(attack))
         assert outcome.code in attack.outcomes, outcome
         assert outcome.status != 500
         assert outcome.code != TIMEOUT or outcome.seconds < DEADLINE_S + SLACK_S
@@ -62,7 +69,7 @@ def test_two_hundred_bad_queries_at_once_hold_up_nobody_and_leave_nothing(server
 
     with server.client() as client, ThreadPoolExecutor(202) as threads:
         asking = [threads.submit(ask_well, source) for source in seen]
-        outcomes = list(threads.map(lambda n: ask(client, bad[n % len(bad)].make()), range(200)))
+        outcomes = list(threads.map(lambda n: ask(client, bad[n % len(bad)].make(), DEADLINE_S), range(200)))
         done.set()
         for future in asking:
             future.result()
@@ -142,7 +149,7 @@ def test_runaways_of_the_sparql_tool_hold_up_no_other_tool(server: Running) -> N
 
     def run_away(number: int) -> float:
         started = time.monotonic()
-        arguments = {"query": f"SELECT (COUNT(*) AS ?n{number}) {{ {CROSS} }}"}
+        arguments = {"query": f"SELECT (COUNT(*) AS ?n{number}) {{ {CROSS} }}", "timeout": DEADLINE_S}
         call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "sparql", "arguments": arguments}}
         with server.client() as client:
             accept = "application/json, text/event-stream"
@@ -167,7 +174,7 @@ def test_runaways_of_the_sparql_tool_hold_up_no_other_tool(server: Running) -> N
 
 def test_clients_that_never_read_lose_their_answers_and_hold_up_nobody(server: Running) -> None:
     """A large answer that nobody takes is given up at the deadline, with the worker that computes it."""
-    target = b"/sparql?query=SELECT%20*%20%7B%20?a%20?b%20?c%20.%20?d%20?e%20?f%20%7D"
+    target = b"/sparql?timeout=1&query=SELECT%20*%20%7B%20?a%20?b%20?c%20.%20?d%20?e%20?f%20%7D"
     request = b"GET " + target + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with contextlib.ExitStack() as stack:
         for _ in range(12):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.cli.running import CLIMATE, REPORT, run
 from tests.conftest import build_once
+from tests.folders import copy_folder
 
 
 @pytest.fixture(scope="session")
@@ -30,4 +30,4 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def copy(data: Path, tmp_path: Path) -> Path:
     """A data directory of a test's own."""
-    return Path(shutil.copytree(data, tmp_path / "kg-data"))
+    return copy_folder(data, tmp_path / "kg-data")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pty
-import shutil
 import subprocess
 from contextlib import nullcontext
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from kg.vocabulary import RDF, SH
 from tests.cli.running import KG, answer, run, served
 from tests.examples import spread
+from tests.folders import copy_folder
 from tests.loaders.test_pipeline import rows, write
 from tests.loaders.test_quarantine import spoiled
 
@@ -42,7 +42,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def here(loaded: Path, tmp_path: Path) -> Path:
     """The same, a test's own."""
-    return Path(shutil.copytree(loaded, tmp_path / "here"))
+    return copy_folder(loaded, tmp_path / "here")
 
 
 @pytest.fixture

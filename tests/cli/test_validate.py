@@ -25,6 +25,7 @@ from kg.store.oxigraph import OxigraphStore
 from kg.vocabulary import DCTERMS, mint
 from tests.cli.running import KG, run, served
 from tests.examples import spread
+from tests.folders import copy_folder
 from tests.shacl.made_up import record, without
 from tests.waiting import until
 
@@ -404,7 +405,7 @@ with connection.connect(settings_for(Path(sys.argv[1]))) as reached, reached.sna
 def test_a_server_keeps_a_snapshot_for_as_long_as_its_client_lives(
     data_dir: Path, tmp_path: Path, write: Write
 ) -> None:
-    held = Path(shutil.copytree(data_dir, tmp_path / "kg-data"))
+    held = copy_folder(data_dir, tmp_path / "kg-data")
     ways = (["--suite", "record"], ["--shapes", "shapes.ttl", "--changed-since", 2])
     here = [_found(answer("--data-dir", held, *way, exit_code=1)) for way in ways]
     client = [sys.executable, "-c", HOLDS, held]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -41,7 +40,6 @@ class LiveStore:
     behaviours: list[Behaviour] = field(default_factory=list)
     stays: bool = False
     asked: list[str] = field(default_factory=list)
-    times: list[float] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     release: threading.Event = field(default_factory=threading.Event)
     server: ThreadingHTTPServer | None = None
@@ -77,7 +75,6 @@ def serving() -> Iterator[LiveStore]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"])).decode()
             [query] = parse_qs(body)["query"]
-            state.times.append(time.monotonic())
             state.asked.append(query)
             state.headers.append({name.lower(): value for name, value in self.headers.items()})
             try:

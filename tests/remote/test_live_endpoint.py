@@ -13,6 +13,7 @@ from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler
 from ipaddress import ip_address
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from kg.errors import InvalidInputError, UpstreamError
-from kg.remote import http
+from kg.remote import http, sparql
 from kg.remote.response_cache import ResponseCache
 from kg.remote.sparql import INTERVAL_S, TRUNCATED, Answer, Endpoint
 from tests.remote.live_store import JSON, LiveStore, bindings, send, status
@@ -311,19 +312,17 @@ def test_one_that_does_not_answer_is_not_asked_again_at_once(
 
 
 def test_no_more_than_two_requests_a_second_reach_a_host_from_all_threads(
-    live: LiveStore, endpoint: Callable[..., Endpoint]
+    live: LiveStore, endpoint: Callable[..., Endpoint], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    threads = [
-        threading.Thread(target=endpoint(sleep=time.sleep).select, args=(f"{QUERY} LIMIT {number}",))
-        for number in range(1, 5)
-    ]
+    now = time.monotonic()
+    monkeypatch.setattr(sparql, "time", SimpleNamespace(monotonic=lambda: now, time=time.time))
+    threads = [threading.Thread(target=endpoint().select, args=(f"{QUERY} LIMIT {number}",)) for number in range(1, 5)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    gaps = [later - earlier for earlier, later in zip(live.times, live.times[1:], strict=False)]
-    assert len(gaps) == 3
-    assert live.times[-1] - live.times[0] > 3 * INTERVAL_S - 0.1
+    assert len(live.asked) == 4
+    assert sorted(wait for wait in clock.slept if wait > 0) == pytest.approx([INTERVAL_S * n for n in (1, 2, 3)])
 
 
 def test_who_asks_the_same_at_the_same_time_waits_for_the_one_answer(

@@ -5,19 +5,17 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
 from kg.server import pages
 from kg.settings import Settings
 from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, mint
-from loaders.sources import load
+from tests.conftest import load_once
 
 BEND = "/id/section/us-ut-quarry-bend/"
 EVIL = "<script>alert(1)</script>"
@@ -25,10 +23,9 @@ EVIL = "<script>alert(1)</script>"
 
 @pytest.fixture(scope="module")
 def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
-    folder: Path = tmp_path_factory.mktemp("codes")
+    folder = load_once(tmp_path_factory, "zoning")
     settings = Settings(data_dir=folder, models_dir=folder / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
     with KnowledgeGraph.open(folder, settings) as opened:
-        load(opened, "zoning", [str(bundle.folder("fixtures") / "zoning")])
         section, graph = mint("section", "us-ut-evil", "1"), mint("graph", "user", "evil")
         table = NamedNode(section.value + "#table=0")
         cells = f'[[{{"text":"{EVIL}7","raised":[[25,26]],"colspan":2}}],["a","b"]]'

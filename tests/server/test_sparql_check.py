@@ -13,7 +13,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.server.mcp import ToolThreads
 from kg.server.sparql_check import PATH, routes
 from kg.settings import Settings
-from loaders.sources import load
+from tests.conftest import load_once
 
 ROOT = Path(__file__).parent.parent.parent
 QUERY = "PREFIX x: <http://x/> SELECT * { ?d dcterms:titel ?t ; foo:bar ?u ; x:y ?z }"
@@ -21,9 +21,8 @@ QUERY = "PREFIX x: <http://x/> SELECT * { ?d dcterms:titel ?t ; foo:bar ?u ; x:y
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
-    folder = tmp_path_factory.mktemp("data")
+    folder = load_once(tmp_path_factory, "climate")
     with KnowledgeGraph.open(folder, Settings(data_dir=folder, models_dir=folder / "no-models", _env_file=None)) as kg:  # type: ignore[call-arg]
-        load(kg, "climate", [str(ROOT / "fixtures" / "climate")])
         yield TestClient(Starlette(routes=routes(kg, ToolThreads())))
 
 

@@ -20,6 +20,7 @@ from kg.vocabulary import BASE, PREFIXES, mint
 from kg.zoning_summaries.agent_tasks import find_pending, record_summary
 from loaders.sources import load
 from tests.benchmarks.repair import Mistakes, names_repair
+from tests.conftest import load_once
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -32,11 +33,8 @@ def schema(fixtures: KnowledgeGraph) -> Schema:
 @pytest.fixture(scope="module")
 def all_kinds(tmp_path_factory: pytest.TempPathFactory) -> Schema:
     """The schema of a graph with records of every source: what queries that ship are about."""
-    folder = tmp_path_factory.mktemp("data")
+    folder = load_once(tmp_path_factory, "joined")
     with KnowledgeGraph.open(folder, Settings(data_dir=folder, models_dir=folder / "no-models", _env_file=None)) as kg:
-        load(kg, "wikibase", [str(ROOT / "fixtures" / "wikibase")], base="climate")
-        for source in ("climate", "hansard", "zoning"):
-            load(kg, source, [str(ROOT / "fixtures" / source), str(ROOT / "fixtures" / "joined" / source)])
         load(kg, "members", [str(ROOT / "fixtures" / "members")])
         (first, *_), _ = find_pending(kg, mint("municipality", "us-ut-quarry-bend").value)
         record_summary(kg, first.section, "It says what the others mean.")

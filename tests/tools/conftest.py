@@ -10,7 +10,6 @@ from typing import Any, cast
 import pytest
 from pyoxigraph import NamedNode, Triple
 
-from kg import bundle
 from kg.actors import HOLDER
 from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.queries.pool import QueryPool
@@ -21,8 +20,8 @@ from kg.tools.registry import TOOLS
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import KG, mint
 from kg.zoning_summaries.build import build
-from loaders.sources import load
 from loaders.zoning.graph.ingest import ingest
+from tests.conftest import load_once
 from tests.loaders.conftest import MemoryIndex
 from tests.tools.made_up import Made, Passages, make_passages, open_graph
 
@@ -86,11 +85,10 @@ def codes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     """The fixtures of codes that ship with kg, with what agents and people add to such: a permission that is sent, a
     claim that is accepted, a concept that is matched, and summaries. There is no embedding model.
     """
-    folder: Path = tmp_path_factory.mktemp("codes")
-    settings = Settings(data_dir=folder / "data", models_dir=folder / "no-models", _env_file=None)
-    with KnowledgeGraph.open(folder / "data", settings) as opened:
+    folder = load_once(tmp_path_factory, "zoning")
+    settings = Settings(data_dir=folder, models_dir=folder / "no-models", _env_file=None)
+    with KnowledgeGraph.open(folder, settings) as opened:
         opened.receive = ingest
-        load(opened, "zoning", [str(bundle.folder("fixtures") / "zoning")])
 
         def call(name: str, **arguments: Any) -> Any:
             [tool] = [each for each in TOOLS if each.name == name]

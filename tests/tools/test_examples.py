@@ -21,6 +21,7 @@ from kg.tools.registry import CLIMATE, CORE, RESEARCH, SPARQL, TOOLS, ZONING
 from kg.tools.zoning.citations import kg_find_related
 from loaders.sources import load
 from loaders.zoning.graph.ingest import ingest
+from tests.conftest import load_once
 
 LISTS = (
     "results",
@@ -52,11 +53,10 @@ LISTS = (
 @pytest.fixture(scope="module")
 def speeches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     """The speeches that ship with kg, loaded, and their folder open to the tool that takes them in."""
-    data: Path = tmp_path_factory.mktemp("speeches")
+    data = load_once(tmp_path_factory, "parliament")
     folder = bundle.folder("fixtures") / "hansard"
     settings = Settings(data_dir=data, models_dir=data / "none", ingest_folders=(folder,), _env_file=None)  # type: ignore[call-arg]
     with KnowledgeGraph.open(data, settings) as opened:
-        load(opened, "hansard", [str(folder)])
         opened.load = load
         yield opened
 
@@ -64,11 +64,9 @@ def speeches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGrap
 @pytest.fixture(scope="module")
 def codes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     """The codes that ship with kg, loaded, and what takes in more of them."""
-    data: Path = tmp_path_factory.mktemp("codes")
-    folder = bundle.folder("fixtures") / "zoning"
+    data = load_once(tmp_path_factory, "utah")
     settings = Settings(data_dir=data, models_dir=data / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
     with KnowledgeGraph.open(data, settings) as opened:
-        load(opened, "zoning", [str(folder)], state="UT", mapping=str(folder / "towns.toml"))
         opened.receive = ingest
         yield opened
 

@@ -29,13 +29,14 @@ from kg.vocabulary import DCTERMS, mint
 from loaders.hansard import loader as hansard
 from loaders.hansard.speech_records import Recorded, Writer
 from loaders.sources import load
+from tests.conftest import load_once
 
 WORDS = "Quokkas graze upon the fictional dunes, and nobody counts them."
 
 
 @pytest.fixture
-def kg(tmp_path: Path) -> Iterator[KnowledgeGraph]:
-    folder = tmp_path / "data"
+def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
+    folder = load_once(tmp_path_factory, "empty")
     given = Settings(data_dir=folder, models_dir=folder / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
     with KnowledgeGraph.open(folder, given) as found:
         yield found

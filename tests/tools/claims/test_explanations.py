@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import Explanation, explain_iri, explain_triple
 from kg.settings import Settings
@@ -16,7 +14,7 @@ from kg.store.protocol import select, term_text
 from kg.tools import commands
 from kg.tools.claims.review import REVIEWS, review_claim
 from kg.vocabulary import KG, SCHEMA, SKOS
-from loaders.sources import load
+from tests.conftest import load_once
 
 EDGES = """
 SELECT ?s ?p ?o ?g WHERE {
@@ -30,10 +28,10 @@ SELECT ?claim ?s ?p ?o WHERE {
 
 
 @pytest.fixture
-def code(tmp_path: Path) -> Iterator[KnowledgeGraph]:
-    settings = Settings(data_dir=tmp_path, models_dir=tmp_path / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(tmp_path, settings) as opened:
-        load(opened, "zoning", [str(bundle.folder("fixtures") / "zoning")])
+def code(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
+    folder = load_once(tmp_path_factory, "zoning")
+    settings = Settings(data_dir=folder, models_dir=folder / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
+    with KnowledgeGraph.open(folder, settings) as opened:
         yield opened
 
 

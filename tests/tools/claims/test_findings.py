@@ -27,6 +27,8 @@ from kg.user_graphs import UserGraphs
 from kg.vocabulary import KG, mint
 from loaders.sources import load
 from loaders.zoning.graph.ingest import ingest
+from tests.conftest import opened
+from tests.folders import copy_folder
 
 FORD: Any = {"municipality": "Otter Ford", "state": "UT"}
 DALE: Any = {"municipality": "Linden Dale", "state": "UT"}
@@ -54,20 +56,29 @@ def write_code(folder: Path, text: str, town: str = "Otter Ford") -> str:
     return str(folder / f"{town}.txt")
 
 
-@pytest.fixture
-def source(tmp_path: Path) -> str:
-    return write_code(tmp_path, CODE)
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the file of the code, and a data directory with the code."""
+    folder: Path = tmp_path_factory.mktemp("ford")
+    with opened(folder / "data") as graph:
+        load(graph, "zoning", [write_code(folder, CODE)])
+    return folder
 
 
 @pytest.fixture
-def kg(tmp_path: Path, source: str) -> Iterator[KnowledgeGraph]:
-    folder = tmp_path / "data"
+def source(loaded: Path) -> str:
+    return write_code(loaded, CODE)
+
+
+@pytest.fixture
+def kg(loaded: Path, source: str, tmp_path: Path) -> Iterator[KnowledgeGraph]:
+    """The code, in a data directory of the test's own."""
+    folder = copy_folder(loaded / "data", tmp_path / "data")
     settings = Settings(data_dir=folder, models_dir=folder / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(folder, settings) as opened:
-        opened.receive = ingest
-        load(opened, "zoning", [source])
+    with KnowledgeGraph.open(folder, settings) as graph:
+        graph.receive = ingest
         token = SENDER.set(ADA)
-        yield opened
+        yield graph
         SENDER.reset(token)
 
 

@@ -30,6 +30,7 @@ from kg.tools.zoning.citations import kg_find_related
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import ELI, KG, PROV, PROV_GRAPH, RDF, XSD, mint, sha256
 from loaders.sources import load
+from tests.conftest import load_once
 
 ADA = Actor("ada", frozenset({WRITE, ADMIN}))
 EVE = Actor("eve", frozenset({WRITE, ADMIN}))
@@ -45,9 +46,10 @@ def section(key: str) -> NamedNode:
 
 
 @pytest.fixture
-def kg(tmp_path: Path) -> Iterator[KnowledgeGraph]:
-    settings = Settings(data_dir=tmp_path, models_dir=tmp_path / "no-models", query_workers=1, _env_file=None)
-    with KnowledgeGraph.open(tmp_path, settings) as opened:
+def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
+    folder = load_once(tmp_path_factory, "empty")
+    settings = Settings(data_dir=folder, models_dir=folder / "no-models", query_workers=1, _env_file=None)
+    with KnowledgeGraph.open(folder, settings) as opened:
         yield opened
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,6 +26,7 @@ from kg.user_graphs import UserGraphs
 from kg.vocabulary import DCTERMS, SCHEMA, iri_prefix, mint
 from kg.zoning_summaries.build import build
 from loaders.sources import load
+from tests.conftest import load_once
 
 BEND = {"municipality": "Quarry Bend", "state": "UT"}
 NOTE = NamedNode("http://example.org/minutes#item=4")
@@ -48,17 +48,12 @@ MESA = {
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     """The fixtures of all domains in one graph, summaries of a code, and text units that a user wrote."""
-    folder: Path = tmp_path_factory.mktemp("everything")
-    settings = Settings(data_dir=folder / "data", models_dir=folder / "no-models", _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(folder / "data", settings) as opened:
-        for source, options in (
-            ("climate", {}),
-            ("wikibase", {"base": "climate"}),
-            ("hansard", {}),
-            ("zoning", {}),
-            ("files", {}),
-        ):
-            load(opened, source, [str(bundle.folder("fixtures") / source)], **options)
+    data = load_once(tmp_path_factory, "fixtures")
+    folder = data.parent
+    settings = Settings(data_dir=data, models_dir=folder / "no-models", _env_file=None)  # type: ignore[call-arg]
+    with KnowledgeGraph.open(data, settings) as opened:
+        for source in ("hansard", "zoning", "files"):
+            load(opened, source, [str(bundle.folder("fixtures") / source)])
         mesa = folder / "mesa.json"
         mesa.write_text(json.dumps(MESA), encoding="utf-8")
         assert load(opened, "zoning", [str(mesa)]).rejections == []

@@ -12,19 +12,18 @@ from kg.settings import Settings
 from kg.tools.schema.schema_measurement import get_schema
 from kg.tools.sparql.empty_results import MOST_PROBES, Diagnosis, diagnose, is_empty
 from kg.vocabulary import BASE
-from loaders.sources import load
 from tests.benchmarks.repair import mistakes, told
+from tests.conftest import load_once
 
 ROOT = Path(__file__).parent.parent.parent.parent
 
 
 @pytest.fixture(scope="module")
 def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
-    folder = tmp_path_factory.mktemp("data")
+    folder = load_once(tmp_path_factory, "climate")
     with KnowledgeGraph.open(
         folder, Settings(data_dir=folder, models_dir=folder / "no-models", _env_file=None)
     ) as opened:
-        load(opened, "climate", [str(ROOT / "fixtures" / "climate")])
         yield opened
 
 

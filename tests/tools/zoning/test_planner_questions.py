@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,9 +28,9 @@ from kg.tools.zoning.municipalities import Place, get_section_key
 from kg.tools.zoning.provisions import kg_query_definition, kg_query_permissions, kg_query_standards
 from kg.tools.zoning.sections import kg_query_section, kg_traverse_hierarchy
 from kg.tools.zoning.term_lookup import find_standard_types, no_match_message, parse_use_kinds
-from loaders.sources import load
 from loaders.zoning.graph.ingest import ingest
 from loaders.zoning.graph.rule_quads import UNITS
+from tests.conftest import load_once
 
 FIXTURES = bundle.folder("fixtures") / "zoning"
 BEND = {"municipality": "Quarry Bend", "state": "UT"}
@@ -42,10 +41,9 @@ AREAS = ("AC", "FT2", "HA", "M2", "MI2")
 
 @pytest.fixture(scope="module")
 def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
-    folder: Path = tmp_path_factory.mktemp("planners")
+    folder = load_once(tmp_path_factory, "utah")
     settings = Settings(data_dir=folder, models_dir=folder / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
     with KnowledgeGraph.open(folder, settings) as opened:
-        load(opened, "zoning", [str(FIXTURES)], state="UT", mapping=str(FIXTURES / "towns.toml"))
         opened.receive = ingest
         yield opened
 

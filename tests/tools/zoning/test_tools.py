@@ -6,7 +6,6 @@ import csv
 import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +27,7 @@ from kg.tools.zoning.sections import kg_query_section, kg_traverse_hierarchy
 from kg.zoning_summaries.build import build
 from loaders.sources import load
 from loaders.zoning.graph import table_mapping as mapping_files
+from tests.conftest import load_once
 
 FIXTURES = bundle.folder("fixtures") / "zoning"
 BEND = {"municipality": "Quarry Bend", "state": "UT"}
@@ -37,13 +37,11 @@ TEXT = "SELECT ?text WHERE { <%s> <http://schema.org/text> ?text }"
 
 @pytest.fixture(scope="module")
 def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
-    folder: Path = tmp_path_factory.mktemp("zoning")
+    folder = load_once(tmp_path_factory, "utah")
     settings = Settings(  # type: ignore[call-arg]
         data_dir=folder, models_dir=folder / "no-models", query_workers=1, _env_file=None
     )
     with KnowledgeGraph.open(folder, settings) as opened:
-        report = load(opened, "zoning", [str(FIXTURES)], state="UT", mapping=str(FIXTURES / "towns.toml"))
-        assert report.rejections == []
         yield opened
 
 

@@ -1,0 +1,28 @@
+"""Copies of data directories."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+
+def copy_folder(source: Path, target: Path) -> Path:
+    """Copy a data directory that nobody has open. Its files keep their holes: Qdrant Edge has 300 MB of them."""
+    return Path(shutil.copytree(source, target, copy_function=_copy_with_holes))
+
+
+def _copy_with_holes(source: str, target: str) -> None:
+    with open(source, "rb") as old, open(target, "wb") as new:
+        size, end = os.fstat(old.fileno()).st_size, 0
+        while end < size:
+            try:
+                start = os.lseek(old.fileno(), end, os.SEEK_DATA)
+            except OSError:  # the rest is a hole
+                break
+            end = os.lseek(old.fileno(), start, os.SEEK_HOLE)
+            old.seek(start)
+            new.seek(start)
+            new.write(old.read(end - start))
+        new.truncate(size)
+    shutil.copystat(source, target)
