@@ -26,6 +26,7 @@ from loaders.files.extraction.patterns import classify_code, find_patterns, find
 from loaders.files.extraction.plain_text import Outline, Snippet, build_outline
 from loaders.files.extraction.sentence_relations import Spot, Stated, build_matcher, find_relations
 from loaders.files.extraction.structure_relations import find_definitions, find_structural
+from loaders.files.extraction.type_evidence import find_evidence
 from loaders.mentions.label_variants import Label
 from loaders.mentions.matcher import Matcher
 
@@ -54,8 +55,15 @@ _ARTICLE: Final = re.compile(r"(?:the|an?|our|its|this|your|their)\s+", re.IGNOR
 _POSSESSIVE: Final = re.compile(r"['\u2019]s?$")
 _Named = tuple[int, int, str, EntityType, Method]
 """Characters of a snippet with a name, its type and how it was found."""
+_Match = tuple[int, int, str, bool]
+"""Characters of a snippet with a normalized name, and whether the file shows it in a heading or in bold."""
 _SURE: Final = 1_000
 """Votes of a pattern."""
+_BY_NOUN: Final = 10
+"""Votes of the last word of a name."""
+_BY_PLACE: Final = 3
+"""Votes of such a word of a place, which other names have too: a ``bridge`` may be software."""
+_ATTENDANCE: Final = re.compile(r"(?:present|attendees|participants|apologies|attended by)\s*:", re.IGNORECASE)
 _RANK: Final[Mapping[Method, int]] = {"pattern": 0, "code": 1, "gazetteer": 2, "named entity": 2, "coreference": 3}
 _NO_NAMES: Final = to_word_set(
     """
@@ -96,7 +104,9 @@ class _Names:
     def add(self, name: str, type_: EntityType, *, mined: bool = False, is_sure: bool = False) -> None:
         """Add a spelling, with a vote for its type: one that no other votes outweigh if it `is_sure`."""
         norm = _key_norm(name)
-        self.votes[norm][type_ if is_sure else find_type(name) or type_] += _SURE if is_sure else 1
+        shown = None if is_sure else find_type(name)
+        weight = 1 if shown is None else _BY_PLACE if shown == "place" else _BY_NOUN
+        self.votes[norm][shown or type_] += _SURE if is_sure else weight
         self.surfaces[norm][name] = None
         if mined:
             self.mined.add(norm)
@@ -136,16 +146,22 @@ class _Extractor:
         self.title: Final = title
         self.pipeline: Final = pipeline
         self.names: Final = _Names()
+        self.last_names: Final[dict[str, str]] = {}
+        """Normalized last names of people, by their spelling."""
 
     def extract(self) -> Extraction:
         snippets = self.outline.snippets
         docs = self.parse()
         direct = [self.find_direct(snippet, docs.get(number)) for number, snippet in enumerate(snippets)]
-        self.add_short_names()
+        self.add_shown_names()
         matcher = self.build_name_matcher()
+        named = [list(self.find_named(snippet, matcher)) for snippet in snippets]
+        self.weigh(named)
+        self.add_last_names()
+        named = [[*own, *self.find_last_names(snippet, own)] for snippet, own in zip(snippets, named, strict=True)]
         found = [
-            _keep_apart([*spots, *self.find_named(snippet, matcher)])
-            for snippet, spots in zip(snippets, (list(map(self.to_found, spots)) for spots in direct), strict=True)
+            _keep_apart([*map(self.to_found, own), *map(self.to_named, others)])
+            for own, others in zip(direct, named, strict=True)
         ]
         references = self.resolve(found, docs)
         relations = list(self.relate(found, references, docs))
@@ -172,32 +188,13 @@ class _Extractor:
                 words = plain.text[mark.start : mark.end]
                 start = mark.start + len(words) - len(words.lstrip())
                 spots.append((start, start + len(words.strip()), words.strip(), code, "code"))
-        for _, _, name, type_, _ in spots:
-            self.names.add(name, type_, is_sure=True)
-        for span in doc.ents if doc is not None else ():
-            if (named := self.read_entity(span)) is not None:
-                spots.append(named)
-                self.names.add(named[2], named[3])
+        for _, _, name, type_, method in spots:
+            if method == "pattern" or not _is_plain(name):
+                self.names.add(name, type_, is_sure=True)
+        for named in read_entities(doc) if doc is not None else ():
+            spots.append(named)
+            self.names.add(named[2], named[3])
         return spots
-
-    def read_entity(self, span: Span) -> _Named | None:
-        """Read a named entity without an article and punctuation. None if it is not a name."""
-        type_ = _TYPES.get(span.label_)
-        if type_ is None:
-            return None
-        text, start, end = span.doc.text, span.start_char, span.end_char
-        while start < end and text[start] in _EDGES:
-            start += 1
-        while end > start and text[end - 1] in _EDGES:
-            end -= 1
-        if (article := _ARTICLE.match(text, start, end)) is not None:
-            start = article.end()
-        if (possessive := _POSSESSIVE.search(text[start:end])) is not None:
-            end = start + possessive.start()
-        name = text[start:end]
-        if type_ == "date":
-            return (start, end, name, "date", "named entity") if has_year(name) else None
-        return (start, end, name, type_, "named entity") if _is_name(name, type_) else None
 
     def to_found(self, spot: _Named) -> _Found:
         """Return a spot with the entity that its name means in this file."""
@@ -206,11 +203,11 @@ class _Extractor:
             return _Found(
                 start, end, (type_, normalize_name(name.lstrip("vV") if type_ == "version" else name)), method
             )
-        key = self.names.get_key(name)
+        key = (type_, normalize_name(name)) if method == "code" and _is_plain(name) else self.names.get_key(name)
         return _Found(start, end, key, method)
 
-    def add_short_names(self) -> None:
-        """Add the names that the file shows, short names in brackets, and the last names of people."""
+    def add_shown_names(self) -> None:
+        """Add the names that the file shows, and short names in brackets."""
         for name in mine_names(self.outline, self.title):
             if _is_name(name, "term"):
                 self.names.add(name, "term", mined=True)
@@ -219,6 +216,20 @@ class _Extractor:
                 self.names.add(full, "term")
                 self.names.add(short, "term")
                 self.names.aliases[_key_norm(short)] = _key_norm(full)
+
+    def weigh(self, named: Sequence[Sequence[_Match]]) -> None:
+        """Add the votes of the words around each name."""
+        for snippet, matches in zip(self.outline.snippets, named, strict=True):
+            is_attendance = _ATTENDANCE.match(snippet.plain.text) is not None
+            for start, end, norm, _ in matches:
+                if find_type(snippet.plain.text[start:end]) in (None, "place"):
+                    if is_attendance:
+                        self.names.votes[self.names.aliases.get(norm, norm)]["person"] += _BY_NOUN
+                    for type_, weight in find_evidence(snippet.plain.text, start, end):
+                        self.names.votes[self.names.aliases.get(norm, norm)][type_] += weight
+
+    def add_last_names(self) -> None:
+        """Add the last names of people who are named in full."""
         people: dict[str, set[str]] = defaultdict(set)
         for norm in list(self.names.votes):
             if self.names.get_key_of(norm)[0] == "person":
@@ -227,10 +238,16 @@ class _Extractor:
                         people[words[-1]].add(norm)
         for last, norms in people.items():
             short = _key_norm(last)
-            if len(norms) == 1 and short not in norms and short not in self.names.mined:
-                self.names.surfaces[short][last] = None
-                self.names.votes[short]["person"] += 1
+            if len(norms) == 1 and short not in norms and short not in self.names.mined and last[0].isupper():
                 self.names.aliases[short] = next(iter(norms))
+                self.last_names[last] = short
+
+    def find_last_names(self, snippet: Snippet, found: Sequence[_Match]) -> Iterator[_Match]:
+        """Find the last names of people outside of other names."""
+        for last, norm in self.last_names.items():
+            if last in snippet.plain.text:
+                for match in re.finditer(rf"(?<!\w){re.escape(last)}(?!\w)", snippet.plain.text):
+                    yield match.start(), match.end(), norm, False
 
     def build_name_matcher(self) -> Matcher:
         """Build the matcher of all names of the file, except dates and versions."""
@@ -241,18 +258,23 @@ class _Extractor:
                 labels += [Label(f"{norm}\n{name}", name, "en", "label") for name in spellings]
         return Matcher(labels)
 
-    def find_named(self, snippet: Snippet, matcher: Matcher) -> Iterator[_Found]:
-        """Find the names of the file in a snippet. A name of one word has to have its capitals."""
+    def find_named(self, snippet: Snippet, matcher: Matcher) -> Iterator[_Match]:
+        """Find the names of the file in a snippet, with their capitals."""
         text = snippet.plain.text
         for match in matcher.find(text, ("en",)):
             norm, _, name = match.concept.partition("\n")
             words = text[match.start : match.end]
             if " " not in name and words[:1].isupper() != name[:1].isupper():
                 continue
-            if name.islower() is False and words.islower():
+            if not name.islower() and words.islower():
                 continue
-            key = self.names.get_key_of(self.names.aliases.get(norm, norm))
-            yield _Found(match.start, match.end, key, "gazetteer" if norm in self.names.mined else "named entity")
+            yield match.start, match.end, norm, norm in self.names.mined
+
+    def to_named(self, match: _Match) -> _Found:
+        """Return a match of a name with the entity that it means."""
+        start, end, norm, is_mined = match
+        key = self.names.get_key_of(self.names.aliases.get(norm, norm))
+        return _Found(start, end, key, "gazetteer" if is_mined else "named entity")
 
     def resolve(self, found: Sequence[Sequence[_Found]], docs: Mapping[int, Doc]) -> dict[int, list[Spot]]:
         """Resolve the short references in each section, by number of the snippet."""
@@ -319,6 +341,11 @@ def _keep_best(best: dict[tuple[Key | None, str, Key, int], FoundRelation], rela
         best[triple] = relation
 
 
+def _is_plain(code: str) -> bool:
+    """Whether code is words that may be a name outside of code too: ``crate scan``."""
+    return code.replace(" ", "").isalpha() and (code.islower() or code.isupper())
+
+
 def _keep_apart(found: Sequence[_Found]) -> list[_Found]:
     """Keep the longest of overlapping spots; of equal ones a pattern before code before a name."""
     kept: list[_Found] = []
@@ -326,6 +353,53 @@ def _keep_apart(found: Sequence[_Found]) -> list[_Found]:
         if not any(each.start < other.end and other.start < each.end for other in kept):
             kept.append(each)
     return sorted(kept, key=lambda spot: spot.start)
+
+
+def read_entities(doc: Doc) -> list[_Named]:
+    """Read the named entities of a text that can be names, without articles and punctuation."""
+    return [named for span in doc.ents if (named := _read_entity(span)) is not None]
+
+
+def _read_entity(span: Span) -> _Named | None:
+    """Read a named entity without an article and punctuation. None if it is not a name."""
+    type_ = _TYPES.get(span.label_)
+    if type_ is None:
+        return None
+    text, start, end = span.doc.text, span.start_char, span.end_char
+    while start < end and text[start] in _EDGES:
+        start += 1
+    while end > start and text[end - 1] in _EDGES:
+        end -= 1
+    start, end = _widen(span, start, end)
+    if (article := _ARTICLE.match(text, start, end)) is not None:
+        start = article.end()
+    if (possessive := _POSSESSIVE.search(text[start:end])) is not None:
+        end = start + possessive.start()
+    if (comma := text.find(", ", start, end)) > 0:
+        end = comma
+    name = text[start:end]
+    if type_ == "date":
+        return (start, end, name, "date", "named entity") if has_year(name) else None
+    return (start, end, name, type_, "named entity") if _is_name(name, type_) else None
+
+
+def _widen(span: Span, start: int, end: int) -> tuple[int, int]:
+    """Widen a named entity to the capitalized words that it forms a compound with: ``Pebble OS``, not ``Pebble``."""
+    doc = span.doc
+    if span.label_ == "DATE":
+        return start, end
+    first, last = span.start, span.end - 1
+    while (
+        first and (before := doc[first - 1]).text[0].isupper() and before.dep_ == "compound" and before.head.i >= first
+    ):
+        first -= 1
+        start = before.idx
+    while last + 1 < len(doc) and (after := doc[last + 1]).text[0].isupper() and doc[last].is_alpha:
+        if doc[last].dep_ != "compound" or doc[last].head.i <= last or not after.is_alpha:
+            break
+        last += 1
+        end = after.idx + len(after)
+    return start, end
 
 
 def _is_name(name: str, type_: EntityType) -> bool:

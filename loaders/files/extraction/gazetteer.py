@@ -41,6 +41,17 @@ _SHORT: Final = re.compile(
     r"(?P<before>(?:[\w'\u2019&-]+ ){1,8})"
     r"\((?:the )?[\"\u201c]?(?P<short>[A-Z][A-Za-z]?[A-Z]{1,6}s?)[\"\u201d]?\)"
 )
+_RUN: Final = re.compile(r"(?<=[a-z,:] )[A-Z][\w\u2019-]*(?: (?:& )?[A-Z][\w\u2019-]*)+(?!\w)")
+"""Capitalized words that follow each other within a sentence."""
+_SINGLE: Final = re.compile(r"(?<!\w)[A-Z][a-z]{2,}(?!\w)")
+_TAIL: Final = re.compile(r"\s+(?:version\s+)?v?\d[\w.]*(?:\s+or (?:later|newer))?\s*$|\s+\([^()]*\)\s*$")
+_COMMON: Final = to_word_set(
+    """
+    monday tuesday wednesday thursday friday saturday sunday january february march april may june july august
+    september october november december north south east west english please then when every each all any one two
+    three four five first second third last present attendees action decision questions fines messages installs
+    """
+)
 _DEFINED: Final = re.compile(r"\s*(?::|\u2013|\u2014| - )\s*\S")
 
 
@@ -56,11 +67,19 @@ def mine_names(outline: Outline, title: str | None) -> list[str]:
     headings = [snippet.plain.text for snippet in outline.snippets if snippet.kind == "heading"]
     for heading in dict.fromkeys([*([title] if title else ()), *headings]):
         for name in _find_runs(heading):
-            if _count(running, name, counts) >= 1:
+            if (" " in name and _count(running, name, counts)) or _is_proper(running, name, 1):
                 found[name] = None
+    for name in dict.fromkeys(match[0].strip() for match in _RUN.finditer(running)):
+        words = name.split()
+        if len(words) <= _MOST_WORDS and _is_name(name) and not any(word.casefold() in _LABELS for word in words[-1:]):
+            found[name] = None
+    for name in dict.fromkeys(match[0] for match in _SINGLE.finditer(running)):
+        if _is_name(name) and _is_proper(running, name, _LEAST):
+            found[name] = None
     for snippet in outline.snippets:
-        if snippet.kind in ("item", "cell") and _is_whole_name(snippet.plain.text):
-            found[snippet.plain.text.strip(" .;")] = None
+        whole = _TAIL.sub("", snippet.plain.text).strip(" .;")
+        if snippet.kind in ("item", "cell") and _is_whole_name(whole):
+            found[whole] = None
         for name, is_defined in _find_bold(snippet):
             if (
                 is_defined
@@ -114,7 +133,7 @@ def _find_bold(snippet: Snippet) -> Iterator[tuple[str, bool]]:
 
 def _is_whole_name(text: str) -> bool:
     """Whether an item or a cell is a name and nothing else: two to four capitalized words."""
-    words = text.strip(" .;").split()
+    words = text.split()
     return 2 <= len(words) <= _MOST_WORDS and all(_CAPITAL.fullmatch(word) for word in words) and _is_name(text)
 
 
@@ -131,6 +150,22 @@ def _is_name(name: str) -> bool:
         and not all(is_stop_word(word, "en") for word in words)
         and not all(word in _LABELS or is_stop_word(word, "en") for word in words)
     )
+
+
+def _is_proper(text: str, name: str, least: int) -> bool:
+    """Whether a single word is a name: the text has it `least` times, and never in lower case or after an article."""
+    if name.casefold() in _COMMON or is_stop_word(name.casefold(), "en"):
+        return False
+    escaped = re.escape(name)
+    lower = re.escape(name.lower())
+    if re.search(rf"(?<!\w)(?:{lower}(?:s|es)?|{lower[:-1] if name.endswith('s') else lower})(?!\w)", text):
+        return False
+    within = len(re.findall(rf"(?<=[a-z,] ){escaped}(?!\w| [A-Z])", text))
+    first = len(re.findall(rf"(?<![\w-]){escaped}(?= (?:[a-z]|v?\d))", text))
+    if name.endswith(("ed", "ing")) and not within:
+        return False
+    has_version = re.search(rf"(?<!\w){escaped} v?\d+\.\d", text) is not None
+    return has_version or first > least or (within >= 1 and within + first >= least)
 
 
 def _count(text: str, name: str, counts: Counter[str]) -> int:

@@ -11,7 +11,7 @@ from loaders.citations.laws import Context, find_laws
 from loaders.files.extraction.entity_model import EntityType
 
 VERSION: Final = re.compile(
-    r"(?<![\w.])(?:v\d+(?:\.\d+){0,3}|\d+\.\d+\.\d+(?:\.\d+)?)(?:-[a-z][a-z0-9]*(?:\.\d+)?)?(?![\w]|\.\d)",
+    r"(?<![\w./-])(?:v\d+(?:\.\d+){0,3}|\d+\.\d+\.\d+(?:\.\d+)?)(?:-[a-z][a-z0-9]*(?:\.\d+)?)?(?![\w]|\.\d)",
     re.IGNORECASE,
 )
 _AFTER_VERSION: Final = re.compile(
@@ -35,6 +35,14 @@ _TOKEN: Final = re.compile(
     r"|(?:GET|POST|PUT|DELETE|PATCH) /[\w{}/.-]+"
     r")(?![\w])"
 )
+_MONTH: Final = (
+    r"(?:January|February|March|April|May|June|July|August|September|October|November|December"
+    r"|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.?"
+)
+_DATE: Final = re.compile(
+    rf"(?<![\w-])(?:(?:\d{{1,2}}(?:st|nd|rd|th)?\s+)?{_MONTH}(?:\s+\d{{1,2}}(?:st|nd|rd|th)?,)?\s+(?:19|20)\d\d"
+    r"|(?:19|20)\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01]))(?![\w-])"
+)
 _NAMES: Final = re.compile(r"Mc[A-Z]|Mac[A-Z]|De[A-Z]|La[A-Z]|Le[A-Z]|i[A-Z]|e[A-Z]|Di[A-Z]|Van[A-Z]")
 _YEAR: Final = re.compile(r"\b(?:1[5-9]|20)\d\d\b")
 _CODE_WORDS: Final = re.compile(r"[A-Za-z_/.$@-][\w./:{}()<>\[\]$@*=+-]*(?:\s[\w./:{}()<>\[\]$@*=+-]+){0,3}")
@@ -43,18 +51,21 @@ _EXTENSION: Final = re.compile(r"^[\w-]+\.(?:md|txt|html?|pdf|docx|png|jpg|svg)$
 
 _PRODUCTS: Final = to_word_set(
     """
-    agent app application appliance bus cli client cloud collector connector console controller daemon dashboard
-    database desktop driver editor engine exporter firmware framework gateway importer kit library ledger monitor
-    module platform plugin portal proxy queue registry router runtime scheduler sdk server service sensor simulator
-    store studio suite toolkit tracker viewer warehouse
+    agent api app application appliance bus cli client cloud collector connector console controller daemon dashboard
+    database desk desktop driver editor engine exporter firmware framework gateway gauge hub importer kit ledger library
+    manager monitor module os planner platform plugin portal probe proxy queue reader recorder register registry router
+    runtime scanner scheduler sdk server service sensor simulator software store studio suite toolkit tracker viewer
+    warehouse
     """
 )
 _ORGANIZATIONS: Final = to_word_set(
     """
     academy agency alliance association authority bank board bureau centre center college commission committee company
-    consortium cooperative corp corporation council department directorate federation firm foundation fund gmbh
-    group guild inc institute institution laboratories laboratory labs llc ltd ministry museum office parliament
-    partnership plc school society squad team trust trustees union university utilities works
+    consortium consulting cooperative corp corporation council department directorate engineering federation firm
+    foundation fund gmbh group guild hosting industries instruments inc institute institution laboratories laboratory
+    labs llc ltd ministry museum office parliament
+    partnership plc press railway school society solutions squad systems team technologies theatre trust trustees union
+    university utilities works
     """
 )
 _REGULATIONS: Final = to_word_set("act bylaw bylaws code directive ordinance regulation regulations statute")
@@ -97,9 +108,11 @@ def _find_all(text: str) -> Iterator[Pattern]:
         yield Pattern(*match.span("number"), "version")
     for match in VERSION.finditer(text):
         yield Pattern(*match.span(), "version")
+    for match in _DATE.finditer(text):
+        yield Pattern(*match.span(), "date")
     for match in _TOKEN.finditer(text):
         if not _NAMES.match(match[0]):
-            yield Pattern(*match.span(), "api")
+            yield Pattern(match.start(), match.start() + len(match[0].rstrip(".-")), "api")
 
 
 def classify_code(words: str) -> EntityType | None:

@@ -168,6 +168,8 @@ def is_possible(subject: Key, relation: Relation, object_: Key) -> bool:
         return one not in ("person",) and other in _OWNERS
     if relation == "located_in":
         return other in _SPATIAL and not (one == "place" and other == "organization")
+    if relation == "precedes":
+        return not {one, other} & {"regulation", "person", "place"}
     if relation == "part_of":
         return (other != "person" and one != "person") or other == "organization"
     return relation != "defines" or other != "person"
@@ -199,6 +201,9 @@ def build_matcher(pipeline: Language) -> DependencyMatcher:
         matcher.add(str(number), [[verb, *arms]])
     whole = {"RIGHT_ID": "verb", "RIGHT_ATTRS": {"LOWER": {"IN": ["is", "are"]}}}
     part = _arm("verb", "part", {"DEP": "attr", "LOWER": {"IN": sorted(_WHOLES)}})
+    where = {"LOWER": {"IN": ["in", "near", "at"]}, "DEP": "prep"}
+    kind = _arm("verb", "kind", {"DEP": "attr"})
+    matcher.add("place", [[whole, kind, _arm("kind", "in", where), _arm("in", "object", {"DEP": "pobj"})]])
     matcher.add("part", [[whole, part, _arm("part", "of", {"LOWER": "of"}), _arm("of", "object", {"DEP": "pobj"})]])
     return matcher
 
@@ -207,7 +212,11 @@ def _arm(left: str, right: str, attributes: Mapping[str, object]) -> dict[str, o
     return {"LEFT_ID": left, "REL_OP": ">", "RIGHT_ID": right, "RIGHT_ATTRS": attributes}
 
 
-_PART: Final = VerbPattern("part_of", 0.95, frozenset(), "attr")
+_OF_NOUNS: Final = {
+    "part": VerbPattern("part_of", 0.95, frozenset(), "attr"),
+    "place": VerbPattern("located_in", 0.95, frozenset(), "attr"),
+}
+"""Patterns of a noun after ``is``: ``a part of``, ``a village in``."""
 
 
 class _Sentences:
@@ -239,7 +248,7 @@ class _Sentences:
         """Find relations by the dependencies of verbs."""
         for number, tokens in self.matcher(self.doc):
             name = self.doc.vocab.strings[number]
-            pattern = _PART if name == "part" else _PATTERNS[int(name)]
+            pattern = _OF_NOUNS.get(name) or _PATTERNS[int(name)]
             verb, target = self.doc[tokens[0]], self.doc[tokens[-1]]
             if verb.i in self.covering:
                 continue

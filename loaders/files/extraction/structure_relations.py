@@ -29,7 +29,8 @@ _LEADING: Final = re.compile(
 )
 _DEFINES: Final = re.compile(
     r"\s*(?:\([^()]{1,40}\)\s*)?,?\s*(?:is|are|means|denotes|stands for|refers to)\s+"
-    r"(?:an?|the|any|all|our|one|every|each|those|software|hardware)\b",
+    r"(?:an?|the|any|all|our|one|every|each|those|software|hardware)\b"
+    r"(?!\s+(?:part|component|module|member|subsystem|division|unit|branch) of\b)",
     re.IGNORECASE,
 )
 _LISTED: Final = re.compile(r"\s*(?:\([^()]{1,40}\)\s*)?(?::|\u2013|\u2014|\s-\s)\s*(?=\S)")
@@ -85,7 +86,7 @@ def _find_in_section(outline: Outline, snippet: Snippet, topic: Spot, own: Seque
             relation: Relation = "cites" if spot.key[0] == "regulation" else "refers_to"
             if spot.key[0] not in ("date", "version", "person"):
                 yield _build(snippet, topic, relation, spot, SEE_ALSO, "see-also section")
-        elif _STARTING.search(name) and spot.key[0] in ("product", "api") and topic.key[0] in ("product", "api"):
+        elif _STARTING.search(name) and spot.key[0] == topic.key[0] == "product":
             yield _build(snippet, topic, "uses", spot, STARTED, "getting-started section")
 
 

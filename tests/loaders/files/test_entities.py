@@ -20,6 +20,7 @@ from loaders.files.extraction.language_pipeline import load_pipeline
 from loaders.files.extraction.plain_text import to_plain
 from loaders.files.graph.entities import find_pending, refresh
 from loaders.sources import load
+from tests.loaders.files.golden_pages import read_pages, score_pages
 
 GATEWAY = """# Tide Gateway
 
@@ -106,6 +107,30 @@ def test_entities_and_relations_are_found() -> None:
 def test_what_is_denied_asked_or_assumed_is_not_a_relation(sentence: str) -> None:
     text = f"# Tide Gateway\n\nThe **Tide Gateway** reads gauges. The **Salt Queue** is old.\n\n{sentence}\n"
     assert not [triple for triple in triples(extract(text)) if triple[1] == "uses"]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (
+            "It needs RFC 7519 and ISO/IEC 27001:2022.",
+            {("RFC 7519", "regulation"), ("ISO/IEC 27001:2022", "regulation")},
+        ),
+        ("Call `open_gate()` or /api/v2/gates/open.", {("open_gate()", "api"), ("/api/v2/gates/open", "api")}),
+        ("Released 3.4.1-rc2 on 2025-03-01.", {("3.4.1-rc2", "version"), ("2025-03-01", "date")}),
+        ("The wall is 3.5 metres high and 12.5 wide.", set()),
+    ],
+)
+def test_patterns_are_found(text: str, wanted: set[tuple[str, str]]) -> None:
+    assert {(text[each.start : each.end], each.key[0]) for each in extract(text).mentions} == wanted
+
+
+def test_golden_pages_reach_the_goals() -> None:
+    for name in ("developed", "held_out"):
+        pages = list(read_pages(name))
+        typed, _, relations = score_pages(pages, [extract(page.text) for page in pages])
+        assert typed.f1 >= 0.75
+        assert relations.f1 >= 0.6
 
 
 def test_missing_pipeline_is_named_with_those_that_are_installed() -> None:
