@@ -20,6 +20,7 @@ from math import inf
 from statistics import median
 from typing import Final, Literal, overload
 
+from kg.words import FORMS
 from loaders.readers import history_notes
 from loaders.readers.headings import LEADERS, LONGEST_RUN_IN, is_unfinished, parse_heading
 from loaders.readers.html_tree import normalize_space
@@ -55,6 +56,8 @@ _LEAST_BROKEN: Final = 5
 """Minimum broken words that cannot be two words. With fewer, pairs that may be two words are kept apart."""
 _LEAST_LETTERS: Final = 3
 """Minimum letters of a piece that may be a word of its own."""
+_LONG: Final = 6
+"""Minimum letters of a word that may be known by its other number."""
 _PARTICLES: Final = frozenset({"back", "down", "off", "out", "over", "through", "way"})
 """Ends of nouns that are also words after a verb: ``runoff`` and ``run off``."""
 _THOUSANDS: Final = 3
@@ -725,7 +728,7 @@ def _find_broken(words: Counter[str], pairs: Counter[tuple[str, str]]) -> set[tu
     Two words are one if the text has it whole more often, and one of the two nearly only so: "ent" is not a word of its
     own where it nearly always follows "establishm", "developm" and "requirem". Once is enough if neither is a word.
     """
-    whole = {pair: words[word] + _WHOLE * bool(_SPELLED.fullmatch(word)) for pair in pairs if (word := "".join(pair))}
+    whole = {pair: _count_whole(*pair, words) for pair in pairs}
     likely = {pair: times for pair, times in pairs.items() if whole[pair] >= times}
     within: Counter[str] = Counter()
     for pair, times in likely.items():
@@ -754,6 +757,14 @@ def _mend_numbers(text: str, numbers: Container[str]) -> str:
 
     text = _BROKEN_FIGURES.sub(lambda match: match[0].replace(" ", ""), text)
     return _BROKEN_NUMERAL.sub(join_numeral, _BROKEN_REFERENCE.sub(join_reference, text))
+
+
+def _count_whole(one: str, other: str, words: Mapping[str, int]) -> int:
+    """Count how often a text has two words as one, also in its other number: "states" where it has "state"."""
+    word = one + other
+    forms = FORMS["en"](word) if len(word) >= _LONG and other != "s" else ()
+    alike = sum(words.get(form, 0) for form in forms if form.startswith(word[:-1]) or word.startswith(form))
+    return words.get(word, 0) + alike + _WHOLE * bool(_SPELLED.fullmatch(word))
 
 
 def _may_be_words(pair: tuple[str, str], times: int, words: Mapping[str, int]) -> bool:

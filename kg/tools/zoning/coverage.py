@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 from pyoxigraph import Literal as Text
@@ -37,6 +37,7 @@ SHOWN: Final = 5
 """Maximum number of sentences in an answer."""
 _CHARACTERS: Final = 240
 """Maximum characters of a sentence in an answer."""
+_FIGURES: Final = {"O": "0", "I": "1"}
 _FEW: Final = 5
 """Maximum number of districts whose code is looked for in all sections."""
 
@@ -141,13 +142,15 @@ def check_coverage(
         return Coverage([])
     own, others = _find_sections(reader, tree, districts)
     sections = {section for several in (*own.values(), *others.values()) for section in several}
-    sections |= _find_naming(reader, place, districts.values())
+    codes = {each.code for each in districts.values()}
+    codes |= {alike for code in codes for alike in _find_alike(code)} - {each.code for each in known.values()}
+    sections |= _find_naming(reader, place, codes) if len(districts) <= _FEW else set()
     unread = reader.kept_by_iri(
         f"not understood: {kind}", sections, lambda missing: _load_unread(reader, kind, missing)
     )
     headed = {section for several in own.values() for section in several}
     ruled = {section for several in others.values() for section in several}
-    wanted, any_code = _compile_codes(districts.values()), _compile_codes(known.values())
+    wanted, any_code = _compile_codes(codes), _compile_codes(each.code for each in known.values())
     found = [
         NotUnderstood(section_ref=get_section_key(section), words=clipped(words, _CHARACTERS))
         for section in sorted(tree.order, key=lambda iri: iri not in headed)
@@ -175,10 +178,17 @@ def _to_words(text: str) -> list[str]:
     return [singular(word) for word in fold(text).split() if len(word) > 2]
 
 
-def _compile_codes(districts: Iterable[Named]) -> re.Pattern[str]:
-    """Compile a pattern of the codes of districts. Of codes with the same beginning, it finds the longest."""
-    codes = sorted((each.code for each in districts), key=len, reverse=True)
-    return re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, codes)) or '(?!)'})(?![\w-])")
+def _compile_codes(codes: Iterable[str]) -> re.Pattern[str]:
+    """Compile a pattern of codes. Of codes with the same beginning, it finds the longest."""
+    longest = sorted(codes, key=len, reverse=True)
+    return re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, longest)) or '(?!)'})(?![\w-])")
+
+
+def _find_alike(code: str) -> Iterator[str]:
+    """Yield the codes that differ by one figure that looks like the letter: ``R-0`` may be a misprint of ``R-O``."""
+    for place, letter in enumerate(code):
+        if (figure := _FIGURES.get(letter)) is not None:
+            yield code[:place] + figure + code[place + 1 :]
 
 
 def _find_sections(
@@ -187,7 +197,7 @@ def _find_sections(
     """Find the sections under a heading that names each district, and the other sections of its rules."""
     own: dict[str, set[str]] = {iri: set() for iri in districts}
     by_code = {each.code: iri for iri, each in districts.items()}
-    pattern = _compile_codes(districts.values())
+    pattern = _compile_codes(each.code for each in districts.values())
     shared = Counter(fold(each.name) for each in districts.values())
     names = {
         name: iri
@@ -213,12 +223,12 @@ def _find_sections(
     return own, others
 
 
-def _find_naming(reader: Reader, place: Place, districts: Collection[Named]) -> set[str]:
-    """Find the sections whose text has the code of one of a few districts. Codes of one letter are too common."""
+def _find_naming(reader: Reader, place: Place, codes: Iterable[str]) -> set[str]:
+    """Find the sections whose text has one of these codes. Codes of one letter are too common."""
     found: set[str] = set()
-    for each in districts if len(districts) <= _FEW else ():
-        if len(each.code) > 1:
-            query = bind(NAMED_IN, municipality=NamedNode(place.iri), code=Text(each.code))
+    for code in sorted(codes):
+        if len(code) > 1:
+            query = bind(NAMED_IN, municipality=NamedNode(place.iri), code=Text(code))
             found |= reader.kept("sections that name the district", query, _to_sections)
     return found
 

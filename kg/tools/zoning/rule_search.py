@@ -200,11 +200,13 @@ def select_page(
 
 
 _REFERENCE: Final = re.compile(
-    r"(?:(?:any|all|the|those|every) )?(?:[a-z]+ )?(?:of the )?uses? (?:that (?:is|are) )?(?:permitted|allowed)"
-    r"(?: (?:by right|outright|as of right))? (?:in|within) (?P<of>[^.;:,]{1,80})",
+    r"(?:(?:any|all|the|those|every) )?(?:[a-z]+ )?(?:of the )?uses? (?:that (?:is|are) )?(?:permitted|allowed|listed)"
+    r"(?: (?:by right|outright|as of right))? (?:in|within) "
+    r"(?P<of>(?:(?:the )?(?-i:[A-Z])[\w-]{0,8}(?:, (?:and |or )?| and | or )){0,20}[^.;:,]{1,80})",
     re.IGNORECASE,
 )
 """A use that refers to another district: ``Any use permitted in the C-1 District, except theaters``."""
+_UNDERLYING: Final = re.compile(r"\b(?:underlying|base|existing) (?:zoning )?(?:zone|district)s?\b", re.IGNORECASE)
 
 
 class References(NamedTuple):
@@ -243,11 +245,7 @@ def follow_references(reader: Reader, words: Vocabulary, districts: Iterable[str
         lost = [each for each in way if not targets[each.about]]
         used |= {each.iri: each for each in (way if reached else lost)}
         followed.districts.update(reached)
-        followed.notes.extend(
-            f"{words.districts[iri].code} also refers to the uses of another district, which could not be identified: "
-            f"{words.uses[each.about].name!r}. Read that section."
-            for each in lost
-        )
+        followed.notes.extend(_note_lost(words.districts[iri].code, words.uses[each.about].name) for each in lost)
         if reached:
             followed.led[iri] = reached
             codes = shorten([words.districts[other].code for other in words.districts if other in reached])
@@ -258,6 +256,15 @@ def follow_references(reader: Reader, words: Vocabulary, districts: Iterable[str
     return followed._replace(
         found=list(used.values()), unresolved=any(not targets[each.about] for each in used.values())
     )
+
+
+def _note_lost(code: str, use: str) -> str:
+    if _UNDERLYING.search(use):
+        return (
+            f"{code} also has uses of the underlying zone, which differs from lot to lot: {use!r}. Ask for that zone."
+        )
+    known = "which could not be identified"
+    return f"{code} also refers to the uses of another district, {known}: {use!r}. Read that section."
 
 
 def is_reference(use: str) -> bool:

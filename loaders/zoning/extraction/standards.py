@@ -291,12 +291,15 @@ def _in_table(
         return
     notes = find_notes(section, table)
     caption = table.caption or ""
+    by_district = _count_district_rows(grid, known) > 0
     for row in grid[header:]:
         first = row[0]
         label = strip_marks(section, first).strip() if first is not None else ""
         if first is None or not label or all(cell is first for cell in row):
             continue
         codes = _codes(label, known)
+        if by_district and not codes and re.fullmatch(naming.CODE, label):
+            continue  # a district that is not known, or a misprint of one
         if not codes and _LABELS.fullmatch(label):
             label = ""
         for place, column in columns.items():

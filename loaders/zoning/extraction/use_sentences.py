@@ -33,7 +33,7 @@ _GRANTS: Final = frozenset(("allow", "permit", "authorize", "approve", "grant"))
 _FRONT: Final = re.compile(
     r"(?:On|Upon|With|Subject to|After|By|Under|Pursuant to)\b[^:]*, "
     r"|Notwithstanding [^:,]*, |(?P<case>When|Where|If) [^:,]*, "
-    r"|In addition to [^:,]*, |(?:In addition|However|Elsewhere|Also|Otherwise), "
+    r"|In addition to [^:,]*, |(?:In addition|However|Elsewhere|Also|Otherwise), |That (?=[a-z ]+s\b)"
 )
 _KIND: Final = r"(?:districts?|zones?|overlay)\b"
 _WHERE: Final = re.compile(
@@ -60,7 +60,18 @@ _CONDITIONS: Final = re.compile(
     r"|on (?:an? |the )?(?:\w+ )?(?:lots?|tracts?|farms?|parcels?)|but (?:it|they|its|their))\b| ?\("
 )
 _EXCEPT: Final = re.compile(r",? ?(?:except|excluding|other than|but not|notwithstanding|after)\b")
-_BUT: Final = re.compile(r",? (?:excluding|except(?:ing)?|other than|but not|including|such as|as an? )\b.*", re.DOTALL)
+_BUT: Final = re.compile(
+    r",? (?:excluding|except(?:ing)?|other than|but not|including|such as|as an? |as defined (?:in|by|under))\b.*",
+    re.DOTALL,
+)
+_AS_USES: Final = re.compile(r" uses?(?= in\b| within\b|[.,;]|$)")
+"""``are prohibited [uses] in all districts``"""
+_TOWN: Final = re.compile(
+    r",? ?(?:in|within) the (?:(?:corporate|municipal) )?(?:boundaries|limits|city|town(?:ship)?|village|county)\b"
+    r"(?: (?:boundaries|limits))?(?: of (?:the )?[\w ]{2,40})?",
+    re.IGNORECASE,
+)
+"""The place of the whole code, which limits nothing."""
 _EVERY: Final = r"(?:any and all|each and every|all|any|every|each)(?: of the)?"
 _OF_KIND: Final = re.compile(
     r"(?:in|within) (?:any|all|each|every) (?P<kind>residential|residence|commercial|industrial|agricultural|business)"
@@ -95,7 +106,8 @@ _BUT_FOR: Final = re.compile(r"\b(?:except(?: only)?,? for|(?:other|others) than
 INHERITED: Final = re.compile(
     r"(?:(?:any|all|the|those|every) )?(?:other )?(?:of the )?(?:principal |accessory |land )?uses? "
     r"(?:that (?:is|are) )?"
-    r"(?:permitted|allowed|listed)(?: (?:by right|outright|as of right))? (?:in|within) (?P<of>[^.;:,]{1,80}?)"
+    r"(?:permitted|allowed|listed)(?: (?:by right|outright|as of right))? (?:in|within) "
+    r"(?P<of>(?:(?:the )?(?-i:[A-Z])[\w-]{0,8}(?:, (?:and |or )?| and | or )){0,20}[^.;:,]{1,80}?)"
     r"(?=,? (?:except|excluding|other than|but|provided|is|are|may|shall|subject)\b|[.;,]|$)",
     re.IGNORECASE,
 )
@@ -119,7 +131,7 @@ _NO_HEAD: Final = frozenset(
     re.findall(
         r"\w+",
         "use height permit permits approval variance variances exception exceptions waiver waivers modification "
-        "reduction "
+        "modifications reduction "
         "increase expansion extension enlargement alteration reconstruction change amendment application "
         "applications activity activities district districts zone zones stories story "
         "standards requirements conditions regulations wire signage windows doors facades",
@@ -286,9 +298,7 @@ class _Statement:
             return self._parse_used(at)
         inherited = INHERITED.match(text, at, end)
         begin = inherited.end() if inherited else at
-        verb = next(
-            (one for one in self._clauses if one.has_verb and one.role in ("main", "item") and one.verb >= begin), None
-        )
+        verb = next((one for one in self._clauses if one.verb >= begin and self._is_main(one)), None)
         if verb is None or verb.done not in _GRANTED | _DENIED | _BUILT | _GRANTS | {"granted"}:
             return self._parse_copula(at)
         if verb.aside:
@@ -360,6 +370,17 @@ class _Statement:
             uses = about or uses  # A condition of one of several uses is none of the others.
         return self._state(uses, level, verb.done) if uses else None
 
+    def _is_main(self, clause: Clause) -> bool:
+        """Whether the verb of a clause is that of the statement.
+
+        The relative clause may be part of a reference: ``Inns as defined in the Act, which includes hotels, are
+        prohibited``. Without a subject only a prohibition is understood.
+        """
+        if clause.role == "relative" and clause.done in _DENIED and not clause.negated:
+            before = self._text[self._start : clause.verb]
+            return before[-2:] == ", " and before[:3] != "No " and " as defined " in before
+        return clause.has_verb and clause.role in ("main", "item")
+
     def _parse_front(self, at: int) -> int:
         """Parse places and ways before the subject."""
         main = (one.verb for one in self._clauses if one.has_verb and one.role in ("main", "item"))
@@ -370,13 +391,15 @@ class _Statement:
                 at = where.end() + len(_find_prefix(",? ?", self._text, where.end()))
             elif front := _FRONT.match(self._text, at, until):
                 case = front["case"] and not _DECIDED.search(front[0])
-                (self._conditions if case else self._ways).append(front[0].strip(" ,"))
+                if front[0] != "That ":
+                    (self._conditions if case else self._ways).append(front[0].strip(" ,"))
                 at = front.end()
             else:
                 return at
 
     def _parse_adjuncts(self, at: int) -> int:
         """Parse the places and ways after the verb."""
+        at += len(_find_prefix(_AS_USES, self._text, at))
         while match := _WHERE.match(self._text, at, self._end) or _WAY.match(self._text, at, self._end):
             words = match[0].strip(" ,")
             kind = int(match.re is _WHERE)
@@ -386,7 +409,7 @@ class _Statement:
             self._parts[-1][kind].append(match["where"] if kind else words)
             (self._places if kind else self._ways).append(words)
             at = match.end()
-        return at
+        return at + len(_find_prefix(_TOWN, self._text, at))
 
     def _level(self, verb: Clause, denied: int, extra: str) -> Level | None:
         said = " ".join([self._text[verb.verb : verb.rest], *self._ways, extra])
@@ -535,7 +558,7 @@ class _Statement:
         return found
 
 
-def _find_prefix(pattern: str, text: str, at: int) -> str:
+def _find_prefix(pattern: str | re.Pattern[str], text: str, at: int) -> str:
     """Find what matches a pattern at an offset of a text; empty if nothing does."""
     match = re.compile(pattern).match(text, at)
     return match[0] if match else ""
@@ -605,7 +628,7 @@ def _is_use(words: str) -> bool:
         and len(words.split()) <= _WORDS
         and not _NO_USE.search(noun)
         and not _NO_FIRST.match(words)
-        and names[-1].casefold() not in _NO_HEAD
+        and _NO_HEAD.isdisjoint(word.casefold() for word in (names[-1], noun.partition(" to ")[0].split()[-1]))
         and (len(names) > 1 or names[0].casefold() not in _NO_WORD)
     )
 

@@ -76,6 +76,36 @@ def test_district_without_a_section_is_not_complete(kg: KnowledgeGraph) -> None:
     assert "Q-9" in (found.incomplete or "")
 
 
+def test_row_of_a_misprinted_code_is_not_understood(kg: KnowledgeGraph) -> None:
+    town: Any = {"municipality": "Misprint Mere", "state": "UT"}
+    own = "Permitted uses:\n1. Offices."
+    kg_ingest_code_section(kg, **town, section_id="1", title="R-O Office District", level="section", raw_content=own)
+    table = "R-0 | 6,000 square feet | 35 feet"
+    kg_ingest_code_section(kg, **town, section_id="2", title="Table", level="section", raw_content=table)
+    found = kg_query_standards(kg, **town, district="R-O")
+    assert [each.section_ref for each in found.not_understood] == ["2"]
+
+
+def test_uses_of_the_underlying_zone_are_told_as_such(kg: KnowledgeGraph) -> None:
+    town: Any = {"municipality": "Overlay Oaks", "state": "UT"}
+    uses = "Permitted Uses: Uses permitted in the underlying zone are allowed with the overlay."
+    for key, title, text in (
+        ("1", "R-1 Cottage District", "Permitted uses:\n1. Cottages."),
+        ("2", "River Storage Overlay", uses),
+        (
+            "3",
+            "Mixed Homes Overlay",
+            "Permitted Uses\nAll uses listed in R-1, Q-4, and Q-5 Districts, as limited there.",
+        ),
+    ):
+        kg_ingest_code_section(kg, **town, section_id=key, title=title, level="section", raw_content=text)
+    found = kg_query_permissions(kg, **town, district="River Storage Overlay", use="cottage")
+    assert found.meta.completeness == "approximate"
+    assert any("underlying zone" in note for note in found.notes)
+    found = kg_query_permissions(kg, **town, district="Mixed Homes Overlay", use="cottage")
+    assert {each.district for each in found.permissions} == {"R-1", "Mixed Homes Overlay"}
+
+
 def test_use_is_found_in_the_name_of_another(kg: KnowledgeGraph) -> None:
     found = kg_query_permissions(kg, **VALE, district="C-1", use="bank")
     assert [each.use for each in found.permissions] == ["Banks and financial institutions"]

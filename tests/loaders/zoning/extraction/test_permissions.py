@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.permission_levels import CONFIDENCE, UsePermission
 from loaders.zoning.extraction.permissions import find_inherited, find_permissions
+from loaders.zoning.extraction.standards import find_standards
 from loaders.zoning.readers.code_model import Cell, Section, Subsection, Table
 from tests.examples import dear
 from tests.loaders.zoning.extraction.district_search import find_districts
@@ -489,7 +490,9 @@ def test_a_code_that_looks_like_another_in_one_row_only_is_no_district() -> None
     table = with_table([["District", "Lot area"], ["R-0", "6,000"], ["R-3", "7,000"]], title="Districts")
     named = [section("", "R-O Residential Office Zone", key="2"), section("", "R-1 Residential Zone", key="3")]
     assert "R-0" in find_districts([table])
-    assert list(find_districts([table, *named])) == ["R-1", "R-3", "R-O"]
+    known = find_districts([table, *named])
+    assert list(known) == ["R-1", "R-3", "R-O"]
+    assert [(each.districts, each.raw) for each in find_standards(table, known)] == [(("R-3",), "7,000")]
 
 
 @pytest.mark.parametrize("heading", ["Street Design", "Project size. The least size is an acre.", "Lot size"])

@@ -513,3 +513,29 @@ def test_parts_of_buildings_and_exceptions_to_rules_are_no_uses(sentence: str) -
 def test_what_is_prohibited_in_any_and_all_districts_is_prohibited_in_each() -> None:
     found = uses("Kennels are prohibited in any and all zoning districts.", "Kennels")
     assert found == [(code, "Kennels", "notPermitted") for code in KNOWN]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Stills are hereby prohibited uses in any and all zoning districts within the corporate limits of the Town.",
+        "That stills as defined in the Still Act, which includes presses, are prohibited in all zoning districts.",
+        "Stills shall be prohibited in every district in the Town.",
+    ],
+)
+def test_a_prohibition_for_all_districts_is_one_for_each(sentence: str) -> None:
+    found = find_permissions(Section("1", "1", "Stills", "section", 1, None, 0, sentence), KNOWN)
+    assert {(each.use.casefold(), each.level) for each in found} == {("stills", "notPermitted")}
+    assert {each.district for each in found} == set(KNOWN)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "No stills as defined in section 2, which includes presses, are prohibited in all zoning districts.",
+        "Stills as defined in section 2, which are prohibited by law, are permitted in all zoning districts.",
+        "Modifications to the design rules of a house may be allowed as conditional uses in the R-1 district.",
+    ],
+)
+def test_a_sentence_that_is_not_understood_states_no_use(sentence: str) -> None:
+    assert not find_permissions(Section("1", "1", "Stills", "section", 1, None, 0, sentence), KNOWN)
