@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from typing import Annotated, ClassVar, Final, NamedTuple
@@ -56,8 +57,9 @@ SELECT ?rule ?district ?use ?level ?raw ?conditional ?confidence ?review WHERE {
 }"""
 
 STANDARDS: Final = """
-SELECT ?rule ?district ?type ?bound ?number ?unit ?raw ?applies ?confidence ?review WHERE {
+SELECT ?rule ?district ?type ?bound ?number ?unit ?raw ?applies ?conditional ?confidence ?review WHERE {
   VALUES ?district { $districts } ?rule kg:district ?district ; kg:standardType ?type ; kg:rawValue ?raw
+  BIND(EXISTS { ?rule kg:condition ?condition } AS ?conditional)
   OPTIONAL { ?rule kg:confidence ?confidence } OPTIONAL { ?rule kg:reviewStatus ?review }
   FILTER(!BOUND(?confidence) || ?confidence >= $least || BOUND(?review))
   OPTIONAL { ?rule kg:bound ?bound }
@@ -292,6 +294,26 @@ class _Value(NamedTuple):
     district: str
     rule: str
     applies_to: str | None
+    conditional: bool
+    """Whether it applies in a case only: on lots that abut a park."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A value with its place and what it is a value of."""
+
+    place: Place
+    key: tuple[str, str]
+    """Type and bound."""
+    unit: str
+    """Empty without a number."""
+    value: _Value
+
+
+_Units = Mapping[tuple[str, str], Mapping[str, Counter[str]]]
+"""How often each unit occurs, by type and bound, then by quantity kind."""
+_Cells = Mapping[tuple[str, str, str], Mapping[str, list[_Value]]]
+"""Values by type, bound and unit, then by place."""
 
 
 def _other_uses(places: Sequence[Place], known: Sequence[Vocabulary], use: str | None) -> Callable[[str], bool]:
@@ -317,45 +339,15 @@ def _compare_standards(
     use: str | None,
     notes: list[str],
 ) -> list[StandardRow]:
-    for_another, left_out = _other_uses(places, known, use), set[str]()
-    found: list[tuple[Place, tuple[str, str], float | None, str, _Value]] = []
+    left_out = set[str]()
+    found = list(_find_values(reader, places, known, _other_uses(places, known, use), left_out))
     units: dict[tuple[str, str], dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
-    for place, words in zip(places, known, strict=True):
-        rows = _load_rows(reader, f"standards in {place.name}", STANDARDS, words)
-        for row in _drop_overruled(rows, ("district", "type", "bound", "applies", "unit"), ("number",)):
-            applies_to = term_text(row["applies"]) if "applies" in row else None
-            if applies_to is not None and for_another(applies_to):
-                left_out.add(applies_to)
-                continue
-            key = code_of(iri_of(row["type"])), code_of(iri_of(row["bound"])) if "bound" in row else ""
-            code = words.districts[iri_of(row["district"])].code
-            value = _Value(None, term_text(row["raw"]), code, iri_of(row["rule"]), applies_to)
-            if "number" not in row:
-                found.append((place, key, None, "", value))
-                continue
-            unit = code_of(iri_of(row["unit"]))
-            units[key][get_quantity_kind(unit)][unit] += 1
-            found.append((place, key, float(term_text(row["number"])), unit, value))
-    cells: dict[tuple[str, str, str], dict[str, list[_Value]]] = defaultdict(lambda: defaultdict(list))
-    for place, key, number, unit, value in found:
-        alike = units[key][get_quantity_kind(unit)] if unit else sum(units[key].values(), Counter[str]())
-        common = get_commonest(alike)
-        if number is not None:
-            said = "" if unit == common else f"{number:.15g} {unit}"
-            value = value._replace(number=convert(number, unit, common), recorded=said)
-        cells[*key, common][place.iri].append(value)
+    for each in found:
+        if each.unit:
+            units[each.key][get_quantity_kind(each.unit)][each.unit] += 1
+    cells = _convert_values(found, units)
     if asked is not None:
-        kinds = sorted({kind for kind, _, _ in cells})
-        where = Place("", " and ".join(place.shown for place in places), ())
-        types, bound_asked = find_standard_types(asked, kinds, where, notes)
-        cells = defaultdict(
-            lambda: defaultdict(list),
-            {
-                key: of
-                for key, of in cells.items()
-                if key[0] in types and (bound_asked is None or key[1] in (bound_asked, ""))
-            },
-        )
+        cells = _select_types(cells, asked, places, notes)
     order = sorted(cells, key=lambda key: (-len(cells[key]), key))
     notes.extend(_note_conversions(order, units))
     if left_out:
@@ -374,9 +366,51 @@ def _compare_standards(
     ]
 
 
-def _note_conversions(
-    order: Sequence[tuple[str, str, str]], units: Mapping[tuple[str, str], Mapping[str, Counter[str]]]
-) -> Iterator[str]:
+def _find_values(
+    reader: Reader,
+    places: Sequence[Place],
+    known: Sequence[Vocabulary],
+    for_another: Callable[[str], bool],
+    left_out: set[str],
+) -> Iterator[_Found]:
+    """Yield the values of all places. What those for another use apply to is added to `left_out`."""
+    for place, words in zip(places, known, strict=True):
+        rows = _load_rows(reader, f"standards in {place.name}", STANDARDS, words)
+        for row in _drop_overruled(rows, ("district", "type", "bound", "applies", "unit"), ("number",)):
+            applies_to = term_text(row["applies"]) if "applies" in row else None
+            if applies_to is not None and for_another(applies_to):
+                left_out.add(applies_to)
+                continue
+            key = code_of(iri_of(row["type"])), code_of(iri_of(row["bound"])) if "bound" in row else ""
+            code = words.districts[iri_of(row["district"])].code
+            number = float(term_text(row["number"])) if "number" in row else None
+            conditional = term_text(row["conditional"]) == "true"
+            value = _Value(number, term_text(row["raw"]), code, iri_of(row["rule"]), applies_to, conditional)
+            yield _Found(place, key, code_of(iri_of(row["unit"])) if number is not None else "", value)
+
+
+def _convert_values(found: Iterable[_Found], units: _Units) -> _Cells:
+    """Convert the values of each type and bound to its most common unit, where their units convert into it."""
+    cells: dict[tuple[str, str, str], dict[str, list[_Value]]] = defaultdict(lambda: defaultdict(list))
+    for each in found:
+        of, value = units.get(each.key, {}), each.value
+        alike = of[get_quantity_kind(each.unit)] if each.unit else sum(of.values(), Counter[str]())
+        common = get_commonest(alike)
+        if value.number is not None:
+            said = "" if each.unit == common else f"{value.number:.15g} {each.unit}"
+            value = value._replace(number=convert(value.number, each.unit, common), recorded=said)
+        cells[*each.key, common][each.place.iri].append(value)
+    return cells
+
+
+def _select_types(cells: _Cells, asked: str, places: Sequence[Place], notes: list[str]) -> _Cells:
+    """Select the rows of the type and bound asked for."""
+    where = Place("", " and ".join(place.shown for place in places), ())
+    types, bound = find_standard_types(asked, sorted({kind for kind, _, _ in cells}), where, notes)
+    return {key: of for key, of in cells.items() if key[0] in types and (bound is None or key[1] in (bound, ""))}
+
+
+def _note_conversions(order: Sequence[tuple[str, str, str]], units: _Units) -> Iterator[str]:
     """Note which units were converted, and which standards have a row per unit since theirs do not convert."""
     converted_into = {
         f"{unit} to {common}"
@@ -397,9 +431,13 @@ def _note_conversions(
 
 
 def _select_general(values: Sequence[_Value], use: str | None) -> Sequence[_Value]:
-    """Select the standards of districts as such, without those of fences or sheds. All if there are no others, or if
-    a use is asked for."""
-    return values if use is not None else [each for each in values if each.applies_to is None] or values
+    """Select the standards of districts as such, without those of fences or sheds, and without those of a case where
+    the district has others. All if there are no others, or if a use is asked for."""
+    if use is not None:
+        return values
+    general = [each for each in values if each.applies_to is None] or values
+    always = {each.district for each in general if not each.conditional}
+    return [each for each in general if not each.conditional or each.district not in always]
 
 
 def _standard_cell(place: Place, values: Sequence[_Value]) -> StandardCell:

@@ -28,13 +28,13 @@ _VERB: Final = re.compile(
 )
 _DONE: Final = re.compile(
     r"(?: (?:also|only|either|each|hereby|further|be|been|[a-z]+ly))*(?P<not> not)?(?: (?:also|be|[a-z]+ly))* "
-    r"(?P<done>[a-z]+ed|kept|built|forbidden|set)\b",
+    r"(?P<done>[a-z]+ed|kept|built|forbidden|set|made|dug|held|laid|put|hung|drawn|grown|sold|done|taken)\b",
     re.IGNORECASE,
 )
 """A participle after an auxiliary verb: ``shall be [permitted]``."""
 _OPENS: Final = re.compile(
-    r"\b(?:(?P<condition>if|where|when|whenever|unless|until|while|although|because|so that|in (?:the )?case"
-    r"|(?<!ed )as(?! an? | accessory)"
+    r"\b(?:(?P<condition>(?:so|as) long as|if|where|when|whenever|unless|until|while|although|because|so that"
+    r"|in (?:the )?case|(?<!ed )as(?! an? | accessory)"
     r"|on condition)|(?P<exception>except(?:ing)?(?: that)?|provided(?:,? however)?,?(?: that)?|but)"
     r"|(?P<relative>which|who|whose|that))\b",
     re.IGNORECASE,
@@ -51,12 +51,18 @@ _NOR: Final = re.compile(r",? ?nor\b", re.IGNORECASE)
 _FINITE: Final = re.compile(
     r"\b(?:is|are|was|were|be|has|have|shall|must|may|will|can|does|do|means?|includes?|applies|apply)\b", re.IGNORECASE
 )
+_THEN: Final = re.compile(r"^.*, (?=(?:an?|the|no|each|all|any|every|such|its|their)\b)", re.IGNORECASE)
+"""A case before a subject, whose verb is none of these."""
 _WITHIN: Final = re.compile(r"\b(?:of|in|on|for|to|from|by|with) $", re.IGNORECASE)
 _NO: Final = re.compile(r"(?:no|not|neither|none|nothing)\b", re.IGNORECASE)
+_ZONES: Final = (
+    r"(?:districts?|zones?|overlay)\b"
+    r"(?:,? (?:and|or) (?:(?:in )?(?:the|an?|any) )?(?:[\w./&-]+ ){1,3}?(?:districts?|zones?)\b)*"
+)
 _LEADING: Final = (
     re.compile(
         r"(?:In|Within|For) (?:(?:the|an?|any|all|each|every|both) )?(?:[\w./&-]+,? ){0,12}?"
-        r"(?:districts?|zones?|overlay)\b,?(?= )",
+        rf"{_ZONES},?(?= )",
         re.IGNORECASE,
     ),
     re.compile(
@@ -72,7 +78,7 @@ _LEADING: Final = (
 """Phrases before a subject: a place, one with a comma, one before the next article."""
 PLACE: Final = re.compile(
     r",? ?\b(?:in|within|of|on|for) (?:(?:the|an?|any|all|each|every|both|this|such|said) )?(?:[\w./&-]+,? ){0,9}?"
-    r"(?:districts?|zones?|overlay)\b",
+    rf"{_ZONES}",
     re.IGNORECASE,
 )
 
@@ -156,6 +162,8 @@ def _parse_clause(text: str, begin: int, stop: int, verb: re.Match[str], before:
     role: Role = "main"
     label: list[Clause] = []
     other: str | None = None
+    if opens and opens[0]["condition"] and not opens[0].start() and (then := _THEN.search(words)):
+        opens, inside, words = [], True, words[then.end() :]  # "Where a lot abuts an alley, the yard shall be"
     if opens:
         role = "condition" if opens[0]["condition"] else "exception" if opens[0]["exception"] else "relative"
         first = words[: opens[0].start()].strip(" ,")
@@ -163,7 +171,11 @@ def _parse_clause(text: str, begin: int, stop: int, verb: re.Match[str], before:
             if any(find_measures(first)):
                 cut = text.find(opens[0][0], begin)
                 label, begin = [Clause(begin, cut, begin, begin)], cut
-            elif len(opens) == 1 and role != "relative" and not any(find_dimensions(first)):
+            elif (
+                len(opens) == 1
+                and (role == "exception" or words[: opens[0].start()].endswith(", "))
+                and not any(find_dimensions(first))
+            ):
                 other, role = LABEL.sub("", first).strip(" ,") or None, "item"
         words = words[opens[0 if role == "exception" else -1].end() :].strip(" ,")
     elif before is not None and before.role == "relative" and not text[begin : verb.start()].strip(" ,"):
@@ -181,7 +193,12 @@ def _parse_clause(text: str, begin: int, stop: int, verb: re.Match[str], before:
     if not words and before is not None and role == before.role:
         words, other = before.subject, before.other
     done = _DONE.match(text, verb.end())
-    denied = verb["not"] or (done is not None and done["not"]) or verb[0].casefold() == "cannot"
+    denied = (
+        verb["not"]
+        or text.startswith(" neither ", verb.end())
+        or (done is not None and done["not"])
+        or verb[0].casefold() == "cannot"
+    )
     negated = bool(_NO.match(words) or denied or _NOR.match(text, begin))
     conditional = (before is not None and before.conditional) or (role == "condition" and before is None)
     conditional = conditional or inside or bool(within and not within.casefold().startswith("notwithstanding"))
@@ -199,6 +216,8 @@ def _parse_clause(text: str, begin: int, stop: int, verb: re.Match[str], before:
 def _begin(text: str, at: int, verb: int) -> int:
     """Find where the clause of a verb begins, after the verb that ends at `at`."""
     breaks = list(BREAK.finditer(text, at, verb))
+    if breaks and not text[breaks[-1].end() : verb].strip() and breaks[-1][0][0] == " ":
+        return breaks[-1].start()
     strong = [match for match in breaks if match[0][0] in ",;"]
     joins = [match for match in strong if match[0][0] == ";" or match[0] != ", "]
     if opens := list(_OPENS.finditer(text, at, verb)):

@@ -80,7 +80,7 @@ _KINDS: Final[dict[str, _Kind]] = {
     "lot-depth": _Kind(r"(?:lot )?depths?(?: of (?:a |the |each |any )?lots?)?", _LENGTH, "min"),
     "lot-frontage": _Kind(r"(?:lot |street |road )?frontages?(?: requirement)?", _LENGTH, "min"),
     "impervious-coverage": _Kind(
-        r"impervious(?: (?:surfaces?|coverage|cover|materials?|area))*", _AREA | {"PERCENT"}, "max", True
+        r"impervious(?: (?:surfaces?|coverage|cover|materials?|area))*", _AREA | {"PERCENT", "UNITLESS"}, "max", True
     ),
     "lot-coverage": _Kind(
         r"(?:maximum |max\.? )?(?:lot|building|site|maximum|max\.?)(?: area)? cover(?:age|ed)|coverage",
@@ -109,6 +109,7 @@ _KINDS: Final[dict[str, _Kind]] = {
         _AREA,
         "min",
     ),
+    "dwelling-units": _Kind(r"(?!)", frozenset({"dwelling"}), "max"),
     "parking": _Kind(r"(?:off-street |guest |required )?parking(?: spaces?)?", {"space"}, "min"),
     "project-area": _Kind(
         r"(?:project|development|district|zone|site|tract) (?:size|area)|size of (?:a |the "
@@ -160,7 +161,7 @@ def dimension_of_header(words: str) -> str | None:
     if not found:
         return "building-height" if find_unit(words) == STOREY else None
     side = [each for each in found if each.endswith("-setback")]
-    if "setback" in found and side:
+    if side and ("setback" in found or found[-1] in ("lot-width", "lot-depth")):
         return side[-1]
     if found[-1] in ("lot-area", "floor-area") and len(found) > 1 and words[-3:].casefold() in ("lot", "ots"):
         return found[-2]
@@ -238,6 +239,7 @@ _FROM: Final = re.compile(
     r"(?:(?:an?|the|any|each|every|either|both|all|its|extended|said|another) )*(?P<what>[^.,;:()]{2,80})",
     re.IGNORECASE,
 )
+_OF_LINE: Final = re.compile(r"(?:[ -]right-of-way)?(?: lines?)?")
 _GOES_ON: Final = re.compile(r" (?:and|but|or|nor) (?=(?:at|not?|up|shall|must|may|is)\b|$|\d)")
 _NAMED: Final = re.compile(
     r"(?:^|\b(?!(?:The|Any|Each|All|Front|Rear|Side|Street|Lot|Property|Public|Private|Right)\b)[A-Z][\w.]+ )"
@@ -257,10 +259,11 @@ def find_kind_behind(words: str) -> tuple[str | None, str]:
     return next(((kind, match[0].strip(" )")) for kind, each in _BEHIND if (match := each.match(words))), (None, ""))
 
 
-def find_sides_behind(words: str) -> Sequence[str]:
+def find_sides_behind(words: str) -> tuple[Sequence[str], str]:
     """Find the setbacks that the words after a measure name: ``on the side``, ``on the front and rear``."""
     match = _SIDES.match(words)
-    return [f"{side.casefold()}-setback" for side in match.groups() if side] if match else []
+    sides = [f"{side.casefold()}-setback" for side in match.groups() if side] if match else []
+    return sides, match[0].strip(" )") if match else ""
 
 
 def find_line_behind(words: str, *, near: bool = False) -> tuple[Sequence[str], str]:
@@ -272,7 +275,12 @@ def find_line_behind(words: str, *, near: bool = False) -> tuple[Sequence[str], 
     what = _GOES_ON.split(match["what"])[0].strip()
     if _NAMED.search(what):
         return (), ""
-    return next((types for types, each in _LINES if each.search(what)), ()), match[0].strip(" )")
+    for types, each in _LINES:
+        if line := each.search(what):
+            end = match.start("what") + line.end()
+            more = _OF_LINE.match(words, end)
+            return types, words[: more.end() if more else end].strip(" )")
+    return (), match[0].strip(" )")
 
 
 _QUALIFIERS: Final = re.compile(
@@ -317,7 +325,8 @@ _COMPARED: Final = re.compile(
 )
 """The words of a bound directly before a measure."""
 _FREE_WORDS: Final = re.compile(
-    r"(?:^|\b)(?:of|with|to|by|at|in|for|on|not|also|be|have|stand|set|is|are|a distance|back|(?:set )?back|situated"
+    r"(?:^|\b)(?:an average|of|with|to|by|at|in|for|on|not|also|be|have|stand|set|is|are"
+    r"|a distance|back|(?:set )?back|situated"
     r"|standing|built|kept|(?!shed|bed)\w+ed)$",
     re.IGNORECASE,
 )

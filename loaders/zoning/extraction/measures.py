@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final
@@ -85,6 +85,7 @@ _HINTS: Final = (
 _NUMBER_ONLY: Final = re.compile(rf"(?P<first>{NUMBER})(?:(?P<to> ?[-–—] ?| to )(?P<last>{NUMBER}))?", re.IGNORECASE)
 _UNIT_ONLY: Final = re.compile(_UNIT, re.IGNORECASE)
 _BEGINS: Final = re.compile(rf"(?<![\w.,/§$-])(?=[\d.½¼¾⅓⅔⅛]|(?:{_WORD})\b)", re.IGNORECASE)
+_PER_ACRES: Final = re.compile(rf" (?:per|for each|for every) (?P<acres>{NUMBER}) acres?\b", re.IGNORECASE)
 _MORE: Final = re.compile(rf",? ?(?:and )?{NUMBER} ?(?:inch(?:es)?\b|″)", re.IGNORECASE)
 
 _RATIO: Final = re.compile(
@@ -92,6 +93,16 @@ _RATIO: Final = re.compile(
     r"(?![\w%:/-]"
     r"|\.\d|,\d| ?%| [a-z]+s\b| percent)",
     re.IGNORECASE,
+)
+_JOINED: Final = re.compile(
+    rf"(?:(?:\b(?:least|most|than|exceed|of|is|are|be|ratios?)|,) (?P<and>{NUMBER})(?:,? (?:and|or) ?|, ?)"
+    rf"|\b(?:at least|not less than) (?P<least>{NUMBER}) (?:and|but|or) (?:not|no) more than )$",
+    re.IGNORECASE,
+)
+"""A number that has the unit of the measure after it."""
+_OF_RATIO: Final = re.compile(r"floor[ -]area ratio|\bF\.?A\.?R\b", re.IGNORECASE)
+_RATIO_IN: Final = re.compile(
+    r"(?:\b(?:of|exceed|than|is|are|be|ratios?|far|maximum|minimum|and|least|most)|[:,.]) ?$", re.IGNORECASE
 )
 _SAID: Final = re.compile(
     r"^(?:(?:min(?:imum|\.)?|max(?:imum|\.)?|at least|up to|not (?:less|more) than)(?: of)? )"
@@ -158,6 +169,9 @@ def find_measures(text: str, start: int = 0, end: int | None = None) -> Iterator
         at = again.end() if again else closed
         if mended is not None:
             begin, value, unit = mended
+            if unit == "dwelling" and value is not None and (acres := _PER_ACRES.match(text, at, stop)):
+                at, unit, of = acres.end(), "dwelling-per-acre", parse_number(acres["acres"])
+                value = value / of if of else None
             yield Measure(begin, at, text[begin:at], value, unit, last)
 
 
@@ -201,6 +215,32 @@ def _number_at_end(words: str) -> tuple[int, Decimal | None] | None:
             parts = [part[0].casefold() for part in _RUN.finditer(letters)]
             return first.start(), parse_number(" ".join(_SPACED.get(part, part) for part in parts))
     return None
+
+
+def find_all_measures(text: str, start: int, end: int, *, ratios: bool = False) -> Sequence[Measure]:
+    """Find the measures of a sentence, with ratios if it is about them, and with numbers that share a unit: ``22 and 35
+    feet``."""
+    given = list(find_measures(text, start, end))
+    if ratios or _OF_RATIO.search(text, start, end):
+        found = find_ratios(text, start, end, given)
+        told = [one for one in found if _RATIO_IN.search(text[start : one.start]) or (ratios and one.start == start)]
+        given = sorted([*given, *told], key=lambda each: each.start)
+    made: list[Measure] = []
+    for each in given:
+        if text[: each.start].endswith("= "):
+            continue  # an example
+        if made and each.unit == made[-1].unit == "UNITLESS" and text[made[-1].end : each.start] == " and ":
+            made[-1] = replace(made[-1], shared=True)
+        shared, first, at = list[Measure](), each.start, made[-1].end if made else start
+        while match := _JOINED.search(text[at:first]):
+            group = "and" if match["and"] else "least"
+            first = at + match.start(group)
+            number = match[group]
+            if re.fullmatch(r"(?:19|20)\d\d", number):
+                break  # a year
+            shared.append(Measure(first, first + len(number), number, parse_number(number), each.unit, shared=True))
+        made += [*reversed(shared), each]
+    return made
 
 
 def find_ratios(text: str, start: int, end: int, given: Sequence[Measure]) -> Iterator[Measure]:

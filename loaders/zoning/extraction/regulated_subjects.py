@@ -9,8 +9,14 @@ from typing import Final
 from loaders.zoning.extraction.clauses import LABEL, PLACE
 from loaders.zoning.extraction.dimension_names import allows_unit, find_dimensions
 
+BESIDE: Final = re.compile(
+    r"\b(?:abut\w*|adjoin\w*|adjacent to|next to|contiguous|border\w*|along the boundary|that boundary)\b",
+    re.IGNORECASE,
+)
+"""Words for places next to something else: a limit that applies only there."""
 _ARTICLE: Final = re.compile(
-    r"(?:(?:and|or|but|nor|then|otherwise|elsewhere|also|that|for|in|on)\b,? ?|(?:no|an?|the|any|all|each|every|such"
+    r"(?:(?:and|or|but|nor|then|otherwise|elsewhere|also|that|for|in|on|by|with)\b,? ?|(?:no|an?|the|any|all|each"
+    r"|every|such"
     r"|said|both|neither|not|one(?!-)|two(?!-)|new|its|other|their|single(?= (?:retail|store|tenant))|proposed"
     r"|required|permitted"
     r"|individual)\b ?)+",
@@ -24,15 +30,20 @@ _GENERIC: Final = re.compile(
     r"(?: (?:up)?on (?:the|a|any|each) (?:same )?lots?)?(?: together)?|)",
     re.IGNORECASE,
 )
-_GOVERNED: Final = re.compile(r"^\w+ed (?:on|by|from|within|in|with|at) (?=(?:an?|the|any|\w+ed) )", re.IGNORECASE)
 _WITH: Final = re.compile(r",? (?:including|together with|hereafter|whether)\b")
-_PRONOUN: Final = re.compile(r"(?:it|they|these|those|each|one|ones|(?:its|their) .*)", re.IGNORECASE)
+_PRONOUN: Final = re.compile(
+    r"(?:it|they|none|these|those|each|one|ones|(?:(?:no|any) )?such (?:building|structure|use|lot)s?|(?:its"
+    r"|their) .*)",
+    re.IGNORECASE,
+)
 _MEASURED: Final = re.compile(
     r"\b(?:height|width|depth|length|area|size|frontage|density|ratio|coverage|edge|base|panel|footprint|top"
     r"|right-of-way|number)s? (?:of|for) ",
     re.IGNORECASE,
 )
-_LOT_FOR: Final = re.compile(r"\b(?:lots?|parcels?) for (?:an? |each |the )?(?P<use>[^,]+)", re.IGNORECASE)
+_OTHER: Final = re.compile(
+    r"(?:(?:all|any|every|each|no) )?other (?:building|structure|use|lot|district)", re.IGNORECASE
+)
 LOT: Final = re.compile(r"(?:[\w-]+ )?(?:lots?|parcels?)\b(?! lines?)", re.IGNORECASE)
 BUILDING: Final = re.compile(
     r"\b(?:buildings?|structures?|dwellings?|houses?|homes?|residences?|townhouses?|duplex(?:es)?|apartments?"
@@ -47,8 +58,10 @@ def name_subject(words: str) -> str | None:
     if measured := _MEASURED.search(name):
         name = name[measured.end() :]
         name = name[article.end() :] if (article := _ARTICLE.match(name)) else name
-    if lot := _LOT_FOR.search(name):
-        name = lot["use"]
+    if _GENERIC.fullmatch(name) and _OTHER.match(words):
+        return f"other {name}"
+    if re.match(r"(?:lots?|parcels?) (?:which|that)\b", name, re.IGNORECASE):
+        return None
     return None if _GENERIC.fullmatch(name) or is_pronoun(name) or _is_dimension(name) else name
 
 
@@ -58,13 +71,15 @@ def _is_dimension(name: str) -> bool:
     for each in reversed([one for one in find_dimensions(name) if one.type != "parking"]):
         rest = rest[: each.start] + rest[each.end :]
     rest = re.sub(r"\b(?:minimum|maximum|total|least)\b", "", rest, flags=re.IGNORECASE).strip()
-    return rest != name and re.match(r"$|(?:of|for|in|along|per|on|at)\b", rest) is not None
+    return (
+        rest != name
+        and re.match(rf"$|(?:of|for|in|along|per|on|at)\b|{BESIDE.pattern}", rest, re.IGNORECASE) is not None
+    )
 
 
 def strip_phrase(words: str) -> str:
     """Strip articles and the names of districts from a noun phrase."""
-    name = _GOVERNED.sub("", words)
-    name = _WITH.split(PLACE.sub("", LABEL.sub("", name)), maxsplit=1)[0].strip(" ,;:.")
+    name = _WITH.split(PLACE.sub("", LABEL.sub("", words)), maxsplit=1)[0].strip(" ,;:.")
     while (match := _ARTICLE.match(name)) and match[0]:
         name = name[match.end() :]
     return name
@@ -73,6 +88,37 @@ def strip_phrase(words: str) -> str:
 def is_pronoun(words: str) -> bool:
     """Check whether a subject only refers to the one before it."""
     return _PRONOUN.fullmatch(words.strip()) is not None
+
+
+_FILLER: Final = re.compile(
+    r"(?:an?|the|any|all|each|every|both|either|its|their|such|said|this|that|those|these|no|not|one|two|of|in|on"
+    r"|to|at|by|with|from|for|and"
+    r"|or|nor|as|be|is|are|it|have|has|having|shall|must|than|less|more|only|also|back|so|least|minimum|maximum"
+    r"|required"
+    r"|lots?|parcels?|premises|buildings?|structures?|yards?|setbacks?|distance|space|stand|there|which|\w{3,}ed"
+    r"|\w+ly|sq|ft|m|or more|or less"
+    r"|kept|built|set|but|if|then|respectively|per|including|herein|hereafter|upon|between|otherwise)",
+    re.IGNORECASE,
+)
+"""Words that neither name an object nor limit a standard."""
+_IN_BRACKETS: Final = re.compile(r"\([^()]*\)")
+_WORD: Final = re.compile(r"[A-Za-z][\w’'-]*")
+_UNCLEAR: Final = re.compile(
+    r"[();]|\b(?:shall|must|may|(?<!that )(?<!which )(?:is|are|was|were)|will|minimum|maximum|at least|example|when)\b"
+    r"|^(?:from|by|of|to|at|as|taken|back|record|none|distance|when|less|more|fewer|greater|larger|over)\b|\b(?:hundred|thousand)\b",
+    re.IGNORECASE,
+)
+"""What no name of a subject contains, so that its parse is wrong."""
+
+
+def has_content(words: str) -> bool:
+    """Check whether some words name an object or a case, and are not only those that join others."""
+    return any(_FILLER.fullmatch(word) is None for word in _WORD.findall(words))
+
+
+def is_clear(name: str | None) -> bool:
+    """Check whether a standard is for lots and buildings in general, or for one use or structure that is named."""
+    return name is None or (len(name.split()) <= 20 and not _UNCLEAR.search(_IN_BRACKETS.sub("", name)))
 
 
 _SIGN: Final = re.compile(
@@ -85,13 +131,9 @@ _TRACT: Final = re.compile(
     re.IGNORECASE,
 )
 UNIT: Final = re.compile(
-    r"\b(?:apartments?|(?<!accessory )dwelling units?|studios?|(?<!dwelling )units?)\b", re.IGNORECASE
+    r"\b(?:(?<!accessory )apartments?|(?<!accessory )dwelling units?|studios?|(?<!dwelling )units?)\b", re.IGNORECASE
 )
-_ROOMY: Final = re.compile(
-    r"\b(?:stores?|shops?|rooms?|offices?|areas?|retail|occupations?|business(?:es)?|dwellings?|houses?|restaurants?"
-    r"|cottages?|cabins?)\b",
-    re.IGNORECASE,
-)
+DWELLING: Final = re.compile(r"\b(?:dwellings?|apartments?|lofts?|studios?)\b", re.IGNORECASE)
 LENGTHS: Final = ("FT", "M", "IN")
 AREAS: Final = ("FT2", "AC", "M2")
 
@@ -111,13 +153,7 @@ def find_types(kind: str, unit: str, about: str) -> Sequence[str]:
             return []
         if kind == "lot-area" and (lot or _TRACT.search(name)):
             return [kind if lot else "project-area"]
-        return (
-            ["unit-size"]
-            if UNIT.search(about)
-            else ["floor-area"]
-            if _ROOMY.search(about) or kind != "lot-area"
-            else []
-        )
+        return ["unit-size"] if UNIT.search(about) else ["floor-area"] if kind != "lot-area" else []
     if kind in ("building-height", "length"):
         return [kind] if about and not _PLANT.search(about) and unit in (*LENGTHS, "storey") else []
     return [kind] if allows_unit(kind, unit) else []

@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Final, Literal
 
 from loaders.zoning.extraction import districts as naming
-from loaders.zoning.extraction.clauses import BREAK, Clause, drop_subject, parse_clauses
+from loaders.zoning.extraction.clauses import BREAK, LABEL, PLACE, Clause, drop_subject, parse_clauses
 from loaders.zoning.extraction.dimension_names import (
     Bound,
     Dimension,
@@ -33,14 +33,18 @@ from loaders.zoning.extraction.district_scope import find_scope, names_unknown
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.governors import find_item, split_governor
 from loaders.zoning.extraction.leads import LONGEST, Lead
-from loaders.zoning.extraction.measures import NUMBER, Measure, find_measures, find_ratios, parse_number
+from loaders.zoning.extraction.measures import NUMBER, Measure, find_all_measures
 from loaders.zoning.extraction.regulated_subjects import (
     AREAS,
+    BESIDE,
     BUILDING,
+    DWELLING,
     LENGTHS,
     LOT,
     UNIT,
     find_types,
+    has_content,
+    is_clear,
     is_pronoun,
     name_subject,
     strip_phrase,
@@ -48,11 +52,12 @@ from loaders.zoning.extraction.regulated_subjects import (
 from loaders.zoning.extraction.section_protocol import Section
 
 CONFIDENCE: Final = {
-    "noun": 0.9, "behind": 0.5, "line": 0.69, "area": 0.55, "share": 0.7, "parking": 0.85, "list": 0.95, "table": 0.86,
+    "noun": 0.9, "behind": 0.85, "line": 0.85, "area": 0.75, "share": 0.8, "parking": 0.85, "list": 0.95, "table": 0.86,
 }  # fmt: skip
 """The share of standards that are right, by rule, as measured on labelled ordinances that the rules were not written
-on: the dimension is named by a noun, by the words behind the measure, by a line, or only by the unit. Words behind the
-measure are right in 84 % there, but in 3 of 11 standards of real codes that were read by hand."""
+on: the dimension is named by a noun, by the words behind the measure, by a line, or only by the unit."""
+UNSURE: Final = 0.5
+"""The confidence of a standard whose subject or case is not understood. Tools list it as unsure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +88,6 @@ class Standard:
     """sentence, list, table."""
 
 
-_BOUND_BEHIND: Final = re.compile(
-    r"\)?[ -](?P<bound>minimum|maximum|min\b|max\b|or (?:more|less|greater|larger|fewer))"
-)
 _KINDS: Final = {"high": "building-height", "wide": "lot-width", "long": "length"}
 """Dimensions by the word of a comparison: ``higher than``."""
 _LOOSENS: Final = re.compile(
@@ -94,18 +96,13 @@ _LOOSENS: Final = re.compile(
     re.IGNORECASE,
 )
 """Verbs of clauses that loosen a limit or set none."""
-_CHOICE: Final = re.compile(r"\b(?:whichever is (?:greater|larger|more)|(?:lesser|greater|larger|smaller) of)\b")
-_WHEN: Final = re.compile(
-    r"[\s,(]*(?:if|where|when|whenever)\b|[^.;]{0,40}\b(?:permit|approval|bonus)\b", re.IGNORECASE
-)
-_BESIDE: Final = re.compile(
-    r"\b(?:abut\w*|adjoin\w*|adjacent to|next to|contiguous|border\w*|along the boundary|that boundary)\b",
-    re.IGNORECASE,
-)
-"""Words for places next to something else: a limit that applies only there."""
+_EXAMPLE: Final = re.compile(r"\b(?:for|of) example\b|\be\.g\.", re.IGNORECASE)
+_CHOICE: Final = re.compile(r"\b(?:lesser|greater|larger|smaller) of\b")
 _BUT: Final = re.compile(
-    r"\b(?:except|unless|provided(?=,? (?:that|however|\d|\w+ \(\d))|so long as|measured|whichever|within (?=\d|\w+ \()"
-    r"|without (?=an?\b|the\b|[a-z]+ing\b)|(?:plus|minus)(?= (?:an? )?(?:additional )?(?:\d|\w+ \()))\b[^;\n]*?"
+    r"\b(?:except|unless|if\b|when\b|where\b|whenever|provided(?=,? (?:that|however|\d|\w+ \(\d))|so long as"
+    r"|measured|whichever|within (?=\d|\w+ \()"
+    r"|without (?=an?\b|the\b|[a-z]+ing\b)|but(?= (?:shall|may|only|no|not|in)\b)|(?:plus"
+    r"|minus)(?= (?:an? )?(?:additional )?(?:\d|\w+ \()))\b[^;\n]*?"
     r"(?=\.(?: (?-i:[A-Z])|$)|[;\n]|$)",
     re.IGNORECASE,
 )
@@ -116,12 +113,11 @@ _PROVISO: Final = re.compile(
 """A proviso after the semicolon that ends the sentence of a limit."""
 _INSTEAD: Final = re.compile(r"[^.;]{0,40},? or (?:an?|the)? ?(?:minimum|at least|not less|no less)\b", re.IGNORECASE)
 """Words of an alternative after a measure: ``or a minimum of one court``."""
-_ASIDE: Final = re.compile(r"(?: ?,)? ?\([^()\d]*\)")
-_PART_OF_NUMBER: Final = re.compile(
-    r"(?:less|more|fewer|greater|larger|over|half|quarter|third|\w{1,2}|.*\b(?:hundred|thousand|acres?|feet|square)\b.*)",
+_PER_UNIT: Final = re.compile(
+    r"\)?,? (?:of (?:lot |site )?area )?(?:per|for each|for every) (?:dwelling(?: unit)?|unit|family|apartment)\b",
     re.IGNORECASE,
 )
-"""Words that are a piece of a number, and no name of a use."""
+_ASIDE: Final = re.compile(r"(?: ?,)? ?\([^()\d]*\)")
 _END_OF: Final = re.compile(r"(?:the )?(?:bottom|top|tip|lowest|highest|base|invert|edge|end)s?\b", re.IGNORECASE)
 """Words for a part of a structure: its height above the ground is not that of the structure."""
 _OTHER_LAND: Final = re.compile(r"\b(?:schools?|dwellings?|districts?|zones?|church(?:es)?|bank|mean high)\b", re.I)
@@ -140,22 +136,10 @@ _SHARES: Final = {
     "landscap": "open-space",
 }  # fmt: skip
 """The dimension of a share of a lot, by the first of these words in its clause."""
-_JOINED: Final = re.compile(
-    rf"(?:(?:\b(?:least|most|than|exceed|of|is|are|be|ratios?)|,) (?P<and>{NUMBER}),? (?:and|or|,) ?"
-    rf"|\b(?:at least|not less than) (?P<least>{NUMBER}) (?:and|but|or) (?:not|no) more than )$",
-    re.IGNORECASE,
-)
-"""A number that has the unit of the measure after it."""
 _RATE: Final = re.compile(
     rf"\)?(?: (?:shall be|is|are|must be))?(?: (?:required|provided))? (?:per|for each|for every) (?P<count>{NUMBER} )?"
     r"(?P<each>[^.,;:()\n]{2,60}?)(?= shall\b| is\b| are\b| must\b| may\b| within\b| in\b| plus\b|[.,;:()\n]|$)",
     re.IGNORECASE,
-)
-_PROVIDED_FOR: Final = re.compile(r"(?: \w+ed)? for (?:an?|the) (?P<what>[a-z][^.,;:()]{2,50})")
-_EACH: Final = re.compile(r"\)?[^.;,]{0,40}? (?:per|for each|for every) (?:[\d,]+ )?[a-z][^.,;]{2,40}", re.IGNORECASE)
-_RATIO: Final = re.compile(r"floor[ -]area ratio|\bF\.?A\.?R\b", re.IGNORECASE)
-_RATIO_IN: Final = re.compile(
-    r"(?:\b(?:of|exceed|than|is|are|be|ratios?|far|maximum|minimum|and|least|most)|[:,.]) ?$", re.IGNORECASE
 )
 _TOTAL: Final = re.compile(r"\b(?:total|combined|aggregate|both sides|sum of)\b", re.IGNORECASE)
 _HOLDER: Final = re.compile(
@@ -179,42 +163,31 @@ _PLACED: Final = re.compile(
     r"\b(?:on|in|into) (?P<what>[a-z -]+?) (?:less|more|smaller|narrower) than (?:an? )?$", re.IGNORECASE
 )
 """Words for where something is forbidden: ``shall not be planted on slopes less than``."""
-_NO_NAME: Final = re.compile(
-    r"^\W*\w?\W*$|\b(?:hundred|thousand)\b"
-    r"|\b(?:half|third|quarter|(?:twen|thir|for|fif|six|seven|eigh|nine)ty)\W*(?:acres?)?\W*$",
-    re.IGNORECASE,
-)
-"""A part of a number, which a broken text has before a measure: ``one- half``."""
-_HAVING: Final = re.compile(r"\b(?:with|having)\b", re.IGNORECASE)
-_THING: Final = re.compile(
-    r" (?!(?:min|max|or|and|from|to|in|of|wide|high|deep|tall|long|for|on|above|below|per|by|with)\w*\b)[a-z]"
-)
-_OF_LAND: Final = re.compile(r" of (?:(?:gross|net|total) )?(?:lots?|sites?|land|ground)\b(?! for)", re.IGNORECASE)
 _AREA: Final = re.compile(r"(?:(?:an?|the|total|gross|minimum) )*(?:area|size)", re.IGNORECASE)
+_HOLDS: Final = re.compile(r"\b(?:contain|have|exceed)")
+_OWNED: Final = re.compile(r"(?:an?|the|each|every|any|all|no|its|their|lots?|parcels?)\b", re.IGNORECASE)
+"""The first word of a noun phrase that is the measured object, and not an adverb or the end of a verb."""
 _HAS: Final = re.compile(r"\b(?:have|has|contains?|provide|needs?|requires?|occup(?:y|ies)|stand|be|is|are)$")
 _OF_NP: Final = re.compile(
     r"\b(?:of|for) (?:(?:an?|any|the|all|each|every|such) )?(?P<what>[a-z][\w -]{2,60}?)"
     r"(?= in the\b| shall\b|[,;:.]|$)",
     re.IGNORECASE,
 )
+_YARD: Final = re.compile(r"\b(?:in|within) (?:the|an?|any|each) [^.,;]{0,40}?\b(?:yards?|setbacks?)\b", re.IGNORECASE)
+"""The yard that a structure is in."""
 _FOR_BEHIND: Final = re.compile(
-    r"\)?,?(?: minimum| maximum)? (?:for|on|by)(?: (?:an?|each|all|any|the|every))? (?P<what>(?=corner|[^.,;]*"
+    r"\)?,?(?: m\w+imum)? (?:(?:for|on|by) (?:(?:an?|each|all|any|the|every) )?(?=corner|[^.,;]*"
     r"(?:dwellings?|buildings?|structures?|homes?|uses?|duplex(?:es)?|units?|townhouses?|garages?)\b)"
-    r"(?!lots?\b)[a-z][\w -]{3,50}?)"
+    r"|for (?!each|every|purposes)(?:(?:an?|all|any|the) )?)(?P<what>(?!lots?\b)[a-z][a-z -]{3,60}?)"
     r"(?= and \d| adjacent| in | or |[.,;)]|$)",
     re.IGNORECASE,
 )
 """``for a two-family dwelling``, ``on corner lots`` after a measure."""
-_IN_YARD: Final = re.compile(
-    r"\)?(?: in height| high| tall)?,? (?:in|within) (?:the|an?|any) [^.,;]{0,40}?\b(?:yards?|setbacks?)\b",
-    re.IGNORECASE,
-)
-"""Words after a measure that say in which yard it applies."""
-_YARD: Final = re.compile(r"\b(?:in|within) (?:the|an?|any|each) [^.,;]{0,40}?\b(?:yards?|setbacks?)\b", re.IGNORECASE)
-"""The same before it, in its subject."""
 _ALSO: Final = re.compile(r"\)?(?:,? (?:or|and|nor)|,) ")
 """Words between two measures with the same words behind them."""
-_SIDE_STREET: Final = re.compile(r"\bside (?:street|road)|along the (?:side )?(?:street|road)", re.IGNORECASE)
+_SIDE_STREET: Final = re.compile(
+    r"\babutting an? (?:street|road)|\bside (?:street|road)|along the (?:side )?(?:street|road)", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +208,10 @@ class _Reading:
     """The place of a distance from it, unless it is a line of the lot: ``from a school``."""
     per: str | None = None
     """The unit that a rate is for each of: ``home`` of ``two spaces per home``."""
+    used: int = 0
+    """The end of the words behind the measure that are read."""
+    doubt: bool = False
+    """Whether it may be a measure of something else that its clause names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +230,8 @@ class Context:
     """The words of the headings above it."""
     item: str | None = None
     """The use that the list item of the sentence begins with, unless it is the item's first sentence."""
+    cases: Sequence[str] = ()
+    """The cases in which the lines above it apply: ``Where a lot abuts a park:``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +248,8 @@ class _Part:
     """The words up to the next measure, or the end of the clause."""
     before: _Reading | None
     """The meaning of the measure before it in its clause."""
+    skipped: str = ""
+    """The words between the verb and the noun phrase."""
 
 
 def find_limits(section: Section, start: int, end: int, context: Context) -> Iterator[Standard]:
@@ -294,32 +275,22 @@ class _Sentence:
 
     def __init__(self, text: str, start: int, end: int, context: Context) -> None:
         self.text, self.start, self.end, self.context = text, start, end, context
-        self.measures = self._find_measures()
+        about_ratios = context.lead is not None and context.lead.type.type == "floor-area-ratio"
+        self.measures = find_all_measures(text, start, end, ratios=about_ratios)
         self.clauses = parse_clauses(text, start, end) if self.measures else ()
+        self.case = self._find_case()
+        """The words before the subject that name a case: ``Where a lot abuts an alley,``."""
 
-    def _find_measures(self) -> Sequence[Measure]:
-        text, start, lead = self.text, self.start, self.context.lead
-        given = list(find_measures(text, start, self.end))
-        if _RATIO.search(text, start, self.end) or (lead is not None and lead.type.type == "floor-area-ratio"):
-            found = find_ratios(text, start, self.end, given)
-            ratios = [
-                one for one in found if _RATIO_IN.search(text[start : one.start]) or (lead and one.start == start)
-            ]
-            given = sorted([*given, *ratios], key=lambda each: each.start)
-        made: list[Measure] = []
-        for each in given:
-            if text[: each.start].endswith("= "):
-                continue  # an example
-            if made and each.unit == made[-1].unit == "UNITLESS" and text[made[-1].end : each.start] == " and ":
-                made[-1] = replace(made[-1], shared=True)
-            shared, first, at = list[Measure](), each.start, made[-1].end if made else start
-            while match := _JOINED.search(text[at:first]):
-                group = "and" if match["and"] else "least"
-                first = at + match.start(group)
-                number = match[group]
-                shared.append(Measure(first, first + len(number), number, parse_number(number), each.unit, shared=True))
-            made += [*reversed(shared), each]
-        return made
+    def _find_case(self) -> str | None:
+        """Find the words before the first subject that name a case, or an exception behind it: ``Lots, except``."""
+        if not any(one.conditional for one in self.clauses):
+            return None
+        clause = next((one for one in self.clauses if one.has_verb and one.role in ("main", "item")), self.clauses[0])
+        at = (
+            max(self.text.rfind(clause.subject, self.start, clause.verb), self.start) if clause.subject else clause.verb
+        )
+        before = LABEL.sub("", self.text[self.start : at].strip(" ,•"))
+        return before or self.text[at + len(clause.subject) : clause.verb].strip(" ,") or None
 
     def group(self, place: int) -> range:
         """Find the measures that share a unit with one: ``22 and 35 feet``."""
@@ -332,9 +303,9 @@ class _Sentence:
 
     def read(self, place: int, before: _Reading | None) -> _Reading | None:
         """Decide the meaning of a measure. None if it is not known, or if the measure is not a limit."""
-        text, each = self.text, self.measures[place]
-        clause = next((one for one in reversed(self.clauses) if one.start <= each.start), self.clauses[0])
-        edge = clause.after if each.start >= clause.after else clause.start
+        text, each, clause = self.text, self.measures[place], self._clause(place)
+        after = clause.rest if clause.after <= clause.rest <= each.start and clause.done != "limited" else clause.after
+        edge = after if each.start >= after else clause.start
         if clause.has_verb and each.start < clause.verb:
             clause = drop_subject(clause)
         headless = clause.has_verb and not text[self.start : clause.verb].strip(" •") and clause.other is None
@@ -343,9 +314,9 @@ class _Sentence:
             return None  # Its subject is that of a line above it.
         last = self.measures[place - 1] if place and self.measures[place - 1].start >= edge else None
         behind = self._behind(place, clause)
-        if self._is_open(clause, each, behind):
+        if self._is_open(clause, each):
             return None
-        phrase = _ASIDE.sub("", text[last.end if last else edge : each.start])
+        phrase = PLACE.sub("", _ASIDE.sub("", text[last.end if last else edge : each.start]))
         if re.search(r"\bprovided,? (?:(?:that|a|at least|not less than) ){0,2}$", phrase) or _INSTEAD.match(behind):
             return None
         if not clause.has_verb and last is None:
@@ -358,7 +329,8 @@ class _Sentence:
         )
         if bound == "none":
             return _Reading([], "", None, None, governor) if governor else None
-        part = _Part(each, clause, governor, compared, bound, behind, follows)
+        skipped = phrase[: cuts[-1].end()] if last is None and (cuts := list(BREAK.finditer(phrase))) else ""
+        part = _Part(each, clause, governor, compared, bound, behind, follows, skipped)
         reading = self._parking(part) if each.unit == "space" else self._dimension(part)
         if reading is None:
             return None
@@ -374,25 +346,19 @@ class _Sentence:
         stop = min(after[0].start if after else clause.end, clause.end)
         return re.sub(r"^\)?,? respectively,?", "", self.text[at : max(at, stop)])
 
-    def _is_open(self, clause: Clause, each: Measure, behind: str) -> bool:
+    def _is_open(self, clause: Clause, each: Measure) -> bool:
         """Whether a measure is in a condition, an alternative, or a permission to exceed a limit."""
         text, said = self.text, clause.verb_words
         return (
             clause.role in ("condition", "relative")
-            or clause.conditional
             or re.match(r"(?:need|do|does|did)\b", said) is not None
-            or re.match(r"(?:may|can) exceed", said) is not None
+            or (not clause.negated and re.match(r"(?:may|can) exceed", said) is not None)
+            or _EXAMPLE.search(text, self.start, each.start) is not None
             or re.match(r"\W*nothing\b", text[clause.start : clause.verb], re.IGNORECASE) is not None
-            or (
-                clause.permits
-                and each.end <= clause.verb
-                and _HAVING.search(text, clause.start, each.start) is not None
-            )
+            or (clause.permits and each.end <= clause.verb and not self.case)
             or (clause.negated and self._is_placed(text[clause.after : each.start]))
-            or _LOOSENS.search(text, clause.verb, max(each.start, clause.after)) is not None
-            or _WHEN.match(text, each.end) is not None
+            or _LOOSENS.search(text, clause.verb, max(each.start, clause.rest + 3)) is not None
             or _CHOICE.search(text, self.start, self.end) is not None
-            or (_BESIDE.search(text, clause.start, each.end + len(behind)) is not None and " on corner" not in behind)
         )
 
     def _is_placed(self, words: str) -> bool:
@@ -404,9 +370,9 @@ class _Sentence:
 
     def _dimension(self, part: _Part) -> _Reading | None:
         """Find the dimension of a measure and what it is for."""
-        each, clause, governor, behind, bound = part.each, part.clause, part.governor, part.behind, part.bound
+        each, clause, governor = part.each, part.clause, part.governor
         joined = re.search(r"-(?:foot|feet|story|storey|acre)$", each.raw, re.IGNORECASE)
-        if joined or (each.raw.endswith(" foot") and _THING.match(behind)):
+        if joined:
             return self._adjective(part)
         subject = clause.subject
         if holder := _HOLDER.search(governor):
@@ -415,60 +381,86 @@ class _Sentence:
             if any(find_dimensions(owner)):
                 use = self._use(part, subject)
             types = find_types(held, each.unit, owner)
-            return _Reading(types, governor[holder.start() :], bound, use, owner)
+            return _Reading(types, governor[holder.start() :], part.bound, use, owner)
         carried = part.before if not governor else None
+        reading = self._measure(part, carried)
+        if reading is None or reading.rule == "list":
+            return reading
+        named = find_heads(governor, label=False)
+        before = governor[: named[0].start] if named else part.skipped
+        return replace(
+            reading, doubt=clause.has_verb and has_content(before) and reading.rule in ("noun", "behind", "area")
+        )
+
+    def _measure(self, part: _Part, carried: _Reading | None) -> _Reading | None:
+        """Find the dimension of a measure by the nouns before it, by the words behind it, or by the lines above."""
+        each, clause, governor, subject = part.each, part.clause, part.governor, part.clause.subject
         named = [one for one in find_heads(governor, label=not clause.has_verb) if allows_unit(one.type, each.unit)]
-        told = [one for one in find_heads(subject, label=True) if allows_unit(one.type, each.unit)]
-        about = governor if governor and not named else (carried.object if carried and carried.object else subject)
-        states = clause.has_verb or clause.other is not None
-        kind, raw = find_kind_behind(behind)
+        kind, raw = find_kind_behind(part.behind)
         if kind is None and part.compared is not None:
             kind = next((_KINDS[name] for name in _KINDS if part.compared[name]), None)
             raw = part.compared[0].strip()
         if named and kind not in ("lot-area-per-unit", "floor-area") and not (kind and named[-1].type == "lot-area"):
             return self._of_noun(part, governor, named)
-        if each.unit in LENGTHS:
-            sides = find_sides_behind(behind)
-            if sides and (self._has_yards(f"{governor} {subject}") or _is_yard(carried)):
-                return _Reading(sides, behind.strip()[:24], bound, clause.other)
-            near = part.compared is not None and bool(part.compared["near"] or part.compared["within"])
-            to = re.search(r" to (.+) than", part.compared[0]) if part.compared is not None else None
-            source = f" from {to[1]}" if to else f" {governor}" if governor.startswith("from ") else behind
-            types, line = find_line_behind(source, near=near)
-            if types and states and (bound or clause.obliges or clause.role == "item"):
-                about = subject if governor.startswith("from ") else about
-                where = line if list(types) == ["setback"] and _OTHER_LAND.search(line) else None
-                return _Reading(types, line, bound or "min", self._use(part, about), about, rule="line", where=where)
-        stated = bound or (clause.obliges and kind != "building-height") or (carried and carried.types)
+        about = governor if governor and not named else (carried.object if carried and carried.object else subject)
+        states = clause.has_verb or clause.other is not None
+        if each.unit in LENGTHS and (line := self._of_line(part, carried, about)):
+            return line
+        stated = part.bound or (clause.obliges and kind != "building-height") or (carried and carried.types)
         if kind is not None and states and stated:
-            if raw.startswith("above") and (bound != "max" or _END_OF.match(strip_phrase(about))):
+            if raw.startswith("above") and (part.bound != "max" or _END_OF.match(strip_phrase(about))):
                 return None
-            return _Reading(
-                find_types(kind, each.unit, about), raw, bound, self._use(part, about), about, rule="behind"
-            )
+            types, use = find_types(kind, each.unit, about), self._use(part, about)
+            return _Reading(types, raw, part.bound, use, about, rule="behind")
         if each.unit == "PERCENT":
             if share := self._share(part):
                 return share
             of = _SHARE.match(self.text, each.end, self.end)
             if of is not None and not _OF_LOT.search(of["what"]) and not _OF_LENGTH.search(of["what"]):
                 return None
+        told = [one for one in find_heads(subject, label=True) if allows_unit(one.type, each.unit)]
         if told and not (governor and not LOT.search(governor)):
             return self._of_noun(part, subject, told)
         if carried is not None and carried.types and allows_unit(carried.types[0], each.unit):
-            return replace(carried, bound=bound or carried.bound)
+            return replace(carried, bound=part.bound or carried.bound)
         if not clause.has_verb and (listed := self._of_lead(part)):
             return listed
-        if each.unit in AREAS and states and bound:
-            about = subject if _AREA.fullmatch(governor) else about
+        return (self._of_unit(part, about) if states else None) or self._of_lead(part)
+
+    def _of_line(self, part: _Part, carried: _Reading | None, about: str) -> _Reading | None:
+        """Read a distance from a line, or a yard by its side: ``from the side lot line``, ``on the front and rear``."""
+        clause, governor, compared = part.clause, part.governor, part.compared
+        sides, side = find_sides_behind(part.behind)
+        if sides and (self._has_yards(f"{governor} {clause.subject}") or _is_yard(carried)):
+            return _Reading(sides, side, part.bound, clause.other)
+        near = bool(compared and (compared["near"] or compared["within"])) or bool(carried and carried.rule == "line")
+        to = re.search(r" to (.+) than", compared[0]) if compared is not None else None
+        source = f" from {to[1]}" if to else f" {governor}" if governor.startswith("from ") else part.behind
+        types, line = find_line_behind(source, near=near)
+        states = clause.other is not None or (clause.has_verb and (part.bound or clause.obliges))
+        if not types or not states or not (part.bound or clause.obliges or clause.role == "item"):
+            return None
+        if clause.has_verb and not (_OWNED.match(governor) or clause.verb_words.endswith(("have", "has"))):
+            about = clause.subject
+        where = line if list(types) == ["setback"] and _OTHER_LAND.search(line) else None
+        return _Reading(types, line, part.bound or "min", self._use(part, about), about, rule="line", where=where)
+
+    def _of_unit(self, part: _Part, about: str) -> _Reading | None:
+        """Read a measure by its unit alone: an area, dwellings per acre, storeys."""
+        each, clause, bound, subject = part.each, part.clause, part.bound, part.clause.subject
+        if each.unit in AREAS and bound:
+            about = subject if _AREA.fullmatch(part.governor) else about
             use = self._use(part, about)
-            about = "lot" if _OF_LAND.match(behind) else about
+            about = "lot" if part.behind.startswith(" of land") else about
             return _Reading(find_types("lot-area", each.unit, about), each.raw, bound, use, about, rule="area")
+        if each.unit == "dwelling" and bound == "max" and subject and _HOLDS.search(clause.verb_words):
+            return _Reading(["dwelling-units"], each.raw, bound, self._use(part, subject), subject)
         if each.unit == "dwelling-per-acre":
             return _Reading(["density"], each.raw, bound, self._use(part, subject))
-        height = each.unit == "storey" or (not governor and self._is_height_next(each))
+        height = each.unit == "storey" or (not part.governor and self._is_height_next(each))
         if height and bound == "max" and allows_unit("building-height", each.unit):
             return _Reading(["building-height"], each.raw, bound, self._use(part, about), about)
-        return self._of_lead(part)
+        return None
 
     def _has_yards(self, words: str) -> bool:
         lead = self.context.lead
@@ -527,6 +519,8 @@ class _Sentence:
             types = find_types(type_, part.each.unit, about or "lot")
         elif type_ == "floor-area" and (UNIT.search(about) or re.search(r"\bper (?:dwelling )?unit\b", words)):
             types = ["unit-size"]
+        elif type_ == "building-height" and about:
+            types = find_types(type_, part.each.unit, about)
         if not types or not allows_unit(types[0], part.each.unit):
             return None
         if type_ == "setback" and (place := re.search(r"\b(?:from|to|along|on) (.+)", words[named[-1].end :])):
@@ -557,16 +551,15 @@ class _Sentence:
         rate = _RATE.match(text, each.end, self.end)
         if rate is None and clause.after > each.end:
             rate = _RATE.match(text, clause.after, self.end)
-        given = _PROVIDED_FOR.match(text, clause.after) if clause.after > each.end else None
-        what = clause.other or (given["what"] if given else None)
-        what = what or (name_subject(clause.subject) if _HAS.search(clause.verb_words) else None) or context.use
+        what = clause.other or (name_subject(clause.subject) if _HAS.search(clause.verb_words) else None) or context.use
         plain = rate is None or (rate["count"] is None and not re.search(r"\d", rate["each"]))
         if plain and _EXTRA.search(each.raw):
             return None  # A rate is recorded in its words, which say that the spaces are those of guests.
         per = rate["each"] if rate is not None and plain else None
         what = what or per
         stop = None if rate is None or plain else rate.end()
-        return _Reading(["parking"], each.raw, part.bound or "min", what, rule="parking", stop=stop, per=per)
+        used = rate.end() if rate is not None else 0
+        return _Reading(["parking"], each.raw, part.bound or "min", what, rule="parking", stop=stop, per=per, used=used)
 
     def _of_lead(self, part: _Part) -> _Reading | None:
         """Read a measure without a dimension of its own by the line or heading above it."""
@@ -582,8 +575,6 @@ class _Sentence:
         if re.search(r"\bplus\b", part.governor):
             return None
         item = name_subject(part.governor) if part.governor[:1].isalpha() else None
-        if item is not None and _PART_OF_NUMBER.fullmatch(item):
-            return None
         if item is not None and naming.find_codes(item, self.context.known):
             item = None
         if clause.other and item and clause.other.endswith(item):
@@ -595,8 +586,6 @@ class _Sentence:
             both = re.compile(rf"{re.escape(clause.other)}[:,]? .{{0,80}}?{re.escape(item)}")
             item = found[0] if (found := both.search(self.text, clause.start, part.each.start)) else item
         what = item or clause.other or self.context.item or lead.what or self.context.use
-        if what is not None and (what.count("(") != what.count(")") or _NO_NAME.search(what)):
-            return None
         return _Reading([lead.type.type], lead.raw, part.bound or lead.bound, what, rule="list")
 
     def _use(self, part: _Part, words: str) -> str | None:
@@ -615,13 +604,15 @@ class _Sentence:
     def _antecedent(self, clause: Clause) -> str | None:
         """Find the antecedent of a pronoun: the subject of a clause before it, or of the sentence before."""
         earlier = [one.subject for one in self.clauses if one.start < clause.start and not is_pronoun(one.subject)]
-        return next((named for words in reversed(earlier) if (named := name_subject(words))), self.context.topic)
+        found = next((named for words in reversed(earlier) if (named := name_subject(words))), self.context.topic)
+        return _YARD.sub("", found).strip() if found else None
 
     def districts(self, place: int) -> Sequence[str]:
         """Find the districts of a measure: those named with it, else with the measures before it, else anywhere."""
         text, measures, known = self.text, self.measures, self.context.known
         group = self.group(place)
-        if len(group) > 1:
+        if len(group) > 1 or self._is_respective():
+            group = group if len(group) > 1 else range(len(measures))
             for begin, end in ((self.start, measures[group[0]].start), (measures[group[-1]].end, self.end)):
                 codes = find_scope(text, begin, end, known)
                 if codes and len(codes) == len(group):
@@ -639,20 +630,16 @@ class _Sentence:
         whole = find_scope(text, self.start, self.end, known)
         return self.context.around if whole is None else whole
 
+    def _is_respective(self) -> bool:
+        """Whether all measures are in the order of the districts: ``20 acres and 5 acres, respectively``."""
+        return len(self.measures) > 1 and "respectively" in self.text[self.measures[-1].end : self.end]
+
     def _find_joined(self, place: int) -> int:
         """Find the last of the measures that share the words behind them: ``30 feet or two stories, except``."""
         measures = self.measures
         while place + 1 < len(measures) and _ALSO.fullmatch(self.text[measures[place].end : measures[place + 1].start]):
             place += 1
         return place
-
-    def _find_yard(self, each: Measure) -> str | None:
-        """Find the words in the subject of a measure for the yard in which it applies: ``No fence in a front yard``."""
-        clause = next((one for one in reversed(self.clauses) if one.start <= each.start), self.clauses[0])
-        if not clause.has_verb or each.start < clause.verb:
-            return None
-        found = _YARD.search(self.text, clause.start, clause.verb)
-        return found[0] if found else None
 
     def _break(self, place: int) -> int:
         """Find where the words that belong to a measure end, before those of the next one."""
@@ -666,11 +653,10 @@ class _Sentence:
 
     def build(self, place: int, reading: _Reading) -> Iterator[Standard]:
         """Yield the standards with a measure as their value."""
-        text, each, known = self.text, self.measures[place], self.context.known
+        text, each = self.text, self.measures[place]
         districts = self.districts(place)
         if districts is self.context.around and names_unknown(text, self.start, self.end):
             return
-        after = self.measures[place + 1].start if place + 1 < len(self.measures) else self.end
         for type_ in dict.fromkeys(reading.types):
             stop, value = (each.end, each.value) if reading.stop is None else (reading.stop, None)
             if each.unit == "PERCENT" and not allows_percent(type_):
@@ -678,50 +664,92 @@ class _Sentence:
                 if share is None or not _OF_LENGTH.search(share["what"]):
                     continue
                 stop, value = share.end(), None
-            bound = reading.bound or default_bound(type_)
-            if type_ == "building-height" and bound == "min" and reading.what is None:
-                named = f"{reading.raw_type} {reading.object} {text[self.start : each.start]}"
-                if not _ANY_HEIGHT.search(named):
-                    continue
-            counted = (
-                _EACH.match(text, stop, after) if type_ not in ("density", "parking", "lot-area-per-unit") else None
-            )
-            sized = type_ in ("floor-area", "unit-size", "open-space")
-            if (sized and reading.bound is None) or (counted and type_ == "floor-area"):
+            if not self._is_limit(type_, reading, each):
                 continue
-            said = _FOR_BEHIND.match(text, stop, after) if reading.what is None else None
-            joined = self._find_joined(place)
-            condition = _BUT.search(text, max(stop, self.measures[joined].end), self.end)
-            conditions = [counted[0].strip(" )")] if counted and not said else []
-            if not type_.endswith("setback") and (where := _IN_YARD.match(text, stop, after)):
-                conditions.append(re.sub(r"^\W*(?:in height|high|tall)?,? ", "", where[0]))
-            elif not type_.endswith("setback") and (yard := self._find_yard(each)):
-                conditions.append(yard)
-            if condition and condition.start() <= (
-                self.measures[joined + 1].start if joined + 1 < len(self.measures) else self.end
-            ):
-                conditions.append(condition[0].strip(" .,("))
-            elif text[self.end - 1 : self.end] == ";" and (later := _PROVISO.match(text, self.end)):
-                conditions.append(later[0].strip(" .,("))
-            if reading.where:
-                conditions.insert(0, reading.where)
-            if reading.per and reading.per not in (reading.what or ""):
-                conditions.insert(0, f"per {reading.per}")
+            per_unit = _PER_UNIT.match(text, stop, self.end) if type_ == "lot-area" else None
+            type_, used = ("lot-area-per-unit", per_unit.end()) if per_unit else (type_, max(stop, reading.used))
+            what, conditions = self._qualify(place, reading, used)
+            if type_ == "floor-area" and reading.bound == "min" and DWELLING.search(what or ""):
+                type_ = "unit-size"
+            sure = is_clear(what) and not reading.doubt
             yield Standard(
                 tuple(districts),
                 type_in_unit(type_, each.unit),
                 reading.raw_type,
-                bound,
+                reading.bound or default_bound(type_),
                 text[each.start : stop],
                 value,
                 each.unit if value is not None else None,
-                said["what"] if said and not naming.find_codes(said["what"], known) else reading.what,
+                what,
                 conditions,
                 each.start,
                 stop,
-                CONFIDENCE[reading.rule],
+                CONFIDENCE[reading.rule] if sure else UNSURE,
                 "list" if reading.rule == "list" else "sentence",
             )
+
+    def _is_limit(self, type_: str, reading: _Reading, each: Measure) -> bool:
+        """Whether a measure limits a dimension, and is not only named with it."""
+        if type_ == "building-height" and reading.bound == "min" and reading.what is None:
+            return (
+                _ANY_HEIGHT.search(f"{reading.raw_type} {reading.object} {self.text[self.start : each.start]}")
+                is not None
+            )
+        return reading.bound is not None or type_ not in ("floor-area", "unit-size", "open-space")
+
+    def _qualify(self, place: int, reading: _Reading, used: int) -> tuple[str | None, Sequence[str]]:
+        """Find the use of a measure, and the words that limit it: the cases of the lines above and of its sentence,
+        the words behind it that no rule reads, an exception or proviso."""
+        text, clause, last = self.text, self._clause(place), self._find_joined(place)
+        at = self._skip_dimension(used if last == place else self.measures[last].end, reading)
+        stop, what = self._break(last), reading.what
+        said = _FOR_BEHIND.match(text, at, stop) if what is None or reading.rule in ("noun", "list") else None
+        if said and not naming.find_codes(said["what"], self.context.known):
+            what, at = said["what"], said.end()
+        after = self.measures[last + 1].start if last + 1 < len(self.measures) else self.end
+        but = _BUT.search(text, at, self.end)
+        but = but if but and but.start() <= after else None
+        rests = list(self._find_rests(clause, at, max(at, but.start() if but else stop)))
+        found = [*self.context.cases]
+        found += [self.case] if self.case and clause.conditional else []
+        found += [f"per {reading.per}"] if reading.per and reading.per not in (what or "") else []
+        found += [reading.where] if reading.where else []
+        if what is None and (beside := BESIDE.search(clause.subject)):
+            found.append(clause.subject[beside.start() :])
+        zone = PLACE.search(text, self.start, clause.verb)
+        if zone and re.search(r"[A-Z0-9]", zone[0][1:]) and self.districts(last) is self.context.around:
+            found.append(zone[0].strip(" ,"))  # a district that is not known
+        found += [yard[0]] if (yard := _YARD.search(what or "")) else []
+        found += rests
+        if but:
+            found.append(but[0].strip(" .,("))
+        elif text[self.end - 1 : self.end] == ";" and (later := _PROVISO.match(text, self.end)):
+            found.append(later[0].strip(" .,("))
+        return what, found
+
+    def _clause(self, place: int) -> Clause:
+        """Find the clause of a measure."""
+        at = self.measures[place].start
+        return next((one for one in reversed(self.clauses) if one.start <= at), self.clauses[0])
+
+    def _find_rests(self, clause: Clause, at: int, end: int) -> Iterator[str]:
+        """Yield the words in [at, end) behind a measure, without the verb and the districts."""
+        parts = [(at, min(clause.verb, end)), (clause.rest, end)] if at <= clause.verb < end else [(at, end)]
+        for first, until in parts:
+            rest = PLACE.sub("", self.text[first:until]).strip(" .,;:()–-")
+            if has_content(rest):
+                yield rest
+
+    def _skip_dimension(self, at: int, reading: _Reading) -> int:
+        """Skip the words behind a measure that name its dimension: ``in height``, ``from the side lot line``."""
+        words = self.text[at : self.end]
+        line = (
+            find_line_behind(words, near=reading.rule == "line")[1] if _is_yard(reading) and not reading.where else ""
+        )
+        for named in (line, reading.raw_type, find_kind_behind(words)[1], reading.where or ""):
+            if named and (found := words.find(named, 0, len(named) + 4)) >= 0:
+                return at + found + len(named)
+        return at
 
 
 def _is_yard(reading: _Reading | None) -> bool:
@@ -733,13 +761,14 @@ def _bound(
 ) -> Bound | Literal["none"] | None:
     """Find the bound of a measure: None if no words state it, ``none`` if it is not a limit."""
     if compared is None:
-        if match := _BOUND_BEHIND.match(behind):
-            words = match["bound"].casefold()
-            return "none" if words.startswith("or ") else "min" if words.startswith("min") else "max"
+        if re.match(r"\)?[ -]max", behind):
+            return "max"
         if carried is not None and carried.types:
             return carried.bound
         if re.search(r"exceeds?$", clause.verb_words) and not in_subject:
             return "max" if clause.negated else "none"
+        if clause.permits and clause.verb_words.endswith(" be") and find_kind_behind(behind)[0] == "building-height":
+            return "max"
         return "none" if (clause.permits or clause.negated) and not in_subject else None
     if compared["bare"]:
         return "none"

@@ -9,6 +9,7 @@ from typing import Final
 
 from loaders.zoning.extraction import districts as naming
 from loaders.zoning.extraction import parking_schedules
+from loaders.zoning.extraction.clauses import PLACE
 from loaders.zoning.extraction.dimension_names import (
     Dimension,
     allows_percent,
@@ -19,7 +20,7 @@ from loaders.zoning.extraction.dimension_names import (
     find_dimensions,
     type_in_unit,
 )
-from loaders.zoning.extraction.district_scope import find_stated_scope
+from loaders.zoning.extraction.district_scope import find_scope, find_stated_scope
 from loaders.zoning.extraction.districts import District, add_condition, development_of
 from loaders.zoning.extraction.leads import Lead, has_verb, parse_head, parse_lead, split_clauses
 from loaders.zoning.extraction.measures import Measure, find_measures, find_unit, parse_measure
@@ -27,10 +28,11 @@ from loaders.zoning.extraction.outline import Outline, find_label_end
 from loaders.zoning.extraction.parking_schedules import Schedule, is_about_parking
 from loaders.zoning.extraction.permission_levels import BOARD
 from loaders.zoning.extraction.permission_matrices import find_notes, strip_marks
-from loaders.zoning.extraction.regulated_subjects import LOT
+from loaders.zoning.extraction.regulated_subjects import BESIDE, LOT, has_content, is_clear
 from loaders.zoning.extraction.section_protocol import Cell, Section, Table
 from loaders.zoning.extraction.sentence_standards import (
     CONFIDENCE,
+    UNSURE,
     Context,
     Standard,
     find_limits,
@@ -41,7 +43,7 @@ _DEFINES: Final = re.compile(r"\b(?:definitions?|terms defined|defined terms|wor
 _REFERS_BACK: Final = re.compile(r"\b(?:it|its|they|their)\b", re.IGNORECASE)
 _GENERAL: Final = re.compile(
     r"\b(?:standards?|requirements?|regulations?|following|uses|exceptions?|districts?|zones?|zoning|general"
-    r"|notes?|conditions?|provisions?|limits?|purpose|lots?|yards?)\b",
+    r"|area|height|notes?|conditions?|provisions?|limits?|purpose|lots?|yards?)\b",
     re.IGNORECASE,
 )
 """Words of headings that name no use."""
@@ -76,13 +78,13 @@ _FOR_ITEM: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Above:
-    """The dimension, use and districts that a line gives to the lines below it."""
+    """The properties of a line that the lines below it inherit."""
 
-    lead: Lead | None
-    use: str | None
-    districts: Sequence[str] | None
-    conditional: bool | None = None
-    """Whether the lines below are conditions: ``The board may allow it if:``"""
+    lead: Lead | None = None
+    use: str | None = None
+    districts: Sequence[str] | None = None
+    case: str | None = None
+    """The case in which the lines below apply: ``Where a lot abuts a park:``, ``The board may allow it if:``"""
 
 
 def find_standards(
@@ -92,101 +94,134 @@ def find_standards(
 
     `known` are the districts of the code. `above` are the ancestors of the section, innermost first.
     """
-    found = [*_in_text(section, known, above), *_in_tables(section, known, above)]
+    found = [*_Lines(section, known, above).read(), *_in_tables(section, known, above)]
     kind = development_of(section, known, above) if found else None
     return found if kind is None else [each for standard in found for each in _of_kind(standard, kind, known)]
 
 
-def _in_text(section: Section, known: Mapping[str, District], above: Sequence[Section]) -> Sequence[Standard]:
-    """Find the standards in the sentences and lists of a section, in text order."""
-    if _DEFINES.search(section.title):
-        return []
-    text = section.text
-    around = tuple(naming.codes_of_section(section, known, above) or find_stated_scope(text, known))
-    tables = [(table.start, table.end) for table in section.tables]
-    tables += [span for table in section.tables for span in _find_note_spans(section, table)]
-    own = {start: [code for code in codes if code in known] for start, _, codes in naming.find_line_starts(text)}
-    found: list[Standard] = []
-    outline = Outline[_Above]()
-    titled = parse_lead(f"{section.title}:", 0, len(section.title) + 1, "")
-    earlier: list[tuple[int, int]] = []
-    uses = False
-    titled_use = _use_of_title(section.title, text)
-    parking = Schedule(section, known) if is_about_parking(section, above) else None
-    for line in re.finditer(r"[^\n]+", text):
-        start, end = line.span()
-        if any(first <= start < last for first, last in tables):
-            continue
+class _Lines:
+    """Finds the standards in the sentences and lists of a section, line by line."""
+
+    def __init__(self, section: Section, known: Mapping[str, District], above: Sequence[Section]) -> None:
+        self.section, self.known, self.text = section, known, section.text
+        title = section.title
+        self.around = tuple(naming.codes_of_section(section, known, above) or find_stated_scope(self.text, known))
+        self.own = {
+            start: tuple(code for code in codes if code in known)
+            for start, _, codes in naming.find_line_starts(self.text)
+        }
+        self.titled = parse_lead(f"{title}:", 0, len(title) + 1, "")
+        self.titled_use = _use_of_title(title, self.text)
+        self.parking = Schedule(section, known) if is_about_parking(section, above) else None
+        self.outline = Outline[_Above]()
+        self.earlier: list[tuple[int, int]] = []
+        """The sentences read."""
+        self.uses = False
+        """Whether the line is in a list of uses."""
+
+    def read(self) -> Iterator[Standard]:
+        """Yield the standards in text order."""
+        if _DEFINES.search(self.section.title):
+            return
+        tables = [(table.start, table.end) for table in self.section.tables]
+        tables += [span for table in self.section.tables for span in _find_note_spans(self.section, table)]
+        for line in re.finditer(r"[^\n]+", self.text):
+            if not any(first <= line.start() < last for first, last in tables):
+                yield from self._read_line(*line.span())
+
+    def _read_line(self, start: int, end: int) -> Sequence[Standard]:
+        """Read the line [start, end), and keep the properties that those below it inherit."""
+        text, outline = self.text, self.outline
         body = find_label_end(text, start, end)
         label, words = text[start:body].strip(), text[body:end].rstrip()
         if label:
             outline.enter(label)
-        listed, use_above = outline.find(lambda each: each.lead), outline.find(lambda each: each.use)
-        headed = tuple(naming.parse_heading(words, known))
-        codes = tuple(own.get(start, ()))
-        if not codes and not headed:
-            first, stop = naming.parse_leading_codes(words, known)
-            if words[stop : stop + 1] in (":", ",", ".", " ") and any(len(code) > 1 for code in first):
-                codes = tuple(first)
-        codes = codes or headed or tuple(outline.find(lambda each: each.districts) or around)
-        if parking is not None and (row := parking.line(start, end, codes)) is not None:
-            found.append(row)
-            continue
-        heads = words.endswith(":") or (
-            len(words.split()) <= _SHORT and not has_verb(words) and not any(find_measures(text, start, end))
-        )
-        headed_by = None if heads else parse_head(text, body, end, listed.about if listed else section.title)
-        head = re.match(r"([A-Z][\w /&-]{3,60})\. [A-Z]", words)
+        headed: Sequence[str] = naming.parse_heading(words, self.known)
+        codes = self._find_districts(start, words, headed)
+        if self.parking is not None and (row := self.parking.line(start, end, codes)) is not None:
+            return [row]
+        measured = any(find_measures(text, start, end))
+        heads = words.endswith(":") or (len(words.split()) <= _SHORT and not has_verb(words) and not measured)
         if words.endswith(":"):
-            uses = _USE_LIST.search(words) is not None and not any(find_dimensions(words))
+            self.uses = _USE_LIST.search(words) is not None and not any(find_dimensions(words))
         elif heads and label:
-            uses = False
-        item = _FOR_ITEM.match(words) if listed is not None and not heads else None
-        of_item = item["use"] if item and not any(find_dimensions(item["use"])) else None
-        named = head is not None and uses and not _GENERAL.search(head[1]) and not any(find_dimensions(head[1]))
-        own_use = head[1] if head and named else _use_of_title(head[1], words) if head else None
-        use = own_use or use_above or titled_use
-        brief = len(words.split()) <= _BRIEF and not has_verb(words)
-        holds = None if heads else headed_by or listed or (titled if brief else None)
-        read: list[Standard] = []
-        for sentence in split_clauses(text, body, end):
-            topic = _topic(text, earlier) if _REFERS_BACK.search(text, *sentence) else None
-            earlier.append(sentence)
-            goes_on = read and text[sentence[0] - 1 : sentence[0]] == ";" and _GOES_ON.match(text, *sentence)
-            kept = _goes_on(read[-1], about=words) if goes_on else holds
-            about = f"{section.title} {kept.about if kept else ''}"
-            joined = text[sentence[0] - 1 : sentence[0]] == ";" and bool(read)
-            here = read[-1].districts if joined else codes
-            if not outline.find(lambda each: each.conditional or None):  # the case of an outer line holds below
-                later = of_item if sentence[0] > body else None
-                read += find_limits(section, *sentence, Context(kept, here, known, topic, use, about, later))
+            self.uses = False
+        read = self._read_sentences(body, end, words, codes, heads=heads)
         if heads or headed or label:
-            lead = parse_lead(text, start, end, section.title) if heads else None
-            follows = None
-            asks = heads and _CONDITIONS.match(words) is not None
-            if heads and lead is None and label and not headed:
-                follows = words.rstrip(":") if _USE_HEAD.fullmatch(words) else None
-                if words.endswith("following:") or asks:
-                    item = re.match(r"([A-Z][\w /&-]{3,60}), ", words)
-                    follows = item[1] if item and not has_verb(item[1]) else find_subject(text, body, end)
-                    follows = None if follows and (LOT.search(follows) or _BOARD.search(follows)) else follows
-            last = max((first for first, _ in split_clauses(text, body, end)), default=body)
-            case = _CASE.match(text[last:end].strip())
-            if case and words.endswith(":") and not naming.find_codes(text[last:end], known):
-                follows, asks = None, True
-            given: Sequence[str] | None = headed or (None if label else outline.find(lambda each: each.districts))
+            made = self._head(body, end, words, label, headed) if heads else _Above()
+            districts = headed or (None if label else outline.find(lambda each: each.districts))
             if not label:
                 outline.leave()
-            outline.push(
-                label, _Above(lead, follows, given, (asks and not follows) or (False if lead or follows else None))
-            )
+            outline.push(label, replace(made, districts=districts))
         elif not read:
             for frame in outline.frames:
                 frame.value = _Above(None, None, frame.value.districts)
-        if parking is not None and parking.is_other(words):
+        if self.parking is not None and self.parking.is_other(words):
             read = [each for each in read if each.type != "parking"]
-        found += read
-    return found
+        return read
+
+    def _find_districts(self, start: int, words: str, headed: Sequence[str]) -> Sequence[str]:
+        """Find the districts that a line is for: its own, those of a heading above it, or those of the section."""
+        codes: Sequence[str] = self.own.get(start, ())
+        if not codes and not headed:
+            first, stop = naming.parse_leading_codes(words, self.known)
+            if words[stop : stop + 1] in (":", ",", ".", " ") and any(len(code) > 1 for code in first):
+                codes = tuple(first)
+        above: Sequence[str] | None = self.outline.find(lambda each: each.districts)
+        return codes or headed or above or self.around
+
+    def _read_sentences(self, body: int, end: int, words: str, codes: Sequence[str], *, heads: bool) -> list[Standard]:
+        """Read the sentences of a line with the dimension, use and cases that the lines above give to it."""
+        text, title, outline = self.text, self.section.title, self.outline
+        listed = outline.find(lambda each: each.lead)
+        headed_by = None if heads else parse_head(text, body, end, listed.about if listed else title)
+        brief = len(words.split()) <= _BRIEF and not has_verb(words)
+        holds = None if heads else headed_by or listed or (self.titled if brief else None)
+        use = self._use_at_start(words) or outline.find(lambda each: each.use) or self.titled_use
+        item = _FOR_ITEM.match(words) if listed is not None and not heads else None
+        of_item = item["use"] if item and not any(find_dimensions(item["use"])) else None
+        cases = [frame.value.case for frame in outline.frames if frame.value.case]
+        read: list[Standard] = []
+        for sentence in split_clauses(text, body, end):
+            topic = _topic(text, self.earlier) if _REFERS_BACK.search(text, *sentence) else None
+            self.earlier.append(sentence)
+            if place := PLACE.match(text, first := find_label_end(text, *sentence) + (text[sentence[0]] == " ")):
+                codes = find_scope(text, first, place.end(), self.known) or codes
+            joined = text[sentence[0] - 1 : sentence[0]] == ";" and bool(read)
+            kept = _goes_on(read[-1], about=words) if joined and _GOES_ON.match(text, *sentence) else holds
+            about = f"{title} {kept.about if kept else ''}"
+            here = read[-1].districts if joined else codes
+            later = of_item if sentence[0] > body else None
+            read += find_limits(
+                self.section, *sentence, Context(kept, here, self.known, topic, use, about, later, cases)
+            )
+        return read
+
+    def _use_at_start(self, words: str) -> str | None:
+        """Find the use that a line begins with: ``Duplexes. The minimum lot size is``."""
+        head = re.match(r"([A-Z][\w /&-]{3,60})\. [A-Z]", words)
+        if head is None:
+            return None
+        named = self.uses and not _GENERAL.search(head[1]) and not any(find_dimensions(head[1]))
+        return head[1] if named else _use_of_title(head[1], words)
+
+    def _head(self, body: int, end: int, words: str, label: str, headed: Sequence[str]) -> _Above:
+        """Parse a heading, or a line that ends with a colon, as the properties that the lines below it inherit."""
+        lead = parse_lead(self.text, body, end, self.section.title)
+        last = max((first for first, _ in split_clauses(self.text, body, end)), default=body)
+        told = self.text[last:end].strip()
+        case = _CASE.match(told) if words.endswith(":") else None if has_verb(words) else BESIDE.search(words)
+        if case is not None and not naming.find_codes(told, self.known):
+            return _Above(lead, case=told.rstrip(" :."))
+        asks = _CONDITIONS.match(words) is not None
+        use = None
+        if lead is None and label and not headed:
+            use = words.rstrip(":") if _USE_HEAD.fullmatch(words) else None
+            if words.endswith("following:") or asks:
+                item = re.match(r"([A-Z][\w /&-]{3,60}), ", words)
+                use = item[1] if item and not has_verb(item[1]) else find_subject(self.text, body, end)
+                use = None if use and (LOT.search(use) or _BOARD.search(use)) else use
+        return _Above(lead, use, case=told.rstrip(" :") if asks and not use else None)
 
 
 def _find_note_spans(section: Section, table: Table) -> Iterator[tuple[int, int]]:
@@ -242,13 +277,27 @@ _LABELS: Final = re.compile(
     re.IGNORECASE,
 )
 """Labels of a row that do not state what it is for."""
+_CASE_OF_ROW: Final = re.compile(
+    r"(?:with|without|where|when|if|on|in|served|not served|abutting|adjacent)\b", re.IGNORECASE
+)
+"""The first word of a row that is for a case, and not for a use: ``With public sewer``."""
+_BUILT: Final = re.compile(
+    r"\b(?:accessory|detached|attached|buildings?|structures?|uses?|dwellings?|homes?|houses?|duplex(?:es)?"
+    r"|\w*plex|townhouses?|apartments?)\b",
+    re.IGNORECASE,
+)
+_HEADER_WORDS: Final = re.compile(
+    r"\b(?:min|max|feet|foot|ft|sq|square|acres?|percent|stories|district|zone|zoning|requirements?"
+    r"|standards?|regulations?|units?|in|bulk"
+    r"|dimensions?|total|per|lines?|depth|size|area|gross|net|ratio|corner|front|rear|side|interior|street|yards?"
+    r"|residential|build-to|f\.?a\.?r|dwelling units)\b\.?|[%()]",
+    re.IGNORECASE,
+)
+"""Words of a header that do not say what it is for."""
 _REFERS: Final = re.compile(r"\b(?:see|section|sec\.|chapter|article|table|note|footnote)\b|§", re.IGNORECASE)
 _TOTAL: Final = re.compile(r"\b(?:total|both|combined|sum|aggregate)\b", re.IGNORECASE)
-_HEIGHT: Final = r"[^a-z]*(?:feet|ft\.?|stor\w+|['’′])"
-_BOTH: Final = re.compile(
-    rf"{_HEIGHT}(?: or |,? ?/ ?|, |; ?| and ){_HEIGHT}(?:,? whichever is (?:less|lower))?", re.IGNORECASE
-)
-"""A height in feet and storeys, which both limit it."""
+_AND_IN_CELL: Final = re.compile(r",? (?:or|and) |,? ?/ ?|[,;] (?=\S)")
+_WHICHEVER: Final = re.compile(r",? whichever is \w+$", re.IGNORECASE)
 _HEADERS: Final = 4
 """Maximum header rows of a table whose header is not marked."""
 
@@ -264,6 +313,15 @@ class _Column:
     type: str
     marks: Sequence[str]
     """Marks of the notes of its headers."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A row of a table: its districts, and the use or case that it is for."""
+
+    codes: Sequence[str]
+    label: str | None
+    case: str | None
 
 
 def _in_tables(section: Section, known: Mapping[str, District], above: Sequence[Section]) -> Iterator[Standard]:
@@ -302,10 +360,12 @@ def _in_table(
             continue  # a district that is not known, or a misprint of one
         if not codes and _LABELS.fullmatch(label):
             label = ""
+        case = label if _CASE_OF_ROW.match(label) else None
+        of = _Row(codes or around, None if codes or case else label, case)
         for place, column in columns.items():
             cell = row[place]
             if cell is not None and cell is not first:
-                yield from _parse_cell(section, cell, column, caption, notes, codes or around, None if codes else label)
+                yield from _parse_cell(section, cell, column, of, caption, notes)
 
 
 def _count_header_rows(grid: Grid, table: Table) -> int:
@@ -368,13 +428,7 @@ def _codes(label: str, known: Mapping[str, District]) -> Sequence[str]:
 
 
 def _parse_cell(
-    section: Section,
-    cell: Cell,
-    column: _Column,
-    caption: str,
-    notes: Mapping[str, str],
-    codes: Sequence[str],
-    label: str | None,
+    section: Section, cell: Cell, column: _Column, row: _Row, caption: str, notes: Mapping[str, str]
 ) -> Iterator[Standard]:
     words, type_ = column.words, column.type
     raw = strip_marks(section, cell).strip()
@@ -386,36 +440,51 @@ def _parse_cell(
         given = _parse_measure(raw, words, type_, caption)
     if _NONE.fullmatch(raw) or not (given or re.search(r"(?<![A-Za-z])\d", raw)):
         return
-    several = list(find_measures(raw)) if given is None else []
-    if given is None and not several and _REFERS.search(raw):
+    told: Sequence[tuple[str, Measure | None]] = _split_cell(raw, given, words, type_, caption)
+    several = [] if given else list(find_measures(raw))
+    if told[0][1] is None and not several and _REFERS.search(raw):
         return
     if several and type_ != "parking" and not any(allows_unit(type_, each.unit) for each in several):
         return
-    value, unit = (given.value, given.unit) if given else (None, None)
-    if type_ == "parking" and given is None:
-        value, unit = parking_schedules.parse_cell(raw)
-    if unit == "PERCENT" and not allows_percent(type_):
-        value = None
-    told = [(raw, value, unit)]
-    if sorted(each.unit for each in several) == ["FT", "storey"] and _BOTH.fullmatch(raw):
-        told = [(each.raw, each.value, each.unit) for each in several]
-    for told_words, number, of in told:
+    what, case = _applies(words, row.label)
+    conditions = [each for each in (row.case, case) if each]
+    conditions += [notes[mark] for mark in dict.fromkeys(marks) if mark in notes]
+    sure = all(mark in notes for mark in marks) and is_clear(what)
+    for told_words, each in told:
+        value, unit = (each.value, each.unit) if each else (None, None)
+        if type_ == "parking" and each is None:
+            value, unit = parking_schedules.parse_cell(raw)
+        if unit == "PERCENT" and not allows_percent(type_):
+            value = None
         start = max(section.text.find(told_words, cell.start, cell.end), cell.start)
         yield Standard(
-            tuple(codes),
-            type_in_unit(type_, of),
+            tuple(row.codes),
+            type_in_unit(type_, unit),
             words,
-            bound_of(words) or bound_of(caption) or default_bound(type_),
+            bound_of(told_words) or bound_of(words) or bound_of(caption) or default_bound(type_),
             told_words,
-            number,
-            of if number is not None else None,
-            _applies(words, label),
-            [notes[mark] for mark in dict.fromkeys(marks) if mark in notes],
+            value,
+            unit if value is not None else None,
+            what,
+            conditions,
             start,
             start + len(told_words),
-            CONFIDENCE["table"],
+            CONFIDENCE["table"] if sure else UNSURE,
             "table",
         )
+
+
+def _split_cell(
+    raw: str, given: Measure | None, words: str, type_: str, caption: str
+) -> Sequence[tuple[str, Measure | None]]:
+    """Split a cell into its measures, if each has its own unit or bound: ``3 stories, 42 ft.``, ``5 ft. minimum, 15 ft.
+    maximum``. Those of one unit and bound are alternatives, and stay as recorded."""
+    parts = [part.strip() for part in _AND_IN_CELL.split(_WHICHEVER.sub("", raw))]
+    if given is not None or len(parts) == 1:
+        return [(raw, given)]
+    told = [(part, each) for part in parts if (each := _parse_measure(part, words, type_, caption)) is not None]
+    kinds = {(each.unit, bound_of(part)) for part, each in told}
+    return told if len(told) == len(kinds) == len(parts) else [(raw, None)]
 
 
 def _is_mark(match: re.Match[str]) -> bool:
@@ -425,7 +494,9 @@ def _is_mark(match: re.Match[str]) -> bool:
 
 def _parse_measure(raw: str, words: str, type_: str, caption: str) -> Measure | None:
     """Parse a cell, with the unit of its header if it has none."""
-    header = "UNITLESS" if type_ == "floor-area-ratio" else find_unit(words)
+    header = (
+        "UNITLESS" if type_ == "floor-area-ratio" or re.search(r"\bratio\b", words, re.IGNORECASE) else find_unit(words)
+    )
     if header is not None and not allows_unit(type_, header):
         header = None
     given = parse_measure(raw, header or find_unit(caption))
@@ -436,17 +507,12 @@ def _parse_measure(raw: str, words: str, type_: str, caption: str) -> Measure | 
     return given if allows_unit(type_, given.unit) else None
 
 
-def _applies(words: str, label: str | None) -> str | None:
-    """The use that a row is for, or the kind of building that a column is for."""
-    if label:
-        return label
-    inside = re.search(r"\((?P<what>(?:accessory|detached|attached)[\w ]*)\)", words, re.IGNORECASE)
-    if inside:
-        return inside["what"]
-    of = re.search(r", (?P<what>(?!each|total|both|m(?:in|ax))[a-z][a-z -]{3,40})$", words)
-    if of and not any(find_dimensions(of["what"])):
-        return of["what"]
-    match = re.search(
-        r"(?:principal|accessory|main|detached|attached) (?:buildings?|structures?|uses?)", words, re.IGNORECASE
-    )
-    return match[0] if match else None
+def _applies(words: str, label: str | None) -> tuple[str | None, str | None]:
+    """Find the use and the case of a cell: from its row, and from the words of its column that name no dimension."""
+    rest = re.sub(r"\([^()]*\d[^()]*\)", "", words)
+    for each in reversed(list(find_dimensions(rest))):
+        rest = f"{rest[: each.start]} {rest[each.end :]}"
+    rest = " ".join(_HEADER_WORDS.sub(" ", rest).split()).strip(" ,:;–—-/")
+    if not has_content(rest):
+        return label, None
+    return (label, rest) if label or not _BUILT.search(rest) else (rest, None)

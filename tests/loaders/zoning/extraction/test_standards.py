@@ -17,6 +17,8 @@ from loaders.zoning.readers.code_model import Cell, Section, Subsection, Table
 from tests.examples import dear
 
 KNOWN = {code: District(code, "", "0", None, None, 0.9, "list") for code in ("R-1", "R-2")}
+SURE = 0.7
+"""The threshold of `QUADCITE_RULE_CONFIDENCE`, from which a standard is told as law."""
 Found = tuple[str, str, str | None, str | None]
 
 
@@ -170,7 +172,40 @@ def test_a_sentence_may_name_its_district_and_its_building() -> None:
 )
 def test_exceptions_reductions_and_conditions_are_not_standards(text: str) -> None:
     made = Section("1", "1", "Requirements", "section", 1, None, 0, text, (), ())
-    assert [each.raw for each in find_standards(made, KNOWN)] == []
+    found = [each for each in find_standards(made, KNOWN) if each.confidence >= SURE]
+    assert [(each.raw, each.conditions) for each in found if not each.conditions] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        ("Where a lot abuts an alley, the rear yard shall be 12 feet.", "Where a lot abuts an alley"),
+        ("The side yard shall be at least 30 feet where the lot adjoins a school.", "where the lot adjoins a school"),
+        ("A side yard adjoining a street shall be at least 20 feet wide.", "adjoining a street"),
+        ("All buildings, except barns, shall be at least 20 feet from the rear lot line.", "except barns"),
+        (
+            "Where a lot adjoins a school, hedges shall be kept so:\n(a) Hedges shall be at least nine feet wide.",
+            "Where a lot adjoins a school, hedges shall be kept so",
+        ),
+        ("Lot size:\nFor barns: 2 acres, and on an arterial street.", "and on an arterial street"),
+        ("Fences on corner plots may be eight feet high, but only in Summer.", "but only in Summer"),
+    ],
+)
+def test_a_limit_of_a_case_has_the_case_as_condition(text: str, condition: str) -> None:
+    made = Section("1", "1", "Requirements", "section", 1, None, 0, text, (), ())
+    assert [list(each.conditions) for each in find_standards(made, KNOWN)] == [[condition]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Stables shall be joined to the road by a track, of the grade of the road and no less than 20 feet wide.",
+        "Stables shall have a painted door which provides a minimum height for carts of 11 feet.",
+        "Wire shall not be used in a fence of the height of less than seven feet.",
+    ],
+)
+def test_a_limit_whose_subject_is_not_understood_is_unsure(text: str) -> None:
+    assert [each.raw for each in find_standards(section(text), KNOWN) if each.confidence >= SURE] == []
 
 
 @pytest.mark.parametrize(
