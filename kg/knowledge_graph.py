@@ -70,8 +70,8 @@ class Memory:
 class KnowledgeGraph:
     """An open data directory. All reads and writes of the graph go through it.
 
-    The composition root sets `load`, `mention`, `align`, `extract`, `receive`, `quarantine` and `watcher`, since this
-    package never imports loaders.
+    The composition root sets `load`, `mention`, `align`, `extract`, `find_entities`, `receive`, `quarantine` and
+    `watcher`, since this package never imports loaders.
     """
 
     settings: Settings
@@ -90,6 +90,8 @@ class KnowledgeGraph:
     """Proposes alignments of names with concepts, by the embedding model."""
     extract: Callable[..., Any] | None = None
     """Asks a chat model about sections of codes that the rules of extraction are unsure of."""
+    find_entities: Callable[..., Any] | None = None
+    """Finds the entities and relations of files that have changed."""
     receive: Callable[..., dict[str, Any]] | None = None
     """Ingests entries of zoning codes sent by agents."""
     quarantine: Mapping[str, Callable[..., dict[str, Any]]] = field(default_factory=dict, repr=False)

@@ -93,6 +93,24 @@ class Settings(BaseSettings):
         "of a code as law. They list others apart, as unsure, unless a person accepted them.",
     )
 
+    hybrid_semantic_weight: float = Field(
+        0.7, ge=0, le=1, description="Weight of the similarity of text and query in the score of `hybrid_query`."
+    )
+    hybrid_hop_weight: float = Field(0.2, ge=0, le=1, description="Weight of the hops in the score of `hybrid_query`.")
+    hybrid_relation_weight: float = Field(
+        0.1, ge=0, le=1, description="Weight of the relation in the score of `hybrid_query`."
+    )
+    hybrid_hop_scores: tuple[float, ...] = Field(
+        (1.0, 0.7, 0.4),
+        min_length=1,
+        max_length=4,
+        description="Scores of 0, 1, 2 hops in `hybrid_query`, as JSON. Their number limits the hops.",
+    )
+    hybrid_relation_scores: dict[str, float] = Field(
+        {"defines": 1.0, "uses": 0.9, "depends_on": 0.8, "cites": 0.5},
+        description="Scores of relations in `hybrid_query`, as JSON. Any other relation has 0.5.",
+    )
+
     dataset_repo: str = Field(
         "ClimatePolicyRadar/all-document-text-data",
         description="Dataset on the model hub for `kg load climate hub`.",
@@ -173,7 +191,8 @@ class Settings(BaseSettings):
     )
     ingest_folders: Annotated[tuple[Path, ...], NoDecode] = Field(
         (),
-        description="Folders that the tool `ingest_speech` may read, separated by colons. Empty means none.",
+        description="Folders that the tools `ingest_speech` and `ingest_docs` may read, separated by colons. Empty: "
+        "none.",
     )
 
     watch_folders: Annotated[tuple[Path, ...], NoDecode] = Field(

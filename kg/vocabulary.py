@@ -65,6 +65,7 @@ SD: Final = Namespace("http://www.w3.org/ns/sparql-service-description#")
 WIKIBASE: Final = Namespace("http://wikiba.se/ontology#")
 ONTOLEX: Final = Namespace("http://www.w3.org/ns/lemon/ontolex#")
 CC: Final = Namespace("http://creativecommons.org/ns#")
+CITO: Final = Namespace("http://purl.org/spar/cito/")
 QUDT: Final = Namespace("http://qudt.org/schema/qudt/")
 UNIT: Final = Namespace("http://qudt.org/vocab/unit/")
 
@@ -110,6 +111,7 @@ PREFIXES: Final[dict[str, str]] = {
     "wikibase": WIKIBASE.iri,
     "ontolex": ONTOLEX.iri,
     "cc": CC.iri,
+    "cito": CITO.iri,
     "qudt": QUDT.iri,
     "unit": UNIT.iri,
     "wd": WD.iri,

@@ -14,6 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any, Final
 
 from pyoxigraph import Literal, NamedNode, Quad
@@ -70,7 +71,7 @@ Item = SourceDocument | SourceGraph | Rejection | Withdrawal | Notice
 Options = Mapping[str, str]
 """Options of a load: ``base``, the name or URL of the Wikibase of the entities; ``chamber`` and ``date`` of speeches
 whose files lack them; ``municipality`` and ``state`` of a code; ``mapping``, the TOML file for tables of districts
-or members; ``collection``, the name of a collection of files.
+or members; ``collection``, the name of a collection of files, and ``tags``, tags for them, separated by commas.
 """
 
 Derive = Callable[[Store, Mapping[NamedNode, Sequence[Quad]]], Derived]
@@ -195,6 +196,7 @@ def load(
     gate: bool = True,
     index: bool = True,
     replace_newer: bool = False,
+    root: Path | None = None,
 ) -> LoadReport:
     """Load the records that `loader` reads from `locations` and report the outcome.
 
@@ -202,12 +204,12 @@ def load(
     the load. A record that is older than the stored one, by revision or time of modification, is skipped and reported,
     unless `replace_newer`. `prune` removes the records that an earlier load read from these locations and that are
     gone. Without `gate` no record is validated; without `index` none is indexed (for benchmarks, or when the index is
-    repaired later).
+    repaired later). With `root`, `locations` are files in that folder, and their records are those of a load of it.
 
     Raises SourceError if a named file cannot be read.
     """
     sweep_temporary_folders()
-    located = find_files(locations, kg.settings, loader.formats, loader.fetchers, lenient=loader.lenient)
+    located = find_files(locations, kg.settings, loader.formats, loader.fetchers, lenient=loader.lenient, root=root)
     return Loading(kg, loader, located, on_progress, gate, index, replace_newer=replace_newer).run(prune)
 
 

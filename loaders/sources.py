@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kg.errors import InvalidInputError
@@ -151,7 +152,7 @@ LOADERS: Final = {
     "hansard": Source(_hansard, ("chamber", "date")),  # the earlier name, which also names the graphs
     "members": Source(_members, ("chamber", "mapping")),
     "zoning": Source(_zoning, ("municipality", "state", "mapping")),
-    "files": Source(_files, ("collection",)),
+    "files": Source(_files, ("collection", "tags")),
 }
 
 
@@ -198,11 +199,13 @@ def load(
     gate: bool = True,
     index: bool = True,
     replace_newer: bool = False,
+    root: str | None = None,
     **options: str | None,
 ) -> LoadReport:
     """Load `source` from `locations` as `pipeline.load` does, with the loader that `options` configure.
 
-    `options` are those of `loaders.pipeline.Options`; None means not given.
+    `options` are those of `loaders.pipeline.Options`; None means not given. With `root`, `locations` are files in that
+    folder.
 
     Raises InvalidInputError for an unknown source or option, SourceError if a named file cannot be read.
     """
@@ -216,4 +219,5 @@ def load(
         gate=gate,
         index=index,
         replace_newer=replace_newer,
+        root=None if root is None else Path(root),
     )

@@ -14,7 +14,8 @@ ROOT = Path(__file__).parent.parent
 MODULES = sorted([*(ROOT / "kg").rglob("*.py"), *(ROOT / "loaders").rglob("*.py")])
 
 LAYERS = [
-    {"errors"}, {"actors"}, {"settings"}, {"vocabulary"}, {"bundle"}, {"files", "fuzzy_names", "text", "words"},
+    {"errors"}, {"actors"}, {"settings"}, {"vocabulary"}, {"bundle"},
+    {"allowed_files", "files", "fuzzy_names", "text", "words"},
     {"iso3166", "partial_dates"}, {"interruption"}, {"ingestion"}, {"remote"},
     {"sparql"},
     {"ontology"},

@@ -34,7 +34,7 @@ START_TIMEOUT_S: Final = 120.0
 STOP_TIMEOUT_S: Final = 30.0
 
 KG: Final = (sys.executable, "-m", "kg.cli")
-SOURCES: Final = {"climate": (), "wikibase": ("--base", "climate"), "hansard": (), "zoning": ()}
+SOURCES: Final = {"climate": (), "wikibase": ("--base", "climate"), "hansard": (), "zoning": (), "files": ()}
 """The sources with the options that their fixtures need."""
 
 LAW: Final = {"query": "what must be done with hot water pumped up from underground", "filters": {"iso3": ["DJI"]}}
@@ -47,6 +47,8 @@ SPEECH_FOUND: Final = "0b7c1f52-9a3e-4d06-8f21-5c6e7d8a9b01"
 CODE: Final = {"municipality": "Quarry Bend", "state": "UT"}
 USE: Final = {"district": "R-1", "use": "duplex"}
 USE_FOUND: Final = "conditional"
+NOTES: Final = {"q": "how is a tide pump started", "k": 1}
+NOTES_FOUND: Final = "files/handbook/pumps/start.md"
 SPARQL: Final = """\
 SELECT ?country ?title (MAX(?score) AS ?best) ?file ?hash WHERE {
   SERVICE kg:search { ?passage kg:matches "warning people before a storm" ; kg:score ?score ; kg:limit 20 }
@@ -68,6 +70,7 @@ def run() -> None:
             _ask_concept(address)
             _ask_speech(address)
             _ask_code(address)
+            _ask_files(address)
             _ask_sparql(address)
             _write(address)
         _explain(data_dir, cited)
@@ -129,6 +132,17 @@ def _ask_code(address: str) -> None:
         put(f"   {rule['district']}: {', '.join((rule['permission'], *rule['conditions']))}")
         _quote(" ... ".join(span["text"] for span in evidence["spans"]))
         put(f"   section {rule['section_ref']}, {Path(evidence['source']).name}, sha256 {evidence['sha256']}")
+
+
+def _ask_files(address: str) -> None:
+    _heading(f"hybrid_query over MCP: {NOTES['q']}?")
+    found = call_tool(address, "hybrid_query", {**NOTES, "detail": "full"})
+    expect([chunk["path"] for chunk in found["chunks"]] == [NOTES_FOUND], NOTES_FOUND, found)
+    (chunk,), (explanation,) = found["chunks"], found["explanations"]
+    check_hash(_read_source(chunk["path"]), chunk["provenance"]["sha256"])
+    _quote(chunk["snippet"])
+    put(textwrap.fill(explanation, 100, initial_indent="   ", subsequent_indent="   "))
+    put(f"   {chunk['id']}\n   sha256 {chunk['provenance']['sha256']}")
 
 
 def _ask_sparql(address: str) -> None:

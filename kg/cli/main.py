@@ -149,6 +149,9 @@ def load(
         str | None,
         typer.Option("--collection", metavar="NAME", help="Collection of files. Default: the name of their folder."),
     ] = None,
+    tags: Annotated[
+        str | None, typer.Option("--tags", metavar="TAG,TAG", help="Tags of files, added to those that they state.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Load a source. Records are validated, committed and indexed; unchanged records are skipped."""
@@ -162,7 +165,7 @@ def load(
         places = paths if graph.local else [resolve_for_server(path) for path in paths]
         asked = {"source": source, "paths": places, "prune": prune, "wait": wait, "replace_newer": replace_newer}
         options = {"base": base, "chamber": chamber, "date": date, "municipality": municipality, "state": state}
-        options["collection"] = collection
+        options |= {"collection": collection, "tags": tags}
         if mapping is not None:
             options["mapping"] = mapping if graph.local else resolve_for_server(mapping)
         done = graph.call("load", asked | options, advance)
@@ -365,7 +368,7 @@ def _query_text(sparql: str | None, file: str | None) -> str:
 def status(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Show counts of the data directory and the state of its search index."""
     with _connect(data_dir) as graph, output.progress("counting") as advance:
-        document = graph.call("status", {}, advance)
+        document = graph.call("store_status", {}, advance)
     output.answer(document, as_json)
 
 
@@ -618,7 +621,7 @@ def serve(
         typer.Option(
             "--mount",
             metavar="NAME",
-            help="Tools for stdio: core, climate, parliament, zoning, sparql, research or all.",
+            help="Tools for stdio: core, climate, parliament, zoning, documents, sparql, research or all.",
         ),
     ] = "all",
     data_dir: DataDir = None,

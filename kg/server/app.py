@@ -257,6 +257,7 @@ def serve(
             kg.mention = refresh_mentions
             kg.align = propose_alignments
             kg.extract = _extract
+            kg.find_entities = _find_entities
             kg.receive = _receive
             kg.quarantine = QUARANTINE
             kg.raw = raw
@@ -299,6 +300,13 @@ def _extract(kg: KnowledgeGraph, name: str, **given: Any) -> Any:
     from loaders.zoning.graph.chat_extraction import extract
 
     return extract(kg, name, **given)
+
+
+def _find_entities(kg: KnowledgeGraph, *given: Any, **options: Any) -> Any:
+    """Find the entities of files that changed. Imported here because it takes long, and most servers have no files."""
+    from loaders.files.graph.entities import refresh
+
+    return refresh(kg, *given, **options)
 
 
 def _find_address(data_dir: Path) -> str | None:

@@ -10,7 +10,7 @@ from kg.errors import InvalidInputError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader, iri_of
 from kg.store.protocol import Term, term_text
-from kg.tools.registry import CLIMATE, CORE, PARLIAMENT, RESEARCH, SPARQL, TOOLS, ZONING
+from kg.tools.registry import CLIMATE, CORE, DOCUMENTS, PARLIAMENT, RESEARCH, SPARQL, TOOLS, ZONING
 from kg.vocabulary import KG, SKOS, iri_prefix
 
 MOUNTS: Final[Mapping[str, frozenset[str] | None]] = {
@@ -18,6 +18,7 @@ MOUNTS: Final[Mapping[str, frozenset[str] | None]] = {
     "/mcp/climate": frozenset({CLIMATE}),
     "/mcp/parliament": frozenset({PARLIAMENT}),
     "/mcp/zoning": frozenset({ZONING}),
+    "/mcp/documents": frozenset({DOCUMENTS}),
     "/mcp/sparql": frozenset({SPARQL}),
     "/mcp/all": None,
     "/mcp/research": frozenset({RESEARCH}),
@@ -64,6 +65,12 @@ _GUIDES: Final[Mapping[str, str]] = {
         "`kg_query_section`, check exceptions with `kg_find_related`. Law that you fetched goes in by the kg_ingest "
         "tools, parents first; then `kg_build_summaries`. An unrecorded use is not a prohibited one: say so."
     ),
+    "/mcp/documents": (
+        "Files of a team: `hybrid_query` searches them and follows the relations of what they mention; `search` finds "
+        "passages alone, `fetch` reads them. `entity_lookup` finds the entities that they name, and `explain_entity` "
+        "the statements about one, with the words and a confidence. `related` and `citations` lead to laws, speeches "
+        "and codes. `status` shows whether the files are loaded and current."
+    ),
     "/mcp/sparql": (
         "`describe_schema` shows classes and properties, `find_terms` their IRIs and those of places, codes and "
         "concepts, `sparql_examples` tested queries, `sparql` runs one. `validate` checks data with SHACL."
@@ -76,6 +83,7 @@ _PURPOSES: Final = {
     "/mcp/climate": "climate laws and policies",
     "/mcp/parliament": "speeches in parliament",
     "/mcp/zoning": "municipal codes",
+    "/mcp/documents": "a team's own files",
     "/mcp/sparql": "writing SPARQL, validation",
     "/mcp/all": "every tool",
 }
@@ -110,7 +118,7 @@ def name_mounts(text: str, here: Collection[str]) -> str:
 
 
 def find_mount(name: str) -> str:
-    """Find the path of a mount by its name: core, climate, parliament, zoning, sparql, all or research.
+    """Find the path of a mount by its name: core, climate, parliament, zoning, documents, sparql, all or research.
 
     Raises InvalidInputError for an unknown one.
     """

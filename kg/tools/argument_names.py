@@ -22,6 +22,7 @@ PUBLIC: Final[Mapping[str, str]] = {"max_rows": "limit", "max_results": "limit"}
 _GROUPS: Final[tuple[tuple[str, ...], ...]] = (
     ("limit", "top_k", "max_rows", "max_results", "page_size"),
     ("top_k", "limit", "max_results", "page_size"),
+    ("k", "limit", "top_k", "max_results", "page_size"),
     ("offset", "skip"),
     ("neighbours", "neighbors", "context"),
     ("query", "q", "text", "question"),
@@ -41,13 +42,17 @@ _GROUPS: Final[tuple[tuple[str, ...], ...]] = (
     ("speech_id", "id", "iri", "speech"),
     ("section_id", "id", "iri", "section"),
     ("claim", "id", "iri"),
+    ("entity_id", "id", "iri", "entity"),
+    ("doc_ids", "ids", "id", "iri", "iris"),
+    ("rels", "relations"),
+    ("paths", "path", "file_path", "files"),
     ("term", "id", "iri", "name", "query", "q", "text"),
 )
 """Names of one argument. A name in a call is another name for the first of its groups that the tool lists."""
 
 _IDS: Final = frozenset(
     {"id", "ids", "iri", "qid", "qids", "concept_qids", "speech_id", "section_id", "parent_id", "root_section",
-     "claim", "graph", "document", "family_slug"}
+     "claim", "graph", "document", "family_slug", "entity_id", "doc_ids"}
 )  # fmt: skip
 """Arguments that take IRIs."""
 

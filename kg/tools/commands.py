@@ -37,7 +37,7 @@ WATCH_S: Final = 30.0
 """Seconds that a folder is watched after the last call of a client that watches it."""
 
 
-def status(kg: KnowledgeGraph) -> Document:
+def store_status(kg: KnowledgeGraph) -> Document:
     """Count the contents of the data directory and of its search index."""
     counted, indexed = kg.store.statistics(), kg.search.status()
     quarantine = kg.settings.data_dir / "quarantine"
@@ -107,6 +107,7 @@ def load(
     state: str | None = None,
     mapping: str | None = None,
     collection: str | None = None,
+    tags: str | None = None,
 ) -> Document:
     """Load a source (`kg.loading.load`); with `replace_newer` also records that are older than the stored ones.
 
@@ -123,6 +124,7 @@ def load(
         replace_newer=replace_newer,
         mapping=mapping,
         collection=collection,
+        tags=tags,
         **options,
     )
 
@@ -236,7 +238,7 @@ def _parse_triple(texts: Sequence[str]) -> tuple[NamedNode, NamedNode, NamedNode
 
 
 COMMANDS: Final = (
-    Command(status),
+    Command(store_status),
     Command(why),
     Command(load),
     Command(watch, kind="light", logged=False),

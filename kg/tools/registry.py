@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from kg.errors import NotFoundError
+from kg.retrieval.results import Domain
 from kg.retrieval.token_budget import READING_TOKENS
 from kg.tools.calls import Command, Tool
 from kg.tools.catalog.health import health
@@ -15,6 +17,9 @@ from kg.tools.climate import families, jurisdictions
 from kg.tools.commands import COMMANDS
 from kg.tools.concepts import find as concepts
 from kg.tools.concepts import mentions, neighbors
+from kg.tools.documents import entities, hybrid
+from kg.tools.documents import ingest as files
+from kg.tools.documents import status as ingestion
 from kg.tools.parliament import ingest, speakers, speeches, votes
 from kg.tools.parliament import search as speech_search
 from kg.tools.schema import describe_schema as schema_levels
@@ -33,6 +38,7 @@ CORE: Final = "core"
 CLIMATE: Final = "climate"
 PARLIAMENT: Final = "parliament"
 ZONING: Final = "zoning"
+DOCUMENTS: Final = "documents"
 SPARQL: Final = "sparql"
 RESEARCH: Final = "research"
 
@@ -41,9 +47,14 @@ RESEARCH_TOKENS: Final = 10_000
 
 
 TOOLS: Final[tuple[Tool, ...]] = (
-    Tool(passages.search, "Search passages", frozenset({CORE, CLIMATE})),
-    Tool(passages.fetch, "Fetch evidence", frozenset({CORE, CLIMATE, PARLIAMENT, ZONING}), max_tokens=READING_TOKENS),
-    Tool(related.related, "Related texts of other domains", frozenset({CORE, CLIMATE, PARLIAMENT, ZONING})),
+    Tool(passages.search, "Search passages", frozenset({CORE, CLIMATE, DOCUMENTS})),
+    Tool(
+        passages.fetch,
+        "Fetch evidence",
+        frozenset({CORE, CLIMATE, PARLIAMENT, ZONING, DOCUMENTS}),
+        max_tokens=READING_TOKENS,
+    ),
+    Tool(related.related, "Related texts of other domains", frozenset({CORE, CLIMATE, PARLIAMENT, ZONING, DOCUMENTS})),
     Tool(concepts.concept_find, "Find concepts", frozenset({CORE, CLIMATE})),
     Tool(neighbors.concept_neighbors, "Linked concepts", frozenset({CLIMATE})),
     Tool(concepts.concept_properties, "Properties of concepts", frozenset({CLIMATE})),
@@ -52,7 +63,7 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(jurisdictions.jurisdiction_overview, "One country", frozenset({CLIMATE})),
     Tool(jurisdictions.compare_jurisdictions, "Two countries", frozenset({CLIMATE})),
     Tool(families.policy_lineage, "History of a family", frozenset({CLIMATE})),
-    Tool(citations.citations, "Citations of laws", frozenset({CORE, CLIMATE, PARLIAMENT, ZONING})),
+    Tool(citations.citations, "Citations of laws", frozenset({CORE, CLIMATE, PARLIAMENT, ZONING, DOCUMENTS})),
     Tool(speech_search.search_speeches, "Search speeches", frozenset({PARLIAMENT, "search", "rag", "stable"})),
     Tool(
         speeches.get_speech,
@@ -87,34 +98,44 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(provisions.kg_query_definition, "Defined terms", frozenset({ZONING})),
     Tool(zoning_sections.kg_traverse_hierarchy, "Walk a code", frozenset({ZONING})),
     Tool(zoning_relations.kg_find_related, "Citations", frozenset({ZONING})),
-    Tool(review.list_claims, "Claims to review", frozenset({ZONING})),
-    Tool(review.review_claim, "Review a claim", frozenset({ZONING}), scope="admin"),
+    Tool(review.list_claims, "Claims to review", frozenset({ZONING, DOCUMENTS})),
+    Tool(review.review_claim, "Review a claim", frozenset({ZONING, DOCUMENTS}), scope="admin"),
     Tool(zoning_summaries.kg_search_by_topic, "Search by topic", frozenset({ZONING})),
     Tool(zoning_comparison.compare_zoning, "Compare zoning", frozenset({ZONING})),
-    Tool(list_resources, "Contents", frozenset({CORE, CLIMATE, PARLIAMENT, ZONING, SPARQL})),
+    Tool(hybrid.hybrid_query, "Search files and relations", frozenset({DOCUMENTS}), max_tokens=READING_TOKENS),
+    Tool(entities.entity_lookup, "Entities by name", frozenset({DOCUMENTS})),
+    Tool(entities.explain_entity, "Explain an entity", frozenset({DOCUMENTS})),
+    Tool(files.ingest_docs, "Ingest files", frozenset({DOCUMENTS}), kind="long", scope="write"),
+    Tool(files.extract_and_link, "Find entities", frozenset({DOCUMENTS}), kind="long", scope="write"),
+    Tool(ingestion.status, "State of the files", frozenset({DOCUMENTS})),
+    Tool(list_resources, "Contents", frozenset({CORE, CLIMATE, PARLIAMENT, ZONING, DOCUMENTS, SPARQL})),
     Tool(schema_levels.describe_schema, "Schema", frozenset({CORE, SPARQL})),
     Tool(find_terms.find_terms, "Find terms", frozenset({SPARQL})),
     Tool(examples.sparql_examples, "Example queries", frozenset({CORE, SPARQL})),
     Tool(query.sparql, "SPARQL", frozenset({CORE, SPARQL}), kind="raw"),
     Tool(validate.validate, "Validate with SHACL", frozenset({SPARQL}), kind="raw"),
-    Tool(health, "Health", frozenset({CORE, CLIMATE, PARLIAMENT, SPARQL}), kind="light"),
+    Tool(health, "Health", frozenset({CORE, CLIMATE, PARLIAMENT, DOCUMENTS, SPARQL}), kind="light"),
     Tool(research.search, "Search", frozenset({RESEARCH}), single=True),
     Tool(research.fetch, "Fetch", frozenset({RESEARCH}), single=True, max_tokens=RESEARCH_TOKENS),
 )
 
 
+_DOMAINS: Final[Mapping[str, Domain]] = {CLIMATE: "climate", DOCUMENTS: "files"}
 # Made once: a tool keeps the model of its arguments, which takes milliseconds to build.
-_OF_CLIMATE: Final = tuple(
-    replace(tool, domain="climate") if tool.function is passages.search else tool for tool in TOOLS
-)
+_OF_DOMAINS: Final = {
+    frozenset({tag}): tuple(
+        replace(tool, domain=domain) if tool.function is passages.search else tool for tool in TOOLS
+    )
+    for tag, domain in _DOMAINS.items()
+}
 
 
 def mounted(tags: frozenset[str] | None) -> list[Tool]:
     """Get the tools with one of `tags`; None: all except the deep-research pair.
 
-    On the mount of climate, `search` finds climate documents unless its filters name domains.
+    On the mounts of climate and documents, `search` finds texts of that domain unless its filters name domains.
     """
-    tools = _OF_CLIMATE if tags == frozenset({CLIMATE}) else TOOLS
+    tools = TOOLS if tags is None else _OF_DOMAINS.get(tags, TOOLS)
     return [tool for tool in tools if (RESEARCH not in tool.tags if tags is None else tool.tags & tags)]
 
 

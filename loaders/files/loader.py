@@ -71,11 +71,12 @@ Item = SourceDocument | Rejection | Notice | Withdrawal
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Reads files into a `collection`, by default one with the name of the folder of each."""
+    """Reads files into a `collection`, by default one with the name of the folder of each, with more `tags`."""
 
     collection: str | None = None
     unredacted: Sequence[str] = ()
     """Names of the collections in which secrets are kept."""
+    tags: Sequence[str] = ()
 
     @classmethod
     def from_options(cls, options: Mapping[str, str], unredacted: Sequence[str] = ()) -> Reading:
@@ -83,7 +84,8 @@ class Reading:
         name = options.get("collection")
         if name is not None and (not name.strip() or "/" in name):
             raise InvalidInputError(f"--collection {name!r}: Invalid name. Give one without slashes.")
-        return cls(name.strip() if name is not None else None, unredacted)
+        tags = [tag for each in options.get("tags", "").split(",") if (tag := each.strip())]
+        return cls(name.strip() if name is not None else None, unredacted, tuple(dict.fromkeys(tags)))
 
     def read(self, files: Sequence[File]) -> Iterator[Item]:
         """Yield a record for each of `files`. A near-duplicate of an earlier one is a Withdrawal."""
@@ -111,7 +113,7 @@ class Reading:
         original = duplicates.find("/".join(key), found.text, place)
         if original is not None:
             return Withdrawal(name, key, describe_duplicate(original))
-        return build_record(key, found, file, modified, redacted, keeps_secrets=keeps_secrets)
+        return build_record(key, found, file, modified, redacted, self.tags, keeps_secrets=keeps_secrets)
 
 
 def build_rejection(file: File, error: SourceError | RecordError) -> Rejection:
@@ -202,12 +204,13 @@ def build_record(
     file: File,
     modified: int,
     redacted: Mapping[str, int],
+    tags: Sequence[str] = (),
     *,
     keeps_secrets: bool = False,
 ) -> SourceDocument:
     """Build the record of a file. `modified` is its time of modification in milliseconds since 1970.
 
-    `redacted` counts the secrets that were replaced, by kind.
+    `redacted` counts the secrets that were replaced, by kind. `tags` are those of the load.
     """
     iri = mint("file", *key)
     time = datetime.fromtimestamp(modified // 1_000, UTC).replace(tzinfo=None)
@@ -219,7 +222,7 @@ def build_record(
         (SCHEMA.encodingFormat, Literal(MEDIA_TYPES[file.path.suffix.lower()])),
         (KG.length, Literal(len(found.text))),
         (KG.textSha256, Literal(sha256(found.text))),
-        *((DCTERMS.subject, Literal(tag)) for tag in dict.fromkeys(found.tags)),
+        *((DCTERMS.subject, Literal(tag)) for tag in dict.fromkeys((*found.tags, *tags))),
     ]
     warnings = list(found.warnings)
     if found.security:
@@ -236,6 +239,7 @@ def build_record(
         warnings.append(f"{key[-1]}: Secrets were replaced ({kinds}).")
     chunks = split_file(found)
     lines = _LineCounter(found)
+    options = [*(["secrets kept"] if keeps_secrets else []), *(f"tag {tag}" for tag in tags)]
     return SourceDocument(
         DOMAIN,
         tuple(key),
@@ -245,7 +249,7 @@ def build_record(
         properties,
         [_build_unit(iri, number, chunk, found, lines) for number, chunk in enumerate(chunks)],
         [Origin(file.snapshot)],
-        sha256("\n".join((file.snapshot.sha256, stamp, *key, *(["secrets kept"] if keeps_secrets else [])))),
+        sha256("\n".join((file.snapshot.sha256, stamp, *key, *options))),
         warnings=warnings,
         redacted=redacted,
         keeps_secrets=keeps_secrets,

@@ -37,7 +37,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.store.commits import HEAD
 from kg.store.lock import DirectoryLock
-from kg.tools.commands import status
+from kg.tools.commands import store_status
 from kg.vocabulary import KG, PROV_GRAPH, SCHEMA
 from loaders.sources import load
 
@@ -296,7 +296,7 @@ def test_damaged_log_is_kept_and_named_until_it_is_removed(data: Path) -> None:
             assert not kg.store.graph(NamedNode("urn:g"))
             [kept] = kg.store.damaged_logs
             assert kept.name.endswith(log.name)
-            assert any(kept.name in problem for problem in status(kg)["problems"])
+            assert any(kept.name in problem for problem in store_status(kg)["problems"])
             assert ("commits", kept.name) in {
                 (problem["kind"], problem["where"])
                 for problem in inspect_and_repair(kg, read=False, repair=False)["problems"]
@@ -480,7 +480,7 @@ def test_status_of_a_damaged_store_names_the_problem_and_takes_little_memory(dat
         limits = resource.getrlimit(resource.RLIMIT_DATA)
         resource.setrlimit(resource.RLIMIT_DATA, (4 << 30, limits[1]))  # if it fails, it ends this process alone
         try:
-            found = status(kg)
+            found = store_status(kg)
         finally:
             resource.setrlimit(resource.RLIMIT_DATA, limits)
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000

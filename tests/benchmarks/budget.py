@@ -108,6 +108,7 @@ def open_fixtures(folder: Path) -> KnowledgeGraph:
     load(opened, "climate", [str(files / "climate")])
     load(opened, "hansard", [str(files / "hansard")])
     load(opened, "zoning", [str(files / "zoning")], state="UT", mapping=str(files / "zoning" / "towns.toml"))
+    load(opened, "files", [str(files / "files" / "handbook")])
     return opened
 
 

@@ -48,7 +48,7 @@ def lines(answer: httpx.Response) -> list[dict[str, Any]]:
     return [json.loads(line) for line in answer.text.splitlines()]
 
 
-@pytest.mark.parametrize("path", ["/tools/status", "/tools/load", "/admin/query", "/admin/snapshot"])
+@pytest.mark.parametrize("path", ["/tools/store_status", "/tools/load", "/admin/query", "/admin/snapshot"])
 @pytest.mark.parametrize(
     ("credentials", "status", "code"),
     [(None, 403, "forbidden"), ("Bearer a-guess", 401, "unauthorized"), ("Basic dTpw", 401, "unauthorized")],
@@ -70,10 +70,10 @@ def test_no_listing_names_a_command(client: httpx.Client) -> None:
 
 
 def test_the_last_line_is_the_result(client: httpx.Client, kg: KnowledgeGraph) -> None:
-    answer = client.post("/tools/status")
+    answer = client.post("/tools/store_status")
     assert answer.headers["content-type"].startswith("application/x-ndjson")
     assert lines(answer)[-1]["result"]["quads"] == kg.store.statistics().quads
-    assert client.post("/tools/status", headers={"Accept": "*/*"}).json()["quads"] == kg.store.statistics().quads
+    assert client.post("/tools/store_status", headers={"Accept": "*/*"}).json()["quads"] == kg.store.statistics().quads
 
 
 def test_a_tool_streams_too_when_asked_to(client: httpx.Client, kg: KnowledgeGraph) -> None:

@@ -38,6 +38,10 @@ ZONING_TOOLS = [
     "kg_query_definition", "kg_traverse_hierarchy", "kg_find_related", "list_claims", "review_claim",
     "kg_search_by_topic", "compare_zoning",
 ]  # fmt: skip
+DOCUMENTS_TOOLS = [
+    "hybrid_query", "entity_lookup", "explain_entity", "ingest_docs", "extract_and_link", "status", "list_claims",
+    "review_claim",
+]  # fmt: skip
 PARLIAMENT_TOOLS = ["search_speeches", "get_speech", "list_speakers", "speech_stats", "how_voted", "ingest_speech"]
 SCHEMA_TOOLS = ["describe_schema", "find_terms", "sparql_examples", "sparql", "validate"]
 
@@ -64,8 +68,12 @@ def ask(kg, work: Callable[[Client], Awaitable[Any]], path="/mcp", **options: An
         ("/mcp/climate", CLIMATE_TOOLS),
         ("/mcp/parliament", [*PARLIAMENT_TOOLS, "fetch", "related", "citations", "list_resources", "health"]),
         ("/mcp/zoning", [*ZONING_TOOLS, "fetch", "related", "citations", "list_resources"]),
+        ("/mcp/documents", [*DOCUMENTS_TOOLS, "search", "fetch", "related", "citations", "list_resources", "health"]),
         ("/mcp/sparql", [*SCHEMA_TOOLS, "list_resources", "health"]),
-        ("/mcp/all", [*CLIMATE_TOOLS, *PARLIAMENT_TOOLS, *ZONING_TOOLS, *SCHEMA_TOOLS]),
+        (
+            "/mcp/all",
+            {*CLIMATE_TOOLS, *PARLIAMENT_TOOLS, *ZONING_TOOLS, *DOCUMENTS_TOOLS, *SCHEMA_TOOLS},
+        ),
         ("/mcp/research", ["search", "fetch"]),
     ],
 )
@@ -76,7 +84,7 @@ def test_each_mount_serves_the_tools_of_its_tags(kg, path, names):
     tools = ask(kg, work, path)
     assert sorted(tool.name for tool in tools) == sorted(names)
     for tool in tools:
-        writes = ("ingest_speech", "kg_ingest_", "kg_build_", "kg_rebuild_", "review_")
+        writes = ("ingest_", "extract_", "kg_ingest_", "kg_build_", "kg_rebuild_", "review_")
         assert tool.annotations.read_only_hint is not tool.name.startswith(writes)
         assert tool.title
         assert tool.output_schema["type"] == "object"
@@ -90,6 +98,7 @@ def test_each_mount_serves_the_tools_of_its_tags(kg, path, names):
         ("/mcp/climate", 5_000, 7_000),
         ("/mcp/parliament", 5_000, 7_000),
         ("/mcp/zoning", 5_000, 7_400),
+        ("/mcp/documents", 5_000, 7_400),
         ("/mcp/sparql", 5_000, 7_000),
     ],
 )
@@ -145,7 +154,7 @@ def test_remarks_and_errors_name_the_mount_of_a_tool_that_is_not_here(kg):
     assert "family_overview (on /mcp/climate)" in refused
 
 
-@pytest.mark.parametrize("path", ["/mcp", "/mcp/climate", "/mcp/parliament", "/mcp/zoning", "/mcp/sparql", "/mcp/all"])
+@pytest.mark.parametrize("path", [path for path in MOUNTS if path != "/mcp/research"])
 def test_instructions_name_what_is_loaded_and_the_other_mounts(kg, path):
     async def work(client):
         return client.initialize_result.instructions
@@ -155,7 +164,8 @@ def test_instructions_name_what_is_loaded_and_the_other_mounts(kg, path):
     assert f"{int(documents):,} laws and policies" in text
     assert len(text.encode()) / 4 <= 600 or path == "/mcp/all"
     if path != "/mcp/all":
-        assert all(other in text for other in ("/mcp/climate", "/mcp/parliament", "/mcp/zoning") if other != path)
+        others = ("/mcp/climate", "/mcp/parliament", "/mcp/zoning", "/mcp/documents")
+        assert all(other in text for other in others if other != path)
 
 
 def test_the_research_pair_is_the_deep_research_contract(kg):
@@ -410,7 +420,7 @@ def test_a_mount_is_found_by_its_name_and_has_its_tools(kg):
     assert names >= {"kg_query_section", "compare_zoning"}
     assert "sparql" not in names
     with pytest.raises(
-        errors.InvalidInputError, match="Available: core, climate, parliament, zoning, sparql, all, research"
+        errors.InvalidInputError, match="Available: core, climate, parliament, zoning, documents, sparql, all, research"
     ):
         find_mount("weather")
 

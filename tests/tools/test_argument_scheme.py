@@ -19,14 +19,14 @@ from tests.benchmarks.budget import open_fixtures
 
 ARGUMENTS: Final = {
     # pages
-    "limit": "integer", "top_k": "integer", "offset": "integer",
+    "limit": "integer", "top_k": "integer", "k": "integer", "offset": "integer",
     # words
     "query": "string", "q": "string", "question": "string", "text": "string", "term": "string", "must": "array",
     "min_score": "number", "min_confidence": "number", "max_confidence": "number",
     # ids
     "id": "string", "ids": "array", "iri": "string", "qid": "string", "qids": "array", "speech_id": "string",
     "section_id": "string", "claim": "string", "graph": "string", "document": "string", "family_slug": "string",
-    "predicates": "array", "root_section": "string",
+    "predicates": "array", "root_section": "string", "entity_id": "string", "doc_ids": "array",
     # places
     "iso3": "array or string", "place": "array or string", "iso3_a": "string", "iso3_b": "string",
     "municipality": "string", "municipalities": "array", "state": "string",
@@ -37,6 +37,7 @@ ARGUMENTS: Final = {
     "division": "string",
     # choices that the schema lists
     "direction": "enum", "by": "enum", "group_by": "enum", "kind": "enum", "suite": "enum", "scorer": "enum",
+    "rels": "array", "type": "string",
     "verdict": "enum", "status": "enum", "format": "enum", "mode": "enum",
     # switches and sizes
     "narrower": "boolean", "nested": "boolean", "counts": "boolean", "include_docs": "boolean",
@@ -45,7 +46,8 @@ ARGUMENTS: Final = {
     # what is sent to be stored or checked
     "turtle": "string", "shapes": "string", "file_path": "string", "title": "string", "level": "integer or string",
     "raw_content": "string", "parent_id": "string", "order": "integer", "permissions": "array", "standards": "array",
-    "definitions": "array", "summary": "string", "inputs_sha256": "string",
+    "definitions": "array", "summary": "string", "inputs_sha256": "string", "paths": "array", "tags": "array",
+    "skip_if_seen": "boolean",
 }  # fmt: skip
 """The arguments of all tools, with their types in JSON. A name has one meaning in all tools."""
 
@@ -71,6 +73,9 @@ REQUIRED: Final[dict[str, dict[str, Any]]] = {
     "kg_traverse_hierarchy": BEND,
     "kg_find_related": {**BEND, "section_id": "17.12.040"},
     "kg_search_by_topic": {**BEND, "query": "fences"},
+    "hybrid_query": {"q": "tide pumps"},
+    "entity_lookup": {"q": "strainer"},
+    "explain_entity": {"entity_id": "strainer"},
     "compare_zoning": {"municipalities": ["Quarry Bend, UT", "Lower Quill, CT"], "standard_type": "height"},
 }
 """The required arguments of the tools that read."""
@@ -83,7 +88,7 @@ UNKNOWN: Final[dict[str, Any]] = {
     "use": "zzyzx", "standard_type": "zzyzx", "relationship_type": "zzyzx", "speech_id": "no-such-speech",
     "id": "cpr://doc/no-such-document", "iri": "cpr://doc/no-such-document", "document": "cpr://doc/no-such-document",
     "graph": f"{BASE}graph/src/none", "person": "Zzyzx Qwertz", "bill": "Zzyzx Bill",
-    "division": f"{BASE}id/division/0",
+    "division": f"{BASE}id/division/0", "entity_id": f"{BASE}id/entity/term/zzyzx",
 }  # fmt: skip
 """A value of each argument that the graph does not have."""
 

@@ -26,7 +26,7 @@ from kg.store.ownership import is_user_graph
 from kg.store.protocol import Rows, select, term_text
 from kg.tools.calls import Tool, content_of
 from kg.tools.climate.families import policy_lineage
-from kg.tools.registry import CLIMATE, CORE, RESEARCH, SPARQL, TOOLS, ZONING
+from kg.tools.registry import CLIMATE, CORE, DOCUMENTS, RESEARCH, SPARQL, TOOLS, ZONING
 from kg.tools.search.passages import fetch, search
 from kg.tools.sparql.query import sparql
 from kg.vocabulary import BASE, DCTERMS, ELI, FOAF, KG, PROV_GRAPH, RDF, RDFS, SCHEMA, SKOS, XSD, mint, sha256
@@ -80,12 +80,21 @@ MORE: Final[Mapping[str, tuple[tuple[str, dict[str, Any]], ...]]] = {
         ("kg_query_section", {**BEND, "section_id": "17.12.010"}),
         ("list_resources", {}),
     ),
+    "files": (
+        ("hybrid_query", {"q": "valve and strainer of the pumps"}),
+        ("entity_lookup", {"q": "Ferrowick"}),
+        ("explain_entity", {"entity_id": "strainer"}),
+        ("search", {"query": "spring tide"}),
+        ("list_resources", {}),
+    ),
 }
 
 
 def fixture_of(tool: Tool) -> str:
     if tool.tags & {CORE, CLIMATE, RESEARCH, SPARQL}:
         return "fixtures"
+    if DOCUMENTS in tool.tags and ZONING not in tool.tags:
+        return "files"
     return "codes" if ZONING in tool.tags else "speeches"
 
 
@@ -128,6 +137,8 @@ class Forgery:
             load(kg, "wikibase", [str(fixtures / "wikibase")], base="climate")
         elif name == "speeches":
             load(kg, "hansard", [str(fixtures / "hansard")])
+        elif name == "files":
+            load(kg, "files", [str(fixtures / "files" / "handbook")])
         else:
             load(kg, "zoning", [str(fixtures / "zoning")], state="UT", mapping=str(fixtures / "zoning" / "towns.toml"))
             build(kg, mint("municipality", "us-ut-quarry-bend").value)

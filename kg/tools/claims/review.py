@@ -333,7 +333,7 @@ def review_claim(
     claim: Annotated[str, Field(max_length=2_000, description="id")],
     verdict: Annotated[Verdict, Field()],
 ) -> Reviewed:
-    """Accept or reject a claim found in a text: a use, standard, citation, alignment, relation, link and so on.
+    """Accept or reject a claim found in a text: a use, standard, citation, relation and so on.
 
     Use after reading its words; it needs the local token. A rejection is final. Returns asserted: whether it holds.
     Example: review_claim(claim="https://w3id.org/quadcite/id/st/9f2c", verdict="reject").

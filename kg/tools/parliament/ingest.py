@@ -15,7 +15,8 @@ from pydantic import Field
 from pyoxigraph import Literal, NamedNode
 
 from kg import loading
-from kg.errors import ForbiddenError, InvalidInputError, ModelError, NotFoundError, QuadciteError
+from kg.allowed_files import find_allowed, resolve_folders
+from kg.errors import InvalidInputError, ModelError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader, clean_text, iri_of
 from kg.retrieval.results import Result
@@ -24,7 +25,6 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Rows
 from kg.vocabulary import KG, PROV_GRAPH
 
-SETTING: Final = "QUADCITE_INGEST_FOLDERS"
 ENDINGS: Final = {
     "json": (".json",),
     "csv": (".csv",),
@@ -117,27 +117,9 @@ def _without_folder(text: str, path: Path) -> str:
 def allowed(folders: Sequence[Path], text: str, format: Format) -> Path:
     """Resolve a path, with all links followed, to a readable file in one of `folders`.
 
-    A relative path is searched in each of them. Raises ForbiddenError for a path elsewhere, whether or not it exists,
-    and NotFoundError or InvalidInputError for one that is not a file of this format.
+    Raises what `find_allowed` raises, and InvalidInputError for one that is not a file of this format.
     """
-    if not folders:
-        raise ForbiddenError(
-            f"This server does not load files: its setting {SETTING} is empty. Set it to a folder, or load with "
-            "`kg load hansard FILE`."
-        )
-    roots = [_resolved(folder.expanduser()) for folder in folders]
-    if "\0" in text:
-        raise InvalidInputError("file_path contains a NUL character. A path cannot have one.")
-    given = Path(text)
-    candidates = [_resolved(given)] if given.is_absolute() else [_resolved(root / given) for root in roots]
-    inside = [path for path in candidates if any(path.is_relative_to(root) for root in roots)]
-    if not inside:
-        raise ForbiddenError(
-            f"file_path: {text[:200]!r} is not in a folder that {SETTING} allows, after links are followed."
-        )
-    path = next((path for path in inside if os.path.exists(path)), None)  # False for an invalid name too
-    if path is None:
-        raise NotFoundError(f"file_path: no file {text[:200]!r} in the folders that {SETTING} allows.")
+    _, path = find_allowed(resolve_folders(folders, "kg load hansard FILE"), "file_path", text)
     if not os.path.isfile(path):
         raise InvalidInputError(f"file_path: {text[:200]!r} is not a file. Pass one file of speeches.")
     if not path.name.lower().endswith(ENDINGS[format]):
@@ -150,13 +132,6 @@ def allowed(folders: Sequence[Path], text: str, format: Format) -> Path:
             "load it with `kg load hansard FILE`."
         )
     return path
-
-
-def _resolved(path: Path) -> Path:
-    try:
-        return path.resolve()
-    except (OSError, RuntimeError) as error:  # circular links, or a name that is too long
-        raise InvalidInputError(f"{str(path)[:200]!r} cannot be resolved to a file: {error}.") from None
 
 
 def _unheard(done: int, total: int | None, doing: str) -> None:

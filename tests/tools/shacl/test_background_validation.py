@@ -19,7 +19,7 @@ from kg.shacl.shapes import Shapes
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Patch
 from kg.tools.catalog.health import health
-from kg.tools.commands import status
+from kg.tools.commands import store_status
 from kg.tools.shacl.background_validation import DatasetChecks
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import DCTERMS, KG, PROV_GRAPH, RDF, mint
@@ -73,7 +73,7 @@ def test_what_an_update_wrote_against_the_shapes_is_told_in_the_status(kg: Knowl
     assert found is not None
     assert not found.conforms
     assert any("exactly one slug" in message for message in found.messages)
-    told = status(kg)["dataset_shapes"]
+    told = store_status(kg)["dataset_shapes"]
     assert told.startswith(f"generation 1: {found.violations} violation")
     assert told.endswith(found.messages[0])
 
@@ -81,10 +81,10 @@ def test_what_an_update_wrote_against_the_shapes_is_told_in_the_status(kg: Knowl
 def test_a_state_that_was_checked_is_not_checked_again(kg: KnowledgeGraph) -> None:
     UserGraphs(kg).put(GRAPH, [NOTE], EVERYONE)
     checks = DatasetChecks(kg, pause_s=0)
-    assert status(kg)["dataset_shapes"] is None
+    assert store_status(kg)["dataset_shapes"] is None
     kg.dataset_check = checks.result
     assert checked(checks) == checked(checks)
-    assert status(kg)["dataset_shapes"] == "generation 1: conforms"
+    assert store_status(kg)["dataset_shapes"] == "generation 1: conforms"
 
 
 def test_only_what_commits_can_affect_is_checked_again(kg: KnowledgeGraph) -> None:

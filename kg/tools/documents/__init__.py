@@ -1,0 +1,1 @@
+"""Tools over files: retrieval by text and graph, entities, ingestion and status."""

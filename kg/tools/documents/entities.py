@@ -1,0 +1,310 @@
+"""The tools `entity_lookup` and `explain_entity`: entities of files by name, and the statements of files about one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar, Final
+
+from pydantic import Field
+from pyoxigraph import Literal, NamedNode
+
+from kg.errors import InvalidInputError, NotFoundError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.evidence import describe, origin_of
+from kg.retrieval.reader import Reader, bounded, bounded_page, clean_text, iri_of, page_of
+from kg.retrieval.results import Identifier, Layout, Limit, Offset, Provenance, Result
+from kg.retrieval.token_budget import Lean, clipped
+from kg.sparql.terms import bind, is_iri
+from kg.store.protocol import term_text
+from kg.tools.documents.claims import Stated, load_claims
+from kg.tools.documents.entity_names import load_entity_names
+from kg.tools.documents.nodes import FILES, Node, get_path, list_types, load_nodes
+from kg.tools.documents.relations import PROPERTIES, Edge, Relation, load_edges
+from kg.vocabulary import SKOS, SOURCED
+
+WORDS: Final = 400
+SUPPORT: Final = 5
+"""Maximum number of claims that are listed for a relation."""
+MENTIONS_COUNTED: Final = 5_000
+SHOWN_SOURCES: Final = 10
+
+ABOUT: Final = """
+SELECT ?property ?value WHERE {
+  $entity ?property ?value FILTER(?property IN (rdf:type, skos:altLabel, skos:definition, kg:norm))
+}"""
+
+MENTIONS: Final = """
+SELECT ?file ?unit ?count WHERE {
+  { SELECT ?unit (COUNT(*) AS ?count) WHERE {
+    { SELECT ?mention ?unit WHERE { ?mention kg:object $entity ; oa:hasSource ?unit } LIMIT $most }
+    FILTER(STRSTARTS(STR(?unit), $files))
+  } GROUP BY ?unit }
+  ?unit dcterms:isPartOf ?file
+}"""
+
+
+class ListedEntity(Lean):
+    """An entity with a name that is similar."""
+
+    id: str
+    name: str
+    type: str
+    aliases: list[str]
+    score: float = Field(description="Similarity of the nearest name")
+
+
+class LookupResult(Result):
+    """Entities, the most similar first."""
+
+    entities: list[ListedEntity]
+
+
+class Support(Lean):
+    """Words that state something, and where they are."""
+
+    words: str | None = None
+    confidence: float
+    chunk: str | None = Field(None, description="For `fetch`")
+    path: str | None = Field(None, description="Collection and path of the file")
+    claim: str = Field(description="For `review_claim`")
+
+
+class EntityRelation(Lean):
+    """A relation of the entity, or of one that it relates to."""
+
+    src: str
+    src_name: str
+    rel: Relation
+    dst: str
+    dst_name: str
+    hops: int
+    confidence: float | None = Field(None, description="Of the surest claim; absent: a source states it as data")
+    claims: int = Field(0, description="Number of claims")
+    support: list[Support] = Field(default_factory=list)
+
+
+class SourceFile(Lean):
+    """A file that mentions the entity."""
+
+    doc_id: str
+    path: str
+    mentions: int
+    chunk: str = Field(description="The text with most of them, for `fetch`")
+    provenance: Provenance
+
+
+class ExplainedEntity(Result):
+    """The statements of the files about an entity."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"definition"})
+    layout: ClassVar[Layout] = Layout(paged=("relations",))
+
+    id: str
+    name: str
+    type: str
+    aliases: list[str]
+    definition: str | None = Field(description="The words that define it in a file; null: no file defines it")
+    defined_by: list[Support] = Field(description="All definitions, the surest first")
+    relations: list[EntityRelation]
+    files: list[SourceFile] = Field(description="Files that mention it, those with most mentions first")
+
+
+def entity_lookup(
+    kg: KnowledgeGraph,
+    q: Annotated[str, Field(min_length=1, max_length=300, description="A name, misspelled or in part")],
+    type: Annotated[str | None, Field(max_length=40, description="Type of entity, e.g. Regulation")] = None,
+    limit: Limit = 10,
+    offset: Offset = 0,
+) -> LookupResult:
+    """Find entities that the loaded files mention, by name or alias: people, products, regulations, APIs, terms.
+
+    Use to get the id for `explain_entity`. Returns entities: id, name, type, aliases, score.
+    Example: entity_lookup(q="strainer").
+    Next: `explain_entity`. `concept_find` finds concepts, `citations` what cites a law.
+    """
+    text = clean_text("q", q, 300)
+    bounded_page(limit, offset)
+    wanted = None if type is None else _find_type(type)
+    reader = Reader(kg)
+    names = load_entity_names(kg)
+    found = names.find(text, wanted, offset + limit + 1)
+    page = found[offset : offset + limit]
+    notes = []
+    if not names.entities:
+        notes.append("No entities are stored. `ingest_docs` loads files, `extract_and_link` finds their entities.")
+    elif not found:
+        notes.append(f"No {wanted or 'entity'} has a name like {clipped(text, 100)!r}. `hybrid_query` searches texts.")
+    if names.truncated:
+        notes.append(f"Only the first {len(names.entities):,} entities were searched.")
+    result = LookupResult(
+        entities=[
+            ListedEntity(
+                id=each.iri,
+                name=each.name,
+                type=each.type,
+                aliases=list(each.aliases),
+                score=round(match.score, 3),
+            )
+            for match, each in page
+        ],
+        notes=notes,
+    )
+    reader.generation = names.generation
+    return reader.finish(result, next_offset=page_of(found, offset, limit))
+
+
+def _find_type(text: str) -> str:
+    """Find a type of entities by its name in any case. Raises InvalidInputError with the valid ones."""
+    types = sorted(list_types().values())
+    found = [name for name in types if name.casefold() == text.strip().casefold()]
+    if not found:
+        raise InvalidInputError(f"type: Unknown type {text[:40]!r}. Available: {', '.join(types)}.")
+    return found[0]
+
+
+def explain_entity(
+    kg: KnowledgeGraph,
+    entity_id: Annotated[Identifier, Field(description="Id or exact name of an entity")],
+    hops: Annotated[int, Field(ge=1, le=2)] = 2,
+    limit: Limit = 50,
+    offset: Offset = 0,
+) -> ExplainedEntity:
+    """Explain an entity by the statements of the loaded files: definition, aliases, relations with confidence, files.
+
+    Use with an id from `entity_lookup` or `hybrid_query`. Each statement has the words of the file that make it, and
+    their confidence. Returns definition, defined_by, aliases, relations (src, rel, dst, confidence, support), files.
+    Example: explain_entity(entity_id="strainer").
+    Next: `fetch` the chunks; `review_claim` rejects a wrong statement.
+    """
+    bounded("hops", hops, 1, 2)
+    bounded_page(limit, offset)
+    reader = Reader(kg)
+    entity = _find_entity(reader, entity_id)
+    notes: set[str] = set()
+    edges = _load_relations(reader, entity, hops, notes)
+    claims = load_claims(reader, list(edges))
+    defining = {edge for edge in edges if edge.rel == "defines" and edge.src.startswith(FILES)}
+    definitions = sorted(
+        (each for edge in defining if edge.dst == entity for each in claims.get(edge, ())),
+        key=lambda each: (-each.confidence, each.claim),
+    )
+    ranked = sorted(edges.keys() - defining, key=lambda edge: (edges[edge], -_sure(claims.get(edge)), edge))
+    things = load_nodes(reader, {entity, *(node for edge in ranked for node in (edge.src, edge.dst))})
+    said = reader.rows("names and definitions", bind(ABOUT, entity=NamedNode(entity)))
+    aliases = {term_text(row["value"]) for row in said if row["property"] == SKOS.altLabel}
+    stated = sorted(term_text(row["value"]) for row in said if row["property"] == SKOS.definition)
+    words = next((each.words.replace("**", "") for each in definitions if each.words), None)
+    result = ExplainedEntity(
+        id=entity,
+        name=things[entity].name,
+        type=things[entity].type,
+        aliases=sorted(aliases - {things[entity].name}),
+        definition=words or (stated[0] if stated else None),
+        defined_by=[_build_support(each) for each in definitions[:SUPPORT]],
+        relations=[
+            _build_relation(edge, edges[edge], claims.get(edge, ()), things) for edge in ranked[offset : offset + limit]
+        ],
+        files=_load_files(reader, entity, notes),
+        notes=sorted(notes),
+    )
+    if not (result.definition or ranked or result.files):
+        result.notes.append("No file mentions it.")
+    return reader.finish(
+        result,
+        total=None if notes else len(ranked),
+        next_offset=page_of(ranked, offset, limit),
+        completeness="truncated" if notes else "complete",
+    )
+
+
+def _find_entity(reader: Reader, text: str) -> str:
+    """Find an entity by its IRI, or by a name that no other has. Raises NotFoundError with similar ones."""
+    wanted = clean_text("entity_id", text, 2_000).removeprefix("<").removesuffix(">")
+    if "://" in wanted and is_iri(wanted):
+        query = bind("SELECT ?kind WHERE { $thing a ?kind }", thing=NamedNode(wanted))
+        if reader.rows("class of the entity", query):
+            return wanted
+    names = load_entity_names(reader.kg)
+    found = names.find(wanted.rpartition("/")[2] if "://" in wanted else wanted, None, 5)
+    exact = [each for match, each in found if match.score >= 1.0]
+    exact = [each for each in exact if each.name == wanted] or exact
+    if len(exact) == 1 and "://" not in wanted:
+        return exact[0].iri
+    listed = ", ".join(f"{each.iri} ({each.name}, {each.type})" for _, each in found)
+    if len(exact) > 1:
+        raise InvalidInputError(f"entity_id: Several entities are called {wanted[:100]!r}: {listed}. Pass an id.")
+    raise NotFoundError(
+        f"entity_id: Unknown entity {wanted[:200]!r}. "
+        + (f"Similar: {listed}." if listed else "hybrid_query searches texts for it.")
+    )
+
+
+def _load_relations(reader: Reader, entity: str, hops: int, notes: set[str]) -> dict[Edge, int]:
+    """Load the relations of an entity, and with two hops those of the entities that it relates to, with the hops."""
+    found: dict[Edge, int] = {}
+    frontier, seen = [entity], {entity}
+    for hop in range(1, hops + 1):
+        edges = load_edges(reader, frontier, list(PROPERTIES), notes)
+        following: dict[str, None] = {}
+        for node in frontier:
+            for edge in edges.get(node, ()):
+                found.setdefault(edge, hop)
+                other = edge.other(node)
+                if other not in seen and not other.startswith(FILES):
+                    following[other] = None
+        seen |= following.keys()
+        frontier = list(following)
+    return found
+
+
+def _sure(claims: Sequence[Stated] | None) -> float:
+    return claims[0].confidence if claims else 1.0
+
+
+def _build_support(stated: Stated) -> Support:
+    return Support(
+        words=None if stated.words is None else clipped(stated.words, WORDS),
+        confidence=stated.confidence,
+        chunk=stated.unit,
+        path=get_path(stated.unit) if stated.unit is not None and stated.unit.startswith(FILES) else None,
+        claim=stated.claim,
+    )
+
+
+def _build_relation(edge: Edge, hops: int, claims: Sequence[Stated], things: Mapping[str, Node]) -> EntityRelation:
+    return EntityRelation(
+        src=edge.src,
+        src_name=things[edge.src].name,
+        rel=edge.rel,
+        dst=edge.dst,
+        dst_name=things[edge.dst].name,
+        hops=hops,
+        confidence=claims[0].confidence if claims else None,
+        claims=len(claims),
+        support=[_build_support(each) for each in claims[:SUPPORT]],
+    )
+
+
+def _load_files(reader: Reader, entity: str, notes: set[str]) -> list[SourceFile]:
+    """Load the files that mention an entity, those with most mentions first."""
+    query = bind(MENTIONS, entity=NamedNode(entity), files=Literal(FILES), most=MENTIONS_COUNTED)
+    counts: dict[str, dict[str, int]] = {}
+    for row in reader.rows("texts that mention it", query):
+        if "unit" in row:
+            counts.setdefault(iri_of(row["file"]), {})[iri_of(row["unit"])] = int(term_text(row["count"]))
+    totals = {file: sum(units.values()) for file, units in counts.items()}
+    if sum(totals.values()) >= MENTIONS_COUNTED:
+        notes.add(f"It is mentioned very often; {MENTIONS_COUNTED:,} mentions were counted.")
+    first = sorted(totals, key=lambda file: (-totals[file], file))[:SHOWN_SOURCES]
+    graphs = {file: SOURCED + "files/" + file.removeprefix(FILES) for file in first}
+    descriptions = describe(reader, first, graphs.values())
+    return [
+        SourceFile(
+            doc_id=file,
+            path=get_path(file),
+            mentions=totals[file],
+            chunk=min(counts[file], key=lambda unit: (-counts[file][unit], unit)),
+            provenance=origin_of(reader, descriptions, graphs[file]),
+        )
+        for file in first
+    ]
