@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Annotated, Final, NamedTuple, TypeVar
 
 from pydantic import Field
@@ -161,18 +161,7 @@ def kg_query_permissions(
         selected = select_page(reader, "permission", place, words, districts, offset, limit)
         unsure = find_unsure(reader, "permission", words, districts)
     else:
-        reported, unsure = (
-            [each for each in several if each.about in uses]
-            for several in find_rules(reader, "permission", words, words.districts)
-        )
-        followed = follow_references(reader, words, districts, {each.district or "" for each in reported})
-        unsure = [each for each in unsure if each.district in districts or each.district in followed.districts]
-        reported = [each for each in reported if each.district in districts or each.district in followed.districts]
-        selected = Selection([*reported, *followed.found], len(reported) + len(followed.found))
-        extra = {each.district or "" for each in followed.found} | followed.districts
-        districts = {**districts, **{iri: known for iri, known in words.districts.items() if iri in extra}}
-        notes += followed.notes
-        is_complete = not followed.unresolved
+        selected, unsure, districts, is_complete = _select_permissions_of_use(reader, words, districts, uses, notes)
     at, among = _ranks(districts), _ranks(uses)
     selected.found.sort(
         key=lambda each: (
@@ -213,6 +202,29 @@ def kg_query_permissions(
         next_offset=page_of(range(total), offset, limit),
         completeness="complete" if is_complete else "approximate",
     )
+
+
+def _select_permissions_of_use(
+    reader: Reader, words: Vocabulary, districts: Mapping[str, Named], uses: Container[str], notes: list[str]
+) -> tuple[Selection, list[Found], Mapping[str, Named], bool]:
+    """Select the permissions of `uses` in `districts` and in those that they refer to; references become notes.
+
+    Returns also the unsure ones, all these districts, and whether all references were resolved.
+    """
+    reported, unsure = (
+        [each for each in several if each.about in uses]
+        for several in find_rules(reader, "permission", words, words.districts)
+    )
+    followed = follow_references(reader, words, districts, {each.district or "" for each in reported})
+    reported, unsure = (
+        [each for each in several if each.district in districts or each.district in followed.districts]
+        for several in (reported, unsure)
+    )
+    found = [*reported, *followed.found]
+    extra = {each.district or "" for each in followed.found} | followed.districts
+    notes += followed.notes
+    all_districts = {**districts, **{iri: known for iri, known in words.districts.items() if iri in extra}}
+    return Selection(found, len(found)), unsure, all_districts, not followed.unresolved
 
 
 def to_permission(rule: Rule, evidence: RuleEvidence, use: str, district: Named) -> Permission:

@@ -72,6 +72,7 @@ _TOWN: Final = re.compile(
     re.IGNORECASE,
 )
 """The place of the whole code, which limits nothing."""
+_EACH_ONE: Final = re.compile(r"\bonly (?:if|when|where)|(?:provided|if)(?: that)? (?:they|each)\b")
 _EVERY: Final = r"(?:any and all|each and every|all|any|every|each)(?: of the)?"
 _OF_KIND: Final = re.compile(
     r"(?:in|within) (?:any|all|each|every) (?P<kind>residential|residence|commercial|industrial|agricultural|business)"
@@ -311,7 +312,11 @@ class _Statement:
             return self._parse_required(verb)
         if verb.done == "granted" and verb.modal == "may" and _PERMITS.fullmatch(permit):
             return self._parse_required(verb) if decided or is_conditional(permit) else None
-        none = re.compile("[Nn]o ").match(text, at, end)
+        return self._parse_passive(at, verb)
+
+    def _parse_passive(self, at: int, verb: Clause) -> Statement | None:
+        """``Inns are permitted in the C-2 District by special permit``"""
+        text, end = self._text, self._end
         denied = verb.negated + (verb.done in _DENIED)
         rest = self._parse_adjuncts(verb.rest)
         more: Sequence[Span] = ()
@@ -319,40 +324,52 @@ class _Statement:
             more, rest = self._split_uses(also.end(), end), end
         extra = text[rest:end].strip(" ,")
         level = self._level(verb, denied, extra)
-        built = verb.done in _BUILT
-        elsewhere = bool(re.search(_KIND, extra)) or bool(naming.find_codes(extra, self._known))
-        excepted = not extra or (_EXCEPT.match(text, rest, end) and not (elsewhere and extra[0] == "e"))
-        if denied and (verb.done.startswith("require") or denied > 1 or level != "notPermitted" or not excepted):
+        if not self._take_rest(verb, denied, level, rest, extra):
             return None
-        if built and not (denied and self._places):
-            return None
-        if extra and verb.done.startswith("require"):
-            self._ways.append(extra)
-        elif extra and denied:
-            self._conditions.append(strip_brackets(extra))  # "except as incidental to a permitted use"
-        elif extra:
-            if level == "conditional" and not self._announces and self._places == [] and _PLACED.search(extra):
-                return None  # Where?
-            placed = elsewhere and re.match(r"(?:on|where|with)\b", extra)
-            may = extra.startswith("and may ")
-            understood = level == "conditional" or self._announces or may
-            if not understood and (placed or not _CONDITIONS.match(text, rest, end)):
-                return None
-            if not may and not (self._announces and level == "conditional"):
-                self._conditions.append(strip_brackets(extra))
-        subject = text[at : verb.verb].strip(" ,")
         said = f"{' '.join(self._ways)} {extra}"
-        if _ANNOUNCED.fullmatch(subject):
-            if level == "byRight" and re.search(
-                r"\bonly (?:if|when|where)|(?:provided|if)(?: that)? (?:they|each)\b", said
-            ):
+        if _ANNOUNCED.fullmatch(text[at : verb.verb].strip(" ,")):
+            if level == "byRight" and _EACH_ONE.search(said):
                 level = "byRightWithConditions"
             return self._state((), level, verb.done) if self._announces else None
-        restricted = (
-            re.search(r"\bonly\b", " ".join([text[verb.verb : verb.rest], *self._places])) and "right" not in said
-        )
+        only = re.search(r"\bonly\b", " ".join([text[verb.verb : verb.rest], *self._places]))
+        restricted = only is not None and "right" not in said
         if level is None or (level == "byRight" and restricted) or (self._announces and not self._conditions):
             return None  # Where a use is permitted only is not how.
+        return self._state_uses(at, verb, level, extra, more)
+
+    def _take_rest(self, verb: Clause, denied: int, level: Level | None, rest: int, extra: str) -> bool:
+        """Take the words after the adjuncts, from the offset `rest`, as a way or condition. False if they are not
+        understood, or deny the statement."""
+        required = verb.done.startswith("require")
+        elsewhere = bool(re.search(_KIND, extra)) or bool(naming.find_codes(extra, self._known))
+        excepted = not extra or (_EXCEPT.match(self._text, rest, self._end) and not (elsewhere and extra[0] == "e"))
+        if denied and (required or denied > 1 or level != "notPermitted" or not excepted):
+            return False
+        if verb.done in _BUILT and not (denied and self._places):
+            return False
+        if not extra:
+            return True
+        if required:
+            self._ways.append(extra)
+            return True
+        if denied:
+            self._conditions.append(strip_brackets(extra))  # "except as incidental to a permitted use"
+            return True
+        if level == "conditional" and not self._announces and self._places == [] and _PLACED.search(extra):
+            return False  # Where?
+        placed = elsewhere and re.match(r"(?:on|where|with)\b", extra)
+        may = extra.startswith("and may ")
+        understood = level == "conditional" or self._announces or may
+        if not understood and (placed or not _CONDITIONS.match(self._text, rest, self._end)):
+            return False
+        if not may and not (self._announces and level == "conditional"):
+            self._conditions.append(strip_brackets(extra))
+        return True
+
+    def _state_uses(self, at: int, verb: Clause, level: Level, extra: str, more: Sequence[Span]) -> Statement | None:
+        """State the level of the uses before a verb, and of `more`. None if one of them is not a use."""
+        text = self._text
+        none = re.compile("[Nn]o ").match(text, at, self._end)
         if verb.subject in ("they", "it") and self._before:
             uses = list(self._before[-1].uses)
         else:
