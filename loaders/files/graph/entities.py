@@ -54,6 +54,7 @@ from loaders.files.extraction.entity_model import (
     to_name,
 )
 from loaders.files.extraction.language_pipeline import find_version, load_pipeline
+from loaders.files.graph.entity_links import refresh_links
 
 VERSION: Final = "1"
 """A new version reads all files again."""
@@ -282,20 +283,22 @@ def _load_mentioned(
 
 
 class State:
-    """The files without any entity, which have no graph to show that they were read, with the hash of each."""
+    """The files without any entity, which have no graph to show that they were read, and the last links."""
 
     def __init__(self, folder: Path) -> None:
-        self._path: Final = folder / "entities" / "without.json"
+        self._path: Final = folder / "entities" / "state.json"
         self.read: dict[str, str] = {}
+        self.linked: int | None = None
+        """Generation of the store after the last computation of links."""
         if self._path.exists():
-            self.read = json.loads(self._path.read_text())
+            held = json.loads(self._path.read_text())
+            self.read, self.linked = held["without"], held["linked"]
 
     def save(self, current: Collection[str]) -> None:
         """Save it for the graphs that still exist."""
         self.read = {graph: digest for graph, digest in self.read.items() if graph in current}
-        if self.read or self._path.exists():
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            write_file(self._path, json.dumps(self.read))
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        write_file(self._path, json.dumps({"without": self.read, "linked": self.linked}))
 
 
 def find_pending(kg: KnowledgeGraph, state: State | None = None) -> dict[NamedNode, str]:
@@ -339,6 +342,11 @@ def refresh(
         pending = {graph: digest for graph, digest in pending.items() if graph in wanted}
     if pending:
         _Refreshing(kg, state, report, on_progress).run(pending)
+    generation = kg.store.statistics().generation
+    if state.linked != generation:
+        refresh_links(kg)
+        state.linked = kg.store.statistics().generation
+        state.save({graph.value for graph in _load_hashes(kg.store, HASHES, _FILES)})
     report.seconds = time.perf_counter() - started
     return report
 
@@ -387,7 +395,6 @@ class _Refreshing:
                 if self.on_progress is not None:
                     self.on_progress(done, len(graphs), "finding entities")
         self.commit()
-        self.state.save({graph.value for graph in _load_hashes(self.store, HASHES, _FILES)})
 
     def load_texts(self, graphs: Sequence[NamedNode]) -> dict[NamedNode, list[Chunk]]:
         """Load the chunks of files, in order."""

@@ -19,6 +19,7 @@ from loaders.files.extraction.entity_model import Extraction, Key, normalize_nam
 from loaders.files.extraction.language_pipeline import load_pipeline
 from loaders.files.extraction.plain_text import to_plain
 from loaders.files.graph.entities import find_pending, refresh
+from loaders.files.graph.entity_links import THRESHOLD, Linked, find_candidates, score_link
 from loaders.sources import load
 from tests.loaders.files.golden_pages import read_pages, score_pages
 
@@ -189,6 +190,28 @@ def test_entities_follow_their_files(graph: tuple[KnowledgeGraph, Path]) -> None
     assert entity_graphs(kg) == {}
     assert not find_pending(kg)
     assert refresh(kg).files == 0
+
+
+def test_note_that_names_a_law_is_linked_to_it(graph: tuple[KnowledgeGraph, Path]) -> None:
+    kg, _ = graph
+    listed = list_claims(kg, kind="link")
+    assert [(claim.words, claim.reported) for claim in listed.claims] == [("Regulation (EU) 2019/943", True)]
+    entity = mint("entity", "regulation", "regulationeu2019-943")
+    assert kg.store.query(f"ASK {{ {entity} kg:sameAsCandidate ?law . ?law a kg:ExternalLaw }}")
+
+
+def test_candidates_have_similar_names_and_equal_numbers() -> None:
+    names = ["Salt Queue", "Salt Queues", "ISO 9001", "ISO 9002", "Harbour Salt Queue", "Foam Cache"]
+    things = [Linked(mint("entity", "term", normalize_name(name)), "term", (name,)) for name in names]
+    assert {(one.names[0], other.names[0]) for one, other in find_candidates(things)} == {
+        ("Salt Queue", "Salt Queues"),
+        ("Salt Queue", "Harbour Salt Queue"),
+    }
+
+
+@pytest.mark.parametrize(("parts", "is_same"), [((0.8, 1, 1, 0.3, 0.2), True), ((0.3, 0.8, 1, 0.1, 0.2), False)])
+def test_score_of_a_link_decides(parts: tuple[float, float, float, float, float], is_same: bool) -> None:
+    assert (score_link(*parts) >= THRESHOLD) == is_same
 
 
 def test_relations_are_reviewed_as_claims(graph: tuple[KnowledgeGraph, Path]) -> None:

@@ -1,0 +1,359 @@
+"""Links of entities: claims that one may be the same as another, or as a concept, a place, a person or a law.
+
+``graph/ext/entities/links/{type}/{norm}`` has the links of an entity, each with its first mention as evidence. A link
+is promoted and rejected like any claim, so a merge of two entities can be undone. Candidates share their normalized
+name, or all but one letter of it, or most of their words; or the same words mention a concept, cite a law, or are the
+name of a place or person. The score is that of `score_link`. All links are computed again after each change of files,
+from the mentions alone, so they do not depend on the order of loads.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import combinations
+from typing import Final
+
+from pyoxigraph import Literal, NamedNode, Quad
+from rapidfuzz.distance import Levenshtein
+from rapidfuzz.fuzz import ratio
+
+from kg.knowledge_graph import KnowledgeGraph
+from kg.provenance import promotion
+from kg.provenance.load_records import Agent, RecordOrigin, Run
+from kg.sparql.terms import bind
+from kg.store.protocol import Store, named_node, select, term_text
+from kg.vocabulary import ENTITIES, KG, RDF, iri_prefix, mint_claim
+from kg.words import stems
+from loaders.citations.graph.claims import Evidence, evidence_quads, method_quads
+from loaders.files.extraction.entity_model import normalize_name
+
+VERSION: Final = "1"
+THRESHOLD: Final = 0.72
+"""Least score of a link that is an edge."""
+LISTED: Final = 0.6
+"""Least score of a link that is listed for review. It is asserted if a person accepts it."""
+_UNSURE: Final = 0.69
+"""Most confidence of a link below `THRESHOLD`, which is less than claims need to be promoted."""
+LEAST_SHARED: Final = 0.6
+"""Least share of words that the names of two candidates have in common."""
+
+_LINKS: Final = f"{ENTITIES}links/"
+_FILES: Final = f"{ENTITIES}files/"
+_ENTITY: Final = iri_prefix("entity")
+_AT_ONCE: Final = 200
+_COMMON: Final = 50
+"""A word that more names have is not used to find candidates."""
+_CONTEXT: Final = 120
+
+MENTIONS: Final = """
+SELECT ?entity ?unit ?start ?end WHERE {
+  GRAPH ?graph { ?mention kg:object ?entity ; oa:hasSource ?unit ; kg:start ?start ; kg:end ?end ; kg:matchType ?type }
+  FILTER(?type != "coreference" && STRSTARTS(STR(?graph), $files))
+} ORDER BY ?entity ?unit ?start"""
+
+NAMES: Final = """
+SELECT ?thing ?name WHERE { VALUES ?thing { $things } ?thing skos:prefLabel|skos:altLabel|foaf:name ?name }"""
+
+TEXTS: Final = """
+SELECT ?unit ?text WHERE { VALUES ?unit { $units } ?unit schema:text ?text }"""
+
+CONCEPTS: Final = """
+SELECT DISTINCT ?entity ?thing WHERE {
+  GRAPH ?files { ?mention kg:object ?entity ; oa:hasSource ?unit ; kg:start ?start ; kg:end ?end }
+  FILTER(STRSTARTS(STR(?files), $files))
+  GRAPH ?others { ?other oa:hasSource ?unit ; kg:start ?start ; kg:end ?end ; kg:object ?thing }
+  FILTER(STRSTARTS(STR(?others), $concepts))
+}"""
+
+LAWS: Final = """
+SELECT DISTINCT ?entity ?thing ?confidence WHERE {
+  GRAPH ?files { ?mention kg:object ?entity ; oa:hasSource ?unit ; kg:start ?start ; kg:end ?end }
+  FILTER(STRSTARTS(STR(?files), $files) && STRSTARTS(STR(?entity), $regulations))
+  GRAPH ?cited { ?span oa:hasSource ?unit ; kg:start ?start ; kg:end ?end .
+    ?claim kg:evidence ?span ; rdf:predicate eli:cites ; rdf:object ?thing ; kg:confidence ?confidence }
+  ?thing a kg:ExternalLaw
+}"""
+
+NAMED: Final = """
+SELECT DISTINCT ?name ?thing ?kind WHERE {
+  VALUES ?name { $names }
+  { ?thing skos:prefLabel ?name ; a kg:Place BIND("place" AS ?kind) }
+  UNION { ?thing foaf:name ?name ; a foaf:Person BIND("person" AS ?kind) }
+}"""
+
+DEFINITIONS: Final = """
+SELECT ?thing ?definition WHERE { VALUES ?thing { $things } ?thing skos:definition ?definition }"""
+
+STORED: Final = """
+SELECT DISTINCT ?graph WHERE { GRAPH ?graph { ?link a kg:EntityLink } FILTER(STRSTARTS(STR(?graph), $links)) }"""
+
+
+@dataclass(slots=True)
+class Linked:
+    """Something that an entity may be the same as, or an entity: its names, its type and a text about it."""
+
+    iri: NamedNode
+    type: str
+    names: tuple[str, ...]
+    context: str = ""
+    mentions: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The first mention of an entity: the characters `start` to `end` of a text unit."""
+
+    unit: NamedNode
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class _Entities:
+    known: dict[str, Linked] = field(default_factory=dict)
+    places: dict[str, Place] = field(default_factory=dict)
+
+
+def score_link(cosine: float, string: float, type_: float, context: float, popularity: float) -> float:
+    """Return the score of a link from 0 to 1. All arguments are from 0 to 1."""
+    return 0.45 * cosine + 0.25 * string + 0.15 * type_ + 0.10 * context + 0.05 * popularity
+
+
+def compare_types(one: str, other: str) -> float:
+    """Return how well two types agree: a term may be anything, and software is often taken for its maker."""
+    if one == other or "term" in (one, other):
+        return 1.0
+    return 0.7 if {one, other} <= {"product", "api", "organization"} else 0.2
+
+
+def find_candidates(entities: Sequence[Linked]) -> Iterator[tuple[Linked, Linked]]:
+    """Find the pairs of entities with similar names, each once and in order."""
+    by_norm: dict[str, list[int]] = defaultdict(list)
+    by_hole: dict[str, list[int]] = defaultdict(list)
+    by_word: dict[str, list[int]] = defaultdict(list)
+    words: list[list[frozenset[str]]] = []
+    for number, entity in enumerate(entities):
+        words.append([frozenset(name.casefold().split()) for name in entity.names])
+        for norm in {normalize_name(name) for name in entity.names}:
+            by_norm[norm].append(number)
+            if len(norm) > _SHORT and not any(map(str.isdigit, norm)):
+                for hole in {norm[:at] + norm[at + 1 :] for at in range(len(norm))} | {norm}:
+                    by_hole[hole].append(number)
+        for word in frozenset().union(*words[-1]):
+            by_word[word].append(number)
+    pairs: set[tuple[int, int]] = set()
+    for group in by_norm.values():
+        pairs.update(combinations(group, 2))
+    for group in by_hole.values():
+        pairs.update(pair for pair in combinations(dict.fromkeys(group), 2) if _is_near(entities, *pair))
+    for group in by_word.values():
+        if 1 < len(group) <= _COMMON:
+            pairs.update(pair for pair in combinations(group, 2) if _share(words, *pair) >= LEAST_SHARED)
+    for one, other in sorted(pairs):
+        if "date" not in (entities[one].type, entities[other].type) and not _differ_in_numbers(
+            entities[one], entities[other]
+        ):
+            yield entities[one], entities[other]
+
+
+_SHORT: Final = 4
+
+
+def _is_near(entities: Sequence[Linked], one: int, other: int) -> bool:
+    norms = [{normalize_name(name) for name in entities[number].names} for number in (one, other)]
+    return any(Levenshtein.distance(a, b, score_cutoff=1) <= 1 for a in norms[0] for b in norms[1])
+
+
+def _share(words: Sequence[Sequence[frozenset[str]]], one: int, other: int) -> float:
+    return max((len(a & b) / len(a | b) for a in words[one] for b in words[other]), default=0.0)
+
+
+def _differ_in_numbers(one: Linked, other: Linked) -> bool:
+    """Whether the names of two entities have different numbers: ``ISO 9001`` and ``ISO 9002`` are two standards."""
+    digits = [{"".join(filter(str.isdigit, name)) for name in each.names} for each in (one, other)]
+    return digits[0].isdisjoint(digits[1])
+
+
+def compare_names(one: Linked, other: Linked) -> float:
+    """Return the similarity of the most similar names of two entities."""
+    return max((ratio(a.casefold(), b.casefold()) / 100 for a in one.names for b in other.names), default=0.0)
+
+
+def refresh_links(kg: KnowledgeGraph) -> int:
+    """Compute the links of all entities again, and commit those that changed. Returns their number."""
+    store = kg.store
+    entities = _load_entities(store)
+    stored = {named_node(row["graph"]) for row in select(store.query, bind(STORED, links=Literal(_LINKS)))}
+    if not entities.known and not stored:
+        return 0
+    found = [*_find_laws(store, entities), *_score(kg, entities, _find_pairs(store, entities))]
+    wanted: dict[NamedNode, list[Quad]] = {graph: [] for graph in stored}
+    texts = _load_texts(store, {entities.places[one.iri.value].unit for one, _, _, _ in found})
+    known: dict[NamedNode, set[NamedNode]] = defaultdict(set)
+    for one, other, score, method in found:
+        graph = NamedNode(_LINKS + one.iri.value.removeprefix(_ENTITY))
+        place = entities.places[one.iri.value]
+        words = texts[place.unit.value][place.start : place.end]
+        evidence = Evidence(place.unit, place.start, place.end, words, round(score, 4), method)
+        node = mint_claim(one.iri, KG.sameAsCandidate, other.iri, graph)
+        if node in known[graph]:
+            continue
+        known[graph].add(node)
+        quads = wanted.setdefault(graph, [])
+        quads += [
+            Quad(node, RDF.type, KG.Statement, graph),
+            Quad(node, RDF.type, KG.EntityLink, graph),
+            Quad(node, RDF.subject, one.iri, graph),
+            Quad(node, RDF.predicate, KG.sameAsCandidate, graph),
+            Quad(node, RDF.object, other.iri, graph),
+            *method_quads(node, evidence, graph),
+            *evidence_quads(node, evidence, graph, known[graph]),
+        ]
+    replace = {graph: quads for graph, quads in wanted.items() if set(quads) != set(store.graph(graph))}
+    if replace:
+        run = Run(Agent("loaders.files.links", VERSION), {"threshold": str(THRESHOLD)})
+        origins = {graph: RecordOrigin("", (), derived_from=_get_sources(graph)) for graph in replace}
+        store.commit(replace, promotion.build_load_patch(run, store, replace, origins))
+    return sum(map(bool, wanted.values()))
+
+
+def _get_sources(graph: NamedNode) -> list[NamedNode]:
+    return [NamedNode(graph.value.replace("/graph/ext/entities/links/", "/graph/ref/entity/"))]
+
+
+def _load_entities(store: Store) -> _Entities:
+    """Load the entities that a file mentions, with the first mention of each and the words around it."""
+    entities = _Entities()
+    for row in select(store.query, bind(MENTIONS, files=Literal(_FILES))):
+        iri = named_node(row["entity"]).value
+        if (known := entities.known.get(iri)) is not None:
+            known.mentions += 1
+            continue
+        type_ = iri.removeprefix(_ENTITY).partition("/")[0]
+        entities.known[iri] = Linked(NamedNode(iri), type_, (), mentions=1)
+        place = Place(named_node(row["unit"]), int(term_text(row["start"])), int(term_text(row["end"])))
+        entities.places[iri] = place
+    names = _load_names(store, [each.iri for each in entities.known.values()])
+    for iri, own in names.items():
+        entities.known[iri].names = tuple(sorted(own))
+    return entities
+
+
+def _load_names(store: Store, things: Sequence[NamedNode]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for start in range(0, len(things), _AT_ONCE):
+        for row in select(store.query, bind(NAMES, things=things[start : start + _AT_ONCE])):
+            found[named_node(row["thing"]).value].add(term_text(row["name"]))
+    return found
+
+
+def _load_texts(store: Store, units: set[NamedNode]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    ordered = sorted(units, key=str)
+    for start in range(0, len(ordered), _AT_ONCE):
+        for row in select(store.query, bind(TEXTS, units=ordered[start : start + _AT_ONCE])):
+            found[named_node(row["unit"]).value] = term_text(row["text"])
+    return found
+
+
+def _find_laws(store: Store, entities: _Entities) -> Iterator[tuple[Linked, Linked, float, str]]:
+    """Find the laws that are cited by the words of a mention."""
+    query = bind(LAWS, files=Literal(_FILES), regulations=Literal(f"{_ENTITY}regulation/"))
+    for row in sorted(select(store.query, query), key=lambda row: (str(row["entity"]), str(row["thing"]))):
+        one = entities.known.get(named_node(row["entity"]).value)
+        if one is not None:
+            law = Linked(named_node(row["thing"]), "regulation", one.names)
+            yield one, law, float(term_text(row["confidence"])), "citation"
+
+
+def _find_pairs(store: Store, entities: _Entities) -> list[tuple[Linked, Linked]]:
+    """Find the candidates of all entities."""
+    known = [entities.known[iri] for iri in sorted(entities.known)]
+    pairs = list(find_candidates(known))
+    prefix = Literal(ENTITIES.replace("entities/", "mentions/files/"))
+    things: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for row in select(store.query, bind(CONCEPTS, files=Literal(_FILES), concepts=prefix)):
+        things[named_node(row["thing"]).value].append((named_node(row["entity"]).value, "term"))
+    names = {(each.type, name): each for each in known if each.type in ("place", "person") for name in each.names}
+    spellings = sorted({name for _, name in names})
+    for start in range(0, len(spellings), _AT_ONCE):
+        part = [
+            each
+            for name in spellings[start : start + _AT_ONCE]
+            for each in (Literal(name), Literal(name, language="en"))
+        ]
+        for row in select(store.query, bind(NAMED, names=part)):
+            one = names.get((term_text(row["kind"]), term_text(row["name"])))
+            if one is not None:
+                things[named_node(row["thing"]).value].append((one.iri.value, term_text(row["kind"])))
+    nodes = [NamedNode(iri) for iri in sorted(things)]
+    labels = _load_names(store, nodes)
+    defined: dict[str, str] = {}
+    for start in range(0, len(nodes), _AT_ONCE):
+        for row in select(store.query, bind(DEFINITIONS, things=nodes[start : start + _AT_ONCE])):
+            iri, text = named_node(row["thing"]).value, term_text(row["definition"])
+            defined[iri] = min(text, defined.get(iri, text))
+    for iri in sorted(things):
+        for entity, kind in sorted(things[iri]):
+            if entity in entities.known:
+                names_of = tuple(sorted(labels.get(iri, ())))
+                pairs.append((entities.known[entity], Linked(NamedNode(iri), kind, names_of, defined.get(iri, ""))))
+    return pairs
+
+
+def _score(
+    kg: KnowledgeGraph, entities: _Entities, pairs: Sequence[tuple[Linked, Linked]]
+) -> Iterator[tuple[Linked, Linked, float, str]]:
+    """Score candidates, and yield those that are to be listed. Each text is embedded once."""
+    compared = {each.iri.value: each for pair in pairs for each in pair}
+    own = {iri for iri in compared if iri in entities.places}
+    texts = _load_texts(kg.store, {entities.places[iri].unit for iri in own})
+    for iri in own:
+        place = entities.places[iri]
+        text = texts[place.unit.value]
+        compared[iri].context = text[max(0, place.start - _CONTEXT) : place.end + _CONTEXT]
+    most = max((each.mentions for each in entities.known.values()), default=1)
+    described = {iri: f"{min(each.names, default='')}. {each.context}" for iri, each in compared.items()}
+    vectors = _embed(kg, sorted(set(described.values())))
+    for one, other in pairs:
+        cosine = vectors.compare(described[one.iri.value], described[other.iri.value])
+        string = compare_names(one, other)
+        shared = _share([[frozenset(stems(each.context))] for each in (one, other)], 0, 1)
+        popularity = max(one.mentions, other.mentions) / most
+        score = score_link(cosine, string, compare_types(one.type, other.type), shared, popularity)
+        if score >= LISTED:
+            sure = min(score, 1.0) if score >= THRESHOLD else min(score, _UNSURE)
+            yield one, other, sure, "similar names and contexts"
+
+
+@dataclass(slots=True)
+class _Vectors:
+    """Vectors of texts by the embedding model, or none."""
+
+    rows: Mapping[str, Sequence[float]]
+
+    def compare(self, one: str, other: str) -> float:
+        """Return the cosine of two texts; without a model, that of their words. Negative ones count as 0."""
+        if self.rows:
+            return max(0.0, sum(a * b for a, b in zip(self.rows[one], self.rows[other], strict=True)))
+        mine, theirs = _words_of(one), _words_of(other)
+        return len(mine & theirs) / ((len(mine) * len(theirs)) ** 0.5 or 1.0)
+
+
+@lru_cache(maxsize=4_096)
+def _words_of(text: str) -> frozenset[str]:
+    return frozenset(stems(text))
+
+
+def _embed(kg: KnowledgeGraph, texts: Sequence[str]) -> _Vectors:
+    rows: dict[str, Sequence[float]] = {}
+    for start in range(0, len(texts), _AT_ONCE):
+        part = texts[start : start + _AT_ONCE]
+        made = kg.search.embed(part)
+        if made is None:
+            return _Vectors({})
+        rows |= dict(zip(part, made, strict=True))
+    return _Vectors(rows)
