@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -31,6 +30,7 @@ CACHES: Final = ("snapshots", "summaries", "fetched", "schema.json", "mentions/w
 _QUARANTINE: Final = "quarantine"
 _INDEX: Final = "index"
 _SHOWN: Final = 3
+_STDERR: Final = 2
 
 
 def compact(data_dir: Path) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def _rewrite_index(folder: Path) -> str:
         shutil.rmtree(folder, ignore_errors=True)
         return "absent"
     command = child.command("kg.search.index_process", "compact", str(folder))
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False)
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=_STDERR, check=False)
     if done.returncode == 0:
         return "rewritten"
     shutil.rmtree(folder)
