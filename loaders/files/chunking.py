@@ -149,6 +149,9 @@ class _Splitter:
             # The last chunk of a run should not be much smaller than the others.
             count = -(-(whole - size.overlap) // (most - size.overlap))
             even = (whole - size.overlap) // count + size.overlap + most // 10
+            if even > most and not size.overlap:
+                # Whole items do not fill `count` chunks, so that a small one would follow.
+                even = whole // (count + 1) + most // 20
             most = min(most, max(size.least, even, self.find_longest_steps(start, end, most)))
         yield from split_chunks(
             self.text, [(start, end)], size=most, overlap=size.overlap, measure=self.measure, divide=self.divide

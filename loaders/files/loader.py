@@ -49,6 +49,9 @@ FORMATS: Final = tuple(MEDIA_TYPES)
 LONGEST: Final = 20_000_000
 """Maximum characters of the text of a file: about 10,000 pages."""
 
+MOST_CELLS: Final = 500_000
+"""Maximum number of ``|`` in Markdown. The parser takes up to 1 KB of memory for each."""
+
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffd]")
 _MOST_CONTROLS: Final = 0.01
 """Share of control characters, and of characters that cannot be decoded, from which a file is not text."""
@@ -176,6 +179,8 @@ def _read_as_text(data: bytes, ending: str, name: str) -> FileText:
     sample = source[:_SAMPLE]
     if len(_CONTROLS.findall(sample)) > _MOST_CONTROLS * len(sample):
         raise SourceError(f"{name}: Not a text file: it has control characters.")
+    if ending in (".md", ".markdown") and (cells := source.count("|")) > MOST_CELLS:
+        raise SourceError(f"{name}: Its tables have {cells:,} cells. At most {MOST_CELLS:,} are read. Split the file.")
     if ending in (".html", ".htm"):
         found = read_html(source, name)
     elif ending == ".txt":

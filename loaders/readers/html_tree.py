@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -15,6 +16,10 @@ from loaders.readers.html import BLOCKS, HIDDEN
 _CELLS: Final = ("td", "th")
 _WIDEST: Final = 100
 _TALLEST: Final = 1_000
+_MOST_ATTRIBUTES: Final = 10_000
+"""Maximum attributes of an element. The parser takes time in proportion to the square of their number."""
+_TAG: Final = re.compile(r"<[A-Za-z]")
+_QUOTED: Final = re.compile(r"\"[^\"]*\"|'[^']*'")
 _BOXES: Final = frozenset({"div", "p", "center", "br"})
 _ROMAN: Final = tuple(
     zip(
@@ -49,8 +54,15 @@ class WrittenTable:
 def parse_html(text: str, name: str = "HTML") -> etree._Element | None:
     """Parse HTML, valid or not, and return its root. None if it is empty.
 
-    Raises SourceError if elements nest so deeply that the parser would drop the rest.
+    Raises SourceError if elements nest so deeply that the parser would drop the rest, or have too many attributes.
     """
+    for part in text.split(">"):
+        if len(part) > 2 * _MOST_ATTRIBUTES and (tag := _TAG.search(part)) is not None:
+            attributes = len(_QUOTED.sub("", part[tag.start() :]).split()) - 1
+            if attributes > _MOST_ATTRIBUTES:
+                raise SourceError(
+                    f"{name}: An element has {attributes:,} attributes. At most {_MOST_ATTRIBUTES:,} are read."
+                )
     parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True)
     data = text.replace("\0", "\ufffd").encode("utf-8", errors="replace")
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -62,3 +63,46 @@ def test_questions_are_short_chunks_and_short_sections_are_joined() -> None:
     assert all(size >= DEFINITIONS.least for size, _ in found[:-1])
     [(_, headings)] = sizes("# Lamp\n\nA.\n\n## Wick\n\nB.\n\n## Oil\n\nC.\n")
     assert headings == ("Lamp",)
+
+
+SEED = {"general": (500, 1_000), "definitions": (150, 400), "procedures": (1_000, 2_000)}
+"""The ranges of tokens that the specification states."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "source"),
+    [
+        ("general", "# Lamp\n\n" + "\n\n".join(SENTENCE * 5 for _ in range(60))),
+        ("general", "# Lamp\n\n" + SENTENCE * 600),
+        ("general", "# Lamp\n\n" + "\n\n".join(f"## Part {number}\n\n{SENTENCE * 30}" for number in range(20))),
+        ("definitions", "# Glossary\n\n" + "\n\n".join(f"**Lamp {number}**: {SENTENCE * 3}" for number in range(60))),
+        ("definitions", "\n\n".join(f"## Is lamp {number} lit?\n\n{SENTENCE * 4}" for number in range(40))),
+        ("procedures", "# Lamp\n\n" + "\n".join(f"{number}. {SENTENCE * 2}" for number in range(1, 200))),
+        (
+            "procedures",
+            "\n\n".join(
+                f"## Lighting {part}\n\n" + "\n".join(f"{number}. {SENTENCE * 2}" for number in range(1, 30))
+                for part in range(6)
+            ),
+        ),
+    ],
+)
+def test_every_chunk_of_a_long_text_has_the_specified_size_and_overlap(kind: str, source: str) -> None:
+    file = read_markdown(source)
+    splitter, chunks = _Splitter(file), split_file(file)
+    least, most = SEED[kind]
+    found = [splitter.measure(each.start, each.end) for each in chunks]
+    assert all(least <= size <= most for size in found)
+    shared = [splitter.measure(other.start, one.end) for one, other in pairwise(chunks)]
+    if kind != "general":
+        assert not any(shared)
+    elif "##" not in source:  # a window that slides by 80 to 90 %; sections begin their own
+        assert all(0.1 <= count / size <= 0.2 for count, size in zip(shared, found, strict=False))
+
+
+def test_list_of_steps_that_fits_is_in_one_chunk() -> None:
+    before = "\n\n".join(f"{SENTENCE * 20}" for _ in range(3))
+    steps = "\n".join(f"{number}. Step of the lamp: {SENTENCE * 2}" for number in range(1, 40))
+    file = read_markdown(f"# Lamp\n\n{before}\n\n## Lighting\n\n{steps}\n\n## After\n\n{before}")
+    start, end = file.text.index("1. Step"), file.text.index("39. Step")
+    assert any(chunk.start <= start and end < chunk.end for chunk in split_file(file))

@@ -176,6 +176,8 @@ def make_zip_bomb(path: Path) -> bytes:
         ("old.docx", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600, "encrypted"),
         ("deep.html", b"<p>a</p>" + b"<div>" * 30_000 + b"x", "nest too deeply"),
         ("nested.html", b"<p>a</p>" + b"<ul><li>" * 900 + b"x", "nest too deeply"),
+        ("attributes.html", b"<p " + b" ".join(b"a%d=1" % number for number in range(20_000)) + b">x", "attributes"),
+        ("cells.md", b"|a|b|\n|-|-|\n" + b"|x|y|\n" * 170_000, "cells"),
         ("only.html", b"<html><head><title>x</title></head><body><script>y</script></body></html>", "no text"),
     ],
 )
