@@ -53,8 +53,9 @@ coverage: setup $(SUITES)  ## make test with the coverage of kg and loaders, and
 bench: setup  ## measure Quadcite and the alternatives in the same run
 	$(BIN)/python -m tests.benchmarks
 
-soak: setup  ## run a server under attacks and faults for 15 minutes (ARGS="--seconds 60 --seed 7")
+soak: setup  ## a server under attacks for 15 minutes, a watched folder with kills for 30 (ARGS="--seconds 60 --seed 7")
 	$(BIN)/python -m tests.adversarial.soak $(ARGS)
+	$(BIN)/python -m tests.adversarial.watch_soak $(ARGS)
 
 lint: $(STAMP)  ## ruff, formatting, types, English
 	$(BIN)/ruff check .

@@ -34,6 +34,8 @@ class Folder:
     pending: int = 0
     """Files that have changed, or may have, and wait to be read."""
     problem: str | None = None
+    unextracted: int = 0
+    """Files that are searchable, and whose entities are not found yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ class Snapshot:
     sent_by: str | None = None
     """The sender, if the file is a person's correction of a record."""
     left: tuple[str, ...] = ()
-    """Sources that had this content and have it no longer: the file was moved."""
+    """Sources whose records had this content and have it no longer, as after a move."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,7 @@ class SourceFile:
     sent_by: str | None = None
     """The sender, if it is a correction by a person and not a file of the source."""
     left: tuple[str, ...] = ()
-    """Locations that had this content and have it no longer: the file was moved."""
+    """Locations whose records had this content and have it no longer, as after a move."""
 
     @property
     def iri(self) -> NamedNode:

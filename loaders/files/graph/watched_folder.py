@@ -1,7 +1,7 @@
 """A folder whose files are loaded when they change: the files as they were last read, and loads of changed ones.
 
 After each load the graphs of the folder are those of a load of the whole folder: also of files whose near-duplicate has
-come or gone, and without those of files that can no longer be read.
+come or gone, and without those of files that can no longer be read. Mentions and entities follow (`extract`).
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from __future__ import annotations
 import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.errors import RecordError, SourceError
+from kg.errors import ModelError, RecordError, SourceError
 from kg.ingestion import Outcome
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import load_records
@@ -27,11 +28,15 @@ from kg.shacl.report import Violation
 from kg.sparql.terms import bind
 from kg.store.protocol import Commit, named_node, select, term_text
 from kg.vocabulary import PROV_GRAPH, iri_prefix, mint
-from loaders.files.graph.moves import Moves
+from loaders.files.extraction.language_pipeline import load_pipeline
+from loaders.files.graph.entities import find_pending
+from loaders.files.graph.entities import refresh as refresh_entities
+from loaders.files.graph.moves import Moves, name_file
 from loaders.files.loader import DOMAIN, FORMATS, Item, Reading, build_rejection, describe_duplicate
 from loaders.files.near_duplicates import NearDuplicates
-from loaders.model import Notice, Rejection, Withdrawal
-from loaders.pipeline import Loader, Loading
+from loaders.mentions.graph.refresh import refresh as refresh_mentions
+from loaders.model import Notice, Origin, Rejection, SourceDocument, Withdrawal
+from loaders.pipeline import Loader, Loading, LoadReport
 from loaders.readers.locations import File, Located, find_in_folder, walk_folder
 
 MOST_FILES: Final = 500
@@ -152,8 +157,8 @@ class WatchedFolder:
         if not (files or unread or any(path in self.files or path in stored for path in gone)):
             return again
         left: dict[str, list[str]] = defaultdict(list)
-        for path in gone:
-            if path in stored:
+        for path in (*files, *unread, *gone):
+            if path in stored and not (path in files and files[path].snapshot.sha256 == stored[path]):
                 left[stored[path]].append((self.root / path).as_posix())
         files = {path: note_left(file, left) for path, file in files.items()}
         update = _Update(self, files, unread, gone, moved, left, stamps, on_progress)
@@ -168,6 +173,20 @@ class WatchedFolder:
                 self.files[path] = Known(stamp, digest, now - max(stamp[0], stamp[3]) < _FRESH_NS)
         self.kg.ingestion.record_load(len(files), time.perf_counter() - began)
         return [*again, *update.again]
+
+    def find_unextracted(self) -> list[NamedNode]:
+        """Update the mentions of concepts; return the files of all collections whose entities are not found yet."""
+        refresh_mentions(self.kg)
+        return sorted((name_file(graph) for graph in find_pending(self.kg)), key=str)
+
+    def load_pipeline(self) -> None:
+        """Load the pipeline that finds entities, which takes seconds. `extract` reports why it cannot be loaded."""
+        with suppress(ModelError):
+            load_pipeline(self.kg.settings.spacy_pipeline)
+
+    def extract(self, files: Collection[NamedNode], on_progress: Progress | None = None) -> None:
+        """Find the entities of these files. Raises ModelError if the pipeline of the settings is not installed."""
+        refresh_entities(self.kg, files, on_progress=on_progress)
 
     def name(self, path: str) -> str:
         """Name a file among those that are compared as near-duplicates."""
@@ -224,7 +243,7 @@ class _Update(Loading):
         folder.moves.moved = {graph: folder.get_graph(old) for graph, (_, old) in self.moved.items()}
         super().__init__(
             folder.kg,
-            replace(folder.loader, read=self.read),
+            replace(folder.loader, read=self.read, refresh=None),
             Located(tuple(files.values()), ()),
             on_progress,
             graphs=graphs,
@@ -271,13 +290,24 @@ class _Update(Loading):
         duplicates = self.folder.duplicates
         self.hashes[path] = file.snapshot.sha256
         try:
-            yield self.folder.reading.read_record(file, duplicates, tuple(path.split("/")))
+            item = self.folder.reading.read_record(file, duplicates, tuple(path.split("/")))
+            yield self.note_replaced(item) if isinstance(item, SourceDocument) else item
         except (SourceError, RecordError) as error:
             if self.has_changed(path):
                 self.again.append(path)
                 return
             duplicates.remove(self.folder.name(path))
             yield build_rejection(file, error)
+
+    def note_replaced(self, document: SourceDocument) -> SourceDocument:
+        """Note in the record of a file the stored files with its content that become its near-duplicates."""
+        snapshot = document.origins[0].snapshot
+        paths = [name.removeprefix(f"{self.folder.collection}/") for name in self.folder.duplicates.find_replaced()]
+        left = [self.folder.root / path for path in paths if self.stored.get(path) == snapshot.sha256]
+        if not left:
+            return document
+        snapshot = replace(snapshot, left=(*snapshot.left, *(path.as_posix() for path in left)))
+        return replace(document, origins=[Origin(snapshot)])
 
     def has_changed(self, path: str) -> bool:
         """Return whether a file was changed or removed since the begin of the load."""
@@ -342,6 +372,15 @@ class _Update(Loading):
                     self.record("removed", path)
         self.quarantine.remove_fixed({(self.folder.root / path).as_posix() for path in self.gone})
 
+    def finish(self) -> LoadReport:
+        """Update the citations and the index. Mentions and entities follow when no file waits (`extract`)."""
+        if self.citations is not None:
+            self.citations.refresh(self.on_progress)
+        self.indexed.finish()
+        self.repair_index()
+        self.log_warnings()
+        return self.report
+
     def repair_index(self) -> None:
         """Remove deleted graphs from the index. The first load of a folder repairs other gaps too."""
         if self.folder.is_index_complete:
@@ -357,7 +396,7 @@ class _Update(Loading):
 
 
 def note_left(file: File, left: Mapping[str, Sequence[str]]) -> File:
-    """Note in a file the sources with its content that are gone. `left` has them by their hashes."""
+    """Note in a file the sources that had its content, by their hashes in `left`."""
     sources = left.get(file.snapshot.sha256)
     return replace(file, snapshot=replace(file.snapshot, left=tuple(sources))) if sources else file
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from pyoxigraph import NamedNode
 from watchdog.events import (
     DirCreatedEvent,
     DirDeletedEvent,
@@ -33,7 +34,7 @@ from watchdog.events import (
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver, ObservedWatch
 
-from kg.errors import InvalidInputError, QuadciteError, QueryLimitError, SourceError
+from kg.errors import InvalidInputError, ModelError, QuadciteError, QueryLimitError, SourceError
 from kg.ingestion import Folder, FolderState
 from kg.knowledge_graph import KnowledgeGraph
 from kg.search.index_sync import Progress
@@ -53,9 +54,13 @@ LOOK_S: Final = 1.0
 RETRY_S: Final = 5.0
 """Seconds after a load that failed; twice as long after each other."""
 MOST_RETRY_S: Final = 60.0
+PREPARATION_LOOK_S: Final = 0.1
+"""Seconds between two looks whether the pipeline that finds entities is loaded."""
 CLOSE_S: Final = 60.0
 """Maximum seconds that `close` waits for a write in progress."""
 MOST_FOLDERS: Final = 64
+EXTRACTED_AT_ONCE: Final = 10
+"""Files whose entities are found before changed files have their turn again."""
 
 Identity = tuple[int, int]
 Exclusive = Callable[[Progress, Callable[[], bool]], AbstractContextManager[None]]
@@ -88,6 +93,10 @@ class _Watch(FileSystemEventHandler):
     waiting: int = 0
     """Files of the current load that are not read yet."""
     real_root: str = ""
+    is_extracted: bool = False
+    """Whether no load changed files since their entities were found."""
+    unextracted: list[NamedNode] = field(default_factory=list)
+    extract_at: float = -math.inf
 
     def dispatch(self, event: FileSystemEvent) -> None:
         """Note the paths of an event."""
@@ -127,6 +136,8 @@ class _Watch(FileSystemEventHandler):
                 if self.identity is None
                 else max(min(self.pending.find_due(), self.search_at), self.blocked_until)
             )
+        if self.state == "watching" and not self.is_extracted:
+            due = min(due, max(self.extract_at, self.blocked_until))
         return min(due, self.look_at, self.until)
 
 
@@ -143,6 +154,8 @@ class Watcher:
         self._stop: Final = threading.Event()
         self._thread: threading.Thread | None = None
         self._observer: BaseObserver | None = None
+        self._preparation: threading.Thread | None = None
+        """Loads the pipeline that finds entities."""
 
     def watch(self, folder: Path, collection: str | None, seconds: float | None = None) -> None:
         """Watch a folder for `seconds`, again to prolong them; None: until `close`.
@@ -229,6 +242,8 @@ class Watcher:
                     if path.endswith("/"):
                         paths.update(watch.folder.find_below(path[:-1]))
                 self._load(watch, Changes(sorted(paths), moved))
+            elif watch.state == "watching" and not watch.is_extracted and now >= watch.extract_at:
+                self._extract(watch)
             watch.pause_s = RETRY_S
             if watch.observed is not None:
                 watch.problem = None
@@ -296,8 +311,38 @@ class Watcher:
             with watch.lock:
                 for path in again:
                     watch.pending.add(path, time.monotonic())
+            watch.is_extracted = False
+            watch.unextracted.clear()
         watch.waiting = 0
         watch.state = "watching"
+
+    def _extract(self, watch: _Watch) -> None:
+        """Find the entities of some files. Changes of files have their turn before the next ones."""
+
+        def advance(done: int, total: int | None, doing: str) -> None:
+            if self._stop.is_set():
+                raise QueryLimitError("The extraction was stopped. The next one continues it.")
+
+        if not watch.unextracted:
+            with self._exclusive(advance, self._stop.is_set):
+                watch.unextracted = watch.folder.find_unextracted()
+        if not watch.unextracted:
+            watch.is_extracted = True
+            return
+        if self._preparation is None:  # not in this thread: changed files need not wait for it
+            self._preparation = threading.Thread(target=watch.folder.load_pipeline, name="load-pipeline", daemon=True)
+            self._preparation.start()
+        if self._preparation.is_alive():
+            watch.extract_at = time.monotonic() + PREPARATION_LOOK_S
+            return
+        with self._exclusive(advance, self._stop.is_set):
+            try:
+                watch.folder.extract(watch.unextracted[:EXTRACTED_AT_ONCE], advance)
+            except ModelError as error:
+                self._kg.ingestion.record_error(f"The entities of files are not found: {error}")
+                watch.unextracted.clear()
+        del watch.unextracted[:EXTRACTED_AT_ONCE]
+        watch.is_extracted = not watch.unextracted
 
     def _postpone(self, watch: _Watch, problem: str) -> None:
         """Search the folder for changes later."""
@@ -314,7 +359,15 @@ class Watcher:
         folder = watch.folder
         pending = len(watch.pending) + watch.waiting
         self._kg.ingestion.set_folder(
-            Folder(str(folder.root), folder.collection, watch.state, len(folder.files), pending, watch.problem)
+            Folder(
+                str(folder.root),
+                folder.collection,
+                watch.state,
+                len(folder.files),
+                pending,
+                watch.problem,
+                len(watch.unextracted) or int(not watch.is_extracted),
+            )
         )
 
     def _unwatch(self, watch: _Watch) -> None:

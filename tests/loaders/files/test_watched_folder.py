@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyoxigraph import NamedNode, Quad
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.load_records import load_sources
-from kg.vocabulary import DCTERMS, DERIVED, KG, PROV, PROV_GRAPH, SOURCED, iri_prefix, mint
+from kg.vocabulary import DCTERMS, KG, mint
 from loaders.files.graph.watched_folder import Changes, WatchedFolder
 from loaders.sources import build_file_loader, load
 from tests.examples import spread
 from tests.loaders.conftest import content
-
-LONG = "The gulls of Ferrowick sit on the sea wall and wait for the boats that come in with the evening tide. "
-MOVED = DERIVED + "moved/"
+from tests.loaders.files.folder_changes import LONG, MOVED, change_at_random, graphs_of, sources_of
 
 
 @pytest.fixture
@@ -44,27 +40,13 @@ def update(folder: WatchedFolder) -> None:
     folder.load(folder.find_changes())
 
 
-def graphs_of(kg: KnowledgeGraph) -> set[Quad]:
-    """Return what a fresh load of the folder gives too: all but provenance and the history of moves."""
-    return {q for q in content(kg.store) if not str(q.graph_name.value).startswith(MOVED)}  # type: ignore[arg-type]
-
-
-def sources_of(kg: KnowledgeGraph) -> set[Quad]:
-    """Return the provenance of the graphs of files without runs and times: their hashes and snapshots."""
-    wanted = (KG.contentSha256, KG.sourceSha256, PROV.wasDerivedFrom, KG.sha256)
-    starts = SOURCED, iri_prefix("snapshot")
-    return {
-        q
-        for q in kg.store.graph(PROV_GRAPH)
-        if q.predicate in wanted and isinstance(q.subject, NamedNode) and q.subject.value.startswith(starts)
-    }
-
-
 def assert_as_fresh(kg: KnowledgeGraph, fresh: KnowledgeGraph, folder: Path) -> None:
     if any(path.is_file() for path in folder.rglob("*.*")):
         load(fresh, "files", [str(folder)])
-    assert graphs_of(kg) == graphs_of(fresh)
-    assert sources_of(kg) == sources_of(fresh)
+    made = watch(kg, folder)
+    made.extract(made.find_unextracted())
+    assert graphs_of(kg.store) == graphs_of(fresh.store)
+    assert sources_of(kg.store) == sources_of(fresh.store)
     assert kg.search.state() == fresh.search.state()
 
 
@@ -212,6 +194,8 @@ def test_near_duplicate_is_loaded_when_its_original_is_gone(
     update(folder)
     assert paths_of(kg) == {"a.md", "b.md"}
     assert_as_fresh(kg, open_graph("fresh"), notes)
+    graph = mint("graph", "src", "files", "notes", "a.md")
+    assert list(load_sources(kg.store, [graph])[graph].values()) == ["notes/a.md"]
 
 
 def test_excluded_hidden_and_linked_files_are_left_out(
@@ -254,46 +238,6 @@ def test_odd_names_are_loaded_or_reported(kg: KnowledgeGraph, notes: Path) -> No
         path.unlink()
     update(folder)
     assert paths_of(kg) == set()
-
-
-WORDS = ["gull", "tern", "pump", "wall", "tide", "boat", "rope", "lamp", "gate", "drain"]
-
-
-def change_at_random(chance: random.Random, folder: Path) -> None:
-    """Create, edit, rename or delete a file or a folder."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    folders = [folder, *sorted(path for path in folder.rglob("*") if path.is_dir())]
-    act = chance.choice(["write", "write", "write", "edit", "rename", "delete", "copy", "folder"])
-    inner = chance.choice(folders)
-    name = f"{chance.choice(WORDS)}{chance.randrange(3)}{chance.choice(['.md', '.md', '.txt', '.html'])}"
-    if act == "write" or not files:
-        inner = (
-            inner
-            if len(inner.parts) < len(folder.parts) + 2 and chance.random() < 0.8
-            else folder / chance.choice(WORDS)
-        )
-        inner.mkdir(exist_ok=True)
-        sections = [f"# {chance.choice(WORDS)}\n\nThe {chance.choice(WORDS)} is at the {chance.choice(WORDS)}."]
-        sections += [LONG * chance.choice([1, 8])] * (chance.random() < 0.4)
-        (inner / name).write_text(
-            chance.choice(["", "\n\n".join(sections), "\n\n".join(sections), "\n\n".join(sections)])
-        )
-    elif act == "edit":
-        path = chance.choice(files)
-        path.write_text(path.read_text() + f"\n\nThe {chance.choice(WORDS)} was mended.")
-    elif act == "rename":
-        chance.choice(files).rename(inner / name)
-    elif act == "delete":
-        chance.choice(files).unlink()
-    elif act == "copy":
-        copied = chance.choice(files).read_bytes()
-        (inner / name).write_bytes(copied)
-    elif len(folders) > 1:
-        victim = chance.choice(folders[1:])
-        if chance.random() < 0.5:
-            shutil.rmtree(victim)
-        elif not (folder / f"{victim.name}-moved").exists():
-            victim.rename(folder / f"{victim.name}-moved")
 
 
 @pytest.mark.parametrize("seed", spread(range(12), 1))

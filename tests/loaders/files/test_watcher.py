@@ -33,6 +33,8 @@ def kg(open_graph: Callable[..., KnowledgeGraph]) -> KnowledgeGraph:
 @pytest.fixture
 def watcher(kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watcher]:
     monkeypatch.setattr(watching, "LOOK_S", 0.02)
+    # Entities are the subject of other tests: to load their pipeline takes seconds.
+    monkeypatch.setattr("loaders.files.graph.watched_folder.find_pending", lambda kg: {})
     made = build_watcher(kg, exclusive_load)
     assert isinstance(made, Watcher)
     yield made
