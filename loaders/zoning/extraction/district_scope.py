@@ -45,9 +45,10 @@ def find_scope(text: str, start: int, end: int, known: Mapping[str, District]) -
     codes = find_places(words, 0, len(words), known)
     if codes is None:
         codes = [match["code"] for match in _OVERLAY.finditer(words) if match["code"] in known] or None
-    if codes is None and (match := _OF_KIND.search(words)):
+    if match := _OF_KIND.search(words):
         stems = [stem.casefold() for stem in match.groups() if stem]
-        return [code for code, each in known.items() if any(stem in each.name.casefold() for stem in stems)] or None
+        alike = [code for code, each in known.items() if any(stem in each.name.casefold() for stem in stems)]
+        return [*dict.fromkeys((*alike, *(codes or ())))] or None
     return codes
 
 

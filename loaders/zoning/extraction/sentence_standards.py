@@ -52,7 +52,8 @@ from loaders.zoning.extraction.regulated_subjects import (
 from loaders.zoning.extraction.section_protocol import Section
 
 CONFIDENCE: Final = {
-    "noun": 0.9, "behind": 0.85, "line": 0.85, "area": 0.75, "share": 0.8, "parking": 0.85, "list": 0.95, "table": 0.86,
+    "noun": 0.9, "behind": 0.85, "line": 0.78, "area": 0.75, "share": 0.75, "parking": 0.87, "list": 0.95,
+    "table": 0.92,
 }  # fmt: skip
 """The share of standards that are right, by rule, as measured on labelled ordinances that the rules were not written
 on: the dimension is named by a noun, by the words behind the measure, by a line, or only by the unit."""
@@ -183,6 +184,11 @@ _FOR_BEHIND: Final = re.compile(
     re.IGNORECASE,
 )
 """``for a two-family dwelling``, ``on corner lots`` after a measure."""
+_ANYWHERE: Final = re.compile(
+    r"\b(?:in|within|for|of|on) (?:(?:the|an?|any|all|each|every|this|such|said) )?(?:zoning )?(?:districts?|zones?)$",
+    re.I,
+)
+"""A place that names all districts, or the one of the section."""
 _ALSO: Final = re.compile(r"\)?(?:,? (?:or|and|nor)|,) ")
 """Words between two measures with the same words behind them."""
 _SIDE_STREET: Final = re.compile(
@@ -319,7 +325,7 @@ class _Sentence:
         phrase = PLACE.sub("", _ASIDE.sub("", text[last.end if last else edge : each.start]))
         if re.search(r"\bprovided,? (?:(?:that|a|at least|not less than) ){0,2}$", phrase) or _INSTEAD.match(behind):
             return None
-        if not clause.has_verb and last is None:
+        if last is None and (not clause.has_verb or (self.context.lead is not None and each.end <= clause.verb)):
             clause = replace(clause, other=find_item(phrase))
         governor, compared = split_governor(phrase, label=not clause.has_verb, first=last is None)
         governor = governor if strip_phrase(governor) else ""
@@ -736,9 +742,16 @@ class _Sentence:
         """Yield the words in [at, end) behind a measure, without the verb and the districts."""
         parts = [(at, min(clause.verb, end)), (clause.rest, end)] if at <= clause.verb < end else [(at, end)]
         for first, until in parts:
-            rest = PLACE.sub("", self.text[first:until]).strip(" .,;:()–-")
+            rest = PLACE.sub(self._drop_known, self.text[first:until]).strip(" .,;:()–-")
             if has_content(rest):
                 yield rest
+            elif rest.isdecimal() and (note := re.search(rf"^{rest} [A-Z].*", self.text[self.end :], re.MULTILINE)):
+                yield note[0][:LONGEST]
+
+    def _drop_known(self, place: re.Match[str]) -> str:
+        """Drop a place that is a known district, or all of them."""
+        named = find_scope(place[0], 0, len(place[0]), self.context.known)
+        return place[0] if named is None and not _ANYWHERE.search(place[0]) else ""
 
     def _skip_dimension(self, at: int, reading: _Reading) -> int:
         """Skip the words behind a measure that name its dimension: ``in height``, ``from the side lot line``."""

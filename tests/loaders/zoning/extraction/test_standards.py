@@ -48,6 +48,7 @@ def of(text: str) -> list[Found]:
         ("Lot coverage shall not exceed 40%.", ("lot-coverage", "max", "40", "PERCENT")),
         ("At least 20 percent of the site shall be open space.", ("open-space", "min", "20", "PERCENT")),
         ("Minimum parking is two and one-half (2.5) spaces for each unit.", ("parking", "min", "2.5", "space")),
+        ("Density shall not exceed one dwelling unit per 20 acres.", ("density", "max", "0.05", "dwelling-per-acre")),
         ("20-foot maximum front setback.", ("front-setback", "max", "20", "FT")),
     ],
 )
@@ -189,6 +190,11 @@ def test_exceptions_reductions_and_conditions_are_not_standards(text: str) -> No
         ),
         ("Lot size:\nFor barns: 2 acres, and on an arterial street.", "and on an arterial street"),
         ("Fences on corner plots may be eight feet high, but only in Summer.", "but only in Summer"),
+        ("Fences may be eight feet high in all non-industrial zones.", "in all non-industrial zones"),
+        (
+            "1. Minimum front yard depth: 30 feet. 1\n1 Where both neighbours are nearer, their average is enough.",
+            "1 Where both neighbours are nearer, their average is enough.",
+        ),
     ],
 )
 def test_a_limit_of_a_case_has_the_case_as_condition(text: str, condition: str) -> None:
@@ -292,6 +298,14 @@ def test_a_standard_has_the_dimension_and_subject_of_its_clause(
         (
             "A lot in the R-1 District shall be 90 feet wide and one in the R-2 District at least 70 feet wide.",
             [("R-1", "90"), ("R-2", "70")],
+        ),
+        (
+            "The minimum lot areas in the R-1 and R-2 Districts are 20 acres and five acres, respectively.",
+            [("R-1", "20"), ("R-2", "5")],
+        ),
+        (
+            "In the R-1 District one sign is permitted. A sign shall not exceed four feet in height.",
+            [("R-1", "4")],
         ),
         (
             "In the R-1 District, a yard shall be kept along the boundary of the R-2 District. The rear yard shall be"
@@ -422,6 +436,27 @@ def test_notes_of_a_header_are_conditions_of_its_column_and_no_standards() -> No
     made = replace(made, subsections=(Subsection(("1",), start, len(made.text)),))
     [found] = find_standards(made, KNOWN)
     assert (found.raw, list(found.conditions)) == ("35'", ["1. Maximum setback is 90 feet."])
+
+
+def test_a_cell_may_have_a_value_for_each_bound_and_unit() -> None:
+    rows = [["District", "Front Yard", "Maximum Height"], ["R-1", "5 ft. min, 15 ft. max", "3 stories or 42 ft."]]
+    assert [(each[1], each[2], each[4]) for each in in_table(with_table(rows))] == [
+        ("front-setback", "min", "5"),
+        ("front-setback", "max", "15"),
+        ("building-storeys", "max", "3"),
+        ("building-height", "max", "42"),
+    ]
+
+
+def test_a_row_for_a_case_has_it_as_condition() -> None:
+    made = with_table([["Service", "Lot width"], ["Without public sewer", "100 feet"]], title="R-2 District")
+    (found,) = find_standards(made, KNOWN)
+    assert (found.applies_to, list(found.conditions)) == (None, ["Without public sewer"])
+
+
+def test_a_cell_with_a_mark_without_its_note_is_unsure() -> None:
+    made = with_table([["District", "Rear Setback"], ["R-1", "35'^9"]])
+    assert [each.confidence < SURE for each in find_standards(made, KNOWN)] == [True]
 
 
 def test_a_table_may_be_turned() -> None:
