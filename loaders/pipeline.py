@@ -50,7 +50,7 @@ from loaders.model import (
 )
 from loaders.quarantine import Quarantine
 from loaders.readers import excerpts
-from loaders.readers.locations import FORMATS, Fetch, File, Located, find_files
+from loaders.readers.locations import FORMATS, Fetch, File, Located, find_files, find_in_folder
 from loaders.record_identities import Identities, display_name, location_text
 
 log = logging.getLogger(__name__)
@@ -209,7 +209,10 @@ def load(
     Raises SourceError if a named file cannot be read.
     """
     sweep_temporary_folders()
-    located = find_files(locations, kg.settings, loader.formats, loader.fetchers, lenient=loader.lenient, root=root)
+    if root is not None:
+        located = find_in_folder(root, map(Path, locations), kg.settings, loader.formats)
+    else:
+        located = find_files(locations, kg.settings, loader.formats, loader.fetchers, lenient=loader.lenient)
     return Loading(kg, loader, located, on_progress, gate, index, replace_newer=replace_newer).run(prune)
 
 

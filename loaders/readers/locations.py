@@ -118,8 +118,6 @@ class _Finder:
     warnings: list[str] = field(default_factory=list)
     unread: list[Unread] | None = None
     """Collects the files of folders and patterns that cannot be read; None: they end the search."""
-    root: Path | None = None
-    """The folder that the paths of records begin in, if not the one at each location."""
 
     def add_found(self, path: Path, root: Path) -> None:
         """Add a file of a folder or pattern, or the reason why it cannot be read."""
@@ -167,10 +165,7 @@ class _Finder:
             if not _ends(path, self.formats):
                 raise SourceError(f"{location}: only files that end in {_or(self.formats)} can be read")
             self.scopes.append(path.as_posix())
-            if self.root is not None:
-                self.add_found(path, self.root)
-            else:
-                self.add(path, named=True, root=path.parent)
+            self.add(path, named=True, root=path.parent)
         elif os.path.isdir(path):
             self.scopes.append(path.as_posix().rstrip("/") + "/")
             if self.unread is None:
@@ -230,15 +225,13 @@ def find_files(
     fetchers: Mapping[str, Fetch] | None = None,
     *,
     lenient: bool = False,
-    root: Path | None = None,
 ) -> Located:
     """Find the files at `locations`, each with its hash, in a fixed order.
 
     A location is a file, a folder (searched recursively), a glob pattern, ``hub`` (the dataset and revision of the
     settings) or ``hub:OWNER/NAME@REVISION``. `formats` are the extensions of readable files. `fetchers` maps schemes,
     such as ``sparql``, to functions that fetch their locations. If `lenient`, files of folders and patterns that cannot
-    be read, or are links out of them, are `Located.unread`; else they end the search. With `root`, named files are read
-    as files of that folder.
+    be read, or are links out of them, are `Located.unread`; else they end the search.
 
     Raises SourceError if there is nothing to read, UpstreamError if the hub or a fetched source does not respond.
     """
@@ -249,7 +242,6 @@ def find_files(
     remote = [f"{scheme}:..." for scheme in fetchers or ()]
     finder = _Finder(settings, formats, ["hub:OWNER/NAME@REVISION", *remote] if tables else remote)
     finder.unread = [] if lenient else None
-    finder.root = root
     for location in locations:
         if location == "hub" or location.startswith("hub:"):
             if not tables:

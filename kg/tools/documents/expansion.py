@@ -7,7 +7,7 @@ one.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -73,6 +73,8 @@ class Expansion:
     """The best path to each text that is not a hit."""
     edges: dict[Edge, None] = field(default_factory=dict)
     """The relations of the hits, and of the nodes that they mention."""
+    degrees: Counter[str] = field(default_factory=Counter)
+    """The number of relations of each node that were read."""
     mentioned: dict[str, list[str]] = field(default_factory=dict)
     """The nodes that each hit mentions."""
     notes: set[str] = field(default_factory=set)
@@ -98,6 +100,7 @@ def expand(
     frontier = order_starts(query, hits, expansion.mentioned)
     for hop in range(1, hops + 1):
         edges = load_edges(reader, frontier, relations, expansion.notes)
+        expansion.degrees.update({node: len(own) for node, own in edges.items()})
         if hop == 1:
             expansion.edges = {edge: None for node in frontier for edge in edges.get(node, ())}
         reached: dict[str, Path] = {}

@@ -32,8 +32,8 @@ PREFILTER: Final = 50
 """Least number of texts that the search proposes before the expansion."""
 OTHER_RELATIONS: Final = 0.5
 """Score of a relation that the settings do not name."""
-SHOWN_ENTITIES: Final = 30
-SHOWN_EDGES: Final = 60
+SHOWN_ENTITIES: Final = 20
+SHOWN_EDGES: Final = 40
 WORDS: Final = 300
 
 # In its graph, so that a file that a user describes is none.
@@ -190,7 +190,7 @@ def _build(reader: Reader, query: str, ranked: Sequence[_Ranked], expansion: Exp
     known = {*mentioned, *(each.iri for each in kept)}
     between = (edge for edge in expansion.edges if edge.src in known and edge.dst in known)
     edges = list(dict.fromkeys([*(edge for each in kept for edge in each.path.edges), *between]))[:SHOWN_EDGES]
-    stated = load_stated(reader, edges)
+    stated = load_stated(reader, edges, expansion.degrees)
     nodes = dict.fromkeys(node for edge in edges for node in (edge.src, edge.dst))
     origins = [each.path.origin for each in kept if each.path.origin is not None]
     often = [thing for thing, _ in mentioned.most_common(SHOWN_ENTITIES)]

@@ -98,6 +98,8 @@ def ingest_docs(
         ingested += report["loaded"]
         skipped += report["skipped"]
         pending = report["pending_vectors"]
+        if (left := len(files) - report["loaded"] - report["skipped"] - report["rejected"]) > 0:
+            notes.append(f"{left} files in {root.name} were left out: .gitignore and .kgignore files exclude them.")
         errors += [_without_folder(f"{each['record']}: {each['reason']}", root) for each in report["rejections"]]
         notes += [_without_folder(each, root) for each in done["warnings"]]
     if skipped and not skip_if_seen:

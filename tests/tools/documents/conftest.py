@@ -79,21 +79,20 @@ def claim(
 def extract(kg: KnowledgeGraph) -> None:
     """Write what the extraction finds: Otter uses Heron, heron.md defines Heron, Heron depends on brass."""
     graphs = {name: NamedNode(f"{EXTRACTED}entities/files/notes/{name}") for name in NOTES}
-    edges = {name: NamedNode(f"{PROMOTED}entities/files/notes/{name}") for name in NOTES}
+    edges = {node: NamedNode(f"{PROMOTED}entity/{'/'.join(node.value.split('/')[-2:])}") for node in ENTITIES}
+    defined = NamedNode(f"{PROMOTED}entities/files/notes/heron.md")
     otter, heron = graphs["otter.md"], graphs["heron.md"]
     replace: dict[NamedNode, list[Quad]] = dict(describe(node, *said) for node, said in ENTITIES.items())
     replace |= [describe(HERON, "product", "Heron valve", "heron gate")]
     replace[otter] = mention("otter.md", [OTTER], otter) + claim("otter.md", OTTER, KG.uses, HERON, "0.9", otter)
     # Not sure enough to be an edge.
     replace[otter] += claim("otter.md", HERON, KG.partOf, OTTER, "0.4", otter)
-    replace[edges["otter.md"]] = [Quad(OTTER, KG.uses, HERON, edges["otter.md"])]
+    replace[edges[OTTER]] = [Quad(OTTER, KG.uses, HERON, edges[OTTER])]
     replace[heron] = mention("heron.md", [HERON, BRASS], heron)
     replace[heron] += claim("heron.md", chunk("heron.md"), KG.defines, HERON, "0.8", heron)
     replace[heron] += claim("heron.md", HERON, KG.dependsOn, BRASS, "0.75", heron)
-    replace[edges["heron.md"]] = [
-        Quad(chunk("heron.md"), KG.defines, HERON, edges["heron.md"]),
-        Quad(HERON, KG.dependsOn, BRASS, edges["heron.md"]),
-    ]
+    replace[defined] = [Quad(chunk("heron.md"), KG.defines, HERON, defined)]
+    replace[edges[HERON]] = [Quad(HERON, KG.dependsOn, BRASS, edges[HERON])]
     replace[graphs["brass.md"]] = mention("brass.md", [BRASS], graphs["brass.md"])
     kg.store.commit(replace)
 

@@ -130,6 +130,12 @@ def test_paths_that_cannot_be_read_are_errors_without_the_folder(kg: KnowledgeGr
     assert not any(str(shelf.parent) in error for error in done.errors)
 
 
+def test_excluded_files_are_left_out(kg: KnowledgeGraph, shelf: Path) -> None:
+    (shelf / ".gitignore").write_text("deep/\n")
+    done = ingest_docs(kg, ["**/*.md"])
+    assert (done.ingested, done.errors, len(done.notes)) == (1, [], 1)
+
+
 def test_a_server_without_folders_loads_nothing(kg: KnowledgeGraph) -> None:
     kg.settings = kg.settings.model_copy(update={"ingest_folders": ()})
     with pytest.raises(ForbiddenError, match="QUADCITE_INGEST_FOLDERS"):
