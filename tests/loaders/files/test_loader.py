@@ -186,6 +186,44 @@ def test_file_that_cannot_be_read_is_refused_with_the_reason(name: str, content:
         files.read_file(content, Path(name).suffix, name)
 
 
+PAGE = """<html lang="en"><head><title>Locks</title><meta name="keywords" content="lock, tide"><meta name="security"
+content="internal"></head><body><nav><a href="/">Home</a></nav><div class="cookie-banner">We use cookies</div>
+<ul class="breadcrumbs"><li>Start</li></ul><ul><li><a href="#a">One</a></li><li><a href="#b">Two</a></li><li>
+<a href="#c">Three</a></li></ul><main><h1>Locks</h1><p>Open the <b>upper</b> gate.</p><h2 id="a">Steps</h2><ol>
+<li>Close the drain.</li><li>Wait.</li></ol>
+<pre><code>lock --open 4</code></pre><table><tr><th>gate</th><th>width</th></tr><tr><td>upper</td>
+<td>6 m</td></tr></table><p hidden>not shown</p></main><aside>Read also</aside><footer>Imprint</footer></body></html>"""
+
+
+def test_page_keeps_structure_and_labels_without_boilerplate() -> None:
+    found = files.read_file(PAGE.encode(), ".html", "locks.html")
+    assert found.text == (
+        "# Locks\n\nOpen the **upper** gate.\n\n## Steps\n\n1. Close the drain.\n2. Wait.\n\n"
+        "```\nlock --open 4\n```\n\n| gate | width |\n| --- | --- |\n| upper | 6 m |"
+    )
+    kinds = [block.kind for block in found.blocks]
+    assert kinds == ["heading", "paragraph", "heading", "steps", "code", "table"]
+    assert (found.title, found.language, list(found.tags), found.security) == (
+        "Locks",
+        "en",
+        ["lock", "tide"],
+        "internal",
+    )
+    contents = PAGE.replace("<main>", "<div>").replace("</main>", "</div>")
+    assert files.read_file(contents.encode(), ".html", "locks.html").text == found.text
+
+
+def test_encrypted_docx_is_refused_with_the_reason(tmp_path: Path) -> None:
+    content = bytearray(make_zip_bomb(tmp_path / "a.docx")[:])
+    for mark, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        place = content.find(mark)
+        while place >= 0:
+            content[place + flags] |= 1
+            place = content.find(mark, place + 4)
+    with pytest.raises(SourceError, match="encrypted"):
+        files.read_file(bytes(content), ".docx", "a.docx")
+
+
 def test_pdf_of_images_and_expanding_docx_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="no text"):
         files.read_file(make_images_only(), ".pdf", "scan.pdf")
