@@ -249,12 +249,12 @@ class Dispatcher:
         """Send the query to its worker and start its time. Raises ChildGoneError."""
         worker = ticket.worker
         assert worker is not None  # noqa: S101 -- prepared
-        assert worker.snapshot is not None  # noqa: S101 -- prepared
-        ticket.snapshot = worker.snapshot
         now = time.monotonic()
         with self._lock:
-            if ticket.reason is not None:
+            if ticket.reason is not None:  # its worker was killed, and has perhaps released its snapshot
                 raise ChildGoneError
+            assert worker.snapshot is not None  # noqa: S101 -- prepared
+            ticket.snapshot = worker.snapshot
             ticket.started, until = now, now + ticket.timeout_s
             self._held.extend(ticket, until)
             ticket.processor_s = worker.get_processor_s()

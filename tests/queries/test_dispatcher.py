@@ -13,6 +13,7 @@ import pytest
 from pyoxigraph import Literal
 
 from kg.errors import QueryLimitError, QueryMemoryError
+from kg.processes.child import ChildGoneError
 from kg.queries.admission import SLICE_S
 from kg.queries.dispatcher import RunningQuery, Ticket
 from kg.queries.pool import Cancellation, QueryPool
@@ -141,6 +142,21 @@ def test_a_query_whose_worker_the_system_kills_is_asked_once_more(snapshots: Sna
         assert isinstance(errors[0], QueryMemoryError)
         assert "killed by the system" in str(errors[0])
         assert small.run("ASK {}").result is True
+
+
+def test_query_that_is_stopped_before_it_is_sent_ends_with_its_reason(snapshots: Snapshots) -> None:
+    """Its worker may have released the snapshot by then."""
+    with QueryPool(snapshots, Settings(query_workers=1)) as small:
+        ticket = Ticket("", "ASK {}")
+        assert small.dispatcher.submit(ticket, lambda: None)
+        small.dispatcher.prepare(ticket)
+        worker = ticket.worker
+        assert worker is not None
+        small.dispatcher.stop(ticket, "cancelled")
+        until(lambda: worker.snapshot is None)
+        with pytest.raises(ChildGoneError):
+            small.dispatcher.send(ticket)
+        assert "cancelled" in str(small.dispatcher.recover(ticket))
 
 
 def test_processes_stay_within_their_number_and_all_are_replaced(snapshots: Snapshots) -> None:
