@@ -37,6 +37,13 @@ TIERS = {
 }
 """What each file with tests of a marker contains."""
 
+LONGEST: Final = (
+    "test_search_hits.py", "test_shipped_graphs.py", "test_derive.py", "test_ordinances.py", "test_index_client.py",
+    "test_adversarial.py", "test_findings.py", "test_quarantine.py", "test_review.py", "test_main.py",
+    "test_embedding.py", "test_lint.py", "test_damage.py", "test_pool.py", "test_graph_store.py",
+)  # fmt: skip
+"""Files that take longest. They begin first, so that no worker has one to do when the others have ended."""
+
 
 @cache
 def read(path: Path) -> str:
@@ -61,6 +68,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for name, pattern in TIERS.items():
             if item.get_closest_marker(name) and not pattern.search(read(item.path)):
                 raise pytest.UsageError(f"{item.nodeid} is {name}, but its file does not contain {pattern.pattern}")
+    items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
 def pytest_collection_finish() -> None:

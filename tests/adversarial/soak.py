@@ -32,7 +32,7 @@ import httpx
 from kg.server.auth import read_token
 from kg.store.oxigraph import OxigraphStore
 from kg.vocabulary import DCTERMS, mint
-from tests.adversarial.attacks import STREAM
+from tests.adversarial.attacks import STREAM, build_statement
 from tests.adversarial.corpus import CROSS, GRAPH, ring
 from tests.adversarial.running import GOOD, Running, start, stop, wait_until_ready
 
@@ -53,7 +53,6 @@ ORPHAN_S: Final = 30.0
 """Maximum seconds that a process lives after the server that started it was killed."""
 MOST_GROWN_MB: Final = {"server": 400, "index": 300, "worker": 350}
 """Most MiB that a process of a kind may have more than the first of its kind had at the start."""
-MANY: Final = b"<urn:s> <urn:p> " + b",".join(b"%d" % number for number in range(400_000)) + b" ."
 LARGE: Final = [
     "".join(f'<urn:s{number}> <urn:p{graph}> "{number:0100}" .\n' for number in range(15_000)).encode()
     for graph in range(3)
@@ -377,7 +376,7 @@ def _run_away(soak: Soak, chance: random.Random) -> None:
 
 def _put_too_much(soak: Soak, chance: random.Random) -> None:
     with soak.client(f"127.0.0.{chance.randrange(2, 6)}") as client:
-        status = client.put("/graphs/user/many", content=MANY, headers=TURTLE).status_code
+        status = client.put("/graphs/user/many", content=build_statement(400_000), headers=TURTLE).status_code
     assert status in (413, 429, 503, 504), status
 
 

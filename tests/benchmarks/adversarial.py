@@ -18,8 +18,9 @@ from pathlib import Path
 from statistics import median, quantiles
 
 from tests.adversarial.attacks import (
-    MANY,
+    MANY_OBJECTS,
     ask_points,
+    build_statement,
     count_processors,
     hold_bodies,
     open_silent_readers,
@@ -122,7 +123,7 @@ def run_documents(server: Running) -> Iterator[Comparison]:
     with server.client() as client, server.client(ELSEWHERE) as other:
         client.put("/graphs/user/small", content=b"<urn:a> <urn:b> 'c' .", headers=headers)
         for name, document, grows, answered, waited in (
-            ("refused", MANY, (50, 6_100), 108_000, 8_700),
+            ("refused", build_statement(MANY_OBJECTS), (50, 6_100), 108_000, 8_700),
             ("taken", LARGE[0], (250, None), None, None),
         ):
             began = time.monotonic()

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from statistics import median
 
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad, RdfFormat, parse
@@ -220,19 +221,21 @@ def test_many_at_once_wait_their_turn_or_are_sent_away(kg: KnowledgeGraph, clien
         answer = client.post("/shacl?timeout=1", json=BOMB)
         return answer.status_code, answer.headers.get("retry-after")
 
-    def query() -> float:
-        slowest = 0.0
+    def query() -> list[float]:
+        times = []
         while not done.is_set():
             begun = time.perf_counter()
             assert client.get("/sparql", params={"query": "ASK { ?s a ?c }"}).status_code == 200
-            slowest = max(slowest, time.perf_counter() - begun)
-        return slowest
+            times.append(time.perf_counter() - begun)
+        return times
 
     with ThreadPoolExecutor(11) as pool:
         asking = pool.submit(query)
+        begun = time.perf_counter()
         answers = list(pool.map(validate, range(10)))
+        took = time.perf_counter() - begun
         done.set()
-        assert asking.result() < 3
+        assert median(asking.result()) < took / 20
     assert answers.count((429, "1")) == 6
     assert [status for status, _ in answers].count(504) == 4
 
