@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from kg.words import to_word_set
 from loaders.files.extraction.entity_model import SCORES, EntityType, Key
-from loaders.files.extraction.patterns import find_type
 from loaders.files.extraction.sentence_relations import Spot
 
 if TYPE_CHECKING:
@@ -64,13 +63,11 @@ class Section:
         return None
 
     def _find_by_noun(self, noun: str, before: Sequence[Spot]) -> Key | None:
-        """Find the nearest entity whose name ends with a noun, else the only one of the type that the noun shows."""
+        """Find the nearest entity whose name ends with a noun: ``the gateway`` is the ``Tide Gateway``."""
         nearest = [spot.key for spot in reversed(before)]
         nearest += [spot.key for sentence in reversed(self.earlier) for spot in reversed(sentence)]
         for key in nearest:
             words = self.names.get(key, "").casefold().split()
             if len(words) > 1 and words[-1] == noun:
                 return key
-        type_ = find_type(f"the {noun}")
-        keys = {key for key in nearest if key[0] == type_}
-        return keys.pop() if type_ is not None and len(keys) == 1 else None
+        return None

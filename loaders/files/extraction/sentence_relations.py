@@ -92,7 +92,6 @@ _PATTERNS: Final = (
     _verbs("precedes", 0.95, "precedes precede preceded", "dobj"),
     _verbs("precedes", 0.9, _TIMED, "prep", "before"),
     _verbs("precedes", 0.9, _TIMED, "prep", "after", reverse=True),
-    _verbs("precedes", 0.9, "follows follow", "dobj", reverse=True),
     _verbs("cites", 0.95, "cites cite cited quotes quote", "dobj"),
     _verbs("refers_to", 0.95, "refers refer points links link", "prep", "to"),
     _verbs("refers_to", 0.9, "references reference mentions mention", "dobj"),
@@ -121,7 +120,7 @@ _LINKING: Final[Sequence[tuple[Relation, float, bool, str]]] = (
     ("cites", 0.95, False, r"cites?|quotes?"),
     ("refers_to", 0.95, False, r"refers? to|references|mentions|links? to"),
     ("precedes", 0.95, False, r"precedes?|comes? before|runs? before"),
-    ("precedes", 0.9, True, r"follows?|comes? after|runs? after"),
+    ("precedes", 0.9, True, r"comes? after|runs? after"),
     ("defines", 0.9, False, r"defines?|specif(?:y|ies)"),
     ("defines", 0.9, True, r"(?:is|are) (?:defined|specified) (?:in|by)"),
 )
@@ -363,8 +362,10 @@ class _Sentences:
     def find_subjects(self, verb: Token, passive: bool) -> Iterator[Token]:
         """Find the subjects of a verb: its own, those of the verb that it continues, the noun that it describes."""
         wanted = ("nsubjpass", "nsubj") if passive else ("nsubj",)
+        first = verb.i
         for _ in range(4):
-            own = [child for child in verb.children if child.dep_ in wanted]
+            # A subject behind the first verb is that of another clause: "Use the store: the gate is ..."
+            own = [child for child in verb.children if child.dep_ in wanted and child.i < first]
             if own:
                 for each in own:
                     if each.lower_ in _PRONOUNS and verb.dep_ in ("relcl", "acl"):

@@ -79,6 +79,8 @@ _EXTRACTED: Final = f"{ENTITIES}files/"
 _ENTITY: Final = iri_prefix("entity")
 _CONFIDENCE: Final = "0.85"
 _DECIMAL: Final = XSD.decimal
+_MOST_SOURCES: Final = 5
+"""Most graphs that provenance names for an entity: those that gave it its names last. Its mentions name all."""
 _BATCH_QUADS: Final = 20_000
 _AT_ONCE: Final = 200
 
@@ -103,7 +105,7 @@ NAMES: Final = """
 SELECT ?entity ?name WHERE { VALUES ?entity { $entities } ?entity skos:prefLabel|skos:altLabel ?name }"""
 
 MENTIONED: Final = """
-SELECT DISTINCT ?entity ?raw WHERE {
+SELECT DISTINCT ?entity ?raw ?graph WHERE {
   VALUES ?entity { $entities }
   GRAPH ?graph { ?mention kg:object ?entity ; oa:hasSource ?unit ; kg:start ?start ; kg:end ?end ; kg:matchType ?type }
   FILTER(?type != "coreference" && ?graph NOT IN ($dropped))
@@ -254,8 +256,8 @@ def drop_entities(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> 
     kept = _load_mentioned(store, names, dropped)
     for entity, own in names.items():
         if (rest := kept.get(entity)) and set(rest) != set(own):
-            shared, quads = build_entity(*parse_entity(entity.value), rest)
-            made[shared] = quads, RecordOrigin("", (), ())
+            shared, quads = build_entity(*parse_entity(entity.value), set(rest))
+            made[shared] = quads, RecordOrigin("", (), sorted(set(rest.values()), key=str))
     return made
 
 
@@ -271,14 +273,14 @@ def load_names(store: Store, entities: Iterable[NamedNode]) -> dict[NamedNode, s
 
 def _load_mentioned(
     store: Store, entities: Iterable[NamedNode], dropped: Collection[NamedNode]
-) -> dict[NamedNode, set[str]]:
-    """Load the names by which other graphs than those in `dropped` mention entities."""
-    found: dict[NamedNode, set[str]] = defaultdict(set)
+) -> dict[NamedNode, dict[str, NamedNode]]:
+    """Load the names by which other graphs than those in `dropped` mention entities, each with one of the graphs."""
+    found: dict[NamedNode, dict[str, NamedNode]] = defaultdict(dict)
     wanted = sorted(entities, key=str)
     for start in range(0, len(wanted), _AT_ONCE):
         query = bind(MENTIONED, entities=wanted[start : start + _AT_ONCE], dropped=sorted(dropped, key=str))
         for row in select(store.query, query):
-            found[named_node(row["entity"])].add(to_name(term_text(row["raw"])))
+            found[named_node(row["entity"])][to_name(term_text(row["raw"]))] = named_node(row["graph"])
     return found
 
 
@@ -363,6 +365,7 @@ class _Refreshing:
         self.replace: dict[NamedNode, Sequence[Quad]] = {}
         self.origins: dict[NamedNode, RecordOrigin] = {}
         self.names: dict[Key, set[str]] = defaultdict(set)
+        self.sources: dict[Key, set[NamedNode]] = defaultdict(set)
         self.size = 0
 
     def run(self, pending: Mapping[NamedNode, str]) -> None:
@@ -383,6 +386,7 @@ class _Refreshing:
                     self.report.relations += len(found.relations)
                     for key, spellings in names.items():
                         self.names[key] |= spellings
+                        self.sources[key].add(own)
                     if quads:
                         self.replace[own] = quads
                         read = (KG.sourceSha256, Literal(pending[graph]))
@@ -424,7 +428,7 @@ class _Refreshing:
         if again:  # a new version: names that only the earlier one found shall go
             going = {named_node(quad.object) for old in again.values() for quad in old if quad.predicate == KG.object}
             kept = _load_mentioned(self.store, going, again)
-            held |= {entity: kept.get(entity, set()) for entity in going}
+            held |= {entity: set(kept.get(entity, ())) for entity in going}
             for entity in going:
                 self.names.setdefault(parse_entity(entity.value), set())  # type: ignore[arg-type]
         for key, spellings in self.names.items():
@@ -432,7 +436,8 @@ class _Refreshing:
             if before | spellings and (again or not spellings <= before):
                 shared, quads = build_entity(*key, before | spellings)
                 self.replace[shared] = quads
-                self.origins[shared] = RecordOrigin("", ())
+                sources = self.sources.get(key) or set(again)
+                self.origins[shared] = RecordOrigin("", (), sorted(sources, key=str)[:_MOST_SOURCES])
                 self.report.entities_new += not before
         patch = promotion.build_load_patch(self.run_, self.store, self.replace, self.origins)
         commit = self.store.commit(self.replace, patch)
@@ -440,6 +445,7 @@ class _Refreshing:
             self.report.run = self.run_.iri.value
         self.replace, self.origins, self.size = {}, {}, 0
         self.names.clear()
+        self.sources.clear()
 
 
 def join_chunks(chunks: Sequence[Chunk]) -> str:

@@ -102,6 +102,7 @@ def test_entities_and_relations_are_found() -> None:
         "Does the Tide Gateway use Salt Queue?",
         "If the Tide Gateway uses Salt Queue, restart it.",
         "The Tide Gateway could use Salt Queue.",
+        "Use Salt Queue: the Tide Gateway is old.",
         "The Tide Gateway uses neither Salt Queue nor Foam Cache.",
     ],
 )
@@ -171,6 +172,9 @@ def test_entities_follow_their_files(graph: tuple[KnowledgeGraph, Path]) -> None
     both = entity_graphs(kg)
     assert names_of(kg, "product", "saltqueue") == {"Salt Queue", "Salt-Queue"}
     assert not find_pending(kg)
+    asserted = "GRAPH <https://w3id.org/quadcite/graph/prov> { ?graph a kg:AssertedGraph }"
+    shared = mint("graph", "ref", "entity").value
+    assert not kg.store.query(f'ASK {{ {asserted} FILTER(STRSTARTS(STR(?graph), "{shared}")) }}')
     # The same edge is stated by both files, and in one graph.
     edge = f"{mint('entity', 'product', 'tidegateway')} kg:uses {mint('entity', 'product', 'saltqueue')}"
     assert len(list(select(kg.store.query, f"SELECT ?g WHERE {{ GRAPH ?g {{ {edge} }} }}"))) == 1
