@@ -327,12 +327,16 @@ def _load_hashes(store: Store, query: str, prefix: str) -> dict[NamedNode, str]:
 
 
 def refresh(
-    kg: KnowledgeGraph, files: Collection[NamedNode] | None = None, *, on_progress: Progress | None = None
+    kg: KnowledgeGraph,
+    files: Collection[NamedNode] | None = None,
+    *,
+    link: bool = True,
+    on_progress: Progress | None = None,
 ) -> EntityReport:
     """Extract the entities and relations of the files that changed since the last call, and commit them.
 
-    `files` limits it to files with these IRIs. A store without changed files costs two queries, and does not import
-    spaCy.
+    `files` limits it to files with these IRIs. Without `link`, the next call links entities. A store without changed
+    files costs two queries, and does not import spaCy.
 
     Raises ModelError if the pipeline of the settings is not installed.
     """
@@ -345,7 +349,7 @@ def refresh(
     if pending:
         _Refreshing(kg, state, report, on_progress).run(pending)
     generation = kg.store.statistics().generation
-    if state.linked != generation:
+    if link and state.linked != generation:
         refresh_links(kg)
         state.linked = kg.store.statistics().generation
         state.save({graph.value for graph in _load_hashes(kg.store, HASHES, _FILES)})

@@ -184,9 +184,12 @@ class WatchedFolder:
         with suppress(ModelError):
             load_pipeline(self.kg.settings.spacy_pipeline)
 
-    def extract(self, files: Collection[NamedNode], on_progress: Progress | None = None) -> None:
-        """Find the entities of these files. Raises ModelError if the pipeline of the settings is not installed."""
-        refresh_entities(self.kg, files, on_progress=on_progress)
+    def extract(self, files: Collection[NamedNode], on_progress: Progress | None = None, *, link: bool = True) -> None:
+        """Find the entities of these files and, with `link`, links between entities, which reads all of them.
+
+        Raises ModelError if the pipeline of the settings is not installed.
+        """
+        refresh_entities(self.kg, files, link=link, on_progress=on_progress)
 
     def name(self, path: str) -> str:
         """Name a file among those that are compared as near-duplicates."""

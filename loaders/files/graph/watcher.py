@@ -326,18 +326,16 @@ class Watcher:
         if not watch.unextracted:
             with self._exclusive(advance, self._stop.is_set):
                 watch.unextracted = watch.folder.find_unextracted()
-        if not watch.unextracted:
-            watch.is_extracted = True
-            return
-        if self._preparation is None:  # not in this thread: changed files need not wait for it
+        if watch.unextracted and self._preparation is None:  # not in this thread: changed files need not wait for it
             self._preparation = threading.Thread(target=watch.folder.load_pipeline, name="load-pipeline", daemon=True)
             self._preparation.start()
-        if self._preparation.is_alive():
+        if watch.unextracted and self._preparation is not None and self._preparation.is_alive():
             watch.extract_at = time.monotonic() + PREPARATION_LOOK_S
             return
         with self._exclusive(advance, self._stop.is_set):
             try:
-                watch.folder.extract(watch.unextracted[:EXTRACTED_AT_ONCE], advance)
+                is_last = len(watch.unextracted) <= EXTRACTED_AT_ONCE
+                watch.folder.extract(watch.unextracted[:EXTRACTED_AT_ONCE], advance, link=is_last)
             except ModelError as error:
                 self._kg.ingestion.record_error(f"The entities of files are not found: {error}")
                 watch.unextracted.clear()
