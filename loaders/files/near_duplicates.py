@@ -100,10 +100,6 @@ class NearDuplicates:
         """Remove a file. Its near-duplicates may become originals."""
         self._settle(self._forget(name))
 
-    def find_replaced(self) -> list[str]:
-        """Find the files that others have made near-duplicates since the last call of `take_changed`."""
-        return [name for name, original in self._changed.items() if original is not None]
-
     def take_changed(self) -> dict[str, Original | None]:
         """Return the files that others have made near-duplicates, with their originals, or originals (None)."""
         changed, self._changed = self._changed, {}

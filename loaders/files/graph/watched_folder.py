@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -35,7 +34,7 @@ from loaders.files.graph.moves import Moves, name_file
 from loaders.files.loader import DOMAIN, FORMATS, Item, Reading, build_rejection, describe_duplicate
 from loaders.files.near_duplicates import NearDuplicates
 from loaders.mentions.graph.refresh import refresh as refresh_mentions
-from loaders.model import Notice, Origin, Rejection, SourceDocument, Withdrawal
+from loaders.model import Notice, Rejection, Withdrawal
 from loaders.pipeline import Loader, Loading, LoadReport
 from loaders.readers.locations import File, Located, find_in_folder, walk_folder
 
@@ -156,12 +155,9 @@ class WatchedFolder:
         )
         if not (files or unread or any(path in self.files or path in stored for path in gone)):
             return again
-        left: dict[str, list[str]] = defaultdict(list)
-        for path in (*files, *unread, *gone):
-            if path in stored and not (path in files and files[path].snapshot.sha256 == stored[path]):
-                left[stored[path]].append((self.root / path).as_posix())
-        files = {path: note_left(file, left) for path, file in files.items()}
-        update = _Update(self, files, unread, gone, moved, left, stamps, on_progress)
+        # Only of moves: the old record goes in the same commit, so no stored record loses its location, even by a kill.
+        files = {path: note_left(file, self.root, moved.get(path)) for path, file in files.items()}
+        update = _Update(self, files, unread, gone, moved, stamps, on_progress)
         update.run(prune=True)
         now = time.time_ns()
         for path in gone:
@@ -236,7 +232,6 @@ class _Update(Loading):
         unread: Mapping[str, str],
         gone: Sequence[str],
         moved: Mapping[str, str],
-        left: Mapping[str, Sequence[str]],
         stamps: Mapping[str, Stamp | None],
         on_progress: Progress | None,
     ) -> None:
@@ -254,7 +249,6 @@ class _Update(Loading):
         self.folder: Final = folder
         self.unread: Final = unread
         self.gone: Final = gone
-        self.left: Final = left
         self.stamps: Final = stamps
         self.stored: Final = stored
         self.paths_of: Final = {folder.get_graph(path): path for path in files}
@@ -285,7 +279,7 @@ class _Update(Loading):
                 root = self.folder.root
                 for file in find_in_folder(root, [root / path], self.kg.settings, FORMATS).files:
                     self.paths_of[self.folder.get_graph(path)] = path
-                    yield from self.read_file(note_left(file, self.left))
+                    yield from self.read_file(file)
 
     def read_file(self, file: File) -> Iterator[Item]:
         """Yield the record of a file, its withdrawal as a near-duplicate, or why it cannot be read."""
@@ -293,24 +287,13 @@ class _Update(Loading):
         duplicates = self.folder.duplicates
         self.hashes[path] = file.snapshot.sha256
         try:
-            item = self.folder.reading.read_record(file, duplicates, tuple(path.split("/")))
-            yield self.note_replaced(item) if isinstance(item, SourceDocument) else item
+            yield self.folder.reading.read_record(file, duplicates, tuple(path.split("/")))
         except (SourceError, RecordError) as error:
             if self.has_changed(path):
                 self.again.append(path)
                 return
             duplicates.remove(self.folder.name(path))
             yield build_rejection(file, error)
-
-    def note_replaced(self, document: SourceDocument) -> SourceDocument:
-        """Note in the record of a file the stored files with its content that become its near-duplicates."""
-        snapshot = document.origins[0].snapshot
-        paths = [name.removeprefix(f"{self.folder.collection}/") for name in self.folder.duplicates.find_replaced()]
-        left = [self.folder.root / path for path in paths if self.stored.get(path) == snapshot.sha256]
-        if not left:
-            return document
-        snapshot = replace(snapshot, left=(*snapshot.left, *(path.as_posix() for path in left)))
-        return replace(document, origins=[Origin(snapshot)])
 
     def has_changed(self, path: str) -> bool:
         """Return whether a file was changed or removed since the begin of the load."""
@@ -398,10 +381,9 @@ class _Update(Loading):
         self.kg.ingestion.record_file(outcome, show_path(path), self.folder.collection, text)
 
 
-def note_left(file: File, left: Mapping[str, Sequence[str]]) -> File:
-    """Note in a file the sources that had its content, by their hashes in `left`."""
-    sources = left.get(file.snapshot.sha256)
-    return replace(file, snapshot=replace(file.snapshot, left=tuple(sources))) if sources else file
+def note_left(file: File, root: Path, old: str | None) -> File:
+    """Note in a file that was moved the path that it has left, if its content is the same."""
+    return file if old is None else replace(file, snapshot=replace(file.snapshot, left=((root / old).as_posix(),)))
 
 
 def read_stamp(path: Path) -> Stamp | None:

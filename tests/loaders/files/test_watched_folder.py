@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from kg.errors import SourceError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.load_records import load_sources
 from kg.vocabulary import DCTERMS, KG, mint
-from loaders.files.graph.watched_folder import Changes, WatchedFolder
+from loaders.files.graph.watched_folder import Changes, WatchedFolder, _Update
+from loaders.files.loader import Reading
+from loaders.readers.locations import File
 from loaders.sources import build_file_loader, load
 from tests.examples import spread
 from tests.loaders.conftest import content
@@ -194,8 +197,6 @@ def test_near_duplicate_is_loaded_when_its_original_is_gone(
     update(folder)
     assert paths_of(kg) == {"a.md", "b.md"}
     assert_as_fresh(kg, open_graph("fresh"), notes)
-    graph = mint("graph", "src", "files", "notes", "a.md")
-    assert list(load_sources(kg.store, [graph])[graph].values()) == ["notes/a.md"]
 
 
 def test_excluded_hidden_and_linked_files_are_left_out(
@@ -254,3 +255,28 @@ def test_random_changes_give_the_graph_of_a_fresh_load(
             folder = watch(kg, notes)
     update(folder)
     assert_as_fresh(kg, open_graph("fresh"), notes)
+
+
+def test_content_that_wanders_to_another_file_keeps_no_file_from_being_loaded(
+    kg: KnowledgeGraph, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (notes / "b.md").write_text("# B\n\nFirst words.")
+    folder = watch(kg, notes)
+    update(folder)
+    (notes / "a.md").write_text("# B\n\nFirst words.")
+    (notes / "b.md").write_text("# B\n\nSecond words.")
+    with monkeypatch.context() as patch:  # b.md changes again while it is read
+        patch.setattr(_Update, "has_changed", lambda self, path: path == "b.md")
+        read = Reading.read_record
+
+        def fail(self: Reading, file: File, *given: object) -> object:
+            if file.path.name == "b.md":
+                raise SourceError("b.md: The file changed while it was loaded.")
+            return read(self, file, *given)  # type: ignore[arg-type]
+
+        patch.setattr(Reading, "read_record", fail)
+        assert folder.load(Changes(["a.md", "b.md"], {})) == ["b.md"]
+    folder.load(Changes(["b.md"], {}))
+    assert paths_of(kg) == {"a.md", "b.md"}
+    assert outcomes(kg).get("rejected", 0) == 0
+    assert "Second words." in str(content(kg.store))
