@@ -77,7 +77,9 @@ class Score:
     wrong: list[str] = field(default_factory=list)
     missed: list[str] = field(default_factory=list)
     inverted: list[str] = field(default_factory=list)
-    """Permissions of another level than the text gives."""
+    """Permissions of another right than the text gives: by right, by a decision on the case, or not at all."""
+    unconditional: list[str] = field(default_factory=list)
+    """Permissions by right where either the found or the labelled one has conditions, maybe in the words of its use."""
     confidences: list[tuple[float, bool]] = field(default_factory=list)
     related: int = 0
     """Citations found that have the labelled relation to what they cite, of `right`."""
@@ -91,6 +93,7 @@ class Score:
         self.wrong += other.wrong
         self.missed += other.missed
         self.inverted += other.inverted
+        self.unconditional += other.unconditional
         self.confidences += other.confidences
         self.related += other.related
         self.unrelated += other.unrelated
@@ -281,8 +284,11 @@ def compare_districts(found: Sequence[Fact], gold: Sequence[Fact]) -> Score:
     return _match(found, gold, lambda one, other: one.words in (other.words, other.values["name"]))
 
 
+_BY_RIGHT: Final = {"byRight", "byRightWithConditions"}
+
+
 def compare_permissions(found: Sequence[Fact], gold: Sequence[Fact]) -> Score:
-    """Compare permissions by section, district, level and use. One of another level counts as inverted too."""
+    """Compare permissions by section, district, level and use. One of another right counts as inverted too."""
 
     def same_use(one: Fact, other: Fact) -> bool:
         return (
@@ -297,7 +303,10 @@ def compare_permissions(found: Sequence[Fact], gold: Sequence[Fact]) -> Score:
     for each in found:
         same = [other for other in gold if same_use(each, other)]
         if same and all(other.values["level"] != each.values["level"] and not other.unsure for other in same):
-            scored.inverted.append(f"{each} instead of {same[0].values['level']}")
+            levels = {other.values["level"] for other in same}
+            by_right = each.values["level"] in _BY_RIGHT and levels <= _BY_RIGHT
+            other_level = scored.unconditional if by_right else scored.inverted
+            other_level.append(f"{each} instead of {same[0].values['level']}")
     return scored
 
 
@@ -465,6 +474,7 @@ def run(arguments: Sequence[str]) -> Iterator[Comparison]:
                 yield Comparison(
                     f"permission: inverted levels ({form})", len(one.inverted), None, "", "0", not one.inverted
                 )
+                yield Comparison(f"permission: other conditions ({form})", len(one.unconditional), None, "")
             for confidence, count, share in calibrate(one.confidences):
                 if count >= 10 and kind not in ("section", TOLD):
                     yield Comparison(f"{kind}: right at confidence {confidence:g} ({form}, {count:,})", share, None, "")
@@ -473,6 +483,7 @@ def run(arguments: Sequence[str]) -> Iterator[Comparison]:
                     ("wrong", one.wrong),
                     ("missed", one.missed),
                     ("inverted", one.inverted),
+                    ("of other conditions", one.unconditional),
                     ("unrelated", one.unrelated),
                 ):
                     print(f"{form}, {kind}: {what}", *facts, sep="\n  ")
