@@ -125,9 +125,9 @@ BY_NAME: Final = 0.92
 """Of the code of a state by its name, without any number: ``Florida Building Code``. 12 of 12."""
 OF_DOCUMENT: Final = 0.76
 """Of a section of a document that is neither this code nor a known law. 12 of 15."""
-WITHOUT_SEPARATOR: Final = 0.7
-"""Of a section of the same code whose number has no separator, and which may be of another document: ``section 5``. Few
-occur: 3 of 4."""
+WITHOUT_SEPARATOR: Final = 0.9
+"""Of a section of the same code whose number has no separator, and which may be of another document: ``section 5``. 40
+of 40 in ordinances, 3 of 4 in two real codes."""
 UNRESOLVED: Final = 0.86
 """Of a section that the code does not have: of another part of the law, or with a number that was read wrongly. 57 of
 65."""

@@ -39,6 +39,7 @@ class Index:
         self._parts: dict[str | None, tuple[str, ...]] = {}
         self._numbered: dict[tuple[str, str], tuple[str, ...]] = {}
         self._letters: bool | None = None
+        self._restarting: bool | None = None
         self._order: list[str] = []
         self._places: dict[str, int] = {}
         """Positions in document order. Order and positions are computed on first use."""
@@ -53,7 +54,7 @@ class Index:
         self._numbered = {name: tuple(several) for name, several in numbered.items()}
 
     def _describe(self, section: Section) -> None:
-        self._letters = None
+        self._letters = self._restarting = None
         self.sections[section.key] = section
         self.parents[section.key], self.kinds[section.key] = section.parent, section.kind
 
@@ -75,7 +76,7 @@ class Index:
     def drop(self, key: str) -> None:
         """Remove a section, if it exists."""
         self._places.clear()
-        self._letters = None
+        self._letters = self._restarting = None
         section = self.sections.pop(key, None)
         if section is None:
             return
@@ -127,7 +128,12 @@ class Index:
         found = self._numbered.get((kind, number))
         if not found:
             return None
-        if len(found) == 1 and (_is_placed(number) or not scopes or scopes[-1] in self.above(found[0])):
+        if len(found) == 1 and (
+            _is_placed(number)
+            or not scopes
+            or scopes[-1] in self.above(found[0])
+            or (kind == _SECTION and not self.restarts and not self.in_city_code)
+        ):
             return found[0]
         for scope in scopes:
             inside = [key for key in found if scope in self.above(key)]
@@ -146,6 +152,21 @@ class Index:
                 for (kind, number), keys in self._numbered.items()
             )
         return self._letters
+
+    @property
+    def restarts(self) -> bool:
+        """Whether the numbers of sections begin again in some level: several sections have the lowest short number."""
+        if self._restarting is None:
+            short = [
+                number
+                for kind, number in self._numbered
+                if kind == _SECTION and not _is_placed(number) and self._numbered[kind, number]
+            ]
+            digits = [each for each in short if each.isdecimal()]
+            others = [each for each in short if not each.isdecimal()]
+            lowest = [min(several, key=key) for several, key in ((digits, int), (others, str)) if several]
+            self._restarting = any(len(self._numbered[_SECTION, number]) > 1 for number in lowest)
+        return self._restarting
 
     @property
     def in_city_code(self) -> bool:

@@ -138,6 +138,9 @@ class Code:
         """
         if not moved:
             return set()
+        mine, its = self.index, other.index
+        if (mine.restarts, mine.has_letters) != (its.restarts, its.has_letters):
+            return {key for keys in self.citing.values() for key in keys}
         below = {each for key in moved for code in (self, other) for each in code.index.below(key)}
         called = [each for key in below for code in (self, other) if (each := code.sections.get(key)) is not None]
         found = {key for section in called for number in numbers_of(section) for key in self.citing.get(number, ())}

@@ -362,9 +362,19 @@ def _without_contents(drafts: Sequence[Draft], warnings: list[str]) -> Sequence[
             holding.add(above)
             above = above.parent
     meant = {key: next((each for each in group if each in holding), group[-1]) for key, group in groups.items()}
+    # Contents may list sections without the articles that they are in.
+    numbered: dict[tuple[str, str], list[Draft]] = defaultdict(list)
+    for draft in holding:
+        numbered[draft.kind, draft.number].append(draft)
     for draft in drafts:
-        if draft.number and draft not in holding and draft not in left and meant[draft.key] is not draft:
+        if not draft.number or draft in holding or draft in left:
+            continue
+        if meant[draft.key] is not draft:
             left[draft] = meant[draft.key]
+            continue
+        same = [each for each in numbered[draft.kind, draft.number] if is_same_heading(draft.title, each.title)]
+        if len(same) == 1:
+            left[draft] = same[0]
     _warn_dropped(drafts, left, warnings)
     for draft in drafts:
         if draft.parent in left:

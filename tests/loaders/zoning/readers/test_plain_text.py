@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kg.errors import SourceError
 from loaders.readers.headings import Heading, parse_heading
+from loaders.zoning.extraction.citation_resolution import Index, resolve_words
 from loaders.zoning.readers import html_code, plain_text
 from loaders.zoning.readers.code_model import Code
 from loaders.zoning.readers.contents_file import parse_contents
@@ -346,3 +347,42 @@ def test_notes_before_the_first_heading_are_reported(rest: str) -> None:
     code = plain_text.parse(f"(Ord. 1)\n(Ord. 2)\n{rest}".encode(), "t.txt")
     assert [each.number for each in code.sections] == (["1-10"] if rest else [])
     assert any("2 lines" in warning and "'(Ord. 1)'" in warning for warning in code.warnings)
+
+
+LISTED = """\
+CONTENTS
+Section 1. Purpose . . . . . 1
+Section 2. Uses . . . . . 3
+Section 3. Appeals . . . . . 5
+ARTICLE I. IN GENERAL
+Section 1. Purpose
+The purpose is order. Appeals are decided under Section 3.
+ARTICLE II. DISTRICTS
+Section 2. Uses
+Mills are permitted.
+ARTICLE III. PROCEDURE
+Section 3. Appeals
+The board decides.
+"""
+
+
+def test_contents_that_list_sections_without_their_articles_make_no_sections() -> None:
+    sections = parse(LISTED).sections
+    assert [each.key for each in sections if each.kind == "section"] == [
+        "article I|section 1",
+        "article II|section 2",
+        "article III|section 3",
+    ]
+    index = Index(sections)
+    assert not index.restarts
+    assert resolve_words("Section 3", index, "article I|section 1") == "article III|section 3"
+
+
+def test_short_numbers_that_restart_in_each_article_are_resolved_in_their_article_only() -> None:
+    restarting = (
+        LISTED.partition("ARTICLE I.")[2].replace("Section 2", "Section 1").replace("Section 3. A", "Section 2. A")
+    )
+    index = Index(parse("ARTICLE I." + restarting).sections)
+    assert index.restarts
+    assert resolve_words("Section 2", index, "article I|section 1") is None
+    assert resolve_words("Section 2", index, "article III|section 2") == "article III|section 2"
