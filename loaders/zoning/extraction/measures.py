@@ -290,7 +290,7 @@ def _value(words: str, unit: str) -> Decimal | None:
 
 def parse_number(words: str) -> Decimal | None:
     """Parse a number: ``6,000``, ``2 1/2``, ``thirty-five (35)``, ``one and one-half``. None if it is not a finite
-    decimal."""
+    decimal, and for two different ones in digits: ``35 (10.7)``."""
     exact = _parse_exactly(words)
     if exact is None:
         return None
@@ -304,6 +304,9 @@ def parse_number(words: str) -> Decimal | None:
 def _parse_exactly(words: str) -> Fraction | None:
     inside = re.search(rf"\( ?({_DIGITS}) ?%?\)", words)
     told = inside[1] if inside else words
+    before = words[: inside.start()].strip() if inside else ""
+    if re.fullmatch(_DIGITS, before) and _parse_digits(before) != _parse_digits(told):
+        return None
     return _parse_digits(told) if re.fullmatch(_DIGITS, told) else _parse_words(told)
 
 

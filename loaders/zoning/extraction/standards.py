@@ -231,6 +231,10 @@ def _find_note_spans(section: Section, table: Table) -> Iterator[tuple[int, int]
     for each in section.subsections if marks else ():
         if each.start >= table.end and len(each.path) == 1 and each.path[0] in marks:
             yield each.start, each.end
+    texts = (strip_marks(section, cell).strip() for cell in cells)
+    for mark in {mark for words in texts if (last := _NUMBERED.search(words)) for mark in _numbers(last)}:
+        if note := re.search(rf"^\({mark}\) [^\n]*", section.text[table.end :], re.MULTILINE):
+            yield table.end + note.start(), table.end + note.end()
 
 
 def _topic(text: str, earlier: Sequence[tuple[int, int]]) -> str | None:
@@ -270,6 +274,8 @@ _MARK: Final = re.compile(
     r"(?<=['′’%\w).]) ?(?:\((?P<letter>[a-z]{1,2})\)|[\[(]?(?P<mark>[*†‡]{1,3}|(?<=[ \[(])\d{1,2})[\])]?"
     r"|(?<=\d) ?(?P<plain>[a-z]))$"
 )
+_NUMBERED: Final = re.compile(r"(?<=[\d½¼¾⅓⅔⅛])(?P<marks>(?: ?\(\d{1,2}(?:, ?\d{1,2})*\))+)$")
+"""Marks of notes behind a number without a unit: ``35 (6)``. Only a number in words is repeated so."""
 _LABELS: Final = re.compile(
     r"(?:minimum|maximum|min\.?|max\.?|requirements?|standards?|values?|dimensions?|regulations?|limits?"
     r"|districts?|zones?"
@@ -433,6 +439,9 @@ def _parse_cell(
     words, type_ = column.words, column.type
     raw = strip_marks(section, cell).strip()
     marks = [*column.marks, *(section.text[start:end].strip() for start, end in cell.superscripts)]
+    if numbered := _NUMBERED.search(raw):
+        marks += _numbers(numbered)
+        raw = raw[: numbered.start()].strip()
     given = _parse_measure(raw, words, type_, caption)
     while given is None and (mark := _MARK.search(raw)) and (_is_mark(mark) or mark[mark.lastgroup or 0] in notes):
         marks.append(mark[mark.lastgroup or 0])
@@ -490,6 +499,11 @@ def _split_cell(
 def _is_mark(match: re.Match[str]) -> bool:
     """Whether the end of a cell is the mark of a note by its form: ``(a)``, ``[1]``, ``*``."""
     return match["plain"] is None and not match[0].strip()[0].isdigit()
+
+
+def _numbers(marks: re.Match[str]) -> Sequence[str]:
+    """Get the numbers of the notes in a match of `_NUMBERED`."""
+    return re.findall(r"\d+", marks["marks"])
 
 
 def _parse_measure(raw: str, words: str, type_: str, caption: str) -> Measure | None:

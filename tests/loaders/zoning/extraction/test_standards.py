@@ -459,6 +459,22 @@ def test_a_cell_with_a_mark_without_its_note_is_unsure() -> None:
     assert [each.confidence < SURE for each in find_standards(made, KNOWN)] == [True]
 
 
+def test_a_number_in_brackets_behind_a_bare_number_is_the_mark_of_a_note() -> None:
+    rows = [
+        ["District", "Max Height (feet)", "Rear Yard (feet)", "Side Yard (feet)"],
+        ["R-1", "38 (2)", "44 (3)(2)", "12 (11.5)"],
+    ]
+    made = with_table(rows, "\n(2) A mill may be 52 feet high.")
+    found = list(find_standards(made, KNOWN))
+    assert [(each.type, each.raw, each.value) for each in found] == [
+        ("building-height", "38", 38),
+        ("rear-setback", "44", 44),
+        ("side-setback", "12 (11.5)", None),
+    ]
+    assert [list(each.conditions) for each in found[:2]] == [["A mill may be 52 feet high."]] * 2
+    assert [each.confidence < SURE for each in found[:2]] == [False, True]  # there is no note (3)
+
+
 def test_a_table_may_be_turned() -> None:
     turned = [list(row) for row in zip(*SCHEDULE, strict=True)]
     assert sorted(in_table(with_table(turned))) == sorted(in_table(with_table(SCHEDULE)))
