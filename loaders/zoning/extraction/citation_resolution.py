@@ -128,12 +128,7 @@ class Index:
         found = self._numbered.get((kind, number))
         if not found:
             return None
-        if len(found) == 1 and (
-            _is_placed(number)
-            or not scopes
-            or scopes[-1] in self.above(found[0])
-            or (kind == _SECTION and not self.restarts and not self.in_city_code)
-        ):
+        if len(found) == 1 and (_is_placed(number) or not scopes or scopes[-1] in self.above(found[0])):
             return found[0]
         for scope in scopes:
             inside = [key for key in found if scope in self.above(key)]
@@ -192,6 +187,8 @@ def resolve(citation: Citation, index: Index, here: str | None = None) -> str | 
             found = next((key for key in above if index.kinds[key] == kind), None)
         else:
             within, found = found, _find_level(kind, number, index, scopes)
+            if found is None and len(citation.levels) == 1 and kind == _SECTION and number.isdecimal():
+                found = None if index.restarts or index.in_city_code else index.within(kind, number, ())
             # Paragraph B of an article that has no sections with letters.
             found = found or (within if kind == _SECTION and number.isalpha() else None)
         if found is None and (citation.levels[-1][0] != _SECTION or not _is_placed(citation.levels[-1][1])):
