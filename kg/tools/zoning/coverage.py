@@ -1,10 +1,10 @@
 """Finds the sentences of districts' sections that extraction did not understand: the gaps of an answer.
 
 A sentence with words of permission is understood if a permission or definition rests on it, or if it introduces a list
-of permissions. A measure is understood if a standard or definition rests on it. The sections of a district are those
-with its name in their heading or in one above it, where items of a list of uses count too, and all sections of its
-rules, there without the sentences that name other districts only. In other sections, the sentences that name the
-district count.
+of permissions. A code in a matrix is understood if a permission rests on it. A measure is understood if a standard or
+definition rests on it. The sections of a district are those with its name in their heading or in one above it, where
+items of a list of uses count too, and all sections of its rules, there without the sentences that name other districts
+only. In other sections, the sentences that name the district count.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Final, Literal, NamedTuple
 
 from pyoxigraph import Literal as Text
@@ -89,6 +89,12 @@ _NO_ITEM: Final = re.compile(
     r"^\W*(?:uses|standards|districts?)\W*$",
     re.IGNORECASE,
 )
+_DIVIDER: Final = " | "
+"""Divider of the cells of a table in the text of a section."""
+_CODE: Final = re.compile(
+    r"(?:[A-Z]{1,5}(?:[/-][A-Z]{1,4}){0,2}\d?|[a-z]{1,2}|[✓✔•●■○◯◐□☐*]{1,2})(?: ?[(\[]?[\d,*†‡]{1,5}[)\]]?)?"
+)
+"""A code in a cell of a matrix: ``SPR``, ``C-2``, ``P (3)``."""
 _WORD: Final = re.compile(r"[^\W\d_]{3}")
 _INNER_END: Final = re.compile(r"[.!?;:][)\]\"”']*\s+\S")
 """A sign that a line may have several sentences."""
@@ -278,10 +284,14 @@ def find_unread(text: str, spans: Sequence[tuple[int, int]], kind: RuleKind) -> 
     signs, is_list = _SIGNS[kind], kind == "permission" and len(spans) >= _LISTED
     if signs.search(text) is None and not is_list:
         return
+    rows = _find_unread_rows(text, frozenset(spans)) if is_list and _DIVIDER in text else {}
+    yield from ((words, False) for several in rows.values() for words in several)
     ends = _merge([(start, _extend(text, end)) for start, end in spans] if kind == "standard" else spans)
     sentences = list(_split(text))
     for number, (start, end) in enumerate(sentences):
         found = [(start + match.start(), start + match.end()) for match in signs.finditer(text[start:end])]
+        if start in rows:
+            continue
         if not found:
             if is_list and _is_item(text[start:end]) and not _overlaps(ends, start, end):
                 yield text[start:end], True
@@ -298,6 +308,54 @@ def find_unread(text: str, spans: Sequence[tuple[int, int]], kind: RuleKind) -> 
             if is_lead and any(_overlaps(ends, *each) for each in following):
                 continue
         yield text[start:end], False
+
+
+def _find_unread_rows(text: str, spans: Set[tuple[int, int]]) -> Mapping[int, Sequence[str]]:
+    """Find the codes in a matrix of permissions on which no permission rests, by start of the row.
+
+    Each is in words with its row and its columns: ``Mill: SPR (R-1, C-2)``. Cells that are read are `spans`. A code is
+    in a column that is read in some row, or after it.
+    """
+    rows: list[list[tuple[int, int]]] = []
+    start = 0
+    for line in text.splitlines(keepends=True):
+        bare, at, cells = line.rstrip("\n"), start, list[tuple[int, int]]()
+        for words in bare.split(_DIVIDER):
+            cells.append((at, at + len(words.rstrip())))
+            at += len(words) + len(_DIVIDER)
+        if len(cells) > 1:
+            rows.append(cells)
+        start += len(line)
+    found: dict[int, list[str]] = {}
+    heads: dict[int, list[list[str]]] = defaultdict(list)
+    begun: set[int] = set()
+    """Widths of the tables whose first row with a permission was reached."""
+    first: dict[int, int] = {}
+    for row in rows:
+        own = [
+            place for place, cell in enumerate(row) if place and cell in spans and _CODE.fullmatch(text[slice(*cell)])
+        ]
+        if own:
+            first[len(row)] = min(own[0], first.get(len(row), own[0]))
+    for row in rows:
+        marks = [text[slice(*cell)] for cell in row]
+        least, headers = first.get(len(row)), heads[len(row)]
+        if least is None:
+            continue
+        if any(cell in spans for cell in row):
+            begun.add(len(row))
+        elif len(row) not in begun and len(set(marks)) == len(marks):
+            headers.append(marks)
+        if marks in headers:
+            continue
+        head = headers[-1] if headers else [""] * len(row)
+        several: dict[str, list[str]] = defaultdict(list)
+        for place in range(least, len(row)):
+            if row[place] not in spans and _CODE.fullmatch(marks[place]):
+                several[marks[place]].append(head[place])
+        if several:
+            found[row[0][0]] = [f"{marks[0]}: {code} ({', '.join(columns)})" for code, columns in several.items()]
+    return found
 
 
 def _is_item(sentence: str) -> bool:

@@ -94,6 +94,12 @@ class Index:
             stack += (new := [part for part in self._parts.get(each, ()) if part not in found])
             found.update(new)
 
+    def siblings(self, key: str) -> Iterator[Section]:
+        """Yield the other sections with the same parent."""
+        for each in self._parts.get(self.parents.get(key), ()):
+            if each != key:
+                yield self.sections[each]
+
     def between(self, first: str, last: str) -> Sequence[str]:
         """Get the keys of the sections from one to another in document order. Empty if the last comes before the first.
 

@@ -134,10 +134,20 @@ class Combined:
     """Facts that only the model states."""
 
 
-def find_facts(section: Section, known: Mapping[str, District], above: Sequence[Section] = ()) -> Facts:
-    """Find the facts of a section by the rules. `above` are its ancestors, innermost first."""
+def find_facts(
+    section: Section,
+    known: Mapping[str, District],
+    above: Sequence[Section] = (),
+    legends: Sequence[Section] = (),
+) -> Facts:
+    """Find the facts of a section by the rules.
+
+    `above` are its ancestors, innermost first. `legends` are other sections that explain the letters of its matrices.
+    """
     return Facts(
-        find_permissions(section, known, above), find_standards(section, known, above), find_definitions(section)
+        find_permissions(section, known, above, legends),
+        find_standards(section, known, above),
+        find_definitions(section),
     )
 
 

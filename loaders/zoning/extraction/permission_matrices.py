@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
 from loaders.zoning.extraction import districts as naming
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.outline import find_label_end
-from loaders.zoning.extraction.permission_levels import CONFIDENCE, Level, UsePermission, find_review, level_of
+from loaders.zoning.extraction.permission_levels import (
+    CONFIDENCE,
+    NOT,
+    Level,
+    UsePermission,
+    find_review,
+    is_conditional,
+    level_of,
+)
 from loaders.zoning.extraction.section_protocol import Cell, Section, Table
 
 _USUAL: Final[Mapping[str, Level]] = {
@@ -46,6 +55,16 @@ _USE: Final = re.compile(r"\b(?:uses?|activit(?:y|ies))\b", re.IGNORECASE)
 _NOTE: Final = re.compile(
     r"(?:\(?(?P<mark>\d{1,2}|[*†‡]{1,3})[.):]?|\((?P<letter>[a-z]{1,2})\)|(?P<plain>[a-z])[.)]) ?(?P<note>\S[^\n]*)"
 )
+_KEY_TITLE: Final = re.compile(r"\b(?:key|legend|symbols?)\b", re.IGNORECASE)
+_KEY: Final = re.compile(
+    r"\b(?:symbols?|letters?|abbreviations?|designations?)\b[^.\n]{0,80}\b(?:tables?|schedules?|matrix|matrices|charts?)\b"
+    r"|\b(?:tables?|schedules?|matrix|matrices|charts?)\b[^.\n]{0,80}\b(?:symbols?|letters?|abbreviations?)\b",
+    re.IGNORECASE,
+)
+"""Words of a section that explains the letters of a table in another section."""
+_RIGHT: Final = re.compile(r"(?<!not )\b(?:by|as[- ]of|(?:as a )?matter[- ]of|of)[- ]right\b", re.IGNORECASE)
+_REVIEW: Final = re.compile(r"\b(?:review|approval)", re.IGNORECASE)
+_CONDITION: Final = re.compile(r"\b(?:subject to|with|upon|after|if|provided)\b.*", re.IGNORECASE)
 _LETTERS_SHARE: Final = 0.6
 """Minimum share of letters among non-empty cells in a matrix of uses."""
 _GROUP: Final = 80
@@ -66,10 +85,20 @@ class _Joined:
         return self.rows
 
 
-def find_in_matrices(section: Section, known: Mapping[str, District]) -> Iterator[UsePermission]:
-    """Find the permissions in the matrices of a section. `known` are the districts of the code."""
+def is_legend(section: Section) -> bool:
+    """Check whether a section may explain the letters of a matrix in another section."""
+    return bool(_KEY_TITLE.search(section.title) or _KEY.search(section.text, 0, _AROUND))
+
+
+def find_in_matrices(
+    section: Section, known: Mapping[str, District], legends: Sequence[Section] = ()
+) -> Iterator[UsePermission]:
+    """Find the permissions in the matrices of a section.
+
+    `known` are the districts of the code. `legends` are other sections that explain the letters of its matrices.
+    """
     for table in _join_tables(section, known):
-        yield from _in_matrix(section, table, known)
+        yield from _in_matrix(section, table, known, legends)
 
 
 def _join_tables(section: Section, known: Mapping[str, District]) -> Iterator[_Joined]:
@@ -94,7 +123,9 @@ def _join_tables(section: Section, known: Mapping[str, District]) -> Iterator[_J
         yield joined
 
 
-def _in_matrix(section: Section, table: _Joined, known: Mapping[str, District]) -> Iterator[UsePermission]:
+def _in_matrix(
+    section: Section, table: _Joined, known: Mapping[str, District], legends: Sequence[Section]
+) -> Iterator[UsePermission]:
     grid = table.grid()
     columns = naming.find_columns(grid, known)
     if columns is None:
@@ -110,7 +141,7 @@ def _in_matrix(section: Section, table: _Joined, known: Mapping[str, District]) 
     words = [cell.text for cell in cells if cell is not None and cell.text.strip()]
     if not words or sum(bool(_MARK.fullmatch(text.strip())) for text in words) < _LETTERS_SHARE * len(words):
         return
-    legend = _parse_legend(section, table, words)
+    legend = _parse_legend(section, table, words, legends)
     notes = find_notes(section, table)
     last, names = max(districts), _names(grid, header, min(districts))
     for row in grid[header + 1 :]:
@@ -134,32 +165,58 @@ class _Legend:
     blank: Level | None
     reviews: Mapping[str, str]
     """Citations of the review for a use, by letter."""
+    conditions: Mapping[str, str]
+    """Conditions of a use that is permitted by right, by letter, verbatim."""
     words: Set[str]
     """Words around the table."""
 
 
-def _parse_legend(section: Section, table: _Joined, words: Sequence[str]) -> _Legend:
-    """Parse the meaning of letters from the text around the table, with defaults."""
+def _parse_legend(section: Section, table: _Joined, words: Sequence[str], legends: Iterable[Section]) -> _Legend:
+    """Parse the meaning of letters from the text around the table, or else from `legends`, with defaults.
+
+    A letter that two of the `legends` explain differently has no meaning.
+    """
     before = section.text[max(0, table.start - _AROUND) : table.start]
     after = section.text[table.end : table.end + _AROUND]
-    legend, reviews = dict(_USUAL), dict[str, str]()
+    legend, reviews, conditions = dict(_USUAL), dict[str, str](), dict[str, str]()
     letters = {each for word in words for each in (_letters(word), word.strip().upper())}
     own: set[str] = set()
-    for around in (after, before):
+    elsewhere: dict[str, set[Level]] = defaultdict(set)
+    others = [each.text[:_AROUND] for each in legends]
+    for place, around in enumerate((*others, after, before)):
         for letter, meaning in _meanings(around, letters):
-            level = level_of(f"{meaning} uses") or ("byRightWithConditions" if _BESIDE.search(meaning) else None)
-            if level is not None:
-                legend[letter] = level
-                own.add(letter)
-                if level == "conditional" and (review := find_review(meaning)):
-                    reviews[letter] = review
+            level = _level_of_meaning(meaning)
+            if level is None:
+                continue
+            if place < len(others):
+                elsewhere[letter].add(level)
+            else:
+                elsewhere.pop(letter, None)
+            legend[letter] = level
+            own.add(letter)
+            reviews.pop(letter, None)
+            conditions.pop(letter, None)
+            reviewed = level == "byRightWithConditions" and _RIGHT.search(meaning) and _REVIEW.search(meaning)
+            if (level == "conditional" or reviewed) and (review := find_review(meaning)):
+                reviews[letter] = review
+            if reviewed and (condition := _CONDITION.search(meaning)):
+                conditions[letter] = condition[0].strip(" .")
+    for letter in [letter for letter, levels in elsewhere.items() if len(levels) > 1]:
+        del legend[letter]
     if "X" in letters and "X" not in own:
         legend["X"] = (
             "notPermitted" if any(legend.get(letter) == "byRight" for letter in letters - {"X"}) else "byRight"
         )
-    said = _BLANK.search(before) or _BLANK.search(after)
+    said = _BLANK.search(before) or _BLANK.search(after) or next(filter(None, map(_BLANK.search, others)), None)
     blank = level_of(said[0]) if said else None
-    return _Legend(legend, blank, reviews, {*re.findall(r"\b[A-Z]{1,3}\d\b", before + after)})
+    return _Legend(legend, blank, reviews, conditions, {*re.findall(r"\b[A-Z]{1,3}\d\b", before + after)})
+
+
+def _level_of_meaning(meaning: str) -> Level | None:
+    """Parse the meaning of a letter into a level. A use by right is one even if a board reviews its plan."""
+    if _RIGHT.search(meaning) and not NOT.search(meaning) and not is_conditional(meaning):
+        return "byRightWithConditions" if _CONDITION.search(meaning) else "byRight"
+    return level_of(f"{meaning} uses") or ("byRightWithConditions" if _BESIDE.search(meaning) else None)
 
 
 def _meanings(around: str, letters: Set[str]) -> Iterator[tuple[str, str]]:
@@ -236,7 +293,9 @@ def _parse_cell(
         return
     if level == "byRight" and conditions:
         level = "byRightWithConditions"
-    review = legend.reviews.get(raw.upper()) if level == "conditional" else None
+    review = legend.reviews.get(raw.upper()) if level in ("conditional", "byRightWithConditions") else None
+    if level == "byRightWithConditions" and (condition := legend.conditions.get(raw.upper())):
+        conditions.append(condition)
     conditions += told if level != "notPermitted" else ()
     yield UsePermission(
         code, name, level, raw, conditions, review, cell.start, cell.end, CONFIDENCE["matrix"], "matrix"

@@ -171,13 +171,17 @@ class _Above:
 
 
 def find_permissions(
-    section: Section, known: Mapping[str, District], above: Sequence[Section] = ()
+    section: Section,
+    known: Mapping[str, District],
+    above: Sequence[Section] = (),
+    legends: Sequence[Section] = (),
 ) -> Sequence[UsePermission]:
     """Find the uses that a section permits or prohibits: in lists and sentences, then in matrices.
 
-    `known` are the districts of the code. `above` are the ancestors of the section, innermost first.
+    `known` are the districts of the code. `above` are the ancestors of the section, innermost first. `legends` are
+    other sections that explain the letters of its matrices.
     """
-    return [*_Lines(section, known, above).read().permissions, *find_in_matrices(section, known)]
+    return [*_Lines(section, known, above).read().permissions, *find_in_matrices(section, known, legends)]
 
 
 def find_inherited(

@@ -50,7 +50,7 @@ from loaders.zoning.graph.model_readings import Reading, build_reading, get_read
 from loaders.zoning.graph.rule_quads import STANDARD_TYPES
 from loaders.zoning.graph.stated_districts import load_stated
 from loaders.zoning.graph.stored_codes import Code, Codes
-from loaders.zoning.graph.text_findings import combine_facts
+from loaders.zoning.graph.text_findings import combine_facts, find_legends
 from loaders.zoning.readers.code_model import DOMAIN, Section
 
 Mode = Literal["chat", "rules"]
@@ -238,7 +238,7 @@ class _Extraction:
         known = merge_districts(self.code.districts, load_stated(self.kg.store, self.code.name))
         for section in self.code.sections.values():
             above = self.code.above(section.key)
-            facts = find_facts(section, known, above)
+            facts = find_facts(section, known, above, find_legends(section, self.code.index))
             unsure = find_unsure(section, facts, self.kg.settings.rule_confidence)
             windows = split_windows(split_segments(section.text), unsure)[:MAX_WINDOWS] if unsure else ()
             if not windows:
@@ -315,16 +315,14 @@ class _Extraction:
         known = merge_districts(code.districts, load_stated(store, name))
         for key, reading in valid.items():
             if reading is not None:
-                self._count(code.sections[key], known, code.above(key), reading)
+                self._count(code.sections[key], known, code, reading)
 
     def _derive(self, readings: Mapping[str, Reading | None]) -> dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]]:
         findings = Findings(CodesRead(), Codes(self.kg.memory))
         return dict(findings.derive_again(self.kg.store, self.code.name, readings))
 
-    def _count(
-        self, section: Section, known: Mapping[str, District], above: Sequence[Section], reading: Reading
-    ) -> None:
-        combined = combine_facts(section, known, above, reading)
+    def _count(self, section: Section, known: Mapping[str, District], code: Code, reading: Reading) -> None:
+        combined = combine_facts(section, known, code.index, code.above(section.key), reading)
         self.report.read += 1
         self.report.agreed += combined.agreed
         self.report.disputed += combined.disputed

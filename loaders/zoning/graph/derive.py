@@ -26,11 +26,12 @@ from kg.store.protocol import Commit, Store, select, term_text
 from kg.vocabulary import EXTRACTED, KG, SKOS, SOURCED, mint
 from kg.zoning_summaries.stored_summaries import find_withdrawn
 from loaders.zoning.extraction.districts import District, plain_name
+from loaders.zoning.extraction.permission_matrices import is_legend
 from loaders.zoning.graph.authorities import Authorities, merge, state_of
 from loaders.zoning.graph.model_readings import Reading, get_reading_graph, load_readings
 from loaders.zoning.graph.stated_districts import Stated, find_stated, load_stated
 from loaders.zoning.graph.stored_codes import Code, Codes, has_sections
-from loaders.zoning.graph.text_findings import build_claims, build_rules
+from loaders.zoning.graph.text_findings import build_claims, build_rules, find_near
 from loaders.zoning.readers.code_model import DOMAIN, Section
 
 NAME: Final = """
@@ -250,6 +251,10 @@ class Findings:
             again |= work.stored.find_citing(work.code, moved) | work.find_affected(districts, headed)
         elif not first and (gone or tables):
             again |= work.find_affected(districts)
+        again |= find_keyed(before, gone) | find_keyed(work.code, gone)
+        if first and work.stored.sections:
+            changed = [key for key, each in work.own.items() if _words(each) != _words(work.stored.sections.get(key))]
+            again |= find_keyed(work.stored, changed) | find_keyed(work.code, changed)
         if gone:
             again |= before.find_citing(work.code, gone)
             again |= {below for key in gone for below in work.code.index.below(key)}
@@ -312,6 +317,12 @@ def _label_in(quads: Iterable[Quad]) -> str:
     return next((term_text(quad.object) for quad in quads if quad.predicate == SKOS.prefLabel), "")
 
 
+def find_keyed(code: Code, keys: Iterable[str]) -> set[str]:
+    """Find the sections with tables whose letters the sections `keys` of a code may explain."""
+    legends = [key for key in keys if (section := code.sections.get(key)) is not None and is_legend(section)]
+    return {each.key for key in legends for each in find_near(code.sections[key], code.index) if each.tables}
+
+
 def find_changed_districts(before: Mapping[str, District], after: Mapping[str, District]) -> Sequence[District]:
     """Find the districts that were added, removed or renamed, in their old and new versions."""
     codes = [
@@ -334,6 +345,11 @@ def build_name_test(several: Sequence[District]) -> Callable[[str], bool]:
 def _heading(section: Section | None) -> object:
     """The properties of a section that the findings below it depend on."""
     return section and (section.title, section.parent, section.kind, section.number)
+
+
+def _words(section: Section | None) -> object:
+    """The properties of a section that the meaning of the letters in tables near it depends on."""
+    return section and (section.title, section.text, section.parent, section.order)
 
 
 def _place(section: Section | None) -> object:

@@ -25,7 +25,9 @@ from loaders.citations.section_citations import (
 from loaders.zoning.extraction.citation_resolution import Index, resolve, resolve_range, resolve_words
 from loaders.zoning.extraction.districts import District, find_in_section
 from loaders.zoning.extraction.model_facts import Combined, check, combine, find_facts
+from loaders.zoning.extraction.permission_matrices import is_legend
 from loaders.zoning.extraction.permissions import find_inherited
+from loaders.zoning.extraction.section_protocol import Section as ReadSection
 from loaders.zoning.graph.authorities import Authorities
 from loaders.zoning.graph.model_readings import Reading
 from loaders.zoning.graph.rule_quads import Rules, unit
@@ -33,10 +35,14 @@ from loaders.zoning.readers.code_model import Section
 
 
 def combine_facts(
-    section: Section, known: Mapping[str, District], above: Sequence[Section] = (), reading: Reading | None = None
+    section: Section,
+    known: Mapping[str, District],
+    index: Index,
+    above: Sequence[Section] = (),
+    reading: Reading | None = None,
 ) -> Combined:
     """Find the facts of a section by the rules, and combine them with a reading of its present text, if any."""
-    facts = find_facts(section, known, above)
+    facts = find_facts(section, known, above, find_legends(section, index))
     if reading is None or not reading.is_of(section):
         return Combined(facts)
     return combine(facts, check(section, known, above, reading.proposals, reading.method), reading.method)
@@ -48,7 +54,19 @@ MAX_QUADS: Final = {"definitions": 15_000, "permissions": 50_000, "standards": 5
 """Quads of a section, of its rules or of its citations, after which no more findings of a kind are read from it. A
 definition has about 13, a permission and a standard 15 to 20, and each quad takes 4 kB while it is committed."""
 
+_NEAR: Final = 5
+"""Maximum distance of a table to the section that explains its letters, in sections."""
 _log: Final = logging.getLogger(__name__)
+
+
+def find_legends(section: ReadSection, index: Index) -> Sequence[ReadSection]:
+    """Find the sections near one with tables that may explain the letters of these tables."""
+    return [each for each in find_near(section, index) if is_legend(each)] if section.tables else []
+
+
+def find_near(section: ReadSection, index: Index) -> Iterator[ReadSection]:
+    """Yield the sections with the same parent at most some places before or after one."""
+    return (each for each in index.siblings(section.key) if abs(each.order - section.order) <= _NEAR)
 
 
 def _bounded(found: Iterable[T], kind: str, section: str, quads: Sequence[Quad]) -> Iterator[T]:
@@ -76,7 +94,7 @@ def build_rules(
     that of the section by a model.
     """
     rules, iri, text = Rules(graph, shared), shared.section(section.key), section.text
-    facts = combine_facts(section, known, above, reading).facts
+    facts = combine_facts(section, known, index, above, reading).facts
 
     def evidence(start: int, end: int, confidence: float, method: str) -> Evidence:
         return Evidence(iri, start, end, text[start:end], confidence, method)

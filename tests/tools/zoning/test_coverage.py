@@ -86,6 +86,31 @@ def test_row_of_a_misprinted_code_is_not_understood(kg: KnowledgeGraph) -> None:
     assert [each.section_ref for each in found.not_understood] == ["2"]
 
 
+def test_code_of_a_matrix_without_a_meaning_is_not_understood(kg: KnowledgeGraph) -> None:
+    town: Any = {"municipality": "Letter Ley", "state": "UT"}
+    rows = ("Use\tR-1\tR-2\tC-1", "Shed\tP\tN\tSPR", "Mill\tN\tSPR\tP", "Kiln\tN\tQ\tQ", "Inn\tN\tP\tP")
+    table = f"<table>{''.join('<tr><td>' + row.replace(chr(9), '</td><td>') + '</td></tr>' for row in rows)}</table>"
+    for number, name in enumerate(("R-1 Cottage", "R-2 Terrace", "C-1 Corner"), 3):
+        key = str(number)
+        kg_ingest_code_section(
+            kg, **town, section_id=key, title=f"{name} District", level="section", raw_content="Maps."
+        )
+    kg_ingest_code_section(kg, **town, section_id="1", title="Uses", level="section", raw_content=table)
+    found = kg_query_permissions(kg, **town, district="C-1", use="mill")
+    assert [each.words for each in found.not_understood] == [
+        "Shed: SPR (C-1)",
+        "Kiln: Q (R-2, C-1)",
+    ]
+    assert found.meta.completeness == "approximate"
+    assert kg_query_permissions(kg, **town, district="R-1").meta.completeness == "complete"
+    # The key is sent after the table, which is read again.
+    key = "SPR: a use by right, with review of its plan."
+    kg_ingest_code_section(kg, **town, section_id="2", title="Key to uses", level="section", raw_content=key)
+    found = kg_query_permissions(kg, **town, district="R-2")
+    assert [each.words for each in found.not_understood] == ["Kiln: Q (R-2, C-1)"]
+    assert {each.use: each.permission for each in found.permissions}["Mill"] == "byRightWithConditions"
+
+
 def test_uses_of_the_underlying_zone_are_told_as_such(kg: KnowledgeGraph) -> None:
     town: Any = {"municipality": "Overlay Oaks", "state": "UT"}
     uses = "Permitted Uses: Uses permitted in the underlying zone are allowed with the overlay."

@@ -218,6 +218,29 @@ def test_a_legend_says_what_the_letters_mean() -> None:
     }
 
 
+def test_letters_are_read_by_the_legend_of_another_section() -> None:
+    made = with_table([["Use", "R-1", "R-2"], ["Shed", "Y", "SPR"], ["Barn", "SPR", "N"], ["Kiln", "SP", "Q"]])
+    key = section(
+        "The symbols in the table mean:\n(1) Y: a use of right.\n(2) SPR: a use permitted of right, subject to plan"
+        " review by the Planning Board under § 9.\n(3) SP: a use by special permit.",
+        "Key to uses",
+        key="2",
+    )
+    found = {(each.use, each.district): each for each in find_permissions(made, KNOWN, (), [key])}
+    assert {place: each.level for place, each in found.items()} == {
+        ("Shed", "R-1"): "byRight",
+        ("Shed", "R-2"): "byRightWithConditions",
+        ("Barn", "R-1"): "byRightWithConditions",
+        ("Barn", "R-2"): "notPermitted",
+        ("Kiln", "R-1"): "conditional",
+    }
+    plan = found["Shed", "R-2"]
+    assert (plan.review, list(plan.conditions)) == ("§ 9", ["subject to plan review by the Planning Board under § 9"])
+    other = section("SPR: a prohibited use.", "Legend", key="3")
+    found = {(each.use, each.district): each for each in find_permissions(made, KNOWN, (), [key, other])}
+    assert ("Barn", "R-1") not in found
+
+
 def test_a_blank_cell_means_nothing_without_a_legend() -> None:
     made = with_table([["Use", "R-1", "R-2"], ["Shed", "C", "P"], ["Barn", "P", ""]])
     assert permitted(made) == {
