@@ -51,7 +51,7 @@ coverage: setup $(SUITES)  ## make test with the coverage of kg and loaders, and
 	$(BIN)/python -m coverage report
 
 bench: setup  ## measure Quadcite and the alternatives in the same run
-	$(BIN)/python -m tests.benchmarks
+	$(BIN)/python -m tests.benchmarks $(ARGS)
 
 soak: setup  ## a server under attacks for 15 minutes, a watched folder with kills for 30 (ARGS="--seconds 60 --seed 7")
 	$(BIN)/python -m tests.adversarial.soak $(ARGS)
