@@ -118,6 +118,20 @@ _THOUSANDS: Final = re.compile(r"(?<![\w.,/§$-])\d{1,3}(?:,\d{3})*,\d{1,2} $")
 """The beginning of a number that is broken before its last digits: ``87,1 20``."""
 _BEFORE: Final = re.compile(r"(?P<words>(?:[a-z]+[ -]{1,3}){1,9})\( ?$", re.IGNORECASE)
 """Words before a bracket: ``one and one half (1½ acres)``."""
+_ADDS: Final = re.compile(
+    r"\)?(?: ?\[[^\]]*\])?(?: in height| high)?[,;]? (?P<join>and|plus|or)"
+    r"(?: (?:an?|additional|another|not|no|at|least|less|than|of|minimum))* ",
+    re.IGNORECASE,
+)
+"""Words between a measure and one that adds to it or replaces it."""
+_ADDED_FOR: Final = re.compile(
+    r"\)?(?: ?\[[^\]]*\])?(?: of (?:\w+ ){0,2}area)?,? (?:additional )?"
+    r"(?:per|for|on|where|when|if|in (?!height|width|depth|length|area|size))\b",
+    re.IGNORECASE,
+)
+_TOGETHER: Final = re.compile(
+    r"(?:[,;] ?|\b(?:and|but|with) )[^.,;]*\b(?:together|combined|total|sum of|aggregate|the two)\b[^;]*", re.IGNORECASE
+)
 _RUN: Final = re.compile(
     rf"(?:(?P<part>{'|'.join(re.sub('[ -]', '', part) for part in _PARTS)})"
     rf"|(?P<word>{'|'.join(sorted((*_SMALL, *_TENS, *_LARGE), key=len, reverse=True))})|and|a)",
@@ -241,6 +255,28 @@ def find_all_measures(text: str, start: int, end: int, *, ratios: bool = False) 
             shared.append(Measure(first, first + len(number), number, parse_number(number), each.unit, shared=True))
         made += [*reversed(shared), each]
     return made
+
+
+def find_addition(text: str, each: Measure, after: Measure | None, end: int) -> str | None:
+    """Find the words that add to a measure or replace it in a case: ``and 1,000 for each bed``, ``or 90 feet for a
+    corner lot``. `after` is the next measure of its sentence, which ends at `end`."""
+    adds = _ADDS.match(text, each.end, end)
+    if adds is None:
+        return None
+    if after is not None and after.start == adds.end():
+        at = after.end if after.unit == each.unit else None
+    else:
+        bare = _NUMBER_ONLY.match(text, adds.end(), end)
+        at = bare.end() if bare and re.match(r" (?:per|for)\b", text[bare.end() : end]) else None
+    if at is None or not _ADDED_FOR.match(text, at, end):
+        return None
+    return text[adds.start("join") : end].strip(" ,;.)")
+
+
+def find_sum(text: str, each: Measure, end: int) -> str | None:
+    """Find the words behind a measure that limit its sum: ``and the two together not less than fifteen feet``."""
+    match = _TOGETHER.search(text, each.end, end)
+    return match[0].strip(" ,;.)") if match else None
 
 
 def find_ratios(text: str, start: int, end: int, given: Sequence[Measure]) -> Iterator[Measure]:

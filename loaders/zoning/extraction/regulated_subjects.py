@@ -121,6 +121,21 @@ def is_clear(name: str | None) -> bool:
     return name is None or (len(name.split()) <= 20 and not _UNCLEAR.search(_IN_BRACKETS.sub("", name)))
 
 
+_PLACED: Final = re.compile(
+    r"\b(?:on|in|into) (?P<what>[a-z -]+?) (?:less|more|smaller|narrower) than (?:an? )?$", re.IGNORECASE
+)
+"""Words for where something is forbidden: ``shall not be planted on slopes less than``."""
+
+
+def is_placed(words: str) -> bool:
+    """Check whether the words before a measure are those of a place other than a lot: ``planted on slopes less
+    than``."""
+    match = _PLACED.search(words)
+    return match is not None and not (
+        LOT.search(match["what"]) or BUILDING.search(match["what"]) or any(find_dimensions(match["what"]))
+    )
+
+
 _SIGN: Final = re.compile(
     r"\b(?:signs?|plates?|boards?|banners?|faces?|billboards?|windows?|letters?)\b", re.IGNORECASE
 )

@@ -33,7 +33,7 @@ from loaders.zoning.extraction.district_scope import find_scope, names_unknown
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.governors import find_item, split_governor
 from loaders.zoning.extraction.leads import LONGEST, Lead
-from loaders.zoning.extraction.measures import NUMBER, Measure, find_all_measures
+from loaders.zoning.extraction.measures import NUMBER, Measure, find_addition, find_all_measures, find_sum
 from loaders.zoning.extraction.regulated_subjects import (
     AREAS,
     BESIDE,
@@ -45,6 +45,7 @@ from loaders.zoning.extraction.regulated_subjects import (
     find_types,
     has_content,
     is_clear,
+    is_placed,
     is_pronoun,
     name_subject,
     strip_phrase,
@@ -118,6 +119,7 @@ _PER_UNIT: Final = re.compile(
     r"\)?,? (?:of (?:lot |site )?area )?(?:per|for each|for every) (?:dwelling(?: unit)?|unit|family|apartment)\b",
     re.IGNORECASE,
 )
+_RATED: Final = re.compile(r"\)? (?:per|for each|for every)\b(?! lot)")
 _ASIDE: Final = re.compile(r"(?: ?,)? ?\([^()\d]*\)")
 _END_OF: Final = re.compile(r"(?:the )?(?:bottom|top|tip|lowest|highest|base|invert|edge|end)s?\b", re.IGNORECASE)
 """Words for a part of a structure: its height above the ground is not that of the structure."""
@@ -160,10 +162,6 @@ _BARE: Final = re.compile(
     re.IGNORECASE,
 )
 """A dimension of the same object as the one before it: ``and a width``."""
-_PLACED: Final = re.compile(
-    r"\b(?:on|in|into) (?P<what>[a-z -]+?) (?:less|more|smaller|narrower) than (?:an? )?$", re.IGNORECASE
-)
-"""Words for where something is forbidden: ``shall not be planted on slopes less than``."""
 _AREA: Final = re.compile(r"(?:(?:an?|the|total|gross|minimum) )*(?:area|size)", re.IGNORECASE)
 _HOLDS: Final = re.compile(r"\b(?:contain|have|exceed)")
 _OWNED: Final = re.compile(r"(?:an?|the|each|every|any|all|no|its|their|lots?|parcels?)\b", re.IGNORECASE)
@@ -362,16 +360,9 @@ class _Sentence:
             or _EXAMPLE.search(text, self.start, each.start) is not None
             or re.match(r"\W*nothing\b", text[clause.start : clause.verb], re.IGNORECASE) is not None
             or (clause.permits and each.end <= clause.verb and not self.case)
-            or (clause.negated and self._is_placed(text[clause.after : each.start]))
+            or (clause.negated and is_placed(text[clause.after : each.start]))
             or _LOOSENS.search(text, clause.verb, max(each.start, clause.rest + 3)) is not None
             or _CHOICE.search(text, self.start, self.end) is not None
-        )
-
-    def _is_placed(self, words: str) -> bool:
-        """Whether the words before a measure are those of a place other than a lot: ``planted on slopes less than``."""
-        match = _PLACED.search(words)
-        return match is not None and not (
-            LOT.search(match["what"]) or BUILDING.search(match["what"]) or any(find_dimensions(match["what"]))
         )
 
     def _dimension(self, part: _Part) -> _Reading | None:
@@ -644,8 +635,14 @@ class _Sentence:
         """Find the last of the measures that share the words behind them: ``30 feet or two stories, except``."""
         measures = self.measures
         while place + 1 < len(measures) and _ALSO.fullmatch(self.text[measures[place].end : measures[place + 1].start]):
+            if self._find_addition(place):
+                break  # "75 feet, or 90 feet for a corner lot"
             place += 1
         return place
+
+    def _find_addition(self, place: int) -> str | None:
+        after = next((one for one in self.measures[place + 1 :] if self.text[one.start - 1] != "["), None)
+        return None if self.measures[place].shared else find_addition(self.text, self.measures[place], after, self.end)
 
     def _break(self, place: int) -> int:
         """Find where the words that belong to a measure end, before those of the next one."""
@@ -677,7 +674,8 @@ class _Sentence:
             what, conditions = self._qualify(place, reading, used)
             if type_ == "floor-area" and reading.bound == "min" and DWELLING.search(what or ""):
                 type_ = "unit-size"
-            sure = is_clear(what) and not reading.doubt
+            rated = place > 0 and type_ == "lot-area" and _RATED.match(text, stop, self.end)
+            sure = is_clear(what) and not reading.doubt and not rated
             yield Standard(
                 tuple(districts),
                 type_in_unit(type_, each.unit),
@@ -727,6 +725,11 @@ class _Sentence:
             found.append(zone[0].strip(" ,"))  # a district that is not known
         found += [yard[0]] if (yard := _YARD.search(what or "")) else []
         found += rests
+        added = self._find_addition(place)
+        if added is None and list(reading.types) == ["side-setback"]:
+            added = find_sum(text, self.measures[place], self.end)
+        if added and not any(added in each or each in added for each in (*rests, but[0] if but else "-")):
+            found.append(added)
         if but:
             found.append(but[0].strip(" .,("))
         elif text[self.end - 1 : self.end] == ";" and (later := _PROVISO.match(text, self.end)):

@@ -56,6 +56,43 @@ def test_sentences_say_what_how_much_and_which_bound(text: str, expected: Found)
     assert of(text) == [expected]
 
 
+@pytest.mark.parametrize(
+    ("text", "value", "applies_to", "condition"),
+    [
+        (
+            "Lodges shall have a lot area of not less than 18,000 square feet, and 900 square feet for each bunk unit.",
+            18000,
+            "Lodges",
+            "and 900 square feet for each bunk unit",
+        ),
+        (
+            "Lodges shall have a lot area of not less than 18,000 square feet and 900 for each bunk unit.",
+            18000,
+            "Lodges",
+            "and 900 for each bunk unit",
+        ),
+        (
+            "Each side yard is not less than seven feet, and the two together are not less than seventeen feet.",
+            7,
+            None,
+            "and the two together are not less than seventeen feet",
+        ),
+        (
+            "The width of a lot shall be not less than 66 feet, or 88 feet for a corner lot.",
+            66,
+            None,
+            "or 88 feet for a corner lot",
+        ),
+    ],
+)
+def test_a_further_requirement_of_the_sentence_is_a_condition(
+    text: str, value: int, applies_to: str | None, condition: str
+) -> None:
+    first, *others = find_standards(section(text), KNOWN)
+    assert (first.value, first.applies_to, list(first.conditions)) == (value, applies_to, [condition])
+    assert all(each.confidence < SURE or each.applies_to == "corner lot" for each in others)
+
+
 def test_a_share_of_something_else_stays_as_recorded() -> None:
     (found,) = find_standards(section("The rear setback shall be 10% of lot depth."), KNOWN)
     assert (found.raw, found.value, found.unit) == ("10% of lot depth", None, None)
