@@ -519,9 +519,11 @@ def _note_differences(said: Iterable[tuple[Sequence[str | None], str, RuleEviden
 
 
 def _note_other_districts(reader: Reader, words: Vocabulary, uses: Mapping[str, object]) -> list[str]:
-    """Note the other districts that have a permission for these uses."""
+    """Note the other districts that permit these uses: a prohibition is none."""
     reported = find_rules(reader, "permission", words, words.districts).reported
-    found = {each.district for each in reported if each.about in uses}
+    rules = {each.iri: each for each in reported if each.about in uses}
+    loaded = load_rules(reader, {iri: each.graph for iri, each in rules.items()})
+    found = {rules[iri].district for iri, rule in loaded.items() if rule.code(KG.permissionLevel) != "notPermitted"}
     codes = [known.code for iri, known in words.districts.items() if iri in found]
     return [f"Other districts have permissions for this use: {shorten(codes)}."] if codes else []
 

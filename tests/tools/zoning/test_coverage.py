@@ -111,6 +111,15 @@ def test_code_of_a_matrix_without_a_meaning_is_not_understood(kg: KnowledgeGraph
     assert {each.use: each.permission for each in found.permissions}["Mill"] == "byRightWithConditions"
 
 
+def test_note_on_other_districts_counts_no_prohibition(kg: KnowledgeGraph) -> None:
+    said = [{"district": code, "use": "Mint", "permission": level} for code, level in (("K-1", "P"), ("K-2", "N"))]
+    kg_ingest_use_permissions(kg, "Note Nook", "UT", permissions=[*said, {**said[0], "district": "K-3", "use": "Oast"}])
+    found = kg_query_permissions(kg, "Note Nook", "UT", district="K-3", use="mint")
+    [note] = [note for note in found.notes if note.startswith("Other districts")]
+    assert "K-1" in note
+    assert "K-2" not in note
+
+
 def test_uses_of_the_underlying_zone_are_told_as_such(kg: KnowledgeGraph) -> None:
     town: Any = {"municipality": "Overlay Oaks", "state": "UT"}
     uses = "Permitted Uses: Uses permitted in the underlying zone are allowed with the overlay."
