@@ -95,6 +95,8 @@ _CODE: Final = re.compile(
     r"(?:[A-Z]{1,5}(?:[/-][A-Z]{1,4}){0,2}\d?|[a-z]{1,2}|[✓✔•●■○◯◐□☐*]{1,2})(?: ?[(\[]?[\d,*†‡]{1,5}[)\]]?)?"
 )
 """A code in a cell of a matrix: ``SPR``, ``C-2``, ``P (3)``."""
+_LABEL: Final = re.compile(r"(?:\(\w{1,4}\)\s*){1,3}")
+"""Label of an item: ``(1)``."""
 _WORD: Final = re.compile(r"[^\W\d_]{3}")
 _INNER_END: Final = re.compile(r"[.!?;:][)\]\"”']*\s+\S")
 """A sign that a line may have several sentences."""
@@ -360,7 +362,7 @@ def _find_unread_rows(text: str, spans: Set[tuple[int, int]]) -> Mapping[int, Se
 
 def _is_item(sentence: str) -> bool:
     """Whether a sentence may be an item of a list of uses: a few words without a verb, a colon or a reference."""
-    words = sentence.strip()
+    words = _LABEL.sub("", sentence.strip())
     return (
         len(words.split()) <= _ITEM_WORDS
         and words[:1].isupper()

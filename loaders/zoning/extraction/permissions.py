@@ -141,6 +141,13 @@ _ACCESSORY: Final = re.compile(
     re.IGNORECASE,
 )
 """``Accessory uses, which shall include sheds and docks``"""
+_ACCESSORY_USES: Final = re.compile(r"accessory uses(?: as follows)?", re.IGNORECASE)
+_ACCESSORY_TO: Final = re.compile(
+    r"(?:uses|buildings|structures)\b[^:;.]*\b(?:accessory|incidental|subordinate) to\b[^:;.]*"
+    r"\b(?:including|such as)(?: the following)?:",
+    re.IGNORECASE,
+)
+"""The words below ``Accessory uses.``: ``Uses customarily accessory to these, including:``"""
 _TWO: Final = re.compile(r",? and/or |, and (?=[^,;]*$)")
 _PREPOSITION: Final = re.compile(r" (?:of|for|with|in|on) ")
 _USES_TOO: Final = frozenset({"parking", "open-space"})
@@ -301,6 +308,8 @@ class _Lines:
                     below = self._read_statements(said, above)
                 announced = below if _ANNOUNCED.search(text, first, last) else None
                 continue
+            if below is above and above is not None and _ACCESSORY_TO.fullmatch(text, first, last):
+                continue  # The heading before it announces the list.
             if text[last - 1] == ":":
                 # "The following are allowed indoors. Goods may be shown outside:" announces one list.
                 below = announced if number and not _ANNOUNCED.search(text, first, last) else None
@@ -345,7 +354,8 @@ class _Lines:
         given = _parse_heading(self._text[start:end], self._known)
         if given is None:
             return None
-        given = replace(given, level=_settle(given.level, above) if given.level else above.level if above else None)
+        level = given.level or ("byRight" if above is None and _ACCESSORY_USES.fullmatch(given.raw) else None)
+        given = replace(given, level=_settle(level, above) if level else above.level if above else None)
         if given.level is None:
             return given
         colon = self._text.find(":", start, end) + 1

@@ -185,6 +185,16 @@ def test_items_of_lists_of_uses_are_found() -> None:
     assert list(find_unread(text, spans, "permission")) == [("Coal Sheds.\n", True)]
 
 
+def test_items_with_labels_in_brackets_are_found() -> None:
+    text = "(1) Inns.\n(2) Piers.\n(3) Quays.\n(b) Odds: gig houses and sheds.\n(1) Stalls.\n"
+    spans = [(4, 9), (14, 20), (25, 31)]
+    assert [text[start:end] for start, end in spans] == ["Inns.", "Piers.", "Quays."]
+    assert [words.strip() for words, _ in find_unread(text, spans, "permission")] == [
+        "(b) Odds: gig houses and sheds.",
+        "(1) Stalls.",
+    ]
+
+
 def test_label_of_an_item_is_no_unread_item() -> None:
     text = "A. Inns.\nB. Piers.\nC. Quays.\nD. Any use.\n"
     spans = [(3, 8), (12, 18), (22, 28), (32, 40)]

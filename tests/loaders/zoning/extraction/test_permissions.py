@@ -218,6 +218,23 @@ def test_a_legend_says_what_the_letters_mean() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "(b) Accessory uses. Uses customarily incidental to those named in (a), including:",
+        "(b) Accessory uses in the R-1 District:",
+        "(b) Accessory uses:",
+    ],
+)
+def test_a_list_of_accessory_uses_is_read_below_its_heading(heading: str) -> None:
+    text = f"(a) Permitted uses:\n(1) Mills.\n{heading}\n(1) Sheds.\n(2) Docks, where no boat is let."
+    assert uses(text) == [
+        ("R-1", "Mills", "byRight"),
+        ("R-1", "Sheds", "byRight"),
+        ("R-1", "Docks", "byRightWithConditions"),
+    ]
+
+
 def test_letters_are_read_by_the_legend_of_another_section() -> None:
     made = with_table([["Use", "R-1", "R-2"], ["Shed", "Y", "SPR"], ["Barn", "SPR", "N"], ["Kiln", "SP", "Q"]])
     key = section(
