@@ -66,7 +66,8 @@ RuleKind = Literal["permission", "standard"]
 # are simpler and find more.
 _PERMISSION: Final = re.compile(
     r"\b(?:permitted|allowed|prohibited|forbidden|unlawful|by right|(?:conditional|special) (?:uses?|exceptions?)|"
-    r"special permits?|shall not be used|not be (?:used|established))\b",
+    r"special permits?|shall not be used|"
+    r"no [^.;:\n]{1,60} (?:shall|may|must) be (?:\w+ (?:or|and) )?used (?:as|for)|not be (?:used|established))\b",
     re.IGNORECASE,
 )
 _NUMBER: Final = r"(?:\d[\d,.]*(?:[ -]?\d+/\d+|[½¼¾⅓⅔])?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|\w+ty)"

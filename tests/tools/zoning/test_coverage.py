@@ -164,6 +164,8 @@ def test_comparison_follows_references(kg: KnowledgeGraph) -> None:
         ("Cottages are permitted.\n", [(0, 22)], "permission", []),
         ("Cottages are permitted. Barns are prohibited.\n", [(0, 22)], "permission", ["Barns are prohibited."]),
         ("The following are permitted:\nCottages.\n", [(29, 38)], "permission", []),
+        ("No hall shall be used as\n(1) an inn.\n", [], "permission", ["No hall shall be used as"]),
+        ("No lot may be occupied or used for a mill.\n", [(0, 42)], "permission", []),
         ("The following are permitted:\n", [], "permission", ["The following are permitted:"]),
         ("A building permit is issued in ten days.", [], "permission", []),
         ("Height 35 feet (10.7 m), width 50 feet.", [(7, 14)], "standard", ["Height 35 feet (10.7 m), width 50 feet."]),
