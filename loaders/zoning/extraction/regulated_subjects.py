@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from loaders.zoning.extraction.clauses import LABEL, PLACE
+from loaders.zoning.extraction.clauses import LABEL, PLACE, Clause
 from loaders.zoning.extraction.dimension_names import allows_unit, find_dimensions
 
 BESIDE: Final = re.compile(
@@ -105,7 +105,8 @@ _IN_BRACKETS: Final = re.compile(r"\([^()]*\)")
 _WORD: Final = re.compile(r"[A-Za-z][\w’'-]*")
 _UNCLEAR: Final = re.compile(
     r"[();]|\b(?:shall|must|may|(?<!that )(?<!which )(?:is|are|was|were)|will|minimum|maximum|at least|example|when)\b"
-    r"|^(?:from|by|of|to|at|as|taken|back|record|none|distance|when|less|more|fewer|greater|larger|over)\b|\b(?:hundred|thousand)\b",
+    r"|^(?:only|also|generally|normally|typically|usually|preferably|approximately|respectively|thereof)$"
+    r"|^(?:if|from|by|of|to|at|as|taken|back|record|none|distance|when|less|more|fewer|greater|larger|over)\b|\b(?:hundred|thousand)\b",
     re.IGNORECASE,
 )
 """What no name of a subject contains, so that its parse is wrong."""
@@ -119,6 +120,19 @@ def has_content(words: str) -> bool:
 def is_clear(name: str | None) -> bool:
     """Check whether a standard is for lots and buildings in general, or for one use or structure that is named."""
     return name is None or (len(name.split()) <= 20 and not _UNCLEAR.search(_IN_BRACKETS.sub("", name)))
+
+
+_ENCLOSED: Final = re.compile(r"\b(?:enclosed|surrounded|screened|fenced)(?= (?:[^.,;]* )?by\b)", re.IGNORECASE)
+
+
+def find_enclosed(text: str, start: int, clause: Clause, end: int) -> Sequence[str]:
+    """Find the words for the object within a measured enclosure: ``A pond shall be enclosed`` before ``by a fence
+    five feet high``. The sentence starts at `start`, the measure at `end`."""
+    match = _ENCLOSED.search(text, clause.verb, end)
+    if match is None:
+        return []
+    first = clause.start if clause.subject and clause.subject in text[clause.start : match.end()] else start
+    return [LABEL.sub("", text[first : match.end()].strip(" ,"))]
 
 
 _PLACED: Final = re.compile(

@@ -42,6 +42,7 @@ from loaders.zoning.extraction.regulated_subjects import (
     LENGTHS,
     LOT,
     UNIT,
+    find_enclosed,
     find_types,
     has_content,
     is_clear,
@@ -125,8 +126,6 @@ _END_OF: Final = re.compile(r"(?:the )?(?:bottom|top|tip|lowest|highest|base|inv
 """Words for a part of a structure: its height above the ground is not that of the structure."""
 _OTHER_LAND: Final = re.compile(r"\b(?:schools?|dwellings?|districts?|zones?|church(?:es)?|bank|mean high)\b", re.I)
 """Words for places that are no lines of the lot."""
-_EXTRA: Final = re.compile(r"\b(?:additional|guest|visitor)\b", re.IGNORECASE)
-"""Words for parking spaces that are not all that something must have."""
 _ANY_HEIGHT: Final = re.compile(r"\b(?:buildings?|structures?)\b", re.IGNORECASE)
 _SHARE: Final = re.compile(
     r"\)?(?: \(\d+%\))? of (?:(?:the|a|an|any|each|every|its|total|gross|net) )*(?P<what>[^.,;:()\n]{2,60}?)"
@@ -356,6 +355,7 @@ class _Sentence:
         return (
             clause.role in ("condition", "relative")
             or re.match(r"(?:need|do|does|did)\b", said) is not None
+            or re.search(r"\bneeds?(?: not)? $", text[self.start : clause.verb]) is not None
             or (not clause.negated and re.match(r"(?:may|can) exceed", said) is not None)
             or _EXAMPLE.search(text, self.start, each.start) is not None
             or re.match(r"\W*nothing\b", text[clause.start : clause.verb], re.IGNORECASE) is not None
@@ -432,7 +432,7 @@ class _Sentence:
             return _Reading(sides, side, part.bound, clause.other)
         near = bool(compared and (compared["near"] or compared["within"])) or bool(carried and carried.rule == "line")
         to = re.search(r" to (.+) than", compared[0]) if compared is not None else None
-        source = f" from {to[1]}" if to else f" {governor}" if governor.startswith("from ") else part.behind
+        source = f" from {to[1]}" if to else f" {governor}" if re.match("from (?!.* by )", governor) else part.behind
         types, line = find_line_behind(source, near=near)
         states = clause.other is not None or (clause.has_verb and (part.bound or clause.obliges))
         if not types or not states or not (part.bound or clause.obliges or clause.role == "item"):
@@ -543,14 +543,15 @@ class _Sentence:
         """Read a number of parking spaces: the use that must have them, and what they are counted by."""
         text, each, clause, context = self.text, part.each, part.clause, self.context
         about = f"{context.about} {text[self.start : self.end]}".casefold()
-        if part.bound == "max" or "parking" not in about or clause.permits:
+        fewer = part.behind.startswith((" or less", " or fewer"))
+        if part.bound == "max" or fewer or "parking" not in about or clause.permits:
             return None
         rate = _RATE.match(text, each.end, self.end)
         if rate is None and clause.after > each.end:
             rate = _RATE.match(text, clause.after, self.end)
         what = clause.other or (name_subject(clause.subject) if _HAS.search(clause.verb_words) else None) or context.use
         plain = rate is None or (rate["count"] is None and not re.search(r"\d", rate["each"]))
-        if plain and _EXTRA.search(each.raw):
+        if plain and re.search(r"\b(?:additional|guest|visitor)\b", each.raw, re.IGNORECASE):
             return None  # A rate is recorded in its words, which say that the spaces are those of guests.
         per = rate["each"] if rate is not None and plain else None
         what = what or per
@@ -723,6 +724,7 @@ class _Sentence:
         zone = PLACE.search(text, self.start, clause.verb)
         if zone and re.search(r"[A-Z0-9]", zone[0][1:]) and self.districts(last) is self.context.around:
             found.append(zone[0].strip(" ,"))  # a district that is not known
+        found += find_enclosed(text, self.start, clause, self.measures[place].start)
         found += [yard[0]] if (yard := _YARD.search(what or "")) else []
         found += rests
         added = self._find_addition(place)

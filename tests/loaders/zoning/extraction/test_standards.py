@@ -93,6 +93,32 @@ def test_a_further_requirement_of_the_sentence_is_a_condition(
     assert all(each.confidence < SURE or each.applies_to == "corner lot" for each in others)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Where half of a block is built up, the yard shall be the average, but no front yard need exceed 44 feet.",
+        "Parking areas shall be divided into bays of 14 spaces or fewer.",
+        "A yard for trucks shall be screened from a residence district by a planted strip at least 18 feet deep.",
+    ],
+)
+def test_what_limits_nothing_or_something_else_is_no_standard(text: str) -> None:
+    assert not list(find_standards(section(text, "Parking"), KNOWN))
+
+
+def test_an_adverb_is_no_subject() -> None:
+    [found] = find_standards(section("The rear yard shall be 12 feet for only."), KNOWN)
+    assert found.confidence < SURE
+
+
+def test_the_height_of_an_enclosure_names_what_it_encloses() -> None:
+    [found] = find_standards(section("A quarry pond shall be enclosed by a fence at least five feet high."), KNOWN)
+    assert (found.bound, found.applies_to, list(found.conditions)) == (
+        "min",
+        "fence",
+        ["A quarry pond shall be enclosed"],
+    )
+
+
 def test_a_share_of_something_else_stays_as_recorded() -> None:
     (found,) = find_standards(section("The rear setback shall be 10% of lot depth."), KNOWN)
     assert (found.raw, found.value, found.unit) == ("10% of lot depth", None, None)
