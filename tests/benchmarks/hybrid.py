@@ -1,6 +1,6 @@
 """`hybrid_query` with two hops, beside `search` over the same files: what the expansion over relations costs.
 
-Made-up notes of ten chunks each mention made-up entities, some of them very often, and state relations between them. As
+Made-up notes of fifty chunks each mention made-up entities, some of them very often, and state relations of these. As
 in the benchmark `search`, vectors are random and requests are plain JSON-RPC. The queries of both differ, so that both
 meet most files for the first time. Arguments: the number of chunks (default 100,000), and of relations (200,000).
 """
@@ -35,7 +35,7 @@ from kg.vocabulary import (
 from tests.benchmarks.comparison import Comparison, median, p95
 from tests.benchmarks.search import REQUESTS, SCRIPT, WARM_UP, Call, cached, plainly, words
 
-CHUNKS_EACH = 10
+CHUNKS_EACH = 50
 MENTIONS_EACH = 5
 CHUNKS_OF_ENTITY = 3
 """Chunks for each entity, on average."""

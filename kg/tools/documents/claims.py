@@ -18,8 +18,9 @@ from kg.tools.documents.relations import BY_PROPERTY, Edge
 from kg.vocabulary import EXTRACTED, RDF
 
 # From the end that fewer relations have, with a limit, so that a node with very many claims costs no more than others.
+# With a join in place of EXISTS, the engine reads all claims of the other end (24 relations: 23 ms, against 13).
 _OF_EDGE: Final = """{ SELECT ($number AS ?number) ?claim WHERE {
-    { SELECT ?claim WHERE { ?claim $first $rarer } LIMIT $read } ?claim $second $other
+    { SELECT ?claim WHERE { ?claim $first $rarer } LIMIT $read } FILTER EXISTS { ?claim $second $other }
   } LIMIT $most }"""
 
 CLAIMS: Final = """
@@ -34,9 +35,9 @@ SELECT ?claim ?unit ?words WHERE {
   VALUES ?claim { $claims } ?claim kg:evidence ?span . ?span oa:hasSource ?unit ; oa:exact ?words
 }"""
 
-CLAIMS_OF_EDGE: Final = 10
+CLAIMS_OF_EDGE: Final = 5
 """Maximum number of claims that are read for a relation."""
-_CLAIMS_OF_NODE: Final = 1_000
+_CLAIMS_OF_NODE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)

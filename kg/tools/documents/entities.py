@@ -79,7 +79,7 @@ class EntityRelation(Lean):
     dst_name: str
     hops: int
     confidence: float | None = Field(None, description="Of the surest claim; absent: a source states it as data")
-    claims: int = Field(0, description="Number of claims, at most 10")
+    claims: int = Field(0, description="Number of claims, at most 5")
     support: list[Support] = Field(default_factory=list)
 
 

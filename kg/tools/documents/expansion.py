@@ -30,12 +30,12 @@ MENTIONING: Final = """{ SELECT ($thing AS ?thing) ?unit WHERE {
   } LIMIT $most }"""
 
 MENTIONS_READ: Final = 2_000
-THINGS_READ: Final = 32
+THINGS_READ: Final = 20
 """Maximum number of reached nodes of which the mentions are read."""
-UNITS_OF_THING: Final = 10
-_SCANNED: Final = 200
+UNITS_OF_THING: Final = 8
+_SCANNED: Final = 100
 
-TEXTS_FIRST: Final = 10
+TEXTS_FIRST: Final = 6
 """Number of hits whose own relations are followed: what they define, and the laws that they cite."""
 _SHORTEST: Final = 3
 """Least letters of a name that is searched for in a query."""

@@ -33,7 +33,7 @@ PREFILTER: Final = 50
 OTHER_RELATIONS: Final = 0.5
 """Score of a relation that the settings do not name."""
 SHOWN_ENTITIES: Final = 20
-SHOWN_EDGES: Final = 40
+SHOWN_EDGES: Final = 24
 WORDS: Final = 300
 
 # In its graph, so that a file that a user describes is none.

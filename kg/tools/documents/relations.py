@@ -61,9 +61,9 @@ BY_NAME: Final[Mapping[str, Relation]] = {name: name for name in PROPERTIES}
 ENTITIES: Final = BASE + "id/entity/"
 """IRI prefix of the entities of files."""
 
-MOST_NODES: Final = 40
+MOST_NODES: Final = 24
 """Maximum number of nodes whose edges are read at once."""
-MOST_EDGES: Final = 100
+MOST_EDGES: Final = 40
 """Maximum number of edges of one relation that are read in one direction."""
 
 _FROM: Final = """{ SELECT ?at ($name AS ?rel) (true AS ?out) ?other WHERE {
