@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from kg.server.app import create_app
-from kg.tools.registry import TOOLS, ZONING
+from kg.tools.registry import DOCUMENTS, TOOLS, ZONING
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ OF_SPEECHES = ("get_speech", "ingest_speech")
 
 @pytest.mark.parametrize(
     "tool",
-    [tool for tool in TOOLS if tool.name not in OF_SPEECHES and tool.tags != {ZONING}],
+    [tool for tool in TOOLS if tool.name not in OF_SPEECHES and not tool.tags <= {DOCUMENTS, ZONING}],
     ids=lambda tool: f"{tool.name}-{'-'.join(sorted(tool.tags))}",
 )
 def test_every_tool_answers_with_its_content_and_meta(client, tool):
