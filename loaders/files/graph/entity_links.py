@@ -10,7 +10,7 @@ from the mentions alone, so they do not depend on the order of loads.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import combinations
@@ -25,7 +25,7 @@ from kg.provenance import promotion
 from kg.provenance.load_records import Agent, RecordOrigin, Run
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, named_node, select, term_text
-from kg.vocabulary import ENTITIES, KG, RDF, iri_prefix, mint_claim
+from kg.vocabulary import ENTITIES, KG, RDF, iri_prefix, mint_claim, mint_span
 from kg.words import stems
 from loaders.citations.graph.claims import Evidence, evidence_quads, method_quads
 from loaders.files.extraction.entity_model import normalize_name
@@ -82,6 +82,11 @@ SELECT DISTINCT ?name ?thing ?kind WHERE {
   VALUES ?name { $names }
   { ?thing skos:prefLabel ?name ; a kg:Place BIND("place" AS ?kind) }
   UNION { ?thing foaf:name ?name ; a foaf:Person BIND("person" AS ?kind) }
+}"""
+
+DESCRIBED: Final = """
+SELECT DISTINCT ?span WHERE {
+  VALUES ?span { $spans } GRAPH ?graph { ?span a kg:TextSpan } FILTER(!STRSTARTS(STR(?graph), $links))
 }"""
 
 DEFINITIONS: Final = """
@@ -192,7 +197,9 @@ def refresh_links(kg: KnowledgeGraph) -> int:
     found = [*_find_laws(store, entities), *_score(kg, entities, _find_pairs(store, entities))]
     wanted: dict[NamedNode, list[Quad]] = {graph: [] for graph in stored}
     texts = _load_texts(store, {entities.places[one.iri.value].unit for one, _, _, _ in found})
-    known: dict[NamedNode, set[NamedNode]] = defaultdict(set)
+    known: dict[NamedNode, set[NamedNode]] = defaultdict(
+        _find_described(store, [entities.places[one.iri.value] for one, _, _, _ in found]).copy
+    )
     for one, other, score, method in found:
         graph = NamedNode(_LINKS + one.iri.value.removeprefix(_ENTITY))
         place = entities.places[one.iri.value]
@@ -218,6 +225,16 @@ def refresh_links(kg: KnowledgeGraph) -> int:
         origins = {graph: RecordOrigin("", (), derived_from=_get_sources(graph)) for graph in replace}
         store.commit(replace, promotion.build_load_patch(run, store, replace, origins))
     return sum(map(bool, wanted.values()))
+
+
+def _find_described(store: Store, places: Iterable[Place]) -> set[NamedNode]:
+    """Find the spans that other claims describe, as that of a citation with the same words."""
+    spans = list(dict.fromkeys(mint_span(place.unit, place.start, place.end) for place in places))
+    found: set[NamedNode] = set()
+    for start in range(0, len(spans), _AT_ONCE):
+        query = bind(DESCRIBED, spans=spans[start : start + _AT_ONCE], links=Literal(_LINKS))
+        found |= {named_node(row["span"]) for row in select(store.query, query)}
+    return found
 
 
 def _get_sources(graph: NamedNode) -> list[NamedNode]:
