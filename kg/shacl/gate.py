@@ -14,8 +14,9 @@ from kg.shacl.report import Violation
 from kg.shacl.shapes import Shapes
 from kg.store.ownership import is_shared_graph
 from kg.store.protocol import Term
-from kg.vocabulary import RDF, SH, SOURCED, XSD
+from kg.vocabulary import BASE, RDF, SH, SOURCED, XSD
 
+_ENTITIES: Final = BASE + "graph/ref/entity/"
 BATCH_QUADS: Final = 60_000
 """Quads that are validated together: enough to amortize the fixed cost of a call, few enough for memory."""
 
@@ -158,8 +159,13 @@ def _build_batches(candidates: Sequence[_Candidate]) -> Iterator[Sequence[_Candi
 
 
 def is_record_graph(graph: object) -> bool:
-    """Return whether `graph` contains a record: of a source, or shared by several."""
-    return is_shared_graph(graph) or (isinstance(graph, NamedNode) and graph.value.startswith(SOURCED))
+    """Return whether `graph` contains a record: of a source, or shared by several.
+
+    Entities are found in texts, so the shapes of the dataset describe them, not those of records.
+    """
+    if not isinstance(graph, NamedNode) or graph.value.startswith(_ENTITIES):
+        return False
+    return is_shared_graph(graph) or graph.value.startswith(SOURCED)
 
 
 def find_record_graphs(store: Store, since: int | None = None) -> list[NamedNode]:
