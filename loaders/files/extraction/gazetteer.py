@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from kg.words import is_stop_word, to_word_set
@@ -186,8 +186,3 @@ def find_aliases(text: str) -> Iterator[tuple[str, str]]:
             if own[0][0].isupper() and initials == letters and len(letters) > 1:
                 yield " ".join(own), match["short"]
                 break
-
-
-def order_names(names: Sequence[str]) -> list[str]:
-    """Sort names, the longest first."""
-    return sorted(dict.fromkeys(names), key=lambda name: (-len(name), name))

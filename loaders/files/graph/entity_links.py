@@ -24,7 +24,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import promotion
 from kg.provenance.load_records import Agent, RecordOrigin, Run
 from kg.sparql.terms import bind
-from kg.store.protocol import Store, named_node, select, term_text
+from kg.store.protocol import Store, Term, named_node, select, term_text
 from kg.vocabulary import ENTITIES, KG, RDF, iri_prefix, mint_claim, mint_span
 from kg.words import stems
 from loaders.citations.graph.claims import Evidence, evidence_quads, method_quads
@@ -58,7 +58,7 @@ NAMES: Final = """
 SELECT ?thing ?name WHERE { VALUES ?thing { $things } ?thing skos:prefLabel|skos:altLabel|foaf:name ?name }"""
 
 TEXTS: Final = """
-SELECT ?unit ?text WHERE { VALUES ?unit { $units } ?unit schema:text ?text }"""
+SELECT ?unit ?text WHERE { VALUES ?unit { $things } ?unit schema:text ?text }"""
 
 CONCEPTS: Final = """
 SELECT DISTINCT ?entity ?thing WHERE {
@@ -86,7 +86,7 @@ SELECT DISTINCT ?name ?thing ?kind WHERE {
 
 DESCRIBED: Final = """
 SELECT DISTINCT ?span WHERE {
-  VALUES ?span { $spans } GRAPH ?graph { ?span a kg:TextSpan } FILTER(!STRSTARTS(STR(?graph), $links))
+  VALUES ?span { $things } GRAPH ?graph { ?span a kg:TextSpan } FILTER(!STRSTARTS(STR(?graph), $links))
 }"""
 
 DEFINITIONS: Final = """
@@ -230,11 +230,7 @@ def refresh_links(kg: KnowledgeGraph) -> int:
 def _find_described(store: Store, places: Iterable[Place]) -> set[NamedNode]:
     """Find the spans that other claims describe, as that of a citation with the same words."""
     spans = list(dict.fromkeys(mint_span(place.unit, place.start, place.end) for place in places))
-    found: set[NamedNode] = set()
-    for start in range(0, len(spans), _AT_ONCE):
-        query = bind(DESCRIBED, spans=spans[start : start + _AT_ONCE], links=Literal(_LINKS))
-        found |= {named_node(row["span"]) for row in select(store.query, query)}
-    return found
+    return {named_node(row["span"]) for row in _select(store, DESCRIBED, spans, links=Literal(_LINKS))}
 
 
 def _get_sources(graph: NamedNode) -> list[NamedNode]:
@@ -261,19 +257,20 @@ def _load_entities(store: Store) -> _Entities:
 
 def _load_names(store: Store, things: Sequence[NamedNode]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = defaultdict(set)
-    for start in range(0, len(things), _AT_ONCE):
-        for row in select(store.query, bind(NAMES, things=things[start : start + _AT_ONCE])):
-            found[named_node(row["thing"]).value].add(term_text(row["name"]))
+    for row in _select(store, NAMES, things):
+        found[named_node(row["thing"]).value].add(term_text(row["name"]))
     return found
 
 
 def _load_texts(store: Store, units: set[NamedNode]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    ordered = sorted(units, key=str)
-    for start in range(0, len(ordered), _AT_ONCE):
-        for row in select(store.query, bind(TEXTS, units=ordered[start : start + _AT_ONCE])):
-            found[named_node(row["unit"]).value] = term_text(row["text"])
-    return found
+    rows = _select(store, TEXTS, sorted(units, key=str))
+    return {named_node(row["unit"]).value: term_text(row["text"]) for row in rows}
+
+
+def _select(store: Store, query: str, things: Sequence[NamedNode], **others: Literal) -> Iterator[dict[str, Term]]:
+    """Yield the rows of a query about ``$things``, of which `_AT_ONCE` are bound at a time."""
+    for start in range(0, len(things), _AT_ONCE):
+        yield from select(store.query, bind(query, things=things[start : start + _AT_ONCE], **others))
 
 
 def _find_laws(store: Store, entities: _Entities) -> Iterator[tuple[Linked, Linked, float, str]]:
@@ -309,10 +306,9 @@ def _find_pairs(store: Store, entities: _Entities) -> list[tuple[Linked, Linked]
     nodes = [NamedNode(iri) for iri in sorted(things)]
     labels = _load_names(store, nodes)
     defined: dict[str, str] = {}
-    for start in range(0, len(nodes), _AT_ONCE):
-        for row in select(store.query, bind(DEFINITIONS, things=nodes[start : start + _AT_ONCE])):
-            iri, text = named_node(row["thing"]).value, term_text(row["definition"])
-            defined[iri] = min(text, defined.get(iri, text))
+    for row in _select(store, DEFINITIONS, nodes):
+        iri, text = named_node(row["thing"]).value, term_text(row["definition"])
+        defined[iri] = min(text, defined.get(iri, text))
     for iri in sorted(things):
         for entity, kind in sorted(things[iri]):
             if entity in entities.known:
