@@ -14,7 +14,8 @@ from loaders.zoning.extraction.leads import has_verb
 from loaders.zoning.extraction.measures import NUMBER, parse_number
 from loaders.zoning.extraction.outline import find_label_end
 from loaders.zoning.extraction.section_protocol import Section
-from loaders.zoning.extraction.sentence_standards import CONFIDENCE, Standard
+from loaders.zoning.extraction.sentence_standards import Standard
+from loaders.zoning.extraction.standard_confidence import CONFIDENCE
 
 _ABOUT: Final = re.compile(r"\bparking\b", re.IGNORECASE)
 _SPACES_ONLY: Final = re.compile(r"\bspaces\b|\brequirements?\b|\bschedule\b|\brequired\b", re.IGNORECASE)

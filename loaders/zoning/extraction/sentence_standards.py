@@ -52,15 +52,7 @@ from loaders.zoning.extraction.regulated_subjects import (
     strip_phrase,
 )
 from loaders.zoning.extraction.section_protocol import Section
-
-CONFIDENCE: Final = {
-    "noun": 0.9, "behind": 0.85, "line": 0.78, "area": 0.75, "share": 0.75, "parking": 0.87, "list": 0.95,
-    "table": 0.92,
-}  # fmt: skip
-"""The share of standards that are right, by rule, as measured on labelled ordinances that the rules were not written
-on: the dimension is named by a noun, by the words behind the measure, by a line, or only by the unit."""
-UNSURE: Final = 0.5
-"""The confidence of a standard whose subject or case is not understood. Tools list it as unsure."""
+from loaders.zoning.extraction.standard_confidence import UNSURE, find_confidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +196,7 @@ class _Reading:
     object: str = ""
     """The words for the measured object."""
     rule: str = "noun"
-    """The rule that read it: a key of `CONFIDENCE`. For ``list`` the dimension comes from the lead."""
+    """The rule that read it: a key of `standard_confidence.CONFIDENCE`. ``list``: the lead names the dimension."""
     stop: int | None = None
     """The end of a rate, which has no value: ``one space for every four seats``."""
     where: str | None = None
@@ -689,7 +681,7 @@ class _Sentence:
                 conditions,
                 each.start,
                 stop,
-                CONFIDENCE[reading.rule] if sure else UNSURE,
+                find_confidence(reading.rule, districts, what, conditions) if sure else UNSURE,
                 "list" if reading.rule == "list" else "sentence",
             )
 

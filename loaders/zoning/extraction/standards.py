@@ -30,14 +30,8 @@ from loaders.zoning.extraction.permission_levels import BOARD
 from loaders.zoning.extraction.permission_matrices import find_notes, strip_marks
 from loaders.zoning.extraction.regulated_subjects import BESIDE, LOT, has_content, is_clear
 from loaders.zoning.extraction.section_protocol import Cell, Section, Table
-from loaders.zoning.extraction.sentence_standards import (
-    CONFIDENCE,
-    UNSURE,
-    Context,
-    Standard,
-    find_limits,
-    find_subject,
-)
+from loaders.zoning.extraction.sentence_standards import Context, Standard, find_limits, find_subject
+from loaders.zoning.extraction.standard_confidence import CONFIDENCE, UNSURE
 
 _DEFINES: Final = re.compile(r"\b(?:definitions?|terms defined|defined terms|words and phrases)\b", re.IGNORECASE)
 _REFERS_BACK: Final = re.compile(r"\b(?:it|its|they|their)\b", re.IGNORECASE)
