@@ -7,7 +7,7 @@ ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /src
 COPY requirements.lock ./
 RUN python3 -m venv /opt/quadcite \
- && /opt/quadcite/bin/pip install --quiet --require-hashes -r requirements.lock
+ && /opt/quadcite/bin/pip install --quiet --no-deps --require-hashes -r requirements.lock
 COPY . .
 RUN /opt/quadcite/bin/pip install --quiet --no-deps .
 RUN QUADCITE_MODELS_DIR=/opt/quadcite/models /opt/quadcite/bin/kg models pull

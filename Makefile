@@ -20,7 +20,8 @@ help:  ## list the targets
 $(STAMP): tests/requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Quadcite needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --require-hashes -r tests/requirements.lock
+	# The lock lists all dependencies. Resolved, "pydantic[email]" of a dependency is a newer release without a hash.
+	$(BIN)/pip install --quiet --no-deps --require-hashes -r tests/requirements.lock
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
