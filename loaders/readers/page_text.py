@@ -184,27 +184,35 @@ def parse_pages(lines: Sequence[str], *, printed: bool = False) -> PageText | No
 def group_rows(paragraphs: Sequence[Paragraph], *, paged: bool) -> Iterator[tuple[int, Sequence[Sequence[str]]]]:
     """Yield the places of paragraphs that are not empty, and tables as their rows.
 
-    Cells are separated by tabs. With `paged`, the header that a table repeats after a page break is left out.
+    Cells are separated by tabs, and empty at the start and end of a line if another row has one there. With `paged`,
+    the header that a table repeats after a page break is left out.
     """
     rows: list[list[str]] = []
     start = repeated = 0
     for place, each in enumerate(paragraphs):
-        line = each.text.strip()
-        if "\t" in line and line != END:
+        line, all_cells = each.text.strip(), each.text.strip(" \r\n").split("\t")
+        if line != END and ("\t" in line or (line and rows and len(all_cells) == len(rows[0]) > 1)):
             start = start if rows else place
-            cells = [normalize_space(cell) for cell in line.split("\t")]
+            cells = [normalize_space(cell) for cell in all_cells]
             # A table that continues on the next page repeats the rows of its header, in order.
             repeated = next((at + 1 for at in (repeated, 0) if paged and at < len(rows) and rows[at] == cells), 0)
             if not repeated:
                 rows.append(cells)
             continue
         if rows:
-            yield start, rows
+            yield start, _drop_edges(rows)
             rows, repeated = [], 0
         if line and line != END:
             yield place, ()
     if rows:
-        yield start, rows
+        yield start, _drop_edges(rows)
+
+
+def _drop_edges(rows: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
+    """Drop the empty first and last cells that all rows have: indentation is not a column."""
+    first = min(next((place for place, cell in enumerate(row) if cell), len(row)) for row in rows)
+    width = max(len(row) - next((place for place, cell in enumerate(reversed(row)) if cell), len(row)) for row in rows)
+    return [[*row[first:width], *[""] * (min(len(rows[0]), width) - len(row))] for row in rows]
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,19 +38,29 @@ _MARK: Final = re.compile(
     r"|(?i:permitted|allowed|prohibited|conditional|limited|not permitted))"
     r"[ ]?(?P<notes>(?:[\[(]?[\d*†‡,]{1,5}[\])]?|\([a-z]\)(?:,? ?\([a-z]\))*)?)"
 )
-_SIGN: Final = re.compile(
-    r"(?<![\w-])(?P<open>[“\"‘(\[]?)(?P<letter>[A-Z](?:[/-]?[A-Z]){0,6}\d?|[-–—✓✔•●■○◯◐□☐]|\*{1,2})[”\"’)\]]?"
-    r"(?P<sign> ?(?:=|:| \||[-–—](?= )|,? ?\b(?:means?|indicates?|denotes?|is|are|shall mean|stands for"
-    r"|signifies)\b)| (?=[A-Z]))"
+_SYMBOL: Final = (
+    r"(?<![\w-])(?P<open>[“\"‘'(\[]{0,2})(?P<letter>[A-Z](?:[/-]?[A-Z]){0,6}\d?|[-–—✓✔•●■○◯◐□☐]|\*{1,2}"
+    r"|(?P<word>(?i:dash|hyphen|asterisk|check ?mark))|(?P<blank>(?i:blank|empty|no (?:letter|symbol|mark|entry))))"
+    r"(?![\w])[”\"’')\]]{0,2}"
 )
-"""Start of a letter's meaning in a legend: ``P = ``, ``"C" means``, ``(S) Special``, ``● Permitted``."""
-_SIGNED: Final = re.compile(
-    r"(?P<meaning>[^.;:\n|()“”\"]{3,80}?) [(“\"‘]{1,2}(?P<letter>[A-Z](?:/?[A-Z]){0,3}|[-–—✓✔•●■○◯◐□☐])[)”\"’]{1,2}"
+_LETTER: Final = re.compile(_SYMBOL)
+"""A letter or symbol of a matrix, or the word for one, in the text that explains it."""
+_SYMBOL_WORDS: Final = {"dash": "-–—", "hyphen": "-–—", "asterisk": "*", "checkmark": "✓✔", "check mark": "✓✔"}
+_SENTENCE: Final = re.compile(r"(?:[^\n.]|\.(?! [A-Z“\"‘(✓✔•●■○◯◐□☐]|\s*$))+", re.MULTILINE)
+_EXPLAINS: Final = re.compile(
+    r" ?(?:=|:|\||[-–—](?= ?\w)|,? ?\b(?:means?|indicates?|denotes?|designates?|shows?|is|are|shall|stands? for|signif\w+"
+    r"|represents?|appears?)\b)|, (?=that\b|an?\b|by\b|for\b|permitted\b|allowed\b|prohibited\b|not\b)",
+    re.IGNORECASE,
 )
-"""A legend in reverse order: ``Conditional uses (C)``."""
-_MEANING: Final = re.compile(r"[^;\n|]{3,120}?(?=[;\n|]|\. |\.$|$)|[^;\n|]{120}")
+"""Text between a letter and its meaning."""
+_MARKED: Final = re.compile(
+    r"\b(?:letters?|symbols?|marked|designated|shown|indicated|denoted|identified|appears?|by|with|as|an?|where|and|or)"
+    r"(?: an?| the)?(?: letter| symbol)? ?$",
+    re.IGNORECASE,
+)
+"""Words before a letter that is named without quotes."""
+_CLOSED: Final = re.compile(r" ?(?:[,;./]|$|(?:and|or)\b)")
 _BESIDE: Final = re.compile(r"\baccessory\b", re.IGNORECASE)
-_BLANK: Final = re.compile(r"\b(?:blank|empty|no letter|no symbol)\b[^.\n]{0,80}", re.IGNORECASE)
 _USE: Final = re.compile(r"\b(?:uses?|activit(?:y|ies))\b", re.IGNORECASE)
 _NOTE: Final = re.compile(
     r"(?:\(?(?P<mark>\d{1,2}|[*†‡]{1,3})[.):]?|\((?P<letter>[a-z]{1,2})\)|(?P<plain>[a-z])[.)]) ?(?P<note>\S[^\n]*)"
@@ -65,6 +75,11 @@ _KEY: Final = re.compile(
 _RIGHT: Final = re.compile(r"(?<!not )\b(?:by|as[- ]of|(?:as a )?matter[- ]of|of)[- ]right\b", re.IGNORECASE)
 _REVIEW: Final = re.compile(r"\b(?:review|approval)", re.IGNORECASE)
 _CONDITION: Final = re.compile(r"\b(?:subject to|with|upon|after|if|provided)\b.*", re.IGNORECASE)
+_YES_OR_NO: Final = re.compile(r"\W*(?:yes|no)\W*", re.IGNORECASE)
+_DASHES: Final = frozenset(("-", "–", "—"))
+_ENDS: Final = " .,;:|/=–—-()"
+"""Characters around a meaning."""
+_KEY_BEFORE: Final = re.compile(r"(?:[/|;]|\b(?:key|legend|symbols?):?) ?$", re.IGNORECASE)
 _LETTERS_SHARE: Final = 0.6
 """Minimum share of letters among non-empty cells in a matrix of uses."""
 _GROUP: Final = 80
@@ -196,49 +211,89 @@ def _parse_legend(section: Section, table: _Joined, words: Sequence[str], legend
             own.add(letter)
             reviews.pop(letter, None)
             conditions.pop(letter, None)
-            reviewed = level == "byRightWithConditions" and _RIGHT.search(meaning) and _REVIEW.search(meaning)
+            reviewed = level == "byRightWithConditions" and _REVIEW.search(meaning)
             if (level == "conditional" or reviewed) and (review := find_review(meaning)):
                 reviews[letter] = review
             if reviewed and (condition := _CONDITION.search(meaning)):
-                conditions[letter] = condition[0].strip(" .")
+                conditions[letter] = condition[0].strip(" .,;|")
     for letter in [letter for letter, levels in elsewhere.items() if len(levels) > 1]:
         del legend[letter]
     if "X" in letters and "X" not in own:
         legend["X"] = (
             "notPermitted" if any(legend.get(letter) == "byRight" for letter in letters - {"X"}) else "byRight"
         )
-    said = _BLANK.search(before) or _BLANK.search(after) or next(filter(None, map(_BLANK.search, others)), None)
-    blank = level_of(said[0]) if said else None
+    blank = legend.pop("", None)
     return _Legend(legend, blank, reviews, conditions, {*re.findall(r"\b[A-Z]{1,3}\d\b", before + after)})
 
 
 def _level_of_meaning(meaning: str) -> Level | None:
     """Parse the meaning of a letter into a level. A use by right is one even if a board reviews its plan."""
-    if _RIGHT.search(meaning) and not NOT.search(meaning) and not is_conditional(meaning):
+    if _YES_OR_NO.fullmatch(meaning):
+        return "byRight" if meaning.strip(_ENDS).casefold() == "yes" else "notPermitted"
+    by_right = _RIGHT.search(meaning) or (_REVIEW.search(meaning) and level_of(meaning) == "byRight")
+    if by_right and not NOT.search(meaning) and not is_conditional(meaning):
         return "byRightWithConditions" if _CONDITION.search(meaning) else "byRight"
     return level_of(f"{meaning} uses") or ("byRightWithConditions" if _BESIDE.search(meaning) else None)
 
 
 def _meanings(around: str, letters: Set[str]) -> Iterator[tuple[str, str]]:
-    """Yield letters and their meanings. A meaning ends where the next letter is explained."""
-    for match in _SIGNED.finditer(around):
-        if match["letter"].upper() in letters:
-            yield match["letter"].upper(), match["meaning"]
-    signs = [
-        match
-        for match in _SIGN.finditer(around)
-        if match["letter"].upper() in letters
-        and (
-            match["sign"].strip()
-            or match["open"]
-            or not match["letter"].isalpha()
-            or around[match.start() - 1 : match.start()] in ("", "\n")
+    """Yield letters and their meanings, ``""`` for a blank cell.
+
+    The letters of a sentence divide it. Their meanings are behind them, ``P means permitted``, or before them,
+    ``Prohibited uses (N)``: behind where the words before the first letter, and before where those after the last
+    letter, have no level. If both have one, the words next to the letters decide.
+    """
+    for sentence in _SENTENCE.finditer(around):
+        said = sentence[0]
+        signs = list(_find_signs(said, letters))
+        if not signs:
+            continue
+        starts = [match.end() for match, _ in signs]
+        ends = [*[match.start() for match, _ in signs[1:]], len(said)]
+        behind = [said[start:end] for start, end in zip(starts, ends, strict=True)]
+        before = [said[: signs[0][0].start()], *behind[:-1]]
+        first, last = _level_of_meaning(before[0]), _level_of_meaning(behind[-1])
+        if first is not None and last is not None:
+            closed = sum(_CLOSED.match(said, match.end()) is not None for match, _ in signs)
+            reverse = closed * 2 > len(signs)
+        else:
+            reverse = first is not None
+        for (_, names), meaning in zip(signs, before if reverse else behind, strict=True):
+            for name in names:
+                yield name, meaning.strip(_ENDS)
+
+
+def _find_signs(said: str, letters: Set[str]) -> Sequence[tuple[re.Match[str], Sequence[str]]]:
+    """Find the letters that a sentence explains, each with the marks that it is for.
+
+    One of them is in quotes or brackets, next to words of an explanation, or at the start of a line. Then all others
+    are explained too, but ``A`` and ``I`` may be words.
+    """
+    found: list[tuple[re.Match[str], Sequence[str]]] = []
+    explained = False
+    for match in _LETTER.finditer(said):
+        word = (match["word"] or "").casefold()
+        names = [mark for mark in _SYMBOL_WORDS[word] if mark in letters] if word else [match["letter"].upper()]
+        if match["blank"]:
+            names = [""]
+        if not names or not all(name in letters or match["blank"] for name in names):
+            continue
+        plain = match["letter"].isalpha() and match["letter"] not in ("A", "I")
+        told = bool(
+            match["open"]
+            or word
+            or match["blank"]
+            or _EXPLAINS.match(said, match.end())
+            or not said[: match.start()].strip()
+            or (plain and _MARKED.search(said, 0, match.start()))
+            or _KEY_BEFORE.search(said, 0, match.start())
         )
-    ]
-    for place, match in enumerate(signs):
-        until = signs[place + 1].start() if place + 1 < len(signs) else len(around)
-        if meaning := _MEANING.match(around, match.end(), until):
-            yield match["letter"].upper(), meaning[0]
+        if match["letter"] in _DASHES and not match["open"]:
+            told = not said[: match.start()].strip() or said[match.end() :].lstrip()[:1] == "="
+        if told or plain:
+            found.append((match, names))
+            explained = explained or told
+    return found if explained else []
 
 
 def _names(grid: Sequence[Sequence[Cell | None]], header: int, first: int) -> Sequence[int]:
