@@ -223,7 +223,7 @@ _LINES: Final = tuple(
             r"|\bside lot lines? (?:and|or) [^,]*\brear lot line"),
         (("front-setback",), r"\bfront (?:lot |property )?line|\bstreet (?:lot )?lines?\b"
             r"|^(?:street|road|highway)s?\b(?! (?:curb|light|tree|lamp|sign|furniture|corner)s?\b)"
-            r"|edge of the (?:road|street)|\b(?:street|road|right-of-way)(?: right-of-way)?(?: lines?)?"
+            r"|edge of the (?:road|street)|\b(?:street|road|right[- ]of[- ]way)(?: right[- ]of[- ]way)?(?: lines?)?"
             r"(?: of (?:the|any|a) (?:street|road|highway))?$"),
         (("side-setback",), r"\bside (?:lot |property )?lines?\b"),
         (("rear-setback",), r"\brear (?:lot |property )?lines?\b"),
@@ -239,7 +239,7 @@ _FROM: Final = re.compile(
     r"(?:(?:an?|the|any|each|every|either|both|all|its|extended|said|another) )*(?P<what>[^.,;:()]{2,80})",
     re.IGNORECASE,
 )
-_OF_LINE: Final = re.compile(r"(?:[ -]right-of-way)?(?: lines?)?")
+_OF_LINE: Final = re.compile(r"(?:[ -]right[- ]of[- ]way)?(?: (?:lot |property )?lines?)?")
 _GOES_ON: Final = re.compile(r" (?:and|but|or|nor) (?=(?:at|not?|up|shall|must|may|is)\b|$|\d)")
 _NAMED: Final = re.compile(
     r"(?:^|\b(?!(?:The|Any|Each|All|Front|Rear|Side|Street|Lot|Property|Public|Private|Right)\b)[A-Z][\w.]+ )"

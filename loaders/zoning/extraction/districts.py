@@ -241,7 +241,7 @@ def codes_in_title(title: str, known: Mapping[str, District]) -> Sequence[str]:
         codes = [code for code in _known_codes(match["codes"], known) if plain_name(known[code].name) == rest]
         found = codes or found
     code = None if found else patterns.names.get(plain_name(title))
-    return found or ([code] if code is not None else ())
+    return found or ([code] if code is not None else find_places(title, 0, len(title), known) or ())
 
 
 def find_codes(text: str, known: Mapping[str, District]) -> Sequence[str]:
@@ -336,7 +336,11 @@ def find_columns(
             continue  # marks of uses, not districts
         apart = len({cell.start for place, cell in enumerate(row) if place in heads and cell is not None})
         if found and len(found) * 2 >= apart and (len(found) > 1 or (apart == 1 and found.keys() <= heads.keys())):
-            letters = {place: words for place, words in heads.items() if re.fullmatch(r"[A-Z]{1,5}", words)}
+            letters = {
+                place: words
+                for place, words in heads.items()
+                if re.fullmatch(r"[A-Z]{1,5}", words) and words not in ("USE", "USES")
+            }
             return number, {place: found.get(place) or letters[place] for place in heads if place in {*found, *letters}}
     return None
 
@@ -460,7 +464,9 @@ def _in_lists(section: Section) -> Iterator[District]:
         match = _LINE.match(section.text, line.start(), min(line.end(), line.start() + 120)) if line else None
         if match and line and match.end() == line.end():
             code, name = match["code"] or match["code_last"], match["name"] or match["name_first"]
-            letter = len(code) == 1 and (line[0][len(code) :][:1] == "." or not _ABOUT.search(name))
+            letter = len(code) == 1 and (
+                line[0][len(code) :][:1] == "." or not (_ABOUT.search(name) or (led and match["code_last"]))
+            )
             if not letter and level_of(name) is None:
                 run.append(District(code, _name(name), section.key, line.start(), line.end(), 0.95, "list"))
                 continue

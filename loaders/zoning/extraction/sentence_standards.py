@@ -318,6 +318,8 @@ class _Sentence:
             clause = replace(clause, other=find_item(phrase))
         governor, compared = split_governor(phrase, label=not clause.has_verb, first=last is None)
         governor = governor if strip_phrase(governor) else ""
+        if compared is not None and compared["within"] and self._is_case(clause, each):
+            return None
         follows = before if last is not None else None
         bound = _bound(
             clause, compared, behind, in_subject=each.start < clause.verb, carried=follows if not governor else None
@@ -356,6 +358,11 @@ class _Sentence:
             or _LOOSENS.search(text, clause.verb, max(each.start, clause.rest + 3)) is not None
             or _CHOICE.search(text, self.start, self.end) is not None
         )
+
+    def _is_case(self, clause: Clause, each: Measure) -> bool:
+        """Whether a distance after "within" is where another limit applies: ``within 100 feet of a pond, 30 feet``."""
+        others = [one for one in self.measures if one is not each and clause.start <= one.start < clause.end]
+        return each.end <= clause.verb or any(not self.text.endswith("within ", 0, one.start) for one in others)
 
     def _dimension(self, part: _Part) -> _Reading | None:
         """Find the dimension of a measure and what it is for."""
@@ -426,6 +433,8 @@ class _Sentence:
         to = re.search(r" to (.+) than", compared[0]) if compared is not None else None
         source = f" from {to[1]}" if to else f" {governor}" if re.match("from (?!.* by )", governor) else part.behind
         types, line = find_line_behind(source, near=near)
+        if not types and line and not governor and carried is not None and carried.rule == "line":
+            return replace(carried, types=["setback"], raw_type=line, where=line)
         states = clause.other is not None or (clause.has_verb and (part.bound or clause.obliges))
         if not types or not states or not (part.bound or clause.obliges or clause.role == "item"):
             return None
@@ -681,7 +690,7 @@ class _Sentence:
                 conditions,
                 each.start,
                 stop,
-                find_confidence(reading.rule, districts, what, conditions) if sure else UNSURE,
+                find_confidence(reading.rule, type_, districts, what, conditions) if sure else UNSURE,
                 "list" if reading.rule == "list" else "sentence",
             )
 

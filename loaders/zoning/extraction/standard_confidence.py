@@ -16,14 +16,20 @@ UNSURE: Final = 0.5
 """The confidence of a standard whose subject or case is not understood. Tools list it as unsure."""
 
 
-def find_confidence(rule: str, districts: Sequence[str], what: str | None, conditions: Sequence[str]) -> float:
-    """Find the confidence of a standard from its form.
+def find_confidence(
+    rule: str, type_: str, districts: Sequence[str], what: str | None, conditions: Sequence[str]
+) -> float:
+    """Find the confidence of a standard from its rule, type, districts, subject and conditions.
+
+    A floor area without a subject is that of what the section is about: an accessory structure, a shop.
 
     A limit without a district and a subject is about the subject of its section, not about all lots: of 7 labelled
     ones none is right. Where a subject has a case, a noun or a line is often of something in that case: 5 of 16 are
     right, and 14 of 22 without a district.
     """
     if what is None:
+        if type_ == "floor-area":
+            return UNSURE
         return _OF_DISTRICT.get(rule, CONFIDENCE[rule]) if districts else UNSURE
     if conditions and (rule == "noun" or (rule == "line" and not districts)):
         return UNSURE

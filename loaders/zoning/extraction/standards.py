@@ -356,7 +356,7 @@ def _in_table(
         if first is None or not label or all(cell is first for cell in row):
             continue
         codes = _codes(label, known)
-        if by_district and not codes and re.fullmatch(naming.CODE, label):
+        if by_district and not codes and re.fullmatch(rf"{naming.CODE}|[A-Z]{{1,4}}", label):
             continue  # a district that is not known, or a misprint of one
         if not codes and _LABELS.fullmatch(label):
             label = ""
