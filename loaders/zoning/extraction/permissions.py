@@ -72,6 +72,10 @@ _BARE_HEAD: Final = re.compile(
     re.IGNORECASE,
 )
 _ASIDE: Final = re.compile(r" ?\((?:see|as|in accordance|pursuant|refer|per)\b[^)]*\)?")
+_LISTED_BELOW: Final = re.compile(
+    r"(?<=uses)(?: (?:are|shall be)(?: limited to)?)?(?: as follows| the following)?$", re.IGNORECASE
+)
+"""The end of a heading that announces a list: ``Accessory uses shall be as follows``."""
 _PLACED: Final = re.compile(r" (?:in|within) (?:the )?(?P<where>[^:.;]{1,80})$")
 _ENDING: Final = frozenset(
     re.findall(
@@ -230,9 +234,11 @@ class _Lines:
             start, end = line.span(1)
             label = text[slice(following.start(1), find_label_end(text, *following.span(1)))] if following else ""
             stop, codes = own.get(line.start(), (start, ()))
+            together: tuple[str, ...] | None = None
             if codes := [code for code in codes if code in self._known]:
                 # Consecutive lines for several districts belong together. A line after a list starts the next district.
-                self._around = tuple(codes) if self._listed else tuple(dict.fromkeys((*self._around, *codes)))
+                together = tuple(codes) if self._listed else tuple(dict.fromkeys((*self._around, *codes)))
+                self._around = tuple(codes)
                 self._outline, self._root, self._listed = Outline(), None, False
                 start = stop + len(text[stop:end]) - len(text[stop:end].lstrip(".: "))
             self._latest = ()
@@ -240,6 +246,7 @@ class _Lines:
                 self._push("", None)
             else:
                 self._read_line(start, end, label.strip())
+            self._around = together or self._around
         kind = development_of(section, self._known, self._above) if self.permissions else None
         if kind is not None:
             self.permissions = [_conditional(each, kind, self._known) for each in self.permissions]
@@ -559,7 +566,7 @@ def _conditional(each: UsePermission, kind: str, known: Mapping[str, District]) 
 def _parse_heading(line: str, known: Mapping[str, District]) -> _Lead | None:
     """Parse a line as the heading of a list of uses. None if it is not one, or a sentence."""
     named, colon, _ = line.strip().partition(":")
-    words = _ASIDE.sub("", named).rstrip(". ")
+    words = _LISTED_BELOW.sub("", _ASIDE.sub("", named).rstrip(". ")) if colon else _ASIDE.sub("", named).rstrip(". ")
     placed = _PLACED.search(words)
     codes = naming.find_codes(placed["where"], known) if placed else ()
     if placed and (codes or re.search(r"\b(?:district|zone)s?$", words)):

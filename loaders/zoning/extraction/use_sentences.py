@@ -102,6 +102,15 @@ _COPULA: Final = re.compile(r"(?P<subject>.+?),? (?P<verb>is|are|shall be|includ
 _THINGS: Final = r"(?:buildings?|lands?|structures?|premises|lots?|tracts?|parcels?|propert(?:y|ies))"
 _GENERIC: Final = re.compile(rf"(?:(?:an?|any|the|all|no) )?{_THINGS}\b|it (?:is|shall be) unlawful\b", re.IGNORECASE)
 _USED: Final = re.compile(r"\b(?:used?|occupied|erected)\b[^:;]*?\bfor\b(?P<rest>[^:]*)", re.IGNORECASE)
+_NONE_BUT: Final = re.compile(
+    r"No (?:other )?(?:[\w-]+ (?:or )?){0,3}?(?:uses?|buildings?|structures?|lands?|premises)\b[^:;]*"
+    r"\b(?:permitted|allowed|used|occupied|erected|established)\b[^:;]*\b(?:except|other than|but)\b[^:;]*"
+    r"\b(?:the following|these)\b[^:;]*",
+    re.IGNORECASE,
+)
+"""``No use shall be permitted in the R-1 District except the following:``"""
+_UNLESS: Final = re.compile(r"(?:unless|except(?:ing)?)\b", re.IGNORECASE)
+_LOCATES: Final = frozenset(("locate", "operate", "located", "conducted"))
 _BUT_FOR: Final = re.compile(r"\b(?:except(?: only)?,? for|(?:other|others) than|except (?=the following))\b")
 """``No building shall be used except for``"""
 INHERITED: Final = re.compile(
@@ -295,11 +304,21 @@ class _Statement:
     def _parse_whole(self) -> Statement | None:
         text, end = self._text, self._end
         at = self._parse_front(self._start)
+        if self._announces and _NONE_BUT.fullmatch(text, at, end):
+            if where := _WHERE.search(text, at, end):
+                self._places.append(where["where"])
+            return self._state((), "conditional" if is_conditional(text[at:end]) else "byRight", "permitted")
         if _GENERIC.match(text, at, end) and _USED.search(text, at, end):
             return self._parse_used(at)
         inherited = INHERITED.match(text, at, end)
         begin = inherited.end() if inherited else at
         verb = next((one for one in self._clauses if one.verb >= begin and self._is_main(one)), None)
+        if verb is not None and verb.done in _LOCATES and verb.modal == "may" and self._announces:
+            listed = _ANNOUNCED.fullmatch(text[at : verb.verb].strip(" ,")) and not verb.negated
+            rest = text[self._parse_adjuncts(verb.rest) : end].strip(" ,")
+            ways = " ".join(self._ways)
+            level: Level = "conditional" if is_conditional(ways) or _DECIDED.search(ways) else "byRight"
+            return self._state((), level, verb.done) if listed and not rest else None
         if verb is None or verb.done not in _GRANTED | _DENIED | _BUILT | _GRANTS | {"granted"}:
             return self._parse_copula(at)
         if verb.aside:
@@ -323,6 +342,8 @@ class _Statement:
         if also := re.compile(r",? (?:and so|as) are ").match(text, rest, end):
             more, rest = self._split_uses(also.end(), end), end
         extra = text[rest:end].strip(" ,")
+        if denied == 1 and verb.negated and _UNLESS.match(extra) and is_conditional(extra):
+            denied = 0  # "are not permitted unless a special permit is granted"
         level = self._level(verb, denied, extra)
         if not self._take_rest(verb, denied, level, rest, extra):
             return None
@@ -531,7 +552,8 @@ class _Statement:
                 if re.search(r"^$|\b(?:following|these|listed)\b", used["rest"])
                 else None
             )
-        uses = self._split_uses(at + used.start("rest") + 1, self._end) if used["rest"].strip() and not denied else ()
+        plain = used["rest"].strip() and not (denied and (excepted or has_verb(used["rest"])))
+        uses = self._split_uses(at + used.start("rest") + 1, self._end) if plain else ()
         return self._state(uses, level, "used for") if uses else None
 
     def _state(self, uses: Sequence[Span], level: Level | None, raw: str) -> Statement | None:
