@@ -48,8 +48,8 @@ _LETTER: Final = re.compile(_SYMBOL)
 _SYMBOL_WORDS: Final = {"dash": "-–—", "hyphen": "-–—", "asterisk": "*", "checkmark": "✓✔", "check mark": "✓✔"}
 _SENTENCE: Final = re.compile(r"(?:[^\n.]|\.(?! [A-Z“\"‘(✓✔•●■○◯◐□☐]|\s*$))+", re.MULTILINE)
 _EXPLAINS: Final = re.compile(
-    r" ?(?:=|:|\||[-–—](?= ?\w)|,? ?\b(?:means?|indicates?|denotes?|designates?|shows?|is|are|shall|stands? for|signif\w+"
-    r"|represents?|appears?)\b)|, (?=that\b|an?\b|by\b|for\b|permitted\b|allowed\b|prohibited\b|not\b)",
+    r" ?(?:=|:|\||[-–—](?= ?\w)|,? ?\b(?:means?|indicates?|denotes?|designates?|shows?|is|are|shall|stands? for"
+    r"|signif\w+|represents?|appears?)\b)|, (?=that\b|an?\b|by\b|for\b|permitted\b|allowed\b|prohibited\b|not\b)",
     re.IGNORECASE,
 )
 """Text between a letter and its meaning."""

@@ -52,6 +52,7 @@ _WAY: Final = re.compile(
     rf"{BOARD}(?: of [A-Z]\w+)?)(?= |[,.;:(]|$)(?: to any? [^,.;:]{{3,60}})?",
     re.IGNORECASE,
 )
+_BY_PERMIT: Final = re.compile(r",? (?:by|upon|as|on|through) (?:an? )?(?:special|conditional)\b")
 _DECIDED: Final = re.compile(
     rf"\b(?:{BOARD}|applications?\b|consent\b|approval\b|hearings?\b|procedure\b|petition\b)", re.IGNORECASE
 )
@@ -86,9 +87,10 @@ _KINDS: Final = re.compile(
 _OWN: Final = re.compile(r"(?:in|within) (?:this|the) (?:zoning )?(?:district|zone)", re.IGNORECASE)
 _SAME: Final = re.compile(r"(?:in|within) (?:that|those|these) (?:zoning )?(?:districts?|zones?)|there", re.IGNORECASE)
 _ANNOUNCED: Final = re.compile(
-    r"(?:only )?(?:(?:any )?(?:of )?(?:the|these) )?(?:following|these)(?: [\w-]+){0,3}"
+    r"(?:only )?(?:(?:any )?(?:of )?(?:the|these) )?(?:following|these)(?: [\w-]+){0,5}"
     r"(?: and their accessory uses|,? and no others?)?"
-    r"|(?:(?:accessory|principal|permitted|conditional|special|prohibited) )?uses|as follows|",
+    r"|(?:(?:accessory|principal|permitted|conditional|special|prohibited) )?uses|as follows"
+    r"|(?:the )?uses (?:set forth|listed|enumerated|described|named|specified) (?:below|herein)|",
     re.IGNORECASE,
 )
 _USES: Final = re.compile(r"\b(?:uses?|exceptions?)\b", re.IGNORECASE)
@@ -98,7 +100,9 @@ _STATUS: Final = re.compile(
     re.IGNORECASE,
 )
 """``a permitted use in the R-1 District``"""
-_COPULA: Final = re.compile(r"(?P<subject>.+?),? (?P<verb>is|are|shall be|includes?)(?P<rest>(?: |$).*)", re.DOTALL)
+_COPULA: Final = re.compile(
+    r"(?P<subject>.+?),? (?P<verb>(?:is|are|shall be)(?: (?:deemed|considered))?|includes?)(?P<rest>(?: |$).*)", re.S
+)
 _THINGS: Final = r"(?:buildings?|lands?|structures?|premises|lots?|tracts?|parcels?|propert(?:y|ies))"
 _GENERIC: Final = re.compile(rf"(?:(?:an?|any|the|all|no) )?{_THINGS}\b|it (?:is|shall be) unlawful\b", re.IGNORECASE)
 _USED: Final = re.compile(r"\b(?:used?|occupied|erected)\b[^:;]*?\bfor\b(?P<rest>[^:]*)", re.IGNORECASE)
@@ -109,8 +113,14 @@ _NONE_BUT: Final = re.compile(
     re.IGNORECASE,
 )
 """``No use shall be permitted in the R-1 District except the following:``"""
+_NO_PERMIT: Final = re.compile(
+    r"No (?:\w+ )?(?:permit|certificate)s?\b[^:;]*\b(?:the following|these)(?: [\w-]+){0,3} (?:until|unless)\b[^:;]*"
+    rf"\b(?:{BOARD}|special|conditional|hearing)[^:;]*",
+    re.IGNORECASE,
+)
+"""``No permit shall be issued for any of the following uses until the Board has approved it:``"""
 _UNLESS: Final = re.compile(r"(?:unless|except(?:ing)?)\b", re.IGNORECASE)
-_LOCATES: Final = frozenset(("locate", "operate", "located", "conducted"))
+_LOCATES: Final = frozenset(("locate", "operate", "located", "conducted", "carried"))
 _BUT_FOR: Final = re.compile(r"\b(?:except(?: only)?,? for|(?:other|others) than|except (?=the following))\b")
 """``No building shall be used except for``"""
 INHERITED: Final = re.compile(
@@ -163,8 +173,7 @@ _JOINED: Final = re.compile(
 )
 _ARTICLE: Final = re.compile(r"(?:an?|the other|the|any|one|each|every|new|only)(?= )", re.IGNORECASE)
 _WORDS: Final = 16
-_LONGEST: Final = 3_000
-"""Longest sentence that is parsed, in code points."""
+_LONGEST: Final = 3_000  # code points of a sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,10 +313,11 @@ class _Statement:
     def _parse_whole(self) -> Statement | None:
         text, end = self._text, self._end
         at = self._parse_front(self._start)
-        if self._announces and _NONE_BUT.fullmatch(text, at, end):
+        if self._announces and (none := _NONE_BUT.fullmatch(text, at, end) or _NO_PERMIT.fullmatch(text, at, end)):
             if where := _WHERE.search(text, at, end):
                 self._places.append(where["where"])
-            return self._state((), "conditional" if is_conditional(text[at:end]) else "byRight", "permitted")
+            free = none.re is _NONE_BUT and not is_conditional(none[0])
+            return self._state((), "byRight" if free else "conditional", "permitted")
         if _GENERIC.match(text, at, end) and _USED.search(text, at, end):
             return self._parse_used(at)
         inherited = INHERITED.match(text, at, end)
@@ -315,10 +325,9 @@ class _Statement:
         verb = next((one for one in self._clauses if one.verb >= begin and self._is_main(one)), None)
         if verb is not None and verb.done in _LOCATES and verb.modal == "may" and self._announces:
             listed = _ANNOUNCED.fullmatch(text[at : verb.verb].strip(" ,")) and not verb.negated
-            rest = text[self._parse_adjuncts(verb.rest) : end].strip(" ,")
-            ways = " ".join(self._ways)
-            level: Level = "conditional" if is_conditional(ways) or _DECIDED.search(ways) else "byRight"
-            return self._state((), level, verb.done) if listed and not rest else None
+            rest = text[self._parse_adjuncts(verb.rest + 3 * text.startswith(" on ", verb.rest)) : end].strip(" ,")
+            decided = any(is_conditional(way) or _DECIDED.search(way) for way in self._ways)
+            return self._state((), "conditional" if decided else "byRight", verb.done) if listed and not rest else None
         if verb is None or verb.done not in _GRANTED | _DENIED | _BUILT | _GRANTS | {"granted"}:
             return self._parse_copula(at)
         if verb.aside:
@@ -368,7 +377,7 @@ class _Statement:
             return False
         if verb.done in _BUILT and not (denied and self._places):
             return False
-        if not extra:
+        if not extra or re.fullmatch(r"and no others?(?: uses?)?", extra):
             return True
         if required:
             self._ways.append(extra)
@@ -511,8 +520,10 @@ class _Statement:
             if where := _WHERE.search(said):
                 self._places.append(where["where"])
             return self._state((), "conditional", verb.done) if _ANNOUNCED.match(said) else None
-        stop = min((m.start() for m in (_WHERE.search(self._text, rest, self._end),) if m), default=self._end)
-        self._parse_adjuncts(stop)
+        ends = (each.search(self._text, rest, self._end) for each in (_WHERE, _BY_PERMIT))
+        stop = min((match.start() for match in ends if match), default=self._end)
+        if more := self._text[self._parse_adjuncts(stop) : self._end].strip(" ,"):
+            self._conditions.append(strip_brackets(more))
         if not (self._places or any(is_conditional(way) for way in self._ways)):
             return None
         uses = self._split_uses(rest, stop)
@@ -599,8 +610,7 @@ class _Statement:
 
 def _find_prefix(pattern: str | re.Pattern[str], text: str, at: int) -> str:
     """Find what matches a pattern at an offset of a text; empty if nothing does."""
-    match = re.compile(pattern).match(text, at)
-    return match[0] if match else ""
+    return match[0] if (match := re.compile(pattern).match(text, at)) else ""
 
 
 _LIMIT: Final = re.compile(r",? (?:of|with|for|on|having) (?:not|no) (?:more|less|fewer) than .*", re.DOTALL)

@@ -93,14 +93,15 @@ def _read_sections(
         if rows:
             (before if current is None else current.writing).table(_build_table(rows))
             continue
+        earlier = current
         for words in numbered.take(place, first):
             current = drafts.latest
             (before if current is None else current.writing).add(words)
-        if drafts.latest is not current:
-            if current is None:
+        if drafts.latest is not earlier:
+            if earlier is None:
                 opened = place
             else:
-                current.last_line = max(current.line or first, paragraphs[place - 1].last if paged else first - 1)
+                earlier.last_line = max(earlier.line or first, paragraphs[place - 1].last if paged else first - 1)
             current = drafts.latest
     end = paragraphs[-1].last if paragraphs else 0
     if current is not None:

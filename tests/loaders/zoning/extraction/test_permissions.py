@@ -235,6 +235,62 @@ def test_a_list_of_accessory_uses_is_read_below_its_heading(heading: str) -> Non
     ]
 
 
+@pytest.mark.parametrize(
+    ("letters", "key"),
+    [
+        ("Y S N", "Y means a use permitted by right, N means a prohibited use, and S means a use by special permit."),
+        ("P S N", "A mark “P” is permitted by right, a mark “S” requires a special permit, and a mark “N” is"
+            " prohibited."),
+        ("P SP -", "“P” indicates a permitted use; “SP”, a use by special permit of the Board; and a dash, a prohibited"
+            " use."),
+        ("P S N", "Uses permitted as of right are shown by P, those with a special permit by S, and prohibited uses"
+            " by N."),
+        ("P C X", "The letter P designates a permitted use, C a conditional use, and X a prohibited use."),
+        ("Y SP N", "Y (Yes) – permitted, SP – special permit, N (No) – prohibited"),
+        ("Y SP N", "Where the letter Y appears, the use is permitted; where N appears, the use is prohibited; where SP"
+            " appears, the use requires a special permit."),
+        ("Y B N", "N-not permitted, Y-permitted, B-by special permit from the Board"),
+        ("X O -", "An X in the table shows a permitted use, an O a use that needs a special permit, and a hyphen a"
+            " prohibited use."),
+        ("P S N", "Uses are permitted (P), allowed by special permit (S) or prohibited (N)."),
+        ("N S P", "N stands for no review needed, use permitted; S for special permit; P for prohibited."),
+        ("P S N", "Key: P Permitted by right / S Special permit required / N Not permitted"),
+        ("R A X", "In the table R is a use of right, A is allowed only on a special permit, and X is forbidden."),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("below", [False, True])
+def test_a_key_in_one_sentence_gives_each_letter_its_own_meaning(letters: str, key: str, below: bool) -> None:
+    right, permit, never = letters.split()
+    rows = [["Use", "R-1", "R-2", "C-1"], ["Inns", right, permit, never], ["Mills", permit, never, right]]
+    rows.append(["Barns", never, right, permit])
+    made = with_table(rows, after=f"\n{key}") if below else with_table(rows, before=f"{key}\n")
+    found = [(each.use, each.level) for each in find_permissions(made, KNOWN)]
+    a, b, c = "byRight", "conditional", "notPermitted"
+    assert found == [*zip(["Inns"] * 3 + ["Mills"] * 3 + ["Barns"] * 3, [a, b, c, b, c, a, c, a, b], strict=True)]
+
+
+def test_a_blank_cell_has_the_meaning_that_the_key_gives_it() -> None:
+    rows = [["Use", "R-1", "R-2"], ["Inns", "P", ""], ["Mills", "", "P"]]
+    made = with_table(rows, before="A “P” says that the use is permitted there; a blank, that it is prohibited.\n")
+    assert [each.level for each in find_permissions(made, KNOWN)] == [
+        "byRight", "notPermitted", "notPermitted", "byRight",
+    ]  # fmt: skip
+
+
+def test_a_column_of_numbers_before_the_uses_is_no_district() -> None:
+    rows = [["No.", "USE", "R-1", "C-1"], ["1", "Inns", "P", "N"], ["2", "Mills", "N", "P"]]
+    found = [(each.use, each.district, each.level) for each in find_permissions(with_table(rows), KNOWN)]
+    assert found == [
+        ("Inns", "R-1", "byRight"), ("Inns", "C-1", "notPermitted"),
+        ("Mills", "R-1", "notPermitted"), ("Mills", "C-1", "byRight"),
+    ]  # fmt: skip
+
+
+def test_letters_in_brackets_in_an_announced_list_are_codes() -> None:
+    text = "The town is divided into these districts:\nVillage (V)\nRural Homes (RH)\nShore (S)"
+    assert {*find_districts([section(text, "Establishment of districts")])} == {"V", "RH", "S"}
+
+
 def test_letters_are_read_by_the_legend_of_another_section() -> None:
     made = with_table([["Use", "R-1", "R-2"], ["Shed", "Y", "SPR"], ["Barn", "SPR", "N"], ["Kiln", "SP", "Q"]])
     key = section(

@@ -37,6 +37,7 @@ def test_a_limit_of_a_district_or_of_a_named_thing_is_told_as_law(text: str, tit
     ("text", "title"),
     [
         ("The minimum front yard setback is 10 feet.", "Fences"),
+        ("In the R-1 district the combined floor area may be up to 2,000 square feet.", "Accessory structures"),
         ("The lot area shall be no smaller than 5 acres if created after January 1, 2000.", "Septic systems"),
         ("A kennel shall have a lot area of at least 5 acres if dogs are boarded.", "Animals"),
         ("Sheds must be set back at least 5 feet from the side lot line if they have a door.", "Sheds"),

@@ -266,6 +266,33 @@ def test_a_limit_of_a_case_has_the_case_as_condition(text: str, condition: str) 
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("No barn shall exceed 30 feet in height within 100 feet of a pond.", [("building-height", "30", "100 feet")]),
+        (
+            "No building within 200 feet of a school may be higher than 35 feet.",
+            [("building-height", "35", "200 feet")],
+        ),
+        ("No barn shall be within 20 feet of a lot line.", [("setback", "20", "")]),
+        (
+            "A pool shall be at least 20 feet from any lot line and 30 feet from the top of a slope.",
+            [("setback", "20", ""), ("setback", "30", "from the top of a slope")],
+        ),
+        (
+            "Stables shall be at least 75 feet from any side lot line and 100 feet from the tracks of a railroad.",
+            [("side-setback", "75", ""), ("setback", "100", "from the tracks of a railroad")],
+        ),
+    ],
+)
+def test_a_place_that_is_no_line_is_a_condition(text: str, expected: list[tuple[str, str, str]]) -> None:
+    found = list(find_standards(section(text), KNOWN))
+    assert [(each.type, str(each.value)) for each in found] == [(kind, value) for kind, value, _ in expected]
+    for each, (_, _, words) in zip(found, expected, strict=True):
+        assert words in " ".join(each.conditions)
+        assert bool(words) == bool(each.conditions)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "Stables shall be joined to the road by a track, of the grade of the road and no less than 20 feet wide.",

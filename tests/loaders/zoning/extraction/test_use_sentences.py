@@ -444,6 +444,46 @@ def test_time_grows_with_the_length_and_no_faster(unit: str) -> None:
             "(b) Barns customarily incident to the above uses.\n(2) Area. The minimum lot area shall be 2 acres.",
             [("R-1", "Inns", "byRight"), ("R-1", "Barns customarily incident to the above uses", "byRight")],
         ),
+        (
+            "Accessory uses shall be as follows:\n(a) Sheds;\n(b) Pools, provided that they are fenced.",
+            [("R-1", "Sheds", "byRight"), ("R-1", "Pools", "byRightWithConditions")],
+        ),
+        (
+            "The following trades, and no others, may locate in the R-2 District:\n(1) Banks;\n(2) Inns.",
+            [("R-2", "Banks", "byRight"), ("R-2", "Inns", "byRight")],
+        ),
+        (
+            "With the approval of the Council, the following trades may operate in the R-2 District:\n(1) Banks.",
+            [("R-2", "Banks", "conditional")],
+        ),
+        (
+            "No use shall be permitted in the R-2 District except the following:\na. Inns.\nb. Mills.",
+            [("R-2", "Inns", "byRight"), ("R-2", "Mills", "byRight")],
+        ),
+        (
+            "No permit shall be issued in the R-1 District for any of the following uses until its place has been"
+            " approved by the Board of Appeals:\n(a) Tanneries.\n(b) Stockyards.",
+            [("R-1", "Tanneries", "conditional"), ("R-1", "Stockyards", "conditional")],
+        ),
+        (
+            "The following small retail and service uses are permitted in the R-2 district:\n1. Banks;\n2. Inns.",
+            [("R-2", "Banks", "byRight"), ("R-2", "Inns", "byRight")],
+        ),
+        (
+            "The uses listed below shall be deemed conditional uses in the R-1 District:\n1. Inns.",
+            [("R-1", "Inns", "conditional")],
+        ),
+        (
+            "The Board may authorize mills and camps by special exception, upon proof that the roads are wide.",
+            [("R-1", "mills", "conditional"), ("R-1", "camps", "conditional")],
+        ),
+        ("Stables are not permitted unless authorized by a special permit.", [("R-1", "Stables", "conditional")]),
+        ("No building shall be used for a slaughterhouse.", [("R-1", "slaughterhouse", "notPermitted")]),
+        ("No building used for homes in the R-1 District shall exceed two stories.", []),
+        (
+            "R-1: All barns are permitted in this zone.\nR-2: These homes are smaller.\nPermitted uses:\nInns.",
+            [("R-1", "All barns", "byRight"), ("R-1", "Inns", "byRight"), ("R-2", "Inns", "byRight")],
+        ),
         ("Land subdivisions and mills are prohibited. (Ord. 1998-3 § 2 (part), 1998)", [
             ("R-1", "Land subdivisions", "notPermitted"), ("R-1", "mills", "notPermitted")]),
     ],

@@ -386,3 +386,24 @@ def test_short_numbers_that_restart_in_each_article_are_resolved_in_their_articl
     assert index.restarts
     assert resolve_words("Section 2", index, "article I|section 1") is None
     assert resolve_words("Section 2", index, "article III|section 2") == "article III|section 2"
+
+
+def test_empty_cells_at_the_ends_of_rows_keep_their_columns() -> None:
+    text = "Section 1.1 Table\n\tR-1\tC-1\nHeight\t35\t\nWidth\t\t60\nShade\t\t\nSection 1.2 End\nNo more.\n"
+    code = plain_text.parse(text.encode(), "x")
+    (table,) = (each for one in code.sections for each in one.tables)
+    assert [[cell.text for cell in row] for row in table.rows] == [
+        ["", "R-1", "C-1"], ["Height", "35", ""], ["Width", "", "60"], ["Shade", "", ""],
+    ]  # fmt: skip
+
+
+def test_indentation_is_no_column() -> None:
+    code = plain_text.parse(b"Section 1.1 Table\n\tUse\tR-1\n\tInns\tP\n\tJust a line.\n", "x")
+    (table,) = (each for one in code.sections for each in one.tables)
+    assert [[cell.text for cell in row] for row in table.rows] == [["Use", "R-1"], ["Inns", "P"]]
+
+
+def test_the_share_of_read_text_counts_from_the_first_heading() -> None:
+    words = "The purpose is order in all parts of the town. " * 20
+    code = plain_text.parse(f"A note.\nSection 1.1 Purpose. {words}\nSection 1.2 Scope. {words}\n".encode(), "x")
+    assert [each for each in code.warnings if "% of the text" in each and not each.startswith("x: 100 ")] == []
