@@ -293,7 +293,8 @@ class _Cutting:
         for name, each in zip(self.paged, lists, strict=True):
             self.content[name] = each[:kept]
         self._drop_sources()
-        self.cuts.append(f"{kept} of {total} {self.paged[0]} are shown.")
+        longest = max(zip(lists, self.paged, strict=True), key=lambda each: len(each[0]))[1]
+        self.cuts.append(f"{kept} of {total} {longest} are shown.")
         if self.wanted.offset is not None:
             self.content["next_offset"] = self.wanted.offset + kept
             self.following = f"offset={self.wanted.offset + kept}"

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from typing import Final, Literal, NamedTuple
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from typing import Final, NamedTuple
 
-from pyoxigraph import Literal as Text
 from pyoxigraph import NamedNode
 
 from kg.errors import NotFoundError
@@ -27,19 +26,26 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 from kg.text import find_sentence_ends
 from kg.tools.zoning.municipalities import Place, get_section_key
-from kg.tools.zoning.term_lookup import Named
+from kg.tools.zoning.rule_search import RuleKind
+from kg.tools.zoning.term_lookup import Named, parse_use_kinds
 from kg.vocabulary import KG
 from kg.words import singular
 from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.code_tree import CodeTree
 
-SHOWN: Final = 5
-"""Maximum number of sentences in an answer."""
 _CHARACTERS: Final = 240
 """Maximum characters of a sentence in an answer."""
 _FIGURES: Final = {"O": "0", "I": "1"}
-_FEW: Final = 5
-"""Maximum number of districts whose code is looked for in all sections."""
+_OF_DISTRICT: Final = re.compile(r"\b(?:districts?|zones?)\b", re.IGNORECASE)
+_MEASURED: Final[Mapping[str, str]] = {
+    "height": "high tall storey story stories", "storey": "story stories floor height", "area": "square acre size",
+    "setback": "yard line distance back from", "yard": "setback line", "width": "wide", "depth": "deep",
+    "coverage": "cover covered percent", "density": "unit acre", "frontage": "front street", "length": "long",
+    "parking": "space stall", "separation": "apart between distance",
+}  # fmt: skip
+"""Words of sentences about a type of standard, by a word of the type."""
+_LISTED_CODE: Final = re.compile(r"(?:\(|, )\w[,)]")
+"""A code of one letter in a list: ``Kiln: Q (A, B)``."""
 
 TEXTS: Final = """
 SELECT ?section ?text WHERE { VALUES ?section { $sections } ?section schema:text ?text }"""
@@ -54,13 +60,6 @@ SECTIONS: Final = """
 SELECT DISTINCT ?district ?section WHERE {
   VALUES ?district { $districts } ?rule kg:district ?district ; kg:definedIn ?section
 }"""
-
-NAMED_IN: Final = """
-SELECT ?section WHERE {
-  ?section kg:jurisdiction $municipality ; a kg:CodeSection ; schema:text ?text FILTER(CONTAINS(?text, $code))
-}"""
-
-RuleKind = Literal["permission", "standard"]
 
 # These signs are not the patterns that extraction reads by: what extraction misses must still be noticed here, so they
 # are simpler and find more.
@@ -117,18 +116,55 @@ class NotUnderstood(Lean):
     words: str
 
 
+class Gap(NamedTuple):
+    """A sentence that was not understood, with the districts, by IRI, that it may be about."""
+
+    section: str
+    words: str
+    districts: frozenset[str]
+
+
 class Coverage(NamedTuple):
     """The gaps of an answer about some districts."""
 
-    sentences: list[NotUnderstood]
-    """The first of them."""
-    incomplete: str | None = None
-    """The gaps in words. None if all sentences with words of a rule were understood."""
+    gaps: Sequence[Gap] = ()
+    """All of them: those with words asked for first, then those under the headings of the districts."""
+    lost: Sequence[str] = ()
+    """The codes of the districts of which no section was found."""
+    kind: RuleKind = "permission"
 
     @property
     def is_complete(self) -> bool:
         """Whether all sentences with words of a rule were understood."""
-        return self.incomplete is None
+        return not (self.gaps or self.lost)
+
+    def page(self, offset: int, limit: int) -> list[NotUnderstood]:
+        """Get a page of the sentences, for an answer."""
+        return [
+            NotUnderstood(section_ref=get_section_key(gap.section), words=clipped(gap.words, _CHARACTERS))
+            for gap in self.gaps[offset : offset + limit]
+        ]
+
+    @property
+    def sections(self) -> list[str]:
+        """The sections to read."""
+        return list(dict.fromkeys(get_section_key(gap.section) for gap in self.gaps))
+
+    @property
+    def incomplete(self) -> str | None:
+        """The gaps in words. None if all sentences with words of a rule were understood."""
+        notes = []
+        if self.lost:
+            notes.append(f"No section of {shorten(self.lost)} was found.")
+        if count := len(self.gaps):
+            signs = "words of permission, or items of lists of uses," if self.kind == "permission" else "measures"
+            several = f"{count} sentences with {signs} were" if count > 1 else f"A sentence with {signs} was"
+            refs = shorten(self.sections)
+            notes.append(
+                f"{several} not understood: see not_understood, which offset pages through too. Read {refs} with "
+                "kg_query_section."
+            )
+        return " ".join(notes) or None
 
 
 def check_coverage(
@@ -137,50 +173,97 @@ def check_coverage(
     place: Place,
     districts: Mapping[str, Named],
     known: Mapping[str, Named],
-    use: str | None = None,
+    asked: str | None = None,
 ) -> Coverage:
     """Find the sentences that were not understood in the sections of `districts`, by IRI, of those `known`.
 
-    Sentences with a word of `use` come first. A code without text is not checked.
+    Sentences with words of `asked`, a use or standard type, come first. A code without text is not checked.
     """
+    found = find_gaps(reader, kind, place, known)
+    if found is None:
+        return Coverage(kind=kind)
+    gaps = [gap for gap in found.gaps if not gap.districts.isdisjoint(districts)]
+    gaps.sort(key=lambda gap: gap.section not in found.headed or found.headed[gap.section].isdisjoint(districts))
+    if asked is not None:
+        rank = rank_by_words(kind, asked)
+        gaps.sort(key=lambda gap: -rank(gap.words))
+    return Coverage(gaps, [each.code for iri, each in districts.items() if iri not in found.located], kind)
+
+
+class Gaps(NamedTuple):
+    """All sentences of a code that were not understood and that may be about a district."""
+
+    gaps: Sequence[Gap]
+    """In document order."""
+    headed: Mapping[str, Set[str]]
+    """The districts in the heading of each section, or in one above it."""
+    located: Set[str]
+    """The districts of which a section was found."""
+
+
+def find_gaps(reader: Reader, kind: RuleKind, place: Place, known: Mapping[str, Named]) -> Gaps | None:
+    """Find all sentences of a code that were not understood. None if the code has no text."""
     try:
         tree = code_tree.cached_tree(reader.kg, place.iri)
     except NotFoundError:  # only tables of the municipality are loaded
-        return Coverage([])
+        return None
     if not any(section.text_sha256 for section in tree.sections.values()):
-        return Coverage([])
-    own, others = _find_sections(reader, tree, districts)
-    sections = {section for several in (*own.values(), *others.values()) for section in several}
-    codes = {each.code for each in districts.values()}
-    codes |= {alike for code in codes for alike in _find_alike(code)} - {each.code for each in known.values()}
-    sections |= _find_naming(reader, place, codes) if len(districts) <= _FEW else set()
+        return None
+    headed = find_headed(tree, known)
+    ruled: dict[str, set[str]] = defaultdict(set)
+    nodes = [NamedNode(iri) for iri in known]
+    rows = reader.kept("sections of rules", bind(SECTIONS, districts=nodes), _to_pairs) if nodes else []
+    for district, section in rows:
+        if district not in headed.get(section, ()):
+            ruled[section].add(district)
     unread = reader.kept_by_iri(
-        f"not understood: {kind}", sections, lambda missing: _load_unread(reader, kind, missing)
+        f"not understood: {kind}", tree.order, lambda missing: _load_unread(reader, kind, missing)
     )
-    headed = {section for several in own.values() for section in several}
-    ruled = {section for several in others.values() for section in several}
-    wanted, any_code = _compile_codes(codes), _compile_codes(each.code for each in known.values())
-    found = [
-        NotUnderstood(section_ref=get_section_key(section), words=clipped(words, _CHARACTERS))
-        for section in sorted(tree.order, key=lambda iri: iri not in headed)
-        for words, is_item in unread.get(section, ())
-        if section in headed
-        or (not is_item and (wanted.search(words) or (section in ruled and not any_code.search(words))))
-    ]
-    if use is not None:
-        asked = set(_to_words(use))
-        found.sort(key=lambda each: asked.isdisjoint(_to_words(each.words)))
-    notes = []
-    if lost := [each.code for iri, each in districts.items() if not own[iri] and not others[iri]]:
-        notes.append(f"No section of {shorten(lost)} was found.")
-    if found:
-        refs = shorten(list(dict.fromkeys(each.section_ref for each in found)))
-        signs = "words of permission, or items of lists of uses," if kind == "permission" else "measures"
-        several = f"{len(found)} sentences with {signs} were" if len(found) > 1 else f"a sentence with {signs} was"
-        notes.append(
-            f"{several[0].upper()}{several[1:]} not understood: see not_understood. Read {refs} with kg_query_section."
-        )
-    return Coverage(found[:SHOWN], " ".join(notes) or None)
+    find_named = _compile_finder(known)
+    gaps: list[Gap] = []
+    for section in tree.order:
+        for words, is_item in unread.get(section, ()):
+            about = set(headed.get(section, ()))
+            if not is_item:
+                about |= find_named(words) or ruled[section]
+            if about:
+                gaps.append(Gap(section, words, frozenset(about)))
+    located = {district for several in (*headed.values(), *ruled.values()) for district in several}
+    return Gaps(gaps, headed, located)
+
+
+def _compile_finder(known: Mapping[str, Named]) -> Callable[[str], set[str]]:
+    """Build a function that finds the districts that a sentence names by code.
+
+    A code of one letter counts only next to the word district or zone, or in a list of columns. A code that differs
+    from a known one by a letter that looks like a figure counts as that one, unless that is a code too.
+    """
+    by_code = {each.code: iri for iri, each in known.items()}
+    for code in list(by_code):
+        for alike in _find_alike(code):
+            by_code.setdefault(alike, by_code[code])
+    pattern = _compile_codes(by_code)
+
+    def find_in(words: str) -> set[str]:
+        return {
+            by_code[match[0]]
+            for match in pattern.finditer(words)
+            if len(match[0]) > 1
+            or _LISTED_CODE.search(words[max(0, match.start() - 2) : match.end() + 1])
+            or _OF_DISTRICT.search(words[max(0, match.start() - 10) : match.end() + 10])
+        }
+
+    return find_in
+
+
+def rank_by_words(kind: RuleKind, asked: str) -> Callable[[str], int]:
+    """Build a function that counts the words of a sentence that are asked for, in these or other words for the same."""
+    if kind == "permission":
+        meant, plain = parse_use_kinds(asked), set(_to_words(asked))
+        return lambda words: 2 * len(plain & set(_to_words(words))) + len(meant & parse_use_kinds(words))
+    types = _to_words(asked)
+    plain = {word for each in types for word in (each, *_MEASURED.get(each, "").split())}
+    return lambda words: len(plain & set(_to_words(words)))
 
 
 def _to_words(text: str) -> list[str]:
@@ -200,58 +283,30 @@ def _find_alike(code: str) -> Iterator[str]:
             yield code[:place] + figure + code[place + 1 :]
 
 
-def _find_sections(
-    reader: Reader, tree: CodeTree, districts: Mapping[str, Named]
-) -> tuple[Mapping[str, set[str]], Mapping[str, set[str]]]:
-    """Find the sections under a heading that names each district, and the other sections of its rules."""
-    own: dict[str, set[str]] = {iri: set() for iri in districts}
+def find_headed(tree: CodeTree, districts: Mapping[str, Named]) -> Mapping[str, Set[str]]:
+    """Find the districts that the heading of each section names, or one above it."""
+    headed: dict[str, set[str]] = defaultdict(set)
     by_code = {each.code: iri for iri, each in districts.items()}
-    pattern = _compile_codes(each.code for each in districts.values())
-    shared = Counter(fold(each.name) for each in districts.values())
-    names = {
-        name: iri
-        for iri, each in districts.items()
-        if each.name != each.code
-        and shared[name := fold(each.name)] == 1
-        and name.replace("district", "").count(" ") > 1
-    }
+    pattern = _compile_codes(by_code)
+    names: dict[str, set[str]] = defaultdict(set)
+    for iri, each in districts.items():
+        if each.name != each.code and (name := fold(each.name)).replace("district", "").count(" ") > 1:
+            names[name].add(iri)
     for iri, section in tree.sections.items():
         if not section.title:
             continue
         found = {by_code[match[0]] for match in pattern.finditer(section.title)}
-        found = {each for each in found if len(districts[each].code) > 1 or _is_of_district(section.title)}
+        found = {each for each in found if len(districts[each].code) > 1 or _OF_DISTRICT.search(section.title)}
         plain = fold(section.title)
-        found |= {district for name, district in names.items() if f" {name} " in f" {plain} "} if not found else set()
-        for district in found:
-            own[district] |= {iri, *_below(tree, iri)}
-    others: dict[str, set[str]] = {iri: set() for iri in districts}
-    nodes = [NamedNode(iri) for iri in districts]
-    for district, section_iri in reader.kept("sections of rules", bind(SECTIONS, districts=nodes), _to_pairs):
-        if section_iri not in own[district]:
-            others[district].add(section_iri)
-    return own, others
-
-
-def _find_naming(reader: Reader, place: Place, codes: Iterable[str]) -> set[str]:
-    """Find the sections whose text has one of these codes. Codes of one letter are too common."""
-    found: set[str] = set()
-    for code in sorted(codes):
-        if len(code) > 1:
-            query = bind(NAMED_IN, municipality=NamedNode(place.iri), code=Text(code))
-            found |= reader.kept("sections that name the district", query, _to_sections)
-    return found
-
-
-def _to_sections(rows: Sequence[Mapping[str, Term]]) -> set[str]:
-    return {iri_of(row["section"]) for row in rows}
+        if not found:
+            found = {each for name, several in names.items() if f" {name} " in f" {plain} " for each in several}
+        for part in (iri, *_below(tree, iri)) if found else ():
+            headed[part] |= found
+    return headed
 
 
 def _to_pairs(rows: Sequence[Mapping[str, Term]]) -> list[tuple[str, str]]:
     return [(iri_of(row["district"]), iri_of(row["section"])) for row in rows]
-
-
-def _is_of_district(title: str) -> bool:
-    return re.search(r"\b(?:districts?|zones?)\b", title, re.IGNORECASE) is not None
 
 
 def _below(tree: CodeTree, section: str) -> Iterator[str]:
@@ -290,7 +345,7 @@ def find_unread(text: str, spans: Sequence[tuple[int, int]], kind: RuleKind) -> 
     rows = _find_unread_rows(text, frozenset(spans)) if is_list and _DIVIDER in text else {}
     yield from ((words, False) for several in rows.values() for words in several)
     ends = _merge([(start, _extend(text, end)) for start, end in spans] if kind == "standard" else spans)
-    sentences = list(_split(text))
+    sentences = list(split_sentences(text))
     for number, (start, end) in enumerate(sentences):
         found = [(start + match.start(), start + match.end()) for match in signs.finditer(text[start:end])]
         if start in rows:
@@ -379,7 +434,7 @@ def _extend(text: str, end: int) -> int:
     return end
 
 
-def _split(text: str) -> Iterator[tuple[int, int]]:
+def split_sentences(text: str) -> Iterator[tuple[int, int]]:
     """Split a text into sentences, by offsets. A sentence ends with its line."""
     start = 0
     for line in text.splitlines(keepends=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from typing import Annotated, Final, NamedTuple, TypeVar
+from typing import Annotated, ClassVar, Final, NamedTuple, TypeVar
 
 from pydantic import Field
 from pyoxigraph import NamedNode
@@ -17,11 +17,11 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.choices import NEAREST, Choice, shorten
 from kg.retrieval.evidence import code_of
 from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of
-from kg.retrieval.results import Result
+from kg.retrieval.results import Layout, Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
-from kg.tools.zoning.coverage import NotUnderstood, check_coverage
+from kg.tools.zoning.coverage import Coverage, NotUnderstood, check_coverage
 from kg.tools.zoning.municipalities import MunicipalityName, PageSize, Place, Skipped, StateName, find_place
 from kg.tools.zoning.rule_rows import Rule, RuleEvidence, load_evidence, load_rules
 from kg.tools.zoning.rule_search import (
@@ -56,6 +56,13 @@ from kg.tools.zoning.term_lookup import (
     no_match_message,
     parse_use_kinds,
 )
+from kg.tools.zoning.unrecorded import (
+    UnlistedUses,
+    describe_unlisted,
+    describe_unrecorded,
+    find_mentions,
+    find_unlisted,
+)
 from kg.vocabulary import KG, SKOS
 
 SHOWN_ODDS: Final = 5
@@ -85,6 +92,8 @@ class Permission(Lean):
 class PermissionResult(Result):
     """Permissions by district and use."""
 
+    layout: ClassVar[Layout] = Layout(paged=("permissions", "not_understood"))
+
     municipality: str
     state: str
     permissions: list[Permission]
@@ -93,6 +102,12 @@ class PermissionResult(Result):
     )
     not_understood: list[NotUnderstood] = Field(
         default_factory=list, description="Sentences that may have more permissions", exclude_if=operator.not_
+    )
+    not_understood_total: int | None = None
+    uses_not_listed: list[UnlistedUses] = Field(
+        default_factory=list,
+        description="If no permission is recorded: sentences that prohibit uses that are not listed",
+        exclude_if=operator.not_,
     )
     unsure: list[Permission] = Field(
         default_factory=list, description="Found in the text, but not reported as law", exclude_if=operator.not_
@@ -118,6 +133,8 @@ class Standard(Lean):
 class StandardResult(Result):
     """Standards by district and type."""
 
+    layout: ClassVar[Layout] = Layout(paged=("standards", "not_understood"))
+
     municipality: str
     state: str
     standards: list[Standard]
@@ -127,6 +144,7 @@ class StandardResult(Result):
     not_understood: list[NotUnderstood] = Field(
         default_factory=list, description="Sentences that may have more standards", exclude_if=operator.not_
     )
+    not_understood_total: int | None = None
     unsure: list[Standard] = Field(
         default_factory=list, description="Found in the text, but not reported as law", exclude_if=operator.not_
     )
@@ -153,7 +171,7 @@ def kg_query_permissions(
     place = find_place(reader, municipality, state)
     words = load_vocabulary(reader, place)
     districts = words.districts if district is None else find_named("district", district, words.districts, place, notes)
-    uses = words.uses if use is None else find_named("use", use, words.uses, place, notes)
+    uses = words.uses if use is None else _find_uses(reader, words, districts, use, place, notes)
     asked = districts
     reader.ran.clear()
     is_complete = True
@@ -192,16 +210,32 @@ def kg_query_permissions(
         notes += similar
         is_complete = is_complete and (total > 0 or not similar)
     if not total:
-        notes.append(_note_nothing(place, "permission", bool(words.uses)))
+        if use is not None:
+            result.uses_not_listed = find_unlisted(reader, place, asked, words.districts)
+            if mentions := find_mentions(reader, place, asked, words.districts, use):
+                notes.append(f"The text of {shorten(mentions)} has these words. Read it with kg_query_section.")
+        notes.append(_note_nothing(place, "permission", bool(words.uses), result.uses_not_listed))
     coverage = check_coverage(reader, "permission", place, districts, words.districts, use)
-    result.not_understood, result.incomplete, result.notes = coverage.sentences, coverage.incomplete, notes
+    _add_gaps(result, coverage, offset, limit)
+    result.notes = notes
     is_complete = is_complete and coverage.is_complete and not unsure
     return reader.finish(
         result,
         total=total,
-        next_offset=page_of(range(total), offset, limit),
+        next_offset=page_of(range(max(total, len(coverage.gaps))), offset, limit),
         completeness="complete" if is_complete else "approximate",
     )
+
+
+def _find_uses(
+    reader: Reader, words: Vocabulary, districts: Mapping[str, Named], use: str, place: Place, notes: list[str]
+) -> Mapping[str, Named]:
+    """Find the uses that `use` names. Raises NotFoundError with similar names, and with where the code may list it."""
+    try:
+        return find_named("use", use, words.uses, place, notes)
+    except NotFoundError as error:
+        more = describe_unrecorded(reader, place, words, districts, use.strip())
+        raise NotFoundError(f"{error} {more}".strip()) from None
 
 
 def _select_permissions_of_use(
@@ -303,13 +337,14 @@ def kg_query_standards(
     )
     if not total:
         notes.append(_note_nothing(place, "standard", bool(words.districts)))
-    coverage = check_coverage(reader, "standard", place, districts, words.districts)
-    result.not_understood, result.incomplete, result.notes = coverage.sentences, coverage.incomplete, notes
+    coverage = check_coverage(reader, "standard", place, districts, words.districts, standard_type)
+    _add_gaps(result, coverage, offset, limit)
+    result.notes = notes
     is_complete = coverage.is_complete and not unsure
     return reader.finish(
         result,
         total=total,
-        next_offset=page_of(range(total), offset, limit),
+        next_offset=page_of(range(max(total, len(coverage.gaps))), offset, limit),
         completeness="complete" if is_complete else "approximate",
     )
 
@@ -395,6 +430,12 @@ def to_standard(rule: Rule, evidence: RuleEvidence, district: str | None) -> Sta
         section_ref=rule.section(KG.definedIn),
         evidence=evidence,
     )
+
+
+def _add_gaps(result: PermissionResult | StandardResult, coverage: Coverage, offset: int, limit: int) -> None:
+    """Add a page of the sentences that were not understood."""
+    result.incomplete, result.not_understood = coverage.incomplete, coverage.page(offset, limit)
+    result.not_understood_total = len(coverage.gaps) or None
 
 
 def _ranks(things: Mapping[str, object]) -> dict[str, int]:
@@ -555,14 +596,17 @@ def _is_alike(asked: str, name: str) -> bool:
     return any(fuzz.ratio(one, other) >= ALIKE for one in fold(asked).split() for other in fold(name).split())
 
 
-def _note_nothing(place: Place, kind: str, any_known: bool) -> str:
+def _note_nothing(place: Place, kind: str, any_known: bool, unlisted: Sequence[UnlistedUses] = ()) -> str:
     if not any_known:
         return (
             f"No {kind} of {place.shown} is recorded: none was loaded, and none was extracted from the text of its "
             "code. Its prose may still contain some. kg_search_by_topic finds the sections about a topic."
         )
-    forbidden = " That is not a prohibition." if kind == "permission" else ""
-    return f"No {kind} is recorded for this. The code may still contain one.{forbidden}"
+    if unlisted:
+        meaning = f" {describe_unlisted(unlisted)} See uses_not_listed."
+    else:
+        meaning = " That is not a prohibition." if kind == "permission" else ""
+    return f"No {kind} is recorded for this. The code may still contain one.{meaning}"
 
 
 DEFINITIONS: Final = """

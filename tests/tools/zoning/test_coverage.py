@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.tools.zoning.compare import compare_zoning
 from kg.tools.zoning.coverage import find_unread
 from kg.tools.zoning.ingest import kg_ingest_code_section, kg_ingest_use_permissions
 from kg.tools.zoning.provisions import kg_query_permissions, kg_query_standards
+from kg.tools.zoning.unrecorded import prohibits_unlisted
 from loaders.zoning.graph.ingest import ingest
 
 VALE: Any = {"municipality": "Hazel Vale", "state": "UT"}
@@ -202,3 +205,115 @@ def test_label_of_an_item_is_no_unread_item() -> None:
     spans = [(3, 8), (12, 18), (22, 28), (32, 40)]
     assert [text[start:end] for start, end in spans] == ["Inns.", "Piers.", "Quays.", "Any use."]
     assert list(find_unread(text, spans, "permission")) == []
+
+
+CLOSED = "A use that is not listed in section 2 of a district is prohibited there, unless the reeve finds it alike."
+TOWN = {
+    "1": ("General", f"Maps are kept.\n{CLOSED}\nA bakery smells."),
+    "2": ("R-1 Cottage District", "Permitted uses:\n1. Cottages.\n2. Inns.\n3. Kilns."),
+    "3": (
+        "R-2 Terrace District",
+        "Permitted uses:\n1. Terraces.\n2. Inns.\n3. Kilns.\n"
+        + "".join(f"No {each} of any sort is to be allowed save by leave.\n" for each in "abcdefgh")
+        + "Save by leave, no pier is to be allowed on a bank.\nAny bakehouse is forbidden to them.",
+    ),
+    "4": ("Home Occupations", "A use that is not listed in this section is prohibited."),
+    "5": ("C-1 Corner District", "Permitted uses:\n1. Piers.\nA sign not listed here is prohibited."),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def closed(kg: KnowledgeGraph) -> Any:
+    """A town that prohibits what it does not list."""
+    town: Any = {"municipality": "Closed Cove", "state": "UT"}
+    for number, (title, text) in TOWN.items():
+        kg_ingest_code_section(kg, **town, section_id=number, title=title, level="section", raw_content=text)
+    return town
+
+
+def test_unknown_use_names_what_was_not_understood(kg: KnowledgeGraph, closed: Any) -> None:
+    with pytest.raises(NotFoundError) as raised:
+        kg_query_permissions(kg, **closed, district="R-2", use="bakehouse")
+    message = str(raised.value)
+    assert "10 sentences" in message
+    assert "in 3, were not understood" in message
+    assert "bakehouse is forbidden" in message
+    with pytest.raises(NotFoundError) as raised:
+        kg_query_permissions(kg, **closed, district="R-1", use="bakery")
+    message = str(raised.value)
+    assert "not understood" not in message
+    assert "The text of 1 has these words" in message
+    with pytest.raises(NotFoundError) as raised:
+        kg_query_permissions(kg, **VALE, district="R-1", use="bakery")
+    assert not re.search(r"not understood|has these words|prohibits", str(raised.value))
+
+
+def test_sentences_with_the_words_asked_for_come_first_and_all_can_be_read(kg: KnowledgeGraph, closed: Any) -> None:
+    found = kg_query_permissions(kg, **closed, district="R-2", use="piers")
+    assert found.not_understood_total == 10
+    assert "pier" in found.not_understood[0].words
+    read: list[str] = []
+    offset: int | None = 0
+    while offset is not None:
+        page = kg_query_permissions(kg, **closed, district="R-2", limit=4, offset=offset)
+        assert (page.meta.total, page.not_understood_total) == (3, 10)
+        read += [each.words for each in page.not_understood]
+        offset = page.next_offset
+    assert (len(read), len(set(read))) == (10, 10)
+
+
+def test_sentences_about_the_type_asked_for_come_first(kg: KnowledgeGraph) -> None:
+    town: Any = {"municipality": "Order Oast", "state": "UT"}
+    text = "The lot area is 7,000 square feet.\nBenches stand 3 feet off the path.\nA mast is 40 feet tall at most."
+    kg_ingest_code_section(kg, **town, section_id="1", title="R-1 Cottage District", level=1, raw_content=text)
+    found = kg_query_standards(kg, **town, district="R-1")
+    assert [each.words.split()[0] for each in found.not_understood] == ["Benches", "A"]
+    text += "\nThe building height is 35 feet."
+    kg_ingest_code_section(kg, **town, section_id="1", title="R-1 Cottage District", level=1, raw_content=text)
+    found = kg_query_standards(kg, **town, district="R-1", standard_type="height")
+    assert [each.words.split()[0] for each in found.not_understood] == ["A", "Benches"]
+
+
+def test_section_that_prohibits_uses_not_listed_is_cited(kg: KnowledgeGraph, closed: Any) -> None:
+    found = kg_query_permissions(kg, **closed, district="R-1", use="pier")
+    assert [(each.section_ref, each.words) for each in found.uses_not_listed] == [("1", CLOSED)]
+    assert not any("not a prohibition" in note for note in found.notes)
+    assert kg_query_permissions(kg, **closed, district="R-1", use="kiln").uses_not_listed == []
+    found = kg_query_permissions(kg, **VALE, district="R-1", use="bank")
+    assert found.uses_not_listed == []
+    assert any("not a prohibition" in note for note in found.notes)
+
+
+def test_prohibition_in_a_district_is_of_that_district(kg: KnowledgeGraph) -> None:
+    town: Any = {"municipality": "Half Haven", "state": "UT"}
+    for number, title, text in (
+        ("1", "R-1 Cottage District", "Permitted uses:\n1. Cottages.\nUses not listed above are prohibited."),
+        ("2", "R-2 Terrace District", "Permitted uses:\n1. Terraces."),
+    ):
+        kg_ingest_code_section(kg, **town, section_id=number, title=title, level=1, raw_content=text)
+    cited = {
+        code: [each.section_ref for each in kg_query_permissions(kg, **town, district=code, use=use).uses_not_listed]
+        for code, use in (("R-1", "terrace"), ("R-2", "cottage"))
+    }
+    assert cited == {"R-1": ["1"], "R-2": []}
+
+
+@pytest.mark.parametrize(
+    ("sentence", "is_cited"),
+    [
+        (CLOSED, True),
+        ("C. Uses of land not expressly provided for in Section 5.2 are hereby prohibited.", True),
+        ("Any use not stated as permitted, and not listed as conditional, shall not be permitted.", True),
+        ("Unlisted uses are prohibited.", True),
+        ("All uses other than those listed shall be unlawful.", True),
+        ("No building or land shall be used except for a purpose permitted in its district.", True),
+        ("A sign not listed in this article is prohibited.", False),
+        ("Accessory uses not listed are prohibited.", False),
+        ("A use that is not listed may be approved if it is alike.", False),
+        ("No building shall be used until the work that a permit allowed is done.", False),
+        ("Nothing here prohibits a use that is not listed.", False),
+        ("A use that is listed is not prohibited.", False),
+    ],
+)
+def test_only_words_that_prohibit_unlisted_uses_are_cited(sentence: str, is_cited: bool) -> None:
+    assert prohibits_unlisted(sentence) is is_cited
