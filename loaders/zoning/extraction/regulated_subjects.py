@@ -65,6 +65,15 @@ def name_subject(words: str) -> str | None:
     return None if _GENERIC.fullmatch(name) or is_pronoun(name) or _is_dimension(name) else name
 
 
+_NEAR: Final = re.compile(r" (?:(?:which|that) (?:is|are) )?(?:located )?within (?=\d|[a-z-]+ (?:\(|feet))")
+
+
+def split_near(name: str | None) -> tuple[str | None, Sequence[str]]:
+    """Split the name of a subject from where a limit applies to it: ``barn within 50 feet of a pond``."""
+    near = _NEAR.search(name) if name else None
+    return (name_subject(name[: near.start()]), [name[near.start() :].strip()]) if name and near else (name, ())
+
+
 def _is_dimension(name: str) -> bool:
     """Whether a name is that of a dimension, and not of what has it: ``minimum side yard``."""
     rest = name

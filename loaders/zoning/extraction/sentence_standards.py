@@ -49,6 +49,7 @@ from loaders.zoning.extraction.regulated_subjects import (
     is_placed,
     is_pronoun,
     name_subject,
+    split_near,
     strip_phrase,
 )
 from loaders.zoning.extraction.section_protocol import Section
@@ -83,8 +84,7 @@ class Standard:
     """sentence, list, table."""
 
 
-_KINDS: Final = {"high": "building-height", "wide": "lot-width", "long": "length"}
-"""Dimensions by the word of a comparison: ``higher than``."""
+_KINDS: Final = {"high": "building-height", "wide": "lot-width", "long": "length"}  # by the words of a comparison
 _LOOSENS: Final = re.compile(
     r"\b(?:extend|project|encroach|ris(?:e|ing)|reduc\w+|increas\w+|lessen\w*|var(?:y|ied)|waive\w*|adjust\w*|allow"
     r"|approved?|granted?|apply|exempt|require|required to|intrude|protrude|spaced|need|continue|expire)\b",
@@ -115,7 +115,7 @@ _PER_UNIT: Final = re.compile(
 _RATED: Final = re.compile(r"\)? (?:per|for each|for every)\b(?! lot)")
 _ASIDE: Final = re.compile(r"(?: ?,)? ?\([^()\d]*\)")
 _END_OF: Final = re.compile(r"(?:the )?(?:bottom|top|tip|lowest|highest|base|invert|edge|end)s?\b", re.IGNORECASE)
-"""Words for a part of a structure: its height above the ground is not that of the structure."""
+"""A part of a structure, whose height above the ground is not that of the structure."""
 _OTHER_LAND: Final = re.compile(r"\b(?:schools?|dwellings?|districts?|zones?|church(?:es)?|bank|mean high)\b", re.I)
 """Words for places that are no lines of the lot."""
 _ANY_HEIGHT: Final = re.compile(r"\b(?:buildings?|structures?)\b", re.IGNORECASE)
@@ -708,7 +708,7 @@ class _Sentence:
         the words behind it that no rule reads, an exception or proviso."""
         text, clause, last = self.text, self._clause(place), self._find_joined(place)
         at = self._skip_dimension(used if last == place else self.measures[last].end, reading)
-        stop, what = self._break(last), reading.what
+        stop, (what, near) = self._break(last), split_near(reading.what)
         said = _FOR_BEHIND.match(text, at, stop) if what is None or reading.rule in ("noun", "list") else None
         if said and not naming.find_codes(said["what"], self.context.known):
             what, at = said["what"], said.end()
@@ -716,7 +716,7 @@ class _Sentence:
         but = _BUT.search(text, at, self.end)
         but = but if but and but.start() <= after else None
         rests = list(self._find_rests(clause, at, max(at, but.start() if but else stop)))
-        found = [*self.context.cases]
+        found = [*self.context.cases, *near]
         found += [self.case] if self.case and clause.conditional else []
         found += [f"per {reading.per}"] if reading.per and reading.per not in (what or "") else []
         found += [reading.where] if reading.where else []
