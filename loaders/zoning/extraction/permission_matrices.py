@@ -76,6 +76,7 @@ _RIGHT: Final = re.compile(r"(?<!not )\b(?:by|as[- ]of|(?:as a )?matter[- ]of|of
 _REVIEW: Final = re.compile(r"\b(?:review|approval)", re.IGNORECASE)
 _CONDITION: Final = re.compile(r"\b(?:subject to|with|upon|after|if|provided)\b.*", re.IGNORECASE)
 _YES_OR_NO: Final = re.compile(r"\W*(?:yes|no)\W*", re.IGNORECASE)
+_PART: Final = re.compile(r"[;,] ?(?:and |or |but )?")
 _DASHES: Final = frozenset(("-", "–", "—"))
 _ENDS: Final = " .,;:|/=–—-()"
 """Characters around a meaning."""
@@ -202,6 +203,8 @@ def _parse_legend(section: Section, table: _Joined, words: Sequence[str], legend
         for letter, meaning in _meanings(around, letters):
             level = _level_of_meaning(meaning)
             if level is None:
+                if len(_prohibits(meaning)) > 1:
+                    legend.pop(letter, None)
                 continue
             if place < len(others):
                 elsewhere[letter].add(level)
@@ -233,7 +236,15 @@ def _level_of_meaning(meaning: str) -> Level | None:
     by_right = _RIGHT.search(meaning) or (_REVIEW.search(meaning) and level_of(meaning) == "byRight")
     if by_right and not NOT.search(meaning) and not is_conditional(meaning):
         return "byRightWithConditions" if _CONDITION.search(meaning) else "byRight"
+    if len(_prohibits(meaning)) > 1:
+        return None
     return level_of(f"{meaning} uses") or ("byRightWithConditions" if _BESIDE.search(meaning) else None)
+
+
+def _prohibits(meaning: str) -> Set[bool]:
+    """Whether the parts of a meaning prohibit, which all do or none: ``a conditional use, and not permitted``."""
+    parts = _PART.split(meaning)
+    return {level == "notPermitted" for part in parts if (level := level_of(part)) is not None}
 
 
 def _meanings(around: str, letters: Set[str]) -> Iterator[tuple[str, str]]:
@@ -289,7 +300,10 @@ def _find_signs(said: str, letters: Set[str]) -> Sequence[tuple[re.Match[str], S
             or _KEY_BEFORE.search(said, 0, match.start())
         )
         if match["letter"] in _DASHES and not match["open"]:
-            told = not said[: match.start()].strip() or said[match.end() :].lstrip()[:1] == "="
+            before = said[found[-1][0].end() if found else 0 : match.start()].strip()
+            explains = _EXPLAINS.match(said, match.end())
+            stated = before and explains and explains[0].strip()[0] in "=aimdsr"
+            told = bool(stated) or not said[: match.start()].strip()
         if told or plain:
             found.append((match, names))
             explained = explained or told

@@ -238,6 +238,7 @@ def test_a_list_of_accessory_uses_is_read_below_its_heading(heading: str) -> Non
 @pytest.mark.parametrize(
     ("letters", "key"),
     [
+        ("P C -", "In the table, P is permitted, C is a conditional use, and - is not permitted."),
         ("Y S N", "Y means a use permitted by right, N means a prohibited use, and S means a use by special permit."),
         ("P S N", "A mark “P” is permitted by right, a mark “S” requires a special permit, and a mark “N” is"
             " prohibited."),
