@@ -11,24 +11,26 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Annotated, ClassVar, Final, NamedTuple
+from typing import Annotated, ClassVar, Final, Literal, NamedTuple
 
 from pydantic import Field
-from pyoxigraph import Literal, NamedNode, RdfFormat, parse
+from pyoxigraph import Literal as Text
+from pyoxigraph import NamedNode, RdfFormat, parse
 
 from kg import bundle
 from kg.errors import InvalidInputError, NotFoundError
 from kg.fuzzy_names import fold
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.choices import Choice, shorten
+from kg.retrieval.choices import NEAREST, Choice, shorten
 from kg.retrieval.evidence import code_of
 from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of
 from kg.retrieval.results import Layout, Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
-from kg.tools.zoning.municipalities import PageSize, Place, Skipped, find_place
-from kg.tools.zoning.rule_search import follow_references
+from kg.tools.zoning.coverage import find_gaps
+from kg.tools.zoning.municipalities import PageSize, Place, Skipped, find_place, get_section_key
+from kg.tools.zoning.rule_search import RuleKind, find_unsure, follow_references
 from kg.tools.zoning.term_lookup import (
     UNRECORDED,
     StandardType,
@@ -66,6 +68,8 @@ SELECT ?rule ?district ?type ?bound ?number ?unit ?raw ?applies ?conditional ?co
   OPTIONAL { ?rule kg:appliesTo ?applies }
   OPTIONAL { ?rule kg:quantity ?quantity . ?quantity qudt:numericValue ?number ; qudt:hasUnit ?unit }
 }"""
+
+Kind = Literal["use", "standard"]
 
 MunicipalityNames = Annotated[
     list[str],
@@ -119,6 +123,18 @@ class StandardRow(Lean):
     places: list[StandardCell]
 
 
+class PlaceCoverage(Lean):
+    """What was read of the districts of one municipality: rules that the comparison lacks may be in the rest."""
+
+    municipality: str
+    kind: Kind
+    complete: list[str] | None = Field(None, description="Districts of which all was understood")
+    not_understood: dict[str, int] | None = Field(None, description="Sentences that were not, by district")
+    without_section: list[str] | None = None
+    unsure: dict[str, int] | None = Field(None, description="Unsure rules, which are not compared, by district")
+    read: list[str] | None = Field(None, description="Sections to read")
+
+
 class ZoningComparison(Result):
     """Uses and standards of municipalities side by side, the most common first."""
 
@@ -127,6 +143,7 @@ class ZoningComparison(Result):
     municipalities: list[str]
     uses: list[UseRow]
     standards: list[StandardRow]
+    coverage: list[PlaceCoverage] = Field(description="Of codes with text")
 
 
 def compare_zoning(
@@ -164,16 +181,59 @@ def compare_zoning(
     for place, words in zip(places, known, strict=True):
         if not words.districts:
             notes.append(f"{place.shown} has no recorded districts.")
+    kinds: list[tuple[Kind, RuleKind, str | None]] = []
+    if use is not None or standard_type is None:
+        kinds.append(("use", "permission", use))
+    if standard_type is not None or use is None:
+        kinds.append(("standard", "standard", standard_type))
+    coverage = [
+        found
+        for place, words in zip(places, known, strict=True)
+        for name, kind, asked in kinds
+        if (found := _check_place(reader, place, words, name, kind, asked)) is not None
+    ]
+    is_complete = not any(each.not_understood or each.without_section or each.unsure for each in coverage)
     longest: Sequence[object] = uses if len(uses) > len(standards) else standards
     return reader.finish(
         ZoningComparison(
             municipalities=[place.shown for place in places],
             uses=uses[offset : offset + limit],
             standards=standards[offset : offset + limit],
+            coverage=coverage,
             notes=notes,
         ),
         total=len(longest),
         next_offset=page_of(longest, offset, limit),
+        completeness="complete" if is_complete else "approximate",
+    )
+
+
+def _check_place(
+    reader: Reader, place: Place, words: Vocabulary, name: Kind, kind: RuleKind, asked: str | None
+) -> PlaceCoverage | None:
+    """Check how much of the districts of a place was read. None without unsure rules and text."""
+    found = find_gaps(reader, kind, place, words.districts)
+    unsure = Counter(each.district or "" for each in find_unsure(reader, kind, words, words.districts))
+    if found is None and not unsure:
+        return None
+    gaps = [] if found is None else found.rank(asked)
+    counts = Counter(iri for gap in gaps for iri in gap.districts)
+    located = words.districts.keys() if found is None else found.located
+
+    def to_codes(iris: Iterable[str]) -> list[str]:
+        return [words.districts[iri].code for iri in words.districts if iri in set(iris)]
+
+    def to_counts(counted: Mapping[str, int]) -> dict[str, int]:
+        return {each.code: counted[iri] for iri, each in words.districts.items() if counted.get(iri)}
+
+    return PlaceCoverage(
+        municipality=place.shown,
+        kind=name,
+        complete=to_codes(located - counts.keys() - unsure.keys()) or None,
+        not_understood=to_counts(counts) or None,
+        without_section=to_codes(words.districts.keys() - located) or None,
+        unsure=to_counts(unsure) or None,
+        read=list(dict.fromkeys(get_section_key(gap.section) for gap in gaps))[:NEAREST] or None,
     )
 
 
@@ -497,7 +557,7 @@ def _drop_overruled(
     ]
 
 
-_UNKNOWN: Final = Literal("not recorded")
+_UNKNOWN: Final = Text("not recorded")
 
 
 @cache
@@ -509,7 +569,7 @@ def _load_factors() -> Mapping[str, tuple[str, Fraction]]:
         code = quad.subject.value.removeprefix(UNIT.iri) if isinstance(quad.subject, NamedNode) else ""
         if quad.predicate == QUDT.hasQuantityKind and isinstance(quad.object, NamedNode):
             kinds[code] = quad.object.value
-        elif quad.predicate == QUDT.conversionMultiplier and isinstance(quad.object, Literal):
+        elif quad.predicate == QUDT.conversionMultiplier and isinstance(quad.object, Text):
             factors[code] = Fraction(quad.object.value)
     return {code: (kind, factors[code]) for code, kind in kinds.items()}
 

@@ -184,9 +184,7 @@ def check_coverage(
         return Coverage(kind=kind)
     gaps = [gap for gap in found.gaps if not gap.districts.isdisjoint(districts)]
     gaps.sort(key=lambda gap: gap.section not in found.headed or found.headed[gap.section].isdisjoint(districts))
-    if asked is not None:
-        rank = rank_by_words(kind, asked)
-        gaps.sort(key=lambda gap: -rank(gap.words))
+    gaps = found._replace(gaps=gaps).rank(asked)
     return Coverage(gaps, [each.code for iri, each in districts.items() if iri not in found.located], kind)
 
 
@@ -199,6 +197,14 @@ class Gaps(NamedTuple):
     """The districts in the heading of each section, or in one above it."""
     located: Set[str]
     """The districts of which a section was found."""
+    kind: RuleKind
+
+    def rank(self, asked: str | None) -> list[Gap]:
+        """Sort them: those with words of `asked`, a use or standard type, come first."""
+        if asked is None:
+            return list(self.gaps)
+        count = rank_by_words(self.kind, asked)
+        return sorted(self.gaps, key=lambda gap: -count(gap.words))
 
 
 def find_gaps(reader: Reader, kind: RuleKind, place: Place, known: Mapping[str, Named]) -> Gaps | None:
@@ -229,7 +235,7 @@ def find_gaps(reader: Reader, kind: RuleKind, place: Place, known: Mapping[str, 
             if about:
                 gaps.append(Gap(section, words, frozenset(about)))
     located = {district for several in (*headed.values(), *ruled.values()) for district in several}
-    return Gaps(gaps, headed, located)
+    return Gaps(gaps, headed, located, kind)
 
 
 def _compile_finder(known: Mapping[str, Named]) -> Callable[[str], set[str]]:

@@ -317,3 +317,27 @@ def test_prohibition_in_a_district_is_of_that_district(kg: KnowledgeGraph) -> No
 )
 def test_only_words_that_prohibit_unlisted_uses_are_cited(sentence: str, is_cited: bool) -> None:
     assert prohibits_unlisted(sentence) is is_cited
+
+
+def test_comparison_reports_the_coverage_of_each_district(kg: KnowledgeGraph) -> None:
+    places = ["Hazel Vale, UT", "Ash Dale, UT"]
+    found = compare_zoning(kg, places)
+    uses, standards = found.coverage
+    assert found.meta.completeness == "approximate"
+    assert {uses.municipality, standards.municipality} == {"Hazel Vale, Utah"}  # a table has no text
+    assert (uses.kind, uses.not_understood, uses.read) == ("use", {"R-2": 1}, ["2"])
+    assert (standards.kind, standards.not_understood) == ("standard", {"R-2": 1})
+    assert {"R-1", "C-1", "C-2"} <= set(uses.complete or ())
+    assert [each.kind for each in compare_zoning(kg, places, use="cottage").coverage] == ["use"]
+    assert [each.kind for each in compare_zoning(kg, places, standard_type="lot-area").coverage] == ["standard"]
+
+
+def test_comparison_of_what_was_understood_is_complete(kg: KnowledgeGraph) -> None:
+    towns = ("Whole Wold", "Whole Wick")
+    for name in towns:
+        town: Any = {"municipality": name, "state": "UT"}
+        text = "Permitted uses:\n1. Cottages.\nThe minimum lot area is 7,000 square feet."
+        kg_ingest_code_section(kg, **town, section_id="1", title="R-1 Cottage District", level=1, raw_content=text)
+    found = compare_zoning(kg, [f"{name}, UT" for name in towns])
+    assert found.meta.completeness == "complete"
+    assert {each.kind: each.complete for each in found.coverage} == {"use": ["R-1"], "standard": ["R-1"]}
