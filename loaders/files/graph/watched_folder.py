@@ -149,10 +149,9 @@ class WatchedFolder:
             self.kg.ingestion.record_file("unchanged", path, self.collection)
             del files[path]
         moved = {new: old for new, old in changes.moved.items() if new in files and old in gone and old in stored}
-        moved |= self._pair_moved(
-            [path for path in gone if path not in moved.values()],
-            [file for path, file in files.items() if path not in moved and path not in stored],
-        )
+        new = [file for path, file in files.items() if path not in moved and path not in stored]
+        gone += self._find_left(stored, new, paths)
+        moved |= self._pair_moved([path for path in gone if path not in moved.values()], new)
         if not (files or unread or any(path in self.files or path in stored for path in gone)):
             return again
         # Only of moves: the old record goes in the same commit, so no stored record loses its location, even by a kill.
@@ -200,6 +199,15 @@ class WatchedFolder:
         if known is None or stamp is None:
             return False
         return (known.sha256, known.stamp[0]) == (file.snapshot.sha256, stamp[0])
+
+    def _find_left(self, stored: Mapping[str, str], new: Sequence[File], paths: Collection[str]) -> list[str]:
+        """Find stored files with the content of new ones that are gone, besides those at `paths`.
+
+        The system reports a move into a folder that it does not watch yet as a new file, and later as a deleted one.
+        """
+        wanted = {file.snapshot.sha256 for file in new}
+        same = [path for path, digest in stored.items() if digest in wanted and path not in paths] if wanted else []
+        return [path for path in same if _is_gone(self.root / path)]
 
     def _pair_moved(self, gone: Sequence[str], new: Sequence[File]) -> dict[str, str]:
         """Pair new files with stored files that are gone and had the same content."""
@@ -393,6 +401,17 @@ def read_stamp(path: Path) -> Stamp | None:
     except (OSError, ValueError):
         return None
     return state.st_mtime_ns, state.st_size, state.st_ino, state.st_ctime_ns
+
+
+def _is_gone(path: Path) -> bool:
+    """Return whether there is nothing at a path. What cannot be looked at may be there."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def show_path(path: str) -> str:

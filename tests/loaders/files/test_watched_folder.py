@@ -147,6 +147,24 @@ def test_move_that_happened_while_nobody_watched_is_found_by_the_hash(
     assert_as_fresh(kg, open_graph("fresh"), notes)
 
 
+def test_move_that_is_reported_as_a_new_file_and_later_as_a_deleted_one_is_found(
+    kg: KnowledgeGraph, open_graph: Callable[..., KnowledgeGraph], notes: Path
+) -> None:
+    for name in ("a", "b"):
+        (notes / f"{name}.md").write_text(f"# {name}\n\nWords of {name}.")
+    folder = watch(kg, notes)
+    update(folder)
+    (notes / "deep").mkdir()
+    (notes / "a.md").rename(notes / "deep" / "z.md")
+    (notes / "deep" / "copy.md").write_bytes((notes / "b.md").read_bytes())
+    folder.load(Changes(["deep/copy.md", "deep/z.md"], {}))
+    assert moves_of(kg) == {"a.md": "deep/z.md"}
+    assert paths_of(kg) == {"b.md", "deep/z.md"}
+    folder.load(Changes(["a.md"], {}))
+    assert moves_of(kg) == {"a.md": "deep/z.md"}
+    assert_as_fresh(kg, open_graph("fresh"), notes)
+
+
 def test_load_by_command_ends_the_move_of_a_file_that_is_there_again(kg: KnowledgeGraph, notes: Path) -> None:
     (notes / "a.md").write_text("# A\n\nWords.")
     folder = watch(kg, notes)
