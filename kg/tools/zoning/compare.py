@@ -30,6 +30,7 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 from kg.tools.zoning.coverage import find_gaps
 from kg.tools.zoning.municipalities import PageSize, Place, Skipped, find_place, get_section_key
+from kg.tools.zoning.rule_rows import load_rules
 from kg.tools.zoning.rule_search import RuleKind, find_unsure, follow_references
 from kg.tools.zoning.term_lookup import (
     UNRECORDED,
@@ -43,6 +44,7 @@ from kg.tools.zoning.term_lookup import (
     natural_key,
     no_match_message,
 )
+from kg.tools.zoning.use_conditions import add_conditions
 from kg.vocabulary import QUDT, UNIT
 
 MOST_PLACES: Final = 10
@@ -124,7 +126,7 @@ class StandardRow(Lean):
 
 
 class PlaceCoverage(Lean):
-    """What was read of the districts of one municipality: rules that the comparison lacks may be in the rest."""
+    """How much was read of the districts of one municipality: rules that the comparison lacks may be in the rest."""
 
     municipality: str
     kind: Kind
@@ -264,6 +266,8 @@ def _compare_uses(
             conditional = term_text(row["conditional"]) == "true"
             cells[fold(named.name)][place.iri][level].append(_Permission(code, iri_of(row["rule"]), conditional))
     order = sorted(cells, key=lambda name: (-len(cells[name]), natural_key(name)))
+    if wanted is not None:
+        _mark_conditional(reader, names, cells)
     if wanted is not None and len(order) > 1:
         called = shorten([names[name] for name in order])
         notes.append(f"use: {use!r} was interpreted as {called}. Each name has a row, though they may be synonyms.")
@@ -286,6 +290,24 @@ def _compare_uses(
         )
         for name in order
     ]
+
+
+def _mark_conditional(
+    reader: Reader, names: Mapping[str, str], cells: Mapping[str, Mapping[str, Mapping[str, list[_Permission]]]]
+) -> None:
+    """Mark the permissions with conditions that are only in the sentences that they rest on."""
+    listed = [
+        (names[name], several)
+        for name, by_place in cells.items()
+        for levels in by_place.values()
+        for several in levels.values()
+    ]
+    rules = load_rules(reader, {each.rule: "" for _, several in listed for each in several if not each.conditional})
+    for use, several in listed:
+        for place, each in enumerate(several):
+            rule = rules.get(each.rule)
+            if rule is not None and add_conditions(use, (span.text for span in rule.spans()), ()):
+                several[place] = each._replace(conditional=True)
 
 
 def _find_referring(

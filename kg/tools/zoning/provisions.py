@@ -63,6 +63,7 @@ from kg.tools.zoning.unrecorded import (
     find_mentions,
     find_unlisted,
 )
+from kg.tools.zoning.use_conditions import add_conditions
 from kg.vocabulary import KG, SKOS
 
 SHOWN_ODDS: Final = 5
@@ -269,7 +270,7 @@ def to_permission(rule: Rule, evidence: RuleEvidence, use: str, district: Named)
         use=use,
         permission=rule.code(KG.permissionLevel),
         as_recorded=rule.one(KG.rawLevel),
-        conditions=rule.all(KG.condition),
+        conditions=add_conditions(use, (span.text for span in evidence.spans or ()), rule.all(KG.condition)),
         review_section=rule.section(KG.reviewSection),
         section_ref=rule.section(KG.definedIn),
         evidence=evidence,
