@@ -10,7 +10,7 @@ from loaders.citations import statutes
 
 NUMBER: Final = re.compile(
     r"(?:\d{1,4}[A-Z]?:(?=\d)(?!\d\d? ?[ap]\.?m\b))?"
-    r"\d{1,6}[A-Za-z]{0,2}(?:[.\-–‑]\d{1,6}[A-Za-z]{0,2}){0,8}(?:-(?!in\b|ft\b)[a-z]{1,2}(?=[\s,;:.()]|$))?"
+    r"\d{1,6}[A-Za-z]{0,2}(?:[.\-–‑]\d{1,6}[A-Za-z]{0,2}){0,8}(?:-(?!in\b|ft\b)[A-Za-z]{1,2}(?=[\s,;:.()]|$))?"
     r"(?![A-Za-z0-9])"
 )
 """A section number: ``15.3.24.090``, ``10-113``, ``239-m``, and with a title or chapter before a colon ``40:55D-70``,
@@ -23,7 +23,7 @@ _LABEL: Final = r"\((?:[A-Za-z]{1,2}|[ivxl]{1,6}|[IVXL]{1,6}|\d{1,3}[A-Za-z]{0,2
 _LABELS: Final = re.compile(rf"(?:{_LABEL}){{1,8}}")
 _SPACED_LABELS: Final = re.compile(rf" (?:{_LABEL}){{1,8}}(?=,? (?:and|or|through|of) )")
 _ROMAN: Final = re.compile(r"[ivx]{2,6}|[IVX]{2,6}")
-LETTER: Final = re.compile(r"[A-Z](?![\w'’])")
+LETTER: Final = re.compile(r"[A-Z](?![\w'’]|[-–.]\w)")
 _JOINT: Final = re.compile(r"(?: \[[a-z ]{1,20}\])?(?:, (?:(?:and/or|and|or) )?|;? (?:and/or|and|or|&) |, ?(?=\d))")
 _RANGE: Final = re.compile(r",? (?:to|through|thru) | ?[–—] ?| - |-(?=[(§])")
 SIGN: Final = re.compile(r"(?:§(?: ?§)?|[Ss]ections?\b|[Ss]ecs?\.|['’](?=\d)) ?")

@@ -202,14 +202,14 @@ _WORDS: Final = "|".join(
         rf"(?=[ADP\d])(?P<numbered>{statutes.ACTS})",
         rf"(?=[A-Z])(?P<code>(?P<code_name>{statutes.NAME}))",
         rf"(?=[tT])(?P<this>[Tt]his (?P<this_kind>(?i:{_LEVEL}|(?:sub)?section))\b)",
-        rf"(?=[spcSPC])(?P<relative>(?i:{_RELATIVE})s? (?=\(|[A-Z](?![\w'’.])))",
+        rf"(?=[spcSPC])(?P<relative>(?i:{_RELATIVE})s? (?=\(|[A-Z](?![\w'’.]|-\w)))",
         r"(?=[spSP])(?P<section>(?:(?i:(?:sub)?sections?|secs?\.)|ss?\.)\s?(?=\d|[IVXL]+\b)"
         r"|(?i:(?:sub)?paragraphs?)\s(?=\d{1,3}\.\d))",
         rf"(?=[stcpadSTCPAD])(?P<level>(?:(?i:{_LEVEL}s?):? |{_SHORT_LEVEL})(?=[\dA-Z]))",
         r"(?=[uU])(?P<unit>(?i:unit) (?=[\dA-Z]{1,4} of (?i:(?:sub)?(?:chapter|title)) ))",
     )
 )
-_ANCHOR: Final = re.compile(rf"(?<!\w)(?=[0-9A-Zacdpstu])(?:{_WORDS})|(?P<sign>§(?: ?§)?\s?(?=\d))")
+_ANCHOR: Final = re.compile(rf"(?<!\w)(?=[0-9A-Zacdpstu])(?:{_WORDS})|(?P<sign>§(?: ?§)?\s?(?=\d|[IVXL]+[.-]))")
 # 12.31.2009 has the form of a section number.
 _DATE: Final = re.compile(r"\d{1,2}[.-]\d{1,2}[.-](?:\d\d|(?:19|20)\d\d)$")
 _WORD_BEFORE: Final = re.compile(r"\b(?:[Ss]ee|[Uu]nder|[Ii]n|[Bb]y|with|of|per|[A-Z]{2,6}C)\s$")
