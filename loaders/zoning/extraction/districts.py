@@ -429,6 +429,7 @@ def _in_tables(section: Section) -> Iterator[District]:
                 cell = grid[named[0]][place]
                 if cell is not None:
                     yield District(code, "", section.key, cell.start, cell.end, 0.7, "table")
+        yield from _in_pairs(section, table.start, grid)
         heads = ["" if cell is None else cell.text for cell in grid[0]]
         symbol = next((place for place, words in enumerate(heads[:3]) if _SYMBOL.match(words)), None)
         if symbol is None and not _FIRST.match(heads[0]):
@@ -450,6 +451,21 @@ def _in_tables(section: Section) -> Iterator[District]:
                     yield District(each[0], "", section.key, cell.start, cell.end, 0.75, "table")
                 continue
             yield District(match[0], _name(words), section.key, cell.start, cell.end, 0.75, "table")
+
+
+def _in_pairs(section: Section, at: int, grid: Sequence[Sequence[Cell | None]]) -> Iterator[District]:
+    """Find the districts of a table of names and codes without a header, below ``divided into these districts:``."""
+    rows = [[cell for cell in row if cell is not None and cell.text.strip()] for row in grid]
+    lead = section.text[:at].rstrip().rpartition("\n")[2]
+    if len(rows) < 2 or any(len(row) != 2 for row in rows) or not (_LEAD.fullmatch(lead) and _ESTABLISHES.search(lead)):
+        return
+    for first in (0, 1):
+        if all(re.fullmatch(_ANY, row[first].text.strip()) for row in rows):
+            for row in rows:
+                start, end = min(row[0].start, row[1].start), max(row[0].end, row[1].end)
+                name = _name(row[1 - first].text)
+                yield District(row[first].text.strip(), name, section.key, start, end, 0.95, "table")
+            return
 
 
 def _in_lists(section: Section) -> Iterator[District]:

@@ -44,7 +44,7 @@ from loaders.zoning.extraction.regulated_subjects import name_subject
 from loaders.zoning.extraction.section_protocol import Section
 from loaders.zoning.extraction.sentence_standards import Standard, find_subject
 from loaders.zoning.extraction.standards import find_standards
-from loaders.zoning.extraction.use_sentences import INHERITED
+from loaders.zoning.extraction.use_lists import INHERITED
 
 F = TypeVar("F", UsePermission, Standard, Definition)
 

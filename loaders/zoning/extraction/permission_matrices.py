@@ -74,7 +74,11 @@ _KEY: Final = re.compile(
 """Words of a section that explains the letters of a table in another section."""
 _RIGHT: Final = re.compile(r"(?<!not )\b(?:by|as[- ]of|(?:as a )?matter[- ]of|of)[- ]right\b", re.IGNORECASE)
 _REVIEW: Final = re.compile(r"\b(?:review|approval)", re.IGNORECASE)
-_CONDITION: Final = re.compile(r"\b(?:subject to|with|upon|after|if|provided)\b.*", re.IGNORECASE)
+_CONDITION: Final = re.compile(
+    r"\b(?:subject to|with|upon|after|if|provided|requiring"
+    r"|(?:that|which|but|and)(?: first| also)? (?:requires?|needs?))\b.*",
+    re.IGNORECASE,
+)
 _YES_OR_NO: Final = re.compile(r"\W*(?:yes|no)\W*", re.IGNORECASE)
 _PART: Final = re.compile(r"[;,] ?(?:and |or |but )?")
 _DASHES: Final = frozenset(("-", "–", "—"))
@@ -123,6 +127,7 @@ def _join_tables(section: Section, known: Mapping[str, District]) -> Iterator[_J
     for table in section.tables:
         grid = table.grid()
         between = section.text[joined.end : table.start].strip() if joined else ""
+        between = between[find_label_end(between, 0, len(between)) :]
         if (
             joined is not None
             and naming.find_columns(grid, known) is None

@@ -24,16 +24,13 @@ from loaders.zoning.extraction.permission_levels import (
 )
 from loaders.zoning.extraction.permission_matrices import find_in_matrices
 from loaders.zoning.extraction.section_protocol import Section
+from loaders.zoning.extraction.use_lists import INHERITED, split_alternatives, split_list, states_no_use
 from loaders.zoning.extraction.use_sentences import (
-    INHERITED,
     Inheritance,
     Statement,
     find_sentences,
     parse_sentence,
-    split_alternatives,
     split_described,
-    split_list,
-    states_no_use,
     strip_brackets,
 )
 
@@ -44,6 +41,10 @@ _HEAD: Final = re.compile(
     r"[,/]? ?){1,7}"
     r"(?P<rest>.*)",
     re.IGNORECASE,
+)
+_BY_PERMIT: Final = re.compile(
+    r"(?:By|Upon|On|With|Subject to|Under|After) (?:(?:the )?(?:issuance|granting|grant|approval) of )?(?:an? )?"
+    r"(?:special|conditional)[^,:;.]{0,80}, (?:an? |the |one )?(?=[a-z])"
 )
 _SAME: Final = re.compile(
     r"(?:(?:accessory|principal|other|main|primary|temporary|permitted)"
@@ -72,6 +73,8 @@ _BARE_HEAD: Final = re.compile(
     re.IGNORECASE,
 )
 _ASIDE: Final = re.compile(r" ?\((?:see|as|in accordance|pursuant|refer|per)\b[^)]*\)?")
+_OF_DISTRICT: Final = re.compile(r"^[^:.]{1,60}\b(?:district|zone)s? ?(?:--|[–—]| - ) ?(?=[A-Z])", re.IGNORECASE)
+"""The start of a heading that names its district: ``R-1 zone--Conditional uses``."""
 _LISTED_BELOW: Final = re.compile(
     r"(?<=uses)(?: (?:are|shall be)(?: limited to)?)?(?: as follows| the following)?$", re.IGNORECASE
 )
@@ -124,7 +127,7 @@ _NO_CONDITION: Final = re.compile(
 )
 _LONGEST_CLOSING: Final = 100
 """Maximum characters of the punctuation at the end of an item. A longer search would be repeated for each mark."""
-_SUB: Final = re.compile(r",? (?:including|such as|limited to)(?: the following)?:?$|:$")
+_SUB: Final = re.compile(r",? (?:including|such as|limited to|for example)(?: the following)?:?$|:$")
 _ONLY: Final = re.compile(
     rf"(?:\bin the |\()(?P<codes>{naming.CODE}(?:(?:, (?:and |or )?| and | or ){naming.CODE}){{0,20}})"
     r" (?:zones?|districts?)(?P<only> only)?",
@@ -441,6 +444,9 @@ class _Lines:
     def _read_item(self, start: int, end: int, lead: _Lead) -> _Lead | None:
         """Read an item of a list, which may be several uses. Returns its lead for the lines below it."""
         text = self._text
+        if way := _BY_PERMIT.match(text, start, end):  # "By special permit, a mill", in a list of permitted uses
+            level: Level | None = None if lead.level == "notPermitted" else "conditional"
+            start, lead = way.end(), replace(lead, level=level, review=find_review(way[0]) or lead.review)
         line = text[start:end].rstrip()
         if closing := _CLOSING.search(line, max(0, len(line) - _LONGEST_CLOSING)):
             line = line[: closing.start() + (line[closing.start()] == "." and not line[:-1].endswith("."))]
@@ -565,7 +571,8 @@ def _conditional(each: UsePermission, kind: str, known: Mapping[str, District]) 
 
 def _parse_heading(line: str, known: Mapping[str, District]) -> _Lead | None:
     """Parse a line as the heading of a list of uses. None if it is not one, or a sentence."""
-    named, colon, _ = line.strip().partition(":")
+    line = _OF_DISTRICT.sub("", line.strip())
+    named, colon, _ = line.partition(":")
     words = _LISTED_BELOW.sub("", _ASIDE.sub("", named).rstrip(". ")) if colon else _ASIDE.sub("", named).rstrip(". ")
     placed = _PLACED.search(words)
     codes = naming.find_codes(placed["where"], known) if placed else ()

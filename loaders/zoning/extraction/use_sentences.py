@@ -17,12 +17,13 @@ from loaders.zoning.extraction.clauses import Clause, has_verb, parse_clauses, s
 from loaders.zoning.extraction.dimension_names import find_dimensions
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.permission_levels import BOARD, Level, find_review, is_conditional, level_of
-
-Span = tuple[int, int]
+from loaders.zoning.extraction.use_lists import INHERITED, PLURAL, Span, split_list
 
 _SAYS: Final = re.compile(r"\b(?:is|are|may|shall|will|must|can|requires?|includes?|uses?)\b", re.IGNORECASE)
 _END: Final = re.compile(r"(?<!\b[A-Z])(?<!\bNo)(?<!\bSt)(?<!\bSec)\. (?=[A-Z“\"])")
 _COLON: Final = re.compile(r":(?= (?!see\b|as\b)|$|\n)")
+_OPEN_END: Final = re.compile(r"\b(?:except|other than|but)(?: only)?(?: for)?$")
+"""The end of a sentence that announces a list without a colon."""
 _GRANTED: Final = frozenset(
     ("permitted", "allowed", "authorized", "approved", "established", "require", "requires", "required")
 )
@@ -37,11 +38,14 @@ _FRONT: Final = re.compile(
 )
 _KIND: Final = r"(?:districts?|zones?|overlay)\b"
 _WHERE: Final = re.compile(
-    r",? ?(?:and )?(?P<where>(?:only )?(?:on an? (?:lot|tract|parcel) )?(?:in|within) (?!addition\b)"
+    r",? ?(?:and )?(?P<where>(?:only )?(?:(?:on an? (?:lot|tract|parcel)|in (?:any|an?) dwelling) )?"
+    r"(?:in|within) (?!addition\b)"
     r"(?:the |this |that |those |these |any |all |each |every |an? )?"
     rf"[^.;:]{{0,160}}?{_KIND}|there\b)(?: only\b)?",
     re.IGNORECASE,
 )
+_BY_CODE: Final = re.compile(r" (?:in|within) (?:the )?(?P<code>[A-Z][A-Z0-9/-]{1,6})(?=[,.;:]|$)")
+"""``in the WRP``, without the word district"""
 _WAY: Final = re.compile(
     r",? ?(?:and )?(?:(?:only )?(?:by|as|upon|on|with|through|under|after|subject to|for)(?: only)? "
     r"(?:(?:the )?(?:issuance|approval|granting|grant|receipt|review and approval) of )?"
@@ -119,19 +123,10 @@ _NO_PERMIT: Final = re.compile(
     re.IGNORECASE,
 )
 """``No permit shall be issued for any of the following uses until the Board has approved it:``"""
-_UNLESS: Final = re.compile(r"(?:unless|except(?:ing)?)\b", re.IGNORECASE)
+_UNLESS: Final = re.compile(r"(?:unless|except (?:by|on|upon|with|when|if|as|under|pursuant|after))\b", re.IGNORECASE)
 _LOCATES: Final = frozenset(("locate", "operate", "located", "conducted", "carried"))
 _BUT_FOR: Final = re.compile(r"\b(?:except(?: only)?,? for|(?:other|others) than|except (?=the following))\b")
 """``No building shall be used except for``"""
-INHERITED: Final = re.compile(
-    r"(?:(?:any|all|the|those|every) )?(?:other )?(?:of the )?(?:principal |accessory |land )?uses? "
-    r"(?:that (?:is|are) )?"
-    r"(?:permitted|allowed|listed)(?: (?:by right|outright|as of right))? (?:in|within) "
-    r"(?P<of>(?:(?:the )?(?-i:[A-Z])[\w-]{0,8}(?:, (?:and |or )?| and | or )){0,20}[^.;:,]{1,80}?)"
-    r"(?=,? (?:except|excluding|other than|but|provided|is|are|may|shall|subject)\b|[.;,]|$)",
-    re.IGNORECASE,
-)
-"""``any use permitted in the C-1 District``"""
 _NO_USE: Final = re.compile(
     r"\b(?:it|they|this|that|these|those|such|same|said|following|others|which|who|whom|whose|one(?!-)|ones|none|there"
     r"|nothing|anything|what|he|she|you|we|no|not|persons?|people|owners?|applicants?"
@@ -233,7 +228,8 @@ def parse_sentence(text: str, start: int, end: int, known: Mapping[str, District
     """
     if end - start > _LONGEST:
         return ()
-    colon = found_at.start() if (found_at := _COLON.search(text, start, end)) else -1
+    found_at = _COLON.search(text, start, end)
+    colon = found_at.start() if found_at else end if _OPEN_END.search(text, start, end) else -1
     stop = colon if colon >= 0 else end - (text[end - 1] in ".;")
     found: list[Statement] = []
     whole = colon >= 0 and _USED.search(text, start, stop) is not None
@@ -447,6 +443,10 @@ class _Statement:
     def _parse_adjuncts(self, at: int) -> int:
         """Parse the places and ways after the verb."""
         at += len(_find_prefix(_AS_USES, self._text, at))
+        if (coded := _BY_CODE.match(self._text, at, self._end)) and coded["code"] in self._known:
+            self._places.append(f"in the {coded['code']} District")
+            self._parts[-1][1].append(self._places[-1])
+            at = coded.end()
         while match := _WHERE.match(self._text, at, self._end) or _WAY.match(self._text, at, self._end):
             words = match[0].strip(" ,")
             kind = int(match.re is _WHERE)
@@ -641,6 +641,9 @@ _ACTION: Final = re.compile(r"the \w+ of (?!the |this |any |an? )")
 """``the sale of eggs``, in a list of uses"""
 
 
+_MEMBER: Final = re.compile(rf"{PLURAL.pattern}|[a-z]{{3,}}ing", re.IGNORECASE)
+
+
 def split_described(words: str) -> Sequence[Span]:
     """Split a list of plural nouns, some with a description: ``kennels on five acres, and inns``"""
     end = len(words.rstrip(" .;"))
@@ -650,7 +653,7 @@ def split_described(words: str) -> Sequence[Span]:
     named = [part for part in parts if not INHERITED.fullmatch(part)]
     nouns = [_JOINED.split(part, maxsplit=1)[0].split(" permitted")[0] for part in named]
     sound = all(
-        noun and _is_use(noun) and (_PLURAL.fullmatch(noun.split()[-1].casefold()) or _ACTION.match(part))
+        noun and _is_use(noun) and (_MEMBER.fullmatch(noun.split()[-1].casefold()) or _ACTION.match(part))
         for noun, part in zip(nouns, named, strict=True)
     )
     return spans if len(spans) > 1 and named and sound else []
@@ -658,7 +661,7 @@ def split_described(words: str) -> Sequence[Span]:
 
 def _find_places(where: str, known: Mapping[str, District]) -> Sequence[str] | None:
     """The districts that some words name: by code, or all of a kind by name. None if they mean the current district."""
-    where = re.sub(r"^(?:only )?(?:on an? \w+ (?=in ))?|,? only$", "", where.strip())
+    where = re.sub(r"^(?:only )?(?:(?:on an?|in (?:any|an?)) \w+ (?=in ))?|,? only$", "", where.strip())
     if kind := _OF_KIND.fullmatch(where):
         word = kind["kind"].casefold()
         alike = ("residential", "residence") if word.startswith("residen") else (word,)
@@ -691,110 +694,3 @@ def strip_brackets(words: str) -> str:
         if depth == 0:
             return words[1:-1] if place and place == len(words) - 1 else words
     return words
-
-
-_LABEL: Final = re.compile(r"(?:\([A-Za-z0-9]{1,3}\)|\d{1,2}[.)]) (?=\S)")
-_SEMICOLON: Final = re.compile(r"; ?(?:(?:and|or|and/or) )?")
-_COMMA: Final = re.compile(r",? (?:and|or) (?=[^,]*$)|, ?")
-_NO_ITEM: Final = re.compile(
-    r"(?:(?:all|any|other)(?: other| such)?(?: permitted)? uses?(?: (?:permitted|allowed|listed)\b|$)"
-    r"|same|those|these|this|that|such|see|as|uses?|none|no|not|the(?! \w+ of\b)|only|provided|subject|if|when|where"
-    r"|except|unless|but|and provided|minimum|maximum|including|must|up to|for|in|with|each|one (?:of|per|for|space)"
-    r"|at least|sections?|chapters?|articles?|tables?)\b|[^A-Za-z]|[A-Za-z]{1,4}-?\d|.{0,2}$|[^:=]*[:=]",
-    re.IGNORECASE,
-)
-"""Starts of list members that are not uses, but conditions or references to other uses."""
-_PREPOSITION: Final = re.compile(r" (?:of|for|in|on|with|from|at|by|to|within|without) ")
-_CONDITION: Final = re.compile(
-    r"\b(?:provided|subject|if|when|where|which|that|but|including|such as|except|other than|unless|limited|not|and|or"
-    r"|see|section|per|accessory to)\b|[()]",
-    re.IGNORECASE,
-)
-_PLURAL: Final = re.compile(r"[a-z]{2,}(?<![su])s|agriculture|forestry|horticulture|farming", re.IGNORECASE)
-_DESCRIBED: Final = re.compile(r" (?:which|that) (?:are|is|have|has) ")
-_SINGULAR: Final = frozenset(("business", "retail", "bus", "sales"))
-_WORDS_OF_ITEM: Final = 5
-_WORDS_OF_LONG: Final = 40
-
-
-def split_list(words: str) -> Sequence[Span]:
-    """Split a list into uses: at semicolons, or at commas if all members are plain.
-
-    Empty for words that may be a sentence, or one use with its condition.
-    """
-    stop = len(words.rstrip(" .;"))
-    words = words[:stop]
-    start = stop - len(words.lstrip())
-    if not words or words.endswith(":") or re.search(r"\. (?=[A-Z])", words):
-        return []
-    if ";" not in words:
-        return list(split_enumeration(words)) or ([(start, stop)] if _is_plain(words[start:]) else [])
-    found = list(_split_spans(words, _SEMICOLON))
-    sound = all(_may_be_use(words[start:end]) for start, end in found)
-    return found if sound and len(found) > 1 else []
-
-
-def split_enumeration(words: str) -> Iterator[Span]:
-    """Split an enumeration at commas, if all members are plain plural nouns."""
-    found = list(_split_spans(words, _COMMA)) if "," in words else []
-    if len(found) > 1 and all(_is_plain(words[start:end]) for start, end in found):
-        yield from found
-
-
-def split_alternatives(words: str) -> Sequence[Span]:
-    """Split a line of a list that contains several uses at semicolons. Empty if it contains one."""
-    stop = len(words.rstrip(" .;"))
-    found = list(_split_spans(words[:stop], _SEMICOLON)) if ";" in words[:stop] else []
-    if len(found) > 1 and all(_is_plain(words[start:end]) for start, end in found):
-        return found
-    # "Masts on roofs, painted like them; or hidden masts which are in a tower"
-    last = found[-1] if len(found) == 2 and "; or " in words[:stop] else None
-    name = _DESCRIBED.split(words[slice(*last)], maxsplit=1)[0] if last else ""
-    return found if last and name != words[slice(*last)] and len(name.split()) > 1 and _is_plain(name) else []
-
-
-def _split_spans(words: str, pattern: re.Pattern[str]) -> Iterator[Span]:
-    at = 0
-    for start, end in [*((match.start(), match.end()) for match in pattern.finditer(words)), (len(words), len(words))]:
-        first = at + len(words[at:start]) - len(words[at:start].lstrip())
-        label = _LABEL.match(words, first, start)
-        first = label.end() if label else first
-        if words[first:start].strip():
-            yield first, first + len(words[first:start].rstrip())
-        at = end
-
-
-def _may_be_use(words: str) -> bool:
-    return len(words.split()) <= _WORDS_OF_LONG and not _NO_ITEM.match(words) and not has_verb(words)
-
-
-def _is_plain(words: str) -> bool:
-    """Whether some words are a short plural noun without anything that may be a condition."""
-    names = _PREPOSITION.split(words, maxsplit=1)[0].split()
-    last = names[-1].casefold() if names else ""
-    return (
-        len(words.split()) <= _WORDS_OF_ITEM
-        and _may_be_use(words)
-        and not _CONDITION.search(words)
-        and _PLURAL.fullmatch(last.split("-")[-1]) is not None
-        and last not in _SINGULAR
-    )
-
-
-_VACANT: Final = re.compile(
-    r"[(\[]?(?:reserved|repealed|deleted|omitted|none|vacant|n/a|not applicable)\b[^a-z]*", re.IGNORECASE
-)
-"""A placeholder for an item that is not in force."""
-_REFERS: Final = re.compile(
-    r"(?:(?:all|any|other|the|those|these) )*(?:uses?|items?|activities|land uses)?,? ?"
-    r"(?:as |that are |which are )?(?:listed|specified|enumerated|described|identified|set forth|shown|provided)"
-    r" (?:in|on|under|by|within|above|below)\b",
-    re.IGNORECASE,
-)
-"""An item that only refers to uses elsewhere: ``As listed in Table 3``."""
-
-
-def states_no_use(words: str) -> bool:
-    """Whether a line of a list is reserved, or only refers to uses elsewhere."""
-    refers = _REFERS.match(words) and not has_verb(words) and words[-1:] != ":" and not INHERITED.match(words)
-    return bool(refers or _VACANT.fullmatch(words))
