@@ -641,7 +641,8 @@ _ACTION: Final = re.compile(r"the \w+ of (?!the |this |any |an? )")
 """``the sale of eggs``, in a list of uses"""
 
 
-_MEMBER: Final = re.compile(rf"{PLURAL.pattern}|[a-z]{{3,}}ing", re.IGNORECASE)
+_MEMBER: Final = re.compile(rf"(?:^| )(?:{PLURAL.pattern})$| [a-z]{{3,}}ing$", re.IGNORECASE)
+"""The end of a noun phrase for several: ``saw mills``, ``meat packing``."""
 
 
 def split_described(words: str) -> Sequence[Span]:
@@ -653,7 +654,7 @@ def split_described(words: str) -> Sequence[Span]:
     named = [part for part in parts if not INHERITED.fullmatch(part)]
     nouns = [_JOINED.split(part, maxsplit=1)[0].split(" permitted")[0] for part in named]
     sound = all(
-        noun and _is_use(noun) and (_MEMBER.fullmatch(noun.split()[-1].casefold()) or _ACTION.match(part))
+        noun and _is_use(noun) and (_MEMBER.search(noun) or _ACTION.match(part))
         for noun, part in zip(nouns, named, strict=True)
     )
     return spans if len(spans) > 1 and named and sound else []
