@@ -100,6 +100,8 @@ class UnitIndex:
     _state: dict[str, str] = field(init=False)
     _counted: tuple[int, int, int] | None = None
     """Number of updates when they were counted, units, vectors."""
+    _below: tuple[tuple[int, str], int] | None = None
+    """Number of updates and digest of documents, and how many units these had."""
     _old: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -153,29 +155,33 @@ class UnitIndex:
             parse_question(query) if mode == "hybrid" else NO_WORDS,
         )
         required: _Conditions = [self._require(to_searchable(words)) for words in must]
+        every, pending, _ = self.counts()
         if units is not None:
+            allowed = len(units)
             ranking = self._rank_units(asked, units, required, limit)
         else:
-            if parents is not None:
+            allowed = every if parents is None else self._count_below(parents)
+            if parents is not None and allowed < every:  # a filter that leaves all units takes half of a search
                 required.append(_build_condition("parent", *parents))
             ranking = self._rank_proposed(asked, qe.Filter(must=required) if required else None, limit)
         space = self.shard.space
         model = space.model if space is not None and asked.vector is not None else None
-        every, pending, _ = self.counts()
-        allowed: int | None = every if units is None else len(units)
-        if parents is not None:
-            # A sixth of the time of a search, only for the relevance, which is unknown without thresholds or vectors.
-            allowed = None if model not in CALIBRATIONS or pending else self._count_below(parents)
-        return replace(ranking, model=model, pending=pending, units=allowed)
+        # Without thresholds or vectors the relevance is unknown, for which `units` counts.
+        is_unknown = parents is not None and (model not in CALIBRATIONS or pending)
+        return replace(ranking, model=model, pending=pending, units=None if is_unknown else allowed)
 
     def _require(self, words: str) -> qe.ConditionType:
         conditions = [qe.FieldCondition(name, match=qe.MatchText(words)) for name in self.shard.fields]
         return conditions[0] if len(conditions) == 1 else qe.Filter(should=[*conditions])
 
     def _count_below(self, parents: Sequence[str]) -> int:
-        with self.shard.borrow() as shard:
-            count: int = shard.count(qe.CountRequest(True, qe.Filter(must=[_build_condition("parent", *parents)])))
-        return count
+        """Count the units of documents. Kept for those of the last call, since counting takes a sixth of a search."""
+        key = self.shard.written, digest(*parents)
+        if self._below is None or self._below[0] != key:
+            with self.shard.borrow() as shard:
+                count = shard.count(qe.CountRequest(True, qe.Filter(must=[_build_condition("parent", *parents)])))
+            self._below = key, count
+        return self._below[1]
 
     def _rank_units(self, asked: _Asked, units: Sequence[str], required: _Conditions, limit: int) -> Ranking:
         iris = {point_id(iri): iri for iri in units}

@@ -33,7 +33,7 @@ from kg.vocabulary import (
     sha256,
 )  # fmt: skip
 from tests.benchmarks.comparison import Comparison, median, p95
-from tests.benchmarks.search import REQUESTS, SCRIPT, WARM_UP, Call, cached, plainly, words
+from tests.benchmarks.search import REQUESTS, SCRIPT, WARM_UP, Call, cached, in_turns, words
 
 CHUNKS_EACH = 50
 MENTIONS_EACH = 5
@@ -142,7 +142,7 @@ def run(arguments: Sequence[str]) -> Iterable[Comparison]:
         assert server.stdout is not None
         try:
             url = server.stdout.readline().decode().strip()
-            times = {name: plainly(url, call_of, "/mcp/documents") for name, call_of in requests().items()}
+            times = in_turns(url, requests(), "/mcp/documents")
         finally:
             server.terminate()
     count = f"{chunks:,} chunks, {relations:,} relations"

@@ -22,7 +22,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -222,21 +222,27 @@ async def through_client(url: str, call_of: Callable[[int], Call]) -> list[float
 
 def plainly(url: str, call_of: Callable[[int], Call], path: str = "/mcp") -> list[float]:
     """Return how long each call took as JSON-RPC over one connection, until the whole answer was read."""
-    times = []
+    return in_turns(url, {"": call_of}, path)[""]
+
+
+def in_turns(url: str, calls: Mapping[str, Callable[[int], Call]], path: str = "/mcp") -> dict[str, list[float]]:
+    """Return the times of `plainly` for several kinds of calls in turns, so that all meet the same load."""
+    times: dict[str, list[float]] = {kind: [] for kind in calls}
     connection = http.client.HTTPConnection(urlsplit(url).netloc)
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     for number in range(WARM_UP + REQUESTS):
-        name, arguments = call_of(number)
-        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
-        body = json.dumps(message)
-        began = time.perf_counter()
-        connection.request("POST", path, body, headers)
-        answer = connection.getresponse().read()
-        times.append((time.perf_counter() - began) * 1_000)
-        if json.loads(answer)["result"].get("isError"):
-            raise RuntimeError(f"{name} failed: {answer.decode()[:300]}")
+        for kind, call_of in calls.items():
+            name, arguments = call_of(number)
+            params = {"name": name, "arguments": arguments}
+            body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+            began = time.perf_counter()
+            connection.request("POST", path, body, headers)
+            answer = connection.getresponse().read()
+            times[kind].append((time.perf_counter() - began) * 1_000)
+            if json.loads(answer)["result"].get("isError"):
+                raise RuntimeError(f"{name} failed: {answer.decode()[:300]}")
     connection.close()
-    return sorted(times[WARM_UP:])
+    return {kind: sorted(own[WARM_UP:]) for kind, own in times.items()}
 
 
 def measure(url: str, passages: int) -> dict[str, tuple[list[float], list[float]]]:

@@ -32,7 +32,7 @@ PAGES = 1_000
 SAVES = 10
 CHUNKS = 500
 CHUNKS_OF = "SELECT (COUNT(*) AS ?n) { ?file kg:path $path . ?chunk dcterms:isPartOf ?file }"
-DEADLINE_S = 120.0
+DEADLINE_S = 600.0
 
 
 def run(arguments: Sequence[str]) -> Iterator[Comparison]:

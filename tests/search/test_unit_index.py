@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from kg.search.analyzers import ENGLISH, PLAIN
-from kg.search.protocol import Candidate, IndexedUnit
+from kg.search.protocol import Candidate, IndexedUnit, Ranking
 from kg.search.ranking import PAIR_WEIGHT, Fusion
 from kg.search.shard import Shard, VectorSpace
 from kg.search.unit_index import POOL, UnitIndex
@@ -156,3 +156,33 @@ def test_a_text_that_gets_a_language_is_indexed_again_and_keeps_its_vector(index
     put(index, {"x": ("Die Häuser.", "de"), "y": ("Homes.", None)}, "2")
     assert find(index, "Haus") == ["x"]
     assert index.pending(10) == {}
+
+
+def put_documents(index: UnitIndex, names: Sequence[str]) -> None:
+    """Write a graph with one unit for each document."""
+    graphs = [f"urn:graph:{name}" for name in names]
+    index.begin(graphs)
+    index.put([IndexedUnit(f"urn:{name}", f"urn:graph:{name}", f"urn:d:{name}", "wind power") for name in names])
+    index.finish(dict.fromkeys(graphs, "1"))
+
+
+def test_a_filter_that_leaves_all_units_is_left_out_until_there_are_others(
+    index: UnitIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filters: list[bool] = []
+    rank = UnitIndex._rank_proposed
+
+    def ranking(self: UnitIndex, asked: Any, where: Any, limit: int) -> Ranking:
+        filters.append(where is not None)
+        return rank(self, asked, where, limit)
+
+    monkeypatch.setattr(UnitIndex, "_rank_proposed", ranking)
+    put_documents(index, ["a", "b"])
+    everything = ["urn:d:a", "urn:d:b", "urn:d:absent"]
+    assert find(index, QUERY, parents=everything) == find(index, QUERY) == ["a", "b"]
+    put_documents(index, ["c"])
+    assert find(index, QUERY, parents=everything) == ["a", "b"]
+    assert find(index, QUERY, parents=["urn:d:b"]) == ["b"]
+    index.remove(["urn:graph:c"])
+    assert find(index, QUERY, parents=everything) == ["a", "b"]
+    assert filters == [False, False, True, True, False]

@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from pyoxigraph import Literal as Text
 from pyoxigraph import NamedNode
 
 from kg.provenance.promotion import Verdicts
@@ -14,21 +13,16 @@ from kg.retrieval.reader import Reader, iri_of
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
 from kg.tools.documents.nodes import FILES
-from kg.tools.documents.relations import BY_PROPERTY, Edge
+from kg.tools.documents.relations import BY_PROPERTY, MOST_EDGES, Edge
 from kg.vocabulary import EXTRACTED, RDF
 
 # From the end that fewer relations have, with a limit, so that a node with very many claims costs no more than others.
-# With a join in place of EXISTS, the engine reads all claims of the other end (24 relations: 23 ms, against 13).
-_OF_EDGE: Final = """{ SELECT ($number AS ?number) ?claim WHERE {
-    { SELECT ?claim WHERE { ?claim $first $rarer } LIMIT $read } FILTER EXISTS { ?claim $second $other }
+# Without the inner SELECT, the engine reads all claims of the other end. In one group, it reads the properties first.
+_OF_EDGE: Final = """{ SELECT ($number AS ?number) ?graph ?claim ?property ?confidence WHERE {
+    { SELECT ?graph ?claim WHERE { GRAPH ?graph { ?claim $first $rarer } } LIMIT $read }
+    GRAPH ?graph { ?claim $second $other }
+    GRAPH ?graph { ?claim rdf:predicate ?property } GRAPH ?graph { ?claim kg:confidence ?confidence }
   } LIMIT $most }"""
-
-CLAIMS: Final = """
-SELECT ?claim ?graph ?property ?confidence WHERE {
-  VALUES ?claim { $claims }
-  GRAPH ?graph { ?claim rdf:predicate ?property ; kg:confidence ?confidence }
-  FILTER(STRSTARTS(STR(?graph), $extracted))
-}"""
 
 WORDS: Final = """
 SELECT ?claim ?unit ?words WHERE {
@@ -64,7 +58,7 @@ def load_claims(
     parts = []
     for number, edge in enumerate(known):
         ends = [(RDF.subject, edge.src), (RDF.object, edge.dst)]
-        ends.sort(key=lambda end: (not end[1].startswith(FILES), counts.get(end[1], 0)))
+        ends.sort(key=lambda end: (not end[1].startswith(FILES), counts.get(end[1], MOST_EDGES)))
         (first, rarer), (second, other) = ends
         parts.append(
             bind(
@@ -78,28 +72,35 @@ def load_claims(
                 most=CLAIMS_OF_EDGE,
             )
         )
-    rows = reader.rows("claims of the relations", f"SELECT ?number ?claim WHERE {{ {' UNION '.join(parts)} }}")
-    claims = {iri_of(row["claim"]): known[int(term_text(row["number"]))] for row in rows}
+    query = f"SELECT ?number ?graph ?claim ?property ?confidence WHERE {{ {' UNION '.join(parts)} }}"
     # One that a person rejected asserts nothing; another claim of the same relation does.
-    rejected = {iri_of(claim) for claim in Verdicts.load(reader.kg.store).rejected} if claims else set()
-    wanted = [NamedNode(claim) for claim in sorted(claims.keys() - rejected)]
-    if not wanted:
+    rejected = {iri_of(claim) for claim in Verdicts.load(reader.kg.store).rejected}
+    found: dict[Edge, dict[str, float]] = {}
+    for row in reader.rows("claims of the relations", query):
+        claim, edge = iri_of(row["claim"]), known[int(term_text(row["number"]))]
+        is_valid = claim not in rejected and iri_of(row["graph"]).startswith(EXTRACTED)
+        if is_valid and BY_PROPERTY.get(iri_of(row["property"])) == edge.rel:
+            found.setdefault(edge, {})[claim] = float(term_text(row["confidence"]))
+    said = _load_words(reader, {claim for claims in found.values() for claim in claims})
+    nothing: tuple[None, None] = (None, None)
+    return {
+        edge: [
+            Stated(claim, confidence, *said.get(claim, nothing))
+            for claim, confidence in sorted(claims.items(), key=lambda each: (-each[1], each[0]))
+        ]
+        for edge, claims in found.items()
+    }
+
+
+def _load_words(reader: Reader, claims: Collection[str]) -> dict[str, tuple[str, str]]:
+    """Load the texts of claims, and the words in these that state them."""
+    if not claims:
         return {}
     said: dict[str, tuple[str, str]] = {}
-    for row in reader.rows("words of the claims", bind(WORDS, claims=wanted)):
+    query = bind(WORDS, claims=[NamedNode(claim) for claim in sorted(claims)])
+    for row in reader.rows("words of the claims", query):
         said.setdefault(iri_of(row["claim"]), (iri_of(row["unit"]), term_text(row["words"])))
-    found: dict[Edge, dict[str, Stated]] = {}
-    query = bind(CLAIMS, claims=wanted, extracted=Text(EXTRACTED))
-    for row in reader.rows("confidence of the claims", query):
-        claim = iri_of(row["claim"])
-        edge = claims[claim]
-        if BY_PROPERTY.get(iri_of(row["property"])) == edge.rel:
-            unit, words = said.get(claim, (None, None))
-            stated = Stated(claim, float(term_text(row["confidence"])), unit, words)
-            found.setdefault(edge, {})[claim] = stated
-    return {
-        edge: sorted(stated.values(), key=lambda each: (-each.confidence, each.claim)) for edge, stated in found.items()
-    }
+    return said
 
 
 def load_stated(

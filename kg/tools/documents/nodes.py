@@ -18,12 +18,8 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Term
 from kg.vocabulary import BASE, DCTERMS, FOAF, KG, RDF, SKOS, iri_prefix
 
-THINGS: Final = """
-SELECT ?thing ?property ?value WHERE {
-  VALUES ?thing { $things } ?thing ?property ?value
-  FILTER(?property IN (rdf:type, kg:entityType, skos:prefLabel, foaf:name, dcterms:title, dcterms:identifier,
-                       kg:sectionNumber))
-}"""
+# Each property by itself: with a variable, the engine reads all relations of a node too.
+_OF_THINGS: Final = """{ VALUES ?thing { $things } ?thing $property ?value BIND($property AS ?property) }"""
 
 TYPES: Final[Mapping[str, str]] = {
     KG.ExternalLaw.value: "Law",
@@ -59,7 +55,9 @@ def load_nodes(reader: Reader, iris: Iterable[str]) -> dict[str, Node]:
     if not wanted:
         return {}
     said: dict[str, dict[NamedNode, list[Term]]] = {iri: defaultdict(list) for iri in wanted}
-    query = bind(THINGS, things=[NamedNode(iri) for iri in wanted])
+    things = [NamedNode(iri) for iri in wanted]
+    parts = [bind(_OF_THINGS, things=things, property=name) for name in (RDF.type, KG.entityType, *_NAMES)]
+    query = f"SELECT ?thing ?property ?value WHERE {{ {' UNION '.join(parts)} }}"
     for row in reader.rows("names and types", query):
         said[iri_of(row["thing"])][NamedNode(iri_of(row["property"]))].append(row["value"])
     return {iri: Node(iri, _name(iri, said[iri]), _type(said[iri])) for iri in wanted}

@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from pyoxigraph import Literal as Text
 from pyoxigraph import NamedNode
 
 from kg.retrieval.reader import Reader
@@ -57,7 +56,6 @@ BY_PROPERTY: Final[Mapping[str, Relation]] = {
 }
 """The relation of each property."""
 
-BY_NAME: Final[Mapping[str, Relation]] = {name: name for name in PROPERTIES}
 ENTITIES: Final = BASE + "id/entity/"
 """IRI prefix of the entities of files."""
 
@@ -66,10 +64,8 @@ MOST_NODES: Final = 24
 MOST_EDGES: Final = 40
 """Maximum number of edges of one relation that are read in one direction."""
 
-_FROM: Final = """{ SELECT ?at ($name AS ?rel) (true AS ?out) ?other WHERE {
-    VALUES ?at { $nodes } ?at #PATH ?other } LIMIT $most }"""
-_TO: Final = """{ SELECT ?at ($name AS ?rel) (false AS ?out) ?other WHERE {
-    VALUES ?at { $nodes } ?other #PATH ?at } LIMIT $most }"""
+_FROM: Final = "{ SELECT ($number AS ?part) ?at ?other WHERE { VALUES ?at { $nodes } ?at #PATH ?other } LIMIT $most }"
+_TO: Final = "{ SELECT ($number AS ?part) ?at ?other WHERE { VALUES ?at { $nodes } ?other #PATH ?at } LIMIT $most }"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -101,24 +97,25 @@ def load_edges(
     others = [node for node in read if not node.startswith(ENTITIES)]
     if "cites" in chosen and others:
         paths.append(("cites", "|".join(curie(node.value) for node in OF_LAWS), others))
+    read_parts = [(name, path, those, forward) for name, path, those in paths for forward in (True, False)]
     parts = [
         bind(
-            part.replace("#PATH", path),
-            name=Text(name),
+            (_FROM if forward else _TO).replace("#PATH", path),
+            number=number,
             nodes=[NamedNode(node) for node in those],
             most=MOST_EDGES,
         )
-        for name, path, those in paths
-        for part in (_FROM, _TO)
+        for number, (_, path, those, forward) in enumerate(read_parts)
     ]
-    query = f"SELECT DISTINCT ?at ?rel ?out ?other WHERE {{ {' UNION '.join(parts)} }}"
+    query = f"SELECT DISTINCT ?part ?at ?other WHERE {{ {' UNION '.join(parts)} }}"
     found: dict[str, dict[Edge, None]] = {}
-    counts: Counter[tuple[str, str]] = Counter()
-    for at, rel, out, other in reader.tuples("relations of the entities", query):
-        if not (isinstance(at, NamedNode) and isinstance(other, NamedNode) and rel is not None and out is not None):
+    counts: Counter[int] = Counter()
+    for part, at, other in reader.tuples("relations of the entities", query):
+        if not (isinstance(at, NamedNode) and isinstance(other, NamedNode) and part is not None):
             continue
-        name, forward = BY_NAME[term_text(rel)], term_text(out) == "true"
-        counts[name, term_text(out)] += 1
+        number = int(term_text(part))
+        name, _, _, forward = read_parts[number]
+        counts[number] += 1
         edge = Edge(at.value, name, other.value) if forward else Edge(other.value, name, at.value)
         if at != other:
             found.setdefault(at.value, {})[edge] = None

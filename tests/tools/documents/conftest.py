@@ -29,6 +29,8 @@ def entity(kind: str, norm: str) -> NamedNode:
 
 
 OTTER, HERON, BRASS = entity("product", "otterpump"), entity("product", "heronvalve"), entity("term", "brass")
+HUB, LAMPS = entity("term", "hub"), [entity("term", f"lamp{number}") for number in range(400)]
+"""A node with very many claims, and nodes that a single claim relates to it."""
 ENTITIES = {OTTER: ("product", "Otter pump"), HERON: ("product", "Heron valve"), BRASS: ("term", "brass")}
 
 
@@ -94,6 +96,8 @@ def extract(kg: KnowledgeGraph) -> None:
     replace[defined] = [Quad(chunk("heron.md"), KG.defines, HERON, defined)]
     replace[edges[HERON]] = [Quad(HERON, KG.dependsOn, BRASS, edges[HERON])]
     replace[graphs["brass.md"]] = mention("brass.md", [BRASS], graphs["brass.md"])
+    lamp = graphs["lighthouse.md"]
+    replace[lamp] = [quad for each in LAMPS for quad in claim("lighthouse.md", each, KG.uses, HUB, "0.4", lamp)]
     kg.store.commit(replace)
 
 

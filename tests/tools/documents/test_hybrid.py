@@ -8,8 +8,11 @@ import pytest
 
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.reader import Reader
+from kg.tools.documents.claims import load_stated
 from kg.tools.documents.hybrid import HybridResult, hybrid_query
-from tests.tools.documents.conftest import BRASS, HERON, OTTER, chunk
+from kg.tools.documents.relations import Edge
+from tests.tools.documents.conftest import BRASS, HERON, HUB, LAMPS, OTTER, chunk
 
 ASKED = "Otter pump"
 
@@ -57,6 +60,14 @@ def test_edges_have_the_words_and_confidence_of_their_claims(notes: KnowledgeGra
     uses = edges[OTTER.value, "uses", HERON.value]
     assert (uses.confidence, uses.chunk) == (0.9, chunk("otter.md").value)
     assert uses.words == "The Otter pump uses the Heron valve."
+
+
+def test_claims_of_edges_to_a_node_with_very_many_claims_are_found(notes: KnowledgeGraph) -> None:
+    edges = [Edge(each.value, "uses", HUB.value) for each in LAMPS[:24]]
+    found = load_stated(Reader(notes), edges, dict.fromkeys((each.value for each in LAMPS), 1))
+    assert {edge: (each.confidence, each.unit) for edge, each in found.items()} == dict.fromkeys(
+        edges, (0.4, chunk("lighthouse.md").value)
+    )
 
 
 def test_definitions_lead_from_a_mention_to_the_text_that_defines(notes: KnowledgeGraph) -> None:
