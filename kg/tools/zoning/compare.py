@@ -32,6 +32,7 @@ from kg.tools.zoning.coverage import find_gaps
 from kg.tools.zoning.municipalities import PageSize, Place, Skipped, find_place, get_section_key
 from kg.tools.zoning.rule_rows import load_rules
 from kg.tools.zoning.rule_search import RuleKind, find_unsure, follow_references
+from kg.tools.zoning.standard_subjects import build_use_test, is_general
 from kg.tools.zoning.term_lookup import (
     UNRECORDED,
     StandardType,
@@ -43,6 +44,7 @@ from kg.tools.zoning.term_lookup import (
     load_vocabulary,
     natural_key,
     no_match_message,
+    parse_use_kinds,
 )
 from kg.tools.zoning.use_conditions import add_conditions
 from kg.vocabulary import QUDT, UNIT
@@ -113,6 +115,7 @@ class StandardCell(Lean):
     highest_for: str | None = None
     districts: int
     not_numbers: list[str] | None = None
+    only_for: list[str] | None = Field(None, description="No value answers: those recorded are for these subjects")
     rules: list[str]
 
 
@@ -422,6 +425,7 @@ def _compare_standards(
     notes: list[str],
 ) -> list[StandardRow]:
     left_out = set[str]()
+    is_subject = _build_subject_test(places, known, use)
     found = list(_find_values(reader, places, known, _other_uses(places, known, use), left_out))
     units: dict[tuple[str, str], dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     for each in found:
@@ -440,7 +444,7 @@ def _compare_standards(
             bound=bound or None,
             unit=unit or None,
             places=[
-                _standard_cell(place, _select_general(cells[kind, bound, unit].get(place.iri, []), use))
+                _standard_cell(place, *_select_general(cells[kind, bound, unit].get(place.iri, []), is_subject, use))
                 for place in places
             ],
         )
@@ -512,25 +516,55 @@ def _note_conversions(order: Sequence[tuple[str, str, str]], units: _Units) -> I
         yield f"Standards with a row per unit, since their units do not convert into each other: {shorten(several)}."
 
 
-def _select_general(values: Sequence[_Value], use: str | None) -> Sequence[_Value]:
-    """Select the standards of districts as such, without those of fences or sheds, and without those of a case where
-    the district has others. All if there are no others, or if a use is asked for."""
-    if use is not None:
-        return values
-    general = [each for each in values if each.applies_to is None] or values
-    always = {each.district for each in general if not each.conditional}
-    return [each for each in general if not each.conditional or each.district not in always]
+def _build_subject_test(
+    places: Sequence[Place], known: Sequence[Vocabulary], use: str | None
+) -> Callable[[str | None], bool]:
+    """Build a predicate on `applies_to`: whether it is the use asked for, or any use if none is."""
+    uses = [each.choice for words in known for each in words.uses.values()]
+    if use is None:
+        return build_use_test(uses)
+    wanted, meant = _find_uses(clean_text("use", use, 300), places, known), parse_use_kinds(use)
+
+    @cache
+    def is_asked(applies_to: str | None) -> bool:
+        return applies_to is not None and (
+            meant <= parse_use_kinds(applies_to)
+            or not wanted.isdisjoint(fold(choice.label) for choice in find_spelled(applies_to, uses))
+        )
+
+    return is_asked
 
 
-def _standard_cell(place: Place, values: Sequence[_Value]) -> StandardCell:
+def _select_general(
+    values: Sequence[_Value], is_subject: Callable[[str | None], bool], use: str | None
+) -> tuple[Sequence[_Value], list[str]]:
+    """Select the standards of districts as such, and those of the use asked for or, if there are no others, of any use.
+
+    Those of a case are left out where the district has others. If nothing is left, the subjects of all are listed.
+    """
+    general = [each for each in values if is_general(each.applies_to)]
+    of_uses = [each for each in values if is_subject(each.applies_to)]
+    kept = [*general, *of_uses] if use is not None else general or of_uses
+    always = {each.district for each in kept if not each.conditional}
+    only_for = [] if kept else sorted({each.applies_to or "" for each in values}, key=natural_key)
+    return [each for each in kept if not each.conditional or each.district not in always], only_for
+
+
+def _standard_cell(place: Place, values: Sequence[_Value], only_for: Sequence[str]) -> StandardCell:
     numbers = sorted((each.number, natural_key(each.district), each) for each in values if each.number is not None)
     words = sorted(
         {f"{each.district}: {each.recorded}"[:120] for each in values if each.number is None}, key=natural_key
     )
-    districts = len({each.district for each in values})
+    districts, subjects = len({each.district for each in values}), list(only_for[:NEAREST]) or None
     if not numbers:
         rules = sorted(each.rule for each in values)[:2]
-        return StandardCell(municipality=place.shown, districts=districts, not_numbers=words[:5] or None, rules=rules)
+        return StandardCell(
+            municipality=place.shown,
+            districts=districts,
+            not_numbers=words[:5] or None,
+            only_for=subjects,
+            rules=rules,
+        )
     low, high, middle = numbers[0][2], numbers[-1][2], len(numbers) // 2
     median = numbers[middle][0] if len(numbers) % 2 else (numbers[middle - 1][0] + numbers[middle][0]) / 2
     return StandardCell(

@@ -36,6 +36,7 @@ from kg.tools.zoning.rule_search import (
     separate,
     sort_by_confidence,
 )
+from kg.tools.zoning.standard_subjects import find_types_and_subject, is_about, list_subjects, separate_subjects
 from kg.tools.zoning.term_lookup import (
     DistrictName,
     Named,
@@ -48,7 +49,6 @@ from kg.tools.zoning.term_lookup import (
     find_named,
     find_nearest,
     find_spelled,
-    find_standard_types,
     join_names,
     load_vocabulary,
     match_note,
@@ -69,6 +69,8 @@ from kg.vocabulary import KG, SKOS
 SHOWN_ODDS: Final = 5
 ALIKE: Final = 80
 """Least similarity, of 100, of two words in names of uses that are suggested."""
+SHOWN_ONLY_FOR: Final = 5
+"""Maximum number of standards for other subjects in an answer."""
 SHOWN_UNSURE: Final = 10
 """Maximum number of unsure rules in an answer."""
 
@@ -144,6 +146,11 @@ class StandardResult(Result):
     )
     not_understood: list[NotUnderstood] = Field(
         default_factory=list, description="Sentences that may have more standards", exclude_if=operator.not_
+    )
+    only_for: list[Standard] = Field(
+        default_factory=list,
+        description="For a subject or case that was not asked about; they do not answer the question",
+        exclude_if=operator.not_,
     )
     not_understood_total: int | None = None
     unsure: list[Standard] = Field(
@@ -303,8 +310,9 @@ def kg_query_standards(
         selected, unsure = _select_standards(
             reader, place, words, districts, offset, limit, is_general=district is None
         )
+        only_for: list[Found] = []
     else:
-        selected, unsure = _select_standards_of_type(
+        selected, unsure, only_for = _select_standards_of_type(
             reader, place, words, districts, standard_type, notes, is_general=district is None
         )
     at = _ranks(districts)
@@ -325,6 +333,8 @@ def kg_query_standards(
     reported_page, overruled = _separate_overruled(reader, page, selected.found, _Key.of_standard())
     standards = to_standards(reported_page)
     result = StandardResult(municipality=place.name, state=place.short_state, standards=standards, notes=notes)
+    if not offset:
+        result.only_for = to_standards(load_with_evidence(reader, only_for[:SHOWN_ONLY_FOR]))
     _add_unsure(reader, result.unsure, unsure, overruled, notes, to_standards, is_first=not offset)
     notes += _note_differences(
         (
@@ -336,7 +346,7 @@ def kg_query_standards(
         for each in [*standards, *to_standards(overruled)]
         if each.district is not None
     )
-    if not total:
+    if not total and not only_for:
         notes.append(_note_nothing(place, "standard", bool(words.districts)))
     coverage = check_coverage(reader, "standard", place, districts, words.districts, standard_type)
     _add_gaps(result, coverage, offset, limit)
@@ -385,10 +395,11 @@ def _select_standards_of_type(
     notes: list[str],
     *,
     is_general: bool,
-) -> tuple[Selection, Sequence[Found]]:
+) -> tuple[Selection, Sequence[Found], list[Found]]:
     """Select all standards of the types that `standard_type` means, and find the unsure ones. Matches become notes.
 
-    `is_general` includes the standards that name no district; else they are counted.
+    Returns also those for a subject or case that was not asked about, where there are no others. `is_general` includes
+    the standards that name no district; else they are counted.
     """
     reported, unsure = (
         [*of_districts, *general]
@@ -399,20 +410,38 @@ def _select_standards_of_type(
         )
     )
     codes = sorted({code_of(each.about) for each in (*reported, *unsure)})
-    types, bound = find_standard_types(standard_type, codes, place, notes)
-    found = [each for each in reported if code_of(each.about) in types]
-    unsure = [each for each in unsure if code_of(each.about) in types]
-    if bound is not None:
-        rules = load_rules(reader, {each.iri: each.graph for each in (*found, *unsure)})
+    asked = find_types_and_subject(standard_type, codes, place, notes)
+    found = [each for each in reported if code_of(each.about) in asked.types]
+    unsure = [each for each in unsure if code_of(each.about) in asked.types]
+    rules = load_rules(reader, {each.iri: each.graph for each in (*found, *unsure)})
+    if asked.bound is not None:
         found, unsure = (
-            [each for each in several if rules[each.iri].code(KG.bound) in (bound, None)] for several in (found, unsure)
+            [each for each in several if rules[each.iri].code(KG.bound) in (asked.bound, None)]
+            for several in (found, unsure)
         )
     elsewhere = 0 if is_general else sum(each.district is None for each in found)
     found, unsure = (
         [each for each in several if each.district in districts or (is_general and each.district is None)]
         for several in (found, unsure)
     )
-    return Selection(found, len(found), elsewhere=elsewhere), unsure
+    only_for: list[Found] = []
+    if asked.subject:
+        all_of_type = found
+        found, unsure = (
+            [each for each in several if is_about(rules[each.iri], asked.subject)] for several in (found, unsure)
+        )
+        if not found and not unsure:
+            raise NotFoundError(
+                f"standard_type: {standard_type[:100]!r}: {', '.join(sorted(asked.types))} for "
+                f"{' '.join(sorted(asked.subject))!r} is not recorded. Recorded for: "
+                f"{list_subjects(rules[each.iri] for each in all_of_type)}. Other rules are in the text only: "
+                "kg_search_by_topic finds the sections."
+            )
+    else:
+        uses = [each.choice for each in words.uses.values()]
+        separated = separate_subjects(found, rules, uses, notes, {iri: each.code for iri, each in districts.items()})
+        found, only_for = separated
+    return Selection(found, len(found), elsewhere=elsewhere), unsure, only_for
 
 
 def to_standard(rule: Rule, evidence: RuleEvidence, district: str | None) -> Standard:

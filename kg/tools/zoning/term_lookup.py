@@ -54,7 +54,7 @@ _MEMBERS: Final = re.compile(r",? (?:and/or|and|or) |, ")
 _DISTRICTS: Final = iri_prefix("district")
 _USES: Final = iri_prefix("landuse")
 _NOISE: Final = frozenset(re.findall(r"\w+", "zone zones zoning district districts the use uses land a an of"))
-_BOUNDS: Final = {"min": "min", "minimum": "min", "least": "min", "max": "max", "maximum": "max", "most": "max"}
+STANDARD_BOUNDS: Final = {"min": "min", "minimum": "min", "least": "min", "max": "max", "maximum": "max", "most": "max"}
 _SAME: Final = {
     "size": "area", "acreage": "area", "story": "storey", "yard": "setback", "far": "floor area ratio",
 }  # fmt: skip
@@ -286,9 +286,9 @@ def find_standard_types(text: str, codes: Sequence[str], place: Place, notes: li
     if wanted in codes and "-" in wanted:
         return {wanted}, None
     given = fold(wanted).split()
-    bound = next((_BOUNDS[word] for word in given if word in _BOUNDS), None)
-    words = _standard_words([word for word in given if word not in _BOUNDS])
-    found = {code for code in codes if words and words <= _standard_words(fold(code).split())}
+    bound = next((STANDARD_BOUNDS[word] for word in given if word in STANDARD_BOUNDS), None)
+    words = parse_standard_words([word for word in given if word not in STANDARD_BOUNDS])
+    found = {code for code in codes if words and words <= parse_standard_words(fold(code).split())}
     if not found:
         message = no_match_message("standard_type", wanted, sorted(codes), place.shown)
         raise NotFoundError(f"{message} Other rules are in the text only: kg_search_by_topic finds the sections.")
@@ -297,7 +297,8 @@ def find_standard_types(text: str, codes: Sequence[str], place: Place, notes: li
     return found, bound
 
 
-def _standard_words(words: Sequence[str]) -> set[str]:
+def parse_standard_words(words: Sequence[str]) -> set[str]:
+    """Parse the words of a standard type: in the singular, synonyms replaced, without fillers."""
     single = [singular(word) for word in words]
     return {part for word in single if word not in _FILLERS for part in _SAME.get(word, word).split()}
 

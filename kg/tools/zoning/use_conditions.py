@@ -1,6 +1,6 @@
-"""Finds conditions of a use in the words that its permission rests on, beside those that are recorded.
+"""Finds the conditions of a use that are only in the words of its permission.
 
-Only words that stand next to the use, or after the permission of the whole sentence, count. They are quoted.
+Only words next to the use, or after the permission of the whole sentence, count. They are quoted.
 """
 
 from __future__ import annotations

@@ -196,9 +196,9 @@ def test_a_comparison_for_one_use_has_no_standards_that_are_for_others(kg):
         (row,) = compare_zoning(kg, names, use=use, standard_type="lot area").standards
         return [(cell.lowest, cell.lowest_for, cell.highest, cell.highest_for) for cell in row.places]
 
-    assert bounds(None) == [(1, "duplexes", 9, "corner lots"), (2, "duplexes", 10, "corner lots")]
-    assert bounds("Mansion") == [(5, "Mansion", 9, "corner lots"), (6, "Mansion", 10, "corner lots")]
-    assert bounds("two-family house") == [(1, "duplexes", 9, "corner lots"), (2, "duplexes", 10, "corner lots")]
+    assert bounds(None) == [(1, "duplexes", 5, "Mansion"), (2, "duplexes", 6, "Mansion")]
+    assert bounds("Mansion") == [(5, "Mansion", 5, "Mansion"), (6, "Mansion", 6, "Mansion")]
+    assert bounds("two-family house") == [(1, "duplexes", 1, "duplexes"), (2, "duplexes", 2, "duplexes")]
     notes = compare_zoning(kg, names, use="Duplex", standard_type="lot area").notes
     assert [note.partition(": ")[2] for note in notes] == ["Mansion."]
 
