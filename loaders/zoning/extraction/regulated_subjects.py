@@ -115,7 +115,8 @@ _WORD: Final = re.compile(r"[A-Za-z][\w’'-]*")
 _UNCLEAR: Final = re.compile(
     r"[();]|\b(?:shall|must|may|(?<!that )(?<!which )(?:is|are|was|were)|will|minimum|maximum|at least|example|when)\b"
     r"|^(?:only|also|generally|normally|typically|usually|preferably|approximately|respectively|thereof)$"
-    r"|^(?:if|from|by|of|to|at|as|taken|back|record|none|distance|when|less|more|fewer|greater|larger|over)\b|\b(?:hundred|thousand)\b",
+    r"|^(?:if|from|by|of|to|at|as|taken|back|record|none|distance|when|less|more|fewer|greater|larger|over)\b"
+    r"|\b(?:hundred|thousand|limits?|limitations?|provisions|requirements|regulations|restrictions)\b",
     re.IGNORECASE,
 )
 """What no name of a subject contains, so that its parse is wrong."""

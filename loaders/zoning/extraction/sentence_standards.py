@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Final, Literal
+from typing import Final
 
 from loaders.zoning.extraction import districts as naming
 from loaders.zoning.extraction.clauses import BREAK, LABEL, PLACE, Clause, drop_subject, parse_clauses
@@ -31,7 +31,7 @@ from loaders.zoning.extraction.dimension_names import (
 )
 from loaders.zoning.extraction.district_scope import find_scope, names_unknown
 from loaders.zoning.extraction.districts import District
-from loaders.zoning.extraction.governors import find_item, split_governor
+from loaders.zoning.extraction.governors import find_bound, find_item, split_governor
 from loaders.zoning.extraction.leads import LONGEST, Lead
 from loaders.zoning.extraction.measures import NUMBER, Measure, find_addition, find_all_measures, find_sum
 from loaders.zoning.extraction.regulated_subjects import (
@@ -87,7 +87,7 @@ class Standard:
 _KINDS: Final = {"high": "building-height", "wide": "lot-width", "long": "length"}  # by the words of a comparison
 _LOOSENS: Final = re.compile(
     r"\b(?:extend|project|encroach|ris(?:e|ing)|reduc\w+|increas\w+|lessen\w*|var(?:y|ied)|waive\w*|adjust\w*|allow"
-    r"|approved?|granted?|apply|exempt|require|required to|intrude|protrude|spaced|need|continue|expire)\b",
+    r"|approved?|granted?|authoriz\w+|apply|exempt|require|required to|intrude|protrude|spaced|need|continue|expire)\b",
     re.IGNORECASE,
 )
 """Verbs of clauses that loosen a limit or set none."""
@@ -103,9 +103,16 @@ _BUT: Final = re.compile(
 )
 _PROVISO: Final = re.compile(
     r" ?(?:and |but )?(?:provided|except|unless|however|applicable only)\b[^;\n]*?(?=\.(?: (?-i:[A-Z])|$)|[;\n]|$)",
-    re.IGNORECASE,
+    re.I,
 )
 """A proviso after the semicolon that ends the sentence of a limit."""
+_ON_LOT: Final = re.compile(r"\bon (?:an?|any|each) (?:lots?|parcels?|tracts?|sites?)\b[^.;]*$", re.IGNORECASE)
+_OTHERWISE: Final = re.compile(r"[;, ]*(?:and |but )?(?:otherwise|elsewhere)\b", re.IGNORECASE)
+_NOR_SHALL: Final = re.compile(r"\bnor (?:shall|may) (?!it\b|they\b|have\b|be\b|exceed\b)", re.IGNORECASE)
+_ROAD: Final = re.compile(
+    r"\b(?:county|state|federal|arterial|collector|major|minor|local|private|interior) (?:roads?|streets?|highways?)\b"
+)
+"""Streets of one kind: a distance from them is not from each street."""
 _INSTEAD: Final = re.compile(r"[^.;]{0,40},? or (?:an?|the)? ?(?:minimum|at least|not less|no less)\b", re.IGNORECASE)
 """Words of an alternative after a measure: ``or a minimum of one court``."""
 _PER_UNIT: Final = re.compile(
@@ -180,9 +187,7 @@ _ANYWHERE: Final = re.compile(
 """A place that names all districts, or the one of the section."""
 _ALSO: Final = re.compile(r"\)?(?:,? (?:or|and|nor)|,) ")
 """Words between two measures with the same words behind them."""
-_SIDE_STREET: Final = re.compile(
-    r"\babutting an? (?:street|road)|\bside (?:street|road)|along the (?:side )?(?:street|road)", re.IGNORECASE
-)
+_SIDE_STREET: Final = re.compile(r"\b(?:abutting an?|side|along the(?: side)?) (?:street|road)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,12 +323,13 @@ class _Sentence:
             clause = replace(clause, other=find_item(phrase))
         governor, compared = split_governor(phrase, label=not clause.has_verb, first=last is None)
         governor = governor if strip_phrase(governor) else ""
-        if compared is not None and compared["within"] and self._is_case(clause, each):
+        if (compared is not None and compared["within"] and self._is_case(clause, each)) or (
+            last is not None and _ON_LOT.search(phrase)
+        ):
             return None
         follows = before if last is not None else None
-        bound = _bound(
-            clause, compared, behind, in_subject=each.start < clause.verb, carried=follows if not governor else None
-        )
+        carried = follows.bound if follows is not None and follows.types and not governor else "none"
+        bound = find_bound(clause, compared, behind, in_subject=each.start < clause.verb, carried=carried)
         if bound == "none":
             return _Reading([], "", None, None, governor) if governor else None
         skipped = phrase[: cuts[-1].end()] if last is None and (cuts := list(BREAK.finditer(phrase))) else ""
@@ -357,7 +363,14 @@ class _Sentence:
             or (clause.negated and is_placed(text[clause.after : each.start]))
             or _LOOSENS.search(text, clause.verb, max(each.start, clause.rest + 3)) is not None
             or _CHOICE.search(text, self.start, self.end) is not None
+            or _NOR_SHALL.search(text, self.start, clause.after + 3) is not None
+            or self._is_held(clause, each)
         )
+
+    def _is_held(self, clause: Clause, each: Measure) -> bool:
+        """Whether a measure says which lots another limit is for: ``a lot of one acre shall be 150 feet wide``."""
+        of_lot = re.search(r"\blots? of $", self.text[clause.start : each.start])
+        return bool(of_lot) and each.end <= clause.verb and any(one.start > clause.verb for one in self.measures)
 
     def _is_case(self, clause: Clause, each: Measure) -> bool:
         """Whether a distance after "within" is where another limit applies: ``within 100 feet of a pond, 30 feet``."""
@@ -534,8 +547,10 @@ class _Sentence:
         match = _SHARE.match(self.text, part.each.end, self.end)
         if match is None or not _OF_LOT.search(match["what"]):
             return None
+        later = (one.start for one in self.measures if one.start > part.each.start)
+        near = self.text[part.each.end : min(next(later, part.clause.end), part.clause.end)].casefold()
         words = self.text[part.clause.start : part.clause.end].casefold()
-        type_ = next((type_ for stem, type_ in _SHARES.items() if stem in words), None)
+        type_ = next((type_ for said in (near, words) for stem, type_ in _SHARES.items() if stem in said), None)
         named = name_subject(part.clause.subject) if type_ == "lot-coverage" else None
         what = named if named and BUILDING.search(named) and "cover" not in named else self.context.use
         return None if type_ is None else _Reading([type_], part.each.raw, part.bound, what, rule="share")
@@ -550,7 +565,10 @@ class _Sentence:
         rate = _RATE.match(text, each.end, self.end)
         if rate is None and clause.after > each.end:
             rate = _RATE.match(text, clause.after, self.end)
-        what = clause.other or (name_subject(clause.subject) if _HAS.search(clause.verb_words) else None) or context.use
+        named = name_subject(clause.subject) if _HAS.search(clause.verb_words) else None
+        what = (
+            clause.other or (None if named and re.match("parking\\b|spaces?\\b", named, re.I) else named) or context.use
+        )
         plain = rate is None or (rate["count"] is None and not re.search(r"\d", rate["each"]))
         if plain and re.search(r"\b(?:additional|guest|visitor)\b", each.raw, re.IGNORECASE):
             return None  # A rate is recorded in its words, which say that the spaces are those of guests.
@@ -590,6 +608,8 @@ class _Sentence:
     def _use(self, part: _Part, words: str) -> str | None:
         """Find the use or structure that a measure is for, from the words for the measured object."""
         clause = part.clause
+        if of := re.match(r"(?:that|those) of (?:the |an? )?(.+)", part.governor):
+            return name_subject(of[1])
         if not words and part.before is not None and not part.governor:
             return part.before.what
         if is_pronoun(words):
@@ -710,6 +730,7 @@ class _Sentence:
         at = self._skip_dimension(used if last == place else self.measures[last].end, reading)
         stop, (what, near) = self._break(last), split_near(reading.what)
         said = _FOR_BEHIND.match(text, at, stop) if what is None or reading.rule in ("noun", "list") else None
+        said = None if "open-space" in reading.types else said
         if said and not naming.find_codes(said["what"], self.context.known):
             what, at = said["what"], said.end()
         after = self.measures[last + 1].start if last + 1 < len(self.measures) else self.end
@@ -720,6 +741,10 @@ class _Sentence:
         found += [self.case] if self.case and clause.conditional else []
         found += [f"per {reading.per}"] if reading.per and reading.per not in (what or "") else []
         found += [reading.where] if reading.where else []
+        found += [kind[0]] if _is_yard(reading) and (kind := _ROAD.search(text, self.measures[place].end, stop)) else []
+        held = any(self._is_held(clause, one) for one in self.measures if one.start >= clause.start)
+        found += [clause.subject] if held else []
+        found += [other[0]] if (other := _OTHERWISE.match(text, clause.start, clause.verb)) else []
         if what is None and (beside := BESIDE.search(clause.subject)):
             found.append(clause.subject[beside.start() :])
         zone = PLACE.search(text, self.start, clause.verb)
@@ -773,28 +798,3 @@ class _Sentence:
 
 def _is_yard(reading: _Reading | None) -> bool:
     return reading is not None and any(each.endswith("setback") for each in reading.types)
-
-
-def _bound(
-    clause: Clause, compared: re.Match[str] | None, behind: str, *, in_subject: bool, carried: _Reading | None
-) -> Bound | Literal["none"] | None:
-    """Find the bound of a measure: None if no words state it, ``none`` if it is not a limit."""
-    if compared is None:
-        if re.match(r"\)?[ -]max", behind):
-            return "max"
-        if carried is not None and carried.types:
-            return carried.bound
-        if re.search(r"exceeds?$", clause.verb_words) and not in_subject:
-            return "max" if clause.negated else "none"
-        if clause.permits and clause.verb_words.endswith(" be") and find_kind_behind(behind)[0] == "building-height":
-            return "max"
-        return "none" if (clause.permits or clause.negated) and not in_subject else None
-    if compared["bare"]:
-        return "none"
-    if compared["least"]:
-        return "none" if clause.permits and not in_subject else "min"
-    if compared["most"]:
-        return "none" if clause.negated else "max"
-    if not (compared["no"] or clause.negated):
-        return "none"
-    return "min" if compared["less"] else "max"

@@ -301,6 +301,10 @@ _WHICHEVER: Final = re.compile(r",? whichever is \w+$", re.IGNORECASE)
 _HEADERS: Final = 4
 """Maximum header rows of a table whose header is not marked."""
 
+_IN_BRACKETS: Final = re.compile(r"\((?P<words>[A-Za-z][^()]{3,60})\)$")
+"""What a row or column of a district is for: ``R-2 (multiple-family)``."""
+_PER_UNIT: Final = re.compile(r" ?(?:per|/) ?(?:dwelling )?(?:unit|family|d\.?u)\b\.?$", re.IGNORECASE)
+
 Grid = Sequence[Sequence[Cell | None]]
 
 
@@ -356,12 +360,16 @@ def _in_table(
         if first is None or not label or all(cell is first for cell in row):
             continue
         codes = _codes(label, known)
+        told = _IN_BRACKETS.search(label) if codes else None
+        part = (
+            told["words"] if told and told["words"] not in known and not _is_name(told["words"], codes, known) else None
+        )
         if by_district and not codes and re.fullmatch(rf"{naming.CODE}|[A-Z]{{1,4}}", label):
             continue  # a district that is not known, or a misprint of one
         if not codes and _LABELS.fullmatch(label):
             label = ""
         case = label if _CASE_OF_ROW.match(label) else None
-        of = _Row(codes or around, None if codes or case else label, case)
+        of = _Row(codes or around, part if codes else None if case else label, case)
         for place, column in columns.items():
             cell = row[place]
             if cell is not None and cell is not first:
@@ -427,6 +435,11 @@ def _codes(label: str, known: Mapping[str, District]) -> Sequence[str]:
     return codes if len(codes[0]) > 1 or end == len(label) or naming.find_codes(label, known) else []
 
 
+def _is_name(words: str, codes: Sequence[str], known: Mapping[str, District]) -> bool:
+    """Whether some words are the name of a district."""
+    return any(naming.plain_name(words) == naming.plain_name(known[code].name) for code in codes)
+
+
 def _parse_cell(
     section: Section, cell: Cell, column: _Column, row: _Row, caption: str, notes: Mapping[str, str]
 ) -> Iterator[Standard]:
@@ -436,6 +449,10 @@ def _parse_cell(
     if numbered := _NUMBERED.search(raw):
         marks += _numbers(numbered)
         raw = raw[: numbered.start()].strip()
+    conditions = [each for each in (row.case,) if each]
+    if (rate := _PER_UNIT.search(raw)) and type_.startswith("lot-") and not re.search(r"plus|\+", raw):
+        type_, raw = ("lot-area-per-unit" if type_ == "lot-area" else type_), raw[: rate.start()]
+        conditions += [] if type_ == "lot-area-per-unit" else [rate[0].strip()]
     given = _parse_measure(raw, words, type_, caption)
     while given is None and (mark := _MARK.search(raw)) and (_is_mark(mark) or mark[mark.lastgroup or 0] in notes):
         marks.append(mark[mark.lastgroup or 0])
@@ -450,7 +467,7 @@ def _parse_cell(
     if several and type_ != "parking" and not any(allows_unit(type_, each.unit) for each in several):
         return
     what, case = _applies(words, row.label)
-    conditions = [each for each in (row.case, case) if each]
+    conditions += [case] if case else []
     conditions += [notes[mark] for mark in dict.fromkeys(marks) if mark in notes]
     sure = all(mark in notes for mark in marks) and is_clear(what)
     for told_words, each in told:

@@ -293,6 +293,58 @@ def test_a_place_that_is_no_line_is_a_condition(text: str, expected: list[tuple[
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "No more than 10 percent of the lot shall be covered by buildings and no more than 15 percent by impervious"
+            " surfaces.",
+            [("lot-coverage", "10", None)],
+        ),
+        (
+            "Density of townhouses shall not exceed eight units per acre, and that of garden apartments twelve units"
+            " per acre.",
+            [("density", "8", "townhouses"), ("density", "12", "garden apartments")],
+        ),
+        (
+            "The lot width is at least 660 feet, but a lot of one acre shall be no less than 150 feet wide.",
+            [("lot-width", "660", None), ("lot-width", "150", None)],
+        ),
+        ("No shed shall have a floor area greater than 900 square feet on a lot of less than two acres.",
+            [("floor-area", "900", "shed")]),
+        ("The Board may authorize a lot with not less than 40 feet of frontage.", []),
+        ("The limits of height do not apply to spires, but no such structure shall be more than 75 feet high.", []),
+    ],
+)  # fmt: skip
+def test_each_of_two_limits_has_its_own_dimension_and_subject(
+    text: str, expected: list[tuple[str, str, str | None]]
+) -> None:
+    sure = [each for each in find_standards(section(text), KNOWN) if each.confidence >= SURE]
+    assert [(each.type, str(each.value), each.applies_to) for each in sure] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        ("A lot of one acre shall be no less than 150 feet wide.", "lot of one acre"),
+        ("Elsewhere the lot shall contain at least one acre.", "Elsewhere"),
+        ("The front yard shall be a minimum of 50 feet from the right-of-way of a county road.", "county road"),
+    ],
+)
+def test_a_limit_of_some_lots_or_roads_says_which(text: str, condition: str) -> None:
+    found = list(find_standards(section(text), KNOWN))
+    assert len(found) == 1
+    assert condition in " ".join(found[0].conditions)
+
+
+def test_the_column_of_a_district_may_be_for_one_use_or_for_each_unit() -> None:
+    rows = [["Requirement", "R-1", "R-2 (two-family)"], ["Lot area (sq. ft.)", "8,000", "3,000 per unit"]]
+    made = find_standards(with_table(rows), KNOWN)
+    assert [(each.type, each.districts, str(each.value), each.applies_to) for each in made] == [
+        ("lot-area", ("R-1",), "8000", None), ("lot-area-per-unit", ("R-2",), "3000", "two-family"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "Stables shall be joined to the road by a track, of the grade of the road and no less than 20 feet wide.",
