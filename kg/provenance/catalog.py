@@ -221,8 +221,12 @@ class _Commit:
             self._triples[before][family] += change
             self._records[before] += (exists - existed) * is_record
         elif before is not None or after is not None:
-            new = graph in self._new
-            size = 0 if new else sum(1 for _ in self._store.quads_for_pattern(None, None, None, graph))
+            if delta is not None and delta.content_sha256 is None:
+                size = len(delta.removed)
+            elif graph in self._new:
+                size = 0
+            else:
+                size = sum(1 for _ in self._store.quads_for_pattern(None, None, None, graph))
             if before is not None and existed:
                 self._triples[before][family] -= size
                 self._records[before] -= is_record

@@ -38,6 +38,9 @@ SELECT DISTINCT ?g WHERE {
   VALUES ?claim { $claims } GRAPH ?g { ?claim rdf:subject ?s } FILTER(STRSTARTS(STR(?g), $prefix))
 }"""
 
+SUBJECTS: Final = """
+SELECT DISTINCT ?subject WHERE { VALUES ?graph { $graphs } GRAPH ?graph { ?claim rdf:subject ?subject } }"""
+
 STATED_OF: Final = """
 SELECT ?graph ?claim ?subject ?predicate ?object ?confidence WHERE {
   VALUES ?subject { $subjects }
@@ -209,10 +212,11 @@ def _is_entity(term: Term) -> bool:
 def _promote_relations(store: Store, claims: Mapping[NamedNode, Sequence[Quad]], verdicts: Verdicts) -> Derived:
     """Build the edges of the entities that these graphs state relations of, or stated before, where they differ."""
     stated: dict[NamedNode, list[tuple[NamedNode, Term, Quad]]] = {}
-    for graph, quads in claims.items():
-        for quad in (*quads, *store.graph(graph)):
-            if quad.predicate == RDF.subject and isinstance(quad.object, NamedNode) and _is_entity(quad.object):
-                stated.setdefault(quad.object, [])
+    now = (quad.object for quads in claims.values() for quad in quads if quad.predicate == RDF.subject)
+    before = (row["subject"] for row in select(store.query, bind(SUBJECTS, graphs=list(claims))))
+    for term in (*now, *before):
+        if isinstance(term, NamedNode) and _is_entity(term):
+            stated.setdefault(term, [])
     for start in range(0, len(stated), _SUBJECTS):
         subjects = sorted(stated, key=str)[start : start + _SUBJECTS]
         query = bind(STATED_OF, subjects=subjects, prefix=Literal(ENTITIES))

@@ -60,6 +60,8 @@ SELECT ?graph ?text WHERE {
   GRAPH ?graph { ?unit schema:text ?text } FILTER(REGEX(?text, $pattern) && STRSTARTS(STR(?graph), $sources))
 }"""
 
+EXISTS: Final = "ASK { GRAPH $graph { ?subject ?property ?value } }"
+
 TEXTS: Final = """
 SELECT ?graph ?text WHERE { VALUES ?graph { $graphs } GRAPH ?graph { ?unit schema:text ?text } }"""
 
@@ -182,11 +184,15 @@ class Citations:
             self._changes_families = True
             if self._settled.complete:
                 replace_fields(self._settled, changing=True).save(self._folder, self._store.statistics().generation)
-        self._knows_families = self._knows_families and not any(map(self._store.graph, records))
+        self._knows_families = self._knows_families and not self._has_any(records)
         self._add_families(replace, records)
         self._searched.update(dict.fromkeys(records, self._number))
         derived = derive_citations(self._store, records, self._names)
         return self._laws.derive(replace, records, derived)
+
+    def _has_any(self, graphs: Iterable[NamedNode]) -> bool:
+        """Return whether the store has any of these graphs, without reading them."""
+        return any(bool(self._store.query(bind(EXISTS, graph=graph))) for graph in graphs)
 
     def _add_families(
         self, replace: Mapping[NamedNode, Sequence[Quad]], records: Mapping[NamedNode, Record | None]

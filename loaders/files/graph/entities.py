@@ -101,6 +101,11 @@ SELECT ?graph ?hash WHERE { GRAPH $prov { ?graph kg:contentSha256 ?hash } FILTER
 DONE: Final = """
 SELECT ?graph ?hash WHERE { GRAPH $prov { ?graph kg:sourceSha256 ?hash } FILTER(STRSTARTS(STR(?graph), $prefix)) }"""
 
+EXISTS: Final = "ASK { GRAPH $graph { ?node kg:object ?entity } }"
+
+MENTIONED_IN: Final = """
+SELECT DISTINCT ?entity WHERE { VALUES ?graph { $graphs } GRAPH ?graph { ?mention kg:object ?entity } }"""
+
 NAMES: Final = """
 SELECT ?entity ?name WHERE { VALUES ?entity { $entities } ?entity skos:prefLabel|skos:altLabel ?name }"""
 
@@ -241,17 +246,16 @@ def drop_entities(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> 
 
     The entities keep the names that the mentions in other files have. Those that no file mentions go with the commit.
     """
-    dropped = {
-        graph: held
-        for source in replace
-        if source.value.startswith(_FILES) and (held := store.graph(graph := get_entity_graph(source)))
-    }
+    # By queries, since the graph of a long file has a hundred thousand quads.
+    graphs = [get_entity_graph(source) for source in replace if source.value.startswith(_FILES)]
+    dropped = [graph for graph in graphs if store.query(bind(EXISTS, graph=graph))]
     made: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = {}
     if not dropped:
         return made
     for graph in dropped:
         made[graph] = (), RecordOrigin("", ())
-    mentioned = {named_node(quad.object) for held in dropped.values() for quad in held if quad.predicate == KG.object}
+    rows = select(store.query, bind(MENTIONED_IN, graphs=dropped))
+    mentioned = {named_node(row["entity"]) for row in rows}
     names = {entity: own for entity, own in load_names(store, mentioned).items() if len(own) > 1}
     kept = _load_mentioned(store, names, dropped)
     for entity, own in names.items():

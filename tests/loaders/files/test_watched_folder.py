@@ -8,11 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pyoxigraph import NamedNode, Quad
 
 from kg.errors import SourceError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.load_records import load_sources
+from kg.store.oxigraph import OxigraphStore
 from kg.vocabulary import DCTERMS, KG, mint
+from loaders.files.graph.entities import get_entity_graph
 from loaders.files.graph.watched_folder import Changes, WatchedFolder, _Update
 from loaders.files.loader import Reading
 from loaders.readers.locations import File
@@ -86,6 +89,31 @@ def test_new_changed_and_deleted_files_are_loaded_and_removed(
     assert paths_of(kg) == {"a.md", "c.md", "d.txt"}
     assert {name: outcomes(kg)[name] for name in ("loaded", "removed")} == {"loaded": 5, "removed": 1}
     assert_as_fresh(kg, open_graph("fresh"), notes)
+
+
+def test_removal_of_a_file_reads_its_graphs_for_nothing_but_the_difference(
+    kg: KnowledgeGraph, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (notes / "otter.md").write_text("# Pumps\n\nThe Otter pump uses the Heron valve of Marrow Ltd.\n")
+    (notes / "other.md").write_text("# Piers\n\nThe pier is old.\n")
+    folder = watch(kg, notes)
+    update(folder)
+    folder.extract(folder.find_unextracted())
+    read: list[str] = []
+    graph = OxigraphStore.graph
+
+    def reading(self: OxigraphStore, name: NamedNode) -> list[Quad]:
+        read.append(name.value)
+        return graph(self, name)
+
+    source = mint("graph", "src", "files", "notes", "otter.md")
+    own = get_entity_graph(source)
+    assert kg.store.count(own) > 0
+    monkeypatch.setattr(OxigraphStore, "graph", reading)
+    (notes / "otter.md").unlink()
+    update(folder)
+    assert kg.store.count(source) == kg.store.count(own) == 0
+    assert {source.value, own.value}.isdisjoint(read)
 
 
 def test_file_that_can_no_longer_be_read_is_removed_and_reported(kg: KnowledgeGraph, notes: Path) -> None:
