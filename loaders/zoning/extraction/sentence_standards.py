@@ -732,7 +732,7 @@ class _Sentence:
         said = _FOR_BEHIND.match(text, at, stop) if what is None or reading.rule in ("noun", "list") else None
         said = None if "open-space" in reading.types else said
         if said and not naming.find_codes(said["what"], self.context.known):
-            what, at = said["what"], said.end()
+            what, at = said["what"].strip(), said.end()
         after = self.measures[last + 1].start if last + 1 < len(self.measures) else self.end
         but = _BUT.search(text, at, self.end)
         but = but if but and but.start() <= after else None

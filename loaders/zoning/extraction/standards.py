@@ -99,6 +99,7 @@ class _Lines:
     def __init__(self, section: Section, known: Mapping[str, District], above: Sequence[Section]) -> None:
         self.section, self.known, self.text = section, known, section.text
         title = section.title
+        self.headings = " ".join(each.title for each in (section, *above))
         self.around = tuple(naming.codes_of_section(section, known, above) or find_stated_scope(self.text, known))
         self.own = {
             start: tuple(code for code in codes if code in known)
@@ -183,7 +184,7 @@ class _Lines:
                 codes = find_scope(text, first, place.end(), self.known) or codes
             joined = text[sentence[0] - 1 : sentence[0]] == ";" and bool(read)
             kept = _goes_on(read[-1], about=words) if joined and _GOES_ON.match(text, *sentence) else holds
-            about = f"{title} {kept.about if kept else ''}"
+            about = f"{self.headings} {kept.about if kept else ''}"
             here = read[-1].districts if joined else codes
             later = of_item if sentence[0] > body else None
             read += find_limits(
@@ -301,6 +302,7 @@ _WHICHEVER: Final = re.compile(r",? whichever is \w+$", re.IGNORECASE)
 _HEADERS: Final = 4
 """Maximum header rows of a table whose header is not marked."""
 
+_BOUNDS: Final = re.compile(r"(?:min(?:imum|\.)?|max(?:imum|\.)?)", re.IGNORECASE)
 _IN_BRACKETS: Final = re.compile(r"\((?P<words>[A-Za-z][^()]{3,60})\)$")
 """What a row or column of a district is for: ``R-2 (multiple-family)``."""
 _PER_UNIT: Final = re.compile(r" ?(?:per|/) ?(?:dwelling )?(?:unit|family|d\.?u)\b\.?$", re.IGNORECASE)
@@ -417,7 +419,7 @@ def _find_columns(
         if group and (type_ is None or type_ in ("side-setback", "front-setback", "rear-setback")):
             words = f"{group} {words}"
             type_ = dimension_of_header(words)
-        if type_ is None and parking and parking_schedules.is_column(words):
+        if type_ is None and parking and (parking_schedules.is_column(words) or _BOUNDS.fullmatch(words.strip())):
             type_ = "parking"
         if type_ is not None and type_.endswith("setback") and _TOTAL.search(words):
             continue
@@ -467,6 +469,7 @@ def _parse_cell(
     if several and type_ != "parking" and not any(allows_unit(type_, each.unit) for each in several):
         return
     what, case = _applies(words, row.label)
+    what = what.strip() or None if what else None
     conditions += [case] if case else []
     conditions += [notes[mark] for mark in dict.fromkeys(marks) if mark in notes]
     sure = all(mark in notes for mark in marks) and is_clear(what)

@@ -719,3 +719,16 @@ def test_a_yard_in_the_subject_is_a_condition() -> None:
         ("4", ["in a front yard"]),
         ("6", ["in a side or rear yard"]),
     ]
+
+
+def test_columns_of_bounds_in_a_parking_schedule_are_its_rates() -> None:
+    rows = [["Use", "Minimum", "Maximum"], ["Inn", "1 per room", "None"], ["Dwelling", "2 per unit", "3 per unit"]]
+    found = find_standards(with_table(rows, title="Parking spaces required"), KNOWN)
+    assert [(each.applies_to, each.bound, each.raw) for each in found] == [
+        ("Inn", "min", "1 per room"), ("Dwelling", "min", "2 per unit"), ("Dwelling", "max", "3 per unit"),
+    ]  # fmt: skip
+
+
+def test_a_row_that_names_no_use_has_none() -> None:
+    rows = [["", "Lot area (sq. ft.)", "Height (ft.)"], ["Minimum", "9,000", "10"]]
+    assert [each.applies_to for each in find_standards(with_table(rows), KNOWN)] == [None, None]
