@@ -125,6 +125,10 @@ _NO_CONDITION: Final = re.compile(
     r"\W*(?:(?:but not|excluding|except|excepting|other than|including|such as|licensed|permitted|as [A-Z.]+|see"
     r"|which need|as (?:required|authorized) by (?:[A-Z]\.|\d+ U))\b|$)"
 )
+_OF_LIMIT: Final = re.compile(r" (?:of|to) (?:not|no) (?:more|less|fewer|over)\b")
+_HOLDER: Final = re.compile(r",? (?:on|with|for|in|having|within) (?:an? |the )?(?:[\w-]+ )?[\w-]+$")
+"""What has the limit behind it: ``on a lot`` of ``Golf courses, on a lot of not less than 50 acres``."""
+_ACTION: Final = re.compile(r"(?:the )?\w+ing", re.IGNORECASE)
 _LONGEST_CLOSING: Final = 100
 """Maximum characters of the punctuation at the end of an item. A longer search would be repeated for each mark."""
 _SUB: Final = re.compile(r",? (?:including|such as|limited to|for example)(?: the following)?:?$|:$")
@@ -492,6 +496,11 @@ class _Lines:
         rest = line[len(use) :]
         if before:
             use, rest = use[: before[-1].start()], line[before[-1].start() :]
+        elif cut and _OF_LIMIT.match(line, len(use)):
+            if _ACTION.fullmatch(use):
+                use, rest, cut = line.strip(" .;,:"), "", None
+            elif held := _HOLDER.search(use):
+                use, rest = use[: held.start()], line[held.start() :]
         elif cut:
             rest = line[cut.end() :]
         conditioned = bool(

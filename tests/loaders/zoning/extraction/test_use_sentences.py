@@ -579,3 +579,16 @@ def test_a_prohibition_for_all_districts_is_one_for_each(sentence: str) -> None:
 )
 def test_a_sentence_that_is_not_understood_states_no_use(sentence: str) -> None:
     assert not find_permissions(Section("1", "1", "Stills", "section", 1, None, 0, sentence), KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("item", "use", "conditions"),
+    [
+        ("Golf links, on a lot of not less than 50 acres.", "Golf links", ["on a lot of not less than 50 acres"]),
+        ("Terraces, in groups of not more than six.", "Terraces", ["in groups of not more than six"]),
+        ("The keeping of not more than six hens.", "The keeping of not more than six hens", []),
+    ],
+)
+def test_a_limit_takes_what_it_limits_into_the_condition(item: str, use: str, conditions: list[str]) -> None:
+    found = find_permissions(section(f"Permitted uses:\n(1) {item}", "R-1 District"), KNOWN)
+    assert [(each.use, list(each.conditions)) for each in found] == [(use, conditions)]
