@@ -443,7 +443,8 @@ class _Statement:
     def _parse_adjuncts(self, at: int) -> int:
         """Parse the places and ways after the verb."""
         at += len(_find_prefix(_AS_USES, self._text, at))
-        if (coded := _BY_CODE.match(self._text, at, self._end)) and coded["code"] in self._known:
+        coded = None if _WHERE.match(self._text, at, self._end) else _BY_CODE.match(self._text, at, self._end)
+        if coded and coded["code"] in self._known:
             self._places.append(f"in the {coded['code']} District")
             self._parts[-1][1].append(self._places[-1])
             at = coded.end()

@@ -169,6 +169,11 @@ def test_uses_may_follow_the_heading_in_its_own_line(line: str, level: str, foun
         ),
         ("No conditional use permit is required for a shed.", []),
         ("Bars, inns and clubs are special uses.", [("R-1", use, "conditional") for use in ("Bars", "inns", "clubs")]),
+        ("Barns are prohibited in the R-2.", [("R-2", "Barns", "notPermitted")]),
+        (
+            "Barns are allowed in R-1, R-2 and C-2 districts.",
+            [("R-1", "Barns", "byRight"), ("R-2", "Barns", "byRight"), ("C-2", "Barns", "byRight")],
+        ),
     ],
 )
 def test_each_district_of_a_sentence_has_its_own_level(text: str, expected: list[tuple[str, str, str]]) -> None:
