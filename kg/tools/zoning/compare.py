@@ -279,9 +279,9 @@ def _compare_uses(
         recorded = [name for name in order if cells[name].get(place.iri)]
         for name in recorded:
             codes = {each.district for several in cells[name][place.iri].values() for each in several}
-            referring[name, place.iri] = _find_referring(reader, place, words, codes, notes)
+            referring[name, place.iri] = _find_referring(reader, place, words, codes, names[name], notes)
         if words.districts and not recorded:
-            _find_referring(reader, place, words, frozenset(), notes)
+            _find_referring(reader, place, words, frozenset(), use, notes)
             notes.append(f"{place.shown}: No permission is recorded for this use. That is not a prohibition.")
     return [
         UseRow(
@@ -314,11 +314,11 @@ def _mark_conditional(
 
 
 def _find_referring(
-    reader: Reader, place: Place, words: Vocabulary, codes: Collection[str], notes: list[str]
+    reader: Reader, place: Place, words: Vocabulary, codes: Collection[str], use: str | None, notes: list[str]
 ) -> Mapping[str, list[str]]:
     """Find the districts that refer to the uses of those with these codes, each with the codes that it refers to."""
     stated = {iri for iri, each in words.districts.items() if each.code in codes}
-    followed = follow_references(reader, words, words.districts, stated)
+    followed = follow_references(reader, words, words.districts, stated, use)
     for note in followed.notes:
         if (said := f"{place.shown}: {note}") not in notes:
             notes.append(said)

@@ -28,7 +28,7 @@ from kg.text import find_sentence_ends
 from kg.tools.zoning.municipalities import Place, get_section_key
 from kg.tools.zoning.rule_search import RuleKind
 from kg.tools.zoning.term_lookup import Named, parse_use_kinds
-from kg.vocabulary import KG
+from kg.vocabulary import KG, mint
 from kg.words import singular
 from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.code_tree import CodeTree
@@ -61,6 +61,20 @@ SELECT DISTINCT ?district ?section WHERE {
   VALUES ?district { $districts } ?rule kg:district ?district ; kg:definedIn ?section
 }"""
 
+# A prohibition in all districts, or the height of fences in all, does not show where a district has its rules.
+OF_ITS_OWN: Final[Mapping[RuleKind, str]] = {
+    "permission": """
+SELECT DISTINCT ?district ?section WHERE {
+  VALUES ?district { $districts } ?rule kg:district ?district ; kg:landUse ?use ; kg:definedIn ?section
+  FILTER NOT EXISTS { ?rule kg:permissionLevel $prohibited }
+}""",
+    "standard": """
+SELECT DISTINCT ?district ?section WHERE {
+  VALUES ?district { $districts } ?rule kg:district ?district ; kg:standardType ?type ; kg:definedIn ?section
+  FILTER NOT EXISTS { ?rule kg:appliesTo ?subject FILTER(?subject != "") }
+}""",
+}
+
 # These signs are not the patterns that extraction reads by: what extraction misses must still be noticed here, so they
 # are simpler and find more.
 _PERMISSION: Final = re.compile(
@@ -76,7 +90,8 @@ _MEASURE: Final = re.compile(
     r"inches\b|(?:parking )?spaces?\b|(?:dwelling )?units?\b)",
     re.IGNORECASE,
 )
-_LEAD: Final = re.compile(r":\s*$|\bfollowing\b", re.IGNORECASE)
+_PROHIBITED: Final = mint("code", "permissionLevel", "notPermitted")
+_LEAD: Final = re.compile(r":\s*$|\b(?:following|as follows)\b", re.IGNORECASE)
 """A sentence that introduces a list."""
 _REPEATED: Final = re.compile(r"[ \n]?\([^()]{1,40}\)")
 """The same measure in brackets: ``thirty percent (30%)``."""
@@ -196,7 +211,7 @@ class Gaps(NamedTuple):
     headed: Mapping[str, Set[str]]
     """The districts in the heading of each section, or in one above it."""
     located: Set[str]
-    """The districts of which a section was found."""
+    """The districts of which a section was found: by its heading, or by a rule that is not about all districts."""
     kind: RuleKind
 
     def rank(self, asked: str | None) -> list[Gap]:
@@ -234,7 +249,10 @@ def find_gaps(reader: Reader, kind: RuleKind, place: Place, known: Mapping[str, 
                 about |= find_named(words) or ruled[section]
             if about:
                 gaps.append(Gap(section, words, frozenset(about)))
-    located = {district for several in (*headed.values(), *ruled.values()) for district in several}
+    terms = {"prohibited": _PROHIBITED} if kind == "permission" else {}
+    query = bind(OF_ITS_OWN[kind], districts=nodes, **terms)
+    own = reader.kept("sections of own rules", query, _to_pairs) if nodes else []
+    located = {*(district for several in headed.values() for district in several), *(district for district, _ in own)}
     return Gaps(gaps, headed, located, kind)
 
 
@@ -267,9 +285,13 @@ def rank_by_words(kind: RuleKind, asked: str) -> Callable[[str], int]:
     if kind == "permission":
         meant, plain = parse_use_kinds(asked), set(_to_words(asked))
         return lambda words: 2 * len(plain & set(_to_words(words))) + len(meant & parse_use_kinds(words))
-    types = _to_words(asked)
-    plain = {word for each in types for word in (each, *_MEASURED.get(each, "").split())}
-    return lambda words: len(plain & set(_to_words(words)))
+    alike = [{each, *_MEASURED.get(each, "").split()} for each in _to_words(asked)]
+
+    def count(words: str) -> int:
+        found = set(_to_words(words))
+        return sum(not each.isdisjoint(found) for each in alike)
+
+    return count
 
 
 def _to_words(text: str) -> list[str]:

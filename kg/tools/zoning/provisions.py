@@ -58,6 +58,7 @@ from kg.tools.zoning.term_lookup import (
 )
 from kg.tools.zoning.unrecorded import (
     UnlistedUses,
+    describe_gaps,
     describe_unlisted,
     describe_unrecorded,
     find_mentions,
@@ -187,7 +188,9 @@ def kg_query_permissions(
         selected = select_page(reader, "permission", place, words, districts, offset, limit)
         unsure = find_unsure(reader, "permission", words, districts)
     else:
-        selected, unsure, districts, is_complete = _select_permissions_of_use(reader, words, districts, uses, notes)
+        selected, unsure, districts, is_complete = _select_permissions_of_use(
+            reader, words, districts, uses, use, notes
+        )
     at, among = _ranks(districts), _ranks(uses)
     selected.found.sort(
         key=lambda each: (
@@ -240,14 +243,19 @@ def _find_uses(
 ) -> Mapping[str, Named]:
     """Find the uses that `use` names. Raises NotFoundError with similar names, and with where the code may list it."""
     try:
-        return find_named("use", use, words.uses, place, notes)
+        plain = {
+            iri: each
+            for iri, each in words.uses.items()
+            if not is_reference(each.name) or use.strip().strip("<>") in (each.iri, *each.choice.names)
+        }
+        return find_named("use", use, plain, place, notes)
     except NotFoundError as error:
         more = describe_unrecorded(reader, place, words, districts, use.strip())
         raise NotFoundError(f"{error} {more}".strip()) from None
 
 
 def _select_permissions_of_use(
-    reader: Reader, words: Vocabulary, districts: Mapping[str, Named], uses: Container[str], notes: list[str]
+    reader: Reader, words: Vocabulary, districts: Mapping[str, Named], uses: Container[str], use: str, notes: list[str]
 ) -> tuple[Selection, list[Found], Mapping[str, Named], bool]:
     """Select the permissions of `uses` in `districts` and in those that they refer to; references become notes.
 
@@ -257,7 +265,7 @@ def _select_permissions_of_use(
         [each for each in several if each.about in uses]
         for several in find_rules(reader, "permission", words, words.districts)
     )
-    followed = follow_references(reader, words, districts, {each.district or "" for each in reported})
+    followed = follow_references(reader, words, districts, {each.district or "" for each in reported}, use)
     reported, unsure = (
         [each for each in several if each.district in districts or each.district in followed.districts]
         for several in (reported, unsure)
@@ -312,9 +320,13 @@ def kg_query_standards(
         )
         only_for: list[Found] = []
     else:
-        selected, unsure, only_for = _select_standards_of_type(
-            reader, place, words, districts, standard_type, notes, is_general=district is None
-        )
+        try:
+            selected, unsure, only_for = _select_standards_of_type(
+                reader, place, words, districts, standard_type, notes, is_general=district is None
+            )
+        except NotFoundError as error:
+            more = describe_gaps(reader, "standard", place, words, districts, standard_type.strip())
+            raise NotFoundError(" ".join((str(error), *more))) from None
     at = _ranks(districts)
     selected.found.sort(
         key=lambda each: (at.get(each.district or "", len(at)), each.about, not each.is_stated, each.iri)

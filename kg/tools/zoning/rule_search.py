@@ -20,7 +20,7 @@ from kg.retrieval.reader import Reader, iri_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 from kg.tools.zoning.municipalities import Place
-from kg.tools.zoning.term_lookup import Vocabulary
+from kg.tools.zoning.term_lookup import MEMBERS, Vocabulary, parse_use_kinds
 from kg.vocabulary import KG, SOURCED, iri_prefix
 
 PERMISSIONS: Final = """
@@ -206,6 +206,7 @@ _REFERENCE: Final = re.compile(
     re.IGNORECASE,
 )
 """A use that refers to another district: ``Any use permitted in the C-1 District, except theaters``."""
+_EXCEPTED: Final = re.compile(r"\b(?:except(?:ing)?(?: for)?|excluding|other than|but not) (?P<what>.+)", re.IGNORECASE)
 _UNDERLYING: Final = re.compile(r"\b(?:underlying|base|existing) (?:zoning )?(?:zone|district)s?\b", re.IGNORECASE)
 
 
@@ -220,17 +221,27 @@ class References(NamedTuple):
     unresolved: bool
 
 
-def follow_references(reader: Reader, words: Vocabulary, districts: Iterable[str], stated: set[str]) -> References:
+def follow_references(
+    reader: Reader, words: Vocabulary, districts: Iterable[str], stated: set[str], use: str | None = None
+) -> References:
     """Follow the references of `districts` to the districts in `stated`, which have a permission for the use asked for.
 
-    A reference that names no known district may lead to a permission: it is always part of the result.
+    A reference that names no known district may lead to a permission: it is always part of the result. One that excepts
+    the `use` is noted and not followed.
     """
     followed = References([], set(), {}, [], False)
     named = {iri: match["of"] for iri, use in words.uses.items() if (match := _REFERENCE.match(use.name))}
     by_district: dict[str, list[Found]] = defaultdict(list)
+    wanted = set(districts)
     for each in find_rules(reader, "permission", words, words.districts).reported if named else ():
-        if each.about in named:
-            by_district[each.district or ""].append(each)
+        if each.about not in named or each.district is None:
+            continue
+        if use is not None and _is_excepted(use, words.uses[each.about].name):
+            if each.district in wanted:
+                code = words.districts[each.district].code
+                followed.notes.append(f"{code} excepts this use from a reference: {words.uses[each.about].name!r}.")
+        else:
+            by_district[each.district].append(each)
     targets = {iri: _find_districts_in(of, words) for iri, of in named.items()}
     used: dict[str, Found] = {}
     for iri in districts if by_district else ():
@@ -256,6 +267,13 @@ def follow_references(reader: Reader, words: Vocabulary, districts: Iterable[str
     return followed._replace(
         found=list(used.values()), unresolved=any(not targets[each.about] for each in used.values())
     )
+
+
+def _is_excepted(use: str, reference: str) -> bool:
+    """Whether a reference excepts a use: ``Any use permitted in C-1, except theaters``."""
+    match = _EXCEPTED.search(reference)
+    kinds = parse_use_kinds(use)
+    return match is not None and any(kinds == parse_use_kinds(part) for part in MEMBERS.split(match["what"]))
 
 
 def _note_lost(code: str, use: str) -> str:

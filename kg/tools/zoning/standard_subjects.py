@@ -40,7 +40,9 @@ _STRUCTURE: Final = re.compile(
 )
 """Words of subjects that are parts of a lot and not its use, also where a use has their name."""
 _CASE: Final = re.compile(
-    r"(?:on|where|when|if|for|within|abutting|adjacent|adjoining|along|in (?:the )?case|corner)\b", re.IGNORECASE
+    r"(?:on(?! (?:each|both|every|all|either|one|any)\b)|where|when|if|for|within|abutting|adjacent|adjoining|"
+    r"along|in (?:the )?case|corner)\b",
+    re.IGNORECASE,
 )
 """A condition that limits a standard to a case. Others are footnotes."""
 
@@ -138,19 +140,18 @@ def find_types_and_subject(text: str, codes: Sequence[str], place: Place, notes:
 
 def _find_subject(text: str, codes: Iterable[str]) -> Asked | None:
     words = parse_standard_words([word for word in fold(text).split() if word not in STANDARD_BOUNDS])
-    matched: dict[str, set[str]] = {}
+    matched: dict[str, tuple[int, int]] = {}
     for code in codes:
         of_code = fold(code).split()
         own = parse_standard_words(of_code)
         if singular(of_code[-1]) in words:
-            matched[code] = words & own
-    most = max(map(len, matched.values()), default=0)
-    best = {code: words - own for code, own in matched.items() if len(own) == most}
+            matched[code] = len(words & own), -len(own - words)
+    best = {code for code, fit in matched.items() if fit == max(matched.values())}
     if not best:
         return None
-    subject = frozenset.intersection(*map(frozenset, best.values()))
+    subject = words.difference(*(parse_standard_words(fold(code).split()) for code in best))
     bound = next((STANDARD_BOUNDS[word] for word in fold(text).split() if word in STANDARD_BOUNDS), None)
-    return Asked(frozenset(best), bound, subject) if subject else None
+    return Asked(best, bound, subject) if subject else None
 
 
 def is_about(rule: Rule, subject: Set[str]) -> bool:
@@ -163,4 +164,4 @@ def is_about(rule: Rule, subject: Set[str]) -> bool:
 def list_subjects(rules: Iterable[Rule]) -> str:
     """List what some standards are for, for a message."""
     named = {rule.one(KG.appliesTo) or "all" for rule in rules}
-    return shorten(sorted(named, key=lambda each: (each != "all", fold(each))))
+    return shorten(sorted(named, key=lambda each: (each != "all", fold(each)))) or "nothing there"

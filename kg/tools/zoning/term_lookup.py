@@ -50,7 +50,8 @@ SIMILAR_CODE: Final = 50
 """The same for a name of at most `CODE_LENGTH` characters, which may be a code."""
 CODE_LENGTH: Final = 4
 _JOINS: Final = re.compile(r"\b(?:and|or)\b")
-_MEMBERS: Final = re.compile(r",? (?:and/or|and|or) |, ")
+MEMBERS: Final = re.compile(r",? (?:and/or|and|or) |, ")
+"""What separates the members of an enumeration."""
 _DISTRICTS: Final = iri_prefix("district")
 _USES: Final = iri_prefix("landuse")
 _NOISE: Final = frozenset(re.findall(r"\w+", "zone zones zoning district districts the use uses land a an of"))
@@ -174,7 +175,7 @@ def find_alike(text: str, choices: Sequence[Choice]) -> list[Choice]:
 
 def _members(name: str) -> Sequence[str]:
     """Split an enumeration into its members."""
-    return _MEMBERS.split(name) if _JOINS.search(name) else ()
+    return MEMBERS.split(name) if _JOINS.search(name) else ()
 
 
 def find_spelled(text: str, choices: Sequence[Choice]) -> list[Choice]:

@@ -7,7 +7,7 @@ was not found may be listed in a sentence that was not understood.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -23,6 +23,7 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 from kg.tools.zoning.coverage import check_coverage, find_headed, rank_by_words, split_sentences
 from kg.tools.zoning.municipalities import Place, get_section_key
+from kg.tools.zoning.rule_search import RuleKind
 from kg.tools.zoning.term_lookup import Named, Vocabulary
 from kg.words import singular
 from kg.zoning_summaries import code_tree
@@ -159,27 +160,39 @@ def describe_unrecorded(
     reader: Reader, place: Place, words: Vocabulary, districts: Mapping[str, Named], use: str
 ) -> str:
     """Describe where the code may list a use that is not recorded, and what prohibits uses that it does not list."""
-    coverage = check_coverage(reader, "permission", place, districts, words.districts, use)
     said = []
     if mentions := find_mentions(reader, place, districts, words.districts, use):
         said.append(f"The text of {shorten(mentions)} has these words: read it with kg_query_section.")
-    if coverage.gaps:
-        where = shorten([each.code for each in districts.values()])
-        several = f"{len(coverage.gaps)} sentences" if len(coverage.gaps) > 1 else "A sentence"
-        said.append(
-            f"{several} with words of permission about {where}, in {shorten(coverage.sections)}, "
-            f"{'were' if len(coverage.gaps) > 1 else 'was'} not understood. The use may be there: without use, "
-            "kg_query_permissions lists them."
-        )
-        rank = rank_by_words("permission", use)
-        near = [gap for gap in coverage.gaps[:SHOWN] if rank(gap.words)]
-        said += [f"{get_section_key(gap.section)}: “{clipped(gap.words, _SHORT)}”." for gap in near]
-    if coverage.lost:
-        said.append(f"No section of {shorten(coverage.lost)} was found.")
+    said += describe_gaps(reader, "permission", place, words, districts, use)
     if unlisted := find_unlisted(reader, place, districts, words.districts):
         said.append(describe_unlisted(unlisted))
         said += [f"{each.section_ref}: “{clipped(each.words, _SHORT)}”." for each in unlisted[:1]]
     return " ".join(said)
+
+
+def describe_gaps(
+    reader: Reader, kind: RuleKind, place: Place, words: Vocabulary, districts: Mapping[str, Named], asked: str
+) -> Iterator[str]:
+    """Describe what of districts was not understood, where nothing that was `asked` for is recorded."""
+    coverage = check_coverage(reader, kind, place, districts, words.districts, asked)
+    if count := len(coverage.gaps):
+        signs, what, tool = (
+            ("words of permission", "use", "kg_query_permissions")
+            if kind == "permission"
+            else ("measures", "standard_type", "kg_query_standards")
+        )
+        where = shorten([each.code for each in districts.values()])
+        several = f"{count} sentences" if count > 1 else "A sentence"
+        yield (
+            f"{several} with {signs} about {where}, in {shorten(coverage.sections)}, {'were' if count > 1 else 'was'} "
+            f"not understood. What is asked for may be there: without {what}, {tool} lists them."
+        )
+        rank = rank_by_words(kind, asked)
+        for gap in coverage.gaps[:SHOWN]:
+            if rank(gap.words):
+                yield f"{get_section_key(gap.section)}: “{clipped(gap.words, _SHORT)}”."
+    if coverage.lost:
+        yield f"No section of {shorten(coverage.lost)} was found."
 
 
 def describe_unlisted(unlisted: Sequence[UnlistedUses]) -> str:

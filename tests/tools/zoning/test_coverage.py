@@ -14,7 +14,11 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.tools.zoning.compare import compare_zoning
 from kg.tools.zoning.coverage import find_unread
-from kg.tools.zoning.ingest import kg_ingest_code_section, kg_ingest_use_permissions
+from kg.tools.zoning.ingest import (
+    kg_ingest_code_section,
+    kg_ingest_dimensional_standards,
+    kg_ingest_use_permissions,
+)
 from kg.tools.zoning.provisions import kg_query_permissions, kg_query_standards
 from kg.tools.zoning.unrecorded import prohibits_unlisted
 from loaders.zoning.graph.ingest import ingest
@@ -167,6 +171,7 @@ def test_comparison_follows_references(kg: KnowledgeGraph) -> None:
         ("Cottages are permitted.\n", [(0, 22)], "permission", []),
         ("Cottages are permitted. Barns are prohibited.\n", [(0, 22)], "permission", ["Barns are prohibited."]),
         ("The following are permitted:\nCottages.\n", [(29, 38)], "permission", []),
+        ("The uses allowed are as follows.\nCottages.\n", [(33, 42)], "permission", []),
         ("No hall shall be used as\n(1) an inn.\n", [], "permission", ["No hall shall be used as"]),
         ("No lot may be occupied or used for a mill.\n", [(0, 42)], "permission", []),
         ("The following are permitted:\n", [], "permission", ["The following are permitted:"]),
@@ -341,3 +346,45 @@ def test_comparison_of_what_was_understood_is_complete(kg: KnowledgeGraph) -> No
     found = compare_zoning(kg, [f"{name}, UT" for name in towns])
     assert found.meta.completeness == "complete"
     assert {each.kind: each.complete for each in found.coverage} == {"use": ["R-1"], "standard": ["R-1"]}
+
+
+def test_reference_that_excepts_the_use_is_noted_and_not_followed(kg: KnowledgeGraph) -> None:
+    town: Any = {"municipality": "Except Eyot", "state": "UT"}
+    for number, title, uses in (
+        ("1", "C-1 Corner District", "1. Theaters.\n2. Kilns.\n3. Two-family dwellings."),
+        ("2", "C-2 Square District", "1. Any use permitted in the C-1 District, except theaters and duplexes."),
+        ("3", "C-3 Row District", "1. Any use permitted in the C-2 District."),
+    ):
+        text = f"Permitted uses:\n{uses}"
+        kg_ingest_code_section(kg, **town, section_id=number, title=title, level=1, raw_content=text)
+    for code in ("C-2", "C-3"):
+        for use in ("theater", "two-family dwelling"):
+            found = kg_query_permissions(kg, **town, district=code, use=use)
+            assert found.permissions == []
+            assert any("excepts this use" in note for note in found.notes) == (code == "C-2")
+        assert "Kilns" in {each.use for each in kg_query_permissions(kg, **town, district=code, use="kiln").permissions}
+    theaters = compare_zoning(kg, ["Except Eyot, UT", "Ash Dale, UT"], use="theater").uses
+    assert [row.places[0].by_reference for row in theaters] == [None]
+
+
+def test_district_with_rules_about_all_districts_only_is_not_complete(kg: KnowledgeGraph) -> None:
+    town: Any = {"municipality": "Missing Marsh", "state": "UT"}
+    for number, title, text in (
+        ("1", "Districts", "The districts are:\nR-1 Cottage District\nC-9 Corner District"),
+        ("2", "R-1 Cottage District", "Permitted uses:\n1. Cottages."),
+        ("3", "General", "Mills are prohibited in the R-1 and C-9 Districts."),
+    ):
+        kg_ingest_code_section(kg, **town, section_id=number, title=title, level=1, raw_content=text)
+    assert kg_query_permissions(kg, **town, district="R-1").meta.completeness == "complete"
+    for found in (kg_query_permissions(kg, **town, district="C-9"), kg_query_standards(kg, **town, district="C-9")):
+        assert found.meta.completeness == "approximate"
+        assert "C-9" in (found.incomplete or "")
+
+
+def test_unknown_standard_type_names_what_was_not_understood(kg: KnowledgeGraph) -> None:
+    kg_ingest_dimensional_standards(
+        kg, **VALE, standards=[{"district": "R-1", "standard_type": "height", "value": "9", "unit": "feet"}]
+    )
+    for asked in ("bench height", "moat"):
+        with pytest.raises(NotFoundError, match=r"A sentence with measures about R-2, in 2, was not understood"):
+            kg_query_standards(kg, **VALE, district="R-2", standard_type=asked)

@@ -22,7 +22,8 @@ SECTIONS = {
     "The minimum lot area for cottages is 7,000 square feet.\n"
     "On corner lots, the minimum front setback is 15 feet.",
     "R-2 Terrace District": "The maximum height of a principal building is 35 feet.\n"
-    "The maximum height of an accessory building is 20 feet.\nThe minimum front setback is 25 feet.",
+    "The maximum height of an accessory building is 20 feet.\nThe minimum front setback is 25 feet.\n"
+    "The minimum side setback is 10 feet on each side.",
 }
 
 
@@ -52,6 +53,7 @@ def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
         ("R-1", "lot area", [7000], []),
         ("R-2", "height", [20, 35], []),
         ("R-2", "front setback", [25], []),
+        ("R-2", "side setback", [10], []),
         ("R-1", "fence height", [6], []),
         ("R-2", "accessory building height", [20], []),
         ("R-1", "corner lot front setback", [15], []),
