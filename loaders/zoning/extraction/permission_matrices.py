@@ -89,6 +89,8 @@ _LETTERS_SHARE: Final = 0.6
 """Minimum share of letters among non-empty cells in a matrix of uses."""
 _GROUP: Final = 80
 """Longest heading of a group of rows, in code points."""
+_LINES_ABOVE: Final = 2
+"""Lines above a table that may be its header, or the heading of its first group of rows."""
 _AROUND: Final = 4_000
 """Code points before and after a table that are searched for its legend and notes."""
 
@@ -154,9 +156,11 @@ def _in_matrix(
             [row[place] if place < len(row) else None for row in grid] for place in range(len(grid[0]) if grid else 0)
         ]
         columns = naming.find_columns(turned, known)
-        if columns is None:
-            return
-        grid = turned
+        grid = turned if columns is not None else grid
+    if columns is None and (above := _find_header_above(section, table, known)):
+        columns = -1, above
+    if columns is None:
+        return
     header, districts = columns
     cells = [row[place] for row in grid[header + 1 :] for place in districts if place < len(row)]
     words = [cell.text for cell in cells if cell is not None and cell.text.strip()]
@@ -176,6 +180,17 @@ def _in_matrix(
             cell = row[place] if place < len(row) else None
             if cell is not None and cell is not use:
                 yield from _parse_cell(section, use, cell, code, legend, notes, told)
+
+
+def _find_header_above(section: Section, table: _Joined, known: Mapping[str, District]) -> Mapping[int, str]:
+    """Find the districts of the columns in a line above a table: ``USE RA VR VC``, which is no row in a PDF."""
+    width = len(table.rows[0]) if table.rows else 0
+    lines = section.text[: table.start].rstrip().rsplit("\n", _LINES_ABOVE)[-_LINES_ABOVE:]
+    for line in reversed(lines):
+        codes = line.split()[1 - width :] if width > 2 else []
+        if len(codes) == width - 1 and len(line.split()) >= width and all(code in known for code in codes):
+            return dict(enumerate(codes, 1))
+    return {}
 
 
 @dataclass(frozen=True, slots=True)
