@@ -25,7 +25,17 @@ from loaders.mentions.label_variants import (
     primary_language,
     unfit_reason,
 )
-from loaders.mentions.tokens import Span, find_compounds, fold, join_compound, normalize, token_spans, tokenize, trim
+from loaders.mentions.tokens import (
+    DisjointSpans,
+    Span,
+    find_compounds,
+    fold,
+    join_compound,
+    normalize,
+    token_spans,
+    tokenize,
+    trim,
+)
 
 _PLAIN: Final = re.compile("[A-Za-z ]*")
 _UNKNOWN: Final = "\x01"
@@ -163,13 +173,10 @@ def filter_possible(labels: Iterable[Label], texts: Iterable[str]) -> Iterator[L
 
 def _keep_longest(found: Sequence[Match]) -> list[Match]:
     """Return, for each concept, the matches that do not overlap a longer one, or an earlier one of equal length."""
-    kept: dict[str, list[Match]] = defaultdict(list)
+    kept: dict[str, DisjointSpans] = defaultdict(DisjointSpans)
     # Of a label and an alias with equal words, the label.
-    for match in sorted(found, key=lambda match: (match.start - match.end, match.start, match.kind != "label")):
-        own = kept[match.concept]
-        if not any(other.start < match.end and match.start < other.end for other in own):
-            own.append(match)
-    return [match for own in kept.values() for match in own]
+    ordered = sorted(found, key=lambda match: (match.start - match.end, match.start, match.kind != "label"))
+    return [match for match in ordered if kept[match.concept].add(match.start, match.end)]
 
 
 def _mark_nested(kept: Iterable[Match]) -> list[Match]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import string
 import unicodedata
+from bisect import bisect
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
@@ -153,3 +154,20 @@ def fold(token: str) -> str:
     if token.isascii():
         return token.lower()
     return unicodedata.normalize("NFKC", normalize(token).casefold())
+
+
+class DisjointSpans:
+    """Spans that do not overlap, in the order of their places. To add one takes no longer if there are many."""
+
+    def __init__(self) -> None:
+        self._spans: list[Span] = []
+
+    def add(self, start: int, end: int) -> bool:
+        """Add a span that is not empty, if it overlaps no other; return whether it was added."""
+        at = bisect(self._spans, (start, end))
+        if at < len(self._spans) and self._spans[at][0] < end:
+            return False
+        if at and self._spans[at - 1][1] > start:
+            return False
+        self._spans.insert(at, (start, end))
+        return True

@@ -29,6 +29,7 @@ from loaders.files.extraction.structure_relations import find_definitions, find_
 from loaders.files.extraction.type_evidence import find_evidence
 from loaders.mentions.label_variants import Label
 from loaders.mentions.matcher import Matcher
+from loaders.mentions.tokens import DisjointSpans
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -48,8 +49,10 @@ _TYPES: Final[Mapping[str, EntityType]] = {
 
 _RUNNING: Final = ("paragraph", "item", "step")
 _LEAST_WORDS: Final = 2
-_LONGEST: Final = 100_000
-"""Maximum characters that are parsed at once. The rest of a longer paragraph is matched by names and patterns only."""
+MOST_READ: Final = 2_000_000
+"""Maximum characters of a file that are read, which takes more than a minute. A watched folder waits for it."""
+_NO_WORD: Final = re.compile(r"\S{1000,}")
+"""What is not parsed: the tokenizer takes the square of the length of characters without a space."""
 _EDGES: Final = " \t\n.,;:!?\"'\u201c\u201d\u2018\u2019()[]{}*_`"
 _ARTICLE: Final = re.compile(r"(?:the|an?|our|its|this|your|their)\s+", re.IGNORECASE)
 _POSSESSIVE: Final = re.compile(r"['\u2019]s?$")
@@ -136,6 +139,7 @@ def _key_norm(name: str) -> str:
 
 def extract_entities(text: str, media_type: str, title: str | None, pipeline: Language) -> Extraction:
     """Find the entities and relations in the text of a file. The result depends on these arguments only."""
+    text = text[:MOST_READ]
     return _Extractor(build_outline(text, media_type), text, title, pipeline).extract()
 
 
@@ -174,7 +178,7 @@ class _Extractor:
             for number, snippet in enumerate(self.outline.snippets)
             if snippet.kind in _RUNNING and len(snippet.plain.text.split()) >= _LEAST_WORDS
         ]
-        texts = (self.outline.snippets[number].plain.text[:_LONGEST] for number in wanted)
+        texts = (_NO_WORD.sub(_blank, self.outline.snippets[number].plain.text) for number in wanted)
         return dict(zip(wanted, self.pipeline.pipe(texts), strict=True))
 
     def find_direct(self, snippet: Snippet, doc: Doc | None) -> list[_Named]:
@@ -333,6 +337,10 @@ class _Extractor:
         return sorted(mentions, key=lambda mention: (mention.start, mention.end, mention.key))
 
 
+def _blank(found: re.Match[str]) -> str:
+    return " " * len(found[0])
+
+
 def _keep_best(best: dict[tuple[Key | None, str, Key, int], FoundRelation], relation: FoundRelation) -> None:
     """Keep the relation with the highest confidence of those in one sentence."""
     triple = relation.subject, relation.relation, relation.object, relation.start
@@ -348,11 +356,9 @@ def _is_plain(code: str) -> bool:
 
 def _keep_apart(found: Sequence[_Found]) -> list[_Found]:
     """Keep the longest of overlapping spots; of equal ones a pattern before code before a name."""
-    kept: list[_Found] = []
-    for each in sorted(found, key=lambda spot: (spot.start - spot.end, _RANK[spot.method], spot.start, spot.key)):
-        if not any(each.start < other.end and other.start < each.end for other in kept):
-            kept.append(each)
-    return sorted(kept, key=lambda spot: spot.start)
+    taken = DisjointSpans()
+    ordered = sorted(found, key=lambda spot: (spot.start - spot.end, _RANK[spot.method], spot.start, spot.key))
+    return sorted((each for each in ordered if taken.add(each.start, each.end)), key=lambda spot: spot.start)
 
 
 def read_entities(doc: Doc) -> list[_Named]:

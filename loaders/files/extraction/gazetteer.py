@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 from kg.words import is_stop_word, to_word_set
@@ -38,7 +39,7 @@ _LABELS: Final = to_word_set(
 _LEAST: Final = 2
 """Minimum occurrences in the running text of a name that only headings or lower-case bold words show."""
 _SHORT: Final = re.compile(
-    r"(?P<before>(?:[\w'\u2019&-]+ ){1,8})"
+    r"(?<![\w'\u2019&-])(?P<before>(?:[\w'\u2019&-]+ ){1,8})"
     r"\((?:the )?[\"\u201c]?(?P<short>[A-Z][A-Za-z]?[A-Z]{1,6}s?)[\"\u201d]?\)"
 )
 _RUN: Final = re.compile(r"(?<=[a-z,:] )[A-Z][\w\u2019-]*(?: (?:& )?[A-Z][\w\u2019-]*)+(?!\w)")
@@ -52,6 +53,12 @@ _COMMON: Final = to_word_set(
     three four five first second third last present attendees action decision questions fines messages installs
     """
 )
+_WHOLE: Final = re.compile(r"\w+")
+_PLURAL: Final = ("", "s", "es")
+_WITHIN: Final = re.compile(r"[a-z,] ")
+_CAPITAL_NEXT: Final = re.compile(r" [A-Z]")
+_LOWER_NEXT: Final = re.compile(r" (?:[a-z]|v?\d)")
+_VERSION_NEXT: Final = re.compile(r" v?\d+\.\d")
 _DEFINED: Final = re.compile(r"\s*(?::|\u2013|\u2014| - )\s*\S")
 
 
@@ -62,18 +69,17 @@ def mine_names(outline: Outline, title: str | None) -> list[str]:
     to four words with a capital, or that the text repeats, and terms at the start of an item with their definition.
     """
     found: dict[str, None] = {}
-    running = " \n".join(snippet.plain.text for snippet in outline.snippets if snippet.kind != "heading")
-    counts: Counter[str] = Counter()
+    running = _Running(" \n".join(snippet.plain.text for snippet in outline.snippets if snippet.kind != "heading"))
     headings = [snippet.plain.text for snippet in outline.snippets if snippet.kind == "heading"]
     for heading in dict.fromkeys([*([title] if title else ()), *headings]):
         for name in _find_runs(heading):
-            if (" " in name and _count(running, name, counts)) or _is_proper(running, name, 1):
+            if (" " in name and running.count(name)) or _is_proper(running, name, 1):
                 found[name] = None
-    for name in dict.fromkeys(match[0].strip() for match in _RUN.finditer(running)):
+    for name in dict.fromkeys(match[0].strip() for match in _RUN.finditer(running.text)):
         words = name.split()
         if len(words) <= _MOST_WORDS and _is_name(name) and not any(word.casefold() in _LABELS for word in words[-1:]):
             found[name] = None
-    for name in dict.fromkeys(match[0] for match in _SINGLE.finditer(running)):
+    for name in dict.fromkeys(match[0] for match in _SINGLE.finditer(running.text)):
         if _is_name(name) and _is_proper(running, name, _LEAST):
             found[name] = None
     for snippet in outline.snippets:
@@ -85,7 +91,7 @@ def mine_names(outline: Outline, title: str | None) -> list[str]:
                 is_defined
                 or (any(map(str.isupper, name)) and not name.isupper())
                 or _is_acronym(name)
-                or _count(running, name, counts) > _LEAST
+                or running.count(name) > _LEAST
             ):
                 found[name] = None
     return list(found)
@@ -152,27 +158,60 @@ def _is_name(name: str) -> bool:
     )
 
 
-def _is_proper(text: str, name: str, least: int) -> bool:
+class _Running:
+    """The running text of a file, with the places of its words: a file may have as many names as words."""
+
+    def __init__(self, text: str) -> None:
+        self.text: Final = text
+        self._places: Final[dict[str, list[int]]] = defaultdict(list)
+        for word in _WHOLE.finditer(text):
+            self._places[word[0]].append(word.start())
+
+    def find(self, name: str, endings: Sequence[str] = ("",)) -> Iterator[int]:
+        """Yield where the text has a name with one of these endings, as whole words and in its own case."""
+        first = _WHOLE.match(name)
+        for ending in endings:
+            whole = name + ending
+            if first is not None and first.end() == len(name):
+                yield from self._places.get(whole, ())
+                continue
+            found = self._places.get(first[0], ()) if first is not None else _find_all(self.text, whole)
+            for place in found:
+                if self.text.startswith(whole, place) and not _WHOLE.match(self.text, place + len(whole)):
+                    yield place
+
+    def count(self, name: str) -> int:
+        """Count the occurrences of a name, in the singular and the plural."""
+        return sum(1 for _ in self.find(name, _PLURAL))
+
+
+def _find_all(text: str, words: str) -> Iterator[int]:
+    place = text.find(words)
+    while place >= 0:
+        if not (place and _WHOLE.match(text[place - 1])):
+            yield place
+        place = text.find(words, place + 1)
+
+
+def _is_proper(running: _Running, name: str, least: int) -> bool:
     """Whether a single word is a name: the text has it `least` times, and never in lower case or after an article."""
     if name.casefold() in _COMMON or is_stop_word(name.casefold(), "en"):
         return False
-    escaped = re.escape(name)
-    lower = re.escape(name.lower())
-    if re.search(rf"(?<!\w)(?:{lower}(?:s|es)?|{lower[:-1] if name.endswith('s') else lower})(?!\w)", text):
+    lower = name.lower()
+    singular = running.find(lower[:-1]) if name.endswith("s") else ()
+    if next(chain(running.find(lower, _PLURAL), singular), None) is not None:
         return False
-    within = len(re.findall(rf"(?<=[a-z,] ){escaped}(?!\w| [A-Z])", text))
-    first = len(re.findall(rf"(?<![\w-]){escaped}(?= (?:[a-z]|v?\d))", text))
+    text = running.text
+    within = first = 0
+    has_version = False
+    for place in running.find(name):
+        end = place + len(name)
+        within += _WITHIN.fullmatch(text[max(0, place - 2) : place]) is not None and not _CAPITAL_NEXT.match(text, end)
+        first += text[max(0, place - 1) : place] != "-" and _LOWER_NEXT.match(text, end) is not None
+        has_version = has_version or _VERSION_NEXT.match(text, end) is not None
     if name.endswith(("ed", "ing")) and not within:
         return False
-    has_version = re.search(rf"(?<!\w){escaped} v?\d+\.\d", text) is not None
     return has_version or first > least or (within >= 1 and within + first >= least)
-
-
-def _count(text: str, name: str, counts: Counter[str]) -> int:
-    """Count the occurrences of a name in the running text, in its own case."""
-    if name not in counts:
-        counts[name] = len(re.findall(rf"(?<!\w){re.escape(name)}(?:s|es)?(?!\w)", text))
-    return counts[name]
 
 
 def find_aliases(text: str) -> Iterator[tuple[str, str]]:

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from kg.words import to_word_set
 from loaders.citations.laws import Context, find_laws
 from loaders.files.extraction.entity_model import EntityType
+from loaders.mentions.tokens import DisjointSpans
 
 VERSION: Final = re.compile(
     r"(?<![\w./-])(?:v\d+(?:\.\d+){0,3}|\d+\.\d+\.\d+(?:\.\d+)?)(?:-[a-z][a-z0-9]*(?:\.\d+)?)?(?![\w]|\.\d)",
@@ -88,13 +89,8 @@ class Pattern(NamedTuple):
 
 def find_patterns(text: str) -> list[Pattern]:
     """Find laws, standards, versions and names in code. Where two overlap, the one that is named first counts."""
-    found: list[Pattern] = []
-    taken: list[tuple[int, int]] = []
-    for pattern in _find_all(text):
-        if not any(pattern.start < end and start < pattern.end for start, end in taken):
-            taken.append((pattern.start, pattern.end))
-            found.append(pattern)
-    return sorted(found)
+    taken = DisjointSpans()
+    return sorted(pattern for pattern in _find_all(text) if taken.add(pattern.start, pattern.end))
 
 
 def _find_all(text: str) -> Iterator[Pattern]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -11,12 +11,13 @@ from loaders.files.readers.markdown import find_blocks
 from loaders.files.readers.plain_pages import read_text
 from loaders.files.readers.text_model import Block
 
+# Each part stops soon where its end is missing: a text of starts without ends takes no longer than another.
 _NOTATION: Final = re.compile(
     r"""
-      (?P<ticks>`+)(?P<code>.+?)(?<!`)(?P=ticks)(?!`)
+      (?:(?<!`)|(?<=\\`))(?P<ticks>`++)(?P<code>.{1,4000}?)(?<!`)(?P=ticks)(?!`)
     | !\[(?P<image>[^\[\]]*)\]\([^()]*\)
     | \[(?P<label>[^\[\]]+)\](?P<target>\([^()]*(?:\([^()]*\)[^()]*)*\)|\[[^\[\]]*\])
-    | (?P<tag><(?:/?[A-Za-z][^<>]*|!--.*?--)>)
+    | (?P<tag><(?:/?[A-Za-z][^<>]*|!--(?:[^<]|<(?!!--))*?--)>)
     | (?P<escape>\\[!-/:-@\[-`{-~])
     | (?P<strong>\*\*|(?<!\w)__(?=\S)|(?<=\S)__(?!\w))
     | (?P<emphasis>(?<![\w*])\*(?=[^\s*])|(?<=[^\s*])\*(?![\w*])|(?<!\w)_(?=[^\W_])|(?<=[^\W_])_(?!\w)|(?<=[.)])_(?!\w))
@@ -25,6 +26,8 @@ _NOTATION: Final = re.compile(
     re.VERBOSE | re.MULTILINE | re.DOTALL,
 )
 _DEEPEST: Final = 3
+LONGEST: Final = 20_000
+"""Maximum characters of a snippet: what is searched for in one may take the square of its length."""
 _BULLET: Final = re.compile(
     r"^[ \t]*(?:>[ \t]*)?(?:(?P<number>\d{1,4}[.)])|[-*+\u2022])[ \t]+(?:\[[ xX]\][ \t]+)?", re.M
 )
@@ -182,9 +185,20 @@ def build_outline(text: str, media_type: str) -> Outline:
                 start += 1
             while end > start and text[end - 1].isspace():
                 end -= 1
-            if start < end:
-                snippets.append(Snippet(to_plain(text, start, end), kind, at, number, row))
+            for first, last in _cut(text, start, end):
+                snippets.append(Snippet(to_plain(text, first, last), kind, at, number, row))
     return Outline(sections, snippets)
+
+
+def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Cut ``text[start:end]`` into pieces of at most `LONGEST` characters, between words if they are not too long."""
+    while end - start > LONGEST:
+        space = max(text.rfind(" ", start, start + LONGEST), text.rfind("\n", start, start + LONGEST))
+        cut = space if space > start else start + LONGEST
+        yield start, cut
+        start = cut
+    if start < end:
+        yield start, end
 
 
 def _divide(text: str, block: Block) -> list[tuple[SnippetKind, int, int, int]]:

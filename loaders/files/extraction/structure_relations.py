@@ -145,16 +145,15 @@ def find_definitions(
     """Find the sentences that define an entity: ``X is a ...``, and items such as ``**X**: ...``."""
     defined: set[Key] = set()
     for number, snippet in enumerate(outline.snippets):
-        text = snippet.plain.text
+        text, doc = snippet.plain.text, docs.get(number)
+        sentences = (
+            [(each.start_char, each.end_char) for each in doc.sents] if doc is not None and spots[number] else []
+        )
         for spot in spots[number]:
             if spot.key[0] in ("date", "version", "person") or spot.key in defined:
                 continue
-            start, end = 0, len(text)
-            doc = docs.get(number)
-            if doc is not None:
-                for sentence in doc.sents:
-                    if sentence.start_char <= spot.start < sentence.end_char:
-                        start, end = sentence.start_char, sentence.end_char
+            whole = 0, len(text)
+            start, end = next((each for each in sentences if each[0] <= spot.start < each[1]), whole)
             before = _THING.sub("", text[start : spot.start])
             is_listed = (
                 snippet.kind in ("item", "paragraph") and start == 0 and _LISTED.match(text, spot.end) is not None

@@ -201,7 +201,7 @@ class WatchedFolder:
         return (known.sha256, known.stamp[0]) == (file.snapshot.sha256, stamp[0])
 
     def _find_left(self, stored: Mapping[str, str], new: Sequence[File], paths: Collection[str]) -> list[str]:
-        """Find stored files with the content of new ones that are gone, besides those at `paths`.
+        """Find stored files with the content of new ones that are gone, except those at `paths`.
 
         The system reports a move into a folder that it does not watch yet as a new file, and later as a deleted one.
         """

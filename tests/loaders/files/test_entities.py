@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,12 +14,16 @@ from kg.settings import Settings
 from kg.store.protocol import named_node, select, term_text
 from kg.tools.claims.review import list_claims, review_claim
 from kg.vocabulary import DERIVED, ENTITIES, mint
+from loaders.files.extraction import entities
 from loaders.files.extraction.entities import extract_entities
 from loaders.files.extraction.entity_model import Extraction, Key, normalize_name
+from loaders.files.extraction.gazetteer import find_aliases, mine_names
 from loaders.files.extraction.language_pipeline import load_pipeline
-from loaders.files.extraction.plain_text import to_plain
+from loaders.files.extraction.plain_text import LONGEST, build_outline, to_plain
 from loaders.files.graph.entities import find_pending, refresh
 from loaders.files.graph.entity_links import THRESHOLD, Linked, find_candidates, score_link
+from loaders.mentions.label_variants import Label
+from loaders.mentions.matcher import Matcher
 from loaders.sources import load
 from tests.loaders.files.golden_pages import read_pages, score_pages
 
@@ -60,6 +64,63 @@ def test_notation_is_left_out_and_offsets_are_those_of_the_text() -> None:
     }
     start, end = plain.place(*(plain.text.index("Salt") + at for at in (0, 10)))
     assert text[start:end] == "Salt Queue"
+
+
+def make_starts() -> str:
+    """Starts of code spans and comments without ends, of which each could be read up to the end of the text."""
+    return "Start " + " ".join("`" * length for length in range(1, 300)) + " <!-- x" * 20_000
+
+
+def make_names(count: int) -> list[str]:
+    letters = "abcdefghijklmnop"
+    return [f"Q{''.join(letters[number >> shift & 15] for shift in (12, 8, 4, 0))}" for number in range(count)]
+
+
+@pytest.mark.timeout(100)
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda: to_plain(make_starts(), 0, len(make_starts())),
+        lambda: list(find_aliases("a" * 2_000_000)),
+        lambda: mine_names(build_outline("".join(f"The {name} pump. " for name in make_names(30_000)), ""), None),
+        lambda: find_gates("gate " * 50_000),
+        lambda: extract("x(" * 60_000),
+    ],
+    ids=["starts without ends", "long word", "many names", "a name again and again", "no spaces"],
+)
+def test_text_made_to_take_long_takes_no_longer_than_another(take: Callable[[], object]) -> None:
+    take()  # which took from minutes to hours
+
+
+def find_gates(text: str) -> None:
+    found = Matcher([Label("gates", "gate", "en", "label")]).find(text, ("en",))
+    assert len(found) == text.count("gate")
+
+
+def test_names_are_counted_as_whole_words_in_running_text() -> None:
+    text = (
+        "## Setup of Kelp Hub\n\nThe Kelp Hub is on. A Kelp Hub is off. We like Brine 2.1 and Krill. "
+        "Then Krill is eaten, and krill is small. In Anchor we trust, as Anchor is strong, as Anchors are."
+    )
+    names = mine_names(build_outline(text, "text/markdown"), None)
+    assert {"Kelp Hub", "Brine"} <= set(names)
+    assert "Krill" not in names  # the text has it in lower case
+    assert "Trust" not in names
+
+
+def test_long_paragraph_is_cut_between_words() -> None:
+    text = "The Tide Gateway is on. " * 3_000
+    snippets = build_outline(text, "text/markdown").snippets
+    assert max(len(each.plain.text) for each in snippets) <= LONGEST
+    assert " ".join(each.plain.text.strip() for each in snippets).split() == text.split()
+    assert all(each.plain.text[:1] != "" and text[each.plain.place(0, 1)[0]] == each.plain.text[0] for each in snippets)
+
+
+def test_only_the_beginning_of_a_very_long_file_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entities, "MOST_READ", 100)
+    found = extract("The **Tide Gateway** uses Salt Queue. " + "It is on. " * 20 + "The **Kelp Hub** is off.")
+    assert "tidegateway" in {each.key[1] for each in found.mentions}
+    assert all(each.end <= 100 for each in found.mentions)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from loaders.mentions import tokens as words
-from loaders.mentions.tokens import find_compounds, fold, join_compound, normalize, token_spans, tokenize
+from loaders.mentions.tokens import DisjointSpans, find_compounds, fold, join_compound, normalize, token_spans, tokenize
 
 ODD = "a Bß-–—'’\u00ad\u200b\n\t.²₂ﬁé\u0301İ水ก้ア_\x00(,:;&"
 TEXT = st.text(st.sampled_from(ODD) | st.characters(exclude_categories=["Cs"]), max_size=60)
@@ -85,3 +85,14 @@ def test_case_composition_and_soft_hyphens_do_not_tell_tokens_apart(token: str) 
 def test_folding_twice_is_folding_once(token: str) -> None:
     assert fold(fold(token)) == fold(token)
     assert unicodedata.is_normalized("NFKC", normalize(token))
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 8))))
+def test_spans_are_added_if_they_overlap_none(given_spans: list[tuple[int, int]]) -> None:
+    spans, kept = DisjointSpans(), list[tuple[int, int]]()
+    for start, length in given_spans:
+        end = start + length
+        is_free = not any(start < other_end and other < end for other, other_end in kept)
+        assert spans.add(start, end) == is_free
+        if is_free:
+            kept.append((start, end))
