@@ -89,7 +89,7 @@ _LETTERS_SHARE: Final = 0.6
 """Minimum share of letters among non-empty cells in a matrix of uses."""
 _GROUP: Final = 80
 """Longest heading of a group of rows, in code points."""
-_LINES_ABOVE: Final = 2
+_LINES_ABOVE: Final = 3
 """Lines above a table that may be its header, or the heading of its first group of rows."""
 _AROUND: Final = 4_000
 """Code points before and after a table that are searched for its legend and notes."""
