@@ -111,14 +111,15 @@ _THINGS: Final = r"(?:buildings?|lands?|structures?|premises|lots?|tracts?|parce
 _GENERIC: Final = re.compile(rf"(?:(?:an?|any|the|all|no) )?{_THINGS}\b|it (?:is|shall be) unlawful\b", re.IGNORECASE)
 _USED: Final = re.compile(r"\b(?:used?|occupied|erected)\b[^:;]*?\bfor\b(?P<rest>[^:]*)", re.IGNORECASE)
 _NONE_BUT: Final = re.compile(
-    r"No (?:other )?(?:[\w-]+ (?:or )?){0,3}?(?:uses?|buildings?|structures?|lands?|premises)\b[^:;]*"
-    r"\b(?:permitted|allowed|used|occupied|erected|established)\b[^:;]*\b(?:except|other than|but)\b[^:;]*"
+    r"No (?:other )?(?:[\w-]+ (?:or )?){0,3}?(?:uses?|buildings?|structures?|lands?|premises)\b[^:;]{0,240}?"
+    r"\b(?:permitted|allowed|used|occupied|erected|established)\b[^:;]{0,240}?\b(?:except|other than|but)\b[^:;]{0,80}?"
     r"\b(?:the following|these)\b[^:;]*",
     re.IGNORECASE,
 )
 """``No use shall be permitted in the R-1 District except the following:``"""
 _NO_PERMIT: Final = re.compile(
-    r"No (?:\w+ )?(?:permit|certificate)s?\b[^:;]*\b(?:the following|these)(?: [\w-]+){0,3} (?:until|unless)\b[^:;]*"
+    r"No (?:\w+ )?(?:permit|certificate)s?\b[^:;]{0,240}?\b(?:the following|these)(?: [\w-]+){0,3} (?:until|unless)\b"
+    r"[^:;]{0,240}?"
     rf"\b(?:{BOARD}|special|conditional|hearing)[^:;]*",
     re.IGNORECASE,
 )
