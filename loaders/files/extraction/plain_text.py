@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from kg.text import find_sentence_ends
 from loaders.files.readers.markdown import find_blocks
 from loaders.files.readers.plain_pages import read_text
 from loaders.files.readers.text_model import Block
@@ -26,8 +28,9 @@ _NOTATION: Final = re.compile(
     re.VERBOSE | re.MULTILINE | re.DOTALL,
 )
 _DEEPEST: Final = 3
-LONGEST: Final = 20_000
-"""Maximum characters of a snippet: what is searched for in one may take the square of its length."""
+LONGEST: Final = 5_000
+"""Maximum characters of a snippet: what is searched for in one may take the square of its length, and parsing takes
+memory for each character of those that are parsed together."""
 _BULLET: Final = re.compile(
     r"^[ \t]*(?:>[ \t]*)?(?:(?P<number>\d{1,4}[.)])|[-*+\u2022])[ \t]+(?:\[[ xX]\][ \t]+)?", re.M
 )
@@ -57,7 +60,7 @@ class PlainText:
     """A text without notation: `offsets` has the offset of each of its characters, and that of the end."""
 
     text: str = ""
-    offsets: list[int] = field(default_factory=list)
+    offsets: array[int] = field(default_factory=lambda: array("q"))
     marks: list[Mark] = field(default_factory=list)
 
     def place(self, start: int, end: int) -> tuple[int, int]:
@@ -77,7 +80,8 @@ class Section:
 class Snippet:
     """A heading, a paragraph, an item of a list, a numbered step or a cell of a table.
 
-    `section` and `block` are numbers of those of the file; the cells of a row have the same `row`.
+    `section` and `block` are numbers of those of the file; the cells of a row have the same `row`. A long one is
+    continued by paragraphs of the same block.
     """
 
     plain: PlainText
@@ -186,17 +190,23 @@ def build_outline(text: str, media_type: str) -> Outline:
             while end > start and text[end - 1].isspace():
                 end -= 1
             for first, last in _cut(text, start, end):
-                snippets.append(Snippet(to_plain(text, first, last), kind, at, number, row))
+                own = kind if first == start or kind == "cell" else "paragraph"
+                snippets.append(Snippet(to_plain(text, first, last), own, at, number, row))
     return Outline(sections, snippets)
 
 
 def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Cut ``text[start:end]`` into pieces of at most `LONGEST` characters, between words if they are not too long."""
+    """Cut characters into pieces of at most `LONGEST`: behind a sentence if possible, else behind a word."""
     while end - start > LONGEST:
-        space = max(text.rfind(" ", start, start + LONGEST), text.rfind("\n", start, start + LONGEST))
-        cut = space if space > start else start + LONGEST
-        yield start, cut
+        stop = start + LONGEST
+        piece = text[start:stop].rstrip()
+        ends = [at for at in find_sentence_ends(piece) if 0 < at < len(piece)]  # the last sentence goes on
+        space = max(text.rfind(" ", start, stop), text.rfind("\n", start, stop))
+        cut = start + ends[-1] if ends else space if space > start else stop
+        yield start, start + len(text[start:cut].rstrip())
         start = cut
+        while start < end and text[start].isspace():
+            start += 1
     if start < end:
         yield start, end
 

@@ -9,6 +9,7 @@ So all graphs follow from the texts alone, in any order in which the files are l
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -43,7 +44,7 @@ from kg.vocabulary import (
     sha256,
 )
 from loaders.citations.graph.claims import Evidence, evidence_quads, method_quads
-from loaders.files.extraction.entities import extract_entities
+from loaders.files.extraction.entities import MOST_READ, extract_entities
 from loaders.files.extraction.entity_model import (
     Extraction,
     FoundRelation,
@@ -55,6 +56,8 @@ from loaders.files.extraction.entity_model import (
 )
 from loaders.files.extraction.language_pipeline import find_version, load_pipeline
 from loaders.files.graph.entity_links import refresh_links
+
+log = logging.getLogger(__name__)
 
 VERSION: Final = "1"
 """A new version reads all files again."""
@@ -387,7 +390,15 @@ class _Refreshing:
                 self.report.files += 1
                 if graph in described and chunks[graph]:
                     media_type, title = described[graph]
-                    found = extract_entities(join_chunks(chunks[graph]), media_type, title, self.pipeline)
+                    text = join_chunks(chunks[graph])
+                    if len(text) > MOST_READ:
+                        log.warning(
+                            "%s: Entities are found in its first %d characters of %d.",
+                            graph.value,
+                            MOST_READ,
+                            len(text),
+                        )
+                    found = extract_entities(text, media_type, title, self.pipeline)
                     own = get_entity_graph(graph)
                     quads, names = build_quads(own, chunks[graph], found)
                     self.report.mentions += len(found.mentions)

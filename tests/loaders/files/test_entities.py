@@ -108,12 +108,22 @@ def test_names_are_counted_as_whole_words_in_running_text() -> None:
     assert "Trust" not in names
 
 
-def test_long_paragraph_is_cut_between_words() -> None:
-    text = "The Tide Gateway is on. " * 3_000
-    snippets = build_outline(text, "text/markdown").snippets
-    assert max(len(each.plain.text) for each in snippets) <= LONGEST
-    assert " ".join(each.plain.text.strip() for each in snippets).split() == text.split()
-    assert all(each.plain.text[:1] != "" and text[each.plain.place(0, 1)[0]] == each.plain.text[0] for each in snippets)
+@pytest.mark.parametrize("start", ["", "- ", "1. "])
+def test_long_paragraph_is_cut_behind_sentences(start: str) -> None:
+    text = start + " ".join(f"Pump {number} of the Otter works rests on its pier." for number in range(500)) + "\n"
+    outline = build_outline(text, "text/markdown")
+    plain = [each.plain for each in outline.snippets]
+    assert len(plain) > 3
+    assert max(len(each.text) for each in plain) <= LONGEST
+    assert " ".join(each.text for each in plain) == text.removeprefix(start).strip()
+    assert all(each.text.endswith("pier.") for each in plain)
+    assert [text[slice(*each.place(0, 4))] for each in plain] == ["Pump"] * len(plain)
+    assert {each.kind for each in outline.snippets[1:]} == {"paragraph"}
+
+
+def test_text_without_spaces_is_cut() -> None:
+    found = build_outline("x" * 3 * LONGEST, "text/plain").snippets
+    assert [len(each.plain.text) for each in found] == [LONGEST] * 3
 
 
 def test_only_the_beginning_of_a_very_long_file_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
