@@ -249,7 +249,7 @@ _NAMED: Final = re.compile(
 """The name of one place. A distance from it does not set a line of the lot back."""
 _SIDES: Final = re.compile(
     r"\)?,?(?: each)? (?:in|on|at|along|for) (?:(?:the|each|any|all|both) )*(front|rear|side)s?"
-    r"(?: and (?:the )?(front|rear|side)s?)?\b",
+    r"(?: and (?:the )?(front|rear|side)s?)?\b(?: (?:lot|property) lines?\b)?",
     re.IGNORECASE,
 )
 

@@ -107,7 +107,7 @@ _PROVISO: Final = re.compile(
 )
 """A proviso after the semicolon that ends the sentence of a limit."""
 _ON_LOT: Final = re.compile(r"\bon (?:an?|any|each) (?:lots?|parcels?|tracts?|sites?)\b[^.;]*$", re.IGNORECASE)
-_OTHERWISE: Final = re.compile(r"[;, ]*(?:and |but )?(?:otherwise|elsewhere)\b", re.IGNORECASE)
+_OTHERWISE: Final = re.compile(r"\b(?:otherwise|elsewhere)\b(?! (?:provided|stated|required|specified|noted))", re.I)
 _NOR_SHALL: Final = re.compile(r"\bnor (?:shall|may) (?!it\b|they\b|have\b|be\b|exceed\b)", re.IGNORECASE)
 _ROAD: Final = re.compile(
     r"\b(?:county|state|federal|arterial|collector|major|minor|local|private|interior) (?:roads?|streets?|highways?)\b"
@@ -744,7 +744,7 @@ class _Sentence:
         found += [kind[0]] if _is_yard(reading) and (kind := _ROAD.search(text, self.measures[place].end, stop)) else []
         held = any(self._is_held(clause, one) for one in self.measures if one.start >= clause.start)
         found += [clause.subject] if held else []
-        found += [other[0]] if (other := _OTHERWISE.match(text, clause.start, clause.verb)) else []
+        found += [other[0]] if (other := _OTHERWISE.search(text, clause.start, self.measures[place].start)) else []
         if what is None and (beside := BESIDE.search(clause.subject)):
             found.append(clause.subject[beside.start() :])
         zone = PLACE.search(text, self.start, clause.verb)
