@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from pyoxigraph import NamedNode
 
@@ -27,7 +27,7 @@ from kg.store.protocol import Term, term_text
 from kg.text import find_sentence_ends
 from kg.tools.zoning.municipalities import Place, get_section_key
 from kg.tools.zoning.rule_search import RuleKind
-from kg.tools.zoning.term_lookup import Named, parse_use_kinds
+from kg.tools.zoning.term_lookup import MEMBERS, Named, parse_use_kinds
 from kg.vocabulary import KG, mint
 from kg.words import singular
 from kg.zoning_summaries import code_tree
@@ -44,6 +44,18 @@ _MEASURED: Final[Mapping[str, str]] = {
     "parking": "space stall", "separation": "apart between distance",
 }  # fmt: skip
 """Words of sentences about a type of standard, by a word of the type."""
+_INSIDE: Final = re.compile(
+    r"\b[Ii]n (?:(?:the|an?|any|each|either|all) )?(?:(?:[A-Z][\w/-]*|and|or|the|an?|districts?|zones?),? )*$"
+)
+_USES_OF: Final = re.compile(
+    r"\buses? (?:\w+ ){0,3}(?:permitted|allowed|listed|authorized)(?: \w+){0,2} *$", re.IGNORECASE
+)
+"""``Any use permitted`` in a district is a reference to it."""
+_ENUMERATION: Final = re.compile(
+    r"\b(?:including|includes?|namely|as follows:|following (?:are |shall be )?(?:prohibited|permitted|allowed):)"
+    r" (?P<members>[^.;:]+)",
+    re.IGNORECASE,
+)
 _LISTED_CODE: Final = re.compile(r"(?:\(|, )\w[,)]")
 """A code of one letter in a list: ``Kiln: Q (A, B)``."""
 
@@ -51,9 +63,16 @@ TEXTS: Final = """
 SELECT ?section ?text WHERE { VALUES ?section { $sections } ?section schema:text ?text }"""
 
 SPANS: Final = """
-SELECT ?section ?kind ?start ?end WHERE {
+SELECT ?section ?kind ?start ?end ?district WHERE {
   VALUES ?section { $sections } VALUES ?kind { kg:UsePermission kg:DimensionalStandard kg:Definition }
   ?finding kg:definedIn ?section ; a ?kind ; kg:evidence ?span . ?span kg:start ?start ; kg:end ?end
+  OPTIONAL { ?finding kg:district ?district }
+}"""
+
+NAMES: Final = """
+SELECT ?section ?name WHERE {
+  VALUES ?section { $sections } ?permission kg:definedIn ?section ; kg:landUse ?use
+  { ?use skos:prefLabel ?name } UNION { ?permission kg:condition ?name }
 }"""
 
 SECTIONS: Final = """
@@ -80,6 +99,9 @@ SELECT DISTINCT ?district ?section WHERE {
 _PERMISSION: Final = re.compile(
     r"\b(?:permitted|allowed|prohibited|forbidden|unlawful|by right|(?:conditional|special) (?:uses?|exceptions?)|"
     r"special permits?|shall not be used|"
+    r"may (?:\w+ )?be (?:authorized|approved|established|granted|conducted|operated)|"
+    r"(?:may|shall|must) be (?:\w+ (?:or|and) )?(?:used|erected|converted) (?:only )?(?:as|for)|no others?|"
+    r"uses?,? (?:which |that )?(?:shall )?includ(?:e|ing)|"
     r"no [^.;:\n]{1,60} (?:shall|may|must) be (?:\w+ (?:or|and) )?used (?:as|for)|not be (?:used|established))\b",
     re.IGNORECASE,
 )
@@ -91,7 +113,7 @@ _MEASURE: Final = re.compile(
     re.IGNORECASE,
 )
 _PROHIBITED: Final = mint("code", "permissionLevel", "notPermitted")
-_LEAD: Final = re.compile(r":\s*$|\b(?:following|as follows)\b", re.IGNORECASE)
+_LEAD: Final = re.compile(r":\s*$|\b(?:following|as follows)\b[^:]*$", re.IGNORECASE)
 """A sentence that introduces a list."""
 _REPEATED: Final = re.compile(r"[ \n]?\([^()]{1,40}\)")
 """The same measure in brackets: ``thirty percent (30%)``."""
@@ -110,7 +132,7 @@ _CODE: Final = re.compile(
     r"(?:[A-Z]{1,5}(?:[/-][A-Z]{1,4}){0,2}\d?|[a-z]{1,2}|[✓✔•●■○◯◐□☐*]{1,2})(?: ?[(\[]?[\d,*†‡]{1,5}[)\]]?)?"
 )
 """A code in a cell of a matrix: ``SPR``, ``C-2``, ``P (3)``."""
-_LABEL: Final = re.compile(r"(?:\(\w{1,4}\)\s*){1,3}")
+_LABEL: Final = re.compile(r"\s*(?:\(\w{1,4}\)\s*){1,3}")
 """Label of an item: ``(1)``."""
 _WORD: Final = re.compile(r"[^\W\d_]{3}")
 _INNER_END: Final = re.compile(r"[.!?;:][)\]\"”']*\s+\S")
@@ -240,13 +262,16 @@ def find_gaps(reader: Reader, kind: RuleKind, place: Place, known: Mapping[str, 
     unread = reader.kept_by_iri(
         f"not understood: {kind}", tree.order, lambda missing: _load_unread(reader, kind, missing)
     )
-    find_named = _compile_finder(known)
+    find_named = compile_finder(known)
     gaps: list[Gap] = []
     for section in tree.order:
-        for words, is_item in unread.get(section, ()):
-            about = set(headed.get(section, ()))
-            if not is_item:
-                about |= find_named(words) or ruled[section]
+        for words, is_item, served in unread.get(section, ()):
+            if served is not None:
+                about = find_named(words, is_inside=True) - served
+            else:
+                about = set(headed.get(section, ()))
+                if not is_item:
+                    about |= find_named(words) or ruled[section]
             if about:
                 gaps.append(Gap(section, words, frozenset(about)))
     terms = {"prohibited": _PROHIBITED} if kind == "permission" else {}
@@ -256,8 +281,14 @@ def find_gaps(reader: Reader, kind: RuleKind, place: Place, known: Mapping[str, 
     return Gaps(gaps, headed, located, kind)
 
 
-def _compile_finder(known: Mapping[str, Named]) -> Callable[[str], set[str]]:
-    """Build a function that finds the districts that a sentence names by code.
+class _Finder(Protocol):
+    """Finds the districts that a sentence names. `is_inside`: only those that it is about: ``in the R-1 District``."""
+
+    def __call__(self, words: str, *, is_inside: bool = False) -> set[str]: ...
+
+
+def compile_finder(known: Mapping[str, Named]) -> _Finder:
+    """Build a function that finds the districts that a sentence names by code, or by a name of several words.
 
     A code of one letter counts only next to the word district or zone, or in a list of columns. A code that differs
     from a known one by a letter that looks like a figure counts as that one, unless that is a code too.
@@ -266,18 +297,32 @@ def _compile_finder(known: Mapping[str, Named]) -> Callable[[str], set[str]]:
     for code in list(by_code):
         for alike in _find_alike(code):
             by_code.setdefault(alike, by_code[code])
+    names = Counter(_OF_DISTRICT.sub("", each.name).strip() for each in known.values())
+    for iri, each in known.items():
+        name = _OF_DISTRICT.sub("", each.name).strip()
+        if names[name] == 1 and " " in name:
+            by_code.setdefault(name, iri)
     pattern = _compile_codes(by_code)
 
-    def find_in(words: str) -> set[str]:
+    def find_in(words: str, *, is_inside: bool = False) -> set[str]:
         return {
             by_code[match[0]]
             for match in pattern.finditer(words)
-            if len(match[0]) > 1
-            or _LISTED_CODE.search(words[max(0, match.start() - 2) : match.end() + 1])
-            or _OF_DISTRICT.search(words[max(0, match.start() - 10) : match.end() + 10])
+            if (
+                len(match[0]) > 1
+                or _LISTED_CODE.search(words[max(0, match.start() - 2) : match.end() + 1])
+                or _OF_DISTRICT.search(words[max(0, match.start() - 10) : match.end() + 10])
+            )
+            and (not is_inside or _is_inside(words[: match.start()]))
         }
 
     return find_in
+
+
+def _is_inside(before: str) -> bool:
+    """Whether the words before a district say that a sentence is about the inside of it."""
+    found = _INSIDE.search(before)
+    return found is not None and _USES_OF.search(before[: found.start()]) is None
 
 
 def rank_by_words(kind: RuleKind, asked: str) -> Callable[[str], int]:
@@ -347,19 +392,63 @@ def _below(tree: CodeTree, section: str) -> Iterator[str]:
                 yield part
 
 
-def _load_unread(reader: Reader, kind: RuleKind, sections: Iterable[str]) -> dict[str, tuple[tuple[str, bool], ...]]:
+_Sentence = tuple[str, bool, frozenset[str] | None]
+"""A sentence, whether it is only an item of a list, and if it was understood the districts of its rules."""
+
+
+def _load_unread(reader: Reader, kind: RuleKind, sections: Iterable[str]) -> dict[str, tuple[_Sentence, ...]]:
     nodes = [NamedNode(iri) for iri in sections]
-    spans: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    spans: dict[str, dict[tuple[int, int], set[str]]] = defaultdict(lambda: defaultdict(set))
     for row in reader.rows("words that were understood", bind(SPANS, sections=nodes)):
         if iri_of(row["kind"]) in _COVERING[kind]:
-            spans[iri_of(row["section"])].append((int(term_text(row["start"])), int(term_text(row["end"]))))
+            span = int(term_text(row["start"])), int(term_text(row["end"]))
+            served = spans[iri_of(row["section"])][span]
+            if "district" in row:
+                served.add(iri_of(row["district"]))
     texts = {
         iri_of(row["section"]): term_text(row["text"])
         for row in reader.rows("texts of the sections", bind(TEXTS, sections=nodes))
     }
+    names: dict[str, set[str]] = {}
+    if kind == "permission":
+        for row in reader.rows("names of uses", bind(NAMES, sections=nodes)):
+            names.setdefault(iri_of(row["section"]), set()).update(_to_words(term_text(row["name"])))
     return {
-        node.value: tuple(find_unread(texts.get(node.value, ""), sorted(spans[node.value]), kind)) for node in nodes
+        node.value: (
+            *((*each, None) for each in find_unread(texts.get(node.value, ""), sorted(spans[node.value]), kind)),
+            *_find_read(texts.get(node.value, ""), spans[node.value], names.get(node.value)),
+        )
+        for node in nodes
     }
+
+
+def _find_read(text: str, spans: Mapping[tuple[int, int], Set[str]], names: Set[str] | None) -> Iterator[_Sentence]:
+    """Find the sentences on which rules of districts rest, with these districts.
+
+    `names` has the words of the uses in this text and of their conditions. A sentence was not understood if it
+    enumerates others.
+    """
+    of_districts = sorted(span for span, served in spans.items() if served)
+    if not of_districts:
+        return
+    for start, end in split_sentences(text):
+        words = text[start:end]
+        served = [spans[span] for span in of_districts if span[0] < end and span[1] > start]
+        if not served or _DIVIDER in words:
+            continue
+        if names is not None and _enumerates_others(words, names):
+            yield words, False, None
+        else:
+            yield words, False, frozenset().union(*served)
+
+
+def _enumerates_others(words: str, names: Set[str]) -> bool:
+    """Whether a sentence enumerates uses without a word of these `names`: ``including barns and silos``."""
+    match = _ENUMERATION.search(words)
+    if match is None:
+        return False
+    members = [each for each in MEMBERS.split(match["members"]) if not _NO_ITEM.search(each)]
+    return any(said and names.isdisjoint(said) for said in map(_to_words, members))
 
 
 def find_unread(text: str, spans: Sequence[tuple[int, int]], kind: RuleKind) -> Iterator[tuple[str, bool]]:
@@ -389,7 +478,7 @@ def find_unread(text: str, spans: Sequence[tuple[int, int]], kind: RuleKind) -> 
             continue
         else:
             sentence = text[start:end].strip()
-            is_lead = _LEAD.search(sentence) or len(sentence.split()) <= _HEADING_WORDS
+            is_lead = _LEAD.search(sentence) or (": " not in sentence and len(sentence.split()) <= _HEADING_WORDS)
             following = sentences[number + 1 : number + 3]
             if is_lead and any(_overlaps(ends, *each) for each in following):
                 continue
@@ -468,7 +557,9 @@ def split_sentences(text: str) -> Iterator[tuple[int, int]]:
     for line in text.splitlines(keepends=True):
         last = 0
         if _INNER_END.search(line):
-            for end in find_sentence_ends(line):
+            label = _LABEL.match(line)  # a line that begins with a bracket is not split
+            after = label.end() if label is not None else 0
+            for end in (after + inner for inner in find_sentence_ends(line[after:])):
                 if line[last:end].strip():
                     yield start + last, start + end
                 last = end

@@ -67,6 +67,8 @@ from kg.tools.zoning.unrecorded import (
 from kg.tools.zoning.use_conditions import add_conditions
 from kg.vocabulary import KG, SKOS
 
+MOST_NAMES: Final = 6
+"""Maximum number of names of a use that are looked for in texts."""
 SHOWN_ODDS: Final = 5
 ALIKE: Final = 80
 """Least similarity, of 100, of two words in names of uses that are suggested."""
@@ -223,7 +225,11 @@ def kg_query_permissions(
     if not total:
         if use is not None:
             result.uses_not_listed = find_unlisted(reader, place, asked, words.districts)
-            if mentions := find_mentions(reader, place, asked, words.districts, use):
+            said = dict.fromkeys([use, *(each.name for each in uses.values())][:MOST_NAMES])
+            mentions = sorted(
+                {ref for name in said for ref in find_mentions(reader, place, asked, words.districts, name)}
+            )
+            if mentions:
                 notes.append(f"The text of {shorten(mentions)} has these words. Read it with kg_query_section.")
         notes.append(_note_nothing(place, "permission", bool(words.uses), result.uses_not_listed))
     coverage = check_coverage(reader, "permission", place, districts, words.districts, use)

@@ -21,7 +21,7 @@ from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.token_budget import Lean, clipped
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
-from kg.tools.zoning.coverage import check_coverage, find_headed, rank_by_words, split_sentences
+from kg.tools.zoning.coverage import check_coverage, compile_finder, find_headed, rank_by_words, split_sentences
 from kg.tools.zoning.municipalities import Place, get_section_key
 from kg.tools.zoning.rule_search import RuleKind
 from kg.tools.zoning.term_lookup import Named, Vocabulary
@@ -62,13 +62,20 @@ _UNLISTED_USES: Final = re.compile(
 )
 """``A use that is not listed for a district is prohibited there``. Accessory uses and signs do not count."""
 _ONLY_LISTED: Final = re.compile(
-    r"^\W*(?:\(?\w{1,3}[.)]\s+)*no (?:[a-z]+,? ){0,8}?(?:building|structure|land|lot|premises|parcel|tract)s?\b"
-    r"[^.;]{0,80}\bused\b[^.;]{0,80}\b(?:except|other than|unless|but)\b[^.;]{0,60}\b(?:uses?|purposes?)\b[^.;]{0,40}?"
-    rf"\b{_LISTED}",
+    r"^\W*(?:\(?\w{1,3}[.)]\s+)*(?:[A-Z][\w -]{0,40}[.:]\s+)?(?:in (?:an?|the|any|each) [^.;,]{1,50}?,? )?"
+    r"no (?:[a-z]+,? ){0,8}?(?:building|structure|land|lot|premises|parcel|tract)s?\b[^.;]{0,120}?\bused\b[^.;]{0,160}?"
+    r"\b(?:except|other than|unless|but)\b"
+    rf"(?:[^.;]{{0,60}}\b(?:uses?|purposes?)\b[^.;]{{0,40}}?\b{_LISTED}|"
+    r" (?:for |as )?(?:one or more of )?the following\b)",
     re.IGNORECASE,
 )
 """``No land shall be used except for the purposes permitted in the district``."""
-_PREFILTER: Final = f"unlisted|not ([a-z]+ ){{0,4}}{_LISTED.replace('?:', '')}|no [^.;]*(except|other than|unless|but)"
+_NO_OTHERS: Final = re.compile(r"\bthe following uses,? (?:and|but) no others?\b", re.IGNORECASE)
+_OF_LIST: Final = re.compile(r"\bfollowing\b", re.IGNORECASE)
+"""A list is that of a district: its sentence counts under the heading of a district, or if it names one."""
+_PREFILTER: Final = (
+    f"unlisted|no others?|not ([a-z]+ ){{0,4}}{_LISTED.replace('?:', '')}|no [^.;]*(except|other than|unless|but)"
+)
 _SPECIAL: Final = re.compile(
     r"\b(?:accessory|home occupations?|signs?|temporary|nonconform\w*|non-conform\w*|parking|fences?|animals?|"
     r"variances?|planned|overlay)\b",
@@ -97,13 +104,18 @@ def find_unlisted(
         return []
     query = bind(CONTAINING, municipality=NamedNode(place.iri), pattern=Text(_PREFILTER))
     found = reader.kept("sections on uses not listed", query, _read_unlisted)
-    headed = find_headed(tree, known)
+    headed, find_named = find_headed(tree, known), compile_finder(known)
+
+    def is_about(section: str, words: str) -> bool:
+        about = find_named(words, is_inside=True) or headed.get(section)
+        if about:
+            return not about.isdisjoint(districts)
+        return _OF_LIST.search(words) is None and _SPECIAL.search(tree.sections[section].title) is None
+
     return [
         UnlistedUses(section_ref=get_section_key(section), words=clipped(words, _CHARACTERS))
         for section, words in found
-        if section in tree.sections
-        and not (section in headed and headed[section].isdisjoint(districts))
-        and (section in headed or _SPECIAL.search(tree.sections[section].title) is None)
+        if section in tree.sections and is_about(section, words)
     ][:SHOWN]
 
 
@@ -118,7 +130,7 @@ def _read_unlisted(rows: Sequence[Mapping[str, Term]]) -> list[tuple[str, str]]:
 
 def prohibits_unlisted(sentence: str) -> bool:
     """Whether a sentence prohibits the uses that are not listed."""
-    return any(each.search(sentence) is not None for each in (_UNLISTED_USES, _ONLY_LISTED))
+    return any(each.search(sentence) is not None for each in (_UNLISTED_USES, _ONLY_LISTED, _NO_OTHERS))
 
 
 def _sentences(text: str) -> list[str]:
@@ -185,7 +197,7 @@ def describe_gaps(
         several = f"{count} sentences" if count > 1 else "A sentence"
         yield (
             f"{several} with {signs} about {where}, in {shorten(coverage.sections)}, {'were' if count > 1 else 'was'} "
-            f"not understood. What is asked for may be there: without {what}, {tool} lists them."
+            f"not understood. The answer may be there: without {what}, {tool} lists them."
         )
         rank = rank_by_words(kind, asked)
         for gap in coverage.gaps[:SHOWN]:

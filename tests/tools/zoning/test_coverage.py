@@ -8,18 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyoxigraph import NamedNode
 
 from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.choices import Choice
 from kg.settings import Settings
 from kg.tools.zoning.compare import compare_zoning
-from kg.tools.zoning.coverage import find_unread
+from kg.tools.zoning.coverage import compile_finder, find_unread
 from kg.tools.zoning.ingest import (
     kg_ingest_code_section,
     kg_ingest_dimensional_standards,
     kg_ingest_use_permissions,
 )
 from kg.tools.zoning.provisions import kg_query_permissions, kg_query_standards
+from kg.tools.zoning.term_lookup import Named
 from kg.tools.zoning.unrecorded import prohibits_unlisted
 from loaders.zoning.graph.ingest import ingest
 
@@ -176,6 +179,12 @@ def test_comparison_follows_references(kg: KnowledgeGraph) -> None:
         ("No lot may be occupied or used for a mill.\n", [(0, 42)], "permission", []),
         ("The following are permitted:\n", [], "permission", ["The following are permitted:"]),
         ("A building permit is issued in ten days.", [], "permission", []),
+        ("Inns may also be authorized.", [], "permission", ["Inns may also be authorized."]),
+        ("Land may be used for any lawful end.", [], "permission", ["Land may be used for any lawful end."]),
+        ("Accessory uses, which include quays.", [], "permission", ["Accessory uses, which include quays."]),
+        ("(2) Inns are permitted. Piers are prohibited.", [(4, 23)], "permission", ["Piers are prohibited."]),
+        ("The following are prohibited: kilns.\nInns are permitted.", [(37, 56)], "permission",
+         ["The following are prohibited: kilns."]),
         ("Height 35 feet (10.7 m), width 50 feet.", [(7, 14)], "standard", ["Height 35 feet (10.7 m), width 50 feet."]),
         ("Height 35 feet (10.7 m).", [(7, 14)], "standard", []),
         ("thirty (30) feet", [], "standard", ["thirty (30) feet"]),
@@ -312,6 +321,9 @@ def test_prohibition_in_a_district_is_of_that_district(kg: KnowledgeGraph) -> No
         ("Unlisted uses are prohibited.", True),
         ("All uses other than those listed shall be unlawful.", True),
         ("No building or land shall be used except for a purpose permitted in its district.", True),
+        ("(a) Uses. In the R-1 District no building or land shall be used except for the following:", True),
+        ("The following uses, and no others, are permitted:", True),
+        ("The following uses are permitted:", False),
         ("A sign not listed in this article is prohibited.", False),
         ("Accessory uses not listed are prohibited.", False),
         ("A use that is not listed may be approved if it is alike.", False),
@@ -388,3 +400,43 @@ def test_unknown_standard_type_names_what_was_not_understood(kg: KnowledgeGraph)
     for asked in ("bench height", "moat"):
         with pytest.raises(NotFoundError, match=r"A sentence with measures about R-2, in 2, was not understood"):
             kg_query_standards(kg, **VALE, district="R-2", standard_type=asked)
+
+
+def test_sentence_was_understood_for_the_districts_of_its_rules_only(kg: KnowledgeGraph) -> None:
+    town: Any = {"municipality": "Served Slade", "state": "UT"}
+    for number, title, text in (
+        ("1", "R-1 Cottage District", "Permitted uses:\n1. Cottages."),
+        ("2", "HM Harbor Market District", "Permitted uses:\n1. Quays."),
+        ("3", "Earth", "Digging of more than 9 yards is by leave. It is prohibited in the Harbor Market District."),
+    ):
+        kg_ingest_code_section(kg, **town, section_id=number, title=title, level=1, raw_content=text)
+    assert kg_query_permissions(kg, **town, district="R-1").meta.completeness == "complete"
+    found = kg_query_permissions(kg, **town, district="HM")
+    assert [each.section_ref for each in found.not_understood] == ["3"]
+
+
+def test_sentence_names_the_districts_that_it_is_about() -> None:
+    codes = {"R-1": "Cottage District", "B-1": "Corner District", "HM": "Harbor Market District"}
+    known = {
+        code: Named(Choice(NamedNode(f"urn:{code}"), code, (code, name)), code, name) for code, name in codes.items()
+    }
+    find = compile_finder(known)
+    assert find("Mills are prohibited in the R-1 and B-1 Districts.", is_inside=True) == {"R-1", "B-1"}
+    assert find("Mills are prohibited in the R-1 District and the Harbor Market District.", is_inside=True) == {
+        "R-1",
+        "HM",
+    }
+    assert find("Any use permitted in the R-1 District is allowed in the B-1 District.", is_inside=True) == {"B-1"}
+    assert find("Where a lot abuts the R-1 District, a yard is 9 feet.", is_inside=True) == set()
+    assert find("Where a lot abuts the R-1 District, a yard is 9 feet.") == {"R-1"}
+
+
+def test_enumeration_with_other_uses_was_not_understood(kg: KnowledgeGraph) -> None:
+    town: Any = {"municipality": "Include Isle", "state": "UT"}
+    said = [{"district": "R-1", "use": "Huts", "permission": "P"}]
+    kg_ingest_use_permissions(kg, **town, permissions=said)
+    text = "Permitted uses:\n1. Huts, including sheds.\n2. Inns.\n3. Piers."
+    kg_ingest_code_section(kg, **town, section_id="1", title="R-1 Cottage District", level=1, raw_content=text)
+    found = kg_query_permissions(kg, **town, district="R-1")
+    told = " ".join(each.use + " ".join(each.conditions) for each in found.permissions)
+    assert "sheds" in told or [each.section_ref for each in found.not_understood] == ["1"]
