@@ -85,6 +85,8 @@ class SourceDocument:
     """Number of secrets that were replaced in it, by kind."""
     keeps_secrets: bool = False
     """Whether secrets were not searched for, since a setting keeps them."""
+    said: Sequence[tuple[NamedNode, Literal]] = ()
+    """Other properties of its graph in ``graph/prov``."""
 
 
 @dataclass(frozen=True, slots=True)

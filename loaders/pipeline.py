@@ -26,15 +26,16 @@ from kg.provenance.load_records import Agent, Derived, RecordOrigin, RowsOf, Run
 from kg.provenance.record_age import Age, find_age, load_ages
 from kg.provenance.source_paths import SourcePaths
 from kg.search import index_sync
-from kg.search.index_sync import SHOWN_PROPERTIES, GraphFacts, LoadedGraphs, Progress, UnitFacts
+from kg.search.index_sync import LoadedGraphs, Progress
 from kg.shacl.gate import RecordGate
 from kg.shacl.report import Violation
 from kg.store.difference import content_sha256
 from kg.store.ownership import is_user_graph
 from kg.store.protocol import Commit, GraphChange, Store
 from kg.text import to_single_line
-from kg.vocabulary import DCTERMS, KG, mint
+from kg.vocabulary import KG, mint
 from loaders.citations.graph.refresh import Citations
+from loaders.indexed_facts import find_facts
 from loaders.languages.graph.text_languages import derive_languages, find_foreign
 from loaders.mentions.graph.refresh import refresh as refresh_mentions
 from loaders.model import (
@@ -90,6 +91,10 @@ class Loader:
     """Configuration that the provenance of a run records."""
     derive: Derive | None = None
     """Computes the derived graphs to commit together with graphs that are replaced."""
+    prepare: Callable[[KnowledgeGraph], None] | None = None
+    """Reads what it needs to know of the store before a load."""
+    follow: Callable[[KnowledgeGraph, LoadReport], None] | None = None
+    """Loads the records that the load has made loadable, and adds them to the report."""
     refresh: Callable[[KnowledgeGraph, Progress | None], object] | None = None
     """Updates what follows from the texts and takes long, once they are committed and indexed."""
     find_warnings: Callable[[Store], Sequence[str]] | None = None
@@ -302,6 +307,8 @@ class Loading:
         for each in self.located.unread:
             self.reject(Rejection(each.name, each.reason))
         files = self.reject_large_files()
+        if self.loader.prepare is not None:
+            self.loader.prepare(self.kg)
         with self.indexer, closing(self.loader.read(files)) as items:  # type: ignore[type-var]
             for item in self.read_ahead(items):
                 if isinstance(item, SourceDocument | SourceGraph):
@@ -375,6 +382,8 @@ class Loading:
         if self.index:
             self.indexed.finish()
             self.repair_index()
+            if self.loader.follow is not None:
+                self.loader.follow(self.kg, report)
             report.pending_vectors = self.kg.search.status().pending_vectors
             report.mentions = refresh_mentions(self.kg, on_progress=self.on_progress).mentions
         if self.loader.refresh is not None and self.index:
@@ -580,7 +589,7 @@ class Loading:
     ) -> None:
         """Index one batch. Runs in its own thread, so that the next batch is committed meanwhile."""
         self.indexed.replace(
-            {graph.value: (digest, _find_facts(document, languages)) for graph, (digest, document) in committed.items()}
+            {graph.value: (digest, find_facts(document, languages)) for graph, (digest, document) in committed.items()}
         )
 
     def wait_for_indexing(self) -> None:
@@ -729,14 +738,14 @@ def _record_origin(document: SourceDocument | SourceGraph, *, rows: bool = True)
     return RecordOrigin(
         document.source_sha256,
         [RowsOf(_source_file(origin.snapshot), origin.rows if rows else ()) for origin in document.origins],
-        said=_describe_redaction(document) if rows and isinstance(document, SourceDocument) else (),
+        said=_describe_document(document) if rows and isinstance(document, SourceDocument) else (),
     )
 
 
-def _describe_redaction(document: SourceDocument) -> list[tuple[NamedNode, Literal]]:
-    if document.keeps_secrets:
-        return [(KG.redacted, Literal("off"))]
-    return [(KG.redacted, Literal(f"{kind}: {count}")) for kind, count in sorted(document.redacted.items())]
+def _describe_document(document: SourceDocument) -> list[tuple[NamedNode, Literal]]:
+    counts = [f"{kind}: {count}" for kind, count in sorted(document.redacted.items())]
+    counts = ["off"] if document.keeps_secrets else counts
+    return [*document.said, *((KG.redacted, Literal(count)) for count in counts)]
 
 
 def _estimate_quads(document: SourceDocument | SourceGraph) -> int:
@@ -749,29 +758,3 @@ def _source_file(snapshot: Snapshot) -> SourceFile:
     return SourceFile(
         snapshot.sha256, snapshot.source, snapshot.revision, snapshot.read_at, snapshot.sent_by, snapshot.left
     )
-
-
-def _find_facts(document: SourceDocument | SourceGraph, languages: Mapping[str, str]) -> GraphFacts:
-    """Find the indexed facts of a record. `languages` are those derived from it, by text unit or document."""
-    block_type, start, facts = KG.blockType, KG.start, GraphFacts(derived=languages)
-    if isinstance(document, SourceDocument):
-        if document.title:
-            facts.add(document.iri, DCTERMS.title, Literal(document.title))
-        for predicate, value in document.properties:
-            facts.add(document.iri, predicate, value)
-    else:
-        for quad in document.quads:
-            if quad.predicate in SHOWN_PROPERTIES:
-                facts.add(*quad.triple)
-    for unit in document.units:
-        kind, is_cut = None, False
-        for predicate, value in unit.properties:
-            if predicate == block_type:
-                kind = kind or value.value
-            elif predicate == start:
-                is_cut = True
-            else:
-                facts.add(unit.iri, predicate, value)
-        parent = (unit.parent or unit.iri).value
-        facts.units.append(UnitFacts(unit.iri.value, parent, unit.position, unit.text, kind, unit.language, is_cut))
-    return facts

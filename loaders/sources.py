@@ -123,6 +123,7 @@ def _zoning(given: Settings, options: Options) -> Loader:
 
 def _files(given: Settings, options: Options, moves: Moves | None = None) -> Loader:
     from loaders.files import loader as files
+    from loaders.files.graph import stored_files
     from loaders.files.graph.entities import drop_entities, refresh
     from loaders.files.graph.moves import Moves
 
@@ -136,6 +137,8 @@ def _files(given: Settings, options: Options, moves: Moves | None = None) -> Loa
         files.FORMATS,
         config={**options, "unredacted_collections": " ".join(kept)} if kept else options,
         derive=lambda store, changed: {**drop_entities(store, changed), **moved.derive(store, changed)},
+        prepare=lambda kg: stored_files.prepare(kg, reading),
+        follow=lambda kg, report: stored_files.follow(kg, reading, report, _files),
         refresh=lambda kg, on_progress: refresh(kg, on_progress=on_progress),
         cut=files.cut_file,
         options=options,

@@ -150,7 +150,12 @@ def load(
         typer.Option("--collection", metavar="NAME", help="Collection of files. Default: the name of their folder."),
     ] = None,
     tags: Annotated[
-        str | None, typer.Option("--tags", metavar="TAG,TAG", help="Tags of files, added to those that they state.")
+        str | None,
+        typer.Option(
+            "--tags",
+            metavar="TAG,TAG",
+            help="Tags of files, added to those that they state. They replace those of earlier loads.",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -8,7 +8,7 @@ import re
 from bisect import bisect, bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -32,7 +32,7 @@ from loaders.readers.file_text import decode
 from loaders.readers.locations import File
 
 DOMAIN: Final = "files"
-VERSION: Final = "2"
+VERSION: Final = "3"
 """Version of the records that this package builds. A new version loads every record again."""
 
 MEDIA_TYPES: Final[Mapping[str, str]] = {
@@ -73,13 +73,37 @@ Item = SourceDocument | Rejection | Notice | Withdrawal
 
 
 @dataclass(frozen=True, slots=True)
+class StoredFile:
+    """Properties of a stored file in its provenance."""
+
+    signature: str | None = None
+    """Its description by `NearDuplicates.describe`."""
+    tags: tuple[str, ...] = ()
+    """The tags that loads gave to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A file that a load left out as a near-duplicate of `original`, which the store has or the load read before."""
+
+    path: str
+    root: str
+    original: str
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """Reads files into a `collection`, by default one with the name of the folder of each, with more `tags`."""
 
     collection: str | None = None
     unredacted: Sequence[str] = ()
     """Names of the collections in which secrets are kept."""
-    tags: Sequence[str] = ()
+    tags: Sequence[str] | None = None
+    """None: each file keeps those that an earlier load gave to it."""
+    stored: dict[str, StoredFile] = field(default_factory=dict)
+    """The files in the store at the start of the load, by collection and path."""
+    left_out: dict[str, LeftOut | None] = field(default_factory=dict)
+    """The files that were read, by collection and path; None: it is no near-duplicate."""
 
     @classmethod
     def from_options(cls, options: Mapping[str, str], unredacted: Sequence[str] = ()) -> Reading:
@@ -87,36 +111,71 @@ class Reading:
         name = options.get("collection")
         if name is not None and (not name.strip() or "/" in name):
             raise InvalidInputError(f"--collection {name!r}: Invalid name. Give one without slashes.")
-        tags = [tag for each in options.get("tags", "").split(",") if (tag := each.strip())]
-        return cls(name.strip() if name is not None else None, unredacted, tuple(dict.fromkeys(tags)))
+        given = options.get("tags")
+        tags = None if given is None else [tag for each in given.split(",") if (tag := each.strip())]
+        return cls(
+            name.strip() if name is not None else None,
+            unredacted,
+            None if tags is None else tuple(dict.fromkeys(tags)),
+        )
 
     def read(self, files: Sequence[File]) -> Iterator[Item]:
-        """Yield a record for each of `files`. A near-duplicate of an earlier one is a Withdrawal."""
+        """Yield a record for each of `files`. A near-duplicate of an earlier or a stored one is a Withdrawal."""
         yield Notice(f"{len(files):,} files", expected_rows=len(files))
         duplicates = NearDuplicates()
+        duplicates.set_stored(self.find_others(files))
         for file in files:
             try:
-                yield self.read_record(file, duplicates)
+                item = self.read_record(file, duplicates)
             except (SourceError, RecordError) as error:
                 yield build_rejection(file, error)
+                continue
+            yield item
+
+    def find_others(self, files: Sequence[File]) -> dict[str, str]:
+        """Find the signatures of the stored files that this load does not read, by collection and path.
+
+        Those that are gone from the folders of `files` are left out.
+        """
+        folders = {self.get_key(file)[0]: _get_root(file) for file in files}
+        read = {"/".join(self.get_key(file)) for file in files}
+        others = {}
+        for name, stored in self.stored.items():
+            collection, _, path = name.partition("/")
+            is_gone = collection in folders and not os.path.lexists(folders[collection] / path)
+            if stored.signature is not None and name not in read and not is_gone:
+                others[name] = stored.signature
+        return others
+
+    def get_key(self, file: File) -> tuple[str, ...]:
+        """Get the collection of a file and the parts of its path in it."""
+        root = _get_root(file)
+        relative = PurePosixPath(file.path.relative_to(root).as_posix())
+        return (self.collection or root.name or DOMAIN, *relative.parts)
 
     def read_record(self, file: File, duplicates: NearDuplicates, place: Place | None = None) -> Item:
         """Read the record of a file, or a Withdrawal if it is a near-duplicate of another at an earlier `place`.
 
         Raises SourceError or RecordError for a file that cannot be read.
         """
-        root = file.root or file.path.parent
-        relative = PurePosixPath(file.path.relative_to(root).as_posix())
-        key = (self.collection or root.name or DOMAIN, *relative.parts)
-        name = str(relative)
+        key = self.get_key(file)
+        name, full_name = "/".join(key[1:]), "/".join(key)
+        stored = self.stored.get(full_name, StoredFile())
         data, modified = _read_bytes(file)
         found = read_file(data, file.path.suffix.lower(), name)
         keeps_secrets = key[0] in self.unredacted
         found, redacted = (found, Counter[str]()) if keeps_secrets else redact_file(found)
-        original = duplicates.find("/".join(key), found.text, place)
+        original = duplicates.find(full_name, found.text, place, stored.signature)
         if original is not None:
+            self.left_out[full_name] = LeftOut(str(file.path), str(_get_root(file)), original.name)
             return Withdrawal(name, key, describe_duplicate(original))
-        return build_record(key, found, file, modified, redacted, self.tags, keeps_secrets=keeps_secrets)
+        self.left_out[full_name] = None
+        facts = StoredFile(duplicates.describe(full_name), stored.tags if self.tags is None else tuple(self.tags))
+        return build_record(key, found, file, modified, redacted, facts, keeps_secrets=keeps_secrets)
+
+
+def _get_root(file: File) -> Path:
+    return file.root or file.path.parent
 
 
 def build_rejection(file: File, error: SourceError | RecordError) -> Rejection:
@@ -209,13 +268,13 @@ def build_record(
     file: File,
     modified: int,
     redacted: Mapping[str, int],
-    tags: Sequence[str] = (),
+    facts: StoredFile,
     *,
     keeps_secrets: bool = False,
 ) -> SourceDocument:
     """Build the record of a file. `modified` is its time of modification in milliseconds since 1970.
 
-    `redacted` counts the secrets that were replaced, by kind. `tags` are those of the load.
+    `redacted` counts the secrets that were replaced, by kind. `facts` are kept in its provenance.
     """
     iri = mint("file", *key)
     time = datetime.fromtimestamp(modified // 1_000, UTC).replace(tzinfo=None)
@@ -227,7 +286,7 @@ def build_record(
         (SCHEMA.encodingFormat, Literal(MEDIA_TYPES[file.path.suffix.lower()])),
         (KG.length, Literal(len(found.text))),
         (KG.textSha256, Literal(sha256(found.text))),
-        *((DCTERMS.subject, Literal(tag)) for tag in dict.fromkeys((*found.tags, *tags))),
+        *((DCTERMS.subject, Literal(tag)) for tag in dict.fromkeys((*found.tags, *facts.tags))),
     ]
     warnings = list(found.warnings)
     if found.security:
@@ -244,7 +303,7 @@ def build_record(
         warnings.append(f"{key[-1]}: Secrets were replaced ({kinds}).")
     chunks = split_file(found)
     lines = _LineCounter(found)
-    options = [*(["secrets kept"] if keeps_secrets else []), *(f"tag {tag}" for tag in tags)]
+    options = [*(["secrets kept"] if keeps_secrets else []), *(f"tag {tag}" for tag in facts.tags)]
     return SourceDocument(
         DOMAIN,
         tuple(key),
@@ -258,6 +317,10 @@ def build_record(
         warnings=warnings,
         redacted=redacted,
         keeps_secrets=keeps_secrets,
+        said=[
+            *([(KG.minHash, Literal(facts.signature))] if facts.signature is not None else []),
+            *((KG.givenTag, Literal(tag)) for tag in facts.tags),
+        ],
     )
 
 

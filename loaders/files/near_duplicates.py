@@ -1,4 +1,4 @@
-"""Near-duplicates among the files of a load, by MinHash over their words (https://doi.org/10.1109/SEQUEN.1997.666900).
+"""Near-duplicates among files, by MinHash over their words (https://doi.org/10.1109/SEQUEN.1997.666900).
 
 Two files are near-duplicates if their texts share most runs of five words and have the same figures: a policy of
 another year, or a table with another number, is a document of its own.
@@ -6,11 +6,13 @@ another year, or a table with another number, is a document of its own.
 
 from __future__ import annotations
 
+import base64
+import binascii
 import heapq
 import re
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -64,37 +66,73 @@ class _Seen:
     exact: str
     figures: str
     signature: Signature | None
-    bands: Sequence[tuple[int, int]]
+    bands: Sequence[tuple[int, int | str]]
     original: Original | None = None
     is_original: bool = False
+    is_kept: bool = False
+    """Whether the store had it with this text already, so that files outside of the folder do not replace it."""
+
+    def encode(self) -> str:
+        """Write the properties as text."""
+        signature = b"" if self.signature is None else self.signature.astype("<u4").tobytes()
+        return f"{self.exact} {self.figures or '-'} {base64.b64encode(signature).decode()}".rstrip()
 
 
 class NearDuplicates:
     """The files of a folder, of which each is an original or a near-duplicate of an original at an earlier place.
 
     Files can be added, replaced and removed in any order. The result is that of adding all of them by their places.
+    `stored` files, which are outside of the folder, are originals before all others.
     """
 
     def __init__(self) -> None:
         self._files: dict[str, _Seen] = {}
-        self._exact: dict[str, str] = {}
-        """The original with these words."""
-        self._bands: dict[tuple[int, int], set[str]] = {}
-        """The originals with this part of a signature."""
+        self._stored: dict[str, str] = {}
+        """The descriptions of the files outside of the folder."""
+        self._bands: dict[tuple[int, int | str], set[str]] = {}
+        """The originals with this part of a signature, or (-1) with these words."""
         self._copies: dict[str, set[str]] = defaultdict(set)
         """The near-duplicates of each original."""
         self._changed: dict[str, Original | None] = {}
 
-    def find(self, name: str, text: str, place: Place | None = None) -> Original | None:
+    def find(self, name: str, text: str, place: Place | None = None, stored: str | None = None) -> Original | None:
         """Add a file, and find an earlier one that it nearly equals. Without `place`, it is after all others.
 
+        `stored` describes the file in the store: with the same text, it stays an original next to those elsewhere.
         Other files may become near-duplicates or originals by that: `take_changed` returns them.
         """
         dirty = self._forget(name)
         seen = self._files[name] = _describe(text, place or (len(self._files),))
+        seen.is_kept = stored is not None and seen.encode() == stored
         self._settle({*dirty, name})
         self._changed.pop(name, None)
         return seen.original
+
+    def describe(self, name: str) -> str:
+        """Describe a file by its compared properties, as `set_stored` takes it."""
+        return self._files[name].encode()
+
+    def set_stored(self, stored: Mapping[str, str]) -> None:
+        """Set the files outside of the folder, with their descriptions.
+
+        The near-duplicates of those that are gone become originals (`take_changed`). Files that were added before are
+        not compared with new ones.
+        """
+        gone = [name for name, described in self._stored.items() if stored.get(name) != described]
+        dirty: set[str] = set()
+        for name in gone:
+            dirty |= self._forget(name)
+        for name in stored.keys() - (self._stored.keys() - set(gone)):
+            seen = _decode(stored[name])
+            if seen is not None and name not in self._files:
+                self._files[name] = seen
+                self._list(name, seen)
+        self._stored = dict(stored)
+        self._settle(dirty)
+
+    def list_copies(self) -> dict[str, set[str]]:
+        """Return the near-duplicates of each file outside of the folder."""
+        return {name: copies for name, copies in self._copies.items() if copies and name in self._stored}
 
     def remove(self, name: str) -> None:
         """Remove a file. Its near-duplicates may become originals."""
@@ -120,7 +158,6 @@ class NearDuplicates:
         if not seen.is_original:
             return set()
         seen.is_original = False
-        del self._exact[seen.exact]
         for band in seen.bands:
             self._bands[band].discard(name)
             if not self._bands[band]:
@@ -152,22 +189,29 @@ class NearDuplicates:
                 before.setdefault(other, True)
                 for each in (other, *self._unlist(other, self._files[other])):
                     heapq.heappush(waiting, (self._files[each].place, each))
-            seen.is_original = True
-            self._exact[seen.exact] = name
-            for band in seen.bands:
-                self._bands.setdefault(band, set()).add(name)
+            self._list(name, seen)
         for name, was_original in before.items():
             if was_original != self._files[name].is_original:
                 self._changed[name] = self._files[name].original
 
+    def _list(self, name: str, seen: _Seen) -> None:
+        """Add an original to the tables."""
+        seen.is_original = True
+        for band in seen.bands:
+            self._bands.setdefault(band, set()).add(name)
+
     def _find_near(self, seen: _Seen) -> dict[str, float]:
         """Find the originals that a file nearly equals, with their similarity."""
-        near = {self._exact[seen.exact]: 1.0} if seen.exact in self._exact else {}
-        if seen.signature is not None:
-            for name in {name for band in seen.bands for name in self._bands.get(band, ())} - near.keys():
-                other = self._files[name]
+        near = {}
+        for name in sorted({name for band in seen.bands for name in self._bands.get(band, ())}):
+            other = self._files[name]
+            if seen.is_kept and name in self._stored:
+                continue
+            if seen.exact == other.exact:
+                near[name] = 1.0
+            elif seen.signature is not None and other.signature is not None and seen.figures == other.figures:
                 similarity = float(np.mean(seen.signature == other.signature))
-                if similarity >= SIMILARITY and seen.figures == other.figures:
+                if similarity >= SIMILARITY:
                     near[name] = similarity
         return near
 
@@ -176,11 +220,28 @@ def _describe(text: str, place: Place) -> _Seen:
     words = [word.casefold() for word in _WORD.findall(text)]
     exact = sha256(" ".join(words))
     if len(words) < _LEAST:
-        return _Seen(place, exact, "", None, ())
+        return _build(place, exact, "", None)
     figures = sha256(repr(sorted(Counter(word for word in words if not word.isalpha()).items())))
-    signature = build_signature(words)
-    bands = [(band, hash(part.tobytes())) for band, part in enumerate(np.split(signature, _BANDS))]
-    return _Seen(place, exact, figures, signature.astype(np.uint32), bands)
+    return _build(place, exact, figures, build_signature(words).astype(np.uint32))
+
+
+def _decode(described: str) -> _Seen | None:
+    """Read the properties of a stored file, which is before all others. None for an invalid text."""
+    parts = described.split(" ")
+    if len(parts) == 2:
+        return _build((), parts[0], "", None)
+    try:
+        signature = np.frombuffer(base64.b64decode(parts[2], validate=True), "<u4").astype(np.uint32)
+    except (IndexError, ValueError, binascii.Error):
+        return None
+    return _build((), parts[0], parts[1], signature) if len(signature) == _HASHES else None
+
+
+def _build(place: Place, exact: str, figures: str, signature: Signature | None) -> _Seen:
+    bands: list[tuple[int, int | str]] = [(-1, exact)]
+    if signature is not None:
+        bands += ((band, hash(part.tobytes())) for band, part in enumerate(np.split(signature, _BANDS)))
+    return _Seen(place, exact, figures, signature, bands)
 
 
 def build_signature(words: list[str]) -> Signature:

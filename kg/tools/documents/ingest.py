@@ -61,7 +61,9 @@ def ingest_docs(
     paths: Annotated[
         list[PathText], Field(min_length=1, max_length=MOST_PATHS, description="Files, folders, or patterns: **/*.md")
     ],
-    tags: Annotated[list[Tag] | None, Field(max_length=50, description="Tags for these files")] = None,
+    tags: Annotated[
+        list[Tag] | None, Field(max_length=50, description="Tags for these files; absent: they keep theirs; []: none")
+    ] = None,
     skip_if_seen: Annotated[bool, Field(description="Files are always compared; only changes are stored")] = True,
 ) -> IngestedDocs:
     """Load files of folders that the server allows, as `kg load files` does: Markdown, text, HTML, PDF, Word.
@@ -77,7 +79,7 @@ def ingest_docs(
     found = list_allowed(roots, "paths", texts, ENDINGS)
     if (count := found.count()) > MOST_FILES:
         raise InvalidInputError(f"paths name {count:,} files. The maximum is {MOST_FILES:,}. Name fewer at a time.")
-    named = ",".join(_clean_tags(tags)) if tags else None
+    named = None if tags is None else ",".join(_clean_tags(tags))
     errors, notes = list(found.problems), list[str]()
     ingested = skipped = pending = 0
     for root, files in found.files.items():

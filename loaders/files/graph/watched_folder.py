@@ -31,7 +31,8 @@ from loaders.files.extraction.language_pipeline import load_pipeline
 from loaders.files.graph.entities import find_pending
 from loaders.files.graph.entities import refresh as refresh_entities
 from loaders.files.graph.moves import Moves, name_file
-from loaders.files.loader import DOMAIN, FORMATS, Item, Reading, build_rejection, describe_duplicate
+from loaders.files.graph.stored_files import LeftOutFiles, load_stored
+from loaders.files.loader import DOMAIN, FORMATS, Item, Reading, StoredFile, build_rejection, describe_duplicate
 from loaders.files.near_duplicates import NearDuplicates
 from loaders.mentions.graph.refresh import refresh as refresh_mentions
 from loaders.model import Notice, Rejection, Withdrawal
@@ -96,6 +97,8 @@ class WatchedFolder:
         self.stored: dict[str, str] | None = None
         """The hashes of the files in the store that are from this folder; None before the first search for changes."""
         self.duplicates: Final = NearDuplicates()
+        self.freed_at = -1
+        """Generation of the store when `find_freed` compared it."""
         self.is_index_complete = False
         """Whether the index has all that earlier loads committed."""
 
@@ -156,6 +159,8 @@ class WatchedFolder:
             return again
         # Only of moves: the old record goes in the same commit, so no stored record loses its location, even by a kill.
         files = {path: note_left(file, self.root, moved.get(path)) for path, file in files.items()}
+        self.reading.stored.clear()
+        self.reading.stored.update(load_stored(self.kg.store))
         update = _Update(self, files, unread, gone, moved, stamps, on_progress)
         update.run(prune=True)
         now = time.time_ns()
@@ -167,7 +172,25 @@ class WatchedFolder:
                 digest = files[path].snapshot.sha256 if path in files else None
                 self.files[path] = Known(stamp, digest, now - max(stamp[0], stamp[3]) < _FRESH_NS)
         self.kg.ingestion.record_load(len(files), time.perf_counter() - began)
+        LeftOutFiles(self.kg.settings.data_dir).forget(map(self.name, paths))  # the watcher looks after them
         return [*again, *update.again]
+
+    def find_freed(self) -> list[str]:
+        """Find the near-duplicates of files outside of the folder which are gone or have another text."""
+        copies = self.duplicates.list_copies()
+        if not copies or (generation := self.kg.store.statistics().generation) == self.freed_at:
+            return []
+        self.freed_at = generation
+        stored = load_stored(self.kg.store)
+        freed = {
+            name.removeprefix(f"{self.collection}/")
+            for original, names in copies.items()
+            if self.duplicates.describe(original) != stored.get(original, StoredFile()).signature
+            for name in names
+        }
+        for path in freed:
+            self.files.pop(path, None)
+        return sorted(freed)
 
     def find_unextracted(self) -> list[NamedNode]:
         """Update the mentions of concepts; return the files of all collections whose entities are not found yet."""
@@ -249,7 +272,7 @@ class _Update(Loading):
         folder.moves.moved = {graph: folder.get_graph(old) for graph, (_, old) in self.moved.items()}
         super().__init__(
             folder.kg,
-            replace(folder.loader, read=self.read, refresh=None),
+            replace(folder.loader, read=self.read, prepare=None, follow=None, refresh=None),
             Located(tuple(files.values()), ()),
             on_progress,
             graphs=graphs,
@@ -268,9 +291,15 @@ class _Update(Loading):
     def read(self, files: Sequence[File]) -> Iterator[Item]:
         """Yield the records of the files, and of those that others have made originals or near-duplicates."""
         yield Notice(f"{len(files):,} files", expected_rows=len(files))
-        duplicates = self.folder.duplicates
+        duplicates, stored = self.folder.duplicates, self.folder.reading.stored
         for path in (*self.gone, *self.unread):
             duplicates.remove(self.folder.name(path))
+        own = f"{self.folder.collection}/"
+        others = {name: each.signature for name, each in stored.items() if not name.startswith(own) and each.signature}
+        duplicates.set_stored(others)
+        for new, old in self.moved.values():
+            tags = stored.get(self.folder.name(old), StoredFile()).tags
+            stored[self.folder.name(new)] = StoredFile(tags=tags)
         for path, reason in self.unread.items():
             yield Rejection(path, reason)
         for file in files:

@@ -39,6 +39,8 @@ from kg.ingestion import Folder, FolderState
 from kg.knowledge_graph import KnowledgeGraph
 from kg.search.index_sync import Progress
 from loaders.files.changes import PendingChanges
+from loaders.files.graph.moves import Moves
+from loaders.files.graph.stored_files import load_freed
 from loaders.files.graph.watched_folder import MOST_FILES, BuildLoader, Changes, WatchedFolder
 from loaders.files.loader import FORMATS
 from loaders.readers.ignore_files import NAMES
@@ -225,6 +227,7 @@ class Watcher:
                 self._look(watch)
             if watch.identity is None or now < watch.blocked_until:
                 return
+            self._free(watch)
             with watch.lock:
                 is_search = watch.search_at <= now or (
                     watch.pending.overflown_at is not None and watch.pending.find_due() <= now
@@ -291,6 +294,13 @@ class Watcher:
             )
             log.warning("%s", watch.problem)
 
+    def _free(self, watch: _Watch) -> None:
+        """Note the files whose originals, which are in other collections, are gone."""
+        freed = watch.folder.find_freed()
+        with watch.lock:
+            for path in freed:
+                watch.pending.add(path, time.monotonic())
+
     def _load(self, watch: _Watch, changes: Changes) -> None:
         """Load changes in parts. Files that change while they are read wait again."""
         for start in range(0, len(changes.paths), MOST_FILES):
@@ -308,6 +318,7 @@ class Watcher:
                 if self._stop.is_set():
                     return
                 again = watch.folder.load(Changes(part, changes.moved), advance)
+                self._load_freed()
             with watch.lock:
                 for path in again:
                     watch.pending.add(path, time.monotonic())
@@ -315,6 +326,13 @@ class Watcher:
             watch.unextracted.clear()
         watch.waiting = 0
         watch.state = "watching"
+
+    def _load_freed(self) -> None:
+        """Load the files of folders that are not watched whose originals are gone."""
+        watched = [each.folder.collection for each in self._watches.values()]
+        for report in load_freed(self._kg, lambda settings, options: self._build(settings, options, Moves()), watched):
+            for warning in report.warnings:
+                log.warning("%s", warning)
 
     def _extract(self, watch: _Watch) -> None:
         """Find the entities of some files. Changes of files have their turn before the next ones."""

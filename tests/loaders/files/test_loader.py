@@ -146,6 +146,79 @@ def test_near_duplicate_is_named_and_skipped_but_other_figures_are_another_docum
     assert paths(kg) == {"a.md"}
 
 
+@pytest.fixture
+def without_entities(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entities are the subject of other tests: to load their pipeline takes seconds."""
+    monkeypatch.setattr("loaders.files.graph.entities.find_pending", lambda kg, state=None: {})
+
+
+@pytest.mark.usefixtures("without_entities")
+def test_near_duplicate_of_a_stored_file_is_left_out_until_that_is_gone(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    first = write(tmp_path / "first", a__md=LONG, d__md="# D\n\nStaying words.")
+    second = write(tmp_path / "second", b__md=LONG.replace("gulls", "terns", 1), c__md="# C\n\nOther words.")
+    load(kg, "files", [str(first)])
+    report = load(kg, "files", [str(second)])
+    assert paths(kg) == {"a.md", "c.md", "d.md"}
+    assert (report.loaded, report.skipped) == (1, 1)
+    assert any("b.md" in warning and "first/a.md" in warning for warning in report.warnings)
+    # Neither side changes: each load gives the same again.
+    assert load(kg, "files", [str(first)]).removed == 0
+    assert load(kg, "files", [str(second)]).loaded == 0
+    (first / "a.md").unlink()
+    report = load(kg, "files", [str(first)], prune=True)
+    assert (report.removed, report.loaded) == (1, 1)
+    assert paths(kg) == {"b.md", "c.md", "d.md"}
+
+
+@pytest.mark.usefixtures("without_entities")
+def test_near_duplicate_is_loaded_when_its_original_gets_another_text(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    first, second = write(tmp_path / "first", a__md=LONG), write(tmp_path / "second", b__md=LONG)
+    load(kg, "files", [str(first)])
+    load(kg, "files", [str(second)])
+    assert paths(kg) == {"a.md"}
+    write(first, a__md="# A\n\nNew words.")
+    load(kg, "files", [str(first)])
+    assert paths(kg) == {"a.md", "b.md"}
+
+
+def test_stored_files_that_become_alike_elsewhere_stay(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    first, second = write(tmp_path / "first", a__md=LONG), write(tmp_path / "second", b__md=LONG + "But one.")
+    load_bare(kg, second)
+    graph = mint("graph", "src", "files", "second", "b.md")
+    before = kg.store.graph(graph)
+    load_bare(kg, write(first, a__md="Short."))
+    write(first, a__md=LONG + "But one.")
+    assert load_bare(kg, first).removed == 1
+    assert load_bare(kg, second).removed == 0
+    assert kg.store.graph(graph) == before
+
+
+def test_file_with_a_new_name_is_loaded_though_the_old_record_is_stored(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    folder = write(tmp_path / "notes", a__md=LONG)
+    load_bare(kg, folder)
+    (folder / "a.md").rename(folder / "b.md")
+    assert load(kg, "files", [str(folder)], prune=True, index=False).loaded == 1
+    assert paths(kg) == {"b.md"}
+
+
+def test_tags_of_a_load_stay_until_another_gives_others(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    folder = write(tmp_path / "notes", a__md="---\ntags: [own]\n---\nWords.", b__md="Others.")
+    load_bare(kg, folder, tags="kb,docs")
+    assert load_bare(kg, folder).skipped == 2
+    write(folder, a__md="---\ntags: [own]\n---\nNew words.")
+    assert load_bare(kg, folder).loaded == 1
+
+    def tags(name: str) -> set[str]:
+        graph = mint("graph", "src", "files", "notes", name)
+        return {quad.object.value for quad in kg.store.graph(graph) if quad.predicate == DCTERMS.subject}  # type: ignore[union-attr]
+
+    assert (tags("a.md"), tags("b.md")) == ({"own", "kb", "docs"}, {"kb", "docs"})
+    load_bare(kg, folder, tags="kb")
+    assert (tags("a.md"), tags("b.md")) == ({"own", "kb"}, {"kb"})
+    load_bare(kg, folder, tags="")
+    assert (tags("a.md"), tags("b.md")) == ({"own"}, set())
+
+
 def make_images_only() -> bytes:
     printer = PdfPrinter()
     printer.add_page()

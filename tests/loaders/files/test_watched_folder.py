@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyoxigraph import NamedNode, Quad
+from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import SourceError
 from kg.knowledge_graph import KnowledgeGraph
@@ -243,6 +243,39 @@ def test_near_duplicate_is_loaded_when_its_original_is_gone(
     update(folder)
     assert paths_of(kg) == {"a.md", "b.md"}
     assert_as_fresh(kg, open_graph("fresh"), notes)
+
+
+def test_near_duplicate_of_another_collection_is_loaded_when_that_is_gone(
+    kg: KnowledgeGraph, notes: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "z.md").write_text(LONG * 8)
+    (other / "y.md").write_text("Staying words.")
+    (notes / "a.md").write_text(LONG * 8)
+    load(kg, "files", [str(other)], index=False)
+    folder = watch(kg, notes)
+    update(folder)
+    assert paths_of(kg) == {"y.md", "z.md"}
+    assert folder.find_freed() == []
+    (other / "z.md").unlink()
+    load(kg, "files", [str(other)], prune=True, index=False)
+    assert paths_of(kg) == {"y.md"}
+    folder.load(Changes(folder.find_freed(), {}))
+    assert paths_of(kg) == {"a.md", "y.md"}
+
+
+def test_tags_of_a_load_outlive_edits_and_moves_in_a_watched_folder(kg: KnowledgeGraph, notes: Path) -> None:
+    (notes / "a.md").write_text("# A\n\nOld words.")
+    load(kg, "files", [str(notes)], index=False, tags="kb")
+    folder = watch(kg, notes)
+    update(folder)
+    (notes / "a.md").write_text("# A\n\nNew words.")
+    update(folder)
+    (notes / "a.md").rename(notes / "b.md")
+    update(folder)
+    tags = {str(quad.subject): quad.object for quad in content(kg.store) if quad.predicate == DCTERMS.subject}
+    assert tags == {str(mint("file", "notes", "b.md")): Literal("kb")}
 
 
 def test_excluded_hidden_and_linked_files_are_left_out(

@@ -1,0 +1,154 @@
+"""Stored files as later loads need them: their signatures, the tags that loads gave them, and the files left out.
+
+Signatures and tags are in ``graph/prov``, as properties of the graph of each file. The files that a load leaves out as
+near-duplicates have no graph. They are in ``files/left_out.json`` of the data directory, and are loaded once their
+original is gone or has another text (`load_freed`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote
+
+from pyoxigraph import Literal
+
+from kg.errors import QuadciteError
+from kg.files import write_file
+from kg.knowledge_graph import KnowledgeGraph
+from kg.settings import Settings
+from kg.sparql.terms import bind
+from kg.store.protocol import Store, named_node, select, term_text
+from kg.vocabulary import KG, PROV_GRAPH, SOURCED
+from loaders.files.loader import LeftOut, Reading, StoredFile
+from loaders.pipeline import Loader, LoadReport
+from loaders.pipeline import load as load_files
+
+STORED: Final = """
+SELECT ?graph ?property ?value WHERE {
+  GRAPH $prov { VALUES ?property { kg:minHash kg:givenTag } ?graph ?property ?value }
+  FILTER(STRSTARTS(STR(?graph), $prefix))
+}"""
+
+_FILES: Final = f"{SOURCED}files/"
+
+Build = Callable[[Settings, Mapping[str, str]], Loader]
+
+
+def load_stored(store: Store) -> dict[str, StoredFile]:
+    """Load the signatures and tags of all stored files, by collection and path."""
+    signatures: dict[str, str] = {}
+    tags: dict[str, list[str]] = {}
+    for row in select(store.query, bind(STORED, prov=PROV_GRAPH, prefix=Literal(_FILES))):
+        name = "/".join(map(unquote, named_node(row["graph"]).value.removeprefix(_FILES).split("/")))
+        if row["property"] == KG.minHash:
+            signatures[name] = term_text(row["value"])
+        else:
+            tags.setdefault(name, []).append(term_text(row["value"]))
+    return {
+        name: StoredFile(signatures.get(name), tuple(sorted(tags.get(name, ()))))
+        for name in signatures.keys() | tags.keys()
+    }
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A file that was left out, with the signature that its original had."""
+
+    file: LeftOut
+    signature: str | None
+
+
+class LeftOutFiles:
+    """The files that loads have left out, by collection and path."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path: Final = folder / "files" / "left_out.json"
+        self.kept: dict[str, _Kept] = {}
+        if self._path.exists():
+            held = json.loads(self._path.read_text())
+            self.kept = {name: _Kept(LeftOut(**each["file"]), each["signature"]) for name, each in held.items()}
+
+    def note(self, read: Mapping[str, LeftOut | None], stored: Mapping[str, StoredFile]) -> None:
+        """Note the files that a load read."""
+        before = dict(self.kept)
+        for name, file in read.items():
+            self.kept.pop(name, None)
+            if file is not None:
+                self.kept[name] = _Kept(file, stored.get(file.original, StoredFile()).signature)
+        if self.kept != before:
+            self._save()
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Forget files."""
+        if known := [name for name in names if name in self.kept]:
+            for name in known:
+                del self.kept[name]
+            self._save()
+
+    def take_freed(self, stored: Mapping[str, StoredFile]) -> dict[str, LeftOut]:
+        """Remove and return the files whose original is gone or has another text."""
+        freed = {
+            name: each.file
+            for name, each in self.kept.items()
+            if (now := stored.get(each.file.original)) is None or now.signature != each.signature
+        }
+        for name in freed:
+            del self.kept[name]
+        if freed:
+            self._save()
+        return freed
+
+    def _save(self) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        write_file(self._path, json.dumps({name: asdict(each) for name, each in self.kept.items()}))
+
+
+def prepare(kg: KnowledgeGraph, reading: Reading) -> None:
+    """Read the signatures and tags of stored files for a load."""
+    reading.stored.clear()
+    reading.stored.update(load_stored(kg.store))
+    reading.left_out.clear()
+
+
+def follow(kg: KnowledgeGraph, reading: Reading, report: LoadReport, build: Build) -> None:
+    """Note the files that a load has left out, and load those of earlier loads whose original is gone."""
+    LeftOutFiles(kg.settings.data_dir).note(reading.left_out, load_stored(kg.store))
+    for done in load_freed(kg, build):
+        report.loaded += done.loaded
+        report.text_units += done.text_units
+        report.quads_added += done.quads_added
+        report.quads_removed += done.quads_removed
+        report.rejections += done.rejections
+        report.warnings += done.warnings
+
+
+def load_freed(kg: KnowledgeGraph, build: Build, watched: Iterable[str] = ()) -> list[LoadReport]:
+    """Load the files that earlier loads left out and whose original is gone or has another text.
+
+    One that is loaded may be the original of another: its own load goes on with that. Files of the collections
+    `watched` are left to the watcher of these.
+    """
+    left_out = LeftOutFiles(kg.settings.data_dir)
+    freed = left_out.take_freed(load_stored(kg.store)) if left_out.kept else {}
+    by_folder: dict[tuple[str, str], list[str]] = {}
+    for name, file in freed.items():
+        collection = name.partition("/")[0]
+        if os.path.lexists(file.path) and collection not in watched:
+            by_folder.setdefault((collection, file.root), []).append(file.path)
+    return [_load(kg, build, collection, root, paths) for (collection, root), paths in by_folder.items()]
+
+
+def _load(kg: KnowledgeGraph, build: Build, collection: str, root: str, paths: list[str]) -> LoadReport:
+    try:
+        done = load_files(kg, build(kg.settings, {"collection": collection}), sorted(paths), root=Path(root))
+    except (QuadciteError, OSError) as error:
+        return LoadReport("files", warnings=[f"{root}: Files without original cannot be loaded: {error}"])
+    if done.loaded:
+        names = ", ".join(sorted(os.path.relpath(path, root) for path in paths)[:5])
+        done.warnings.insert(0, f"Loaded from {collection}, since the files that they nearly equal are gone: {names}.")
+    return done
