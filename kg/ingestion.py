@@ -116,16 +116,21 @@ class Ingestion:
             self._folders.pop(path, None)
 
     def record_file(self, outcome: Outcome, path: str, collection: str, text: str = "") -> None:
-        """Record what became of a file; `text` is the reason, or the new path of a file that was moved."""
+        """Record what became of a file; `text` is the reason, or the new path of a file that was moved.
+
+        Without `collection`, the path stands alone.
+        """
+        path, text = _show(path), _show(text)
+        name = f"{collection}/{text if outcome == 'moved' else path}" if collection else path
         with self._lock:
             self._counts[outcome] += 1
             if outcome == "unchanged":
                 return
             self._add_event(outcome, path, collection, text)
             if outcome in ("loaded", "moved"):
-                self._last_file = f"{collection}/{text if outcome == 'moved' else path}", self._clock()
+                self._last_file = name, self._clock()
             elif outcome == "rejected":
-                self._last_error = f"{collection}/{path}: {text}", self._clock()
+                self._last_error = f"{name}: {text}", self._clock()
 
     def record_error(self, text: str) -> None:
         """Record an error that is of no single file."""
@@ -171,3 +176,8 @@ class Ingestion:
     def _add_event(self, outcome: EventKind, path: str, collection: str, text: str) -> None:
         self._number += 1
         self._events.append(Event(self._number, outcome, path, collection, text))
+
+
+def _show(text: str) -> str:
+    """Return a path as text that UTF-8 can encode."""
+    return text.encode(errors="surrogateescape").decode(errors="backslashreplace")

@@ -16,9 +16,11 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import unquote
 
 from pyoxigraph import Literal, NamedNode, Quad
 
+from kg.ingestion import Outcome
 from kg.interruption import sweep_temporary_folders
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import findings, load_records, promotion
@@ -33,7 +35,7 @@ from kg.store.difference import content_sha256
 from kg.store.ownership import is_user_graph
 from kg.store.protocol import Commit, GraphChange, Store
 from kg.text import to_single_line
-from kg.vocabulary import KG, mint
+from kg.vocabulary import KG, SOURCED, mint
 from loaders.citations.graph.refresh import Citations
 from loaders.indexed_facts import find_facts
 from loaders.languages.graph.text_languages import derive_languages, find_foreign
@@ -117,6 +119,8 @@ class Loader:
     """Extensions of the files that it reads into memory as a whole, so that their size is limited."""
     lenient: bool = False
     """Whether a file of a folder that cannot be read is rejected alone. Else it ends the load."""
+    counted: bool = False
+    """Whether `KnowledgeGraph.ingestion` counts its records, which are files: their collection and path are the key."""
 
     @property
     def agent(self) -> Agent:
@@ -324,6 +328,8 @@ class Loading:
         self.end_layouts()
         if prune:
             self.prune()
+        if self.loader.counted:
+            self.kg.ingestion.record_load(self.report.loaded, time.perf_counter() - self.started)
         self.report.warnings += self.quarantine.keep_rows({file.snapshot: file.path for file in self.located.files})
         unread = self.unread_sources()
         self.quarantine.remove_fixed({file.snapshot.source for file in self.located.files} - unread)
@@ -444,6 +450,7 @@ class Loading:
         graph = mint("graph", "src", self.loader.domain, *withdrawal.key)
         if graph in self.known or graph in self.seen:
             self.commit()
+        self.count("removed" if withdrawal.reason is None else "duplicate", withdrawal.key, withdrawal.reason or "")
         if withdrawal.reason is None:
             self.report.layouts.append(f"{withdrawal.record} was deleted in its source")
         else:
@@ -469,6 +476,7 @@ class Loading:
         self.seen[graph] = document.source_sha256, location_text(document)
         if self.is_unchanged(graph, document):
             self.report.skipped += 1
+            self.count("unchanged", document.key)
             self.mark_stored(graph)
             self.report_progress()
             return
@@ -501,6 +509,7 @@ class Loading:
     def reject(self, rejection: Rejection, violations: Sequence[Violation] = ()) -> None:
         """Report a record as rejected, and quarantine it."""
         self.report.rejections.append(rejection)
+        self.count("rejected", rejection.key or ("", rejection.record), rejection.reason)
         graph = mint("graph", "src", self.loader.domain, *rejection.key) if rejection.key else None
         if graph is not None:
             self.seen.setdefault(graph, ("", location_text(rejection)))
@@ -532,6 +541,7 @@ class Loading:
         self.warn_of_shrinking(batch, commit, undated)
         for graph, document in batch.documents.items():
             self.mark_stored(graph)
+            self.count("loaded" if graph in hashes else "unchanged", document.key)
             if graph in hashes:
                 self.report.loaded += 1
                 self.report.text_units += len(document.units)
@@ -657,10 +667,13 @@ class Loading:
             for graph, (derived, origin) in self.citations.derive(replace, self.committing).items():
                 replace.setdefault(graph, derived)
                 records.setdefault(graph, origin)
+        began = time.perf_counter()
         described = promotion.build_load_patch(self.prov_run, self.kg.store, replace, records)
         commit = findings.commit_reviewed(
             self.kg.store, replace, lambda changes: described([*changes, *self.confirmed(replace, changes)])
         )
+        if self.loader.counted:
+            self.kg.ingestion.record_commit(time.perf_counter() - began)
         if any(change.content_sha256 is not None for change in commit.changes):
             self.report.run = self.prov_run.iri.value
         self.report.quads_added += commit.added
@@ -714,6 +727,12 @@ class Loading:
                 self.report.removed += len(removed)
                 for graph in removed:
                     self.quarantine.clear(graph)
+                    self.count("removed", tuple(map(unquote, graph.value.removeprefix(SOURCED).split("/")))[1:])
+
+    def count(self, outcome: Outcome, key: Sequence[str], reason: str = "") -> None:
+        """Count the outcome of a file in the status of the ingestion."""
+        if self.loader.counted:
+            self.kg.ingestion.record_file(outcome, "/".join(key[1:]), key[0], reason)
 
     def report_progress(self) -> None:
         """Report the rows read so far."""

@@ -145,6 +145,7 @@ def _files(given: Settings, options: Options, moves: Moves | None = None) -> Loa
         exclusive=True,
         whole=files.FORMATS,
         lenient=True,
+        counted=True,
     )
 
 

@@ -272,7 +272,7 @@ class _Update(Loading):
         folder.moves.moved = {graph: folder.get_graph(old) for graph, (_, old) in self.moved.items()}
         super().__init__(
             folder.kg,
-            replace(folder.loader, read=self.read, prepare=None, follow=None, refresh=None),
+            replace(folder.loader, read=self.read, prepare=None, follow=None, refresh=None, counted=False),
             Located(tuple(files.values()), ()),
             on_progress,
             graphs=graphs,
@@ -415,7 +415,7 @@ class _Update(Loading):
 
     def record(self, outcome: Outcome, path: str, text: str = "") -> None:
         """Record what became of a file."""
-        self.kg.ingestion.record_file(outcome, show_path(path), self.folder.collection, text)
+        self.kg.ingestion.record_file(outcome, path, self.folder.collection, text)
 
 
 def note_left(file: File, root: Path, old: str | None) -> File:
@@ -441,8 +441,3 @@ def _is_gone(path: Path) -> bool:
     except OSError:
         return False
     return False
-
-
-def show_path(path: str) -> str:
-    """Return a path as text that UTF-8 can encode."""
-    return path.encode(errors="surrogateescape").decode(errors="backslashreplace")

@@ -219,6 +219,24 @@ def test_tags_of_a_load_stay_until_another_gives_others(kg: KnowledgeGraph, tmp_
     assert (tags("a.md"), tags("b.md")) == ({"own"}, set())
 
 
+def test_loads_are_counted_in_the_status(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    folder = write(tmp_path / "notes", a__md="# A\n\nWords.", b__md=LONG, c__md=LONG, e__md="")
+    load_bare(kg, folder)
+    found = kg.ingestion.get_status()
+    assert found.counts == {"loaded": 2, "duplicate": 1, "rejected": 1}
+    assert found.last_file == "notes/b.md"
+    assert found.last_error is not None
+    assert found.last_error.startswith("e.md: ")
+    assert (found.files_per_s or 0) > 0
+    assert (found.mean_commit_ms or 0) > 0
+    (folder / "a.md").unlink()
+    load(kg, "files", [str(folder)], prune=True, index=False)
+    counts = kg.ingestion.get_status().counts or {}
+    assert (counts["loaded"], counts["unchanged"], counts["removed"]) == (2, 1, 1)
+    paths = [each.path for each in kg.ingestion.list_events() if each.outcome == "removed"]
+    assert paths == ["a.md"]
+
+
 def make_images_only() -> bytes:
     printer = PdfPrinter()
     printer.add_page()
