@@ -2,9 +2,10 @@
 
 A sentence with words of permission is understood if a permission or definition rests on it, or if it introduces a list
 of permissions. A code in a matrix is understood if a permission rests on it. A measure is understood if a standard or
-definition rests on it. The sections of a district are those with its name in their heading or in one above it, where
-items of a list of uses count too, and all sections of its rules, there without the sentences that name other districts
-only. In other sections, the sentences that name the district count.
+definition rests on it. A sentence about several districts is understood for those of its rules only, and one that
+enumerates uses only if each of them was read. The sections of a district are those with its name in their heading or in
+one above it, where items of a list of uses count too, and all sections of its rules, there without the sentences that
+name other districts only. In other sections, the sentences that name the district count.
 """
 
 from __future__ import annotations
@@ -252,10 +253,12 @@ def find_gaps(reader: Reader, kind: RuleKind, place: Place, known: Mapping[str, 
         return None
     if not any(section.text_sha256 for section in tree.sections.values()):
         return None
+    if not known:
+        return Gaps([], {}, set(), kind)
     headed = find_headed(tree, known)
     ruled: dict[str, set[str]] = defaultdict(set)
     nodes = [NamedNode(iri) for iri in known]
-    rows = reader.kept("sections of rules", bind(SECTIONS, districts=nodes), _to_pairs) if nodes else []
+    rows = reader.kept("sections of rules", bind(SECTIONS, districts=nodes), _to_pairs)
     for district, section in rows:
         if district not in headed.get(section, ()):
             ruled[section].add(district)
@@ -276,7 +279,7 @@ def find_gaps(reader: Reader, kind: RuleKind, place: Place, known: Mapping[str, 
                 gaps.append(Gap(section, words, frozenset(about)))
     terms = {"prohibited": _PROHIBITED} if kind == "permission" else {}
     query = bind(OF_ITS_OWN[kind], districts=nodes, **terms)
-    own = reader.kept("sections of own rules", query, _to_pairs) if nodes else []
+    own = reader.kept("sections of own rules", query, _to_pairs)
     located = {*(district for several in headed.values() for district in several), *(district for district, _ in own)}
     return Gaps(gaps, headed, located, kind)
 

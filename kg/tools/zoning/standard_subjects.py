@@ -40,7 +40,7 @@ _STRUCTURE: Final = re.compile(
 )
 """Words of subjects that are parts of a lot and not its use, also where a use has their name."""
 _CASE: Final = re.compile(
-    r"(?:on(?! (?:each|both|every|all|either|one|any)\b)|where|when|if|for|within|abutting|adjacent|adjoining|"
+    r"(?:on(?! (?:each|both|every|all|either|one|any|the)\b)|where|when|if|for|within|abutting|adjacent|adjoining|"
     r"along|in (?:the )?case|corner)\b",
     re.IGNORECASE,
 )

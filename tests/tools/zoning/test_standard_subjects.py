@@ -23,7 +23,7 @@ SECTIONS = {
     "On corner lots, the minimum front setback is 15 feet.",
     "R-2 Terrace District": "The maximum height of a principal building is 35 feet.\n"
     "The maximum height of an accessory building is 20 feet.\nThe minimum front setback is 25 feet.\n"
-    "The minimum side setback is 10 feet on each side.",
+    "The minimum side setback is 10 feet on each side.\nThe minimum lot frontage is 99 feet on the quay.",
 }
 
 
@@ -54,6 +54,7 @@ def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
         ("R-2", "height", [20, 35], []),
         ("R-2", "front setback", [25], []),
         ("R-2", "side setback", [10], []),
+        ("R-2", "frontage", [99], []),
         ("R-1", "fence height", [6], []),
         ("R-2", "accessory building height", [20], []),
         ("R-1", "corner lot front setback", [15], []),
