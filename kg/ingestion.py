@@ -118,7 +118,7 @@ class Ingestion:
     def record_file(self, outcome: Outcome, path: str, collection: str, text: str = "") -> None:
         """Record what became of a file; `text` is the reason, or the new path of a file that was moved.
 
-        Without `collection`, the path stands alone.
+        Without `collection`, the path is named alone.
         """
         path, text = _show(path), _show(text)
         name = f"{collection}/{text if outcome == 'moved' else path}" if collection else path

@@ -37,15 +37,14 @@ class Section:
                     before = [spot for spot in own if spot.end <= token.idx]
                     if (spot := self._resolve(token, before)) is not None:
                         found.append(spot)
-            if own:
-                self.earlier.append(own)
+            self.earlier.append(own)
         return found
 
     def _resolve(self, token: Token, before: Sequence[Spot]) -> Spot | None:
         word = token.lower_
         start, end = token.idx, token.idx + len(token)
         if (types := _PRONOUNS.get(word)) is not None:
-            key = self._find_subject(types)
+            key = self._find_only(types, before)
         else:
             article = next((child for child in token.children if child.dep_ == "det"), None)
             if article is None or article.lower_ not in _DEFINITE or any(child.dep_ != "det" for child in token.lefts):
@@ -54,20 +53,17 @@ class Section:
             key = self._find_by_noun(word, before)
         return None if key is None else Spot(start, end, key, SCORES["coreference"])
 
-    def _find_subject(self, types: frozenset[EntityType]) -> Key | None:
-        """Find the first compatible entity of the last sentence that has one. It is not searched further back."""
-        for sentence in reversed(self.earlier[-2:]):
-            for spot in sentence:
-                if spot.key[0] in types:
-                    return spot.key
-        return None
+    def _find_only(self, types: frozenset[EntityType], before: Sequence[Spot]) -> Key | None:
+        """Find the entity of the previous sentence that a pronoun can mean. None if there are several, or none."""
+        previous = self.earlier[-1] if self.earlier else []
+        keys = {spot.key for spot in (*previous, *before) if spot.key[0] in types}
+        return next(iter(keys)) if len(keys) == 1 else None
 
     def _find_by_noun(self, noun: str, before: Sequence[Spot]) -> Key | None:
-        """Find the nearest entity whose name ends with a noun: ``the gateway`` is the ``Tide Gateway``."""
-        nearest = [spot.key for spot in reversed(before)]
-        nearest += [spot.key for sentence in reversed(self.earlier) for spot in reversed(sentence)]
-        for key in nearest:
+        """Find the only entity so far whose name ends with a noun: ``the gateway`` is the ``Tide Gateway``."""
+        found = set()
+        for key in {spot.key for sentence in (*self.earlier, before) for spot in sentence}:
             words = self.names.get(key, "").casefold().split()
             if len(words) > 1 and words[-1] == noun:
-                return key
-        return None
+                found.add(key)
+        return found.pop() if len(found) == 1 else None

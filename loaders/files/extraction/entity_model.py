@@ -25,7 +25,7 @@ SCORES: Final[Mapping[Method, float]] = {
     "code": 0.9,
     "gazetteer": 0.9,
     "named entity": 0.85,
-    "coreference": 0.7,
+    "coreference": 0.5,
 }
 """How sure a mention is by its method. Relations multiply the scores of both ends into their confidence."""
 

@@ -59,7 +59,7 @@ from loaders.files.graph.entity_links import refresh_links
 
 log = logging.getLogger(__name__)
 
-VERSION: Final = "1"
+VERSION: Final = "2"
 """A new version reads all files again."""
 
 CITES: Final = NamedNode("http://purl.org/spar/cito/cites")

@@ -183,6 +183,25 @@ def test_what_is_denied_asked_or_assumed_is_not_a_relation(sentence: str) -> Non
 
 
 @pytest.mark.parametrize(
+    ("before", "known"),
+    [
+        ("The **Salt Queue** is old.", {("product", "saltqueue")}),
+        ("The **Salt Queue** is next to the **Foam Cache**.", set()),
+        ("The **Salt Queue** is old. The weather is fine.", set()),
+    ],
+)
+def test_pronoun_means_the_only_thing_of_the_previous_sentence(before: str, known: set[tuple[str, str]]) -> None:
+    text = f"# Notes\n\n{before} It uses the `gauge_reader()` of the harbour.\n"
+    found = extract(text)
+    start = text.index("It uses")
+    assert {mention.key for mention in found.mentions if mention.start == start} == known
+    relations = [each for each in found.relations if each.relation == "uses"]
+    assert {each.subject for each in relations} == known
+    # It is listed for review, and no edge.
+    assert all(each.confidence < 0.7 for each in relations)
+
+
+@pytest.mark.parametrize(
     ("text", "wanted"),
     [
         (
@@ -216,7 +235,7 @@ def graph(tmp_path: Path) -> Iterator[tuple[KnowledgeGraph, Path]]:
     settings = Settings(data_dir=tmp_path / "data", models_dir=tmp_path / "none", _env_file=None)  # type: ignore[call-arg]
     folder = tmp_path / "notes"
     folder.mkdir()
-    (folder / "gateway.md").write_text(GATEWAY)
+    (folder / "gateway.md").write_text(GATEWAY.replace("It uses", "The Tide Gateway uses"))
     (folder / "queue.md").write_text(QUEUE)
     with KnowledgeGraph.open(tmp_path / "data", settings) as opened:
         load(opened, "files", [str(folder)])
