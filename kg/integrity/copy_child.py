@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any, Final
@@ -18,8 +18,10 @@ from kg.store.commits import HEAD
 from kg.vocabulary import KG, OWL, PROV_GRAPH, TBOX_GRAPH, UNCOUNTED_GRAPHS
 
 _PORTION: Final = 50_000
-_BULK: Final = 500_000
-"""Quads that are written at once to a new store, which takes some 600 MB."""
+BULK: Final = 100_000
+"""Maximum quads that are written at once to a new store; 500,000 take four times the memory (675 MB)."""
+BULK_CHARACTERS: Final = 50_000_000
+"""Maximum characters of their literals."""
 
 
 def work(settings: dict[str, Any], _: bytes) -> dict[str, Any]:
@@ -31,14 +33,28 @@ def work(settings: dict[str, Any], _: bytes) -> dict[str, Any]:
 def _copy_whole(target: str, store: Store, findings: Findings) -> None:
     """Copy all quads into a new store, and read both to compare their numbers and hashes."""
     copied = Store(target)
-    quads = iter(store)
-    while portion := list(islice(quads, _BULK)):
+    for portion in divide(store):
         copied.bulk_extend(portion)
     copied.flush()
     before, after = _sum_up(store), _sum_up(copied)
     if before != after:
         findings.add("lost", "store", f"The copy has {after[0]:,} quads, and the store {before[0]:,}, or others.")
     findings.finish(stored_quads=after[0])
+
+
+def divide(quads: Iterable[Quad]) -> Iterator[list[Quad]]:
+    """Divide quads into portions that need little memory to be written, also where literals are long."""
+    portion: list[Quad] = []
+    characters = 0
+    for quad in quads:
+        portion.append(quad)
+        if isinstance(quad.object, Literal):
+            characters += len(quad.object.value)
+        if len(portion) >= BULK or characters >= BULK_CHARACTERS:
+            yield portion
+            portion, characters = [], 0
+    if portion:
+        yield portion
 
 
 def _sum_up(store: Store) -> tuple[int, int]:

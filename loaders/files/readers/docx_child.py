@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import zipfile
@@ -94,4 +95,6 @@ def _describe(data: bytes) -> dict[str, Any]:
 
 def main() -> None:
     """Run the process."""
+    # Passes of the garbage collector over the elements of a long document take as long as reading it.
+    gc.set_threshold(100_000, 50, 100)
     task.main(work)
