@@ -449,11 +449,13 @@ def _select_standards_of_type(
             [each for each in several if is_about(rules[each.iri], asked.subject)] for several in (found, unsure)
         )
         if not found and not unsure:
+            mentions = find_mentions(reader, place, districts, words.districts, " ".join(sorted(asked.subject)))
+            where = f" The text of {shorten(mentions)} has the subject." if mentions else ""
             raise NotFoundError(
                 f"standard_type: {standard_type[:100]!r}: {', '.join(sorted(asked.types))} for "
                 f"{' '.join(sorted(asked.subject))!r} is not recorded. Recorded for: "
                 f"{list_subjects(rules[each.iri] for each in all_of_type)}. Other rules are in the text only: "
-                "kg_search_by_topic finds the sections."
+                f"kg_search_by_topic finds the sections.{where}"
             )
     else:
         uses = [each.choice for each in words.uses.values()]

@@ -30,7 +30,8 @@ from kg.words import singular
 
 _GENERAL: Final = re.compile(
     r"(?:(?:the|a|any|all|each|every|other) )*(?:(?:principal|main|primary|other) )*"
-    r"(?:(?:(?:principal|main|primary) )?(?:buildings?|structures?|uses?|lots?|districts?|zones?|developments?)"
+    r"(?:(?:(?:principal|main|primary) )?(?:buildings?|structures?|uses?|lots?|districts?|zones?|"
+    r"developments?|projects?|sites?)"
     r"(?: (?:and|or) )?)*",
 )
 """Subjects that are those of the district: ``Principal Building``, ``all other uses``."""

@@ -77,6 +77,13 @@ def test_subject_without_a_standard_is_not_found(kg: KnowledgeGraph) -> None:
         kg_query_standards(kg, **MERE, district="R-2", standard_type="fence height")
 
 
+def test_sections_with_the_words_of_a_missing_subject_are_named(kg: KnowledgeGraph) -> None:
+    text = "A hedge is clipped in spring."
+    kg_ingest_code_section(kg, **MERE, section_id="9", title="Gardens", level=1, raw_content=text)
+    with pytest.raises(NotFoundError, match="The text of 9 has the subject"):
+        kg_query_standards(kg, **MERE, district="R-2", standard_type="hedge height")
+
+
 def test_comparison_leaves_out_what_is_for_another_subject(kg: KnowledgeGraph) -> None:
     rows = compare_zoning(kg, ["Subject Mere, UT", "Plain Mere, UT"], standard_type="height").standards
     mere = next(row.places[0] for row in rows if row.bound == "max")
@@ -90,6 +97,7 @@ def test_comparison_leaves_out_what_is_for_another_subject(kg: KnowledgeGraph) -
         ("", True),
         ("Principal Building", True),
         ("all other uses", True),
+        ("Projects", True),
         ("main buildings and structures", True),
         ("accessory building", False),
         ("corner lot", False),
