@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
@@ -162,6 +162,8 @@ def _in_matrix(
     if columns is None:
         return
     header, districts = columns
+    if header >= 0 and is_header_short(grid, header + 1):
+        return
     cells = [row[place] for row in grid[header + 1 :] for place in districts if place < len(row)]
     words = [cell.text for cell in cells if cell is not None and cell.text.strip()]
     if not words or sum(bool(_MARK.fullmatch(text.strip())) for text in words) < _LETTERS_SHARE * len(words):
@@ -180,6 +182,16 @@ def _in_matrix(
             cell = row[place] if place < len(row) else None
             if cell is not None and cell is not use:
                 yield from _parse_cell(section, use, cell, code, legend, notes, told)
+
+
+def is_header_short(grid: Sequence[Sequence[Cell | None]], header: int) -> bool:
+    """Check whether the header of a table, its first rows, has fewer columns than most rows below it.
+
+    Its cells span columns in a way that the text does not show, so which column each is for is not known.
+    """
+    ends = [max((place for place, cell in enumerate(row) if cell is not None), default=-1) for row in grid]
+    below = Counter(ends[header:]).most_common(1)
+    return bool(below) and max(ends[:header], default=-1) < below[0][0]
 
 
 def _find_header_above(section: Section, table: _Joined, known: Mapping[str, District]) -> Mapping[int, str]:

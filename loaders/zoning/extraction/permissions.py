@@ -464,7 +464,9 @@ class _Lines:
             return None
         sub = _SUB.search(line)
         if sub is not None and (_CUT.search(line[: sub.start()]) is None):
-            below = replace(lead, conditions=())
+            limited = _LIMIT.search(line, 0, sub.start()) is not None
+            below = replace(lead, conditions=[line[: sub.start()].rstrip(" ,")] if limited else ())
+            below = replace(below, level="byRightWithConditions") if limited and lead.level == "byRight" else below
             if sub[0] == ":" or sub[0] == "of the following":
                 return below if len(line.split()) <= 8 else None
             line = line[: sub.start()] if "limited" not in sub[0] else line
@@ -587,7 +589,12 @@ def _parse_heading(line: str, known: Mapping[str, District]) -> _Lead | None:
     codes = naming.find_codes(placed["where"], known) if placed else ()
     if placed and (codes or re.search(r"\b(?:district|zone)s?$", words)):
         words = words[: placed.start()]
-    if colon and _ANNOUNCES.match(words) and (not has_verb(words) or is_conditional(words.partition(",")[0])):
+    by_permit = words[:3].casefold() == "by " and is_conditional(words)
+    if (
+        colon
+        and (_ANNOUNCES.match(words) or by_permit)
+        and (not has_verb(words) or is_conditional(words.partition(",")[0]))
+    ):
         level = level_of(words)
         review = find_review(named) if level == "conditional" else None
         return _Lead(level if level == "conditional" else None, words, (), review)

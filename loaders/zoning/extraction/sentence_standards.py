@@ -114,7 +114,6 @@ _ROAD: Final = re.compile(
 )
 """Streets of one kind: a distance from them is not from each street."""
 _INSTEAD: Final = re.compile(r"[^.;]{0,40},? or (?:an?|the)? ?(?:minimum|at least|not less|no less)\b", re.IGNORECASE)
-"""Words of an alternative after a measure: ``or a minimum of one court``."""
 _PER_UNIT: Final = re.compile(
     r"\)?,? (?:of (?:lot |site )?area )?(?:per|for each|for every) (?:dwelling(?: unit)?|unit|family|apartment)\b",
     re.IGNORECASE,
@@ -124,8 +123,7 @@ _ASIDE: Final = re.compile(r"(?: ?,)? ?\([^()\d]*\)")
 _END_OF: Final = re.compile(r"(?:the )?(?:bottom|top|tip|lowest|highest|base|invert|edge|end)s?\b", re.IGNORECASE)
 """A part of a structure, whose height above the ground is not that of the structure."""
 _OTHER_LAND: Final = re.compile(r"\b(?:schools?|dwellings?|districts?|zones?|church(?:es)?|bank|mean high)\b", re.I)
-"""Words for places that are no lines of the lot."""
-_ANY_HEIGHT: Final = re.compile(r"\b(?:buildings?|structures?)\b", re.IGNORECASE)
+_ANY_HEIGHT: Final = re.compile(r"\b(?:buildings?|structures?)\b", re.I)
 _SHARE: Final = re.compile(
     r"\)?(?: \(\d+%\))? of (?:(?:the|a|an|any|each|every|its|total|gross|net) )*(?P<what>[^.,;:()\n]{2,60}?)"
     r"(?=[.,;:()\n]|$| shall\b| must\b| may\b| in the\b| is\b| or | and )"
@@ -751,6 +749,8 @@ class _Sentence:
         if zone and re.search(r"[A-Z0-9]", zone[0][1:]) and self.districts(last) is self.context.around:
             found.append(zone[0].strip(" ,"))  # a district that is not known
         found += find_enclosed(text, self.start, clause, self.measures[place].start)
+        owner = (name_subject(clause.subject) if clause.verb_words.endswith(("have", "has")) else None) or what
+        found += [clause.subject] if what and owner and owner.split()[-1] not in what else []
         found += [yard[0]] if (yard := _YARD.search(what or "")) else []
         found += rests
         added = self._find_addition(place)

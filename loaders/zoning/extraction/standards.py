@@ -27,7 +27,7 @@ from loaders.zoning.extraction.measures import Measure, find_measures, find_unit
 from loaders.zoning.extraction.outline import Outline, find_label_end
 from loaders.zoning.extraction.parking_schedules import Schedule, is_about_parking
 from loaders.zoning.extraction.permission_levels import BOARD
-from loaders.zoning.extraction.permission_matrices import find_notes, strip_marks
+from loaders.zoning.extraction.permission_matrices import find_notes, is_header_short, strip_marks
 from loaders.zoning.extraction.regulated_subjects import BESIDE, LOT, has_content, is_clear
 from loaders.zoning.extraction.section_protocol import Cell, Section, Table
 from loaders.zoning.extraction.sentence_standards import Context, Standard, find_limits, find_subject
@@ -344,6 +344,8 @@ def _in_table(
     if not grid or len(grid[0]) < 2:
         return
     header = _count_header_rows(grid, table)
+    if is_header_short(grid, header):
+        return
     turned: Grid = [[row[place] for row in grid] for place in range(len(grid[0]))]
     columns = _find_columns(section, grid, header, {}, parking=parking)
     sideways = _find_columns(section, turned, 1, _find_groups(section, grid), parking=parking)

@@ -732,3 +732,14 @@ def test_columns_of_bounds_in_a_parking_schedule_are_its_rates() -> None:
 def test_a_row_that_names_no_use_has_none() -> None:
     rows = [["", "Lot area (sq. ft.)", "Height (ft.)"], ["Minimum", "9,000", "10"]]
     assert [each.applies_to for each in find_standards(with_table(rows), KNOWN)] == [None, None]
+
+
+def test_a_table_whose_header_has_fewer_columns_than_its_rows_is_not_read() -> None:
+    rows = [["District", "Lots", "Yards"], ["Width", "Depth", "Front"]]
+    rows += [["R-1", "4 units", "75'", "90'", "25'"], ["R-2", "5 units", "60'", "90'", "20'"]]
+    assert list(find_standards(with_table(rows, header_rows=2), KNOWN)) == []
+
+
+def test_the_fence_of_a_pool_is_that_of_a_pool() -> None:
+    found = list(find_standards(section("A pool shall have a fence not less than four feet in height."), KNOWN))
+    assert [(each.applies_to, list(each.conditions)) for each in found] == [("fence", ["A pool"])]

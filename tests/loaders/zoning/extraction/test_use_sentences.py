@@ -489,6 +489,19 @@ def test_time_grows_with_the_length_and_no_faster(unit: str) -> None:
             "R-1: All barns are permitted in this zone.\nR-2: These homes are smaller.\nPermitted uses:\nInns.",
             [("R-1", "All barns", "byRight"), ("R-1", "Inns", "byRight"), ("R-2", "Inns", "byRight")],
         ),
+        (
+            "Permitted uses:\n1. Shops with an area of 800 square feet or less, for example:\na. Bakeries\n2. Inns",
+            [
+                ("R-1", "Shops", "byRightWithConditions"),
+                ("R-1", "Bakeries", "byRightWithConditions"),
+                ("R-1", "Inns", "byRight"),
+            ],
+        ),
+        (
+            "A. By right:\n(1) Inns.\nB. By conditional use when authorized by the Board in accordance with § 4-4:\n"
+            "(1) Mills.",
+            [("R-1", "Inns", "byRight"), ("R-1", "Mills", "conditional")],
+        ),
         ("Land subdivisions and mills are prohibited. (Ord. 1998-3 § 2 (part), 1998)", [
             ("R-1", "Land subdivisions", "notPermitted"), ("R-1", "mills", "notPermitted")]),
     ],
