@@ -31,11 +31,19 @@ class Source:
     options: Sequence[str] = ()
 
 
+def _renew_links(kg: KnowledgeGraph, on_progress: Progress | None) -> None:
+    from loaders.files.graph.entities import renew_links
+
+    renew_links(kg, on_progress)
+
+
 def _climate(given: Settings, options: Options) -> Loader:
     from loaders.climate import documents as climate_policy
     from loaders.readers.places import merge_place
 
-    return Loader(climate_policy.DOMAIN, climate_policy.VERSION, climate_policy.read, merge=merge_place)
+    return Loader(
+        climate_policy.DOMAIN, climate_policy.VERSION, climate_policy.read, merge=merge_place, refresh=_renew_links
+    )
 
 
 def _wikibase(given: Settings, options: Options) -> Loader:
@@ -55,6 +63,7 @@ def _wikibase(given: Settings, options: Options) -> Loader:
         find_warnings=views.cycles,
         fetchers={live_endpoint.SCHEME: live_endpoint.fetch_items},
         cut=reading.cut,
+        refresh=_renew_links,
         cites=False,
     )
 
@@ -73,6 +82,7 @@ def _hansard(given: Settings, options: Options) -> Loader:
         config=options,
         derive=Derivations(hansard.DOMAIN, reading.findings).derive,
         cut=hansard.cut_records,
+        refresh=_renew_links,
         options=options,
         exclusive=True,
         merge=merge_quads,
@@ -94,6 +104,7 @@ def _members(given: Settings, options: Options) -> Loader:
         derive=Derivations("hansard").derive,
         options=options,
         cites=False,
+        refresh=_renew_links,
         merge=merge_quads,
     )
 
@@ -115,6 +126,7 @@ def _zoning(given: Settings, options: Options) -> Loader:
         derive=Findings(reading.codes).derive,
         fetchers={municode_client.SCHEME: municode_client.fetch},
         cut=zoning.cut_rows,
+        refresh=_renew_links,
         options=options,
         merge=merge,
         whole=zoning.WHOLE,

@@ -109,6 +109,8 @@ EXISTS: Final = "ASK { GRAPH $graph { ?node kg:object ?entity } }"
 MENTIONED_IN: Final = """
 SELECT DISTINCT ?entity WHERE { VALUES ?graph { $graphs } GRAPH ?graph { ?mention kg:object ?entity } }"""
 
+ANY: Final = "ASK { ?entity a kg:Entity }"
+
 NAMES: Final = """
 SELECT ?entity ?name WHERE { VALUES ?entity { $entities } ?entity skos:prefLabel|skos:altLabel ?name }"""
 
@@ -298,16 +300,19 @@ class State:
         self._path: Final = folder / "entities" / "state.json"
         self.read: dict[str, str] = {}
         self.linked: int | None = None
-        """Generation of the store after the last computation of links."""
+        """Generation of the store after the last computation of all links."""
+        self.outside: dict[str, str] = {}
+        """Hashes of the candidates of entities outside of the files, as `refresh_links` returned them."""
         if self._path.exists():
             held = json.loads(self._path.read_text())
             self.read, self.linked = held["without"], held["linked"]
+            self.outside = held.get("outside", {})
 
     def save(self, current: Collection[str]) -> None:
         """Save it for the graphs that still exist."""
         self.read = {graph: digest for graph, digest in self.read.items() if graph in current}
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        write_file(self._path, json.dumps({"without": self.read, "linked": self.linked}))
+        write_file(self._path, json.dumps({"without": self.read, "linked": self.linked, "outside": self.outside}))
 
 
 def find_pending(kg: KnowledgeGraph, state: State | None = None) -> dict[NamedNode, str]:
@@ -357,11 +362,21 @@ def refresh(
         _Refreshing(kg, state, report, on_progress).run(pending)
     generation = kg.store.statistics().generation
     if link and state.linked != generation:
-        refresh_links(kg)
+        state.outside = refresh_links(kg)
         state.linked = kg.store.statistics().generation
         state.save({graph.value for graph in _load_hashes(kg.store, HASHES, _FILES)})
     report.seconds = time.perf_counter() - started
     return report
+
+
+def renew_links(kg: KnowledgeGraph, on_progress: Progress | None = None) -> None:
+    """Link the entities of files to the concepts, people, places and laws that another load has added or changed."""
+    if not kg.store.query(ANY):
+        return
+    state = State(kg.settings.data_dir)
+    before, state.outside = state.outside, refresh_links(kg, state.outside)
+    if state.outside != before:
+        state.save({graph.value for graph in _load_hashes(kg.store, HASHES, _FILES)})
 
 
 class _Refreshing:

@@ -4,13 +4,14 @@
 is promoted and rejected like any claim, so a merge of two entities can be undone. Candidates share their normalized
 name, or all but one letter of it, or most of their words; or the same words mention a concept, cite a law, or are the
 name of a place or person. The score is that of `score_link`. All links are computed again after each change of files,
-from the mentions alone, so they do not depend on the order of loads.
+from the mentions alone, so they do not depend on the order of loads. After a load of another domain, only those of the
+entities with other candidates outside of the files are.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import combinations
@@ -25,7 +26,7 @@ from kg.provenance import promotion
 from kg.provenance.load_records import Agent, RecordOrigin, Run
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, Term, named_node, select, term_text
-from kg.vocabulary import ENTITIES, KG, RDF, iri_prefix, mint_claim, mint_span
+from kg.vocabulary import ENTITIES, KG, RDF, iri_prefix, mint_claim, mint_span, sha256
 from kg.words import stems
 from loaders.citations.graph.claims import Evidence, evidence_quads, method_quads
 from loaders.files.extraction.entity_model import normalize_name
@@ -134,8 +135,17 @@ def compare_types(one: str, other: str) -> float:
     return 0.7 if {one, other} <= {"product", "api", "organization"} else 0.2
 
 
-def find_candidates(entities: Sequence[Linked]) -> Iterator[tuple[Linked, Linked]]:
-    """Find the pairs of entities with similar names, each once and in order."""
+def find_candidates(
+    entities: Sequence[Linked], wanted: Collection[str] | None = None
+) -> Iterator[tuple[Linked, Linked]]:
+    """Find the pairs of entities with similar names, each once and in order: those whose first one is `wanted`."""
+    first = None if wanted is None else {number for number, each in enumerate(entities) if each.iri.value in wanted}
+
+    def pair(group: Iterable[int]) -> Iterator[tuple[int, int]]:
+        listed = list(dict.fromkeys(group))
+        if first is None or not first.isdisjoint(listed):
+            yield from (each for each in combinations(listed, 2) if first is None or each[0] in first)
+
     by_norm: dict[str, list[int]] = defaultdict(list)
     by_hole: dict[str, list[int]] = defaultdict(list)
     by_word: dict[str, list[int]] = defaultdict(list)
@@ -151,12 +161,12 @@ def find_candidates(entities: Sequence[Linked]) -> Iterator[tuple[Linked, Linked
             by_word[word].append(number)
     pairs: set[tuple[int, int]] = set()
     for group in by_norm.values():
-        pairs.update(combinations(group, 2))
+        pairs.update(pair(group))
     for group in by_hole.values():
-        pairs.update(pair for pair in combinations(dict.fromkeys(group), 2) if _is_near(entities, *pair))
+        pairs.update(each for each in pair(group) if _is_near(entities, *each))
     for group in by_word.values():
         if 1 < len(group) <= _COMMON:
-            pairs.update(pair for pair in combinations(group, 2) if _share(words, *pair) >= LEAST_SHARED)
+            pairs.update(each for each in pair(group) if _share(words, *each) >= LEAST_SHARED)
     for one, other in sorted(pairs):
         if "date" not in (entities[one].type, entities[other].type) and not _differ_in_numbers(
             entities[one], entities[other]
@@ -187,17 +197,33 @@ def compare_names(one: Linked, other: Linked) -> float:
     return max((ratio(a.casefold(), b.casefold()) / 100 for a in one.names for b in other.names), default=0.0)
 
 
-def refresh_links(kg: KnowledgeGraph) -> int:
-    """Compute the links of all entities again, and commit those that changed. Returns their number."""
+def refresh_links(kg: KnowledgeGraph, before: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Compute the links of entities again, and commit those that changed.
+
+    Returns a hash of the candidates of each entity outside of the files. With the hashes of an earlier call, only the
+    links of entities with other candidates than then are computed.
+    """
     store = kg.store
     entities = _load_entities(store)
     stored = {named_node(row["graph"]) for row in select(store.query, bind(STORED, links=Literal(_LINKS)))}
     if not entities.known and not stored:
-        return 0
-    found = [*_find_laws(store, entities), *_score(kg, entities, _find_pairs(store, entities))]
+        return {}
+    laws, outside = list(_find_laws(store, entities)), _find_outside(store, entities)
+    hashes = _hash_candidates(laws, outside)
+    known = [entities.known[iri] for iri in sorted(entities.known)]
+    if before is None:
+        pairs = [*find_candidates(known), *outside]
+    else:
+        changed = {iri for iri in before.keys() | hashes.keys() if before.get(iri) != hashes.get(iri)}
+        if not changed:
+            return hashes
+        laws = [each for each in laws if each[0].iri.value in changed]
+        pairs = [*find_candidates(known, changed), *(each for each in outside if each[0].iri.value in changed)]
+        stored &= {NamedNode(_LINKS + iri.removeprefix(_ENTITY)) for iri in changed}
+    found = [*laws, *_score(kg, entities, pairs)]
     wanted: dict[NamedNode, list[Quad]] = {graph: [] for graph in stored}
     texts = _load_texts(store, {entities.places[one.iri.value].unit for one, _, _, _ in found})
-    known: dict[NamedNode, set[NamedNode]] = defaultdict(
+    told: dict[NamedNode, set[NamedNode]] = defaultdict(
         _find_described(store, [entities.places[one.iri.value] for one, _, _, _ in found]).copy
     )
     for one, other, score, method in found:
@@ -206,9 +232,9 @@ def refresh_links(kg: KnowledgeGraph) -> int:
         words = texts[place.unit.value][place.start : place.end]
         evidence = Evidence(place.unit, place.start, place.end, words, round(score, 4), method)
         node = mint_claim(one.iri, KG.sameAsCandidate, other.iri, graph)
-        if node in known[graph]:
+        if node in told[graph]:
             continue
-        known[graph].add(node)
+        told[graph].add(node)
         quads = wanted.setdefault(graph, [])
         quads += [
             Quad(node, RDF.type, KG.Statement, graph),
@@ -217,14 +243,26 @@ def refresh_links(kg: KnowledgeGraph) -> int:
             Quad(node, RDF.predicate, KG.sameAsCandidate, graph),
             Quad(node, RDF.object, other.iri, graph),
             *method_quads(node, evidence, graph),
-            *evidence_quads(node, evidence, graph, known[graph]),
+            *evidence_quads(node, evidence, graph, told[graph]),
         ]
     replace = {graph: quads for graph, quads in wanted.items() if set(quads) != set(store.graph(graph))}
     if replace:
         run = Run(Agent("loaders.files.links", VERSION), {"threshold": str(THRESHOLD)})
         origins = {graph: RecordOrigin("", (), derived_from=_get_sources(graph)) for graph in replace}
         store.commit(replace, promotion.build_load_patch(run, store, replace, origins))
-    return sum(map(bool, wanted.values()))
+    return hashes
+
+
+def _hash_candidates(
+    laws: Iterable[tuple[Linked, Linked, float, str]], outside: Iterable[tuple[Linked, Linked]]
+) -> dict[str, str]:
+    """Hash the candidates of each entity outside of the files, with their names and definitions."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for one, law, confidence, _ in laws:
+        found[one.iri.value].append(f"{law.iri.value} {confidence}")
+    for one, other in outside:
+        found[one.iri.value].append(repr((other.iri.value, other.type, other.names, other.context)))
+    return {iri: sha256("\n".join(sorted(said))) for iri, said in found.items()}
 
 
 def _find_described(store: Store, places: Iterable[Place]) -> set[NamedNode]:
@@ -283,10 +321,10 @@ def _find_laws(store: Store, entities: _Entities) -> Iterator[tuple[Linked, Link
             yield one, law, float(term_text(row["confidence"])), "citation"
 
 
-def _find_pairs(store: Store, entities: _Entities) -> list[tuple[Linked, Linked]]:
-    """Find the candidates of all entities."""
+def _find_outside(store: Store, entities: _Entities) -> list[tuple[Linked, Linked]]:
+    """Find the concepts, places and people that entities may be."""
     known = [entities.known[iri] for iri in sorted(entities.known)]
-    pairs = list(find_candidates(known))
+    pairs: list[tuple[Linked, Linked]] = []
     prefix = Literal(ENTITIES.replace("entities/", "mentions/files/"))
     things: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for row in select(store.query, bind(CONCEPTS, files=Literal(_FILES), concepts=prefix)):

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from pyoxigraph import Literal, Quad
 
+from kg import bundle
 from kg.actors import ADMIN, WRITE, Actor
 from kg.errors import ModelError
 from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.settings import Settings
 from kg.store.protocol import named_node, select, term_text
 from kg.tools.claims.review import list_claims, review_claim
-from kg.vocabulary import DERIVED, ENTITIES, mint
+from kg.vocabulary import DERIVED, ENTITIES, FOAF, RDF, mint
 from loaders.files.extraction import entities
 from loaders.files.extraction.entities import extract_entities
 from loaders.files.extraction.entity_model import Extraction, Key, normalize_name
 from loaders.files.extraction.gazetteer import find_aliases, mine_names
 from loaders.files.extraction.language_pipeline import load_pipeline
 from loaders.files.extraction.plain_text import LONGEST, build_outline, to_plain
-from loaders.files.graph.entities import find_pending, refresh
-from loaders.files.graph.entity_links import THRESHOLD, Linked, find_candidates, score_link
+from loaders.files.graph import entity_links
+from loaders.files.graph.entities import find_pending, refresh, renew_links
+from loaders.files.graph.entity_links import THRESHOLD, Linked, find_candidates, refresh_links, score_link
+from loaders.files.graph.entity_links import _score as score_pairs
 from loaders.mentions.label_variants import Label
 from loaders.mentions.matcher import Matcher
 from loaders.sources import load
@@ -292,6 +296,44 @@ def test_note_that_names_a_law_is_linked_to_it(graph: tuple[KnowledgeGraph, Path
     assert [(claim.words, claim.reported) for claim in listed.claims] == [("Regulation (EU) 2019/943", True)]
     entity = mint("entity", "regulation", "regulationeu2019-943")
     assert kg.store.query(f"ASK {{ {entity} kg:sameAsCandidate ?law . ?law a kg:ExternalLaw }}")
+
+
+def test_entities_are_linked_to_people_that_are_loaded_later(
+    graph: tuple[KnowledgeGraph, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kg, folder = graph
+    (folder / "people.md").write_text("# Minutes\n\nThe report was written by Vera Kostova. Vera Kostova leads it.\n")
+    load(kg, "files", [str(folder)])
+    entity, person = mint("entity", "person", "verakostova"), mint("person", "vera-kostova")
+    shared = mint("graph", "ref", "person", "vera-kostova")
+    linked = f"ASK {{ ?claim rdf:subject {entity} ; rdf:predicate kg:sameAsCandidate ; rdf:object {person} }}"
+    assert kg.store.query(f"ASK {{ {entity} a kg:Entity }}")
+    assert not kg.store.query(linked)
+    said = [Quad(person, RDF.type, FOAF.Person, shared), Quad(person, FOAF.name, Literal("Vera Kostova"), shared)]
+    kg.store.commit({shared: said})
+    scored: list[str] = []
+
+    def score(kg: KnowledgeGraph, known: object, pairs: Sequence[tuple[Linked, Linked]]) -> Iterator[object]:
+        scored.extend(one.iri.value for one, _ in pairs)
+        return score_pairs(kg, known, pairs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(entity_links, "_score", score)
+    others = {graph: quads for graph, quads in entity_graphs(kg).items() if "verakostova" not in graph}
+    table = tmp_path / "laws.csv"
+    table.write_text((bundle.folder("fixtures") / "climate" / "energy-and-water.csv").read_text())
+    load(kg, "climate", [str(table)])
+    assert kg.store.query(linked)
+    assert set(scored) == {entity.value}
+    assert {graph: quads for graph, quads in entity_graphs(kg).items() if "verakostova" not in graph} == others
+    renew_links(kg)
+    assert scored == [entity.value]
+    # The link goes with the person, and is that of a computation of all links.
+    kg.store.commit({shared: []})
+    renew_links(kg)
+    assert not kg.store.query(linked)
+    before = entity_graphs(kg)
+    refresh_links(kg)
+    assert entity_graphs(kg) == before
 
 
 def test_candidates_have_similar_names_and_equal_numbers() -> None:
