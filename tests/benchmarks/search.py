@@ -222,12 +222,31 @@ async def through_client(url: str, call_of: Callable[[int], Call]) -> list[float
 
 def plainly(url: str, call_of: Callable[[int], Call], path: str = "/mcp") -> list[float]:
     """Return how long each call took as JSON-RPC over one connection, until the whole answer was read."""
-    return in_turns(url, {"": call_of}, path)[""]
+    return in_turns(url, {"": call_of}, path)[0][""]
 
 
-def in_turns(url: str, calls: Mapping[str, Callable[[int], Call]], path: str = "/mcp") -> dict[str, list[float]]:
-    """Return the times of `plainly` for several kinds of calls in turns, so that all meet the same load."""
+def processor_ms(pid: int) -> float:
+    """Return the processor time of a process and its children so far, in milliseconds; 0 without ``/proc``."""
+    total, waiting = 0, [pid]
+    for process in waiting:
+        try:
+            for task in Path(f"/proc/{process}/task").iterdir():
+                total += int((task / "schedstat").read_text().split()[0])
+                waiting += map(int, (task / "children").read_text().split())
+        except OSError:  # it has ended, or this is no Linux
+            continue
+    return total / 1e6
+
+
+def in_turns(
+    url: str, calls: Mapping[str, Callable[[int], Call]], path: str = "/mcp", pid: int | None = None
+) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """Return the times of `plainly` for several kinds of calls in turns, so that all meet the same load.
+
+    The second times are those of the processor in the server `pid` and its processes, which other load changes less.
+    """
     times: dict[str, list[float]] = {kind: [] for kind in calls}
+    worked: dict[str, list[float]] = {kind: [] for kind in calls}
     connection = http.client.HTTPConnection(urlsplit(url).netloc)
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     for number in range(WARM_UP + REQUESTS):
@@ -235,14 +254,17 @@ def in_turns(url: str, calls: Mapping[str, Callable[[int], Call]], path: str = "
             name, arguments = call_of(number)
             params = {"name": name, "arguments": arguments}
             body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+            before = 0.0 if pid is None else processor_ms(pid)
             began = time.perf_counter()
             connection.request("POST", path, body, headers)
             answer = connection.getresponse().read()
             times[kind].append((time.perf_counter() - began) * 1_000)
+            worked[kind].append(0.0 if pid is None else processor_ms(pid) - before)
             if json.loads(answer)["result"].get("isError"):
                 raise RuntimeError(f"{name} failed: {answer.decode()[:300]}")
     connection.close()
-    return {kind: sorted(own[WARM_UP:]) for kind, own in times.items()}
+    first, second = ({kind: sorted(own[WARM_UP:]) for kind, own in each.items()} for each in (times, worked))
+    return first, second
 
 
 def measure(url: str, passages: int) -> dict[str, tuple[list[float], list[float]]]:
