@@ -218,7 +218,7 @@ class NearDuplicates:
 
 def _describe(text: str, place: Place) -> _Seen:
     words = [word.casefold() for word in _WORD.findall(text)]
-    exact = sha256(" ".join(words))
+    exact = sha256(" ".join(words) or text)  # of signs alone, the signs
     if len(words) < _LEAST:
         return _build(place, exact, "", None)
     figures = sha256(repr(sorted(Counter(word for word in words if not word.isalpha()).items())))

@@ -23,7 +23,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.files import write_file
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import promotion
-from kg.provenance.load_records import Agent, Derived, RecordOrigin, Run
+from kg.provenance.load_records import Agent, Derived, RecordOrigin, Rule, Run
 from kg.search.index_sync import Progress
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, named_node, select, term_text
@@ -61,6 +61,8 @@ log = logging.getLogger(__name__)
 
 VERSION: Final = "2"
 """A new version reads all files again."""
+
+RULE: Final = Rule("entity-names", "1", "an entity has the names by which files mention it")
 
 CITES: Final = NamedNode("http://purl.org/spar/cito/cites")
 PREDICATES: Final[Mapping[Relation, NamedNode]] = {
@@ -259,14 +261,14 @@ def drop_entities(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> 
         return made
     for graph in dropped:
         made[graph] = (), RecordOrigin("", ())
-    rows = select(store.query, bind(MENTIONED_IN, graphs=dropped))
+    rows = select(store.query_sources, bind(MENTIONED_IN, graphs=dropped))
     mentioned = {named_node(row["entity"]) for row in rows}
     names = {entity: own for entity, own in load_names(store, mentioned).items() if len(own) > 1}
     kept = _load_mentioned(store, names, dropped)
     for entity, own in names.items():
         if (rest := kept.get(entity)) and set(rest) != set(own):
             shared, quads = build_entity(*parse_entity(entity.value), set(rest))
-            made[shared] = quads, RecordOrigin("", (), sorted(set(rest.values()), key=str))
+            made[shared] = quads, RecordOrigin("", (), sorted(set(rest.values()), key=str), RULE)
     return made
 
 
@@ -275,7 +277,7 @@ def load_names(store: Store, entities: Iterable[NamedNode]) -> dict[NamedNode, s
     found: dict[NamedNode, set[str]] = defaultdict(set)
     wanted = sorted(entities, key=str)
     for start in range(0, len(wanted), _AT_ONCE):
-        for row in select(store.query, bind(NAMES, entities=wanted[start : start + _AT_ONCE])):
+        for row in select(store.query_sources, bind(NAMES, entities=wanted[start : start + _AT_ONCE])):
             found[named_node(row["entity"])].add(term_text(row["name"]))
     return found
 
@@ -288,7 +290,7 @@ def _load_mentioned(
     wanted = sorted(entities, key=str)
     for start in range(0, len(wanted), _AT_ONCE):
         query = bind(MENTIONED, entities=wanted[start : start + _AT_ONCE], dropped=sorted(dropped, key=str))
-        for row in select(store.query, query):
+        for row in select(store.query_sources, query):
             found[named_node(row["entity"])][to_name(term_text(row["raw"]))] = named_node(row["graph"])
     return found
 
@@ -471,7 +473,7 @@ class _Refreshing:
                 shared, quads = build_entity(*key, before | spellings)
                 self.replace[shared] = quads
                 sources = self.sources.get(key) or set(again)
-                self.origins[shared] = RecordOrigin("", (), sorted(sources, key=str)[:_MOST_SOURCES])
+                self.origins[shared] = RecordOrigin("", (), sorted(sources, key=str)[:_MOST_SOURCES], RULE)
                 self.report.entities_new += not before
         patch = promotion.build_load_patch(self.run_, self.store, self.replace, self.origins)
         commit = self.store.commit(self.replace, patch)

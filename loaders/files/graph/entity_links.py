@@ -5,7 +5,7 @@ is promoted and rejected like any claim, so a merge of two entities can be undon
 name, or all but one letter of it, or most of their words; or the same words mention a concept, cite a law, or are the
 name of a place or person. The score is that of `score_link`. All links are computed again after each change of files,
 from the mentions alone, so they do not depend on the order of loads. After a load of another domain, only those of the
-entities with other candidates outside of the files are.
+entities with other candidates outside of the files are. Statements of user graphs are not read.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ def refresh_links(kg: KnowledgeGraph, before: Mapping[str, str] | None = None) -
     """
     store = kg.store
     entities = _load_entities(store)
-    stored = {named_node(row["graph"]) for row in select(store.query, bind(STORED, links=Literal(_LINKS)))}
+    stored = {named_node(row["graph"]) for row in select(store.query_sources, bind(STORED, links=Literal(_LINKS)))}
     if not entities.known and not stored:
         return {}
     laws, outside = list(_find_laws(store, entities)), _find_outside(store, entities)
@@ -278,7 +278,7 @@ def _get_sources(graph: NamedNode) -> list[NamedNode]:
 def _load_entities(store: Store) -> _Entities:
     """Load the entities that a file mentions, with the first mention of each and the words around it."""
     entities = _Entities()
-    for row in select(store.query, bind(MENTIONS, files=Literal(_FILES))):
+    for row in select(store.query_sources, bind(MENTIONS, files=Literal(_FILES))):
         iri = named_node(row["entity"]).value
         if (known := entities.known.get(iri)) is not None:
             known.mentions += 1
@@ -308,13 +308,13 @@ def _load_texts(store: Store, units: set[NamedNode]) -> dict[str, str]:
 def _select(store: Store, query: str, things: Sequence[NamedNode], **others: Literal) -> Iterator[dict[str, Term]]:
     """Yield the rows of a query about ``$things``, of which `_AT_ONCE` are bound at a time."""
     for start in range(0, len(things), _AT_ONCE):
-        yield from select(store.query, bind(query, things=things[start : start + _AT_ONCE], **others))
+        yield from select(store.query_sources, bind(query, things=things[start : start + _AT_ONCE], **others))
 
 
 def _find_laws(store: Store, entities: _Entities) -> Iterator[tuple[Linked, Linked, float, str]]:
     """Find the laws that are cited by the words of a mention."""
     query = bind(LAWS, files=Literal(_FILES), regulations=Literal(f"{_ENTITY}regulation/"))
-    for row in sorted(select(store.query, query), key=lambda row: (str(row["entity"]), str(row["thing"]))):
+    for row in sorted(select(store.query_sources, query), key=lambda row: (str(row["entity"]), str(row["thing"]))):
         one = entities.known.get(named_node(row["entity"]).value)
         if one is not None:
             law = Linked(named_node(row["thing"]), "regulation", one.names)
@@ -327,7 +327,7 @@ def _find_outside(store: Store, entities: _Entities) -> list[tuple[Linked, Linke
     pairs: list[tuple[Linked, Linked]] = []
     prefix = Literal(ENTITIES.replace("entities/", "mentions/files/"))
     things: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for row in select(store.query, bind(CONCEPTS, files=Literal(_FILES), concepts=prefix)):
+    for row in select(store.query_sources, bind(CONCEPTS, files=Literal(_FILES), concepts=prefix)):
         things[named_node(row["thing"]).value].append((named_node(row["entity"]).value, "term"))
     names = {(each.type, name): each for each in known if each.type in ("place", "person") for name in each.names}
     spellings = sorted({name for _, name in names})
@@ -337,7 +337,7 @@ def _find_outside(store: Store, entities: _Entities) -> list[tuple[Linked, Linke
             for name in spellings[start : start + _AT_ONCE]
             for each in (Literal(name), Literal(name, language="en"))
         ]
-        for row in select(store.query, bind(NAMED, names=part)):
+        for row in select(store.query_sources, bind(NAMED, names=part)):
             one = names.get((term_text(row["kind"]), term_text(row["name"])))
             if one is not None:
                 things[named_node(row["thing"]).value].append((one.iri.value, term_text(row["kind"])))

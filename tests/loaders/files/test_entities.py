@@ -6,16 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from pyoxigraph import Literal, Quad
+from pyoxigraph import Literal, NamedNode, Quad
 
 from kg import bundle
 from kg.actors import ADMIN, WRITE, Actor
 from kg.errors import ModelError
+from kg.integrity.doctor import inspect_closed
 from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.settings import Settings
 from kg.store.protocol import named_node, select, term_text
 from kg.tools.claims.review import list_claims, review_claim
-from kg.vocabulary import DERIVED, ENTITIES, FOAF, RDF, mint
+from kg.vocabulary import DERIVED, ENTITIES, FOAF, KG, OA, RDF, SKOS, mint
 from loaders.files.extraction import entities
 from loaders.files.extraction.entities import extract_entities
 from loaders.files.extraction.entity_model import Extraction, Key, normalize_name
@@ -23,7 +24,7 @@ from loaders.files.extraction.gazetteer import find_aliases, mine_names
 from loaders.files.extraction.language_pipeline import load_pipeline
 from loaders.files.extraction.plain_text import LONGEST, build_outline, to_plain
 from loaders.files.graph import entity_links
-from loaders.files.graph.entities import find_pending, refresh, renew_links
+from loaders.files.graph.entities import find_pending, get_entity_graph, refresh, renew_links
 from loaders.files.graph.entity_links import THRESHOLD, Linked, find_candidates, refresh_links, score_link
 from loaders.files.graph.entity_links import _score as score_pairs
 from loaders.mentions.label_variants import Label
@@ -46,6 +47,7 @@ The **Tide Gateway** is a service that reads the gauges of the harbour. It uses 
 
 - ISO 27001
 """
+QUEUE_GRAPH = mint("graph", "src", "files", "notes", "queue.md")
 QUEUE = "# Salt Queue\n\nThe Salt Queue keeps messages. The Tide Gateway uses Salt Queue. The Salt-Queue is small.\n"
 
 
@@ -288,6 +290,44 @@ def test_entities_follow_their_files(graph: tuple[KnowledgeGraph, Path]) -> None
     assert entity_graphs(kg) == {}
     assert not find_pending(kg)
     assert refresh(kg).files == 0
+
+
+def test_entities_without_any_relation_have_provenance_that_conforms(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path / "data", models_dir=tmp_path / "none", _env_file=None)  # type: ignore[call-arg]
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    with KnowledgeGraph.open(tmp_path / "data", settings) as kg:
+        for name, text in (("a.md", "It is on."), ("b.md", "The Salt-Queue is small. The Salt-Queue is off.")):
+            (folder / name).write_text(f"# Salt Queue\n\nThe Salt Queue keeps messages. {text}")
+        load(kg, "files", [str(folder)])
+        assert len(names_of(kg, "product", "saltqueue")) == 2
+        (folder / "b.md").unlink()
+        load(kg, "files", [str(folder)], prune=True)
+        assert len(names_of(kg, "product", "saltqueue")) == 1
+    assert inspect_closed(tmp_path / "data").problems == []
+
+
+def test_statements_of_users_change_neither_entities_nor_links(graph: tuple[KnowledgeGraph, Path]) -> None:
+    kg, folder = graph
+    before = entity_graphs(kg)
+    queue, user, false = mint("entity", "product", "saltqueue"), mint("graph", "user", "mine"), mint("entity", "x", "y")
+    unit = next(quad.object for quad in kg.store.graph(get_entity_graph(QUEUE_GRAPH)) if quad.predicate == OA.hasSource)
+    mention = NamedNode("https://example.org/mention")
+    forged = [
+        (queue, SKOS.altLabel, Literal("Forged Queue")),
+        (queue, SKOS.prefLabel, Literal("Other Forgery")),
+        (mention, KG.object, queue), (mention, OA.hasSource, unit), (mention, KG.matchType, Literal("gazetteer")),
+        (mention, KG.start, Literal(0)), (mention, KG.end, Literal(6)),
+        (false, KG.sameAsCandidate, queue), (queue, KG.uses, false), (false, RDF.type, KG.Entity),
+        (false, SKOS.prefLabel, Literal("Salt Queue")), (false, RDF.type, KG.Place),
+    ]  # fmt: skip
+    kg.store.commit({user: [Quad(*each, user) for each in forged]})
+    for name in ("queue.md", "third.md"):
+        (folder / name).write_text(QUEUE + "The Salt  Queue is blue.\n" * (name == "third.md"))
+        load(kg, "files", [str(folder)])
+    (folder / "third.md").unlink()
+    load(kg, "files", [str(folder)], prune=True)
+    assert entity_graphs(kg) == before
 
 
 def test_note_that_names_a_law_is_linked_to_it(graph: tuple[KnowledgeGraph, Path]) -> None:

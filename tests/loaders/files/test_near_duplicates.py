@@ -59,3 +59,9 @@ def test_copies_of_a_removed_file_become_originals_one_by_one() -> None:
     near.remove("a")
     assert near.take_changed() == {"b": None}
     assert near.take_changed() == {}
+
+
+def test_texts_without_words_are_compared_by_their_signs() -> None:
+    duplicates = NearDuplicates()
+    found = [duplicates.find(name, text) for name, text in (("a", "\u2603 \u2192"), ("b", "!!!"), ("c", "!!!"))]
+    assert [each.name if each else None for each in found] == [None, None, "b"]
