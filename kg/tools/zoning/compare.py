@@ -108,11 +108,13 @@ class StandardCell(Lean):
     lowest_recorded: str | None = Field(None, description="Number and unit as recorded, if converted")
     lowest_in: str | None = None
     lowest_for: str | None = Field(None, description="What it applies to, if not to all")
+    lowest_in_case: Literal[True] | None = Field(None, description="Applies in a case only: see its conditions")
     median: float | None = None
     highest: float | None = None
     highest_recorded: str | None = None
     highest_in: str | None = None
     highest_for: str | None = None
+    highest_in_case: Literal[True] | None = None
     districts: int
     not_numbers: list[str] | None = None
     only_for: list[str] | None = Field(None, description="No value answers: those recorded are for these subjects")
@@ -573,11 +575,13 @@ def _standard_cell(place: Place, values: Sequence[_Value], only_for: Sequence[st
         lowest_recorded=low.recorded or None,
         lowest_in=low.district,
         lowest_for=low.applies_to,
+        lowest_in_case=True if low.conditional else None,
         median=median,
         highest=high.number,
         highest_recorded=high.recorded or None,
         highest_in=high.district,
         highest_for=high.applies_to,
+        highest_in_case=True if high.conditional else None,
         districts=districts,
         not_numbers=words[:5] or None,
         rules=list(dict.fromkeys((low.rule, high.rule))),

@@ -102,7 +102,7 @@ _PERMISSION: Final = re.compile(
     r"special permits?|shall not be used|"
     r"may (?:\w+ )?be (?:authorized|approved|established|granted|conducted|operated)|"
     r"(?:may|shall|must) be (?:\w+ (?:or|and) )?(?:used|erected|converted) (?:only )?(?:as|for)|no others?|"
-    r"uses?,? (?:which |that )?(?:shall )?includ(?:e|ing)|"
+    r"uses?,? (?:which |that )?(?:shall )?includ(?:e|ing)|accessory uses?(?=[:.])|"
     r"no [^.;:\n]{1,60} (?:shall|may|must) be (?:\w+ (?:or|and) )?used (?:as|for)|not be (?:used|established))\b",
     re.IGNORECASE,
 )
@@ -133,8 +133,10 @@ _CODE: Final = re.compile(
     r"(?:[A-Z]{1,5}(?:[/-][A-Z]{1,4}){0,2}\d?|[a-z]{1,2}|[✓✔•●■○◯◐□☐*]{1,2})(?: ?[(\[]?[\d,*†‡]{1,5}[)\]]?)?"
 )
 """A code in a cell of a matrix: ``SPR``, ``C-2``, ``P (3)``."""
-_LABEL: Final = re.compile(r"\s*(?:\(\w{1,4}\)\s*){1,3}")
-"""Label of an item: ``(1)``."""
+_LABEL: Final = re.compile(r"\s*(?:(?:\(\w{1,4}\)|(?:[ivxl]{1,5}|[a-zA-Z]|\d{1,2})[.)](?=\s))\s*){1,3}")
+"""Labels of an item: ``(1)``, ``iii.``, ``B. (2)``."""
+_ITEM_LABEL: Final = re.compile(r"\s*(?P<label>\(?(?:[a-z]{1,4}|[A-Z]|\d{1,2})[.)])\s+\S")
+"""Label of an item in brackets or with a sign after it: ``(1)``, ``iii.``"""
 _WORD: Final = re.compile(r"[^\W\d_]{3}")
 _INNER_END: Final = re.compile(r"[.!?;:][)\]\"”']*\s+\S")
 """A sign that a line may have several sentences."""
@@ -460,7 +462,7 @@ def find_unread(text: str, spans: Sequence[tuple[int, int]], kind: RuleKind) -> 
     Yields each with whether it is only an item of a list.
     """
     signs, is_list = _SIGNS[kind], kind == "permission" and len(spans) >= _LISTED
-    if signs.search(text) is None and not is_list:
+    if signs.search(text) is None and not (is_list or (kind == "permission" and spans)):
         return
     rows = _find_unread_rows(text, frozenset(spans)) if is_list and _DIVIDER in text else {}
     yield from ((words, False) for several in rows.values() for words in several)
@@ -471,7 +473,8 @@ def find_unread(text: str, spans: Sequence[tuple[int, int]], kind: RuleKind) -> 
         if start in rows:
             continue
         if not found:
-            if is_list and _is_item(text[start:end]) and not _overlaps(ends, start, end):
+            is_item = (is_list and _is_item(text[start:end])) or _is_between_items(text, sentences, number, ends, kind)
+            if is_item and not _overlaps(ends, start, end):
                 yield text[start:end], True
             continue
         if kind == "standard":
@@ -545,6 +548,26 @@ def _is_item(sentence: str) -> bool:
         and _WORD.search(words) is not None  # not only the label of an item
         and not (_NO_ITEM.search(words) or _MEASURE.search(words))
     )
+
+
+def _is_between_items(
+    text: str, sentences: Sequence[tuple[int, int]], number: int, ends: Sequence[tuple[int, int]], kind: RuleKind
+) -> bool:
+    """Whether a sentence is labelled as the one before or after it, on which a permission rests."""
+    own = _ITEM_LABEL.match(text, *sentences[number])
+    if kind != "permission" or own is None or text[: sentences[number][1]].rstrip().endswith(":"):
+        return False
+    for near in (number - 1, number + 1):
+        if 0 <= near < len(sentences) and _overlaps(ends, *sentences[near]):
+            other = _ITEM_LABEL.match(text, *sentences[near])
+            if other is not None and _style(other["label"]) == _style(own["label"]):
+                return True
+    return False
+
+
+def _style(label: str) -> str:
+    """The form of a label: ``(1)`` and ``(12)`` are alike, ``(a)`` and ``A.`` are not."""
+    return re.sub(r"[a-z]+", "a", re.sub(r"[A-Z]", "A", re.sub(r"\d+", "1", label)))
 
 
 def _extend(text: str, end: int) -> int:

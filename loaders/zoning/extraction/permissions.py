@@ -65,6 +65,7 @@ _MIXED: Final = re.compile(
     r"(?:permitted|conditional|special|prohibited)\b",
     re.IGNORECASE,
 )
+_BUT_NOT: Final = re.compile(r"\b(?:but not including|excluding|except(?:ing)?|other than)\b.*")
 _HEADING_CONDITION: Final = re.compile(r"\b(?:if|provided|only|subject to (?!cond)|when)\b.*", re.IGNORECASE)
 _BARE_HEAD: Final = re.compile(
     r"(?:permitted|prohibited|conditional|not (?:permitted|allowed))|(?:(?:permitted|allowed) )?"
@@ -382,6 +383,8 @@ class _Lines:
         rest = rest.strip() if colon else ""
         if rest and not _FOLLOWING.match(rest):
             return replace(given, level=None)
+        if rest and (but := _BUT_NOT.search(rest)):
+            return replace(given, conditions=[*given.conditions, but[0].rstrip(" :.")])
         condition = _HEADING_CONDITION.search(rest) if given.level != "conditional" else None
         return replace(given, conditions=[condition[0].rstrip(" :.")]) if condition else given
 

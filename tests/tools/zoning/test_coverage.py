@@ -440,3 +440,39 @@ def test_enumeration_with_other_uses_was_not_understood(kg: KnowledgeGraph) -> N
     found = kg_query_permissions(kg, **town, district="R-1")
     told = " ".join(each.use + " ".join(each.conditions) for each in found.permissions)
     assert "sheds" in told or [each.section_ref for each in found.not_understood] == ["1"]
+
+
+def test_item_between_items_that_were_understood_is_found_whatever_its_words() -> None:
+    text = (
+        "The following need a special permit of the Board:\ni. Kilns;\nii. Mills;\n"
+        "iii. Any use that covers more than 15 percent of a lot.\nA. Lot area. One acre.\n"
+    )
+    spans = [(text.index(word), text.index(word) + 5) for word in ("Kilns", "Mills")]
+    assert list(find_unread(text, spans, "permission")) == [
+        ("iii. Any use that covers more than 15 percent of a lot.\n", True)
+    ]
+
+
+def test_accessory_uses_in_a_line_are_found() -> None:
+    assert list(find_unread("Accessory uses: sheds and pools.", [], "permission")) == [
+        ("Accessory uses: sheds and pools.", False)
+    ]
+
+
+def test_comparison_says_that_a_value_applies_in_a_case_only(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path, models_dir=tmp_path / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
+    texts = {
+        "Ash Mere": "The maximum building height is 50 feet.",
+        "Elm Mere": "Where a lot abuts a park, the height of buildings shall not exceed 35 feet.",
+    }
+    with KnowledgeGraph.open(tmp_path, settings) as opened:
+        opened.receive = ingest
+        for name, text in texts.items():
+            kg_ingest_code_section(
+                opened, name, "UT", section_id="1", title="R-1 Cottage District", level="section", raw_content=text
+            )
+        found = compare_zoning(opened, ["Ash Mere, UT", "Elm Mere, UT"], standard_type="height")
+    assert [(each.lowest, each.lowest_in_case, each.highest_in_case) for each in found.standards[0].places] == [
+        (50.0, None, None),
+        (35.0, True, True),
+    ]

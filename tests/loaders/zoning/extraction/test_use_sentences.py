@@ -610,3 +610,11 @@ def test_a_sentence_that_is_not_understood_states_no_use(sentence: str) -> None:
 def test_a_limit_takes_what_it_limits_into_the_condition(item: str, use: str, conditions: list[str]) -> None:
     found = find_permissions(section(f"Permitted uses:\n(1) {item}", "R-1 District"), KNOWN)
     assert [(each.use, list(each.conditions)) for each in found] == [(use, conditions)]
+
+
+def test_what_a_heading_excludes_is_a_condition_of_its_list() -> None:
+    text = "A. Permitted uses are: any use of this nature, but not including any use that smells:\n(1) Laboratory."
+    found = find_permissions(section(text, "R-1 District"), KNOWN)
+    assert [(each.use, list(each.conditions)) for each in found] == [
+        ("Laboratory", ["but not including any use that smells"])
+    ]
