@@ -9,6 +9,7 @@ from pydantic import Field
 from pyoxigraph import Literal, NamedNode
 
 from kg.errors import InvalidInputError, NotFoundError
+from kg.fuzzy_names import Match
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.evidence import describe, origin_of
 from kg.retrieval.reader import Reader, bounded, bounded_page, clean_text, iri_of, page_of
@@ -17,7 +18,8 @@ from kg.retrieval.token_budget import Lean, clipped
 from kg.sparql.terms import bind, is_iri
 from kg.store.protocol import term_text
 from kg.tools.documents.claims import Stated, load_claims
-from kg.tools.documents.entity_names import load_entity_names
+from kg.tools.documents.entity_meanings import find_meanings
+from kg.tools.documents.entity_names import Entity, EntityNames, load_entity_names
 from kg.tools.documents.nodes import FILES, Node, get_path, list_types, load_nodes
 from kg.tools.documents.relations import PROPERTIES, Edge, Relation, load_edges
 from kg.vocabulary import SKOS, SOURCED
@@ -27,6 +29,8 @@ SUPPORT: Final = 5
 """Maximum number of claims that are listed for a relation."""
 MENTIONS_COUNTED: Final = 5_000
 SHOWN_SOURCES: Final = 10
+MEANINGS: Final = 5
+"""Maximum number of entities that are found by their definitions."""
 
 ABOUT: Final = """
 SELECT ?property ?value WHERE {
@@ -50,7 +54,10 @@ class ListedEntity(Lean):
     name: str
     type: str
     aliases: list[str]
-    score: float = Field(description="Similarity of the nearest name")
+    score: float = Field(description="Similarity of the nearest name, or of the definition")
+    definition: str | None = Field(
+        None, description="The definition that means about the same; null: its name is similar"
+    )
 
 
 class LookupResult(Result):
@@ -104,6 +111,7 @@ class ExplainedEntity(Result):
     type: str
     aliases: list[str]
     definition: str | None = Field(description="The words that define it in a file; null: no file defines it")
+    definition_source: Support | None = Field(description="Where the file has the definition")
     defined_by: list[Support] = Field(description="All definitions, the surest first")
     relations: list[EntityRelation]
     files: list[SourceFile] = Field(description="Files that mention it, those with most mentions first")
@@ -116,9 +124,10 @@ def entity_lookup(
     limit: Limit = 10,
     offset: Offset = 0,
 ) -> LookupResult:
-    """Find entities that the loaded files mention, by name or alias: people, products, regulations, APIs, terms.
+    """Find entities that the loaded files mention, by name or alias, or by the definition that a file has.
 
-    Use to get the id for `explain_entity`. Returns entities: id, name, type, aliases, score.
+    Use to get the id for `explain_entity`. Entities with a similar name come first. Returns entities: id, name, type,
+    aliases, score, definition.
     Example: entity_lookup(q="strainer").
     Next: `explain_entity`. `concept_find` finds concepts, `citations` what cites a law.
     """
@@ -127,7 +136,10 @@ def entity_lookup(
     wanted = None if type is None else _find_type(type)
     reader = Reader(kg)
     names = load_entity_names(kg)
-    found = names.find(text, wanted, offset + limit + 1)
+    by_name = names.find(text, wanted, offset + limit + 1)
+    found = [(round(match.score, 3), each, None) for match, each in by_name] + _find_by_meaning(
+        kg, names, text, wanted, by_name
+    )
     page = found[offset : offset + limit]
     notes = []
     if not names.entities:
@@ -143,14 +155,32 @@ def entity_lookup(
                 name=each.name,
                 type=each.type,
                 aliases=list(each.aliases),
-                score=round(match.score, 3),
+                score=score,
+                definition=None if definition is None else clipped(definition, WORDS),
             )
-            for match, each in page
+            for score, each, definition in page
         ],
         notes=notes,
     )
     reader.generation = names.generation
     return reader.finish(result, next_offset=page_of(found, offset, limit))
+
+
+def _find_by_meaning(
+    kg: KnowledgeGraph, names: EntityNames, text: str, type_: str | None, by_name: Sequence[tuple[Match, Entity]]
+) -> list[tuple[float, Entity, str | None]]:
+    """Find the entities whose definition means about the same as a text, without those found by their names."""
+    if any(match.score >= 1.0 for match, _ in by_name):
+        return []
+    entities = {each.iri: each for each in names.entities}
+    known = {each.iri for _, each in by_name}
+    return [
+        (round(meaning.score, 3), entity, meaning.definition)
+        for meaning in find_meanings(kg, text, MEANINGS)
+        if meaning.iri not in known
+        and (entity := entities.get(meaning.iri)) is not None
+        and type_ in (None, entity.type)
+    ]
 
 
 def _find_type(text: str) -> str:
@@ -193,13 +223,15 @@ def explain_entity(
     said = reader.rows("names and definitions", bind(ABOUT, entity=NamedNode(entity)))
     aliases = {term_text(row["value"]) for row in said if row["property"] == SKOS.altLabel}
     stated = sorted(term_text(row["value"]) for row in said if row["property"] == SKOS.definition)
-    words = next((each.words.replace("**", "") for each in definitions if each.words), None)
+    source = next((each for each in definitions if each.words), None)
+    words = source.words.replace("**", "") if source is not None and source.words else None
     result = ExplainedEntity(
         id=entity,
         name=things[entity].name,
         type=things[entity].type,
         aliases=sorted(aliases - {things[entity].name}),
         definition=words or (stated[0] if stated else None),
+        definition_source=None if source is None else _build_support(source),
         defined_by=[_build_support(each) for each in definitions[:SUPPORT]],
         relations=[
             _build_relation(edge, edges[edge], claims.get(edge, ()), things) for edge in ranked[offset : offset + limit]
@@ -230,7 +262,10 @@ def _find_entity(reader: Reader, text: str) -> str:
     exact = [each for each in exact if each.name == wanted] or exact
     if len(exact) == 1 and "://" not in wanted:
         return exact[0].iri
-    listed = ", ".join(f"{each.iri} ({each.name}, {each.type})" for _, each in found)
+    near = [each for _, each in found] + [
+        each for _, each, _ in _find_by_meaning(reader.kg, names, wanted, None, found)
+    ]
+    listed = ", ".join(f"{each.iri} ({each.name}, {each.type})" for each in near)
     if len(exact) > 1:
         raise InvalidInputError(f"entity_id: Several entities are called {wanted[:100]!r}: {listed}. Pass an id.")
     raise NotFoundError(

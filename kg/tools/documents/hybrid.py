@@ -245,7 +245,7 @@ def _build_edge(edge: Edge, stated: Stated | None) -> FoundEdge:
         rel=edge.rel,
         confidence=stated.confidence,
         chunk=None if stated.unit == edge.src else stated.unit,
-        words=None if stated.words is None else clipped(stated.words, WORDS),
+        words=None if stated.words is None else clipped(stated.words.replace("**", ""), WORDS),
     )
 
 

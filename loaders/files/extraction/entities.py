@@ -423,4 +423,4 @@ def _is_name(name: str, type_: EntityType) -> bool:
         return False
     if type_ == "term":
         return True
-    return any(word[0].isupper() for word in words) and not re.search(r"[<>=|{}#@]|https?:", name)
+    return any(word[0].isupper() for word in words) and not re.search(r"[<>=|{}#@`]| \+ |https?:", name)

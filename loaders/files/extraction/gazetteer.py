@@ -59,6 +59,9 @@ _WITHIN: Final = re.compile(r"[a-z,] ")
 _CAPITAL_NEXT: Final = re.compile(r" [A-Z]")
 _LOWER_NEXT: Final = re.compile(r" (?:[a-z]|v?\d)")
 _VERSION_NEXT: Final = re.compile(r" v?\d+\.\d")
+_INDEFINITE: Final = to_word_set("a an this these every each no")
+_VERBS: Final = to_word_set("is are was were has have had can cannot must does did isn't aren't")
+"""Words of sentences: ``Oxigraph is embedded`` names nothing."""
 _DEFINED: Final = re.compile(r"\s*(?::|\u2013|\u2014| - )\s*\S")
 
 
@@ -151,6 +154,8 @@ def _is_name(name: str) -> bool:
     words = [word.casefold() for word in name.split()]
     return (
         len(name) > 1
+        and words[0] not in _INDEFINITE
+        and _VERBS.isdisjoint(words)
         and any(map(str.isalpha, name))
         and not (len(words) == 1 and (words[0] in _LABELS or words[0] in _LEADING))
         and not all(is_stop_word(word, "en") for word in words)

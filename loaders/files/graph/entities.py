@@ -59,7 +59,7 @@ from loaders.files.graph.entity_links import refresh_links
 
 log = logging.getLogger(__name__)
 
-VERSION: Final = "2"
+VERSION: Final = "3"
 """A new version reads all files again."""
 
 RULE: Final = Rule("entity-names", "1", "an entity has the names by which files mention it")

@@ -338,6 +338,16 @@ def test_note_that_names_a_law_is_linked_to_it(graph: tuple[KnowledgeGraph, Path
     assert kg.store.query(f"ASK {{ {entity} kg:sameAsCandidate ?law . ?law a kg:ExternalLaw }}")
 
 
+def test_sentences_and_indefinite_words_in_bold_are_no_names() -> None:
+    text = (
+        "# Store\n\n1. **Oxigraph is embedded.** It needs no server of its own.\n"
+        "- **A document**: it goes through the loader of its domain.\n- **Salt Queue**: a list of waiting messages.\n"
+    )
+    names = {mention.key[1] for mention in extract(text).mentions}
+    assert "saltqueue" in names
+    assert not {"oxigraphisembedded", "adocument"} & names
+
+
 def test_entities_are_linked_to_people_that_are_loaded_later(
     graph: tuple[KnowledgeGraph, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
