@@ -57,6 +57,15 @@ _ENUMERATION: Final = re.compile(
     r" (?P<members>[^.;:]+)",
     re.IGNORECASE,
 )
+_NO_USE: Final = re.compile(
+    r"\b(?:districts?|zones?|following|accessory uses|notwithstanding|in addition|elsewhere|however)\b", re.IGNORECASE
+)
+"""Parts of a sentence before its verb that are no uses."""
+_SUBJECTS: Final = re.compile(
+    r"(?:in (?:the|an?|any|each) [^,]{1,60}, )?(?!(?:they|it|such|these|this|uses?|what)\b)(?P<members>[^.;:]{3,200}?) "
+    r"(?:is|are|shall be|may be) (?:\w+ )?(?:permitted|allowed|prohibited|forbidden|authorized|approved)\b",
+    re.IGNORECASE,
+)
 _LISTED_CODE: Final = re.compile(r"(?:\(|, )\w[,)]")
 """A code of one letter in a list: ``Kiln: Q (A, B)``."""
 
@@ -441,19 +450,18 @@ def _find_read(text: str, spans: Mapping[tuple[int, int], Set[str]], names: Set[
         served = [spans[span] for span in of_districts if span[0] < end and span[1] > start]
         if not served or _DIVIDER in words:
             continue
-        if names is not None and _enumerates_others(words, names):
+        if names is not None and enumerates_others(words, names):
             yield words, False, None
         else:
             yield words, False, frozenset().union(*served)
 
 
-def _enumerates_others(words: str, names: Set[str]) -> bool:
-    """Whether a sentence enumerates uses without a word of these `names`: ``including barns and silos``."""
-    match = _ENUMERATION.search(words)
-    if match is None:
-        return False
-    members = [each for each in MEMBERS.split(match["members"]) if not _NO_ITEM.search(each)]
-    return any(said and names.isdisjoint(said) for said in map(_to_words, members))
+def enumerates_others(words: str, names: Set[str]) -> bool:
+    """Whether a sentence enumerates uses of which one has no word of these `names`: ``including barns and silos``."""
+    found = (_ENUMERATION.search(words), _SUBJECTS.match(_LABEL.sub("", words.strip())))
+    members = [each for match in found if match for each in MEMBERS.split(match["members"])]
+    said = (_to_words(each) for each in members if not (_NO_ITEM.search(each) or _NO_USE.search(each)))
+    return any(each and names.isdisjoint(each) for each in said)
 
 
 def find_unread(text: str, spans: Sequence[tuple[int, int]], kind: RuleKind) -> Iterator[tuple[str, bool]]:

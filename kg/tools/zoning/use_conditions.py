@@ -27,6 +27,8 @@ _PERMITTED: Final = re.compile(
     r"established)\b",
     re.IGNORECASE,
 )
+_BEFORE: Final = re.compile(r"\b(?:new|existing|enclosed|unenclosed|indoor|outdoor) $", re.IGNORECASE)
+"""A word before the name of a use that limits it."""
 _OF: Final = re.compile(r"^of ", re.IGNORECASE)
 _VERB: Final = re.compile(r"\b(?:is|are|may|shall|must|can|will)\b", re.IGNORECASE)
 _ACCESSORY: Final = re.compile(
@@ -62,6 +64,8 @@ def _find_in(use: str, text: str) -> Iterator[str]:
     if start < 0:
         return
     end = start + len(use.strip())
+    if (match := _BEFORE.search(text, 0, start)) is not None:
+        yield text[match.start() : end]
     if (match := _NEXT.match(text, end)) is not None:
         words = match["words"]
         verb = _VERB.search(words) if _PERMITTED.search(words) else None

@@ -15,7 +15,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.choices import Choice
 from kg.settings import Settings
 from kg.tools.zoning.compare import compare_zoning
-from kg.tools.zoning.coverage import compile_finder, find_unread
+from kg.tools.zoning.coverage import compile_finder, enumerates_others, find_unread
 from kg.tools.zoning.ingest import (
     kg_ingest_code_section,
     kg_ingest_dimensional_standards,
@@ -429,6 +429,18 @@ def test_sentence_names_the_districts_that_it_is_about() -> None:
     assert find("Any use permitted in the R-1 District is allowed in the B-1 District.", is_inside=True) == {"B-1"}
     assert find("Where a lot abuts the R-1 District, a yard is 9 feet.", is_inside=True) == set()
     assert find("Where a lot abuts the R-1 District, a yard is 9 feet.") == {"R-1"}
+
+
+def test_sentence_with_a_subject_that_was_not_read_was_not_understood() -> None:
+    names = {"quay", "inn"}
+    for sentence, others in (
+        ("Quays and inns are permitted.", False),
+        ("(2) In the R-1 District, quays and sheds are permitted.", True),
+        ("They are permitted.", False),
+        ("In addition, the following are permitted: quays and inns.", False),
+        ("Quays are permitted, including piers.", True),
+    ):
+        assert enumerates_others(sentence, names) is others
 
 
 def test_enumeration_with_other_uses_was_not_understood(kg: KnowledgeGraph) -> None:

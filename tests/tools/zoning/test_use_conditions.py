@@ -26,6 +26,8 @@ from kg.tools.zoning.use_conditions import add_conditions
         ("Barns", "Barns are permitted in the R-1 District.", (), []),
         ("Barns", "Sheds of not more than 9 feet. Barns.", (), []),
         ("Barn with a loft", "Barn with a loft.", (), []),
+        ("barns", "New barns and sheds are prohibited.", (), ["New barns"]),
+        ("sheds", "New barns and sheds are prohibited.", (), []),
         ("Sties", "Pigs are allowed if tethered.", (), []),
     ],
 )  # fmt: skip
