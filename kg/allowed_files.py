@@ -127,7 +127,12 @@ def _add_all(
     for path in _walk(folder, budget):
         if not path.name.lower().endswith(tuple(endings)) or not matches(path.relative_to(folder).parts, pattern):
             continue
-        if not resolve(path).is_relative_to(root):
+        try:
+            is_inside = resolve(path).is_relative_to(root)
+        except InvalidInputError:
+            found.problems.append(f"{_shown(root, path)}: It is a link that leads to no file.")
+            continue
+        if not is_inside:
             found.problems.append(f"{_shown(root, path)}: It is a link out of the folder.")
         else:
             found.files.setdefault(root, {})[path] = None

@@ -54,7 +54,7 @@ _PARSED_AT_ONCE: Final = 16
 MOST_READ: Final = 2_000_000
 """Maximum characters of a file that are read, which takes more than a minute. A watched folder waits for it."""
 _NO_WORD: Final = re.compile(r"\S{1000,}")
-"""What is not parsed: the tokenizer takes the square of the length of characters without a space."""
+"""Characters that are not parsed: the tokenizer takes the square of the length of a text without spaces."""
 _EDGES: Final = " \t\n.,;:!?\"'\u201c\u201d\u2018\u2019()[]{}*_`"
 _ARTICLE: Final = re.compile(r"(?:the|an?|our|its|this|your|their)\s+", re.IGNORECASE)
 _POSSESSIVE: Final = re.compile(r"['\u2019]s?$")

@@ -111,6 +111,15 @@ def test_absolute_paths_out_of_the_folders_are_refused(kg: KnowledgeGraph, shelf
             ingest(kg, wanted)
 
 
+def test_link_in_a_circle_hides_no_other_file(kg: KnowledgeGraph, shelf: Path) -> None:
+    os.symlink("circle.md", shelf / "circle.md")
+    (shelf / "zebra.md").write_text("# Zebra\n\nA zebra that is after it.")
+    done = ingest_docs(kg, ["*.md"])
+    assert [error for error in done.errors if "circle.md" in error]
+    assert str(shelf) not in str(done.errors)
+    assert ingest_docs(kg, ["zebra.md"]).skipped == 1
+
+
 def test_links_out_of_the_folders_are_not_followed(kg: KnowledgeGraph, shelf: Path) -> None:
     outside = shelf.parent / "outside"
     os.symlink(outside / "secret.md", shelf / "link.md")
