@@ -108,6 +108,7 @@ def delete_long_document(kg: KnowledgeGraph, folder: Path) -> Iterator[Compariso
     wait_until(lambda: counted(kg, "long.md") > 0 and is_resting(kg))
     chunks = counted(kg, "long.md")
     units = kg.search.status().units
+    time.sleep(2)  # a search for changes that was due meanwhile would find the deletion before it has rested
     (folder / "long.md").unlink()
     began, before = time.perf_counter(), time.process_time()
     wait_until(lambda: counted(kg, "long.md") == 0)
