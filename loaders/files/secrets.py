@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from base64 import b64decode
-from bisect import bisect_left
+from bisect import bisect, bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -147,6 +147,8 @@ _FORMS: Final = (
     ),
 )
 
+_EXACT_FORMS: Final = tuple(form for form in _FORMS if not form.is_random and not form.is_spaced)
+_DIVIDING: Final = re.compile(r"\*\*|[\u00ad\u200b-\u200d\u2060\ufeff]|(?<=[\w-])\\?\n[ \t]*(?=[\w-])")
 _URL: Final = re.compile(r"://[^\s:/@\"'<>`]{0,100}:(?P<secret>[^\s/\"'<>`]{1,200})@(?=[\w\[.-])")
 _PORT: Final = re.compile(r"\d{1,5}")
 _BASIC: Final = re.compile(r"Basic[ \t]+(?P<secret>[A-Za-z0-9+/]{8,}={0,2})")
@@ -236,7 +238,27 @@ def find_secrets(text: str) -> list[Secret]:
         found += _select(text, _NETRC, PASSWORD, lambda value: not _is_plain(value))
     if "identified by" in folded:
         found += _select(text, _SQL, PASSWORD, is_password)
-    return _merge(found)
+    return _merge([*found, *_find_divided(text, found)])
+
+
+def _find_divided(text: str, known: Sequence[Secret]) -> Iterator[Secret]:
+    """Find secrets with a form of their own that bold, an invisible character or one end of a line divides."""
+    at = length = 0
+    pieces: list[str] = []
+    starts: list[tuple[int, int]] = [(0, 0)]
+    for mark in _DIVIDING.finditer(text):
+        pieces.append(text[at : mark.start()])
+        length += mark.start() - at
+        at = mark.end()
+        starts.append((length, at))
+    if not at:
+        return
+    for secret in _find_forms("".join([*pieces, text[at:]]), _EXACT_FORMS):
+        first, last = (starts[bisect(starts, (place, len(text))) - 1] for place in (secret.start, secret.end - 1))
+        start, end = secret.start - first[0] + first[1], secret.end - last[0] + last[1]
+        is_known = any(start < other.end and other.start < end for other in known)
+        if end - start > secret.end - secret.start and not is_known:
+            yield Secret(start, end, secret.kind)
 
 
 def _fold(text: str) -> str:
@@ -365,10 +387,10 @@ def _find_blocks(text: str) -> Iterator[Secret]:
             yield Secret(*match.span(), PRIVATE_KEY)
 
 
-def _find_forms(text: str) -> Iterator[Secret]:
+def _find_forms(text: str, forms: Sequence[_Form] | None = None) -> Iterator[Secret]:
     # Few words are long enough, so that it is quick to search them for all anchors.
     words = "\n".join(word for word in text.split() if len(word) >= _SHORTEST)
-    for form in _FORMS:
+    for form in _FORMS if forms is None else forms:
         if any(anchor in (text if form.is_spaced else words) for anchor in form.anchors):
             for secret in _select(text, form.pattern, form.kind, _is_random_token if form.is_random else _is_token):
                 before = text[max(0, secret.start - 3) : secret.start]

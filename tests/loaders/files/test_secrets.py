@@ -76,6 +76,14 @@ def test_text_between_secrets_and_its_offsets_are_kept(corpus: list[Case], seed:
             assert done.text[new : new + rest] == text[offset : offset + rest]
 
 
+@pytest.mark.parametrize("division", ["**", "\u200b", "\u00ad", "\n", "\\\n", "\n  "])
+def test_divided_token_is_found_whole(division: str) -> None:
+    token = "ghp_" + "k3Lm9Qx2Rt7Vw1Zb5Nc8Df4Gh6Jp0Sy2Uq3A"
+    text = f"Before {token[:17]}{division}{token[17:]} after\nand more ghp_ words"
+    assert redact(text).text == "Before [redacted GitHub token] after\nand more ghp_ words"
+    assert redact(f"{token}{division}and").kinds == {"GitHub token": 1}
+
+
 def test_lines_blocks_and_labels_of_a_file_are_kept() -> None:
     key = next(case.text for case in build_corpus() if "OPENSSH" in case.text)
     password = "Gezeiten7!"
