@@ -574,7 +574,7 @@ def _is_between_items(
 
 
 def _style(label: str) -> str:
-    """The form of a label: ``(1)`` and ``(12)`` are alike, ``(a)`` and ``A.`` are not."""
+    """Get the form of a label. ``(1)`` and ``(12)`` have the same, ``(a)`` and ``A.`` have not."""
     return re.sub(r"[a-z]+", "a", re.sub(r"[A-Z]", "A", re.sub(r"\d+", "1", label)))
 
 

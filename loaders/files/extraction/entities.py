@@ -50,7 +50,7 @@ _TYPES: Final[Mapping[str, EntityType]] = {
 _RUNNING: Final = ("paragraph", "item", "step")
 _LEAST_WORDS: Final = 2
 _PARSED_AT_ONCE: Final = 16
-"""Snippets that are parsed together. The default of spaCy, 1,000, takes a gigabyte for long ones, and is no faster."""
+"""Snippets that are parsed together. The default of spaCy, 1,000, takes a gigabyte for long ones, and saves no time."""
 MOST_READ: Final = 2_000_000
 """Maximum characters of a file that are read, which takes more than a minute. A watched folder waits for it."""
 _NO_WORD: Final = re.compile(r"\S{1000,}")

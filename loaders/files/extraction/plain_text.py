@@ -29,7 +29,7 @@ _NOTATION: Final = re.compile(
 )
 _DEEPEST: Final = 3
 LONGEST: Final = 5_000
-"""Maximum characters of a snippet: what is searched for in one may take the square of its length, and parsing takes
+"""Maximum characters of a snippet. A search in one may take the square of its length, and parsing takes
 memory for each character of those that are parsed together."""
 _BULLET: Final = re.compile(
     r"^[ \t]*(?:>[ \t]*)?(?:(?P<number>\d{1,4}[.)])|[-*+\u2022])[ \t]+(?:\[[ xX]\][ \t]+)?", re.M

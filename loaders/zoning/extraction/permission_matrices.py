@@ -195,7 +195,7 @@ def is_header_short(grid: Sequence[Sequence[Cell | None]], header: int) -> bool:
 
 
 def _find_header_above(section: Section, table: _Joined, known: Mapping[str, District]) -> Mapping[int, str]:
-    """Find the districts of the columns in a line above a table: ``USE RA VR VC``, which is no row in a PDF."""
+    """Find the districts of the columns in a line above a table: ``USE RA VR VC``. In a PDF it may be plain text."""
     width = len(table.rows[0]) if table.rows else 0
     lines = section.text[: table.start].rstrip().rsplit("\n", _LINES_ABOVE)[-_LINES_ABOVE:]
     for line in reversed(lines):

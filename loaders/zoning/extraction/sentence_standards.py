@@ -366,7 +366,7 @@ class _Sentence:
         )
 
     def _is_held(self, clause: Clause, each: Measure) -> bool:
-        """Whether a measure says which lots another limit is for: ``a lot of one acre shall be 150 feet wide``."""
+        """Whether a measure is that of the lots of another limit: ``a lot of one acre shall be 150 feet wide``."""
         of_lot = re.search(r"\blots? of $", self.text[clause.start : each.start])
         return bool(of_lot) and each.end <= clause.verb and any(one.start > clause.verb for one in self.measures)
 

@@ -304,7 +304,7 @@ _HEADERS: Final = 4
 
 _BOUNDS: Final = re.compile(r"(?:min(?:imum|\.)?|max(?:imum|\.)?)", re.IGNORECASE)
 _IN_BRACKETS: Final = re.compile(r"\((?P<words>[A-Za-z][^()]{3,60})\)$")
-"""What a row or column of a district is for: ``R-2 (multiple-family)``."""
+"""The use of a row or column of a district: ``R-2 (multiple-family)``."""
 _PER_UNIT: Final = re.compile(r" ?(?:per|/) ?(?:dwelling )?(?:unit|family|d\.?u)\b\.?$", re.IGNORECASE)
 
 Grid = Sequence[Sequence[Cell | None]]
