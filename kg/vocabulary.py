@@ -329,6 +329,11 @@ def mint_mention(unit: NamedNode, start: int, end: int, thing: NamedNode) -> Nam
     return NamedNode(f"{mint_span(unit, start, end).value}&q={key}")
 
 
+def parts_of(iri: str, root: str) -> tuple[str, ...]:
+    """Return the parts that an IRI below `root` was minted from."""
+    return tuple(map(unquote, iri.removeprefix(root).split("/")))
+
+
 def slug_of(iri: str) -> str:
     """Return the slug that a ``cpr://doc/`` or ``cpr://family/`` IRI was minted from."""
     for root in ("cpr://doc/", "cpr://family/"):

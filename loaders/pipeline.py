@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import unquote
 
 from pyoxigraph import Literal, NamedNode, Quad
 
@@ -35,7 +34,7 @@ from kg.store.difference import content_sha256
 from kg.store.ownership import is_user_graph
 from kg.store.protocol import Commit, GraphChange, Store
 from kg.text import to_single_line
-from kg.vocabulary import KG, SOURCED, mint
+from kg.vocabulary import KG, SOURCED, mint, parts_of
 from loaders.citations.graph.refresh import Citations
 from loaders.indexed_facts import find_facts
 from loaders.languages.graph.text_languages import derive_languages, find_foreign
@@ -727,7 +726,7 @@ class Loading:
                 self.report.removed += len(removed)
                 for graph in removed:
                     self.quarantine.clear(graph)
-                    self.count("removed", tuple(map(unquote, graph.value.removeprefix(SOURCED).split("/")))[1:])
+                    self.count("removed", parts_of(graph.value, SOURCED)[1:])
 
     def count(self, outcome: Outcome, key: Sequence[str], reason: str = "") -> None:
         """Count the outcome of a file in the status of the ingestion."""

@@ -15,7 +15,7 @@ from pyoxigraph import NamedNode, Quad, RdfFormat, Store, parse
 
 from kg import vocabulary
 from kg.errors import InvalidInputError
-from kg.vocabulary import BASE, KG, PREFIXES, Kind, curie, mint, mint_part, prefixed_name, segment, slug_of
+from kg.vocabulary import BASE, KG, PREFIXES, Kind, curie, mint, mint_part, parts_of, prefixed_name, segment, slug_of
 
 SEGMENT = re.compile(r"(?:[A-Za-z0-9._~-]|%[0-9A-F]{2})+")
 KINDS = [kind for kind in typing.get_args(Kind) if kind != "passage"]
@@ -170,3 +170,9 @@ def test_a_numbered_part_has_an_identifier_of_its_own_that_begins_with_that_of_t
     assert len(minted) == len(keys)
     assert all(is_kept(iri) for iri in minted)
     assert mint_part(mint("speech", "x"), "vote", 3).value == mint("speech", "x").value + "#vote=3"
+
+
+def test_parts_of_an_iri_are_those_that_it_was_minted_from() -> None:
+    parts = ("notes", "a b", "50 % + ä.md")
+    assert parts_of("/".join(map(segment, parts)), "") == parts
+    assert parts_of(BASE + "graph/src/" + "/".join(map(segment, parts)), BASE + "graph/src/") == parts

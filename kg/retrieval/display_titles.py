@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from pyoxigraph import NamedNode
 
-from kg.vocabulary import DCTERMS, ELI, KG, iri_prefix
+from kg.vocabulary import DCTERMS, ELI, KG, iri_prefix, parts_of
 
 FACTS: Final = (KG.speakerAsRecorded, DCTERMS.date, KG.debateType, ELI.type_subdivision, KG.sectionNumber)
 """The properties that a title is built from."""
@@ -53,7 +53,7 @@ def _describe(iri: str, get: Get) -> str:
 
 def _split_day(iri: str, root: str) -> list[str]:
     """Split the key of a sitting or debate: chamber, date, and the number of a debate."""
-    chamber, *rest = map(unquote, iri.removeprefix(root).split("/"))
+    chamber, *rest = parts_of(iri, root)
     return [chamber.capitalize(), *rest]
 
 

@@ -17,7 +17,7 @@ from pyoxigraph import Literal, NamedNode
 
 from kg.errors import InvalidInputError, RecordError, SourceError
 from kg.text import HEADING_SEPARATOR
-from kg.vocabulary import DCTERMS, KG, SCHEMA, XSD, mint, mint_span, sha256
+from kg.vocabulary import DCTERMS, KG, SCHEMA, SOURCED, XSD, mint, mint_span, sha256
 from loaders.files.chunking import Chunk, split_file
 from loaders.files.near_duplicates import NearDuplicates, Original, Place
 from loaders.files.readers.docx import read_docx
@@ -45,6 +45,8 @@ MEDIA_TYPES: Final[Mapping[str, str]] = {
     ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
 }
 FORMATS: Final = tuple(MEDIA_TYPES)
+GRAPHS: Final = f"{SOURCED}{DOMAIN}/"
+"""Start of the graphs of files. The rest is that of the file's IRI."""
 
 LONGEST: Final = 20_000_000
 """Maximum characters of the text of a file: about 10,000 pages."""
@@ -137,8 +139,9 @@ class Reading:
 
         Those that are gone from the folders of `files` are left out.
         """
-        folders = {self.get_key(file)[0]: _get_root(file) for file in files}
-        read = {"/".join(self.get_key(file)) for file in files}
+        keys = [(self.get_key(file), file) for file in files]
+        folders = {key[0]: _get_root(file) for key, file in keys}
+        read = {"/".join(key) for key, _ in keys}
         others = {}
         for name, stored in self.stored.items():
             collection, _, path = name.partition("/")

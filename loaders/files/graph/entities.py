@@ -56,6 +56,7 @@ from loaders.files.extraction.entity_model import (
 )
 from loaders.files.extraction.language_pipeline import find_version, load_pipeline
 from loaders.files.graph.entity_links import refresh_links
+from loaders.files.loader import GRAPHS
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +80,6 @@ PREDICATES: Final[Mapping[Relation, NamedNode]] = {
 }
 """The property of each relation."""
 
-_FILES: Final = f"{SOURCED}files/"
 _EXTRACTED: Final = f"{ENTITIES}files/"
 _ENTITY: Final = iri_prefix("entity")
 _CONFIDENCE: Final = "0.85"
@@ -254,7 +254,7 @@ def drop_entities(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> 
     The entities keep the names that the mentions in other files have. Those that no file mentions go with the commit.
     """
     # By queries, since the graph of a long file has a hundred thousand quads.
-    graphs = [get_entity_graph(source) for source in replace if source.value.startswith(_FILES)]
+    graphs = [get_entity_graph(source) for source in replace if source.value.startswith(GRAPHS)]
     dropped = [graph for graph in graphs if store.query(bind(EXISTS, graph=graph))]
     made: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = {}
     if not dropped:
@@ -320,7 +320,7 @@ class State:
 def find_pending(kg: KnowledgeGraph, state: State | None = None) -> dict[NamedNode, str]:
     """Find the graphs of files whose text was not read yet by this version, with the hash to record for each."""
     store = kg.store
-    current = _load_hashes(store, HASHES, _FILES)
+    current = _load_hashes(store, HASHES, GRAPHS)
     if not current:
         return {}
     read = (state or State(kg.settings.data_dir)).read
@@ -358,7 +358,7 @@ def refresh(
     state, report = State(kg.settings.data_dir), EntityReport()
     pending = find_pending(kg, state)
     if files is not None:
-        wanted = {NamedNode(_FILES + file.value.removeprefix(iri_prefix("file"))) for file in files}
+        wanted = {NamedNode(GRAPHS + file.value.removeprefix(iri_prefix("file"))) for file in files}
         pending = {graph: digest for graph, digest in pending.items() if graph in wanted}
     if pending:
         _Refreshing(kg, state, report, on_progress).run(pending)
@@ -366,7 +366,7 @@ def refresh(
     if link and state.linked != generation:
         state.outside = refresh_links(kg)
         state.linked = kg.store.statistics().generation
-        state.save({graph.value for graph in _load_hashes(kg.store, HASHES, _FILES)})
+        state.save({graph.value for graph in _load_hashes(kg.store, HASHES, GRAPHS)})
     report.seconds = time.perf_counter() - started
     return report
 
@@ -378,7 +378,7 @@ def renew_links(kg: KnowledgeGraph, on_progress: Progress | None = None) -> None
     state = State(kg.settings.data_dir)
     before, state.outside = state.outside, refresh_links(kg, state.outside)
     if state.outside != before:
-        state.save({graph.value for graph in _load_hashes(kg.store, HASHES, _FILES)})
+        state.save({graph.value for graph in _load_hashes(kg.store, HASHES, GRAPHS)})
 
 
 class _Refreshing:

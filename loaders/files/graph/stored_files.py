@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote
 
 from pyoxigraph import Literal
 
@@ -23,8 +22,8 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, named_node, select, term_text
-from kg.vocabulary import KG, PROV_GRAPH, SOURCED
-from loaders.files.loader import LeftOut, Reading, StoredFile
+from kg.vocabulary import KG, PROV_GRAPH, parts_of
+from loaders.files.loader import GRAPHS, LeftOut, Reading, StoredFile
 from loaders.pipeline import Loader, LoadReport
 from loaders.pipeline import load as load_files
 
@@ -34,8 +33,6 @@ SELECT ?graph ?property ?value WHERE {
   FILTER(STRSTARTS(STR(?graph), $prefix))
 }"""
 
-_FILES: Final = f"{SOURCED}files/"
-
 Build = Callable[[Settings, Mapping[str, str]], Loader]
 
 
@@ -43,8 +40,8 @@ def load_stored(store: Store) -> dict[str, StoredFile]:
     """Load the signatures and tags of all stored files, by collection and path."""
     signatures: dict[str, str] = {}
     tags: dict[str, list[str]] = {}
-    for row in select(store.query, bind(STORED, prov=PROV_GRAPH, prefix=Literal(_FILES))):
-        name = "/".join(map(unquote, named_node(row["graph"]).value.removeprefix(_FILES).split("/")))
+    for row in select(store.query, bind(STORED, prov=PROV_GRAPH, prefix=Literal(GRAPHS))):
+        name = "/".join(parts_of(named_node(row["graph"]).value, GRAPHS))
         if row["property"] == KG.minHash:
             signatures[name] = term_text(row["value"])
         else:
