@@ -228,7 +228,8 @@ def _check_place(
     located = words.districts.keys() if found is None else found.located
 
     def to_codes(iris: Iterable[str]) -> list[str]:
-        return [words.districts[iri].code for iri in words.districts if iri in set(iris)]
+        wanted = set(iris)
+        return [each.code for iri, each in words.districts.items() if iri in wanted]
 
     def to_counts(counted: Mapping[str, int]) -> dict[str, int]:
         return {each.code: counted[iri] for iri, each in words.districts.items() if counted.get(iri)}

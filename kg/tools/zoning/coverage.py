@@ -563,7 +563,7 @@ def _is_between_items(
 ) -> bool:
     """Whether a sentence is labelled as the one before or after it, on which a permission rests."""
     own = _ITEM_LABEL.match(text, *sentences[number])
-    if kind != "permission" or own is None or text[: sentences[number][1]].rstrip().endswith(":"):
+    if kind != "permission" or own is None or text[slice(*sentences[number])].rstrip().endswith(":"):
         return False
     for near in (number - 1, number + 1):
         if 0 <= near < len(sentences) and _overlaps(ends, *sentences[near]):
