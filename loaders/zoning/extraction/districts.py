@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from loaders.zoning.extraction.outline import get_lines_before
 from loaders.zoning.extraction.permission_levels import level_of
 from loaders.zoning.extraction.section_protocol import Cell, Section
 
@@ -456,8 +457,10 @@ def _in_tables(section: Section) -> Iterator[District]:
 def _in_pairs(section: Section, at: int, grid: Sequence[Sequence[Cell | None]]) -> Iterator[District]:
     """Find the districts of a table of names and codes without a header, below ``divided into these districts:``."""
     rows = [[cell for cell in row if cell is not None and cell.text.strip()] for row in grid]
-    lead = section.text[:at].rstrip().rpartition("\n")[2]
-    if len(rows) < 2 or any(len(row) != 2 for row in rows) or not (_LEAD.fullmatch(lead) and _ESTABLISHES.search(lead)):
+    if len(rows) < 2 or any(len(row) != 2 for row in rows):
+        return
+    (lead,) = get_lines_before(section.text, at, 1)
+    if not (_LEAD.fullmatch(lead) and _ESTABLISHES.search(lead)):
         return
     for first in (0, 1):
         if all(re.fullmatch(_ANY, row[first].text.strip()) for row in rows):

@@ -26,6 +26,22 @@ def find_label_end(text: str, start: int, end: int) -> int:
     return label.end() if label else start
 
 
+def get_lines_before(text: str, at: int, count: int) -> list[str]:
+    """Get the last lines before an offset of a text, at most `count`, without blank ones at the end.
+
+    The text before them is not copied, since a section may have many tables.
+    """
+    end = at
+    while end and text[end - 1].isspace():
+        end -= 1
+    begin = end
+    for _ in range(count):
+        begin = text.rfind("\n", 0, max(begin, 0))
+        if begin < 0:
+            break
+    return text[begin + 1 : end].split("\n")
+
+
 def _style(label: str) -> str:
     """The style of a label without its letter or number: ``(a)`` equals ``(b)``, but not ``(1)`` or ``i.``"""
     return re.sub(r"[ivx]+|[a-z]{2,}", "#", re.sub(r"\d+", "1", label)).translate(_ALIKE)

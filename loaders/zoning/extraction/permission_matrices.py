@@ -10,7 +10,7 @@ from typing import Final
 
 from loaders.zoning.extraction import districts as naming
 from loaders.zoning.extraction.districts import District
-from loaders.zoning.extraction.outline import find_label_end
+from loaders.zoning.extraction.outline import find_label_end, get_lines_before
 from loaders.zoning.extraction.permission_levels import (
     CONFIDENCE,
     NOT,
@@ -38,12 +38,11 @@ _MARK: Final = re.compile(
     r"|(?i:permitted|allowed|prohibited|conditional|limited|not permitted))"
     r"[ ]?(?P<notes>(?:[\[(]?[\d*†‡,]{1,5}[\])]?|\([a-z]\)(?:,? ?\([a-z]\))*)?)"
 )
-_SYMBOL: Final = (
+_LETTER: Final = re.compile(
     r"(?<![\w-])(?P<open>[“\"‘'(\[]{0,2})(?P<letter>[A-Z](?:[/-]?[A-Z]){0,6}\d?|[-–—✓✔•●■○◯◐□☐]|\*{1,2}"
     r"|(?P<word>(?i:dash|hyphen|asterisk|check ?mark))|(?P<blank>(?i:blank|empty|no (?:letter|symbol|mark|entry))))"
     r"(?![\w])[”\"’')\]]{0,2}"
 )
-_LETTER: Final = re.compile(_SYMBOL)
 """A letter or symbol of a matrix, or the word for one, in the text that explains it."""
 _SYMBOL_WORDS: Final = {"dash": "-–—", "hyphen": "-–—", "asterisk": "*", "checkmark": "✓✔", "check mark": "✓✔"}
 _SENTENCE: Final = re.compile(r"(?:[^\n.]|\.(?! [A-Z“\"‘(✓✔•●■○◯◐□☐]|\s*$))+", re.MULTILINE)
@@ -197,8 +196,7 @@ def is_header_short(grid: Sequence[Sequence[Cell | None]], header: int) -> bool:
 def _find_header_above(section: Section, table: _Joined, known: Mapping[str, District]) -> Mapping[int, str]:
     """Find the districts of the columns in a line above a table: ``USE RA VR VC``. In a PDF it may be plain text."""
     width = len(table.rows[0]) if table.rows else 0
-    lines = section.text[: table.start].rstrip().rsplit("\n", _LINES_ABOVE)[-_LINES_ABOVE:]
-    for line in reversed(lines):
+    for line in reversed(get_lines_before(section.text, table.start, _LINES_ABOVE)):
         codes = line.split()[1 - width :] if width > 2 else []
         if len(codes) == width - 1 and len(line.split()) >= width and all(code in known for code in codes):
             return dict(enumerate(codes, 1))
@@ -235,7 +233,7 @@ def _parse_legend(section: Section, table: _Joined, words: Sequence[str], legend
         for letter, meaning in _meanings(around, letters):
             level = _level_of_meaning(meaning)
             if level is None:
-                if len(_prohibits(meaning)) > 1:
+                if _is_contradictory(meaning):
                     legend.pop(letter, None)
                 continue
             if place < len(others):
@@ -268,15 +266,15 @@ def _level_of_meaning(meaning: str) -> Level | None:
     by_right = _RIGHT.search(meaning) or (_REVIEW.search(meaning) and level_of(meaning) == "byRight")
     if by_right and not NOT.search(meaning) and not is_conditional(meaning):
         return "byRightWithConditions" if _CONDITION.search(meaning) else "byRight"
-    if len(_prohibits(meaning)) > 1:
+    if _is_contradictory(meaning):
         return None
     return level_of(f"{meaning} uses") or ("byRightWithConditions" if _BESIDE.search(meaning) else None)
 
 
-def _prohibits(meaning: str) -> Set[bool]:
-    """Whether the parts of a meaning prohibit, which all do or none: ``a conditional use, and not permitted``."""
-    parts = _PART.split(meaning)
-    return {level == "notPermitted" for part in parts if (level := level_of(part)) is not None}
+def _is_contradictory(meaning: str) -> bool:
+    """Check whether a part of a meaning prohibits and another permits: ``a conditional use, and not permitted``."""
+    levels = {level for part in _PART.split(meaning) if (level := level_of(part)) is not None}
+    return "notPermitted" in levels and len(levels) > 1
 
 
 def _meanings(around: str, letters: Set[str]) -> Iterator[tuple[str, str]]:

@@ -749,7 +749,7 @@ class _Sentence:
         if zone and re.search(r"[A-Z0-9]", zone[0][1:]) and self.districts(last) is self.context.around:
             found.append(zone[0].strip(" ,"))  # a district that is not known
         found += find_enclosed(text, self.start, clause, self.measures[place].start)
-        owner = (name_subject(clause.subject) if clause.verb_words.endswith(("have", "has")) else None) or what
+        owner = name_subject(clause.subject) if clause.verb_words.endswith(("have", "has")) else None
         found += [clause.subject] if what and owner and owner.split()[-1] not in what else []
         found += [yard[0]] if (yard := _YARD.search(what or "")) else []
         found += rests
