@@ -34,6 +34,7 @@ LAYERS = [
 LAYER = {name: number for number, layer in enumerate(LAYERS) for name in layer}
 COMPOSITION_ROOTS = {"kg/cli/main.py", "kg/cli/quarantine.py", "kg/cli/validate.py", "kg/server/app.py"}
 """The only modules of kg that import loaders."""
+APPLICATION = "kg/server/app.py"
 
 LOADERS_KNOW = {
     "kg.bundle", "kg.errors", "kg.files", "kg.fuzzy_names", "kg.ingestion", "kg.interruption", "kg.iso3166",
@@ -151,9 +152,13 @@ def test_the_rule_rejects_what_breaks_it(
 
 
 def package_of(module: str, modules: Mapping[str, Path]) -> str:
-    """Return the package of a module: its folder, or the module itself at the root of kg or loaders."""
+    """Return the package of a module: its folder, or the module itself at the root of kg or loaders.
+
+    The application is a package of its own too: it imports the packages inside its folder, which import that folder.
+    """
     folder = modules[module].parent.relative_to(ROOT).as_posix().replace("/", ".")
-    return module if folder in ("kg", "loaders") else folder
+    alone = folder in ("kg", "loaders") or name_of(modules[module]) == APPLICATION
+    return module if alone else folder
 
 
 def dependencies_of_packages() -> dict[str, set[str]]:

@@ -32,13 +32,13 @@ from kg.queries.pool import QueryPool
 from kg.search import index_sync
 from kg.server import (
     admin_routes,
-    docs,
     graph_store,
     pages,
     service_description,
     shacl_endpoint,
     sparql_check,
     sparql_protocol,
+    static,
     tool_routes,
 )
 from kg.server import sparql_protocol as queries
@@ -49,7 +49,8 @@ from kg.server.fair_limiter import compute_call_s
 from kg.server.http_server import GRACE_S, Server, address_of, build_logging, listen, signals_that_return
 from kg.server.instructions import MOUNTS, find_mount
 from kg.server.mcp import CancelOnDisconnect, ToolThreads, build_mcp
-from kg.server.problem_details import HANDLERS
+from kg.server.pages.site import Site, problem_page
+from kg.server.problem_details import build_handlers
 from kg.server.query_execution import get_client_name
 from kg.server.request_bodies import Bodies, BodyAdmission
 from kg.server.resources import PAGES
@@ -137,7 +138,8 @@ def create_app(
     routes += [*graph_store.routes(endpoint), *admin_routes.routes(kg, endpoint)]
     routes += [*tool_routes.routes(kg, threads, endpoint.actor), *sparql_check.routes(kg, threads)]
     routes += shacl_endpoint.routes(kg, endpoint, threads)
-    routes += [*service_description.routes(kg, endpoint), *pages.routes(kg), *docs.routes()]
+    site = Site(kg, threads, endpoint.actor)
+    routes += [*service_description.routes(kg, endpoint), *pages.routes(site), *static.routes()]
     origins = [str(origin).rstrip("/") for origin in kg.settings.allowed_origins]
     middleware = [Middleware(HostGuard, origins=origins)]
     if origins:  # so that their pages can read the answers
@@ -149,7 +151,7 @@ def create_app(
         routes=routes,
         lifespan=combine_lifespans(lifespan, *(app.lifespan for app in apps.values())),
         middleware=middleware,
-        exception_handlers=HANDLERS,
+        exception_handlers=build_handlers(problem_page),
     )
 
 

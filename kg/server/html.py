@@ -1,18 +1,19 @@
-"""HTML pages from templates, always escaped, and sent with a policy that allows no script."""
+"""HTML pages from templates, always escaped, and sent with a policy that allows only the server's own files."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
+
+from kg.server.static import find_file
 
 _FORMAT_NAMES: Final = {
     "text/turtle": ("Turtle", "ttl"),
@@ -24,26 +25,86 @@ _FORMAT_NAMES: Final = {
 }
 _FOLDER: Final = Path(__file__).parent / "templates"
 
+STYLE: Final = "style.css"
 
-def html(
-    template: str, context: Mapping[str, Any], *, status: int = 200, headers: Mapping[str, str] | None = None
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link of the navigation."""
+
+    href: str
+    text: str
+
+
+NAVIGATION: Final = (
+    Link("/sparql", "SPARQL"),
+    Link("/docs", "Docs"),
+)
+"""The links in the header of each page."""
+
+POLICY: Final[Mapping[str, str]] = {
+    "default-src": "'none'",
+    "style-src": "'self'",
+    "img-src": "'self' data:",
+    "form-action": "'self'",
+    "base-uri": "'none'",
+    "frame-ancestors": "'none'",
+}
+"""The Content-Security-Policy of a page without scripts."""
+POLICY_OF_SCRIPTS: Final[Mapping[str, str]] = {**POLICY, "script-src": "'self'", "connect-src": "'self'"}
+"""That of a page with scripts: files of this server, which may send requests to it."""
+
+_ALWAYS: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Vary": "Accept",
+    "Cache-Control": "no-cache",
+}
+
+
+def page(
+    request: Request,
+    template: str,
+    context: Mapping[str, Any],
+    *,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+    scripts: Sequence[str] = (),
+    policy: Mapping[str, str] | None = None,
 ) -> Response:
-    """Render `template` with `context`."""
-    environment, style, policy = _templates()
-    body = environment.get_template(template).render({"asked": None, **context, "style": style})
-    always = {
-        "Content-Security-Policy": policy,
-        "X-Content-Type-Options": "nosniff",
-        "Referrer-Policy": "no-referrer",
-        "Vary": "Accept",
-        "Cache-Control": "no-cache",
+    """Render `template` with `context`.
+
+    `scripts` names files of `kg.server.static` that the page loads as modules. Those that were not built are left out;
+    the template sees ``missing``, whether one was. Without `scripts` no script runs. `policy` replaces directives of
+    the Content-Security-Policy, such as ``style-src`` with the hash of a style that a library sets.
+    """
+    found = [find_file(name) for name in scripts]
+    loaded = [file.href for file in found if file is not None]
+    directives = {**(POLICY_OF_SCRIPTS if loaded else POLICY), **(policy or {})}
+    style = find_file(STYLE)
+    frame = {
+        "style": style.href if style is not None else "",
+        "scripts": loaded,
+        "missing": len(loaded) < len(found),
+        "navigation": [{"link": link, "current": _is_at(request, link.href)} for link in NAVIGATION],
+        "asked": None,
+        "searched": None,
     }
-    return HTMLResponse(body, status, headers={**always, **(headers or {})})
+    body = _environment().get_template(template).render({**frame, **context})
+    written = "; ".join(f"{name} {value}" for name, value in directives.items())
+    return HTMLResponse(body, status, headers={"Content-Security-Policy": written, **_ALWAYS, **(headers or {})})
+
+
+def _is_at(request: Request, path: str) -> bool:
+    return f"{request.url.path}/".startswith(f"{path}/")
 
 
 @cache
-def _templates() -> tuple[Environment, Markup, str]:
-    """Load the templates, the style sheet that each page contains, and the policy that allows only that."""
+def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(_FOLDER),
         autoescape=True,
@@ -51,13 +112,8 @@ def _templates() -> tuple[Environment, Markup, str]:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    style = (_FOLDER / "style.css").read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = (
-        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; form-action 'self'; base-uri 'none'; "
-        "frame-ancestors 'none'"
-    )
-    return environment, Markup(style), policy  # noqa: S704 -- our own file
+    environment.globals["href_of"] = href_of
+    return environment
 
 
 def href_of(iri: str) -> str:

@@ -79,29 +79,28 @@ def fault(doing: str) -> str:
     return f"Internal error. The log of the server has the details under {number}"
 
 
-def _unrouted(request: Request, error: Exception) -> Response:
-    """Answer for an unknown path and for a method that a route does not have."""
-    if not isinstance(error, HTTPException):
-        raise error
-    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        return problem(request, method_not_allowed(request, (error.headers or {}).get("Allow", "GET")))
-    status = HTTPStatus(error.status_code)
-    message = error.detail
-    if status == HTTPStatus.NOT_FOUND:
-        message = f"Unknown path {request.url.path[:200]!r}. The page / lists the paths."
-    return problem(request, HttpError(status, status.name.lower(), message, error.headers))
+def build_handlers(
+    respond: Callable[[Request, HttpError], Response] = problem,
+) -> Mapping[Any, Callable[[Request, Exception], Response]]:
+    """Build the exception handlers of the application, so that all errors have the form of `respond`."""
 
+    def unrouted(request: Request, error: Exception) -> Response:
+        """Answer for an unknown path and for a method that a route does not have."""
+        if not isinstance(error, HTTPException):
+            raise error
+        if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            return respond(request, method_not_allowed(request, (error.headers or {}).get("Allow", "GET")))
+        status = HTTPStatus(error.status_code)
+        message = error.detail
+        if status == HTTPStatus.NOT_FOUND:
+            message = f"Unknown path {request.url.path[:200]!r}. The page / lists the paths."
+        return respond(request, HttpError(status, status.name.lower(), message, error.headers))
 
-def _unexpected(request: Request, error: Exception) -> Response:
-    """Answer for an unexpected exception, which is logged."""
-    number = uuid.uuid4().hex[:12]
-    log.error("%s %s failed (error %s): %s", request.method, request.url.path[:200], number, type(error).__name__)
-    message = f"Internal error. The log of the server has the details under {number}"
-    return problem(request, HttpError(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", message))
+    def unexpected(request: Request, error: Exception) -> Response:
+        """Answer for an unexpected exception, which is logged."""
+        number = uuid.uuid4().hex[:12]
+        log.error("%s %s failed (error %s): %s", request.method, request.url.path[:200], number, type(error).__name__)
+        message = f"Internal error. The log of the server has the details under {number}"
+        return respond(request, HttpError(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", message))
 
-
-HANDLERS: Final[Mapping[Any, Callable[[Request, Exception], Response]]] = {
-    HTTPException: _unrouted,
-    Exception: _unexpected,
-}
-"""The exception handlers of the application, so that all errors have the same form."""
+    return {HTTPException: unrouted, Exception: unexpected}

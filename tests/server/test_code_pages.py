@@ -47,7 +47,7 @@ def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
 
 @pytest.fixture(scope="module")
 def client(kg: KnowledgeGraph) -> Iterator[TestClient]:
-    with TestClient(Starlette(routes=pages.routes(kg)), base_url="http://127.0.0.1:8000") as http:
+    with TestClient(Starlette(routes=pages.routes(pages.Site(kg))), base_url="http://127.0.0.1:8000") as http:
         yield http
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import re
 from collections import defaultdict
@@ -20,9 +19,10 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.server import pages
+from kg.server import pages, static
+from kg.server.html import href_of
 from kg.server.negotiation import GRAPH_TYPES
-from kg.server.pages import EXAMPLE, href_of
+from kg.server.pages.home import EXAMPLE
 from kg.tools.entities import dereference as dereferencing
 from kg.tools.entities.dereference import COUNTED, PAGE, QUADS, Dereferenced, dereference, short_name, worded_name
 from kg.tools.schema.schema_measurement import get_schema
@@ -57,7 +57,9 @@ def client(kg: KnowledgeGraph) -> Iterator[TestClient]:
         *(Quad(BUSY, DCTERMS.subject, NamedNode(f"http://example.org/s{n}"), graph) for n in range(QUADS + 5)),
     ]
     kg.store.commit({graph: quads})
-    with TestClient(Starlette(routes=pages.routes(kg)), base_url="http://127.0.0.1:8000") as http:
+    with TestClient(
+        Starlette(routes=[*pages.routes(pages.Site(kg)), *static.routes()]), base_url="http://127.0.0.1:8000"
+    ) as http:
         yield http
 
 
@@ -368,11 +370,18 @@ def test_names_without_a_label_are_put_in_words():
     assert short_name(mint("snapshot", "sha256-" + "ab" * 32).value) == "snapshot sha256-abababababab…"
 
 
-def test_the_style_sheet_is_the_one_that_the_policy_allows(client):
-    answer = client.get("/", headers={"Accept": BROWSER})
-    style = re.search("<style>(.*)</style>", answer.text, re.DOTALL)
-    assert style is not None
-    digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
-    assert f"'sha256-{digest}'" in answer.headers["content-security-policy"]
-    assert "url(" not in style[1]
-    assert "@import" not in style[1]
+def test_the_style_sheet_has_an_address_of_its_content_and_loads_nothing_else(client):
+    answer = client.get(href_of(KG.Passage.value), headers={"Accept": BROWSER})
+    [address] = re.findall('<link rel="stylesheet" href="([^"]+)">', answer.text)
+    style = client.get(unescape(address))
+    assert style.headers["content-type"].startswith("text/css")
+    assert "immutable" in style.headers["cache-control"]
+    assert hashlib.sha256(style.content).hexdigest().startswith(address.partition("?v=")[2])
+    assert "url(" not in style.text
+    assert "@import" not in style.text
+
+
+def test_a_page_without_scripts_allows_none(client):
+    policy = client.get(href_of(KG.Passage.value), headers={"Accept": BROWSER}).headers["content-security-policy"]
+    assert "script-src" not in policy
+    assert "unsafe" not in policy

@@ -44,7 +44,7 @@ def test_a_fault_of_our_own_says_nothing_of_the_inside(client: TestClient, monke
     def fail(*_: object) -> None:
         raise RuntimeError("a secret of the inside")
 
-    monkeypatch.setattr("kg.server.pages.dereference", fail)
+    monkeypatch.setattr("kg.server.pages.thing.dereference", fail)
     answer = client.get("/resolve?iri=cpr://doc/x")
     assert (answer.status_code, answer.json()["code"]) == (500, "internal")
     assert "secret" not in answer.text

@@ -18,7 +18,7 @@ from kg.provenance.explanation import explain_triple
 from kg.retrieval.places import load_places
 from kg.retrieval.reader import Reader
 from kg.retrieval.results import SearchFilters
-from kg.server.pages import _shown
+from kg.server.pages.thing import _shown
 from kg.settings import Settings
 from kg.store.ownership import is_user_graph
 from kg.tools.entities.dereference import dereference

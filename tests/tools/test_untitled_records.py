@@ -117,7 +117,7 @@ def test_speech_without_a_title_is_stored_without_and_shown_with_one(
     speech = hit.evidence.speech
     assert dereference(kg, speech).label == shown
     assert names_of(kg, [speech]) == {speech: shown}
-    with TestClient(Starlette(routes=pages.routes(kg)), base_url="http://127.0.0.1:8000") as client:
+    with TestClient(Starlette(routes=pages.routes(pages.Site(kg))), base_url="http://127.0.0.1:8000") as client:
         page = client.get("/resolve", params={"iri": speech}, headers={"Accept": "text/html"}).text
     assert f">{shown}</h1>" in page
     with pytest.raises(NotFoundError):

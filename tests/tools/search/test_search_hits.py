@@ -72,7 +72,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGr
 
 @pytest.fixture(scope="module")
 def browser(everything: KnowledgeGraph) -> Iterator[TestClient]:
-    with TestClient(Starlette(routes=pages.routes(everything)), base_url="http://127.0.0.1:8000") as client:
+    with TestClient(Starlette(routes=pages.routes(pages.Site(everything))), base_url="http://127.0.0.1:8000") as client:
         yield client
 
 

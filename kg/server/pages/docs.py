@@ -12,21 +12,22 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from kg import bundle
-from kg.server.html import html
+from kg.server.html import page
+from kg.server.pages.site import Site
 from kg.server.problem_details import HttpError
-from kg.server.resources import HTML, choose_media_type, resource
+from kg.server.resources import HTML, choose_media_type
 
 MARKDOWN: Final = "text/markdown"
 
 
-def routes() -> list[Route]:
-    """Return the routes of the documentation."""
-    return [resource("/docs", _index), resource("/docs/{topic}", _chapter)]
+def routes(site: Site) -> list[Route]:
+    """Build the routes of the documentation."""
+    return [site.route("/docs", _index), site.route("/docs/{topic}", _chapter)]
 
 
 def _index(request: Request) -> Response:
     titles = [{"topic": topic, "title": bundle.chapter_title(topic)} for topic in bundle.CHAPTERS]
-    return html("docs.html", {"title": "Documentation", "chapters": titles, "text": None})
+    return page(request, "docs.html", {"title": "Documentation", "chapters": titles, "text": None})
 
 
 def _chapter(request: Request) -> Response:
@@ -37,7 +38,7 @@ def _chapter(request: Request) -> Response:
         raise HttpError(404, "not_found", f"Unknown topic {topic[:80]!r}. Available: {', '.join(bundle.CHAPTERS)}.")
     if choose_media_type(request, (HTML, MARKDOWN)) == MARKDOWN:
         return Response(bundle.chapter(topic), media_type=MARKDOWN, headers={"Vary": "Accept"})
-    return html("docs.html", {"title": bundle.chapter_title(topic), "chapters": (), "text": _rendered(topic)})
+    return page(request, "docs.html", {"title": bundle.chapter_title(topic), "chapters": (), "text": _rendered(topic)})
 
 
 @cache

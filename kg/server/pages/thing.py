@@ -1,36 +1,29 @@
-"""A page for every IRI, as HTML or RDF (``/resolve?iri=``, ``/id/...``, ``/graph/...``, ``/vocab/...``, ``/ns``), and
-the start page.
+"""A page for every IRI, as HTML or RDF (``/resolve?iri=``, ``/id/...``, ``/graph/...``, ``/vocab/...``, ``/ns/...``).
 
 IRIs below our base are served at their own paths, so that dereferencing needs only a redirect from the base to a
-server. The pages work without JavaScript, load nothing, and have a Content-Security-Policy that blocks any script in
-the data.
+server.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from pyoxigraph import Literal, NamedNode, Quad
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
-from kg import __version__
-from kg.errors import InvalidInputError, NotFoundError, QuadciteError
+from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.ontology import load_declared_terms, load_ontology
-from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.results import Provenance
-from kg.server.html import formats, href_of, html
-from kg.server.negotiation import GRAPH_TYPES, negotiate
-from kg.server.problem_details import PROBLEM, HttpError, problem
-from kg.server.resources import HTML, choose_media_type, rdf_response, resource
-from kg.sparql.terms import bind
+from kg.server.html import formats, href_of, page
+from kg.server.negotiation import GRAPH_TYPES
+from kg.server.pages.site import Site, list_queries, problem_page
+from kg.server.resources import HTML, choose_media_type, rdf_response
 from kg.store.protocol import Term
 from kg.tools.entities.dereference import (
     COUNTED,
@@ -38,141 +31,13 @@ from kg.tools.entities.dereference import (
     Dereferenced,
     dereference,
     graph_of,
-    names_of,
     parse_iri,
     short_name,
     suggestions,
     worded_name,
 )
-from kg.tools.schema.schema_measurement import get_schema
 from kg.tools.zoning.section_tables import Table
 from kg.vocabulary import BASE, DCTERMS, KG, OA, RDF, RDFS, SCHEMA, SKOS, XSD, curie
-
-CLASSES: Final = 12
-"""Classes on the start page."""
-
-
-def terms(request: Request) -> Response:
-    """Answer with the ontology: all of it as RDF, its terms as HTML."""
-    media_type = choose_media_type(request, (*GRAPH_TYPES, HTML))
-    if media_type != HTML:
-        return rdf_response(
-            (quad for quads in load_ontology().values() for quad in quads), media_type, {"Content-Location": "/ns"}
-        )
-    groups: dict[tuple[str, str], list[dict[str, str]]] = {}
-    for term in sorted(load_declared_terms().values(), key=lambda term: term.iri):
-        titles = {"class": "Classes", "property": "Properties", "individual": "Codes and other individuals"}
-        groups.setdefault((titles[term.kind], term.domain or ""), []).append(
-            {
-                "anchor": term.iri.removeprefix(KG.iri) if term.iri.startswith(KG.iri) else term.iri.removeprefix(BASE),
-                "href": href_of(term.iri),
-                "short": short_name(term.iri),
-                "label": term.label,
-                "definition": term.definition or "",
-            }
-        )
-    shown = [{"title": f"{title}: {part}", "terms": terms} for (title, part), terms in sorted(groups.items())]
-    context = {"groups": shown, "iri": BASE + "ns", "formats": formats(lambda form: "/ns?format=" + form)}
-    return html("terms.html", context)
-
-
-EXAMPLE_CHARACTERS: Final = 70
-"""Maximum characters of an identifier on the start page."""
-
-EXAMPLE: Final = """SELECT ?country (COUNT(DISTINCT ?document) AS ?documents) WHERE {
-  ?document a kg:PolicyDocument ; kg:jurisdiction/skos:notation ?country
-} GROUP BY ?country ORDER BY DESC(?documents)"""
-"""The query in the form of the start page if there are documents."""
-
-EXAMPLES: Final = (
-    (KG.PolicyDocument.value, EXAMPLE),
-    (
-        KG.CodeSection.value,
-        """SELECT ?town (COUNT(DISTINCT ?section) AS ?sections) WHERE {
-  ?section a kg:CodeSection ; kg:jurisdiction/skos:prefLabel ?town
-} GROUP BY ?town ORDER BY DESC(?sections)""",
-    ),
-    (
-        KG.UsePermission.value,
-        """SELECT ?town (COUNT(DISTINCT ?district) AS ?districts) WHERE {
-  ?permission a kg:UsePermission ; kg:district ?district . ?district kg:jurisdiction/skos:prefLabel ?town
-} GROUP BY ?town ORDER BY DESC(?districts)""",
-    ),
-    (
-        KG.Speech.value,
-        """SELECT ?speaker (COUNT(DISTINCT ?speech) AS ?speeches) WHERE {
-  ?speech a kg:Speech ; kg:speakerAsRecorded ?speaker
-} GROUP BY ?speaker ORDER BY DESC(?speeches) LIMIT 50""",
-    ),
-)
-"""A query per class. The form contains the first one that has results."""
-
-THERE: Final = "SELECT ?class WHERE { VALUES ?class { $classes } FILTER EXISTS { ?thing a ?class } }"
-
-_ADDRESSES: Final = (
-    ("/docs", "The documentation", True),
-    ("/mcp", "MCP, for agents: tools that search, read and cite", False),
-    ("/sparql", "SPARQL 1.1; without a query, the service description", True),
-    ("/sparql/check?query=", "Likely mistakes in a query, without running it", False),
-    ("/sparql/queries", "The running and waiting queries", True),
-    ("/graphs", "The named graphs, for reading and writing (Graph Store Protocol)", True),
-    ("/shacl", "SHACL validation of stored data, or of data sent by POST", False),
-    ("/tools", "The tools of MCP over plain HTTP", True),
-    ("/resolve?iri=", "All statements about one IRI, as a page or as RDF", False),
-    ("/.well-known/void", "Description of the data: VoID and DCAT", True),
-    ("/ns", "The terms of the ontology with their definitions", True),
-    ("/prefixes", "The predeclared prefixes", True),
-    ("/health", "The state of this server", True),
-)
-
-
-def start(kg: KnowledgeGraph, request: Request) -> Response:
-    """Answer with the start page, as HTML or JSON."""
-    counted = kg.store.statistics()
-    if negotiate(request.headers.getlist("accept"), (HTML, "application/json")) == "application/json":
-        content = {
-            "name": "Quadcite",
-            "version": __version__,
-            "generation": counted.generation,
-            "quads": counted.quads,
-            "graphs": counted.graphs,
-            "links": {path: what for path, what, _ in _ADDRESSES},
-        }
-        return JSONResponse(content, headers={"Vary": "Accept", "Cache-Control": "no-cache"})
-    schema = get_schema(kg, wait_s=1.0)
-    rows = []
-    shown = list(schema.classes.values())[:CLASSES]
-    names = names_of(kg, [use.example for use in shown if use.example])
-    for use in shown:
-        term = schema.terms.get(use.iri)
-        name = names.get(use.example) or short_name(use.example) if use.example else ""
-        example = {"href": href_of(use.example), "text": _shortened(name)} if use.example else None
-        label = term.label if term else short_name(use.iri)
-        rows.append({"href": href_of(use.iri), "label": label, "count": f"{use.entities:,}", "example": example})
-    context = {
-        "example": _find_example(kg),
-        "version": __version__,
-        "quads": f"{counted.quads:,}",
-        "graphs": f"{counted.graphs:,}",
-        "passages": f"{kg.search.status().units:,}",
-        "addresses": [{"path": path, "what": what, "href": path if page else None} for path, what, page in _ADDRESSES],
-        "classes": rows,
-        "generation": schema.generation,
-        "unmeasured": counted.quads > 0,
-    }
-    return html("start.html", context)
-
-
-def _find_example(kg: KnowledgeGraph) -> str:
-    """Find the first of `EXAMPLES` that has results."""
-    classes = [NamedNode(name) for name, _ in EXAMPLES]
-    there = {iri_of(row["class"]) for row in Reader(kg).rows("classes", bind(THERE, classes=classes))}
-    return next((query for name, query in EXAMPLES if name in there), EXAMPLE)
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= EXAMPLE_CHARACTERS else text[:EXAMPLE_CHARACTERS] + "…"
-
 
 TEXT_CHARACTERS: Final = 50_000
 """Maximum characters of a text on a page."""
@@ -234,42 +99,45 @@ class _Graphs:
         return self.numbers.setdefault(graph_of(quad), len(self.numbers) + 1)
 
 
-def routes(kg: KnowledgeGraph) -> list[Route]:
-    """Build the routes of the pages: ``/``, ``/resolve``, ``/ns``, and the paths below our base."""
+def routes(site: Site) -> list[Route]:
+    """Build the routes of ``/resolve`` and of the paths below our base."""
 
     def resolve(request: Request) -> Response:
         given = request.query_params.getlist("iri")
         if len(given) != 1 or not given[0].strip():
             raise InvalidInputError("Missing IRI. Give one, percent-encoded: /resolve?iri=cpr://doc/...")
-        return _thing(kg, request, given[0].strip())
+        return _answer(site.kg, request, given[0].strip())
 
     def own(request: Request) -> Response:
         path: bytes = request.scope.get("raw_path") or quote(request.scope["path"]).encode()
-        return _thing(kg, request, BASE + path.decode("ascii", "replace").lstrip("/"))
+        return _answer(site.kg, request, BASE + path.decode("ascii", "replace").lstrip("/"))
 
-    pages: dict[str, Callable[[Request], Response]] = {
-        "/": lambda request: start(kg, request),
-        "/resolve": resolve,
-        "/ns": terms,
-        **dict.fromkeys(("/id/{path:path}", "/graph/{path:path}", "/vocab/{path:path}", "/ns/{path:path}"), own),
-    }
-    return [resource(path, _explained(kg, page)) for path, page in pages.items()]
+    own_paths = ("/id/{path:path}", "/graph/{path:path}", "/vocab/{path:path}", "/ns/{path:path}")
+    return [site.route("/resolve", resolve), *(site.route(path, own) for path in own_paths)]
+
+
+def _answer(kg: KnowledgeGraph, request: Request, iri: str) -> Response:
+    """Answer with the page of `iri`, or with similar IRIs where there is none."""
+    try:
+        return _thing(kg, request, iri)
+    except NotFoundError as error:
+        return problem_page(request, error, suggestions(kg, parse_iri(iri).value))
 
 
 def _thing(kg: KnowledgeGraph, request: Request, iri: str) -> Response:
     media_type = choose_media_type(request, (*GRAPH_TYPES, HTML))
-    page = _page_number(request)
-    found = dereference(kg, iri, page)
+    number = _page_number(request)
+    found = dereference(kg, iri, number)
     headers = {
         "Quadcite-Snapshot": str(found.generation),
         "Quadcite-Truncated": "true" if found.cut or found.more else "false",
-        "Content-Location": _address(iri, page, None),
+        "Content-Location": _address(iri, number, None),
     }
     if media_type != HTML:
         if found.more:
-            headers["Link"] = f'<{_address(iri, page + 1, None)}>; rel="next"'
+            headers["Link"] = f'<{_address(iri, number + 1, None)}>; rel="next"'
         return rdf_response((*found.quads, *found.parts, *found.references, *found.uses), media_type, headers)
-    return html("thing.html", {"thing": _shown(found), "asked": iri}, headers=headers)
+    return page(request, "thing.html", {"thing": _shown(found), "asked": iri}, headers=headers)
 
 
 def _page_number(request: Request) -> int:
@@ -279,8 +147,8 @@ def _page_number(request: Request) -> int:
     return int(text)
 
 
-def _address(iri: str, page: int, form: str | None) -> str:
-    extra = {**({"page": page} if page > 1 else {}), **({"format": form} if form else {})}
+def _address(iri: str, number: int, form: str | None) -> str:
+    extra = {**({"page": number} if number > 1 else {}), **({"format": form} if form else {})}
     return href_of(iri) + ("&" + urlencode(extra) if extra else "")
 
 
@@ -318,10 +186,7 @@ def _shown(found: Dereferenced) -> dict[str, Any]:
         "next": _address(found.iri, found.page + 1, None) if found.more else None,
         "graphs": [_graph(found, graph, origins) for graph in graphs.numbers],
         "formats": formats(lambda form: _address(found.iri, found.page, form)),
-        "queries": [
-            {"purpose": ran.purpose, "sparql": ran.sparql, "href": "/sparql?" + urlencode({"query": ran.sparql})}
-            for ran in found.queries
-        ],
+        "queries": list_queries(found.queries),
         "generation": found.generation,
     }
 
@@ -517,44 +382,3 @@ def _graph_node(graph: str) -> Shown:
 
 def _cut_note(text: str, characters: int) -> str:
     return f"first {characters:,} of {len(text):,} characters" if len(text) > characters else ""
-
-
-# As HTML.
-
-
-def _explained(kg: KnowledgeGraph, page: Callable[[Request], Response]) -> Callable[[Request], Response]:
-    """Wrap `page` so that its errors are pages for browsers, with similar IRIs for an unknown one."""
-
-    def answer(request: Request) -> Response:
-        try:
-            return page(request)
-        except (HttpError, QuadciteError) as error:
-            near = _find_similar(kg, request) if isinstance(error, NotFoundError) else []
-            if negotiate(request.headers.getlist("accept"), (PROBLEM, "text/plain", HTML)) == HTML:
-                return _problem_page(request, error, near)
-            if near:
-                listed = ", ".join(f"<{iri}>" for iri in near)
-                return problem(request, NotFoundError(f"{error} Did you mean {listed}?"))
-            raise
-
-    return answer
-
-
-def _find_similar(kg: KnowledgeGraph, request: Request) -> list[str]:
-    path: bytes = request.scope.get("raw_path") or b""
-    iri = request.query_params.get("iri") or BASE + path.decode("ascii", "replace").lstrip("/")
-    return suggestions(kg, parse_iri(iri.strip()).value)
-
-
-def _problem_page(request: Request, error: HttpError | QuadciteError, near: Iterable[str]) -> Response:
-    plain = problem(request, error)
-    context = {
-        "title": HTTPStatus(plain.status_code).phrase,
-        "message": str(error),
-        "status": plain.status_code,
-        "code": error.code,
-        "near": [{"href": href_of(iri), "text": iri} for iri in near],
-        "asked": request.query_params.get("iri"),
-    }
-    kept = {name: plain.headers[name] for name in ("allow", "retry-after", "www-authenticate") if name in plain.headers}
-    return html("problem.html", context, status=plain.status_code, headers={**kept, "Cache-Control": "no-store"})

@@ -1,0 +1,119 @@
+"""What pages are made with: routes that run in the threads of the tools, and calls of tools without token budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from http import HTTPStatus
+from typing import Any, Final, Generic, TypeVar
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route, request_response
+
+from kg.actors import EVERYONE, Actor
+from kg.errors import NotFoundError, QuadciteError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.reader import recording
+from kg.retrieval.results import Result, Statement
+from kg.server.compression import Compression
+from kg.server.html import href_of, page
+from kg.server.mcp import CancelOnDisconnect, ToolThreads
+from kg.server.negotiation import negotiate
+from kg.server.problem_details import PROBLEM, HttpError, answering, method_not_allowed, problem
+from kg.server.resources import HTML
+from kg.tools.calls import Tool
+from kg.tools.registry import TOOLS
+
+R = TypeVar("R", bound=Result)
+
+Answer = Callable[[Request], Response]
+
+READS: Final = ("GET", "HEAD")
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The graph that the pages show, the threads that make them, and who sent a request."""
+
+    kg: KnowledgeGraph
+    threads: ToolThreads = field(default_factory=ToolThreads)
+    actor: Callable[[Request], Actor] = lambda request: EVERYONE
+
+    def route(self, path: str, answer: Answer, *, methods: Sequence[str] = READS) -> Route:
+        """Build the route of a page.
+
+        `answer` runs in a thread of the tools, may block, and is left at the deadline of a call or when its client
+        disconnects; its queries are stopped then. QuadciteError and HttpError become a page for browsers, and problem
+        details for other clients.
+        """
+        allowed = ", ".join((*methods, "OPTIONS"))
+
+        async def handle(request: Request) -> Response:
+            if request.method == "OPTIONS":
+                return Response(status_code=204, headers={"Allow": allowed})
+            if request.method not in methods:
+                raise method_not_allowed(request, allowed)
+            try:
+                return await self.threads.run(partial(answer, request))
+            except (HttpError, QuadciteError) as error:
+                return problem_page(request, error)
+
+        app = Compression(request_response(answering(handle)))
+        return Route(path, CancelOnDisconnect(app, self.actor), name=path)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[R]):
+    """The whole result of a tool, and the queries that it ran."""
+
+    result: R
+    queries: Sequence[Statement]
+
+
+def ask(kg: KnowledgeGraph, function: Callable[..., R], **arguments: Any) -> Asked[R]:
+    """Call the function of a tool as an agent would, by the names of its arguments, without a budget of tokens.
+
+    Arguments are validated and errors raised as for an agent. Only for tools that read.
+    """
+    tool = _tools()[function]
+    if tool.scope != "read":
+        raise ValueError(f"{tool.name} writes")
+    with recording() as ran:
+        result: R = tool.call(kg, arguments)
+    return Asked(result, ran)
+
+
+@cache
+def _tools() -> dict[Callable[..., Any], Tool]:
+    return {tool.function: tool for tool in TOOLS}
+
+
+def list_queries(queries: Iterable[Statement]) -> list[dict[str, str]]:
+    """List the queries behind a page, each with its address in the editor. The same one is listed once."""
+    return [
+        {"purpose": purpose, "sparql": sparql, "href": "/sparql?" + urlencode({"query": sparql})}
+        for sparql, purpose in {query.sparql: query.purpose for query in queries}.items()
+    ]
+
+
+def problem_page(request: Request, error: HttpError | QuadciteError, near: Sequence[str] = ()) -> Response:
+    """Answer with an error: a page for browsers, problem details for others. `near` are similar IRIs."""
+    if negotiate(request.headers.getlist("accept"), (PROBLEM, "text/plain", HTML)) != HTML:
+        listed = ", ".join(f"<{iri}>" for iri in near)
+        return problem(request, NotFoundError(f"{error} Did you mean {listed}?") if near else error)
+    plain = problem(request, error)
+    context = {
+        "title": HTTPStatus(plain.status_code).phrase,
+        "message": str(error).encode(errors="replace").decode(),
+        "status": plain.status_code,
+        "code": error.code,
+        "near": [{"href": href_of(iri), "text": iri} for iri in near],
+        "asked": request.query_params.get("iri"),
+    }
+    kept = {name: plain.headers[name] for name in ("allow", "retry-after", "www-authenticate") if name in plain.headers}
+    return page(
+        request, "problem.html", context, status=plain.status_code, headers={**kept, "Cache-Control": "no-store"}
+    )
