@@ -75,5 +75,5 @@ released: $(STAMP)  ## at a release: record the meaning of the ontology's terms,
 
 lock: $(STAMP)  ## update the lock files from pyproject.toml
 	$(BIN)/pip install --quiet uv
-	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --upgrade -o requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --extra office --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --upgrade -o requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header -c requirements.lock -o tests/requirements.lock

@@ -1,4 +1,4 @@
-"""The ``files`` loader: Markdown, text, HTML, PDF and Word files of folders, one record for each file."""
+"""The ``files`` loader: Markdown, text, HTML, PDF and Office files of folders, one record for each file."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from kg.text import HEADING_SEPARATOR
 from kg.vocabulary import DCTERMS, KG, SCHEMA, SOURCED, XSD, mint, mint_span, sha256
 from loaders.files.chunking import Chunk, split_file
 from loaders.files.near_duplicates import NearDuplicates, Original, Place
-from loaders.files.readers.docx import read_docx
 from loaders.files.readers.html_page import read_html
 from loaders.files.readers.markdown import read_markdown
+from loaders.files.readers.office import read_docx, read_pptx, read_xlsx
 from loaders.files.readers.plain_pages import read_pdf_file, read_text
 from loaders.files.readers.text_model import FileText
 from loaders.files.redaction import redact_file
@@ -43,6 +43,8 @@ MEDIA_TYPES: Final[Mapping[str, str]] = {
     ".htm": "text/html",
     ".pdf": "application/pdf",
     ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    ".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 }
 FORMATS: Final = tuple(MEDIA_TYPES)
 GRAPHS: Final = f"{SOURCED}{DOMAIN}/"
@@ -58,10 +60,13 @@ _CONTROLS: Final = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffd]")
 _MOST_CONTROLS: Final = 0.01
 """Share of control characters, and of characters that cannot be decoded, from which a file is not text."""
 _SAMPLE: Final = 100_000
+_READERS: Final = {".pdf": read_pdf_file, ".docx": read_docx, ".pptx": read_pptx, ".xlsx": read_xlsx}
+"""Readers of the formats that are not text."""
+_OFFICE: Final = (".docx", ".pptx", ".xlsx")
 _SIGNATURES: Final = (
     (b"%PDF-", "a PDF", (".pdf",)),
-    (b"PK\x03\x04", "a zip archive, as docx is", (".docx",)),
-    (b"\xd0\xcf\x11\xe0", "a document of Word 97, or an encrypted one", (".docx",)),
+    (b"PK\x03\x04", "a zip archive, as Office files are", _OFFICE),
+    (b"\xd0\xcf\x11\xe0", "a document of Office 97, or an encrypted one", _OFFICE),
     (b"\x89PNG", "an image", ()),
     (b"\xff\xd8\xff", "an image", ()),
     (b"GIF8", "an image", ()),
@@ -219,12 +224,8 @@ def read_file(data: bytes, ending: str, name: str) -> FileText:
     for start, what, endings in _SIGNATURES:
         if data.startswith(start) and ending not in endings:
             raise SourceError(f"{name}: It is {what}, not a file of the format {ending}. Rename or convert it.")
-    if ending == ".pdf":
-        found = read_pdf_file(data, name)
-    elif ending == ".docx":
-        found = read_docx(data, name)
-    else:
-        found = _read_as_text(data, ending, name)
+    reader = _READERS.get(ending)
+    found = reader(data, name) if reader is not None else _read_as_text(data, ending, name)
     if len(found.text) > LONGEST:
         raise SourceError(_describe_length(name, len(found.text)))
     if not found.text.strip():

@@ -356,7 +356,7 @@ def _workbook(path: Path) -> Iterator[Iterator[tuple[object, ...]]]:
 
     try:
         _require_bounded(path)
-        with path.open("rb") as stream, closing(_open_workbook(stream)) as book:
+        with path.open("rb") as stream, closing(open_workbook(stream)) as book:
             if not book.worksheets:
                 raise SourceError(f"{path}: the workbook has no sheet")
             sheet = book.worksheets[0]
@@ -366,7 +366,7 @@ def _workbook(path: Path) -> Iterator[Iterator[tuple[object, ...]]]:
         raise SourceError(f"{path}: not an xlsx workbook, or a broken one ({error})") from error
 
 
-def _open_workbook(stream: IO[bytes]) -> Any:
+def open_workbook(stream: IO[bytes]) -> Any:
     """Open a workbook as `openpyxl.load_workbook` does. Its own reader of strings takes four times as long."""
     from openpyxl.reader.excel import ExcelReader
     from openpyxl.xml.constants import SHARED_STRINGS

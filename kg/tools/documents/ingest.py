@@ -21,7 +21,7 @@ from kg.sparql.terms import bind, is_iri
 from kg.tools.documents.nodes import FILES
 from kg.vocabulary import SOURCED
 
-ENDINGS: Final = (".md", ".markdown", ".txt", ".html", ".htm", ".pdf", ".docx")
+ENDINGS: Final = (".md", ".markdown", ".txt", ".html", ".htm", ".pdf", ".docx", ".pptx", ".xlsx")
 """Extensions of the files that the loader reads."""
 MOST_PATHS: Final = 1_000
 MOST_FILES: Final = 10_000
@@ -66,7 +66,8 @@ def ingest_docs(
     ] = None,
     skip_if_seen: Annotated[bool, Field(description="Files are always compared; only changes are stored")] = True,
 ) -> IngestedDocs:
-    """Load files of folders that the server allows, as `kg load files` does: Markdown, text, HTML, PDF, Word.
+    """Load files of folders that the server allows, as `kg load files` does: Markdown, text, HTML, PDF, Word, slides,
+    workbooks.
 
     Use to add files or update changed ones. A path begins in an allowed folder, or is absolute. Files whose content is
     stored are not stored again. Needs the scope write and the server's setting QUADCITE_INGEST_FOLDERS. Returns

@@ -48,7 +48,7 @@ _NAMES: Final = re.compile(r"Mc[A-Z]|Mac[A-Z]|De[A-Z]|La[A-Z]|Le[A-Z]|i[A-Z]|e[A
 _YEAR: Final = re.compile(r"\b(?:1[5-9]|20)\d\d\b")
 _CODE_WORDS: Final = re.compile(r"[A-Za-z_/.$@-][\w./:{}()<>\[\]$@*=+-]*(?:\s[\w./:{}()<>\[\]$@*=+-]+){0,3}")
 _VALUES: Final = to_word_set("true false null none nil yes no on off ok 0 1 todo")
-_EXTENSION: Final = re.compile(r"^[\w-]+\.(?:md|txt|html?|pdf|docx|png|jpg|svg)$", re.IGNORECASE)
+_EXTENSION: Final = re.compile(r"^[\w-]+\.(?:md|txt|html?|pdf|docx|pptx|xlsx|png|jpg|svg)$", re.IGNORECASE)
 
 _PRODUCTS: Final = to_word_set(
     """

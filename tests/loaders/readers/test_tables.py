@@ -108,12 +108,12 @@ def test_workbook_is_opened_once_for_its_columns_and_first_reading_of_rows(
         opened.append(given)
         return open_workbook(*given)
 
-    open_workbook = formats._open_workbook
+    open_workbook = formats.open_workbook
     book = Workbook()
     for row in (["slug", "text"], [None, None], ["s", "one"]):
         book.active.append(row)
     book.save(tmp_path / "t.xlsx")
-    monkeypatch.setattr(formats, "_open_workbook", open_once)
+    monkeypatch.setattr(formats, "open_workbook", open_once)
     sheet = open_sheet(tmp_path / "t.xlsx")
     first = list(sheet.rows(["slug", "text"], "text"))
     assert ([(row.number, row.cells) for row in first], len(opened)) == ([(2, ["s", "one"])], 1)

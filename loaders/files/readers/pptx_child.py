@@ -1,0 +1,169 @@
+"""The child process that reads the slides of a presentation, by python-pptx."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Any, Final
+
+from pptx import Presentation
+from pptx.enum.shapes import PP_PLACEHOLDER
+from pptx.oxml.ns import qn
+from pptx.slide import Slide
+from pptx.table import Table
+
+from loaders.files.readers import office_package
+from loaders.files.readers.office_package import UnreadableError, list_places
+
+_FURNITURE: Final = frozenset(
+    {PP_PLACEHOLDER.FOOTER, PP_PLACEHOLDER.HEADER, PP_PLACEHOLDER.DATE, PP_PLACEHOLDER.SLIDE_NUMBER}
+)
+_TITLES: Final = frozenset({PP_PLACEHOLDER.TITLE, PP_PLACEHOLDER.CENTER_TITLE, PP_PLACEHOLDER.VERTICAL_TITLE})
+_BULLETED: Final = frozenset({PP_PLACEHOLDER.BODY, PP_PLACEHOLDER.OBJECT, PP_PLACEHOLDER.VERTICAL_BODY})
+"""Placeholders whose paragraphs have bullets, unless they state otherwise."""
+_DEEPEST: Final = 20
+_MOST_SLIDES: Final = 5_000
+
+Block = dict[str, Any]
+_Shown = tuple[str, int, str]
+"""A paragraph: its kind (``paragraph``, ``list``, ``steps``), depth and text."""
+
+
+def convert(data: bytes) -> tuple[str, dict[str, Any]]:
+    """Read the slides as blocks, each with the number of its slide. Hidden slides are left out."""
+    slides = list(Presentation(io.BytesIO(data)).slides)
+    if len(slides) > _MOST_SLIDES:
+        raise UnreadableError(f"It has {len(slides):,} slides. At most {_MOST_SLIDES:,} are read. Split it.")
+    blocks: list[Block] = []
+    hidden: list[int] = []
+    drawn: list[int] = []
+    for number, slide in enumerate(slides, 1):
+        if slide._element.get("show") in ("0", "false"):
+            hidden.append(number)
+            continue
+        reading = _Reading()
+        own = list(reading.read_slide(slide, number))
+        blocks += ({**block, "page": number} for block in own)
+        if reading.has_drawing:
+            drawn.append(number)
+    warnings = [f"Hidden slides are left out: {list_places(hidden)}."] if hidden else []
+    if drawn:
+        warnings.append(f"Charts and diagrams are not read. They are on the slides {list_places(drawn)}.")
+    return json.dumps(blocks), {"slides": len(slides), "warnings": warnings}
+
+
+class _Reading:
+    """Reads one slide. `has_drawing`: it has a chart or a diagram, whose text is not read."""
+
+    def __init__(self) -> None:
+        self.has_drawing = False
+
+    def read_slide(self, slide: Slide, number: int) -> Iterator[Block]:
+        """Yield the title, the content and the notes. A slide without a title has its number as title."""
+        shapes = list(self.find_shapes(slide.shapes, 0))
+        titles = [shape for shape in shapes if _get_type(shape) in _TITLES and _join(shape.text_frame.text)]
+        content = [block for shape in shapes if shape not in titles[:1] for block in self.read_shape(shape)]
+        notes = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
+        noted = list(_group(_read_paragraphs(notes.paragraphs, bulleted=False))) if notes is not None else []
+        if titles or content or noted:
+            title = _join(titles[0].text_frame.text) if titles else f"Slide {number}"
+            is_upper = bool(titles) and (
+                _get_type(titles[0]) == PP_PLACEHOLDER.CENTER_TITLE
+                or slide.slide_layout._element.get("type") == "secHead"
+            )
+            yield {"kind": "heading", "level": 1 if is_upper else 2, "text": title}
+        yield from content
+        if noted:
+            yield {"kind": "heading", "level": 3, "text": "Notes"}
+            yield from noted
+
+    def find_shapes(self, shapes: Iterable[Any], depth: int) -> Iterator[Any]:
+        """Yield the visible shapes with text or a table, also those of groups."""
+        for shape in shapes:
+            properties = shape._element.xpath(".//p:cNvPr")
+            if _get_type(shape) in _FURNITURE or (properties and properties[0].get("hidden") in ("1", "true")):
+                continue
+            if hasattr(shape, "shapes"):
+                if depth < _DEEPEST:
+                    yield from self.find_shapes(shape.shapes, depth + 1)
+            elif shape.has_text_frame or getattr(shape, "has_table", False):
+                yield shape
+            elif shape._element.tag == qn("p:graphicFrame"):
+                self.has_drawing = True
+
+    def read_shape(self, shape: Any) -> Iterator[Block]:
+        """Yield the paragraphs, lists or table of a shape."""
+        if getattr(shape, "has_table", False):
+            yield {"kind": "table", "rows": _read_table(shape.table)}
+        else:
+            yield from _group(_read_paragraphs(shape.text_frame.paragraphs, bulleted=_get_type(shape) in _BULLETED))
+
+
+def _get_type(shape: Any) -> Any:
+    return shape.placeholder_format.type if shape.is_placeholder else None
+
+
+def _read_table(table: Table) -> list[list[str]]:
+    """Read the rows. A merged cell is repeated in all rows and columns that it spans."""
+    rows = [[_join(cell.text) for cell in row.cells] for row in table.rows]
+    for y, row in enumerate(table.rows):
+        for x, cell in enumerate(row.cells):
+            if cell.is_merge_origin:
+                for down in range(y, min(y + cell.span_height, len(rows))):
+                    for right in range(x, min(x + cell.span_width, len(rows[down]))):
+                        rows[down][right] = rows[y][x]
+    return rows
+
+
+def _read_paragraphs(paragraphs: Iterable[Any], *, bulleted: bool) -> Iterator[_Shown]:
+    for paragraph in paragraphs:
+        if text := _write_runs(paragraph):
+            properties = paragraph._p.pPr
+            marks = {child.tag for child in properties} if properties is not None else set()
+            if qn("a:buAutoNum") in marks:
+                kind = "steps"
+            elif qn("a:buNone") in marks or not (bulleted or qn("a:buChar") in marks or qn("a:buBlip") in marks):
+                kind = "paragraph"
+            else:
+                kind = "list"
+            yield kind, paragraph.level, text
+
+
+def _write_runs(paragraph: Any) -> str:
+    """Write the text of a paragraph, bold words of it in the notation of Markdown."""
+    text = _join(paragraph.text)
+    bold = [_join("".join(run.text for run in part)) for is_bold, part in groupby(paragraph.runs, _is_bold) if is_bold]
+    for words in dict.fromkeys(bold):
+        if words and words != text and "*" not in words and text.count(words) == 1:
+            text = text.replace(words, f"**{words}**")
+    return text
+
+
+def _is_bold(run: Any) -> bool:
+    return run.font.bold is True
+
+
+def _group(shown: Iterable[_Shown]) -> Iterator[Block]:
+    """Yield blocks: paragraphs, and the items of each list together."""
+    for kind, part in groupby(shown, lambda each: each[0]):
+        if kind == "paragraph":
+            yield from ({"kind": "paragraph", "text": text} for _, _, text in part)
+            continue
+        items: list[tuple[int, str, str]] = []
+        numbers: list[int] = []
+        for _, depth, text in part:
+            numbers = [*numbers, *[0] * (depth + 1 - len(numbers))][: depth + 1]
+            numbers[depth] += 1
+            items.append((depth, f"{numbers[depth]}." if kind == "steps" else "-", text))
+        yield {"kind": kind, "items": items}
+
+
+def _join(text: str) -> str:
+    return " ".join(text.split())
+
+
+def main() -> None:
+    """Run the process."""
+    office_package.run(convert, "ppt/presentation.xml", "a presentation (pptx)")
