@@ -1,0 +1,148 @@
+"""One server over the fixtures of all domains, and a browser. Without a browser these tests are skipped.
+
+`open_page` opens pages of the server. After the test none of them may have violated the Content-Security-Policy, sent a
+request to another host, raised an error in a script, or opened a dialog, which the hostile literals try.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from kg.store.lock import find_holder
+from tests.cli.running import served
+from tests.conftest import load_once
+
+sync_api = pytest.importorskip("playwright.sync_api")
+
+BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+AXE: Final = Path(__file__).parents[2] / "kg" / "server" / "static_src" / "node_modules" / "axe-core" / "axe.min.js"
+SERIOUS: Final = ("serious", "critical")
+WIDTHS: Final = (320, 768, 1280)
+
+WATCH: Final = """
+document.addEventListener("securitypolicyviolation", (event) => report(
+  `${event.effectiveDirective}: ${event.blockedURI} ${event.sourceFile || ""}:${event.lineNumber}`));
+"""
+
+
+def find_browser() -> str | None:
+    """Find a browser that Playwright can drive."""
+    return os.environ.get("QUADCITE_BROWSER") or next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """A headless browser; without one the test is skipped."""
+    path = find_browser()
+    if path is None:
+        pytest.skip(f"needs a browser: none of {', '.join(BROWSERS)} is on the path and QUADCITE_BROWSER is not set")
+    ran = subprocess.run([path, "--version"], capture_output=True, check=False, timeout=60)
+    if ran.returncode != 0:
+        pytest.skip(f"needs a browser: {path} does not start: {ran.stderr.decode(errors='replace')[:200]}")
+    with sync_api.sync_playwright() as playwright:
+        options = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-gpu"]
+        launched = playwright.chromium.launch(executable_path=path, args=[*options, "--no-sandbox"])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="session")
+def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data directory of the server, with the fixtures of all domains."""
+    return load_once(tmp_path_factory, "joined")
+
+
+@pytest.fixture(scope="session")
+def address(data_dir: Path) -> Iterator[str]:
+    """The address of a server over `data_dir` without an embedding model, for all tests of a worker."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("QUADCITE_MODELS_DIR", str(data_dir.with_name("no-models")))
+        with served(data_dir):
+            holder = find_holder(data_dir)
+            assert holder is not None
+            assert holder.address is not None
+            yield holder.address
+
+
+@dataclass
+class Visits:
+    """Opens pages of a server, and collects what must not happen on them."""
+
+    browser: Any
+    address: str
+    stack: ExitStack
+    violations: list[str] = field(default_factory=list)
+    foreign: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    dialogs: list[str] = field(default_factory=list)
+
+    def open(self, path: str, *, width: int = 1280, height: int = 900, dark: bool = False, scripts: bool = True) -> Any:
+        """Open `path` in a new context and return the Playwright page."""
+        context = self.browser.new_context(
+            viewport={"width": width, "height": height},
+            color_scheme="dark" if dark else "light",
+            java_script_enabled=scripts,
+            base_url=self.address,
+        )
+        self.stack.callback(context.close)
+        page = context.new_page()
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("dialog", self._dismiss)
+        page.on("request", self._check)
+        if scripts:
+            page.expose_binding("report", lambda source, text: self.violations.append(text))
+            page.add_init_script(WATCH)
+        page.on("console", self._read)
+        answer = page.goto(path)
+        assert answer is not None
+        return page
+
+    def _check(self, request: Any) -> None:
+        if not request.url.startswith((self.address, "data:", "blob:")):
+            self.foreign.append(request.url)
+
+    def _dismiss(self, dialog: Any) -> None:
+        self.dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    def _read(self, message: Any) -> None:
+        if "Content Security Policy" in message.text:
+            self.violations.append(message.text)
+
+
+@pytest.fixture
+def open_page(browser: Any, address: str) -> Iterator[Callable[..., Any]]:
+    """Open a page of the server: ``open_page(path, width=320, dark=True, scripts=False)``."""
+    with ExitStack() as stack:
+        visits = Visits(browser, address, stack)
+        yield visits.open
+    assert (visits.violations, visits.foreign, visits.errors, visits.dialogs) == ([], [], [], [])
+
+
+def find_faults(page: Any) -> list[str]:
+    """Find the serious violations of accessibility rules on a page, by axe-core; skips where it was not built."""
+    if not AXE.is_file():
+        pytest.skip("needs axe-core: `make assets` installs it")
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = page.evaluate("async () => (await axe.run()).violations")
+    return [
+        f"{each['id']}: {node['target']} {node.get('failureSummary', '')}"
+        for each in found
+        if each["impact"] in SERIOUS
+        for node in each["nodes"]
+    ]
+
+
+def measure_overflow(page: Any) -> int:
+    """Measure by how many pixels a page is wider than its window."""
+    width: int = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    return width
