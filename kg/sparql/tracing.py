@@ -6,13 +6,14 @@ Each is written from the text of the query alone. Where that is not possible, th
   ``COUNT(DISTINCT ?x)`` and ``COUNT(?x)`` is the count. The keys of the group come from a row of the result.
 - `find_absences`: for each ``FILTER NOT EXISTS`` and ``MINUS``, its pattern joined with the solutions behind a row of
   the result. That query has no rows.
+- `compile_solutions`: the solutions of the WHERE clause behind a row, with all their variables.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from pyoxigraph import BlankNode, Triple
 
@@ -204,6 +205,46 @@ def _aggregates_in(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
             yield tokens[at : end + 1]
             at = end
         at += 1
+
+
+# -- solutions
+
+
+def compile_solutions(query: str, row: Row) -> str:
+    """Write the query for the solutions of the WHERE clause of `query`, a SELECT, that `row` comes from.
+
+    Raises InvalidInputError with the reason if that is not possible.
+    """
+    parsed = parse(query)
+    if parsed is None or parsed.form != "SELECT":
+        raise InvalidInputError("Only rows of a SELECT that is understood can be traced.")
+    try:
+        select = _describe(parsed, parsed.select, parsed.text)
+    except _UnsupportedError as error:
+        raise InvalidInputError(str(error) or "The query is not understood.") from None
+    if select.random:
+        raise InvalidInputError(f"{select.random}() has another value in each run.")
+    names = {name: name for name in row} if select.star else select.result_names()
+    if select.is_aggregated():
+        keys = {name for name, _ in select.keys or ()}
+        names = {name: column for name, column in names.items() if name in keys}
+    given = {name: row[column] for name, column in names.items() if row.get(column) is not None}
+    known = {name: value for name, value in given.items() if not _has_blank(value)}
+    # Values first, in the same group: the engine then looks them up, where a filter would compare every solution.
+    values = ""
+    if known:
+        variables = " ".join(f"?{name}" for name in known)
+        terms = bind(" ".join(f"$v{at}" for at in range(len(known))), **dict(_numbered(known.values())))
+        values = f"VALUES ({variables}) {{ ({terms}) }}\n"
+    lines = [_group(values + select.body)]
+    lines += [f"FILTER(!BOUND(?{name}))" for name, column in names.items() if row.get(column) is None]
+    body = "\n  ".join(lines)
+    return f"{select.prologue}SELECT * {select.dataset}WHERE {{\n  {body}\n}}"
+
+
+def _numbered(values: Iterable[object]) -> Iterator[tuple[str, Any]]:
+    for at, value in enumerate(values):
+        yield f"v{at}", value
 
 
 # -- counts
