@@ -1,0 +1,84 @@
+// One graph, drawn by Cytoscape.js in the colours of the page.
+import cytoscape from "cytoscape";
+import { colour, element } from "./dom.js";
+import { SERIES } from "./series.js";
+
+/** Cytoscape adds an inline style unless an element with this id exists; its rule is in the style sheet. */
+const STYLE_ID = "__________cytoscape_stylesheet";
+
+/**
+ * @typedef {{id: string, label: string, kind?: string, href?: string}} Node
+ * @typedef {{source: string, target: string, label?: string, href?: string}} Edge
+ * @param {HTMLElement} holder
+ * @param {{nodes: Node[], edges: Edge[]}} data
+ * @param {{layout?: string}} [options]
+ */
+export function drawGraph(holder, data, options = {}) {
+  if (!document.getElementById(STYLE_ID)) document.head.append(element("meta", { id: STYLE_ID, name: "graph-style" }));
+  const kinds = [...new Set(data.nodes.map((node) => node.kind ?? ""))].filter(Boolean);
+  const known = new Set(data.nodes.map((node) => node.id));
+  holder.replaceChildren();
+  const canvas = element("div", { class: "graph-canvas", "aria-hidden": "true" });
+  holder.append(canvas);
+  const drawn = cytoscape({
+    container: canvas,
+    elements: {
+      nodes: data.nodes.map((node) => ({ data: { ...node, short: cut(node.label) }, classes: className(kinds, node.kind) })),
+      edges: data.edges
+        .filter((edge) => known.has(edge.source) && known.has(edge.target))
+        .map((edge, number) => ({ data: { id: `edge-${number}`, label: "", ...edge } })),
+    },
+    style: buildStyle(kinds),
+    layout: chooseLayout(data, options.layout),
+    wheelSensitivity: 0.3,
+    userZoomingEnabled: false, // the wheel scrolls the page; the buttons zoom
+    maxZoom: 2.5,
+    minZoom: 0.1,
+  });
+  drawn.on("tap", "node[href], edge[href]", (event) => location.assign(event.target.data("href")));
+  drawn.on("mouseover", "node[href], edge[href]", () => canvas.classList.add("link"));
+  drawn.on("mouseout", "node, edge", () => canvas.classList.remove("link"));
+  const zoom = (factor) => drawn.zoom({ level: drawn.zoom() * factor, renderedPosition: { x: drawn.width() / 2, y: drawn.height() / 2 } });
+  holder.append(
+    element("div", { class: "graph-tools" },
+      element("button", { type: "button", "aria-label": "Zoom in", onclick: () => zoom(1.3) }, "+"),
+      element("button", { type: "button", "aria-label": "Zoom out", onclick: () => zoom(1 / 1.3) }, "−"),
+      element("button", { type: "button", onclick: () => drawn.fit(undefined, 24) }, "Fit")),
+  );
+  if (kinds.length > 1) {
+    holder.append(element("ul", { class: "graph-legend" },
+      ...kinds.map((kind, number) => element("li", { class: `series-${number % SERIES.length}` }, kind))));
+  }
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => drawn.style(buildStyle(kinds)));
+  return drawn;
+}
+
+const cut = (text) => (text.length > 60 ? `${text.slice(0, 59)}…` : text);
+
+function className(kinds, kind) {
+  const at = kinds.indexOf(kind ?? "");
+  return at < 0 ? "" : `kind-${at}`;
+}
+
+function chooseLayout(data, wanted) {
+  if (wanted) return { name: wanted, animate: false, padding: 24 };
+  const chain = data.edges.length < data.nodes.length + 2 && data.nodes.length <= 40;
+  if (chain) return { name: "breadthfirst", directed: true, animate: false, padding: 24, spacingFactor: 1.1 };
+  return { name: "cose", animate: false, padding: 24, nodeRepulsion: () => 60000, idealEdgeLength: () => 110, randomize: false };
+}
+
+function buildStyle(kinds) {
+  const [ink, soft, card, line] = ["--ink", "--soft", "--card", "--line"].map(colour);
+  return /** @type {any} */ ([
+    { selector: "node", style: {
+      "background-color": card, "border-color": soft, "border-width": 1.5, shape: "round-rectangle", label: "data(short)",
+      color: ink, "font-size": 12, "text-wrap": "wrap", "text-max-width": "150px", "text-valign": "center",
+      width: "label", height: "label", padding: "9px", "text-overflow-wrap": "anywhere" } },
+    ...kinds.map((_, number) => ({ selector: `.kind-${number}`, style: { "border-color": SERIES[number % SERIES.length], "border-width": 2 } })),
+    { selector: "edge", style: {
+      "line-color": line, "target-arrow-color": soft, "target-arrow-shape": "triangle", "curve-style": "bezier", width: 1.5,
+      label: "data(label)", color: soft, "font-size": 10, "text-rotation": "autorotate",
+      "text-background-color": card, "text-background-opacity": 0.9, "text-background-padding": "2px" } },
+    { selector: "node:active, edge:active", style: { "overlay-opacity": 0 } },
+  ]);
+}
