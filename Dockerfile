@@ -9,6 +9,8 @@ COPY requirements.lock ./
 RUN python3 -m venv /opt/quadcite \
  && /opt/quadcite/bin/pip install --quiet --no-deps --require-hashes -r requirements.lock
 COPY . .
+# The scripts of the web pages, with a Node that the image does not keep.
+RUN python3 -m venv /tmp/node && sh kg/server/assets/build.sh /tmp/node/bin/python
 RUN /opt/quadcite/bin/pip install --quiet --no-deps .
 RUN QUADCITE_MODELS_DIR=/opt/quadcite/models /opt/quadcite/bin/kg models pull
 

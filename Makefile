@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+ASSETS := kg/server/static/built/THIRD-PARTY-NOTICES.txt
 
 SUITES := $(VENV)/.w3c
 # One worker more than there are cores, since tests wait for processes and deadlines. In the order of the files: xdist
@@ -13,7 +14,7 @@ PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-re
 # Without cached bytecode each of the many processes of the tests compiles all modules and tests again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test test-long test-exhaustive coverage bench soak lint serve docs released lock
+.PHONY: help setup demo test test-long test-exhaustive coverage bench soak lint serve assets docs released lock
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
@@ -64,7 +65,14 @@ lint: $(STAMP)  ## ruff, formatting, types, English
 	$(BIN)/mypy
 	$(BIN)/python -m tests.prose_lint
 
-serve: setup  ## serve the data directory on loopback
+$(ASSETS): $(STAMP) $(wildcard kg/server/assets/*.* kg/server/assets/src/*.* kg/server/assets/src/*/*.*)
+	sh kg/server/assets/build.sh $(BIN)/python
+	touch $@
+
+assets: $(ASSETS)  ## build the scripts of the web pages: SPARQL editor, charts, graphs
+
+serve: setup  ## build the scripts of the web pages, and serve the data directory on loopback
+	@$(MAKE) --no-print-directory assets || echo "The scripts of the pages were not built. The pages work without them."
 	$(BIN)/kg serve
 
 docs: $(STAMP)  ## generate the parts of the documentation that come from the code
