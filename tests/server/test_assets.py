@@ -1,4 +1,4 @@
-"""The sources of the scripts of the web pages: what they contain is pinned, and nothing of it comes from a named host."""
+"""The sources of the scripts of the web pages: all that they contain is pinned, and no host is named."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def find_evidence(kg: KnowledgeGraph, query: str, row: Row, snapshot: int | None
     """Find the statements that match the patterns of `query`, a SELECT, in the solutions behind `row`.
 
     A statement is listed only if the store has it. Property paths other than sequences are left out. `snapshot` is the
-    generation that the row was read from; None: the newest. Raises what a query raises.
+    generation that the row was read from; None: the newest. Raises the errors of a query.
     """
     if len(query) > MOST_CHARACTERS:
         return RowEvidence((), (), f"Queries of more than {MOST_CHARACTERS:,} characters are not traced.")
@@ -105,7 +105,9 @@ def _instantiate(patterns: Sequence[Pattern], solution: Mapping[str, Term]) -> I
         subject, predicate, value = (
             _get_term(node, solution) for node in (pattern.subject, pattern.predicate, pattern.object)
         )
-        if isinstance(subject, NamedNode) and isinstance(predicate, NamedNode) and isinstance(value, NamedNode | Literal):
+        if not (isinstance(subject, NamedNode) and isinstance(predicate, NamedNode)):
+            continue
+        if isinstance(value, NamedNode | Literal):
             yield Triple(subject, predicate, value)
 
 

@@ -13,8 +13,10 @@ from kg.store.protocol import Rows
 from kg.tools.sparql.row_evidence import STATEMENTS, find_evidence, parse_row
 from kg.vocabulary import DCTERMS, KG
 
-TITLES = "SELECT ?d ?title WHERE { ?d kg:slug ?slug ; dcterms:title ?title . FILTER(lang(?title) != 'xx') } ORDER BY ?d"
-COUNTS = "SELECT ?place (COUNT(DISTINCT ?d) AS ?n) WHERE { ?d kg:jurisdiction ?place } GROUP BY ?place ORDER BY DESC(?n)"
+TITLES = "SELECT ?d ?title WHERE { ?d kg:slug ?slug ; dcterms:title ?title } ORDER BY ?d"
+COUNTS = (
+    "SELECT ?place (COUNT(DISTINCT ?d) AS ?n) WHERE { ?d kg:jurisdiction ?place } GROUP BY ?place ORDER BY DESC(?n)"
+)
 
 
 def first_row(kg: KnowledgeGraph, query: str) -> dict:
