@@ -14,6 +14,7 @@ CHAPTERS: Final = (
     "zoning",
     "files",
     "concepts",
+    "wikidata",
     "places",
     "citations",
     "tools",

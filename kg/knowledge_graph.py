@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 from kg.actors import EVERYONE, Actor
+from kg.connectors.client import Connectors
 from kg.errors import StoreError
 from kg.ingestion import FolderWatcher, Ingestion
 from kg.provenance.shipped import infer_graphs, write_shipped_graphs
@@ -82,6 +83,8 @@ class KnowledgeGraph:
     """Workers for queries written by callers; without them, `pool` runs these too."""
     reranker: Reranker | None = None
     """Orders the first passages of a search again, if the settings name a reranker."""
+    connectors: Connectors = field(default_factory=Connectors)
+    """The remote MCP servers of the settings."""
     load: Callable[..., Any] | None = None
     """Loads sources."""
     mention: Callable[..., Any] | None = None
@@ -115,8 +118,10 @@ class KnowledgeGraph:
         The ontology, code lists and shapes of this version are written into the store unless they are there. With
         `reads`, a directory that cannot be written now is opened too, to be read.
 
-        Raises StoreLockedError, StoreVersionError or StoreReadOnlyError.
+        Raises StoreLockedError, StoreVersionError or StoreReadOnlyError, and InvalidInputError for an invalid manifest
+        of connectors.
         """
+        connectors = Connectors.from_settings(settings)
         store = OxigraphStore(data_dir, infer=infer_graphs, reads=reads)
         try:
             try:
@@ -135,7 +140,8 @@ class KnowledgeGraph:
             store.close()
             raise
         own = settings.model_copy(update={"data_dir": data_dir})
-        return cls(own, store, search, pool, reranker=open_reranker(own, search.rerank), announce=store.announce)
+        reranker = open_reranker(own, search.rerank)
+        return cls(own, store, search, pool, reranker=reranker, connectors=connectors, announce=store.announce)
 
     @property
     def raw_pool(self) -> QueryPool:

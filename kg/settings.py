@@ -130,6 +130,28 @@ class Settings(BaseSettings):
         description="Cache folder for responses of live services, at most 256 MiB.",
     )
 
+    brand: str = Field(
+        "quadcite",
+        min_length=1,
+        max_length=80,
+        description="Name of this installation in the service map of connectors and in JSON logs.",
+    )
+    connectors: str = Field(
+        "", description="Connectors to remote MCP servers: a manifest as JSON, or the path of its file. Empty: none."
+    )
+    connector_timeout_s: float = Field(
+        10.0, gt=0, le=300, description="Time for a call of a remote tool, with all attempts, in seconds."
+    )
+    connector_max_mb: int = Field(
+        8, ge=1, le=64, description="Maximum size of the responses to a call of a remote tool, in MiB."
+    )
+    service_map_key: SecretStr | None = Field(
+        None, description="Key that signs the service map (HMAC-SHA256). Without it the map is unsigned, for loopback."
+    )
+    service_map_ttl_s: int = Field(
+        1_800, ge=1, le=604_800, description="Time for which clients may keep the service map, in seconds."
+    )
+
     wikibase: str = Field("wikidata", description="Default Wikibase of JSON and CSV files: a name, or its base URL.")
     wikibases: dict[str, Wikibase] = Field(
         {}, description="More Wikibases by name, as JSON: `base`, and in `skos` the mapping of properties to SKOS."

@@ -7,6 +7,7 @@ its timeouts start again with each packet, hence `Deadline`.
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import math
 import socket
 import ssl
@@ -51,6 +52,13 @@ def parse_address(url: str) -> Address | None:
     if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or port == 0:
         return None
     return parts.scheme, parts.hostname, port or _DEFAULT_PORTS[parts.scheme], parts.path or "/"
+
+
+def is_loopback(name: str) -> bool:
+    """Return whether a host name or address is this machine."""
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(name).is_loopback
+    return name == "localhost"
 
 
 class DeadlinePassedError(Exception):

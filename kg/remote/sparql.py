@@ -249,14 +249,17 @@ class HostLimiter:
                     self._running.discard(key)
                     self._changed.notify_all()
 
-    def reserve(self, deadline: float) -> float | None:
-        """Reserve the next slot and return the seconds until it, or None if it is after `deadline`."""
+    def reserve(self, deadline: float, interval_s: float | None = None) -> float | None:
+        """Reserve the next slot and return the seconds until it, or None if it is after `deadline`.
+
+        The slot after it is `interval_s` later, by default `INTERVAL_S`.
+        """
         with self._changed:
             now = time.monotonic()
             at = max(now, self._next)
             if at > deadline:
                 return None
-            self._next = at + INTERVAL_S
+            self._next = at + (INTERVAL_S if interval_s is None else interval_s)
             return at - now
 
     def hold(self, seconds: float) -> None:

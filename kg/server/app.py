@@ -32,6 +32,7 @@ from kg.queries.pool import QueryPool
 from kg.search import index_sync
 from kg.server import (
     admin_routes,
+    connector_routes,
     graph_store,
     pages,
     service_description,
@@ -115,7 +116,7 @@ def create_app(
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        with repairing_index(kg), checks.watching():
+        with repairing_index(kg), checks.watching(), kg.connectors.watching():
             yield
 
     checks = DatasetChecks(kg)
@@ -137,7 +138,7 @@ def create_app(
     ]
     routes += [*graph_store.routes(endpoint), *admin_routes.routes(kg, endpoint)]
     routes += [*tool_routes.routes(kg, threads, endpoint.actor), *sparql_check.routes(kg, threads)]
-    routes += shacl_endpoint.routes(kg, endpoint, threads)
+    routes += [*shacl_endpoint.routes(kg, endpoint, threads), *connector_routes.routes(kg)]
     site = Site(kg, threads, endpoint.actor)
     routes += [*service_description.routes(kg, endpoint), *pages.routes(site), *static.routes()]
     origins = [str(origin).rstrip("/") for origin in kg.settings.allowed_origins]

@@ -8,19 +8,18 @@ runs pages of other people: `HostGuard` refuses their requests.
 from __future__ import annotations
 
 import hmac
-import ipaddress
 import os
 import re
 import secrets
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kg.actors import EVERYONE, HOLDER, TOKEN_FILE, Actor
 from kg.errors import StoreError, UnauthorizedError
+from kg.remote.http import is_loopback
 
 if TYPE_CHECKING:  # the command line imports this module too, and starts faster without Starlette
     from starlette.requests import Request
@@ -34,7 +33,9 @@ _PORTS: Final = {"http": 80, "https": 443}
 _CHECKED: Final = frozenset((b"host", b"origin", b"sec-fetch-site", b"sec-fetch-mode", b"sec-fetch-dest", b"accept"))
 _OWN_SITE: Final = frozenset(("same-origin", "none"))
 """Values of Sec-Fetch-Site for requests of the server's own pages and of the user (an address typed, a bookmark)."""
-MACHINE_PATHS: Final = ("/admin/", "/graphs/", "/health/", "/mcp/", "/sparql/queries/", "/shacl/", "/tools/")
+MACHINE_PATHS: Final = (
+    "/admin/", "/graphs/", "/health/", "/mcp/", "/metrics/", "/sparql/queries/", "/shacl/", "/tools/", "/v1/",
+)  # fmt: skip
 """Paths without HTML pages: no link of a foreign page leads there."""
 
 
@@ -131,13 +132,6 @@ def parse_host(value: str) -> tuple[str, int | None] | None:
         return None
     port = int(found["port"]) if found["port"] else None
     return (found["name"].strip("[]"), port) if port is None or 0 < port < 65536 else None
-
-
-def is_loopback(name: str) -> bool:
-    """Return whether a host name or address is this machine."""
-    with suppress(ValueError):
-        return ipaddress.ip_address(name).is_loopback
-    return name == "localhost"
 
 
 def _is_link(scope: Scope, headers: Mapping[str, list[str]]) -> bool:

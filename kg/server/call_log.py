@@ -1,4 +1,4 @@
-"""One log line for each call of a tool: a JSON object with its arguments, outcome, size and time.
+"""One log line for each call of a tool: a JSON object with its arguments, outcome, steps, size and time.
 
 Arguments are shortened. Secrets, and texts that a caller sent to be stored, are left out, since the log has other
 readers than the caller.
@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any, Final
 
-from kg.errors import QuadciteError
+from kg.observability import OK, observe_call, outcome_of
 from kg.text import to_single_line
 from kg.tools.answers import Answer
 
@@ -48,21 +48,19 @@ class CallLog:
         self.request_id: Final = REQUEST_ID.get() or uuid.uuid4().hex[:16]
         self.answer: Answer | None = None
         self._tool, self._arguments, self._transport = tool, arguments, transport
+        self._observed = observe_call(tool, transport)
 
     def __enter__(self) -> CallLog:
         self._began = time.perf_counter()
+        self._steps = self._observed.__enter__()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
         """Log the outcome. The message of an error may quote arguments, so only its code is logged."""
-        if isinstance(error, QuadciteError):
-            self._write(logging.INFO, error.code, {})
-        elif isinstance(error, Exception):
-            self._write(logging.ERROR, "internal", {})
-        elif error is not None:  # the task was cancelled, or the process is stopping
-            self._write(logging.INFO, "cancelled", {})
-        else:
-            self._write(logging.INFO, "ok", self._measure())
+        self._observed.__exit__(kind, error, traceback)  # type: ignore[arg-type]
+        outcome = outcome_of(error)
+        level = logging.ERROR if outcome == "internal" else logging.INFO
+        self._write(level, outcome, self._measure() if outcome == OK else {})
 
     def _measure(self) -> dict[str, Any]:
         if self.answer is None:
@@ -80,6 +78,7 @@ class CallLog:
             "transport": self._transport,
             "outcome": outcome,
             "ms": round((time.perf_counter() - self._began) * 1_000, 1),
+            **({"steps": self._steps} if self._steps else {}),
             **more,
             "arguments": redact(self._arguments),
         }
@@ -112,7 +111,11 @@ def _to_line(fields: Mapping[str, Any]) -> str:
 
 
 class JsonFormatter(logging.Formatter):
-    """Writes each record as one line of JSON: time, level, logger, and its fields or message."""
+    """Writes each record as one line of JSON: time, level, logger, `brand`, and its fields or message."""
+
+    def __init__(self, brand: str) -> None:
+        super().__init__()
+        self._brand = brand
 
     def format(self, record: logging.LogRecord) -> str:
         """Format `record`."""
@@ -120,6 +123,7 @@ class JsonFormatter(logging.Formatter):
             "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
             "level": record.levelname,
             "logger": record.name,
+            "brand": self._brand,
         }
         fields = getattr(record, "fields", None)
         said |= fields if isinstance(fields, dict) else {"message": record.getMessage()}

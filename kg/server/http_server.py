@@ -121,7 +121,7 @@ def build_logging(settings: Settings) -> dict[str, Any]:
         "disable_existing_loggers": False,
         "formatters": {
             "text": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"},
-            "json": {"()": JsonFormatter},
+            "json": {"()": JsonFormatter, "brand": settings.brand},
         },
         "handlers": {
             "stderr": {
@@ -130,5 +130,12 @@ def build_logging(settings: Settings) -> dict[str, Any]:
                 "stream": "ext://sys.stderr",
             }
         },
-        "loggers": {"uvicorn": logger, "uvicorn.access": logger, "kg": logger, "kg.calls": calls},
+        "loggers": {
+            "uvicorn": logger,
+            "uvicorn.access": logger,
+            "kg": logger,
+            "kg.calls": calls,
+            # Writes answers of remote servers, with tracebacks. `kg.connectors` logs failures, shortened.
+            "mcp.client": {"level": "CRITICAL"},
+        },
     }

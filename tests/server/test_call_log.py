@@ -11,6 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from kg.errors import NotFoundError
+from kg.observability import observe_step
 from kg.server.app import create_app
 from kg.server.call_log import CallLog, JsonFormatter, redact
 from kg.server.http_server import build_logging
@@ -44,6 +45,13 @@ def test_a_call_is_logged_with_arguments_counts_time_snapshot_and_request_id(cli
     assert line["ms"] > 0
     assert line["tokens"] > 0
     assert json.loads(caplog.records[-1].getMessage()) == line
+
+
+def test_the_line_of_a_call_has_its_steps(caplog):
+    caplog.set_level(logging.INFO, "kg.calls")
+    with CallLog("verify", {}, "mcp"), observe_step("wikidata.get_claims"), observe_step("wikidata.sparql"):
+        pass
+    assert logged(caplog)[0]["steps"] == ["wikidata.get_claims", "wikidata.sparql"]
 
 
 def test_a_failed_call_is_logged_with_its_code(client, caplog):
@@ -99,7 +107,8 @@ def test_the_log_is_json_lines_if_the_settings_say_so():
     assert quiet["loggers"]["kg.calls"]["level"] == "CRITICAL"
     record = logging.LogRecord("kg.calls", logging.INFO, "", 0, "%s", ("x",), None)
     record.fields = {"tool": "search"}
-    line = json.loads(JsonFormatter().format(record))
+    line = json.loads(JsonFormatter("quadcite").format(record))
     assert (line["level"], line["tool"]) == ("INFO", "search")
     plain = logging.LogRecord("kg", logging.INFO, "", 0, "hello %s", ("you",), None)
-    assert json.loads(JsonFormatter().format(plain))["message"] == "hello you"
+    line = json.loads(JsonFormatter("Town Hall").format(plain))
+    assert (line["message"], line["brand"]) == ("hello you", "Town Hall")

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 from pydantic import Field
 
 from kg import __version__
+from kg.connectors.client import ConnectorState
 from kg.knowledge_graph import KnowledgeGraph
 from kg.remote.outcomes import last_outcome
 from kg.retrieval.concept_index import get_loaded_concepts
@@ -31,6 +32,7 @@ class Service(Lean):
     state: Literal["ok", "failed", "unknown"] = Field(description="Last outcome; unknown: not contacted yet")
     age_s: float | None = Field(None, description="Seconds since that outcome")
     problem: str | None = None
+    drift: list[str] = Field(default_factory=list, description="Declared tools that a connector's server lacks")
 
 
 class CacheState(Lean):
@@ -89,6 +91,12 @@ def health(kg: KnowledgeGraph) -> Health:
     problems += kg.ingestion.find_problems()
     if index.embedder_error is not None:
         problems.append(f"No embeddings are computed; ranking uses keywords only: {index.embedder_error}")
+    states = kg.connectors.states()
+    problems += [
+        f"The server of the connector {state.id} lacks declared tools: {', '.join(state.drift)}. Correct its manifest."
+        for state in states
+        if state.enabled and state.drift
+    ]
     result = Health(
         status="degraded" if problems else "ok",
         version=__version__,
@@ -104,7 +112,7 @@ def health(kg: KnowledgeGraph) -> Health:
         concepts=_state_of_concepts(kg),
         dataset_shapes=None if kg.dataset_check is None else kg.dataset_check(),
         problems=problems,
-        services=_load_services(kg.settings, index.embedder_error),
+        services=[*_load_services(kg.settings, index.embedder_error), *map(_load_connector, states)],
         caches=_load_caches(kg, counted.generation),
     )
     result.meta.snapshot = counted.generation
@@ -130,6 +138,14 @@ def _load_services(settings: Settings, embedder_error: str | None) -> list[Servi
     named = [(name, str(url)) for name, url in urls.items() if url is not None]
     named += [("service_endpoint", str(url)) for url in settings.service_endpoints]
     return [_load_service(name, url, embedder_error if name == "embedding" else None) for name, url in named]
+
+
+def _load_connector(state: ConnectorState) -> Service:
+    service = _load_service(f"connector {state.id}", state.url, None if state.enabled else "not enabled")
+    service.drift = list(state.drift)
+    if state.breaker == "open":
+        service.problem = f"{service.problem} (not called for a while after failures in a row)"
+    return service
 
 
 def _load_service(name: str, url: str, problem: str | None) -> Service:

@@ -1,0 +1,1 @@
+"""Connectors to remote MCP servers: the manifest, the service map that agents read, and the client that calls them."""
