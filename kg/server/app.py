@@ -50,6 +50,7 @@ from kg.server.fair_limiter import compute_call_s
 from kg.server.http_server import GRACE_S, Server, address_of, build_logging, listen, signals_that_return
 from kg.server.instructions import MOUNTS, find_mount
 from kg.server.mcp import CancelOnDisconnect, ToolThreads, build_mcp
+from kg.server.pages import workbench
 from kg.server.pages.site import Site, problem_page
 from kg.server.problem_details import build_handlers
 from kg.server.query_execution import get_client_name
@@ -130,7 +131,9 @@ def create_app(
     }
     endpoint = build_endpoint(kg, pool, token, checks)
     bodies = Bodies(kg.settings)
-    routes: list[BaseRoute] = [*sparql_protocol.routes(endpoint)]  # routes are tried in order: the busiest first
+    site = Site(kg, threads, endpoint.actor)
+    # Routes are tried in order: the busiest first, after that of the page for browsers at the same path.
+    routes: list[BaseRoute] = [*workbench.routes(site), *sparql_protocol.routes(endpoint)]
     routes += [Route(path, CancelOnDisconnect(app, endpoint.actor)) for path, app in apps.items()]
     routes += [
         tool_routes.health_route(kg, threads, partial(_count_held, kg, endpoint, threads, bodies, connections)),
@@ -139,7 +142,6 @@ def create_app(
     routes += [*graph_store.routes(endpoint), *admin_routes.routes(kg, endpoint)]
     routes += [*tool_routes.routes(kg, threads, endpoint.actor), *sparql_check.routes(kg, threads)]
     routes += [*shacl_endpoint.routes(kg, endpoint, threads), *connector_routes.routes(kg)]
-    site = Site(kg, threads, endpoint.actor)
     routes += [*service_description.routes(kg, endpoint), *pages.routes(site), *static.routes()]
     origins = [str(origin).rstrip("/") for origin in kg.settings.allowed_origins]
     middleware = [Middleware(HostGuard, origins=origins)]

@@ -74,13 +74,15 @@ def page(
     status: int = 200,
     headers: Mapping[str, str] | None = None,
     scripts: Sequence[str] = (),
+    styles: Sequence[str] = (),
     policy: Mapping[str, str] | None = None,
 ) -> Response:
     """Render `template` with `context`.
 
     `scripts` names files of `kg.server.static` that the page loads as modules. Those that were not built are left out;
-    the template sees ``missing``, whether one was. Without `scripts` no script runs. `policy` replaces directives of
-    the Content-Security-Policy, such as ``style-src`` with the hash of a style that a library sets.
+    the template sees ``missing``, whether one was. Without `scripts` no script runs. `styles` are style sheets of the
+    libraries in them. `policy` replaces directives of the Content-Security-Policy, such as ``style-src`` with the hash
+    of a style that a library sets.
     """
     found = [find_file(name) for name in scripts]
     loaded = [file.href for file in found if file is not None]
@@ -88,6 +90,7 @@ def page(
     style = find_file(STYLE)
     frame = {
         "style": style.href if style is not None else "",
+        "styles": [file.href for file in map(find_file, styles) if file is not None and loaded],
         "scripts": loaded,
         "missing": len(loaded) < len(found),
         "navigation": [{"link": link, "current": _is_at(request, link.href)} for link in NAVIGATION],

@@ -24,7 +24,7 @@ from tests.conftest import load_once
 sync_api = pytest.importorskip("playwright.sync_api")
 
 BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-AXE: Final = Path(__file__).parents[2] / "kg" / "server" / "static_src" / "node_modules" / "axe-core" / "axe.min.js"
+AXE: Final = Path(__file__).parents[2] / "kg" / "server" / "assets" / "node_modules" / "axe-core" / "axe.min.js"
 SERIOUS: Final = ("serious", "critical")
 WIDTHS: Final = (320, 768, 1280)
 

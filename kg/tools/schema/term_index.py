@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,6 +34,9 @@ INDIVIDUAL_NAMES: Final = 200_000
 
 NEAR: Final = 0.5
 """Least similarity of a name that is suggested for an unknown one."""
+
+_COMPARED: Final = 2_000
+"""Maximum entries with the same beginning that are ordered by their use."""
 
 SHARE: Final = 20
 """After a commit the index is rebuilt once it is this many times as old as its last build took."""
@@ -86,6 +90,7 @@ class TermIndex:
             kind: Names([(n, name) for n, entry in enumerate(entries) if entry.kind == kind for name in entry.names])
             for kind in ("class", "property", "individual")
         }
+        self._starts: dict[str, list[tuple[str, int]]] = {}
         self.explained = [entry for entry in entries if entry.about]
         """Entries that can be found by meaning."""
 
@@ -97,6 +102,25 @@ class TermIndex:
             for likeness in self._names[kind].nearest(text, most)
         ]
         return sorted(found, key=lambda item: -item[0])
+
+    def starting(self, text: str, kind: Kind, most: int) -> list[Entry]:
+        """Find at most `most` entries of `kind` with a name that begins with `text`, the most used first."""
+        if kind not in self._starts:
+            self._starts[kind] = sorted(
+                {
+                    (fold(name), at)
+                    for at, entry in enumerate(self.entries)
+                    if entry.kind == kind
+                    for name in entry.names
+                }
+            )
+        wanted, names = fold(text), self._starts[kind]
+        at = bisect_left(names, (wanted, -1))
+        found: dict[int, None] = {}
+        while at < len(names) and names[at][0].startswith(wanted) and len(found) < _COMPARED:
+            found[names[at][1]] = None
+            at += 1
+        return sorted((self.entries[number] for number in found), key=lambda entry: -(entry.count or 0))[:most]
 
     def get(self, text: str) -> Entry | None:
         """Get an entry by IRI, prefixed name, or local name in ``kg:``."""

@@ -81,7 +81,9 @@ class SparqlResult(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class _Answered:
+class Answered:
+    """The result of a query. `why`: what cut it, None if it is complete."""
+
     result: StoreResult
     generation: int
     why: Why | None
@@ -116,7 +118,7 @@ def sparql(
         found_hints = find_hints(kg, query, schema)
     hints = [_line(hint) for hint in found_hints]
     try:
-        form, answered = _ask(kg, query, max_rows, timeout, snapshot)
+        form, answered = run_query(kg, query, max_rows, timeout, snapshot)
     except QuadciteError as error:
         raise _with_hints(error, hints) from None
     if snapshot is not None and answered.generation != schema.generation:
@@ -147,9 +149,9 @@ def sparql(
     )
 
 
-def _ask(
+def run_query(
     kg: KnowledgeGraph, query: str, max_rows: int, timeout: float | None, snapshot: int | None
-) -> tuple[str | None, _Answered]:
+) -> tuple[str | None, Answered]:
     """Run the query. At the deadline, the rows received so far are returned."""
     deadline = min(kg.settings.query_timeout_s, timeout or kg.settings.query_timeout_s)
     expanded = expand_services(kg, query, deadline)
@@ -177,7 +179,7 @@ def _ask(
         if not whole or (not graph and b"\n" not in whole):
             raise
         pieces, why = [whole, b"\n"], "time"
-    return form, _Answered(replies.parse_result(stream.kind, pieces, truncated=why is not None), stream.generation, why)
+    return form, Answered(replies.parse_result(stream.kind, pieces, truncated=why is not None), stream.generation, why)
 
 
 def _with_hints(error: QuadciteError, hints: Sequence[HintLine]) -> QuadciteError:

@@ -4,6 +4,9 @@ import { SERIES } from "./series.js";
 
 export { Plot };
 
+/** The text of a tick of counts: there is no half of one. */
+export const formatCount = (value) => (Number.isInteger(value) ? value.toLocaleString("en") : "");
+
 /**
  * Draw a chart into `holder`, as wide as it is, again when its width changes.
  *

@@ -37,6 +37,8 @@ function start() {
   registerCompletion(Yasqe, page.prefixes);
   Yasqe.defaults.requestConfig.endpoint = ENDPOINT;
   Yasqe.defaults.prefixCcApi = null;
+  Yasqe.defaults.editorHeight = "14rem";
+  Yasr.defaults.pluginOrder = ["table", "chart", "timeline", "graph", "map", "boolean", "response"];
   Yasgui.defaults.endpointCatalogueOptions.getData = () => [];
   Yasgui.defaults.corsProxy = undefined;
 
@@ -55,19 +57,17 @@ function start() {
     });
   };
 
+  /** What is stored with a tab of an earlier visit must not decide where a query goes. */
+  const requestConfig = () => ({
+    endpoint: ENDPOINT, method: "POST", headers: {}, namedGraphs: [], defaultGraphs: [], acceptHeaderGraph: "application/n-triples",
+    acceptHeaderSelect: "application/sparql-results+json", args: pinned ? [{ name: "snapshot", value: pinned }] : [],
+  });
   form.hidden = true;
   const yasgui = new Yasgui(holder, /** @type {any} */ ({
     persistenceId: "quadcite", populateFromUrl: false, autofocus: false, copyEndpointOnNewTab: false, autoAddOnInit: true,
-    requestConfig: {
-      endpoint: ENDPOINT, method: "POST", headers: {}, acceptHeaderGraph: "application/n-triples",
-      acceptHeaderSelect: "application/sparql-results+json",
-      args: () => (pinned ? [{ name: "snapshot", value: pinned }] : []),
-    },
-    yasqe: { value: page.example, syntaxErrorCheck: false, resizeable: true, editorHeight: "260px", hintConfig: { closeOnUnfocus: true } },
-    yasr: {
-      defaultPlugin: "table", maxPersistentResponseSize: 0, prefixes: page.prefixes,
-      pluginOrder: ["table", "chart", "timeline", "graph", "map", "boolean", "response"],
-    },
+    requestConfig: requestConfig(),
+    yasqe: { value: page.example, syntaxErrorCheck: false, resizeable: true },
+    yasr: { defaultPlugin: "table", maxPersistentResponseSize: 0, prefixes: page.prefixes },
   }));
   document.documentElement.classList.add("has-workbench");
   for (const id of yasgui.persistentConfig.getTabs()) prepare(yasgui.getTab(id));
@@ -76,6 +76,7 @@ function start() {
   function prepare(tab) {
     if (!tab) return;
     tab.setEndpoint(ENDPOINT);
+    tab.setRequestConfig(requestConfig());
     const yasqe = tab.getYasqe();
     if (!yasqe || tab.prepared) return;
     tab.prepared = true;
@@ -96,6 +97,7 @@ function start() {
   const status = element("p", { class: "outcome", role: "status" });
   const pin = element("input", { type: "checkbox", onchange: () => {
     pinned = pin.checked ? String(snapshotOf(current()) ?? page.snapshot) : null;
+    for (const id of yasgui.persistentConfig.getTabs()) yasgui.getTab(id)?.setRequestConfig(requestConfig());
     showPinned();
   } });
   const pinLabel = element("span", {});
@@ -111,7 +113,6 @@ function start() {
     savedMenu, downloads, share,
     element("label", { class: "pin" }, pin, " ", pinLabel),
     element("span", { class: "note keys" }, "Ctrl+Enter runs, Ctrl+Space completes")));
-  holder.after(status);
 
   const running = /** @type {HTMLDetailsElement} */ (document.getElementById("running-queries"));
   if (running) {
@@ -161,6 +162,7 @@ function start() {
 
   function showOutcome(tab) {
     if (tab !== current()) return;
+    tab.getYasr()?.rootEl.before(status); // between the editor and the result
     const button = document.querySelector(".workbench-tools .primary");
     if (button) button.textContent = tab.getYasqe()?.req ? "Stop" : "Run";
     const results = readResults(tab.getYasr());
@@ -239,6 +241,7 @@ function registerPlugins(Yasr, context) {
   const { chart, timeline, graph, map } = buildViews(context);
   const Raw = class extends Yasr.plugins.response {
     label = "JSON";
+    getIcon = () => null;
     helpReference = "/docs/explorer#results";
   };
   Yasr.registerPlugin("table", buildTable(context));

@@ -28,7 +28,7 @@ export function buildEvidence(page) {
       : element("span", { dir: "auto" }, term.value.length > 300 ? `${term.value.slice(0, 299)}…` : term.value);
     body.replaceChildren(
       ...(found.reason ? [element("p", { class: "note" }, found.reason)] : []),
-      ...(found.statements.length ? [element("div", { class: "wide" }, element("table", {},
+      ...(found.statements.length ? [element("div", { class: "wide-table" }, element("table", {},
         element("thead", {}, element("tr", {}, ...["Subject", "Property", "Value", "Graph", ""].map((name) => element("th", { scope: "col" }, name)))),
         element("tbody", {}, ...found.statements.map((one) => element("tr", {},
           element("td", {}, show(one.subject)), element("td", {}, show(one.predicate)), element("td", {}, show(one.object)),

@@ -52,7 +52,7 @@ export function buildViews(page) {
     }
 
     async show(holder, results, columns) {
-      const { Plot, draw } = await import("../plotting.js");
+      const { Plot, draw, formatCount } = await import("../plotting.js");
       const numbers = columns.filter((column) => column.kind === "number");
       const others = columns.filter((column) => column.kind !== "number");
       const state = { y: numbers[0].name, x: (others[0] ?? numbers[1] ?? numbers[0]).name, by: others[1] && others[1].distinct <= 8 ? others[1].name : "" };
@@ -73,13 +73,14 @@ export function buildViews(page) {
         }));
         const fresh = element("div", { class: "chart-holder" });
         canvas.replaceChildren(fresh);
+        const whole = marks.every((mark) => Number.isInteger(mark.y)) ? { tickFormat: formatCount } : {};
         const by = state.by ? "by" : undefined;
         const legend = state.by ? { color: { legend: true } } : {};
         const cut = [results.rows.length > MOST_MARKS && `The first ${MOST_MARKS.toLocaleString()} of ${results.rows.length.toLocaleString()} rows.`];
         if (x.kind === "number" || x.kind === "date") {
           marks.sort((a, b) => (a.x > b.x ? 1 : a.x < b.x ? -1 : 0));
           draw(fresh, () => ({
-            ...withColours(legend), x: { label: state.x }, y: { label: state.y, grid: true, zero: true },
+            ...withColours(legend), x: { label: state.x }, y: { label: state.y, grid: true, zero: true, ...whole },
             marks: [Plot.ruleY([0]), ...(marks.length > 1 ? [Plot.lineY(marks, { x: "x", y: "y", stroke: by ?? colour("--link"), z: by ?? null })] : []),
               Plot.dot(marks, { x: "x", y: "y", fill: by ?? colour("--link"), r: 2.5, tip: true })],
           }), `${state.y} by ${state.x}`);
@@ -90,7 +91,7 @@ export function buildViews(page) {
           const bars = marks.filter((mark) => kept.has(mark.x));
           draw(fresh, (width) => ({
             ...withColours(legend), marginLeft: Math.min(width * 0.4, 30 + 6.5 * Math.max(...[...kept].map((name) => Math.min(name.length, 34)))),
-            height: 60 + kept.size * 24, x: { label: state.y, grid: true },
+            height: 60 + kept.size * 24, x: { label: state.y, grid: true, ...whole },
             y: { label: null, domain: [...kept], tickFormat: (name) => (name.length > 34 ? `${name.slice(0, 33)}…` : name) },
             marks: [Plot.barX(bars, { x: "y", y: "x", fill: by ?? colour("--link"), tip: true }), Plot.ruleX([0])],
           }), `${state.y} by ${state.x}`);
@@ -217,7 +218,7 @@ export function buildViews(page) {
       const known = countries.features.filter((country) => values.has(country.id));
       draw(canvas, (width) => ({
         projection: { type: "equal-earth", domain: { type: "Sphere" } }, height: width * 0.5,
-        color: { type: values.size > 1 ? "sqrt" : "linear", domain: [0, Math.max(...values.values(), 1)], range: [colour("--mark"), colour("--link")], interpolate: "rgb", label, legend: true },
+        color: { type: values.size > 1 ? "sqrt" : "linear", domain: [0, Math.max(...values.values(), 1)], range: [colour("--strong-line"), colour("--link")], interpolate: "rgb", label, legend: true },
         marks: [Plot.geo(countries, { fill: colour("--line"), stroke: colour("--page"), strokeWidth: 0.5 }),
           Plot.geo(known, { fill: (country) => values.get(country.id), stroke: colour("--page"), strokeWidth: 0.5, tip: true,
             title: (country) => `${country.properties.name}: ${values.get(country.id).toLocaleString()}` }),
