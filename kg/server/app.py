@@ -56,6 +56,7 @@ from kg.server.problem_details import build_handlers
 from kg.server.query_execution import get_client_name
 from kg.server.request_bodies import Bodies, BodyAdmission
 from kg.server.resources import PAGES
+from kg.server.sessions import Sessions
 from kg.settings import Settings
 from kg.shacl.process import PLACES
 from kg.store.lock import find_holder, is_unwritable
@@ -131,7 +132,7 @@ def create_app(
     }
     endpoint = build_endpoint(kg, pool, token, checks)
     bodies = Bodies(kg.settings)
-    site = Site(kg, threads, endpoint.actor)
+    site = Site(kg, threads, endpoint.actor, Sessions(token))
     # Routes are tried in order: the busiest first, after that of the page for browsers at the same path.
     routes: list[BaseRoute] = [*workbench.routes(site), *sparql_protocol.routes(endpoint)]
     routes += [Route(path, CancelOnDisconnect(app, endpoint.actor)) for path, app in apps.items()]

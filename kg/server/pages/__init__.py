@@ -10,7 +10,9 @@ How to add a page:
    the SPARQL that ran, which `list_queries` prepares for the macro ``queries`` of ``macros.html``.
 4. `kg.server.html.page` renders a template that extends ``base.html``, with the headers of all pages. Name scripts in
    ``scripts``: they are files below ``kg/server/static``, and a page without scripts allows none.
-5. Add a link to `kg.server.html.NAVIGATION` if every page should lead there.
+5. A form is sent by POST to a route of `kg.server.pages.sign_in.form_route`, which admits only a browser that is signed
+   in. It needs the field ``csrf`` with the token of ``site.sessions.find(request)``, None if nobody is.
+6. Add a link to `kg.server.html.NAVIGATION` if every page should lead there.
 
 All values are escaped by the templates. Link IRIs of the data only by `kg.server.html.href_of`; other addresses out of
 the data only if they begin with ``http://`` or ``https://``.
@@ -22,7 +24,7 @@ from typing import Final
 
 from starlette.routing import Route
 
-from kg.server.pages import docs, home, terms, thing
+from kg.server.pages import docs, home, sign_in, terms, thing
 from kg.server.pages.site import Asked, Site, ask, list_queries, problem_page
 
 __all__: Final = ["Asked", "Site", "ask", "list_queries", "problem_page", "routes"]
@@ -30,4 +32,4 @@ __all__: Final = ["Asked", "Site", "ask", "list_queries", "problem_page", "route
 
 def routes(site: Site) -> list[Route]:
     """Build the routes of all pages."""
-    return [*home.routes(site), *docs.routes(site), *terms.routes(site), *thing.routes(site)]
+    return [*home.routes(site), *docs.routes(site), *sign_in.routes(site), *terms.routes(site), *thing.routes(site)]

@@ -24,6 +24,7 @@ from kg.server.mcp import CancelOnDisconnect, ToolThreads
 from kg.server.negotiation import negotiate
 from kg.server.problem_details import PROBLEM, HttpError, answering, method_not_allowed, problem
 from kg.server.resources import HTML
+from kg.server.sessions import Sessions
 from kg.tools.calls import Tool
 from kg.tools.registry import TOOLS
 
@@ -41,6 +42,8 @@ class Site:
     kg: KnowledgeGraph
     threads: ToolThreads = field(default_factory=ToolThreads)
     actor: Callable[[Request], Actor] = lambda request: EVERYONE
+    sessions: Sessions = field(default_factory=lambda: Sessions(None))
+    """The browsers that are signed in. `kg.server.pages.sign_in` builds the routes of their forms."""
 
     def route(self, path: str, answer: Answer, *, methods: Sequence[str] = READS) -> Route:
         """Build the route of a page.

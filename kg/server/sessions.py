@@ -1,0 +1,111 @@
+"""Sessions of browsers: the holder of the local token signs in on a page, and may then send the forms of other pages.
+
+The token buys a session, which is kept in the memory of the server: it ends when the server does, after `IDLE_S`
+without a request, after `LASTS_S` in any case, or by signing out. The browser has its name in a cookie that scripts
+cannot read (HttpOnly) and that requests of other sites do not carry (SameSite=Strict). Only its hash is kept here.
+
+A session counts for forms only (`kg.server.pages.sign_in`). Each form has the CSRF token of its session; the protocols
+(SPARQL, Graph Store, tools) ignore cookies, and take the token itself in their requests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Final
+
+from starlette.requests import Request
+
+from kg.actors import Actor
+from kg.errors import ForbiddenError
+from kg.server.auth import LocalToken
+
+COOKIE: Final = "quadcite-session"
+CSRF_FIELD: Final = "csrf"
+MOST: Final = 32
+"""Maximum sessions at a time. A further one ends the one that was used least recently."""
+IDLE_S: Final = 3_600.0
+LASTS_S: Final = 12 * 3_600.0
+
+Form = Mapping[str, str]
+
+
+@dataclass(slots=True)
+class Session:
+    """A browser that is signed in. Times are of a monotonic clock."""
+
+    actor: Actor
+    csrf: str
+    began: float
+    used: float
+
+
+@dataclass(slots=True)
+class Sessions:
+    """The sessions of a server. `token` is None where nobody can sign in."""
+
+    token: LocalToken | None
+    clock: Callable[[], float] = time.monotonic
+    _sessions: OrderedDict[bytes, Session] = field(default_factory=OrderedDict, init=False, repr=False)
+    _lock: Lock = field(default_factory=Lock, init=False, repr=False)
+    _key: bytes = field(default_factory=lambda: secrets.token_bytes(32), init=False, repr=False)
+
+    def open(self, given: str) -> str | None:
+        """Open a session for the sender of the token, and return its name; None for another token."""
+        actor = self.token.identify(given) if self.token is not None else None
+        if actor is None:
+            return None
+        name, now = secrets.token_urlsafe(32), self.clock()
+        with self._lock:
+            self._sessions[_hash(name)] = Session(actor, secrets.token_urlsafe(32), now, now)
+            while len(self._sessions) > MOST:
+                self._sessions.popitem(last=False)
+        return name
+
+    def find(self, request: Request) -> Session | None:
+        """Find the session of the browser that sent `request`."""
+        name = request.cookies.get(COOKIE)
+        if not name or len(name) > 100:
+            return None
+        key, now = _hash(name), self.clock()
+        with self._lock:
+            session = self._sessions.get(key)
+            if session is None:
+                return None
+            if now - session.used > IDLE_S or now - session.began > LASTS_S:
+                del self._sessions[key]
+                return None
+            session.used = now
+            self._sessions.move_to_end(key)
+            return session
+
+    def close(self, request: Request) -> None:
+        """End the session of the browser that sent `request`, if it has one."""
+        with self._lock:
+            self._sessions.pop(_hash(request.cookies.get(COOKIE, "")), None)
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def require(self, request: Request, form: Form) -> Session:
+        """Get the session that sent a form. Raises ForbiddenError without one, and for a wrong CSRF token."""
+        session = self.find(request)
+        if session is None:
+            raise ForbiddenError("Nobody is signed in, or the session has ended. Sign in at /login, and send it again.")
+        if not hmac.compare_digest(form.get(CSRF_FIELD, "").encode(), session.csrf.encode()):
+            raise ForbiddenError("The form has no valid token of this session. Open its page again, and send it there.")
+        return session
+
+    def sign(self, nonce: str) -> str:
+        """Compute the CSRF token of the form for signing in, for the browser with `nonce` in a cookie."""
+        return hmac.new(self._key, nonce.encode(), hashlib.sha256).hexdigest()
+
+
+def _hash(name: str) -> bytes:
+    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()
