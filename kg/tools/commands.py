@@ -6,13 +6,10 @@ Each takes typed arguments and returns a document of JSON types, so that the ans
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
-
-import pyoxigraph
-from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, Triple
 
 from kg import __version__, loading
 from kg.actors import ADMIN, WRITE, Actor
@@ -21,13 +18,13 @@ from kg.integrity.backups import write_backup
 from kg.integrity.doctor import inspect_and_repair
 from kg.knowledge_graph import PROGRESS, SENDER, KnowledgeGraph
 from kg.loading import exclusive_load, wait_for_embeddings
-from kg.provenance.explanation import explain_iri, explain_triple
 from kg.retrieval.results import DatasetCheck
 from kg.search.index_sync import count_text_units, repair_index
 from kg.tools.calls import Command
 from kg.tools.catalog.health import health
 from kg.tools.claims.review import Verdict, review_claim
 from kg.tools.entities.dereference import parse_iri
+from kg.tools.reading.why import explain, parse_triple
 from kg.tools.zoning.extraction_command import extract
 from kg.tools.zoning.summary_commands import summaries_build, summaries_status
 
@@ -80,14 +77,10 @@ def _checked(last: DatasetCheck) -> str:
 def why(kg: KnowledgeGraph, iri: str | None = None, triple: list[str] | None = None) -> Document:
     """Explain the provenance of an IRI, or of a triple given as three N-Triples terms, as data and as ``text``."""
 
-    def ask(query: str) -> Any:
-        return kg.query(query, all_graphs=True).result
-
     if triple is not None:
-        subject, predicate, value = _parse_triple(triple)
-        found = explain_triple(ask, subject, predicate, value)
+        found = explain(kg, parse_triple(triple))
     elif iri is not None:
-        found = explain_iri(ask, parse_iri(iri))
+        found = explain(kg, parse_iri(iri))
     else:
         raise InvalidInputError("why: missing argument. Give `iri` or `triple`.")
     return {"explanations": [each.to_dict() for each in found], "text": "\n\n".join(map(str, found))}
@@ -224,17 +217,6 @@ def doctor(kg: KnowledgeGraph, read: bool = True, repair: bool = False) -> Docum
     """Inspect the index and, with `read`, the store; with `repair`, repair both."""
     PROGRESS.get()(0, None, "reading the store")
     return inspect_and_repair(kg, read=read, repair=repair)
-
-
-def _parse_triple(texts: Sequence[str]) -> tuple[NamedNode, NamedNode, NamedNode | Literal]:
-    try:
-        (quad,) = pyoxigraph.parse(" ".join(texts) + " .", RdfFormat.N_TRIPLES)
-    except (SyntaxError, ValueError) as error:
-        raise InvalidInputError(f"{' '.join(texts)[:200]!r} is not one triple in N-Triples: {error}.") from None
-    subject, predicate, value = quad.subject, quad.predicate, quad.object
-    if isinstance(subject, (BlankNode, Triple)) or isinstance(value, (BlankNode, Triple)):
-        raise InvalidInputError("A triple to explain must not contain blank nodes or triple terms.")
-    return subject, predicate, value
 
 
 COMMANDS: Final = (

@@ -51,8 +51,14 @@ def client(kg: KnowledgeGraph) -> Iterator[TestClient]:
         yield http
 
 
+def data_of(path: str) -> str:
+    """The table of properties, where the path has a page for reading too."""
+    is_thing = path.startswith(("/resolve?", "/id/"))
+    return f"{path}{'&' if '?' in path else '?'}view=data" if is_thing and "view=" not in path else path
+
+
 def shown(client: TestClient, path: str) -> str:
-    answer = client.get(path, headers={"Accept": "text/html"})
+    answer = client.get(data_of(path), headers={"Accept": "text/html"})
     assert answer.status_code == 200, answer.text[:500]
     return answer.text
 

@@ -24,12 +24,33 @@ from typing import Final
 
 from starlette.routing import Route
 
-from kg.server.pages import docs, home, sign_in, terms, thing
+from kg.server.pages import docs, documents, home, reviews, sections, sign_in, speeches, terms, thing, why
+from kg.server.pages.reading import Readers
 from kg.server.pages.site import Asked, Site, ask, list_queries, problem_page
 
 __all__: Final = ["Asked", "Site", "ask", "list_queries", "problem_page", "routes"]
 
 
+READERS: Final = Readers(
+    {
+        "document": documents.show,
+        "section": sections.show,
+        "sitting": speeches.show_sitting,
+        "speech": speeches.show_speech,
+    }
+)
+"""The pages made for reading."""
+
+
 def routes(site: Site) -> list[Route]:
     """Build the routes of all pages."""
-    return [*home.routes(site), *docs.routes(site), *sign_in.routes(site), *terms.routes(site), *thing.routes(site)]
+    return [
+        *home.routes(site),
+        *docs.routes(site),
+        *sign_in.routes(site),
+        *terms.routes(site),
+        *why.routes(site),
+        *reviews.routes(site),
+        *READERS.routes(site),
+        *thing.routes(site, READERS),
+    ]

@@ -22,6 +22,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.results import Provenance
 from kg.server.html import formats, href_of, page
 from kg.server.negotiation import GRAPH_TYPES
+from kg.server.pages.reading import DATA, Readers, page_href
 from kg.server.pages.site import Site, list_queries, problem_page
 from kg.server.resources import HTML, choose_media_type, rdf_response
 from kg.store.protocol import Term
@@ -99,29 +100,33 @@ class _Graphs:
         return self.numbers.setdefault(graph_of(quad), len(self.numbers) + 1)
 
 
-def routes(site: Site) -> list[Route]:
+def routes(site: Site, readers: Readers) -> list[Route]:
     """Build the routes of ``/resolve`` and of the paths below our base."""
 
     def resolve(request: Request) -> Response:
         given = request.query_params.getlist("iri")
         if len(given) != 1 or not given[0].strip():
             raise InvalidInputError("Missing IRI. Give one, percent-encoded: /resolve?iri=cpr://doc/...")
-        return _answer(site.kg, request, given[0].strip())
+        return _answer(site, readers, request, given[0].strip())
 
     def own(request: Request) -> Response:
         path: bytes = request.scope.get("raw_path") or quote(request.scope["path"]).encode()
-        return _answer(site.kg, request, BASE + path.decode("ascii", "replace").lstrip("/"))
+        return _answer(site, readers, request, BASE + path.decode("ascii", "replace").lstrip("/"))
 
     own_paths = ("/id/{path:path}", "/graph/{path:path}", "/vocab/{path:path}", "/ns/{path:path}")
     return [site.route("/resolve", resolve), *(site.route(path, own) for path in own_paths)]
 
 
-def _answer(kg: KnowledgeGraph, request: Request, iri: str) -> Response:
-    """Answer with the page of `iri`, or with similar IRIs where there is none."""
+def _answer(site: Site, readers: Readers, request: Request, iri: str) -> Response:
+    """Answer with the page of `iri` for reading, else with that of its properties, else with similar IRIs."""
     try:
-        return _thing(kg, request, iri)
+        if choose_media_type(request, (*GRAPH_TYPES, HTML)) == HTML and request.query_params.get("view") != DATA:
+            target = readers.find(site, iri)
+            if target is not None and target.span is None:
+                return readers.show(site, request, target)
+        return _thing(site.kg, request, iri)
     except NotFoundError as error:
-        return problem_page(request, error, suggestions(kg, parse_iri(iri).value))
+        return problem_page(request, error, suggestions(site.kg, parse_iri(iri).value))
 
 
 def _thing(kg: KnowledgeGraph, request: Request, iri: str) -> Response:
@@ -182,8 +187,8 @@ def _shown(found: Dereferenced) -> dict[str, Any]:
         "parts": parts,
         "sections": _sections(found),
         "page": found.page,
-        "previous": _address(found.iri, found.page - 1, None) if found.page > 1 else None,
-        "next": _address(found.iri, found.page + 1, None) if found.more else None,
+        "previous": page_href(found.iri, page=found.page - 1, view=DATA) if found.page > 1 else None,
+        "next": page_href(found.iri, page=found.page + 1, view=DATA) if found.more else None,
         "graphs": [_graph(found, graph, origins) for graph in graphs.numbers],
         "formats": formats(lambda form: _address(found.iri, found.page, form)),
         "queries": list_queries(found.queries),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
@@ -30,6 +30,15 @@ SELECT ?claim ?graph ?unit ?cited ?position ?start WHERE {
   GRAPH ?graph { ?claim rdf:subject ?unit ; kg:rawCitation ?words }
   OPTIONAL { ?claim rdf:object ?cited }
   OPTIONAL { ?unit schema:position ?position }
+  OPTIONAL { ?claim kg:evidence ?span . ?span kg:start ?start }
+}"""
+
+# As CITED_BY_UNITS, for text units.
+CITED_BY_THESE: Final = """
+SELECT ?claim ?graph ?unit ?cited ?start WHERE {
+  VALUES ?unit { $units }
+  GRAPH ?graph { ?claim rdf:subject ?unit ; kg:rawCitation ?words }
+  OPTIONAL { ?claim rdf:object ?cited }
   OPTIONAL { ?claim kg:evidence ?span . ?span kg:start ?start }
 }"""
 
@@ -153,6 +162,13 @@ def find_cited(reader: Reader, node: NamedNode) -> Sequence[Found]:
     return reader.kept("what it cites", bind(CITED_BY_UNITS, iri=node), read)
 
 
+def find_cited_by_units(reader: Reader, units: Iterable[str]) -> list[Found]:
+    """Find the citations in text units."""
+    nodes = [NamedNode(iri) for iri in sorted(units)]
+    rows = reader.rows("what these texts cite", bind(CITED_BY_THESE, units=nodes)) if nodes else []
+    return sorted(_read(rows, outgoing=True), key=lambda each: (each.unit, each.start, each.claim))
+
+
 def find_targets(reader: Reader, node: NamedNode) -> list[NamedNode]:
     """Find what texts cite that cite `node`: itself, the family of a document, the law that a document or family is."""
     rows = reader.rows("what else it is cited as", bind(CITED_AS, iri=node))
@@ -218,7 +234,7 @@ def load_citations(reader: Reader, page: Sequence[Found]) -> list[Citation]:
     documents = {units[each.unit].cited for each in page}
     descriptions = describe(reader, documents, {units[each.unit].graph for each in page})
     voices = speakers_of(reader, units.values())
-    targets = _load_targets(reader, {each.cited for each in page if each.cited is not None})
+    targets = load_targets(reader, {each.cited for each in page if each.cited is not None})
     asserted = load_asserted(reader, claims.values())
     result = []
     for each in page:
@@ -247,8 +263,8 @@ def load_citations(reader: Reader, page: Sequence[Found]) -> list[Citation]:
     return result
 
 
-def _load_targets(reader: Reader, cited: Collection[str]) -> dict[str, tuple[str | None, str | None, str | None]]:
-    """Load name, kind and type of law of each cited entity."""
+def load_targets(reader: Reader, cited: Collection[str]) -> dict[str, tuple[str | None, str | None, str | None]]:
+    """Load the name, kind and type of law of each cited entity."""
     if not cited:
         return {}
     rows = reader.rows("cited laws and families", bind(TARGETS, nodes=[NamedNode(each) for each in sorted(cited)]))

@@ -200,14 +200,14 @@ def list_claims(
     )
     counted = reader.rows("their number", bind(f"SELECT (COUNT(DISTINCT ?claim) AS ?n) WHERE {{ {where} }}", **terms))
     total = int(term_text(counted[0]["n"]))
-    result = ClaimsResult(status=status, total=total, claims=_load_listed(reader, rows))
+    result = ClaimsResult(status=status, total=total, claims=load_listed(reader, rows))
     if not total:
         result.notes.append(f"No {'claim' if kind is None else kind} is {status} in this scope.")
     return reader.finish(result, total=total, next_offset=offset + limit if total > offset + limit else None)
 
 
-def _load_listed(reader: Reader, rows: Sequence[Mapping[str, Term]]) -> list[ListedClaim]:
-    """Load the claims of some rows, in their order."""
+def load_listed(reader: Reader, rows: Sequence[Mapping[str, Term]]) -> list[ListedClaim]:
+    """Load the claims of rows with ``claim``, ``graph`` and ``kind`` (a class), in their order."""
     rules = load_rules(reader, {iri_of(row["claim"]): iri_of(row["graph"]) for row in rows})
     kinds = {(iri := iri_of(row["claim"])): _find_kind(iri, iri_of(row["kind"])) for row in rows}
     names, _ = load_code_names(reader, {iri: _CLASSES[kinds[iri]].value for iri in rules}, {})
@@ -408,7 +408,7 @@ def _review_finding(reader: Reader, finding: Finding, verdict: Verdict) -> Revie
     attributed = Triple(review, PROV.wasAttributedTo, mint("agent", sender.name))
     UserGraphs(kg).post(REVIEWS, [Triple(review, predicate, finding.node), attributed], sender)
     row = {"claim": finding.node, "graph": finding.graph, "kind": _CLASSES[finding.kind]}
-    [listed] = _load_listed(reader, [row])
+    [listed] = load_listed(reader, [row])
     result = Reviewed(
         claim=finding.node.value,
         verdict=verdict,

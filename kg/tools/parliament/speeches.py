@@ -142,7 +142,7 @@ def get_speech(
     utterances = load_utterances(reader, [speech.iri])[speech.iri]
     notes: list[str] = []
     before = after = None
-    neighbours = _neighbours(reader, speech)
+    neighbours = find_neighbours(reader, speech)
     if include_context:
         before = _context(reader, neighbours[0], notes, last=True)
         after = _context(reader, neighbours[1], notes, last=False)
@@ -183,7 +183,7 @@ def get_speech(
     return reader.finish(result, total=1)
 
 
-def _neighbours(reader: Reader, speech: Speech) -> tuple[Speech | None, Speech | None]:
+def find_neighbours(reader: Reader, speech: Speech) -> tuple[Speech | None, Speech | None]:
     """Find the speeches before and after in the debate or, without a debate, on the day."""
     position, debate, chamber = speech.one(SCHEMA.position), speech.one(DCTERMS.isPartOf), speech.one(KG.chamber)
     if position is None:
@@ -253,7 +253,7 @@ def _record(
         party_id=speech.one(KG.party),
         chamber_id=speech.one(KG.chamber),
         venue=speech.label(KG.venue),
-        debate=_headings(reader, speech.graph, speech.one(DCTERMS.isPartOf)),
+        debate=load_headings(reader, speech.graph, speech.one(DCTERMS.isPartOf)),
         debate_type=speech.one(KG.debateType),
         speech_type=_code(speech.one(KG.speechType)),
         answers=None if answered is None else speech.label(KG.answers, DCTERMS.identifier),
@@ -274,7 +274,8 @@ def _record(
     )
 
 
-def _headings(reader: Reader, graph: str, debate: str | None) -> str | None:
+def load_headings(reader: Reader, graph: str, debate: str | None) -> str | None:
+    """Load the headings of a debate, outermost first, in one line."""
     if debate is None:
         return None
     rows = reader.rows("headings of the debate", bind(DEBATES, graph=NamedNode(graph), debate=NamedNode(debate)))

@@ -142,6 +142,30 @@ class DivisionVotes(Lean):
     provenance: Provenance
 
 
+class RecordedVote(NamedTuple):
+    """A name in a division. `person` is None if its voter is not known."""
+
+    name: str
+    side: Side
+    person: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DivisionNames:
+    """A division as the record has it: the question and the result verbatim, and the names of each side."""
+
+    iri: str
+    question: str | None
+    result: str | None
+    ayes: int | None
+    noes: int | None
+    votes: Sequence[RecordedVote]
+
+    def of(self, *sides: Side) -> list[RecordedVote]:
+        """Get the votes of some sides, by name."""
+        return sorted((vote for vote in self.votes if vote.side in sides), key=lambda vote: vote.name.casefold())
+
+
 class HowVoted(Result):
     """Divisions, oldest first."""
 
@@ -384,6 +408,21 @@ def _load_votes(reader: Reader, divisions: Sequence[str]) -> dict[str, list[_Vot
             vote = _Vote(iri_of(row["vote"]), term_text(row["name"]), _side(row["side"]), voter, by)
             votes[iri_of(row["division"])].setdefault(vote.iri, vote)
     return {iri: list(each.values()) for iri, each in votes.items()}
+
+
+def load_division_names(reader: Reader, divisions: Sequence[str]) -> dict[str, DivisionNames]:
+    """Load the names, questions and results of divisions, by IRI."""
+    if not divisions:
+        return {}
+    votes = _load_votes(reader, divisions)
+    said = _load_said(reader, divisions)
+    found = {}
+    for iri in divisions:
+        own = said.get(iri, {})
+        ayes, noes = (int(own[name]) if name in own else None for name in ("ayeCount", "noCount"))
+        names = [RecordedVote(vote.name, vote.side, vote.voter) for vote in votes[iri]]
+        found[iri] = DivisionNames(iri, own.get("description"), own.get("result"), ayes, noes, names)
+    return found
 
 
 def _side(term: Term) -> Side:

@@ -231,6 +231,14 @@ def _describe_section(
     )
 
 
+def load_section(reader: Reader, tree: CodeTree, iri: str) -> SectionResult:
+    """Load a whole section of a code, by its IRI, without children."""
+    said = _by_subject(reader.rows("the section", bind(SECTION, section=NamedNode(iri))))
+    result = _describe_section(reader, tree, iri, said, None, 0)
+    result.notes = _note_status(tree, iri, result.status)
+    return result
+
+
 def kg_traverse_hierarchy(
     kg: KnowledgeGraph,
     municipality: MunicipalityName,

@@ -1,0 +1,245 @@
+"""A document to be read: its outline, a page of its passages with their marks, and the citations in both directions."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from pyoxigraph import NamedNode
+
+from kg.errors import InvalidInputError, NotFoundError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.evidence import Unit, code_of, describe, load_units, origin_of, title_of, url_of
+from kg.retrieval.reader import Reader, iri_of
+from kg.retrieval.results import Provenance, Statement
+from kg.sparql.terms import bind
+from kg.store.protocol import Term, term_text
+from kg.tools.claims.citations import Citation, find_citing, find_targets, load_citations
+from kg.tools.entities.dereference import names_of
+from kg.tools.reading.marks import Marks, load_marks
+from kg.vocabulary import mint
+
+PASSAGES: Final = 200
+"""Passages on a page."""
+CITING: Final = 20
+"""Citing texts on a page."""
+OUTLINE: Final = 500
+"""Maximum number of headings in an outline. Truncation is reported."""
+HEADING_CHARACTERS: Final = 120
+
+ORDER: Final = """
+SELECT ?unit ?position WHERE { ?unit dcterms:isPartOf $document . ?unit schema:position ?position }"""
+
+# The type is tested before the text is looked up: most passages are no headings.
+HEADINGS: Final = """
+SELECT ?unit ?type ?text ?path WHERE {
+  ?unit dcterms:isPartOf $document
+  { ?unit kg:blockType ?type VALUES ?type { $types } ?unit schema:text ?words }
+  UNION { ?unit kg:breadcrumb ?path }
+  BIND(SUBSTR(?words, 1, $most) AS ?text)
+}"""
+
+FACTS: Final = """
+SELECT ?property ?value WHERE {
+  $document ?property ?value
+  FILTER(?property IN (dcterms:description, dcterms:identifier, dcterms:creator, dcterms:subject, dcterms:date,
+                       eli:date_document, eli:is_member_of, kg:isLaw, kg:corpusType, kg:jurisdiction, kg:path,
+                       schema:inLanguage, schema:encodingFormat, schema:numberOfPages, schema:keywords))
+}"""
+
+VERSIONS: Final = """
+SELECT DISTINCT ?document ?language WHERE {
+  $document kg:slug ?slug . ?document kg:slug ?slug OPTIONAL { ?document schema:inLanguage ?language }
+}"""
+
+_HEADING_TYPES: Final = ("title", "Title", "sectionHeading", "SectionHeading", "heading", "Heading")
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """An entry of an outline: the passage with the heading, its place from 0, and its page from 1."""
+
+    iri: str
+    text: str
+    place: int
+    page: int
+    level: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """The headings of a document in order, at most `OUTLINE`, with the number of all."""
+
+    headings: Sequence[Heading]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """The document in another language."""
+
+    iri: str
+    language: str
+
+
+@dataclass(frozen=True, slots=True)
+class CitedBy:
+    """A page of the texts that cite something, with the number of all citations."""
+
+    citations: Sequence[Citation] = ()
+    total: int = 0
+    page: int = 1
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentPage:
+    """A page of a document."""
+
+    iri: str
+    title: str
+    url: str
+    facts: Mapping[NamedNode, Sequence[Term]]
+    labels: Mapping[str, str]
+    """Labels of the IRIs among the facts."""
+    versions: Sequence[Version]
+    outline: Outline
+    passages: Sequence[Unit]
+    shown: Sequence[str]
+    """The IRIs of all passages on this page, also of those whose text the ones before them have."""
+    first: int
+    """The place of the first of these passages in the document, from 0."""
+    total: int
+    page: int
+    pages: int
+    marks: Marks
+    cited_by: CitedBy
+    provenance: Provenance
+    generation: int
+    queries: Sequence[Statement] = field(default_factory=list, repr=False)
+
+    def values(self, *properties: NamedNode) -> list[str]:
+        """Get the values of properties as text, sorted."""
+        return sorted(term_text(term) for name in properties for term in self.facts.get(name, ()))
+
+
+def read_document(kg: KnowledgeGraph, iri: str, page: int = 1, citing_page: int = 1) -> DocumentPage:
+    """Load a page of a document, by its IRI.
+
+    Raises NotFoundError for a document without passages and for a page that it does not have.
+    """
+    reader, node = Reader(kg), NamedNode(iri)
+    order = load_order(reader, node)
+    pages = -(-len(order) // PASSAGES)
+    if not order:
+        raise NotFoundError(f"<{iri}> has no passages.")
+    if not 1 <= page <= pages:
+        raise NotFoundError(f"Page {page} does not exist. <{iri}> has the pages 1 to {pages}.")
+    first = (page - 1) * PASSAGES
+    shown = [unit for _, unit in order[first : first + PASSAGES]]
+    units = load_units(reader, shown)
+    passages = drop_overlaps([units[each] for each in shown if each in units])
+    facts: dict[NamedNode, list[Term]] = {}
+    for row in reader.rows("properties of the document", bind(FACTS, document=node)):
+        facts.setdefault(NamedNode(iri_of(row["property"])), []).append(row["value"])
+    graph = passages[0].graph if passages else ""
+    descriptions = describe(reader, [iri], [graph])
+    return DocumentPage(
+        iri=iri,
+        title=title_of(descriptions, iri),
+        url=url_of(descriptions, iri),
+        facts=facts,
+        labels=names_of(kg, [each.value for some in facts.values() for each in some if isinstance(each, NamedNode)]),
+        versions=_load_versions(reader, node),
+        outline=_load_outline(reader, node, order),
+        passages=passages,
+        shown=shown,
+        first=first,
+        total=len(order),
+        page=page,
+        pages=pages,
+        marks=load_marks(reader, {unit.iri: unit.text for unit in passages}),
+        cited_by=load_cited_by(reader, node, citing_page),
+        provenance=origin_of(reader, descriptions, graph),
+        generation=reader.generation,
+        queries=list(reader.ran),
+    )
+
+
+def load_order(reader: Reader, document: NamedNode) -> Sequence[tuple[int, str]]:
+    """Load the positions and IRIs of the passages of a document, in order. Cached until the next commit."""
+
+    def read(rows: list[dict[str, Term]]) -> Sequence[tuple[int, str]]:
+        found = {iri_of(row["unit"]): int(term_text(row["position"])) for row in rows}
+        return sorted((position, unit) for unit, position in found.items())
+
+    return reader.kept("order of the passages", bind(ORDER, document=document), read)
+
+
+def find_page(order: Sequence[tuple[int, str]], unit: str, position: int) -> int:
+    """Find the page, from 1, with a passage."""
+    return bisect_left(order, (position, unit)) // PASSAGES + 1
+
+
+def drop_overlaps(units: Sequence[Unit]) -> list[Unit]:
+    """Leave out the chunks of a file whose text the chunks before them have, all in order."""
+    kept: list[Unit] = []
+    end = 0
+    for unit in units:
+        if unit.span is None or unit.span[1] > end:
+            kept.append(unit)
+            end = max(end, unit.span[1] if unit.span else 0)
+    return kept
+
+
+def _load_outline(reader: Reader, document: NamedNode, order: Sequence[tuple[int, str]]) -> Outline:
+    """Load the headings of a document. Cached until the next commit."""
+    places = {unit: place for place, (_, unit) in enumerate(order)}
+
+    def read(rows: list[dict[str, Term]]) -> Outline:
+        said: dict[str, tuple[str, int]] = {}
+        for row in rows:
+            if "text" in row:
+                text = " ".join(term_text(row["text"]).split())
+                level = 1 if code_of(iri_of(row["type"])).casefold() == "title" else 2
+            else:
+                steps = term_text(row["path"]).split(" > ")
+                text, level = steps[-1], len(steps)
+            said[iri_of(row["unit"])] = text, level
+        headings: list[Heading] = []
+        for unit in sorted(said.keys() & places.keys(), key=lambda unit: places[unit]):
+            text, level = said[unit]
+            if text and not (headings and headings[-1].text == text):
+                place = places[unit]
+                headings.append(Heading(unit, text[:HEADING_CHARACTERS], place, place // PASSAGES + 1, level))
+        if headings and (least := min(each.level for each in headings)) > 1:
+            headings = [
+                Heading(each.iri, each.text, each.place, each.page, each.level - least + 1) for each in headings
+            ]
+        return Outline(headings[:OUTLINE], len(headings))
+
+    types = [mint("code", "blockType", name) for name in _HEADING_TYPES]
+    query = bind(HEADINGS, document=document, types=types, most=HEADING_CHARACTERS + 40)
+    return reader.kept("headings of the document", query, read)
+
+
+def _load_versions(reader: Reader, document: NamedNode) -> list[Version]:
+    rows = reader.rows("the document in other languages", bind(VERSIONS, document=document))
+    found = {
+        iri_of(row["document"]): term_text(row["language"]) if "language" in row else "language not known"
+        for row in rows
+    }
+    found.pop(document.value, None)
+    return [Version(iri, language) for iri, language in sorted(found.items(), key=lambda item: item[::-1])]
+
+
+def load_cited_by(reader: Reader, node: NamedNode, page: int = 1) -> CitedBy:
+    """Load a page of the texts that cite a node, or the law or family that it is. Raises InvalidInputError."""
+    if page < 1:
+        raise InvalidInputError(f"The page of citing texts is {page}. It must be at least 1.")
+    found = find_citing(reader, find_targets(reader, node))
+    start = (page - 1) * CITING
+    shown = load_citations(reader, found[start : start + CITING])
+    return CitedBy(shown, len(found), page, len(found) > start + CITING)
