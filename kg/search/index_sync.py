@@ -37,7 +37,7 @@ HEADINGS: Final = frozenset(mint("code", "blockType", code).value for code in ("
 _SHOWN: Final = 150
 """Characters of the prelude that are embedded with a piece: the first one or two of a list of bills."""
 
-_FORMAT: Final = "3"
+_FORMAT: Final = "4"
 """Version of the indexed fields of a unit. Graphs that were indexed with another one are indexed again."""
 
 HELD: Final = 8_000_000
@@ -124,7 +124,7 @@ class GraphFacts:
                 if (path := paths.get(fact.parent)) is not None
             }
             titles = {iri: title for iri, title in titles.items() if iri not in paths} | places
-        return build_units(graph, titles, self.units, names, languages)
+        return build_units(graph, titles, self.units, names, languages, paths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +141,11 @@ def build_units(
     facts: Iterable[UnitFacts],
     names: Mapping[str, Collection[str]] = _NOTHING,
     languages: Mapping[str, str] = _NO_LANGUAGES,
+    files: Collection[str] = (),
 ) -> list[IndexedUnit]:
     """Build the index units of one graph, in order of position.
 
-    `titles`, `names` and `languages` are by IRI of document or unit.
+    `titles`, `names` and `languages` are by IRI of document or unit. Texts of the documents `files` are embedded in parts.
     """
     units = []
     headings: dict[str, str] = {}
@@ -156,7 +157,10 @@ def build_units(
             prelude = prelude[:_SHOWN].rpartition(" ")[0] or prelude[:_SHOWN]
         about = "\n".join(sorted({*names.get(fact.parent, ()), *names.get(fact.iri, ())}))
         language = fact.language or languages.get(fact.iri) or languages.get(fact.parent)
-        units.append(IndexedUnit(fact.iri, graph, fact.parent, fact.text, prelude, language, fact.is_cut, about))
+        in_parts = fact.parent in files
+        units.append(
+            IndexedUnit(fact.iri, graph, fact.parent, fact.text, prelude, language, fact.is_cut, about, in_parts)
+        )
         if fact.block_type in HEADINGS:
             headings[fact.parent] = fact.text
     return units

@@ -19,7 +19,8 @@ class IndexedUnit:
 
     `prelude` (document title and heading) is searched with `text` but is not part of it. `parent` is the IRI of the
     document, `graph` the named graph of the unit. If `in_context`, the embedding includes the prelude too: for a piece
-    cut out of running text, which may not mention its subject. `names` (who spoke, the place) are searched by words
+    cut out of running text, which may not mention its subject. If `in_parts`, each part of the text has a vector of its
+    own, with the prelude (`kg.search.parts`). `names` (who spoke, the place) are searched by words
     only: an embedding of names would bring every unit of a person or town closer to every query that names one.
     """
 
@@ -31,6 +32,7 @@ class IndexedUnit:
     language: str | None = None
     in_context: bool = False
     names: str = ""
+    in_parts: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from typing import Any, Final
 import qdrant_edge as qe
 
 from kg.search.analyzers import ENGLISH, find_field
+from kg.search.parts import PARTS_VERSION, build_part_texts
 from kg.search.protocol import Candidate, IndexedUnit, Mode, Ranking
 from kg.search.ranking import PAIR_WEIGHT, Fusion, is_settled
 from kg.search.relevance import CALIBRATIONS
@@ -349,6 +350,8 @@ class UnitIndex:
             for unit in units:
                 id_ = point_id(unit.iri)
                 said = [unit.prelude, unit.text, unit.language or "", str(unit.in_context), unit.names]
+                if unit.in_parts:
+                    said.append(f"parts {PARTS_VERSION}")
                 if (name := find_field(unit.language)) != ENGLISH:
                     said.append(name)  # units that were indexed as English are written again
                     self.shard.add_field(name)
@@ -356,7 +359,7 @@ class UnitIndex:
                 old = self._old[unit.graph].pop(id_, None)
                 if old != fingerprint:
                     self.shard.dead_points += old is not None
-                    changed[id_] = (digest(_embedded_text(unit)), _unit_payload(unit, fingerprint))
+                    changed[id_] = (digest(*_build_parts(unit)), _unit_payload(unit, fingerprint))
             vectors = self.vectors_of({text_hash for text_hash, _ in changed.values()})
             for ids in _batches(list(changed)):
                 points = []
@@ -402,23 +405,27 @@ class UnitIndex:
 
     # Vectors
 
-    def pending(self, limit: int) -> dict[str, tuple[str, str]]:
-        """Return up to `limit` units without a vector: point id -> (hash of the text, text)."""
+    def pending(self, limit: int) -> dict[str, tuple[str, Sequence[str]]]:
+        """Return up to `limit` units without a vector: point id -> (hash of the texts, texts to embed)."""
         with self.shard.borrow() as shard:
             records, _ = shard.scroll(
                 qe.ScrollRequest(
                     limit=limit,
                     filter=qe.Filter(must=[_UNIT], must_not=[_HAS_VECTOR]),
-                    with_payload=["text_hash", "text", "text_start", *self.shard.fields],
+                    with_payload=["text_hash", "text", "text_start", "prelude_length", *self.shard.fields],
                     with_vector=False,
                 )
             )
         found = ((str(record.id), _payload(record)) for record in records)
-        return {id_: (payload["text_hash"], self._get_embedded_text(payload)) for id_, payload in found}
+        return {id_: (payload["text_hash"], self._get_embedded_texts(payload)) for id_, payload in found}
 
-    def _get_embedded_text(self, payload: Mapping[str, Any]) -> str:
-        """Return the text that a vector is computed from, stored separately only if `to_searchable` changed it."""
-        return str(payload["text"]) if "text" in payload else self._get_text(payload)[payload["text_start"] :]
+    def _get_embedded_texts(self, payload: Mapping[str, Any]) -> Sequence[str]:
+        """Return the texts that vectors are computed from, stored separately only if `to_searchable` changed them."""
+        whole = str(payload["text"]) if "text" in payload else self._get_text(payload)[payload["text_start"] :]
+        length = payload.get("prelude_length")
+        if length is None:
+            return (whole,)
+        return build_part_texts(whole[:length], whole[length + bool(length) :])
 
     def vectors_of(self, text_hashes: Iterable[str]) -> dict[str, Vector]:
         """Return the vectors that are already in the index for texts with these hashes."""
@@ -459,8 +466,12 @@ def _searched_text(unit: IndexedUnit) -> str:
 
 
 def _embedded_text(unit: IndexedUnit) -> str:
-    """Return the text that the vector of a unit is computed from, which is the end of the searched text."""
-    return f"{unit.prelude}\n{unit.text}" if unit.in_context and unit.prelude else unit.text
+    """Return the text that the vectors of a unit are computed from, which is the end of the searched text."""
+    return f"{unit.prelude}\n{unit.text}" if (unit.in_context or unit.in_parts) and unit.prelude else unit.text
+
+
+def _build_parts(unit: IndexedUnit) -> Sequence[str]:
+    return build_part_texts(unit.prelude, unit.text) if unit.in_parts else (_embedded_text(unit),)
 
 
 def _unit_payload(unit: IndexedUnit, fingerprint: str) -> dict[str, Any]:
@@ -475,6 +486,8 @@ def _unit_payload(unit: IndexedUnit, fingerprint: str) -> dict[str, Any]:
         find_field(unit.language): search,
         "text_start": len(plain) - len(meant),
     }
+    if unit.in_parts:
+        payload["prelude_length"] = len(unit.prelude)
     if search != plain:
         payload["text"] = meant
     if unit.language:

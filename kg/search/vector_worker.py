@@ -6,9 +6,10 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 
 import numpy as np
 
@@ -152,16 +153,19 @@ class VectorWorker:
             texts = dict(pending.values())
             known = self.units.vectors_of(texts)
             self._store(pending, known)
-            missing = sorted(texts.keys() - known.keys(), key=lambda text_hash: (len(texts[text_hash]), text_hash))
+            missing = sorted(texts.keys() - known.keys(), key=lambda text_hash: (sum(map(len, texts[text_hash])), text_hash))
             for batch in _batches(missing, texts):
                 if self._stopping.is_set():
                     return
                 self._wait_for_searches()
-                made = embedder.embed_documents([texts[text_hash] for text_hash in batch])
-                vectors = {text_hash: rows.tolist() for text_hash, rows in zip(batch, made, strict=True)}
+                made = iter(embedder.embed_documents([part for text_hash in batch for part in texts[text_hash]]))
+                vectors = {
+                    text_hash: [row for rows in islice(made, len(texts[text_hash])) for row in rows.tolist()]
+                    for text_hash in batch
+                }
                 self._store(pending, vectors)
 
-    def _store(self, pending: dict[str, tuple[str, str]], vectors: dict[str, Vector]) -> None:
+    def _store(self, pending: Mapping[str, tuple[str, Sequence[str]]], vectors: dict[str, Vector]) -> None:
         if self._stopping.is_set():
             return
         self.units.set_vectors(
@@ -185,12 +189,12 @@ class VectorWorker:
                 self._optimizing.start()
 
 
-def _batches(hashes: Sequence[str], texts: dict[str, str]) -> Iterator[list[str]]:
+def _batches(hashes: Sequence[str], texts: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:
     batch: list[str] = []
     characters = 0
     for text_hash in hashes:
         batch.append(text_hash)
-        characters += len(texts[text_hash])
+        characters += sum(map(len, texts[text_hash]))
         if len(batch) == _BATCH_TEXTS or characters >= _BATCH_CHARACTERS:
             yield batch
             batch, characters = [], 0

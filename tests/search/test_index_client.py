@@ -619,7 +619,7 @@ class TestOptimizing:
             units.put(content.units)
             units.finish({graph: content.content_sha256})
         while waiting := units.pending(500):
-            rows = embedder.embed_documents([text for _, text in waiting.values()])
+            rows = embedder.embed_documents([text for _, (text,) in waiting.values()])
             units.set_vectors(
                 {id_: (waiting[id_][0], vector.tolist()) for id_, vector in zip(waiting, rows, strict=True)}
             )

@@ -143,7 +143,7 @@ def test_fields_and_texts_without_vectors_are_kept_when_the_index_is_opened_agai
     index = UnitIndex(Shard(tmp_path), lambda query: None)
     assert index.shard.fields == (ENGLISH, "search_de", "search_es", PLAIN)
     assert find(index, "Haus") == ["de"]
-    assert sorted(text for _, text in index.pending(10).values()) == sorted(text for text, _ in TEXTS.values())
+    assert sorted(text for _, (text,) in index.pending(10).values()) == sorted(text for text, _ in TEXTS.values())
     index.shard.close()
 
 

@@ -45,6 +45,8 @@ from kg.retrieval.results import (
     SearchResult,
 )
 from kg.retrieval.speech_records import is_speech, load_speech_text
+from kg.search.parts import Part, build_part_text, split_parts
+from kg.search.word_overlap import parse_question
 from kg.tools.search.identifiers import Resolved, complete_ids, explain_missing, resolve_ids
 from kg.tools.search.neighbours import Adjacent, Neighbours, Shown, find_neighbours, load_neighbours
 
@@ -52,6 +54,8 @@ NAMES_ADDED: Final = 20
 """Maximum number of names of concepts that are added to a query."""
 TEXT_CHARACTERS: Final = 200_000
 """Maximum characters in ``text`` when one document is fetched. Truncation is reported."""
+SNIPPET_SOURCE: Final = 50_000
+"""Characters of a text in which the place of its snippet is searched."""
 MANY_IDS: Final = 200
 MANY_HINTS: Final = 20
 """Maximum number of unknown ids for which similar ones are searched. Each takes up to two queries."""
@@ -177,16 +181,27 @@ def widen_query(query: str, concepts: Sequence[Concept]) -> str:
     return "; ".join([query, *added])[:QUERY_CHARACTERS]
 
 
-def build_snippet(text: str, query: str) -> str:
-    """Cut `text` to 240 characters on one line, around the window with most words of the query."""
+def build_snippet(text: str, query: str, most: int = SNIPPET_CHARACTERS) -> str:
+    """Cut `text` to `most` characters on one line: of the part with most words of the query, those around them."""
     line = " ".join(text.split())
-    if len(line) <= SNIPPET_CHARACTERS:
+    if len(line) <= most:
         return line
-    width = SNIPPET_CHARACTERS - 2
+    part = find_best_part(text, query)
+    before, after = text[: part.start].strip(), text[part.end :].strip()
+    line, width = " ".join(text[part.start : part.end].split()), most - 2
     place = best_window(line, query, width)
     start = max(0, min((place[0] if place else 0) - 40, len(line) - width))
     end = min(len(line), start + width)
-    return ("…" if start else "") + line[start:end].strip() + ("…" if end < len(line) else "")
+    opening, closing = "…" if before or start else "", "…" if after or end < len(line) else ""
+    return opening + line[start:end].strip() + closing
+
+
+def find_best_part(text: str, query: str) -> Part:
+    """Find the part of a text, with the headings above it, that has most words of the query; rare ones weigh more."""
+    parts = split_parts(text[:SNIPPET_SOURCE])
+    overlaps = parse_question(query).measure([build_part_text("", text, part) for part in parts])
+    best = max(range(len(parts)), key=lambda number: (overlaps[number].words, overlaps[number].pairs, -number))
+    return parts[best]
 
 
 Ids = Annotated[
