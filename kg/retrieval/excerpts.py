@@ -10,6 +10,8 @@ from kg.words import stem
 
 SNIPPET_CHARACTERS: Final = 240
 """Maximum characters of a result of `search`."""
+PART_SNIPPET_CHARACTERS: Final = 320
+"""Maximum characters of a text of a file in a result of `hybrid_query`: one part of it."""
 WINDOW_CHARACTERS: Final = 400
 """Maximum characters of a passage in a list: a window around what matched."""
 EXCERPT_CHARACTERS: Final = 500

@@ -482,8 +482,17 @@ def _remove(connection: _Connection, graphs: Sequence[str]) -> None:
 def _to_fields(unit: IndexedUnit, graph: str) -> list[Any]:
     if unit.graph != graph:
         raise InvalidInputError(f"The unit {unit.iri} is in graph {unit.graph}, but was given for {graph}.")
-    return [unit.iri, unit.graph, unit.parent, unit.text, unit.prelude, unit.language, unit.in_context, unit.names,
-            unit.in_parts]
+    return [
+        unit.iri,
+        unit.graph,
+        unit.parent,
+        unit.text,
+        unit.prelude,
+        unit.language,
+        unit.in_context,
+        unit.names,
+        unit.in_parts,
+    ]
 
 
 def _split_replacement(graphs: Mapping[str, GraphUnits]) -> Iterator[dict[str, GraphUnits]]:

@@ -145,7 +145,8 @@ def build_units(
 ) -> list[IndexedUnit]:
     """Build the index units of one graph, in order of position.
 
-    `titles`, `names` and `languages` are by IRI of document or unit. Texts of the documents `files` are embedded in parts.
+    `titles`, `names` and `languages` are by IRI of document or unit. Texts of the documents `files` are embedded in
+    parts.
     """
     units = []
     headings: dict[str, str] = {}

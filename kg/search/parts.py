@@ -1,7 +1,7 @@
 """Parts of a long text, each of which gets a vector of its own: some sentences, items or rows below one heading. Pure.
 
-A vector of several hundred words says what they are about on the whole. A question is about one or two sentences of
-them: their vector is nearer to it, and shows where in the text the answer is.
+The vector of a long text is near to its topic as a whole. A question is about one or two sentences of it, whose own
+vector is nearer to the question.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ def find_part(text: str, offset: int) -> Part:
 
 
 def build_part_texts(prelude: str, text: str) -> list[str]:
-    """Build what the vectors of the parts of a text are computed from, each with the prelude of the text."""
+    """Build the texts that the vectors of the parts of a text are computed from, each with the prelude."""
     return [build_part_text(prelude, text, part) for part in split_parts(text)]
 
 
 def build_part_text(prelude: str, text: str, part: Part) -> str:
-    """Build what the vector of a part is computed from: the prelude of the text, its headings and its words."""
+    """Build the text of the vector of a part: the prelude of the whole text, the headings of the part, its words."""
     shown = HEADING_SEPARATOR.join(heading[:_SHOWN_HEADING] for heading in part.headings)
     return "\n".join(piece for piece in (prelude, shown, text[part.start : part.end].strip()) if piece)
 
@@ -102,7 +102,9 @@ def _find_cuts(text: str, start: int, end: int, most: int) -> Iterator[int]:
     before = start
     for match in re.finditer(r"\n+|$", text[start:end]):
         line_end = start + match.end()
-        edges = [each.end() for each in _SENTENCE_END.finditer(text, before, line_end)] if line_end - before > most else []
+        edges = (
+            [each.end() for each in _SENTENCE_END.finditer(text, before, line_end)] if line_end - before > most else []
+        )
         for edge in (*edges, line_end):
             while edge - before > most:
                 blank = text.rfind(" ", before + most // 2, before + most)

@@ -60,6 +60,8 @@ class Candidate:
     words: float = 0.0
     language: str | None = None
     """The stated language of a unit among the first ones, if it has one."""
+    parts: int | None = None
+    """The number of parts of a unit among the first ones that has a vector for each."""
 
 
 @dataclass(frozen=True, slots=True)

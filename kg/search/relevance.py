@@ -37,13 +37,24 @@ class Calibration:
     strong_words: float
     strong_pairs: float
     """Share of the query's pairs of adjacent words in that unit. A query of one word has none, and no strong answer."""
+    parts_strong: float
+    """`strong`, and the words, of a unit whose parts have vectors of their own (`kg.search.parts`)."""
+    parts_words: float
     cut: float
     """Cosine below which a single unit is not listed, unless it has `words`."""
 
 
 CALIBRATIONS: Final = {
     "sentence-transformers/all-MiniLM-L6-v2/int8": Calibration(
-        floor=0.51, slope=0.085, words=0.55, strong=0.75, strong_words=0.85, strong_pairs=0.4, cut=0.35
+        floor=0.51,
+        slope=0.085,
+        words=0.55,
+        strong=0.75,
+        strong_words=0.85,
+        strong_pairs=0.4,
+        parts_strong=0.55,
+        parts_words=0.5,
+        cut=0.35,
     )
 }
 """By the name of the model, with its precision, as `kg.search.embedding` states it. Measured for English texts.
@@ -63,6 +74,14 @@ cosines, separate less.
 In random samples of 157, 262, 524, 1,572 and 5,240 sentences, 0.95 of the questions of the other corpus are below 0.37,
 0.40, 0.44, 0.48 and 0.50; the floors are 0.38, 0.40, 0.43, 0.47 and 0.51, and lose at most 0.03 of the questions.
 
+Texts with a vector for each of their parts: the best cosine grows with the number of vectors, so these are counted in
+place of units. tests/benchmarks/questions.py, 76 questions to the chapters of this project (90 chunks, 973 vectors) and
+20 to a handbook (10 chunks, 14 vectors). Refused: 0.99 and 1.0 of 140 questions of ObliQA, 0.98 and 0.99 of 140 claims
+of CLIMATE-FEVER, 20 of 22 and 11 of 12 unanswerable ones. Lost: 5 and 3. With the number of chunks in place of vectors,
+0.77 and 0.82 of the questions of other corpora to the chapters would be refused, and one more of their own kept.
+Strong: 9 and 2, all with the answer among the first three; with the answers taken out 4, of which 1 has another; none
+of those of other corpora.
+
 That a unit has any rare word of the query is not enough: then only 0.46 and 0.35 of the questions of the other corpus
 would be refused. A phrase in quotes and an identifier are enough.
 """
@@ -79,7 +98,7 @@ ENGLISH_MODELS: Final = (
 
 MANY: Final = 5_000
 """Units from which on the floor is not lower for fewer of them."""
-FEW: Final = 100
+FEW: Final = 30
 """Units below which it does not decrease further: fewer were not measured."""
 
 _FIRST: Final = 50
@@ -109,7 +128,7 @@ def assess_relevance(
         return "unknown"
     if any(_is_strong(candidate, calibration) for candidate in candidates):
         return "strong"
-    if max(cosines) >= find_floor(calibration, units) or any(
+    if max(cosines) >= find_floor(calibration, _count_vectors(candidates, units)) or any(
         candidate.words >= calibration.words for candidate in candidates
     ):
         return "weak"
@@ -122,7 +141,16 @@ def find_floor(calibration: Calibration, units: int | None) -> float:
     return calibration.floor - calibration.slope * math.log10(MANY / searched)
 
 
+def _count_vectors(candidates: Sequence[Candidate], units: int | None) -> int | None:
+    """Estimate the number of vectors of a number of units by the first ones."""
+    parts = [1 if candidate.parts is None else candidate.parts for candidate in candidates[:_FIRST]]
+    return None if units is None else round(units * sum(parts) / len(parts))
+
+
 def _is_strong(candidate: Candidate, calibration: Calibration) -> bool:
+    if candidate.parts is not None:
+        near = candidate.pairs is not None and (candidate.cosine or 0.0) >= calibration.parts_strong
+        return near and candidate.words >= calibration.parts_words
     near = candidate.cosine is not None and candidate.cosine >= calibration.strong
     worded = candidate.words >= calibration.strong_words and (candidate.pairs or 0.0) >= calibration.strong_pairs
     return near and worded

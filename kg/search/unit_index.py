@@ -19,7 +19,7 @@ from typing import Any, Final
 import qdrant_edge as qe
 
 from kg.search.analyzers import ENGLISH, find_field
-from kg.search.parts import PARTS_VERSION, build_part_texts
+from kg.search.parts import PARTS_VERSION, build_part_texts, split_parts
 from kg.search.protocol import Candidate, IndexedUnit, Mode, Ranking
 from kg.search.ranking import PAIR_WEIGHT, Fusion, is_settled
 from kg.search.relevance import CALIBRATIONS
@@ -259,7 +259,7 @@ class UnitIndex:
         pool = {ids[each.iri] if ids is not None else each.iri: each for each in ranked[:POOL]}
         if not pool or not (asked.words.words or asked.words.pairs):
             return ranked, {}
-        payloads = self._retrieve([*pool], ["iri", "language", *self.shard.fields])
+        payloads = self._retrieve([*pool], ["iri", "language", "parts", *self.shard.fields])
         known = [id_ for id_ in pool if id_ in payloads]
         overlaps = asked.words.measure([self._get_text(payloads[id_]) for id_ in known])
         for id_, overlap in zip(known, overlaps, strict=True):
@@ -271,6 +271,7 @@ class UnitIndex:
                 pairs=pairs,
                 words=round(overlap.words, _DECIMALS),
                 language=payloads[id_].get("language"),
+                parts=payloads[id_].get("parts"),
             )
         first = sorted(pool.values(), key=lambda candidate: (-candidate.score, candidate.iri))
         return first + ranked[POOL:], {id_: str(payload["iri"]) for id_, payload in payloads.items()}
@@ -487,7 +488,7 @@ def _unit_payload(unit: IndexedUnit, fingerprint: str) -> dict[str, Any]:
         "text_start": len(plain) - len(meant),
     }
     if unit.in_parts:
-        payload["prelude_length"] = len(unit.prelude)
+        payload |= {"prelude_length": len(unit.prelude), "parts": len(split_parts(unit.text))}
     if search != plain:
         payload["text"] = meant
     if unit.language:

@@ -153,7 +153,9 @@ class VectorWorker:
             texts = dict(pending.values())
             known = self.units.vectors_of(texts)
             self._store(pending, known)
-            missing = sorted(texts.keys() - known.keys(), key=lambda text_hash: (sum(map(len, texts[text_hash])), text_hash))
+            missing = sorted(
+                texts.keys() - known.keys(), key=lambda text_hash: (sum(map(len, texts[text_hash])), text_hash)
+            )
             for batch in _batches(missing, texts):
                 if self._stopping.is_set():
                     return

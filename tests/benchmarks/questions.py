@@ -1,8 +1,8 @@
 """Does search find the part of a document that answers, does the snippet show it, and is the relevance right?
 
-``python -m tests.benchmarks questions [-- FOLDER=COLLECTION QUESTIONS]``. The questions of `document_questions.txt` are put to
-the project's own chapters and to the handbook of the fixtures. Half of the questions about the chapters (every second one)
-are for development, the others are held out. A chunk is right if it has the words of the file that answer the question.
+The questions of `document_questions.txt` are put to the project's own chapters and to the handbook of the fixtures.
+Every second question about the chapters is held out from development. A chunk is right if it has the words of the file that
+answer the question. The alternative is the order by words alone.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Final
 
 from kg import bundle
+from kg.retrieval.excerpts import PART_SNIPPET_CHARACTERS, SNIPPET_CHARACTERS
 from kg.search.index_client import EdgeIndex
 from kg.search.protocol import Candidate, GraphUnits, IndexedUnit
-from kg.search.relevance import assess_relevance
+from kg.search.relevance import Relevance, assess_relevance
 from kg.settings import Settings
 from kg.text import HEADING_SEPARATOR
 from kg.tools.search.passages import build_snippet
@@ -34,6 +35,8 @@ FOLDERS: Final[Mapping[str, Path]] = {
 }
 POOL: Final = 100
 PAGE: Final = 10
+_FEW: Final = 40
+_LOST, _REFUSED = 0.15, 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ class Collection:
     @contextmanager
     def open_index(self) -> Iterator[EdgeIndex]:
         """Open a new index of the chunks, with every vector, and close it."""
-        with tempfile.TemporaryDirectory(prefix="quadcite-questions-") as folder:
+        with tempfile.TemporaryDirectory(prefix="questions-") as folder:
             index = EdgeIndex(Path(folder), Settings())
             try:
                 index.replace({"urn:files": GraphUnits("", self.units)})
@@ -100,7 +103,8 @@ def load_collection(name: str, folder: Path, questions: Path) -> Collection:
     for line in questions.read_text("utf-8").splitlines():
         if line.startswith("#") or not line.strip():
             continue
-        file, words, text = (part.strip() for part in line.split(" |", 1)[0:1] + line.split(" |", 1)[1].rsplit("| ", 1))
+        file, _, rest = line.partition(" |")
+        words, _, text = rest.rpartition("| ")
         collection, _, path = file.partition("/")
         if collection != name:
             continue
@@ -117,3 +121,79 @@ def load_collection(name: str, folder: Path, questions: Path) -> Collection:
 def ask(index: EdgeIndex, questions: Iterable[Question]) -> list[Asked]:
     """Ask the index."""
     return [Asked(each, index.rank(each.text, limit=POOL).candidates) for each in questions]
+
+
+def run(arguments: Sequence[str]) -> Iterator[Comparison]:
+    """Ask the questions about both folders; with words alone and with their vectors, beside each other."""
+    for name, folder in FOLDERS.items():
+        collection = load_collection(name, folder, QUESTIONS)
+        units = {unit.iri: unit for unit in collection.units}
+        with collection.open_index() as index:
+            model = index.status().model
+            asked, none = ask(index, collection.questions), ask(index, collection.unanswered)
+        groups = {"": asked} if len(asked) < _FEW else {"developed on": asked[::2], "held out": asked[1::2]}
+        for group, some in groups.items():
+            label = f"{name}, {len(some)} questions {group}".rstrip()
+            ranks = [find_rank(each.question, each.candidates, units) for each in some]
+            by_words = [
+                find_rank(each.question, sorted(each.candidates, key=lambda one: -one.bm25), units) for each in some
+            ]
+            yield Comparison(f"{label}: answer is first", share(ranks, 1), share(by_words, 1), "")
+            yield Comparison(f"{label}: answer among the first three", share(ranks, 3), share(by_words, 3), "")
+            yield Comparison(f"{label}: mean reciprocal rank", mrr(ranks), mrr(by_words), "")
+        for most in (SNIPPET_CHARACTERS, PART_SNIPPET_CHARACTERS):
+            right = sum(is_shown(each, units, most) for each in asked)
+            yield Comparison(f"{name}: snippets of {most} that have the answer", right / len(asked), None, "")
+        verdicts = [judge(each, model, len(units)) for each in asked]
+        refused = [judge(each, model, len(units)) for each in none].count("none") / len(none)
+        lost = verdicts.count("none") / len(asked)
+        yield Comparison(f"{name}: refused, answered", lost, None, "", "<= 0.15", lost <= _LOST)
+        yield Comparison(f"{name}: refused, unanswerable", refused, None, "", ">= 0.9", refused >= _REFUSED)
+        strong = [each for each, verdict in zip(asked, verdicts, strict=True) if verdict == "strong"]
+        right = sum(find_rank(each.question, each.candidates, units) < PAGE for each in strong)
+        yield Comparison(f"{name}: strong", len(strong) / len(asked), None, "")
+        yield Comparison(
+            f"{name}: strong with the answer among the first {PAGE}", right / max(1, len(strong)), None, ""
+        )
+        without = [Asked(each.question, drop_answers(each, units)) for each in asked]
+        left = sum(judge(each, model, len(units)) == "strong" for each in without)
+        yield Comparison(f"{name}: strong, answers taken out", left / len(asked), None, "")
+
+
+def find_rank(question: Question, candidates: Sequence[Candidate], units: Mapping[str, IndexedUnit]) -> int:
+    """Find the place of the first chunk that answers, from 0; POOL if none does."""
+    places = (number for number, each in enumerate(candidates) if _answers(question, units[each.iri]))
+    return next(places, POOL)
+
+
+def share(ranks: Sequence[int], first: int) -> float:
+    """Compute the share of ranks among the first ones."""
+    return sum(rank < first for rank in ranks) / len(ranks)
+
+
+def mrr(ranks: Sequence[int]) -> float:
+    """Compute the mean reciprocal rank."""
+    return sum(1 / (rank + 1) for rank in ranks) / len(ranks)
+
+
+def is_shown(asked: Asked, units: Mapping[str, IndexedUnit], most: int) -> bool:
+    """Whether the snippet of the first chunk that answers has the answer."""
+    rank = find_rank(asked.question, asked.candidates, units)
+    if rank == POOL:
+        return False
+    snippet = flatten(build_snippet(units[asked.candidates[rank].iri].text, asked.question.text, most))
+    return any(words in snippet for words in asked.question.words)
+
+
+def judge(asked: Asked, model: str | None, units: int) -> Relevance:
+    """Judge the relevance of an answer."""
+    return assess_relevance(asked.question.text, asked.candidates, model, 0, units)
+
+
+def drop_answers(asked: Asked, units: Mapping[str, IndexedUnit]) -> list[Candidate]:
+    """Drop the chunks that answer."""
+    return [each for each in asked.candidates if not _answers(asked.question, units[each.iri])]
+
+
+def _answers(question: Question, unit: IndexedUnit) -> bool:
+    return question.is_answered(get_path(unit), unit.text)

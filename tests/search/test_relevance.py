@@ -141,3 +141,15 @@ def test_the_languages_of_an_answer_are_those_of_its_page() -> None:
     ]
     found = Retrieved(page, "complete", 2, None).with_languages(Ranking((), True, "m"), candidates)
     assert (found.languages, found.model) == (["de"], "m")
+
+
+def test_a_text_with_a_vector_for_each_part_is_judged_by_their_number() -> None:
+    part = replace(candidate(LIMITS.parts_strong, words=LIMITS.parts_words), parts=20)
+    assert assess(part) == "strong"
+    assert assess(replace(part, cosine=LIMITS.parts_strong - 0.01)) == "weak"
+    assert assess(replace(part, words=LIMITS.parts_words - 0.01)) == "weak"
+    assert assess(replace(part, pairs=None), query="levy") == "weak"
+    between = (find_floor(LIMITS, 100) + find_floor(LIMITS, 2_000)) / 2
+    few = replace(candidate(between), parts=1)
+    assert assess_relevance("rooftop solar", [few], MODEL, 0, 100) == "weak"
+    assert assess_relevance("rooftop solar", [replace(few, parts=20)], MODEL, 0, 100) == "none"

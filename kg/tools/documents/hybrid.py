@@ -13,6 +13,7 @@ from pyoxigraph import Literal, NamedNode
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.evidence import Unit, describe, load_units, origin_of, place_of
+from kg.retrieval.excerpts import PART_SNIPPET_CHARACTERS
 from kg.retrieval.filters import Scope
 from kg.retrieval.hybrid_search import Asked, Retrieved, describe_nothing, describe_ranking, retrieve
 from kg.retrieval.reader import Reader, bounded, clean_text, iri_of
@@ -21,11 +22,12 @@ from kg.retrieval.token_budget import Lean, clipped
 from kg.settings import Settings
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
+from kg.text import HEADING_SEPARATOR
 from kg.tools.documents.claims import Stated, load_stated
 from kg.tools.documents.expansion import Expansion, Path, expand
 from kg.tools.documents.nodes import Node, get_path, load_nodes
 from kg.tools.documents.relations import PROPERTIES, Edge, Relation
-from kg.tools.search.passages import build_snippet
+from kg.tools.search.passages import build_snippet, find_best_part
 from kg.vocabulary import SOURCED
 
 PREFILTER: Final = 50
@@ -50,7 +52,7 @@ class FoundChunk(Lean):
     id: str
     doc_id: str
     path: str = Field(description="Collection and path of the file")
-    section: str | None = None
+    section: str | None = Field(None, description="Headings above the snippet")
     snippet: str
     score: float
     hops: int = Field(description="0: a hit of the search")
@@ -200,6 +202,7 @@ def _build(reader: Reader, query: str, ranked: Sequence[_Ranked], expansion: Exp
         reader, {units[each.iri].document for each in kept}, {units[each.iri].graph for each in kept}
     )
     sections = _load_sections(reader, [each.iri for each in kept])
+    shown = {each.iri: _find_section(units[each.iri].text, query, sections.get(each.iri)) for each in kept}
     chunks, explanations = [], []
     for each in kept:
         unit = units[each.iri]
@@ -208,15 +211,15 @@ def _build(reader: Reader, query: str, ranked: Sequence[_Ranked], expansion: Exp
                 id=each.iri,
                 doc_id=unit.document,
                 path=get_path(unit.document),
-                section=sections.get(each.iri),
-                snippet=build_snippet(unit.text, query),
+                section=shown[each.iri],
+                snippet=build_snippet(unit.text, query, PART_SNIPPET_CHARACTERS),
                 score=round(each.score, 4),
                 hops=each.path.hops,
                 relation=each.path.relation,
                 provenance=origin_of(reader, descriptions, unit.graph, unit.position, *place_of(descriptions, unit)),
             )
         )
-        explanations.append(_explain(each, unit, sections.get(each.iri), things, stated))
+        explanations.append(_explain(each, unit, shown[each.iri], things, stated))
     return HybridResult(
         chunks=chunks,
         entities=[
@@ -227,6 +230,13 @@ def _build(reader: Reader, query: str, ranked: Sequence[_Ranked], expansion: Exp
         edges=[_build_edge(edge, stated.get(edge)) for edge in edges],
         explanations=explanations,
     )
+
+
+def _find_section(text: str, query: str, section: str | None) -> str | None:
+    """Find the section of the part of a text that its snippet is from; `section` is that of the whole text."""
+    headings = section.split(HEADING_SEPARATOR) if section else []
+    below = [heading for heading in find_best_part(text, query).headings if heading not in headings]
+    return HEADING_SEPARATOR.join([*headings, *below]) or None
 
 
 def _load_sections(reader: Reader, units: Sequence[str]) -> dict[str, str]:
