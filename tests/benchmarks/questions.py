@@ -1,8 +1,8 @@
 """Does search find the part of a document that answers, does the snippet show it, and is the relevance right?
 
 The questions of `document_questions.txt` are put to the project's own chapters and to the handbook of the fixtures.
-Every second question about the chapters is held out from development. A chunk is right if it has the words of the file that
-answer the question. The alternative is the order by words alone.
+Every second question about the chapters is held out from development. A chunk is right if it has the words of the file
+that answer the question. The alternative is the order by words alone.
 """
 
 from __future__ import annotations
