@@ -71,8 +71,8 @@ class Memory:
 class KnowledgeGraph:
     """An open data directory. All reads and writes of the graph go through it.
 
-    The composition root sets `load`, `mention`, `align`, `extract`, `find_entities`, `receive`, `quarantine` and
-    `watcher`, since this package never imports loaders.
+    The composition root sets `load`, `mention`, `align`, `extract`, `find_entities`, `receive`, `store_remote`,
+    `quarantine` and `watcher`, since this package never imports loaders.
     """
 
     settings: Settings
@@ -97,6 +97,8 @@ class KnowledgeGraph:
     """Finds the entities and relations of files that have changed."""
     receive: Callable[..., dict[str, Any]] | None = None
     """Ingests entries of zoning codes sent by agents."""
+    store_remote: Callable[..., Any] | None = None
+    """Stores entities of Wikidata from the answers of a remote server."""
     quarantine: Mapping[str, Callable[..., dict[str, Any]]] = field(default_factory=dict, repr=False)
     """``retry`` and ``drop`` of quarantined records."""
     announce: Callable[[str | None], None] = field(default=lambda address: None, repr=False)

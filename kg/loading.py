@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
@@ -82,6 +83,18 @@ def receive(kg: KnowledgeGraph, **sent: Any) -> dict[str, Any]:
         raise InvalidInputError("This process cannot store entries: it was started without loaders.")
     with exclusive_load(lambda done, total, doing: None):
         return kg.receive(kg, **sent)
+
+
+def store_remote(kg: KnowledgeGraph, *given: Any, seconds: float, **options: Any) -> Any:
+    """Store entities that a remote server describes, with `KnowledgeGraph.store_remote`.
+
+    Raises InvalidInputError where this process has no loaders, and QueryLimitError if another load runs for `seconds`.
+    """
+    if kg.store_remote is None:
+        raise InvalidInputError("This process cannot store remote entities: it was started without loaders.")
+    end = time.monotonic() + seconds
+    with exclusive_load(lambda done, total, doing: None, lambda: time.monotonic() >= end):
+        return kg.store_remote(kg, *given, **options)
 
 
 def wait_for_embeddings(kg: KnowledgeGraph, on_progress: Progress) -> None:

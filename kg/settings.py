@@ -145,6 +145,9 @@ class Settings(BaseSettings):
     connector_max_mb: int = Field(
         8, ge=1, le=64, description="Maximum size of the responses to a call of a remote tool, in MiB."
     )
+    connector_entities: int = Field(
+        10_000, ge=0, description="Maximum entities that are stored from the answers of remote servers. 0 stores none."
+    )
     service_map_key: SecretStr | None = Field(
         None, description="Key that signs the service map (HMAC-SHA256). Without it the map is unsigned, for loopback."
     )

@@ -16,8 +16,8 @@ MODULES = sorted([*(ROOT / "kg").rglob("*.py"), *(ROOT / "loaders").rglob("*.py"
 LAYERS = [
     {"errors"}, {"actors"}, {"settings"}, {"vocabulary"}, {"bundle"},
     {"allowed_files", "files", "fuzzy_names", "text", "words"},
-    {"iso3166", "partial_dates"}, {"interruption"}, {"ingestion"}, {"observability"}, {"remote"}, {"connectors"},
-    {"sparql"},
+    {"iso3166", "partial_dates"}, {"interruption"}, {"ingestion"}, {"observability"}, {"remote"},
+    {"sparql"}, {"connectors"},
     {"ontology"},
     {"processes"},
     {"store"},

@@ -265,6 +265,7 @@ def serve(
             kg.extract = _extract
             kg.find_entities = _find_entities
             kg.receive = _receive
+            kg.store_remote = _store_remote
             kg.quarantine = QUARANTINE
             kg.raw = raw
             kg.watcher = build_watcher(kg, exclusive_load)
@@ -306,6 +307,13 @@ def _extract(kg: KnowledgeGraph, name: str, **given: Any) -> Any:
     from loaders.zoning.graph.chat_extraction import extract
 
     return extract(kg, name, **given)
+
+
+def _store_remote(kg: KnowledgeGraph, *given: Any, **options: Any) -> Any:
+    """Store entities that a remote server describes. Imported here because most servers have no connectors."""
+    from loaders.wikibase.graph.remote_entities import store_entities
+
+    return store_entities(kg, *given, **options)
 
 
 def _find_entities(kg: KnowledgeGraph, *given: Any, **options: Any) -> Any:

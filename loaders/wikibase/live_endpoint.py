@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from pyoxigraph import Literal
 
@@ -78,7 +78,7 @@ def fetch_items(location: str, settings: Settings, folder: Path) -> Fetched:
     old is never used. Raises SourceError for a query that cannot be read, or that selects no entity.
     """
     url, query = _parts(location, settings)
-    fetching = _Fetching(Endpoint(url, settings.answers_dir))
+    fetching = Fetching(Endpoint(url, settings.answers_dir))
     digest = sha256(query)
     items = fetching.items(query)
     if not items:
@@ -124,17 +124,31 @@ def _write(path: Path, lines: Iterator[str]) -> bool:
     return size > 0
 
 
+class Selecting(Protocol):
+    """An endpoint that runs SELECT: a SPARQL endpoint, or the tool of a remote MCP server."""
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+
+    def select(self, query: str, *, stale: bool = True) -> Answer:
+        """Run a query, as `kg.remote.sparql.Endpoint` does."""
+
+
 @dataclass(slots=True)
-class _Fetching:
-    endpoint: Endpoint
+class Fetching:
+    """One fetch of entities from an endpoint, with the times of its answers and the triples that were skipped."""
+
+    endpoint: Selecting
     warnings: list[str] = field(default_factory=list)
     times: set[datetime] = field(default_factory=set)
 
     def oldest(self) -> str:
-        """Time of the oldest response."""
+        """Get the time of the oldest response."""
         return min(self.times).isoformat(timespec="seconds")
 
     def ask(self, query: str) -> Answer:
+        """Run a query, and note the time of its answer."""
         answer = self.endpoint.select(query, stale=False)
         self.times.add(answer.asked_at)
         return answer

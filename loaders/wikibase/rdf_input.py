@@ -73,9 +73,14 @@ def parse_blocks(path: Path) -> Iterator[Block]:
     if len(start) > WHOLE:
         yield from _documents(path, chain(start, stream))
         return
-    documents = {triple[0] for triple in start if _is_document(triple)}
-    about = [value for subject, predicate, value in start if predicate == SCHEMA.about and subject in documents]
-    yield Block(start, [value for value in about if isinstance(value, NamedNode)])
+    yield build_block(start)
+
+
+def build_block(triples: Sequence[Statement]) -> Block:
+    """Build the block of triples in any order."""
+    documents = {triple[0] for triple in triples if _is_document(triple)}
+    about = [value for subject, predicate, value in triples if predicate == SCHEMA.about and subject in documents]
+    return Block(triples, [value for value in about if isinstance(value, NamedNode)])
 
 
 def _triples(path: Path) -> Iterator[Statement]:

@@ -20,7 +20,7 @@ TOKEN = "hunter2-hunter2"
 
 
 def connect(tmp_path, url, *, more=None, breaker=None, sleep=lambda seconds: None, **settings) -> RemoteServer:
-    given = settings_of(tmp_path, entry(url, **(more or {})), **{"connector_timeout_s": 5.0, **settings})
+    given = settings_of(tmp_path, entry(url, **(more or {})), **{"connector_timeout_s": 30.0, **settings})
     [connector] = load_manifest(given).connectors
     return RemoteServer(connector, given, sleep=sleep, breaker=breaker or CircuitBreaker(failures=100))
 

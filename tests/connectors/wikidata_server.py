@@ -119,7 +119,7 @@ class Entities:
 
     def sparql(self, query: str, most: int) -> str:
         try:
-            solutions = self.store.query(query)
+            solutions = self.store.query(query, use_default_graph_as_union=True)
         except SyntaxError as error:
             return f"Malformed query: {error}"
         assert isinstance(solutions, QuerySolutions)

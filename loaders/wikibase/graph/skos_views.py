@@ -27,6 +27,9 @@ SELECT ?below ?above WHERE {
   FILTER(STRSTARTS(STR(?g), $prefix))
 }"""
 
+REMOTE: Final = SOURCED + "wikibase-remote/"
+"""The graphs of entities of Wikidata that another server answered with (`loaders.wikibase.graph.remote_entities`)."""
+
 VIEW: Final = Rule("skos", "1", "the SKOS view of an item, from its labels and its best-ranked statements")
 
 _SOURCES: Final = SOURCED + "wikibase/"
@@ -47,7 +50,7 @@ class Views:
         If an item becomes, or is no longer, merged into another, the views of the items that link to it are derived
         again.
         """
-        found: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = {}
+        found: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = _replace_remote(store, replace)
         by_name: dict[str, list[tuple[str, NamedNode]]] = defaultdict(list)
         for graph in replace:
             name, _, entity_id = graph.value.removeprefix(_SOURCES).rpartition("/")
@@ -84,6 +87,19 @@ class Views:
             for circle in find_cycles(above):
                 told.append("cycle of broader: " + " -> ".join([*circle, circle[0]]))
         return told
+
+
+def _replace_remote(
+    store: Store, replace: Mapping[NamedNode, Sequence[Quad]]
+) -> dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]]:
+    """Empty the graphs of entities that another server answered with, and that are loaded from a source now."""
+    local = f"{_SOURCES}wikidata/"
+    found: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = {}
+    for graph in replace:
+        remote = NamedNode(REMOTE + graph.value.removeprefix(local))
+        if graph.value.startswith(local) and replace[graph] and store.graph(remote):
+            found[remote] = ((), _made_from(graph))
+    return found
 
 
 def _redirects(store: Store, name: str) -> dict[str, str]:
