@@ -159,6 +159,7 @@ CONTENTS: Final[dict[str, Callable[[KnowledgeGraph], object]]] = {
     "climate": lambda graph: load(graph, "climate", [shipped("climate")]),
     "fixtures": _load_fixtures,
     "parliament": lambda graph: load(graph, "hansard", [shipped("hansard")]),
+    "wikidata": lambda graph: load(graph, "wikibase", [shipped("wikidata")]),
     "zoning": lambda graph: load(graph, "zoning", [shipped("zoning")]),
     "utah": lambda graph: load(graph, "zoning", [shipped("zoning")], state="UT", mapping=shipped("zoning/towns.toml")),
     "joined": _load_joined,

@@ -626,7 +626,7 @@ def serve(
         typer.Option(
             "--mount",
             metavar="NAME",
-            help="Tools for stdio: core, climate, parliament, zoning, documents, sparql, research or all.",
+            help="Tools for stdio: core, climate, parliament, zoning, documents, wikidata, sparql, research or all.",
         ),
     ] = "all",
     data_dir: DataDir = None,

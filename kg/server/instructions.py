@@ -10,7 +10,7 @@ from kg.errors import InvalidInputError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader, iri_of
 from kg.store.protocol import Term, term_text
-from kg.tools.registry import CLIMATE, CORE, DOCUMENTS, PARLIAMENT, RESEARCH, SPARQL, TOOLS, ZONING
+from kg.tools.registry import CLIMATE, CORE, DOCUMENTS, PARLIAMENT, RESEARCH, SPARQL, TOOLS, WIKIDATA, ZONING
 from kg.vocabulary import KG, SKOS, iri_prefix
 
 MOUNTS: Final[Mapping[str, frozenset[str] | None]] = {
@@ -19,6 +19,7 @@ MOUNTS: Final[Mapping[str, frozenset[str] | None]] = {
     "/mcp/parliament": frozenset({PARLIAMENT}),
     "/mcp/zoning": frozenset({ZONING}),
     "/mcp/documents": frozenset({DOCUMENTS}),
+    "/mcp/wikidata": frozenset({WIKIDATA}),
     "/mcp/sparql": frozenset({SPARQL}),
     "/mcp/all": None,
     "/mcp/research": frozenset({RESEARCH}),
@@ -71,6 +72,11 @@ _GUIDES: Final[Mapping[str, str]] = {
         "the statements about one, with the words and a confidence. `related` and `citations` lead to laws, speeches "
         "and codes. `status` shows whether the files are loaded and current."
     ),
+    "/mcp/wikidata": (
+        "`verify_fact` answers a question or checks a statement with claims, each with its GUID, rank and references, "
+        "or reports that nothing was found. `plan_facts` lists the steps: `wikidata.vector_search_items` gives "
+        "QIDs, `wikidata.get_claims` their claims, `wikidata.sparql` proves one. Cite the GUID of a claim."
+    ),
     "/mcp/sparql": (
         "`describe_schema` shows classes and properties, `find_terms` their IRIs and those of places, codes and "
         "concepts, `sparql_examples` tested queries, `sparql` runs one. `validate` checks data with SHACL."
@@ -84,6 +90,7 @@ _PURPOSES: Final = {
     "/mcp/parliament": "speeches in parliament",
     "/mcp/zoning": "municipal codes",
     "/mcp/documents": "a team's own files",
+    "/mcp/wikidata": "facts of Wikidata with their claims",
     "/mcp/sparql": "writing SPARQL, validation",
     "/mcp/all": "every tool",
 }
@@ -100,25 +107,31 @@ _HOMES: Final = {
     for path, tags in reversed(list(MOUNTS.items()))
     if tags and RESEARCH not in tags
     for tool in TOOLS
-    if tool.tags & tags
+    if tool.is_on(tags)
 }
 """The first mount that has each tool."""
-_NAMED_TOOL: Final = re.compile(r"`(\w+)`|\b([a-z]+(?:_[a-z]+)+)\b")
+_NAMED_TOOL: Final = re.compile(r"`(\w+(?:\.\w+)?)`|\b((?:[a-z]+\.)?[a-z]+(?:_[a-z]+)+)\b")
 """A tool in a text: its name in backticks, or a name with underscores, which no sentence has for anything else."""
 
 
 def name_mounts(text: str, here: Collection[str]) -> str:
-    """Add its mount to each tool that `text` names and that is not among the tools `here`."""
+    """Add its mount to each tool that `text` names and that is not among the tools `here`.
+
+    A tool that is listed here under its alias is named so.
+    """
 
     def add(found: re.Match[str]) -> str:
         name = found[1] or found[2]
+        if "." in name and (alias := name.replace(".", "_")) in here:
+            return found[0].replace(name, alias)
         return f"{found[0]} (on {_HOMES[name]})" if name in _HOMES and name not in here else found[0]
 
     return _NAMED_TOOL.sub(add, text)
 
 
 def find_mount(name: str) -> str:
-    """Find the path of a mount by its name: core, climate, parliament, zoning, documents, sparql, all or research.
+    """Find the path of a mount by its name: core, climate, parliament, zoning, documents, wikidata, sparql,
+    all or research.
 
     Raises InvalidInputError for an unknown one.
     """
@@ -128,8 +141,11 @@ def find_mount(name: str) -> str:
     return names[name]
 
 
-def build_instructions(kg: KnowledgeGraph, path: str) -> str:
-    """Build the instructions of the mount at `path` from the contents of the graph."""
+def build_instructions(kg: KnowledgeGraph, path: str, here: Collection[str] = ()) -> str:
+    """Build the instructions of the mount at `path` from the contents of the graph.
+
+    Tools are named as in `here`, the names that the mount lists, where these are aliases.
+    """
     parts = [
         f"A knowledge graph of civic text{_describe_contents(kg)}.",
         "Every passage comes with its document, file and row or lines: cite them.",
@@ -138,7 +154,7 @@ def build_instructions(kg: KnowledgeGraph, path: str) -> str:
         guides = [guide for each, guide in _GUIDES.items() if each != "/mcp/research"]
     else:
         guides = [_GUIDES[path]]
-    parts += guides
+    parts += [name_mounts(guide, here) if here else guide for guide in guides]
     if path != "/mcp/research":
         parts.append(_SIZES)
     if path not in ("/mcp/all", "/mcp/research"):

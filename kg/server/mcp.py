@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from copy import deepcopy
 from functools import cache, partial
 from typing import Any, Final, TypeVar
@@ -140,10 +140,13 @@ class GraphTool(McpTool):
     _reword: Callable[[str], str] = PrivateAttr()
 
     @classmethod
-    def build(cls, tool: Tool, kg: KnowledgeGraph, threads: ToolThreads, here: Collection[str]) -> GraphTool:
-        """Build the MCP tool with its schemas. Its texts name the mounts of tools that are not `here`."""
+    def build(cls, tool: Tool, kg: KnowledgeGraph, threads: ToolThreads, here: Collection[str], name: str) -> GraphTool:
+        """Build the MCP tool with its schemas, listed as `name`.
+
+        Its texts name the mounts of tools that are not `here`.
+        """
         made = cls(
-            name=tool.name,
+            name=name,
             title=tool.title,
             description=name_mounts(tool.description, here),
             parameters=input_schema(tool),
@@ -155,8 +158,14 @@ class GraphTool(McpTool):
         return made
 
     def to_mcp_tool(self, **overrides: Any) -> ListedTool:
-        """Convert to the tool that clients see, without the metadata of FastMCP, which agents do not need."""
-        return super().to_mcp_tool(**{"_meta": None, **overrides})
+        """Convert to the tool that clients see, without the metadata of FastMCP, which agents do not need.
+
+        Tools that plans select have their tags and scopes as metadata.
+        """
+        meta = None
+        if self._tool.mount is not None:
+            meta = {"tags": sorted(self._tool.tags), "scopes": sorted(self._tool.fact_scopes)}
+        return super().to_mcp_tool(**{"_meta": meta, **overrides})
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         """Call the function in a worker thread. Errors become results that the model can act on."""
@@ -197,22 +206,25 @@ def failure(code: str, message: str, retryable: bool) -> ToolResult:
     return ToolResult(content=[TextContent(type="text", text=text)], meta={"error": error}, is_error=True)
 
 
-class UnknownTools(Middleware):
-    """Answers a call of an unknown tool with an error code and the names of the available tools."""
+class ToolNames(Middleware):
+    """Passes on a call by the name or alias of a tool, and answers any other with the names of the available tools."""
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = names
+    def __init__(self, listed: Mapping[str, Tool]) -> None:
+        self._names = list(listed)
+        self._listed = {other: name for name, tool in listed.items() for other in (tool.alias, tool.name, name)}
 
     async def on_call_tool(
         self, context: MiddlewareContext[CallToolRequestParams], call_next: CallNext[CallToolRequestParams, Any]
     ) -> Any:
         """Pass the call on if the tool exists."""
-        if context.message.name not in self._names:
+        if (name := self._listed.get(context.message.name)) is None:
             named = context.message.name[:100]
             elsewhere = name_mounts(f"`{named}`", self._names)
             other = "" if elsewhere == f"`{named}`" else f" Another mount has it: {elsewhere}."
             said = f"Unknown tool {named!r}.{other} Available: {', '.join(self._names)}."
             return failure("not_found", said, False)
+        if name != context.message.name:
+            context = context.copy(message=context.message.model_copy(update={"name": name}))
         return await call_next(context)
 
 
@@ -346,17 +358,19 @@ _FRAME: Final = frozenset({"notes", "next_offset", "explain"})
 def build_mcp(kg: KnowledgeGraph, path: str = "/mcp/all", threads: ToolThreads | None = None) -> FastMCP:
     """Build the server of the mount at `path`, a key of `MOUNTS`."""
     threads = threads or ToolThreads()
-    tools = mounted(MOUNTS[path])
-    names = [tool.name for tool in tools]
+    # The clients of all tools include those that cannot call a name with a dot.
+    plain = path == "/mcp/all" or kg.settings.tool_names == "underscored"
+    listed = {tool.alias if plain else tool.name: tool for tool in mounted(MOUNTS[path])}
+    names = list(listed)
     server: FastMCP = FastMCP(
         "Quadcite",
         version=__version__,
-        tools=[GraphTool.build(tool, kg, threads, names) for tool in tools],
-        middleware=[UnknownTools(names)],
+        tools=[GraphTool.build(tool, kg, threads, names, name) for name, tool in listed.items()],
+        middleware=[ToolNames(listed)],
         mask_error_details=True,
         on_duplicate="error",
     )
-    server.add_middleware(FreshInstructions(server, partial(build_instructions, kg, path), threads))
+    server.add_middleware(FreshInstructions(server, partial(build_instructions, kg, path, names), threads))
     if path != "/mcp/research":
         _add_resources(server, kg, threads)
     return server

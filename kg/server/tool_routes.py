@@ -119,6 +119,7 @@ def _described(tool: Tool) -> dict[str, Any]:
         "title": tool.title,
         "description": tool.description,
         "tags": sorted(tool.tags),
+        **({"scopes": sorted(tool.fact_scopes)} if tool.fact_scopes else {}),
         "input_schema": input_schema(tool),
         "output_schema": output_schema(tool),
     }

@@ -22,10 +22,11 @@ PUBLIC: Final[Mapping[str, str]] = {"max_rows": "limit", "max_results": "limit"}
 _GROUPS: Final[tuple[tuple[str, ...], ...]] = (
     ("limit", "top_k", "max_rows", "max_results", "page_size"),
     ("top_k", "limit", "max_results", "page_size"),
+    ("top_n", "limit", "top_k", "max_results"),
     ("k", "limit", "top_k", "max_results", "page_size"),
     ("offset", "skip"),
     ("neighbours", "neighbors", "context"),
-    ("query", "q", "text", "question"),
+    ("query", "q", "text", "question", "statement"),
     ("language", "languages", "lang"),
     ("date_from", "from", "since", "start_date"),
     ("date_to", "to", "until", "end_date"),

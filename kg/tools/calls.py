@@ -47,11 +47,18 @@ class Command:
     """The scope that the caller needs."""
     logged: bool = field(default=True, kw_only=True)
     """Whether each call is logged. Those that a client repeats while it waits are not."""
+    published: str | None = field(default=None, kw_only=True)
+    """The name that clients call it by, if it is not the name of the function."""
 
     @property
     def name(self) -> str:
         """The name that clients call it by."""
-        return self.function.__name__
+        return self.published or self.function.__name__
+
+    @property
+    def alias(self) -> str:
+        """The name without a dot, which some clients cannot call: ``wikidata_sparql`` for ``wikidata.sparql``."""
+        return self.name.replace(".", "_")
 
     @cached_property
     def arguments(self) -> type[BaseModel]:
@@ -64,7 +71,7 @@ class Command:
             )
             for name, parameter in list(inspect.signature(self.function).parameters.items())[1:]
         }
-        return create_model(f"{self.name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
+        return create_model(f"{self.alias}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
 
     def call(self, kg: KnowledgeGraph, arguments: Mapping[str, Any]) -> Any:
         """Validate `arguments` and call the function. Raises InvalidInputError that names each invalid argument."""
@@ -109,6 +116,17 @@ class Tool(Command):
     """Whether it has the arguments of its function alone, as the deep-research contract demands."""
     domain: Domain | None = field(default=None, kw_only=True)
     """The domain that it searches if its filters name none."""
+    fact_scopes: frozenset[str] = field(default=frozenset(), kw_only=True)
+    """The kinds of results that it yields (``facts``, ``entities``, ``properties``), by which plans select it.
+
+    Published with the tags as ``scopes``; not the scope that a caller needs.
+    """
+    mount: str | None = field(default=None, kw_only=True)
+    """The only one of its tags that is also a mount; None if each of them can be."""
+
+    def is_on(self, mount_tags: frozenset[str]) -> bool:
+        """Whether it is on the mount with these tags."""
+        return bool(self.tags & mount_tags) and (self.mount is None or self.mount in mount_tags)
 
     @cached_property
     def arguments(self) -> type[BaseModel]:
@@ -125,7 +143,7 @@ class Tool(Command):
         if self.result.layout.text is None:
             del shared["text_from"]
         missing = {name: shared[name] for name in SHARED if name in shared and name not in own.model_fields}
-        return create_model(f"{self.name}_arguments", __base__=own, **missing)
+        return create_model(f"{self.alias}_arguments", __base__=own, **missing)
 
     def _run(self, kg: KnowledgeGraph, checked: BaseModel) -> Any:
         if self.domain is not None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
+from kg.connectors import names
 from kg.errors import NotFoundError
 from kg.retrieval.results import Domain
 from kg.retrieval.token_budget import READING_TOKENS
-from kg.tools.calls import Command, Tool
+from kg.tools.calls import Command, Kind, Tool
 from kg.tools.catalog.health import health
 from kg.tools.catalog.resources import list_resources
 from kg.tools.claims import citations, review
@@ -27,6 +28,10 @@ from kg.tools.schema import examples, find_terms
 from kg.tools.search import passages, related, research
 from kg.tools.shacl import validate
 from kg.tools.sparql import query
+from kg.tools.wikidata import get_claims as wikidata_claims
+from kg.tools.wikidata import plan as wikidata_plan
+from kg.tools.wikidata import search as wikidata_search
+from kg.tools.wikidata import verify as wikidata_facts
 from kg.tools.zoning import citations as zoning_relations
 from kg.tools.zoning import compare as zoning_comparison
 from kg.tools.zoning import ingest as zoning_ingesting
@@ -39,11 +44,26 @@ CLIMATE: Final = "climate"
 PARLIAMENT: Final = "parliament"
 ZONING: Final = "zoning"
 DOCUMENTS: Final = "documents"
+WIKIDATA: Final = "wikidata"
 SPARQL: Final = "sparql"
 RESEARCH: Final = "research"
 
 RESEARCH_TOKENS: Final = 10_000
 """Size of a text in the deep-research contract, whose clients cannot ask for more."""
+
+
+def _canonical(name: str, function: Callable[..., Any], title: str, kind: Kind = "own") -> Tool:
+    """Build the tool that answers under a canonical name, with the tags and scopes of all servers that have it."""
+    made = names.TOOLS[name]
+    return Tool(
+        function,
+        title,
+        frozenset(made.tags),
+        kind=kind,
+        published=name,
+        fact_scopes=frozenset(made.scopes),
+        mount=WIKIDATA,
+    )
 
 
 TOOLS: Final[tuple[Tool, ...]] = (
@@ -114,6 +134,12 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(examples.sparql_examples, "Example queries", frozenset({CORE, SPARQL})),
     Tool(query.sparql, "SPARQL", frozenset({CORE, SPARQL}), kind="raw"),
     Tool(validate.validate, "Validate with SHACL", frozenset({SPARQL}), kind="raw"),
+    _canonical(names.SEARCH_ITEMS, wikidata_search.vector_search_items, "Search Wikidata items"),
+    _canonical(names.SEARCH_PROPERTIES, wikidata_search.vector_search_properties, "Search Wikidata properties"),
+    _canonical(names.GET_CLAIMS, wikidata_claims.get_claims, "Claims of Wikidata entities"),
+    _canonical(names.SPARQL, query.sparql, "SPARQL over Wikidata", kind="raw"),
+    Tool(wikidata_plan.plan_facts, "Plan a check of a fact", frozenset({WIKIDATA, "planning"}), mount=WIKIDATA),
+    Tool(wikidata_facts.verify_fact, "Verify a fact", frozenset({WIKIDATA, "verification"}), mount=WIKIDATA),
     Tool(health, "Health", frozenset({CORE, CLIMATE, PARLIAMENT, DOCUMENTS, SPARQL}), kind="light"),
     Tool(research.search, "Search", frozenset({RESEARCH}), single=True),
     Tool(research.fetch, "Fetch", frozenset({RESEARCH}), single=True, max_tokens=RESEARCH_TOKENS),
@@ -136,7 +162,7 @@ def mounted(tags: frozenset[str] | None) -> list[Tool]:
     On the mounts of climate and documents, `search` finds texts of that domain unless its filters name domains.
     """
     tools = TOOLS if tags is None else _OF_DOMAINS.get(tags, TOOLS)
-    return [tool for tool in tools if (RESEARCH not in tool.tags if tags is None else tool.tags & tags)]
+    return [tool for tool in tools if (RESEARCH not in tool.tags if tags is None else tool.is_on(tags))]
 
 
 def tagged(tag: str | None) -> list[Tool]:
@@ -146,16 +172,16 @@ def tagged(tag: str | None) -> list[Tool]:
         for tool in TOOLS:
             first.setdefault(tool.name, tool)
         return list(first.values())
-    if found := mounted(frozenset({tag})):
+    if found := [tool for tool in (mounted(frozenset({tag})) or TOOLS) if tag in tool.tags]:
         return found
     tags = ", ".join(sorted({name for tool in TOOLS for name in tool.tags}))
     raise NotFoundError(f"Unknown tag {tag[:100]!r}. Available: {tags}.")
 
 
 def get(name: str, tag: str | None = None) -> Command:
-    """Get the tool or command `name`. Raises NotFoundError if there is none, which names the tools only."""
+    """Get the tool or command with a name or alias. Raises NotFoundError if there is none, which names the tools."""
     tools = tagged(tag)
     for tool in (*tools, *COMMANDS):
-        if tool.name == name:
+        if name in (tool.name, tool.alias):
             return tool
     raise NotFoundError(f"Unknown tool {name[:100]!r}. Available: {', '.join(tool.name for tool in tools)}.")

@@ -43,6 +43,8 @@ DOCUMENTS_TOOLS = [
     "review_claim",
 ]  # fmt: skip
 PARLIAMENT_TOOLS = ["search_speeches", "get_speech", "list_speakers", "speech_stats", "how_voted", "ingest_speech"]
+WIKIDATA_TOOLS = ["vector_search_items", "vector_search_properties", "get_claims", "sparql"]
+FACT_TOOLS = ["plan_facts", "verify_fact"]
 SCHEMA_TOOLS = ["describe_schema", "find_terms", "sparql_examples", "sparql", "validate"]
 
 
@@ -69,10 +71,19 @@ def ask(kg, work: Callable[[Client], Awaitable[Any]], path="/mcp", **options: An
         ("/mcp/parliament", [*PARLIAMENT_TOOLS, "fetch", "related", "citations", "list_resources", "health"]),
         ("/mcp/zoning", [*ZONING_TOOLS, "fetch", "related", "citations", "list_resources"]),
         ("/mcp/documents", [*DOCUMENTS_TOOLS, "search", "fetch", "related", "citations", "list_resources", "health"]),
+        ("/mcp/wikidata", [*FACT_TOOLS, *(f"wikidata.{name}" for name in WIKIDATA_TOOLS)]),
         ("/mcp/sparql", [*SCHEMA_TOOLS, "list_resources", "health"]),
         (
             "/mcp/all",
-            {*CLIMATE_TOOLS, *PARLIAMENT_TOOLS, *ZONING_TOOLS, *DOCUMENTS_TOOLS, *SCHEMA_TOOLS},
+            {
+                *CLIMATE_TOOLS,
+                *PARLIAMENT_TOOLS,
+                *ZONING_TOOLS,
+                *DOCUMENTS_TOOLS,
+                *SCHEMA_TOOLS,
+                *FACT_TOOLS,
+                *(f"wikidata_{name}" for name in WIKIDATA_TOOLS),
+            },
         ),
         ("/mcp/research", ["search", "fetch"]),
     ],
@@ -406,7 +417,7 @@ def test_an_entity_that_is_not_there_is_an_error_and_no_path(kg, iri):
 
 
 def test_every_tool_is_mounted_somewhere():
-    mounted = {tool.name for tags in MOUNTS.values() if tags is not None for tool in TOOLS if tool.tags & tags}
+    mounted = {tool.name for tags in MOUNTS.values() if tags is not None for tool in TOOLS if tool.is_on(tags)}
     assert mounted == {tool.name for tool in TOOLS}
 
 
@@ -420,7 +431,7 @@ def test_a_mount_is_found_by_its_name_and_has_its_tools(kg):
     assert names >= {"kg_query_section", "compare_zoning"}
     assert "sparql" not in names
     with pytest.raises(
-        errors.InvalidInputError, match="Available: core, climate, parliament, zoning, documents, sparql, all, research"
+        errors.InvalidInputError, match="Available: core, climate, parliament, zoning, documents, wikidata, sparql, all"
     ):
         find_mount("weather")
 

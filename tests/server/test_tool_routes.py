@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from kg.server.app import create_app
-from kg.tools.registry import DOCUMENTS, TOOLS, ZONING
+from kg.tools.registry import DOCUMENTS, TOOLS, WIKIDATA, ZONING
 
 
 @pytest.fixture(scope="module")
@@ -53,12 +53,17 @@ ARGUMENTS = {
     "citations": {"iri": "cpr://doc/act-0_a1"},
 }
 OF_SPEECHES = ("get_speech", "ingest_speech")
-"""What takes a speech, which this graph has not; see test_parliament. For those of codes see test_zoning."""
+"""What takes a speech, which this graph has not; see test_parliament. For those of codes see test_zoning,
+for those of Wikidata test_wikidata."""
 
 
 @pytest.mark.parametrize(
     "tool",
-    [tool for tool in TOOLS if tool.name not in OF_SPEECHES and not tool.tags <= {DOCUMENTS, ZONING}],
+    [
+        tool
+        for tool in TOOLS
+        if tool.name not in OF_SPEECHES and not tool.tags <= {DOCUMENTS, ZONING} and WIKIDATA not in tool.tags
+    ],
     ids=lambda tool: f"{tool.name}-{'-'.join(sorted(tool.tags))}",
 )
 def test_every_tool_answers_with_its_content_and_meta(client, tool):

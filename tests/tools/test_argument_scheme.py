@@ -26,7 +26,7 @@ ARGUMENTS: Final = {
     # ids
     "id": "string", "ids": "array", "iri": "string", "qid": "string", "qids": "array", "speech_id": "string",
     "section_id": "string", "claim": "string", "graph": "string", "document": "string", "family_slug": "string",
-    "predicates": "array", "root_section": "string", "entity_id": "string", "doc_ids": "array",
+    "predicates": "array", "properties": "array", "root_section": "string", "entity_id": "string", "doc_ids": "array",
     # places
     "iso3": "array or string", "place": "array or string", "iso3_a": "string", "iso3_b": "string",
     "municipality": "string", "municipalities": "array", "state": "string",
@@ -38,11 +38,12 @@ ARGUMENTS: Final = {
     # choices that the schema lists
     "direction": "enum", "by": "enum", "group_by": "enum", "kind": "enum", "suite": "enum", "scorer": "enum",
     "rels": "array", "type": "string",
-    "verdict": "enum", "status": "enum", "format": "enum", "mode": "enum",
+    "verdict": "enum", "scope": "enum", "status": "enum", "format": "enum", "mode": "enum",
     # switches and sizes
     "narrower": "boolean", "nested": "boolean", "counts": "boolean", "include_docs": "boolean",
     "include_context": "boolean", "include_children": "boolean", "hops": "integer", "depth": "integer",
-    "top_concepts": "integer", "timeout": "number", "snapshot": "integer", "neighbours": "integer", "trace": "integer",
+    "top_concepts": "integer", "top_n": "integer", "best": "boolean",
+    "timeout": "number", "snapshot": "integer", "neighbours": "integer", "trace": "integer",
     # what is sent to be stored or checked
     "turtle": "string", "shapes": "string", "file_path": "string", "title": "string", "level": "integer or string",
     "raw_content": "string", "parent_id": "string", "order": "integer", "permissions": "array", "standards": "array",
@@ -66,6 +67,11 @@ REQUIRED: Final[dict[str, dict[str, Any]]] = {
     "find_terms": {"text": "solar"},
     "sparql_examples": {"question": "how many laws"},
     "sparql": {"query": "ASK {}"},
+    "wikidata.sparql": {"query": "ASK {}"},
+    "wikidata.vector_search_items": {"query": "solar"},
+    "wikidata.vector_search_properties": {"query": "solar"},
+    "plan_facts": {"question": "how many laws"},
+    "verify_fact": {"question": "how many laws"},
     "kg_query_section": {**BEND, "section_id": "17.12.040"},
     "kg_query_permissions": BEND,
     "kg_query_standards": BEND,

@@ -17,12 +17,12 @@ from kg.retrieval.token_budget import FEWEST_TOKENS, MOST_TOKENS, to_json, token
 from kg.settings import Settings
 from kg.tools.answers import content_of
 from kg.tools.calls import Tool
-from kg.tools.registry import CLIMATE, CORE, DOCUMENTS, RESEARCH, SPARQL, TOOLS, ZONING
+from kg.tools.registry import CLIMATE, CORE, DOCUMENTS, RESEARCH, SPARQL, TOOLS, WIKIDATA, ZONING
 from kg.tools.zoning.citations import kg_find_related
 from loaders.files.graph.entities import refresh as refresh_entities
 from loaders.sources import load
 from loaders.zoning.graph.ingest import ingest
-from tests.conftest import load_once
+from tests.conftest import load_once, opened
 
 LISTS = (
     "results",
@@ -96,8 +96,17 @@ def holder() -> Iterator[None]:
     SENDER.reset(before)
 
 
+@pytest.fixture(scope="module")
+def facts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
+    """The fictional entities of Wikidata that ship with kg, loaded."""
+    with opened(load_once(tmp_path_factory, "wikidata")) as graph:
+        yield graph
+
+
 def fixture_of(tool: Tool) -> str:
     """Which fixtures the example of a tool is shown on."""
+    if WIKIDATA in tool.tags and tool.name != "wikidata.sparql":
+        return "facts"
     if tool.name in ("related", "citations"):  # they join the domains
         return "joined"
     if tool.tags & {CORE, CLIMATE, RESEARCH, SPARQL}:
@@ -111,7 +120,7 @@ def arguments_of(tool: Tool, kg: KnowledgeGraph) -> dict[str, Any]:
     [example] = re.findall(r"Example: (.+?)\.$", tool.description, re.MULTILINE | re.DOTALL)
     call = ast.parse(example, mode="eval").body
     assert isinstance(call, ast.Call)
-    assert ast.unparse(call.func) == tool.name
+    assert ast.unparse(call.func) in (tool.name, tool.function.__name__)
     arguments = {keyword.arg or "": ast.literal_eval(keyword.value) for keyword in call.keywords}
     if "claim" in arguments:  # what a program claims is known by a hash of it, which no description can foretell
         cited = kg_find_related(kg, "Quarry Bend", "UT", "17.12.040", direction="outgoing").related
