@@ -60,6 +60,16 @@ class Settings(BaseSettings):
         description="Installed spaCy pipeline with a parser and `ner`, for the entities of files.",
     )
 
+    gazetteer_min_freq: int = Field(
+        3,
+        ge=1,
+        description="Number of titles, headings, bold words and code spans in a collection that make a name known in "
+        "all of its files.",
+    )
+    gazetteer_mine_topk: int = Field(
+        2000, ge=0, le=20_000, description="Maximum number of such names, the most frequent ones. 0: none."
+    )
+
     reranker_path: Path | None = Field(
         None,
         description="Folder of a cross-encoder in ONNX (`model.onnx` or `onnx/model.onnx`, and its tokenizer) that "

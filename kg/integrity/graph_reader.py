@@ -13,8 +13,8 @@ from kg.vocabulary import KG, PROV, PROV_GRAPH, RDF, RDFS, SCHEMA
 
 _PROVENANCE_PROPERTIES: Final = (
     KG.cededBy, KG.cededTo, KG.configuration, KG.contentSha256, KG.datasetRevision, KG.generation, KG.givenTag,
-    KG.graphCount, KG.location, KG.loader, KG.minHash, KG.quadCount, KG.redacted, KG.removedCount, KG.retrievedAt,
-    KG.sha256, KG.sourceRows, KG.sourceSha256, KG.threshold, KG.touched, PROV.endedAtTime, PROV.entity,
+    KG.graphCount, KG.location, KG.loader, KG.minHash, KG.nameCounts, KG.quadCount, KG.redacted, KG.removedCount,
+    KG.retrievedAt, KG.sha256, KG.sourceRows, KG.sourceSha256, KG.threshold, KG.touched, PROV.endedAtTime, PROV.entity,
     PROV.invalidatedAtTime, PROV.qualifiedDerivation, PROV.specializationOf, PROV.startedAtTime, PROV.used,
     PROV.wasAssociatedWith, PROV.wasAttributedTo, PROV.wasDerivedFrom, PROV.wasGeneratedBy, RDF.object, RDF.predicate,
     RDF.subject, RDF.type, RDFS.label, SCHEMA.position, SCHEMA.softwareVersion,

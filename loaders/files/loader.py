@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 from bisect import bisect, bisect_left
@@ -19,6 +20,7 @@ from kg.errors import InvalidInputError, RecordError, SourceError
 from kg.text import HEADING_SEPARATOR
 from kg.vocabulary import DCTERMS, KG, SCHEMA, SOURCED, XSD, mint, mint_span, sha256
 from loaders.files.chunking import Chunk, split_file
+from loaders.files.extraction.gazetteer import count_names
 from loaders.files.near_duplicates import NearDuplicates, Original, Place
 from loaders.files.readers.html_page import read_html
 from loaders.files.readers.markdown import read_markdown
@@ -32,7 +34,7 @@ from loaders.readers.file_text import decode
 from loaders.readers.locations import File
 
 DOMAIN: Final = "files"
-VERSION: Final = "3"
+VERSION: Final = "4"
 """Version of the records that this package builds. A new version loads every record again."""
 
 MEDIA_TYPES: Final[Mapping[str, str]] = {
@@ -85,6 +87,8 @@ class StoredFile:
 
     signature: str | None = None
     """Its description by `NearDuplicates.describe`."""
+    names: str | None = None
+    """The names that it shows and how often, as a JSON object (`count_names`)."""
     tags: tuple[str, ...] = ()
     """The tags that loads gave to it."""
 
@@ -178,7 +182,12 @@ class Reading:
             self.left_out[full_name] = LeftOut(str(file.path), str(_get_root(file)), original.name)
             return Withdrawal(name, key, describe_duplicate(original))
         self.left_out[full_name] = None
-        facts = StoredFile(duplicates.describe(full_name), stored.tags if self.tags is None else tuple(self.tags))
+        names = count_names(found.text, found.blocks, found.title)
+        facts = StoredFile(
+            duplicates.describe(full_name),
+            json.dumps(names, ensure_ascii=False, sort_keys=True) if names else None,
+            stored.tags if self.tags is None else tuple(self.tags),
+        )
         return build_record(key, found, file, modified, redacted, facts, keeps_secrets=keeps_secrets)
 
 
@@ -323,6 +332,7 @@ def build_record(
         keeps_secrets=keeps_secrets,
         said=[
             *([(KG.minHash, Literal(facts.signature))] if facts.signature is not None else []),
+            *([(KG.nameCounts, Literal(facts.names))] if facts.names is not None else []),
             *((KG.givenTag, Literal(tag)) for tag in facts.tags),
         ],
     )

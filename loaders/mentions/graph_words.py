@@ -48,8 +48,8 @@ class Vocabularies:
             self._file = self._opened()
         self._file.write(_record(graph.value.encode(), digest.encode(), bytes(filled)))
 
-    def lacking(self, words: Collection[str], current: Mapping[NamedNode, str]) -> set[NamedNode]:
-        """Find the graphs of `current` (with their content hashes) that contain none of the folded words."""
+    def lacking(self, phrases: Collection[Collection[str]], current: Mapping[NamedNode, str]) -> set[NamedNode]:
+        """Find the graphs of `current` (with their content hashes) that lack a folded word of each of `phrases`."""
         found: dict[NamedNode, bool] = {}
         if self._file is not None:
             self._file.flush()
@@ -57,7 +57,8 @@ class Vocabularies:
             graph = NamedNode(name.decode())
             if current.get(graph) == digest.decode():
                 found[graph] = not any(
-                    all(filled[bit >> 3] & (1 << (bit & 7)) for bit in _bits(word, len(filled))) for word in words
+                    all(filled[bit >> 3] & (1 << (bit & 7)) for word in words for bit in _bits(word, len(filled)))
+                    for words in phrases
                 )
         return {graph for graph, lacks in found.items() if lacks}
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -20,9 +21,11 @@ from typing import Any, Final
 from kg import bundle
 from loaders.files.extraction.entities import extract_entities, read_entities
 from loaders.files.extraction.entity_model import EntityType, Extraction, normalize_name
+from loaders.files.extraction.gazetteer import choose_names, count_names
 from loaders.files.extraction.language_pipeline import DEFAULT, load_pipeline
 from loaders.files.extraction.patterns import has_year
 from loaders.files.extraction.plain_text import build_outline
+from loaders.files.readers.markdown import read_markdown
 from tests.benchmarks.comparison import Comparison
 from tests.loaders.files.golden_pages import Page, Score, Triple, get_mentions, read_pages, score_pages
 
@@ -51,6 +54,8 @@ PROPERTIES: Final[Mapping[str, tuple[str, bool]]] = {
 """Properties of Wikidata as relations, and whether subject and object change places."""
 SPEED: Final = 0.7
 """Least share of the speed of spaCy alone with the same components."""
+MIN_FREQ: Final = 3
+"""The default of QUADCITE_GAZETTEER_MIN_FREQ."""
 ENTITIES: Final = 0.75
 RELATIONS: Final = 0.6
 _TEXT: Final = 150_000
@@ -63,11 +68,15 @@ def run(arguments: Sequence[str]) -> Iterator[Comparison]:
     chosen = parser.parse_args(arguments)
     for name, words in (("developed", "developed on"), ("held_out", "held out")):
         pages = list(read_pages(name))
-        typed, plain, relations = score_pages(pages, [extract(page.text) for page in pages])
+        gazetteer = choose_names(count_all(pages), MIN_FREQ, 2_000)
+        typed, plain, relations = score_pages(pages, [extract(page.text, gazetteer) for page in pages])
         alone, alone_plain = score_alone(pages)
         yield at_least(f"F1 of entities, {len(pages)} pages {words}", typed.f1, alone.f1, ENTITIES)
         yield Comparison(f"F1 of their spans, {words}", round(plain.f1, 3), round(alone_plain.f1, 3), "F1")
         yield at_least(f"F1 of relations, {words}", relations.f1, None, RELATIONS)
+        every = choose_names(count_all(pages), 1, 2_000)
+        typed = score_pages(pages, [extract(page.text, every) for page in pages])[0]
+        yield at_least(f"F1 of entities with {len(every)} names of other pages, {words}", typed.f1, None, ENTITIES)
     yield from measure_speed()
     if DATA.exists():
         yield from score_documents(json.loads(DATA.read_text())[: chosen.documents])
@@ -79,9 +88,18 @@ def at_least(name: str, ours: float, other: float | None, target: float) -> Comp
     return Comparison(name, round(ours, 3), None if other is None else round(other, 3), "F1", f">= {target}", met)
 
 
-def extract(text: str) -> Extraction:
+def extract(text: str, gazetteer: Sequence[str] = ()) -> Extraction:
     """Extract with the pipeline of the settings."""
-    return extract_entities(text, "text/markdown", None, load_pipeline(DEFAULT))
+    return extract_entities(text, "text/markdown", None, load_pipeline(DEFAULT), gazetteer)
+
+
+def count_all(pages: Sequence[Page]) -> Counter[str]:
+    """Count the names that the pages show, as those of one collection."""
+    counts: Counter[str] = Counter()
+    for page in pages:
+        found = read_markdown(page.text)
+        counts += count_names(found.text, found.blocks, found.title)
+    return counts
 
 
 def score_alone(pages: Sequence[Page]) -> tuple[Score, Score]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -21,8 +21,8 @@ from loaders.files.extraction.entity_model import (
     normalize_name,
     to_name,
 )
-from loaders.files.extraction.gazetteer import find_aliases, mine_names
-from loaders.files.extraction.patterns import classify_code, find_patterns, find_type, has_year
+from loaders.files.extraction.gazetteer import find_aliases, find_collected, mine_names
+from loaders.files.extraction.patterns import classify_code, find_patterns, find_type, has_year, is_plain
 from loaders.files.extraction.plain_text import Outline, Snippet, build_outline
 from loaders.files.extraction.sentence_relations import Spot, Stated, build_matcher, find_relations
 from loaders.files.extraction.structure_relations import find_definitions, find_structural
@@ -139,14 +139,22 @@ def _key_norm(name: str) -> str:
     return normalize_name(name)
 
 
-def extract_entities(text: str, media_type: str, title: str | None, pipeline: Language) -> Extraction:
-    """Find the entities and relations in the text of a file. The result depends on these arguments only."""
+def extract_entities(
+    text: str, media_type: str, title: str | None, pipeline: Language, gazetteer: Collection[str] = ()
+) -> Extraction:
+    """Find the entities and relations in the text of a file. The result depends on these arguments only.
+
+    `gazetteer` has the names that other files of its collection show. Those that the text does not have change nothing.
+    """
     text = text[:MOST_READ]
-    return _Extractor(build_outline(text, media_type), text, title, pipeline).extract()
+    return _Extractor(build_outline(text, media_type), text, title, pipeline, gazetteer).extract()
 
 
 class _Extractor:
-    def __init__(self, outline: Outline, text: str, title: str | None, pipeline: Language) -> None:
+    def __init__(
+        self, outline: Outline, text: str, title: str | None, pipeline: Language, gazetteer: Collection[str]
+    ) -> None:
+        self.gazetteer: Final = gazetteer
         self.outline: Final = outline
         self.text: Final = text
         self.title: Final = title
@@ -195,7 +203,7 @@ class _Extractor:
                 start = mark.start + len(words) - len(words.lstrip())
                 spots.append((start, start + len(words.strip()), words.strip(), code, "code"))
         for _, _, name, type_, method in spots:
-            if method == "pattern" or not _is_plain(name):
+            if method == "pattern" or not is_plain(name):
                 self.names.add(name, type_, is_sure=True)
         for named in read_entities(doc) if doc is not None else ():
             spots.append(named)
@@ -209,7 +217,7 @@ class _Extractor:
             return _Found(
                 start, end, (type_, normalize_name(name.lstrip("vV") if type_ == "version" else name)), method
             )
-        key = (type_, normalize_name(name)) if method == "code" and _is_plain(name) else self.names.get_key(name)
+        key = (type_, normalize_name(name)) if method == "code" and is_plain(name) else self.names.get_key(name)
         return _Found(start, end, key, method)
 
     def add_shown_names(self) -> None:
@@ -217,6 +225,9 @@ class _Extractor:
         for name in mine_names(self.outline, self.title):
             if _is_name(name, "term"):
                 self.names.add(name, "term", mined=True)
+        for name, is_code in find_collected(self.outline, self.gazetteer):
+            if _key_norm(name) not in self.names.surfaces:
+                self.names.add(name, "api" if is_code else "term", mined=True, is_sure=is_code)
         for snippet in self.outline.snippets:
             for full, short in find_aliases(snippet.plain.text):
                 self.names.add(full, "term")
@@ -349,11 +360,6 @@ def _keep_best(best: dict[tuple[Key | None, str, Key, int], FoundRelation], rela
     known = best.get(triple)
     if relation.subject != relation.object and (known is None or relation.confidence > known.confidence):
         best[triple] = relation
-
-
-def _is_plain(code: str) -> bool:
-    """Whether code is words that may be a name outside of code too: ``crate scan``."""
-    return code.replace(" ", "").isalpha() and (code.islower() or code.isupper())
 
 
 def _keep_apart(found: Sequence[_Found]) -> list[_Found]:

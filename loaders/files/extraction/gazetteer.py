@@ -1,17 +1,30 @@
-"""The names that a file itself shows: in its title and headings, in bold, and as terms that it defines."""
+"""The names that files show: in titles and headings, in bold and code, and as terms that they define.
+
+`mine_names` finds those of one file. `count_names` counts the candidates of a file for the gazetteer of its collection,
+which `choose_names` makes of the counts of all files.
+"""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
 from kg.words import is_stop_word, to_word_set
+from loaders.files.extraction.patterns import classify_code, is_plain
 from loaders.files.extraction.plain_text import Outline, Snippet
+from loaders.files.readers.text_model import Block
 
 _MOST_WORDS: Final = 4
+CODE: Final = "`"
+"""Start of names that files show as code."""
+_MOST_COUNTED: Final = 500
+"""Maximum names of a file that count for the gazetteer of its collection."""
+_LONGEST_ACRONYM: Final = 8
+_SHOWN: Final = re.compile(r"(?<![\\*])\*\*(?P<bold>[^*\n]{2,80})\*\*|(?<![\\`])`(?P<code>[^`\n]{2,60})`(?!`)")
+"""Bold words and code in the notation of Markdown."""
 _WORD: Final = re.compile(r"[^\W_][\w'\u2019+#&./-]*")
 _CAPITAL: Final = re.compile(r"[A-Z][\w'\u2019&/-]*")
 _LEADING: Final = to_word_set(
@@ -72,7 +85,7 @@ def mine_names(outline: Outline, title: str | None) -> list[str]:
     to four words with a capital, or that the text repeats, and terms at the start of an item with their definition.
     """
     found: dict[str, None] = {}
-    running = _Running(" \n".join(snippet.plain.text for snippet in outline.snippets if snippet.kind != "heading"))
+    running = _build_running(outline)
     headings = [snippet.plain.text for snippet in outline.snippets if snippet.kind == "heading"]
     for heading in dict.fromkeys([*([title] if title else ()), *headings]):
         for name in _find_runs(heading):
@@ -100,8 +113,96 @@ def mine_names(outline: Outline, title: str | None) -> list[str]:
     return list(found)
 
 
+def find_collected(outline: Outline, gazetteer: Collection[str]) -> Iterator[tuple[str, bool]]:
+    """Find the names of a gazetteer that the running text of a file has, as they are spelled.
+
+    Yields each with whether it is code.
+    """
+    if not gazetteer:
+        return
+    running = _build_running(outline)
+    for entry in gazetteer:
+        name = entry.removeprefix(CODE)
+        if next(running.find(name), None) is not None and (not name.isalpha() or _is_proper(running, name, 1)):
+            yield name, name != entry
+
+
+def _build_running(outline: Outline) -> _Running:
+    return _Running(" \n".join(snippet.plain.text for snippet in outline.snippets if snippet.kind != "heading"))
+
+
+def count_names(text: str, blocks: Sequence[Block], title: str | None) -> Counter[str]:
+    """Count the names of one to four words in the title, the headings, the bold words and the code spans of a file.
+
+    Of a longer name, the runs of its words count too. Of single words, those count that the text never has in lower
+    case. Code begins with a backtick. Only the most frequent names are returned.
+    """
+    words = set(_WHOLE.findall(text))
+    counts: Counter[str] = Counter()
+
+    def add(name: str) -> None:
+        if " " in name or not name.isalpha() or (name[0].isupper() and name.lower() not in words):
+            counts[name] += 1
+
+    headings = [block.title for block in blocks if block.kind == "heading"]
+    for heading in dict.fromkeys([*([title] if title else ()), *headings]):
+        for run in _split_runs(heading):
+            for name in _find_parts(heading, run):
+                add(name)
+    for block in blocks:
+        if block.kind in ("heading", "code"):
+            continue
+        for span in _SHOWN.finditer(text, block.start, block.end):
+            shown = " ".join((span["bold"] or span["code"]).split())
+            if span["code"] is not None:
+                is_name = classify_code(shown) == "api" and not is_plain(shown)
+            else:
+                shown = _TAIL.sub("", shown.rstrip(":. "))
+                is_name = shown[:1].isupper() and not (shown.isupper() and len(shown) > _LONGEST_ACRONYM)
+            if is_name and len(shown.split()) <= _MOST_WORDS and _is_name(shown):
+                add(CODE + shown if span["code"] is not None else shown)
+    return Counter(dict(sorted(counts.items(), key=lambda each: (-each[1], each[0]))[:_MOST_COUNTED]))
+
+
+def choose_names(counts: Mapping[str, int], least: int, most: int) -> list[str]:
+    """Choose the names that files show at least `least` times, at most the `most` frequent of them.
+
+    A run of words that occurs in one longer name only is left out.
+    """
+    frequent = {name: count for name, count in counts.items() if count >= least}
+    parts: set[str] = set()
+    for name, count in frequent.items():
+        words = name.split(" ")
+        for first in range(len(words)):
+            for last in range(first + 1, len(words) + 1):
+                part = " ".join(words[first:last])
+                if part != name and frequent.get(part) == count:
+                    parts.add(part)
+    chosen = sorted(((-count, name) for name, count in frequent.items() if name not in parts))
+    return sorted(name for _, name in chosen[:most])
+
+
+def _find_parts(heading: str, run: Sequence[re.Match[str]]) -> Iterator[str]:
+    """Yield the names of one to four words in a run of words."""
+    for first in range(len(run)):
+        for last in range(first, min(first + _MOST_WORDS, len(run))):
+            name = " ".join(heading[run[first].start() : run[last].end()].rstrip(".'").split())
+            ends = run[first][0].casefold(), run[last][0].casefold()
+            if _LABELS.isdisjoint(ends) and _LEADING.isdisjoint(ends) and _is_name(name):
+                yield name
+
+
 def _find_runs(heading: str) -> Iterator[str]:
-    """Find the names in a heading: runs of capitalized words, longest first, without words that only lead to them."""
+    """Find the names in a heading: runs of capitalized words without words that only lead to them."""
+    for run in _split_runs(heading):
+        if len(run) <= _MOST_WORDS:
+            name = heading[run[0].start() : run[-1].end()].rstrip(".'")
+            if _is_name(name):
+                yield name
+
+
+def _split_runs(heading: str) -> Iterator[list[re.Match[str]]]:
+    """Yield the runs of capitalized words in a heading, longest first."""
     words = list(_WORD.finditer(heading))
     runs: list[list[re.Match[str]]] = [[]]
     for word in words:
@@ -116,10 +217,8 @@ def _find_runs(heading: str) -> Iterator[str]:
     for run in runs:
         while run and (run[-1][0].casefold() in _LEADING or run[-1][0].casefold() in _LABELS):
             run.pop()
-        if run and len(run) <= _MOST_WORDS:
-            name = heading[run[0].start() : run[-1].end()].rstrip(".'")
-            if _is_name(name):
-                yield name
+        if run:
+            yield run
 
 
 def _find_bold(snippet: Snippet) -> Iterator[tuple[str, bool]]:
@@ -147,7 +246,7 @@ def _is_whole_name(text: str) -> bool:
 
 
 def _is_acronym(name: str) -> bool:
-    return name.isupper() and 2 <= len(name) <= 8 and name.isalnum()
+    return name.isupper() and 2 <= len(name) <= _LONGEST_ACRONYM and name.isalnum()
 
 
 def _is_name(name: str) -> bool:

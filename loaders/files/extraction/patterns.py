@@ -121,6 +121,11 @@ def classify_code(words: str) -> EntityType | None:
     return "api" if _CODE_WORDS.fullmatch(words) and re.search("[A-Za-z]{2}", words) else None
 
 
+def is_plain(code: str) -> bool:
+    """Whether code is words that may be a name outside of code too: ``crate scan``."""
+    return code.replace(" ", "").isalpha() and (code.islower() or code.isupper())
+
+
 def find_type(name: str) -> EntityType | None:
     """Find the type of a name by its last word: ``Harbour Authority`` is an organization."""
     words = name.casefold().rstrip(".").split()

@@ -56,7 +56,9 @@ from loaders.files.extraction.entity_model import (
 )
 from loaders.files.extraction.language_pipeline import find_version, load_pipeline
 from loaders.files.graph.entity_links import refresh_links
+from loaders.files.graph.gazetteers import find_affected, get_collection, load_gazetteers
 from loaders.files.loader import GRAPHS
+from loaders.mentions.graph_words import Vocabularies
 
 log = logging.getLogger(__name__)
 
@@ -120,7 +122,8 @@ MENTIONED: Final = """
 SELECT DISTINCT ?entity ?raw ?graph WHERE {
   VALUES ?entity { $entities }
   GRAPH ?graph { ?mention kg:object ?entity ; oa:hasSource ?unit ; kg:start ?start ; kg:end ?end ; kg:matchType ?type }
-  FILTER(?type != "coreference" && ?graph NOT IN ($dropped))
+  FILTER(?type != "coreference")
+  MINUS { VALUES ?graph { $dropped } }
   GRAPH ?source { ?unit schema:text ?text }
   BIND(SUBSTR(?text, ?start + 1, ?end - ?start) AS ?raw)
 }"""
@@ -296,11 +299,20 @@ def _load_mentioned(
 
 
 class State:
-    """The files without any entity, which have no graph to show that they were read, and the last links."""
+    """The files without any entity, which have no graph to show that they were read, gazetteers, and the last links."""
 
     def __init__(self, folder: Path) -> None:
-        self._path: Final = folder / "entities" / "state.json"
+        self.folder: Final = folder / "entities"
+        self._path: Final = self.folder / "state.json"
         self.read: dict[str, str] = {}
+        self.gazetteers: dict[str, list[str]] = {}
+        """The gazetteer of each collection when files were last searched for changes of it."""
+        self.outdated: set[str] = set()
+        """The graphs of files that may have a name that has entered or left their gazetteer since they were read."""
+        self.counted: list[int] = []
+        """Generation of the store, and the settings, when the gazetteers were built."""
+        self.current: Mapping[NamedNode, str] = {}
+        """The hashes to record for all stored files, as `find_pending` found them."""
         self.linked: int | None = None
         """Generation of the store after the last computation of all links."""
         self.outside: dict[str, str] = {}
@@ -309,30 +321,65 @@ class State:
             held = json.loads(self._path.read_text())
             self.read, self.linked = held["without"], held["linked"]
             self.outside = held.get("outside", {})
+            self.gazetteers, self.counted = held.get("gazetteers", {}), held.get("counted", [])
+            self.outdated = set(held.get("outdated", ()))
 
     def save(self, current: Collection[str]) -> None:
         """Save it for the graphs that still exist."""
         self.read = {graph: digest for graph, digest in self.read.items() if graph in current}
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        write_file(self._path, json.dumps({"without": self.read, "linked": self.linked, "outside": self.outside}))
+        self.outdated &= set(current)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        held = {
+            "without": self.read,
+            "linked": self.linked,
+            "outside": self.outside,
+            "gazetteers": self.gazetteers,
+            "counted": self.counted,
+            "outdated": sorted(self.outdated),
+        }
+        write_file(self._path, json.dumps(held))
+
+    def update_gazetteers(self, kg: KnowledgeGraph) -> None:
+        """Build the gazetteers, and note the files to read again."""
+        settings = kg.settings
+        counted = [kg.store.statistics().generation, settings.gazetteer_min_freq, settings.gazetteer_mine_topk]
+        if counted == self.counted:
+            return
+        before, self.counted = self.gazetteers, counted
+        self.gazetteers = load_gazetteers(kg.store, settings)
+        if self.gazetteers != before:
+            with Vocabularies(self.folder, VERSION) as words:
+                affected = find_affected(before, self.gazetteers, words, self.current)
+            self.outdated |= {graph.value for graph in affected}
+        self.save({graph.value for graph in self.current})
+
+    def keep_gazetteers(self, store: Store) -> None:
+        """Note that the commits since the gazetteers were built are those of entities, which do not change them."""
+        self.counted[:1] = [store.statistics().generation]
 
 
 def find_pending(kg: KnowledgeGraph, state: State | None = None) -> dict[NamedNode, str]:
-    """Find the graphs of files whose text was not read yet by this version, with the hash to record for each."""
+    """Find the graphs of files whose text was not read yet by this version, with the hash to record for each.
+
+    Those follow that were read, and have a name that has entered or left the gazetteer of their collection since.
+    """
     store = kg.store
-    current = _load_hashes(store, HASHES, GRAPHS)
-    if not current:
+    hashes = _load_hashes(store, HASHES, GRAPHS)
+    if not hashes:
         return {}
-    read = (state or State(kg.settings.data_dir)).read
+    state = state or State(kg.settings.data_dir)
     done = _load_hashes(store, DONE, _EXTRACTED)
     name = kg.settings.spacy_pipeline
     version = f"{VERSION} {name} {find_version(name)}"
-    pending = {}
-    for graph, digest in current.items():
-        wanted = sha256(f"{digest} {version}")
-        if done.get(get_entity_graph(graph)) != wanted and read.get(graph.value) != wanted:
-            pending[graph] = wanted
-    return pending
+    current = {graph: sha256(f"{digest} {version}") for graph, digest in sorted(hashes.items(), key=str)}
+    state.current = current
+    state.update_gazetteers(kg)
+    pending = {
+        graph: wanted
+        for graph, wanted in current.items()
+        if done.get(get_entity_graph(graph)) != wanted and state.read.get(graph.value) != wanted
+    }
+    return pending | {graph: wanted for graph, wanted in current.items() if graph.value in state.outdated}
 
 
 def _load_hashes(store: Store, query: str, prefix: str) -> dict[NamedNode, str]:
@@ -362,6 +409,7 @@ def refresh(
         pending = {graph: digest for graph, digest in pending.items() if graph in wanted}
     if pending:
         _Refreshing(kg, state, report, on_progress).run(pending)
+        state.save({graph.value for graph in _load_hashes(kg.store, HASHES, GRAPHS)})
     generation = kg.store.statistics().generation
     if link and state.linked != generation:
         state.outside = refresh_links(kg)
@@ -395,16 +443,28 @@ class _Refreshing:
         self.names: dict[Key, set[str]] = defaultdict(set)
         self.sources: dict[Key, set[NamedNode]] = defaultdict(set)
         self.size = 0
+        self.done: list[str] = []
+        """The graphs of the files of the batch."""
+        self.words: Final = Vocabularies(state.folder, VERSION)
 
     def run(self, pending: Mapping[NamedNode, str]) -> None:
         """Read the files in batches, and commit each."""
-        graphs = sorted(pending, key=str)
+        with self.words:
+            self.read(pending)
+            self.commit()
+            self.words.tidy(self.state.current)
+        self.state.keep_gazetteers(self.store)
+
+    def read(self, pending: Mapping[NamedNode, str]) -> None:
+        """Read the files, and commit full batches."""
+        graphs = list(pending)
         said = [(KG.method, Literal("entities")), (KG.confidence, Literal(_CONFIDENCE, datatype=_DECIMAL))]
         for start in range(0, len(graphs), _AT_ONCE):
             part = graphs[start : start + _AT_ONCE]
             chunks, described = self.load_texts(part), self.load_files(part)
             for done, graph in enumerate(part, start=start + 1):
                 self.report.files += 1
+                self.done.append(graph.value)
                 if graph in described and chunks[graph]:
                     media_type, title = described[graph]
                     text = join_chunks(chunks[graph])
@@ -415,7 +475,9 @@ class _Refreshing:
                             MOST_READ,
                             len(text),
                         )
-                    found = extract_entities(text, media_type, title, self.pipeline)
+                    gazetteer = self.state.gazetteers.get(get_collection(graph), ())
+                    found = extract_entities(text, media_type, title, self.pipeline, gazetteer)
+                    self.words.add(graph, pending[graph], [text])
                     own = get_entity_graph(graph)
                     quads, names = build_quads(own, chunks[graph], found)
                     self.report.mentions += len(found.mentions)
@@ -430,11 +492,12 @@ class _Refreshing:
                         self.size += len(quads)
                     else:
                         self.state.read[graph.value] = pending[graph]
+                        if self.store.query(bind(EXISTS, graph=own)):
+                            self.replace[own], self.origins[own] = (), RecordOrigin("", ())
                 if self.size >= _BATCH_QUADS:
                     self.commit()
                 if self.on_progress is not None:
                     self.on_progress(done, len(graphs), "finding entities")
-        self.commit()
 
     def load_texts(self, graphs: Sequence[NamedNode]) -> dict[NamedNode, list[Chunk]]:
         """Load the chunks of files, in order."""
@@ -457,8 +520,13 @@ class _Refreshing:
 
     def commit(self) -> None:
         """Commit the batch, with the entities that have a new name."""
-        if not self.replace:
-            return
+        if self.replace:
+            self.write()
+        self.state.outdated.difference_update(self.done)
+        self.done.clear()
+
+    def write(self) -> None:
+        """Write the batch to the store."""
         held = load_names(self.store, map(mint_entity, self.names))
         again = {graph: old for graph in self.replace if (old := self.store.graph(graph))}
         if again:  # a new version: names that only the earlier one found shall go

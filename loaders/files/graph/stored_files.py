@@ -47,7 +47,7 @@ def load_stored(store: Store) -> dict[str, StoredFile]:
         else:
             tags.setdefault(name, []).append(term_text(row["value"]))
     return {
-        name: StoredFile(signatures.get(name), tuple(sorted(tags.get(name, ()))))
+        name: StoredFile(signatures.get(name), tags=tuple(sorted(tags.get(name, ()))))
         for name in signatures.keys() | tags.keys()
     }
 

@@ -214,7 +214,9 @@ class _Refreshing:
             if not words:
                 return todo
             held: dict[NamedNode, dict[NamedNode, str]] = defaultdict(dict)
-            maybe = settled - self.vocabularies.lacking(words, {graph: current[graph] for graph in settled})
+            maybe = settled - self.vocabularies.lacking(
+                [[word] for word in words], {graph: current[graph] for graph in settled}
+            )
             few = len(maybe) * _FEW <= len(settled)
             for graph, unit, text in (
                 find_units_in(self.store, maybe, words) if few else find_units_with(self.store, words)

@@ -17,6 +17,8 @@ from kg.vocabulary import CATALOG_GRAPH, DERIVED, KG, PROV, PROV_GRAPH, SOURCED,
 LONG: Final = "The gulls of Ferrowick sit on the sea wall and wait for the boats that come in with the evening tide. "
 MOVED: Final = DERIVED + "moved/"
 WORDS: Final = ("gull", "tern", "pump", "wall", "tide", "boat", "rope", "lamp", "gate", "drain")
+NAMES: Final = ("Kelp Sorter", "Brine Pump", "Reed Gate", "Foam Lamp")
+"""Names that some pages show in headings and bold, and others only have."""
 ACTS: Final = {"write": 6, "edit": 4, "rename": 3, "delete": 3, "copy": 2, "folder": 1, "odd": 1}
 
 
@@ -86,6 +88,13 @@ def make_page(chance: random.Random) -> str:
     parts = [
         f"# {chance.choice(WORDS)}\n\nThe {chance.choice(WORDS)} is at the {chance.choice(WORDS)} and the sea wall."
     ]
+    if chance.random() < 0.5:
+        name = chance.choice(NAMES)
+        parts.append(
+            chance.choice(
+                [f"## {name}", f"Ask **{name}** about it.", f"| at | what |\n| --- | --- |\n| 9 | {name} is old |"]
+            )
+        )
     parts += [LONG * chance.choice([1, 8])] * (chance.random() < 0.4)
     return "\n\n".join(parts)
 

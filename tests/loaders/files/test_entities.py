@@ -292,6 +292,18 @@ def test_entities_follow_their_files(graph: tuple[KnowledgeGraph, Path]) -> None
     assert refresh(kg).files == 0
 
 
+def test_files_that_share_an_entity_with_several_names_are_removed_at_once(
+    graph: tuple[KnowledgeGraph, Path],
+) -> None:
+    kg, folder = graph
+    (folder / "third.md").write_text("# Log\n\nThe Salt Queue is full, and the Salt-Queue is off.\n")
+    load(kg, "files", [str(folder)])
+    (folder / "third.md").unlink()
+    (folder / "queue.md").unlink()
+    assert load(kg, "files", [str(folder)], prune=True).removed == 2
+    assert names_of(kg, "product", "saltqueue") == {"Salt Queue"}
+
+
 def test_entities_without_any_relation_have_provenance_that_conforms(tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path / "data", models_dir=tmp_path / "none", _env_file=None)  # type: ignore[call-arg]
     folder = tmp_path / "notes"

@@ -27,7 +27,7 @@ def filled(folder: Path, texts: dict[NamedNode, str], digest: str = "d") -> None
 
 def lacking(folder: Path, words: set[str], digest: str = "d", version: str = "1") -> set[NamedNode]:
     with Vocabularies(folder, version) as vocabularies:
-        return vocabularies.lacking(words, dict.fromkeys(GRAPHS, digest))
+        return vocabularies.lacking([[word] for word in words], dict.fromkeys(GRAPHS, digest))
 
 
 @settings(suppress_health_check=list(HealthCheck))
@@ -80,7 +80,7 @@ def test_what_is_of_no_use_goes(tmp_path: Path) -> None:
         vocabularies.tidy({GRAPHS[0]: "4", GRAPHS[2]: "5"})
     assert (tmp_path / "words.log").stat().st_size < before / 3
     with Vocabularies(tmp_path, "1") as vocabularies:
-        assert vocabularies.lacking({"wind"}, {GRAPHS[0]: "4", GRAPHS[1]: "4", GRAPHS[2]: "5"}) == {
+        assert vocabularies.lacking([["wind"]], {GRAPHS[0]: "4", GRAPHS[1]: "4", GRAPHS[2]: "5"}) == {
             GRAPHS[0],
             GRAPHS[2],
         }
@@ -89,6 +89,6 @@ def test_what_is_of_no_use_goes(tmp_path: Path) -> None:
 def test_begun_anew_nothing_is_known(tmp_path: Path) -> None:
     filled(tmp_path, dict.fromkeys(GRAPHS, "solar"))
     with Vocabularies(tmp_path, "1", reset=True) as vocabularies:
-        assert vocabularies.lacking({"wind"}, dict.fromkeys(GRAPHS, "d")) == set()
+        assert vocabularies.lacking([["wind"]], dict.fromkeys(GRAPHS, "d")) == set()
         vocabularies.add(GRAPHS[0], "d", ["solar"])
     assert lacking(tmp_path, {"wind"}) == {GRAPHS[0]}
