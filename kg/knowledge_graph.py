@@ -14,6 +14,7 @@ from kg.actors import EVERYONE, Actor
 from kg.connectors.client import Connectors
 from kg.errors import StoreError
 from kg.ingestion import FolderWatcher, Ingestion
+from kg.load_log import LoadLog
 from kg.provenance.shipped import infer_graphs, write_shipped_graphs
 from kg.queries.pool import Answer, Cancellation, QueryPool
 from kg.search.index_client import EdgeIndex
@@ -100,13 +101,15 @@ class KnowledgeGraph:
     store_remote: Callable[..., Any] | None = None
     """Stores entities of Wikidata from the answers of a remote server."""
     quarantine: Mapping[str, Callable[..., dict[str, Any]]] = field(default_factory=dict, repr=False)
-    """``retry`` and ``drop`` of quarantined records."""
+    """``list``, ``retry`` and ``drop`` of quarantined records."""
     announce: Callable[[str | None], None] = field(default=lambda address: None, repr=False)
     """Publishes the URL of this process to processes that find the data directory locked."""
     dataset_check: Callable[[], Any] | None = field(default=None, repr=False)
     """Returns the result of the last check of the dataset shapes; set by the process that runs these checks."""
     ingestion: Ingestion = field(default_factory=Ingestion, repr=False)
     """The state of the files that are loaded while they change."""
+    loads: LoadLog = field(default_factory=LoadLog, repr=False)
+    """The loads of this process."""
     watcher: FolderWatcher | None = field(default=None, repr=False)
     """Watches folders; set by the composition root. Closed with the graph."""
     memory: Memory = field(default_factory=Memory, repr=False)

@@ -55,17 +55,19 @@ def load(
     """
     if kg.load is None:
         raise InvalidInputError("This process cannot load: it was started without loaders.")
-    with exclusive_load(on_progress):
-        report = kg.load(
-            kg, source, list(paths), prune=prune, replace_newer=replace_newer, on_progress=on_progress, **options
-        )
-    failure = None
-    if wait:
-        try:
-            wait_for_embeddings(kg, on_progress)
-        except ModelError as error:  # the load is committed; only its embeddings are missing
-            failure = str(error)
-    report.pending_vectors = kg.search.status().pending_vectors
+    with kg.loads.recording(source, paths, on_progress) as (progress, keep):
+        with exclusive_load(progress):
+            report = kg.load(
+                kg, source, list(paths), prune=prune, replace_newer=replace_newer, on_progress=progress, **options
+            )
+        keep(report.to_dict())
+        failure = None
+        if wait:
+            try:
+                wait_for_embeddings(kg, progress)
+            except ModelError as error:  # the load is committed; only its embeddings are missing
+                failure = str(error)
+        report.pending_vectors = kg.search.status().pending_vectors
     return {
         "report": report.to_dict(),
         "warnings": report.warnings,

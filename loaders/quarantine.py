@@ -107,6 +107,20 @@ class Quarantine:
                 damaged[path.name] = str(error)
         return sorted(found, key=lambda entry: (entry.rejected_at, entry.record)), damaged
 
+    def newest(self, most: int) -> tuple[list[Entry], dict[str, str], int]:
+        """Load the `most` records that were rejected last, the newest first, with damaged files as `entries` does.
+
+        The last value is the number of all.
+        """
+        paths = [(path.lstat().st_mtime, path) for path in self.folder.glob(f"{self.domain}*.json")]
+        found, damaged = [], {}
+        for _, path in sorted(paths, reverse=True)[:most]:
+            try:
+                found.append(self._load(path))
+            except RecordError as error:
+                damaged[path.name] = str(error)
+        return found, damaged, len(paths)
+
     def _load(self, path: Path) -> Entry:
         """Load a description. Raises RecordError for a file that is damaged or was not written by a load."""
         try:
@@ -339,6 +353,16 @@ def _places(rejection: Rejection, read_at: datetime) -> list[Place]:
         )
         for snapshot, rows, all_rows in places.values()
     ]
+
+
+def name_sources(entry: Entry) -> Entry:
+    """Replace the paths of the files of a record by their names in provenance."""
+    names = {place.file: name_source(place.file) for place in entry.places}
+    texts = {"record": entry.record, "reason": entry.reason}
+    for file, name in names.items():
+        texts = {field: text.replace(file, name) for field, text in texts.items()}
+    places = [place.model_copy(update={"file": names[place.file]}) for place in entry.places]
+    return entry.model_copy(update={**texts, "places": places})
 
 
 def short_ids(names: Collection[str]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any, Final
 from urllib.parse import unquote
@@ -19,7 +19,7 @@ from kg.shacl.report import Violation
 from kg.vocabulary import SOURCED, mint
 from loaders.model import Rejection, Snapshot, SourceDocument, SourceGraph, graph_name, to_quads
 from loaders.pipeline import Loader, Loading, LoadReport, Options
-from loaders.quarantine import Entry, Quarantine, resolve_ids, short_ids
+from loaders.quarantine import Entry, Quarantine, name_sources, resolve_ids, short_ids
 from loaders.readers.locations import File, Located, find_files
 from loaders.sources import LOADERS, build_loader
 
@@ -102,7 +102,30 @@ def drop(kg: KnowledgeGraph, ids: Sequence[str] | None) -> dict[str, Any]:
     }
 
 
-QUARANTINE: Final = {"retry": retry, "drop": drop}
+def list_records(kg: KnowledgeGraph, limit: int) -> dict[str, Any]:
+    """List the `limit` records that were rejected last, with their reasons, and count all."""
+    quarantine = Quarantine(kg.settings.data_dir)
+    found, damaged, total = quarantine.newest(limit)
+    shorts = short_ids([entry.name for entry in found])
+    return {
+        "total": total,
+        "damaged": damaged,
+        "records": [
+            {
+                "id": shorts[entry.name],
+                "domain": entry.domain,
+                "record": entry.record,
+                "reason": entry.reason,
+                "rejected_at": entry.rejected_at,
+                "violations": entry.violations,
+                "places": [{"file": place.file, "rows": place.rows} for place in entry.places],
+            }
+            for entry in map(name_sources, found)
+        ],
+    }
+
+
+QUARANTINE: Final[Mapping[str, Callable[..., dict[str, Any]]]] = {"list": list_records, "retry": retry, "drop": drop}
 """The operations for `KnowledgeGraph.quarantine`."""
 
 

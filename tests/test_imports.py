@@ -23,6 +23,7 @@ LAYERS = [
     {"store"},
     {"queries"},
     {"search", "shacl", "provenance"},
+    {"load_log"},
     {"knowledge_graph"},
     {"integrity", "loading", "user_graphs"},
     {"retrieval"},

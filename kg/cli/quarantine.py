@@ -43,18 +43,6 @@ def _open_quarantine(data_dir: Path | None) -> Quarantine:
     return Quarantine(folder)
 
 
-def _name_sources(entry: Entry) -> Entry:
-    """Replace the paths of the files of a record by their names in provenance."""
-    from kg.provenance.load_records import name_source
-
-    names = {place.file: name_source(place.file) for place in entry.places}
-    texts = {"record": entry.record, "reason": entry.reason}
-    for file, name in names.items():
-        texts = {field: text.replace(file, name) for field, text in texts.items()}
-    places = [place.model_copy(update={"file": names[place.file]}) for place in entry.places]
-    return entry.model_copy(update={**texts, "places": places})
-
-
 def _report_damaged(damaged: Mapping[str, str]) -> None:
     for file, problem in damaged.items():
         output.say(f"kg: Skipped quarantine/{file}: {problem}")
@@ -72,12 +60,12 @@ def list_records(
     as_json: AsJson = False,
 ) -> None:
     """List the rejected records. Each with its id, source, time and reason."""
-    from loaders.quarantine import short_ids
+    from loaders.quarantine import name_sources, short_ids
 
     entries, damaged = _open_quarantine(data_dir).entries()
     ids = short_ids([entry.name for entry in entries])
     wanted = [
-        _name_sources(entry)
+        name_sources(entry)
         for entry in entries
         if (domain is None or entry.domain == domain)
         and (source is None or any(source in place.file for place in entry.places))
@@ -151,7 +139,7 @@ def show(
 ) -> None:
     """Show one record. Its rows as read, the violations, and possible fixes."""
     from kg.errors import NotFoundError
-    from loaders.quarantine import resolve_ids, short_ids
+    from loaders.quarantine import name_sources, resolve_ids, short_ids
 
     quarantine = _open_quarantine(data_dir)
     entries, damaged = quarantine.entries()
@@ -170,13 +158,13 @@ def show(
     if as_json or form == "json":
         nquads, not_mapped = _map_to_nquads(quarantine, entry)
         output.put_json(
-            _summary(_name_sources(entry), short)
+            _summary(name_sources(entry), short)
             | {"report": entry.report, "results": entry.results, "rows": rows, "rows_problem": fault}
             | {"mapped": nquads, "mapped_problem": not_mapped}
         )
         return
     copies = [str(file.path) for file in quarantine.files(entry)] if fault is None else []
-    _show_text(_name_sources(entry), short, rows, fault, copies)
+    _show_text(name_sources(entry), short, rows, fault, copies)
 
 
 def _load_rows(quarantine: Quarantine, entry: Entry) -> tuple[list[dict[str, Any]], str | None]:

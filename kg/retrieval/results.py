@@ -249,6 +249,9 @@ class DatasetCheck(BaseModel):
     conforms: bool | None = None
     violations: int = 0
     messages: list[str] = Field(default_factory=list, description="The first violations")
+    by_shape: dict[str, int] = Field(
+        default_factory=dict, description="Violations by shape", exclude_if=lambda counts: not counts
+    )
     seconds: float = 0.0
     pending: bool = Field(False, description="Whether a newer generation is being validated")
     problem: str | None = None

@@ -38,6 +38,7 @@ class Link:
 
 NAVIGATION: Final = (
     Link("/sparql", "SPARQL"),
+    Link("/status", "Status"),
     Link("/docs", "Docs"),
 )
 """The links in the header of each page."""

@@ -155,8 +155,9 @@ def _run_of_loaders(kg: KnowledgeGraph, work: Callable[..., Any] | None, purpose
     """Run work of the loaders while no load runs, and return its report."""
     if work is None:
         raise InvalidInputError(f"This process cannot {purpose}: it was started without loaders.")
-    with exclusive_load(PROGRESS.get()):
-        document: Document = work(kg, **arguments, on_progress=PROGRESS.get()).to_dict()
+    with kg.loads.recording(purpose, (), PROGRESS.get()) as (progress, keep), exclusive_load(progress):
+        document: Document = work(kg, **arguments, on_progress=progress).to_dict()
+        keep(document)
     return document
 
 

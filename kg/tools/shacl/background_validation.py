@@ -31,7 +31,7 @@ from kg.shacl.shapes import Shapes
 from kg.store.ownership import CURATED, is_user_graph
 from kg.store.protocol import Term
 from kg.user_graphs import record_shapes
-from kg.vocabulary import KG, PROV, PROV_GRAPH, RDF
+from kg.vocabulary import KG, PROV, PROV_GRAPH, RDF, curie
 
 _TOLD: Final = 20
 _REMEMBERED: Final = 10_000
@@ -41,22 +41,26 @@ _log: Final = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Violations:
-    """Violations by target node: their number, and the first message."""
+    """Violations by target node: their number, that of each shape, and the first message."""
 
     counts: Counter[Term] = field(default_factory=Counter)
+    shapes: dict[Term, Counter[str]] = field(default_factory=dict)
     messages: dict[Term, str] = field(default_factory=dict)
 
     def replace(self, nodes: Iterable[Term] | None, found: Iterable[tuple[Term, Violation]]) -> None:
         """Remove the violations of `nodes`, or of all nodes, and add those of `found`."""
         if nodes is None:
             self.counts.clear()
+            self.shapes.clear()
             self.messages.clear()
         for node in nodes or ():
             self.counts.pop(node, None)
+            self.shapes.pop(node, None)
             self.messages.pop(node, None)
         for node, violation in found:
             if violation.blocks:
                 self.counts[node] += 1
+                self.shapes.setdefault(node, Counter())[_name_shape(violation)] += 1
                 if len(self.messages) < _REMEMBERED:
                     self.messages.setdefault(node, f"{violation.focus}: {violation.message}")
 
@@ -152,6 +156,9 @@ class DatasetChecks:
             with self._state:
                 self._result = result
 
+    def _count_by_shape(self) -> Counter[str]:
+        return sum((Counter(each) for of in (self._nodes, self._graphs) for each in of.shapes.values()), Counter[str]())
+
     def _check(self) -> DatasetCheck:
         begun = time.perf_counter()
         with self.kg.store.snapshot(self.kg.store.statistics().generation) as snapshot:
@@ -185,8 +192,16 @@ class DatasetChecks:
             conforms=not violations,
             violations=violations,
             messages=list(told)[:_TOLD],
+            by_shape=dict(self._count_by_shape().most_common(_TOLD)),
             seconds=round(time.perf_counter() - begun, 3),
         )
+
+
+def _name_shape(violation: Violation) -> str:
+    """Name the shape of a violation; an unnamed one by its component."""
+    if isinstance(violation.shape, NamedNode):
+        return curie(violation.shape.value)
+    return "unnamed shape" if violation.component is None else curie(violation.component.value)
 
 
 def _check_user_graph(store: pyoxigraph.Store, graph: NamedNode) -> Iterator[Violation]:

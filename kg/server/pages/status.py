@@ -1,0 +1,97 @@
+"""The state of the server (``/status``): loads, quarantine, dataset check, index, queries, storage, services.
+
+Everybody may read it. A user who is signed in may also cancel queries, by a form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from kg.errors import NotFoundError
+from kg.load_log import LoadState
+from kg.server.html import page
+from kg.server.pages.sign_in import form_route
+from kg.server.pages.site import Site
+from kg.server.sessions import Form
+from kg.tools.catalog.server_state import describe_server, list_pools
+
+_REPORTED: Final = (
+    "loaded",
+    "skipped",
+    "rejected",
+    "removed",
+    "text_units",
+    "mentions",
+    "quads_added",
+    "quads_removed",
+)
+
+
+def routes(site: Site) -> list[Route]:
+    """Build the routes of the page and of its form."""
+
+    def show(request: Request) -> Response:
+        state = describe_server(site.kg)
+        context = {
+            "state": state,
+            "session": site.sessions.find(request),
+            "running": [_describe_load(load) for load in state.running],
+            "ended": [_describe_load(load) for load in state.ended],
+            "now": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        return page(request, "status.html", context, headers={"Cache-Control": "no-store"})
+
+    def cancel(request: Request, form: Form) -> Response:
+        number, pool = form.get("query", ""), list_pools(site.kg).get(form.get("pool", ""))
+        known = number.isascii() and number.isdigit() and len(number) < 20
+        if pool is None or not known or not pool.cancel(int(number)):
+            raise NotFoundError(f"Unknown query {number[:20]!r}: it has ended, or never ran.")
+        return RedirectResponse("/status#queries", 303)
+
+    return [site.route("/status", show), form_route(site, "/status/cancel", cancel)]
+
+
+def _describe_load(load: LoadState) -> dict[str, Any]:
+    report: Mapping[str, Any] = load.report or {}
+    until = load.ended or datetime.now(UTC)
+    return {
+        "source": load.source,
+        "locations": [_shorten(location) for location in load.locations[:3]],
+        "more": max(0, len(load.locations) - 3),
+        "began": load.began.isoformat(timespec="seconds"),
+        "seconds": (until - load.began).total_seconds(),
+        "done": load.done,
+        "total": load.total,
+        "doing": load.doing,
+        "error": None if load.error is None else _hide_folders(load.error, load.locations),
+        "counts": [(name.replace("_", " "), report[name]) for name in _REPORTED if report.get(name)],
+        "rejections": [
+            {
+                "record": _hide_folders(each["record"], load.locations),
+                "reason": _hide_folders(each["reason"], load.locations),
+            }
+            for each in (report.get("rejections") or [])[:10]
+        ],
+        "run": report.get("run"),
+    }
+
+
+def _shorten(location: str) -> str:
+    """Shorten a path to its last two parts, since the folders of the server are not of interest to all its clients."""
+    parts = [part for part in location.split("/") if part]
+    return location if "://" in location or len(parts) < 3 else "…/" + "/".join(parts[-2:])
+
+
+def _hide_folders(text: str, locations: Sequence[str]) -> str:
+    """Remove the folders of `locations` from a text."""
+    for location in sorted(locations, key=len, reverse=True):
+        folder = location.rpartition("/")[0]
+        if folder.startswith("/"):
+            text = text.replace(folder + "/", "")
+    return text
