@@ -165,7 +165,10 @@ SUPERCLASS_GRAPH: Final = NamedNode(INFERRED + "superclass")
 ABOUT_GRAPH: Final = NamedNode(INFERRED + "about")
 """The graph with the topics of text units (`kg.provenance.topics`)."""
 
-SHIPPED_GRAPHS: Final = (TBOX_GRAPH, CODES_GRAPH, SHAPES_GRAPH)
+PROPERTIES_GRAPH: Final = NamedNode(INFERRED + "wikidata-properties")
+"""The graph with the names of properties of Wikidata that no source describes (`kg.provenance.property_names`)."""
+
+SHIPPED_GRAPHS: Final = (TBOX_GRAPH, CODES_GRAPH, SHAPES_GRAPH, PROPERTIES_GRAPH)
 """The graphs with the files that ship with Quadcite."""
 UNCOUNTED_GRAPHS: Final = frozenset({*SHIPPED_GRAPHS, CATALOG_GRAPH, SUPERCLASS_GRAPH, ABOUT_GRAPH})
 """The graphs that describe content or follow from it. Counts of content leave them out."""

@@ -32,7 +32,7 @@ from kg.store.protocol import Patch, named_node, select, term_text
 from kg.store.write_ahead_log import keep_damaged_logs, list_kept_logs
 from kg.vocabulary import KG, PROV_GRAPH, SHIPPED_GRAPHS
 
-_SHIPPED: Final = frozenset(graph.value for graph in SHIPPED_GRAPHS)
+_SHIPPED: Final = frozenset(graph.value for graph in SHIPPED_GRAPHS if graph not in INFERENCES)
 _OF_RECORDS: Final = frozenset({"missing", "changed", "text"})
 """The kinds of problems of graphs that a load can repair."""
 

@@ -1,4 +1,4 @@
-"""The files that ship with Quadcite as graphs of the store: ontology, alignments, code lists and shapes.
+"""The files that ship with Quadcite as graphs of the store: ontology, alignments, code lists, shapes, properties.
 
 `write_shipped_graphs` is called when a process opens the store for writing. It commits only if the files differ from
 those that the store was last opened with, so that opening stays fast. Before that, it replaces the paths of files that
@@ -7,6 +7,7 @@ earlier versions stored by their names (`kg.provenance.source_paths`)::
     <graph/tbox>       classes, properties, alignments; <graph/tbox> owl:versionInfo "{version}+sha256.{hash of files}"
     <graph/ref/vocab>  the code lists, with the labels of their codes
     <graph/shapes>     the SHACL shapes
+    <graph/inf/wikidata-properties>  the names of properties of Wikidata (`kg.provenance.property_names`)
 
 A triple is in one of them only, and blank nodes become IRIs (`kg.store.skolem`). ``graph/prov`` records the files with
 their hashes and versions. None of these graphs is content (`UNCOUNTED_GRAPHS`).
@@ -24,9 +25,10 @@ from urllib.parse import unquote
 import pyoxigraph
 from pyoxigraph import Literal, NamedNode, Quad, RdfFormat, Triple, parse
 
-from kg import __version__, bundle
+from kg import __version__, bundle, wikidata_properties
 from kg.provenance.catalog import build_catalog, update_catalog
 from kg.provenance.load_records import Agent, RecordOrigin, RowsOf, Run, SourceFile, find_stored_paths
+from kg.provenance.property_names import NAMES, infer_all_properties, infer_properties
 from kg.provenance.source_paths import SourcePaths
 from kg.provenance.superclasses import SUPERCLASS, infer_all, infer_superclasses
 from kg.provenance.topics import ABOUT, infer_all_topics, infer_topics
@@ -40,6 +42,7 @@ from kg.vocabulary import (
     CATALOG_GRAPH,
     CODES_GRAPH,
     OWL,
+    PROPERTIES_GRAPH,
     SHAPES_GRAPH,
     SHIPPED_GRAPHS,
     SKOS,
@@ -54,9 +57,11 @@ _FORMAT: Final = "1"
 INFERENCES: Final[Mapping[NamedNode, Callable[[pyoxigraph.Store], Iterator[Quad]]]] = {
     SUPERCLASS_GRAPH: infer_all,
     ABOUT_GRAPH: infer_all_topics,
+    PROPERTIES_GRAPH: infer_all_properties,
 }
-"""The inferred graphs, each with the function that infers all of its quads."""
+"""The graphs that follow from others, each with the function that infers all of its quads."""
 _CODES: Final = BASE + "vocab/"
+_PROPERTIES: Final = f"ontology/{wikidata_properties.FILE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,7 @@ class ShippedFile:
     sha256: str
     version: str | None
     triples: Mapping[NamedNode, Sequence[Triple]]
-    """Its triples by graph."""
+    """Its triples by graph; none for a graph in `INFERENCES`."""
 
     @property
     def source(self) -> SourceFile:
@@ -90,7 +95,9 @@ def write_shipped_graphs(store: OxigraphStore) -> bool:
         store.refill(graph, infer)
     if not store.graph(CATALOG_GRAPH):
         store.refill(CATALOG_GRAPH, build_catalog, whole=True)  # a part of it would be taken for all of it
-    replace: dict[NamedNode, Sequence[Quad]] = dict(build_shipped_graphs())
+    replace: dict[NamedNode, Sequence[Quad]] = {
+        graph: quads for graph, quads in build_shipped_graphs().items() if graph not in INFERENCES
+    }
     # A code that an earlier version did not ship has a graph of its own, written by its loader.
     described = {
         _code_graph(quad.subject)
@@ -106,17 +113,19 @@ def write_shipped_graphs(store: OxigraphStore) -> bool:
         )
         for graph in SHIPPED_GRAPHS
     }
-    inferred = {SUPERCLASS_GRAPH: SUPERCLASS, ABOUT_GRAPH: ABOUT}
-    records |= {graph: RecordOrigin("", (), (TBOX_GRAPH,), rule) for graph, rule in inferred.items()}
+    rules = {SUPERCLASS_GRAPH: SUPERCLASS, ABOUT_GRAPH: ABOUT}
+    records |= {graph: RecordOrigin("", (), (TBOX_GRAPH,), rule) for graph, rule in rules.items()}
+    [table] = [file.source for file in files if PROPERTIES_GRAPH in file.triples]
+    records[PROPERTIES_GRAPH] = RecordOrigin("", [RowsOf(table)], (table.iri,), NAMES)
     run = Run(Agent("quadcite", __version__), {"source": "shipped files"}, [file.source for file in files])
 
     def describe(changes: Sequence[GraphChange]) -> Patch:
         # All of them, so that one run explains them after an upgrade that changes a single file.
-        others = records.keys() - {change.graph for change in changes} - inferred.keys()
+        others = records.keys() - {change.graph for change in changes} - INFERENCES.keys()
         same = [
             GraphChange(graph, frozenset(), frozenset(), _content_sha256(graph)) for graph in sorted(others, key=str)
         ]
-        following = [GraphChange(graph, frozenset(), frozenset(), "") for graph in inferred]
+        following = [GraphChange(graph, frozenset(), frozenset(), "") for graph in INFERENCES]
         return run.describe(store, records)([*changes, *same, *following])
 
     store.commit(replace, describe)
@@ -124,21 +133,29 @@ def write_shipped_graphs(store: OxigraphStore) -> bool:
 
 
 def infer_graphs(store: pyoxigraph.Store, deltas: Sequence[Delta], patch: Patch) -> list[Delta]:
-    """Compute the changes of the superclasses, the topics and the catalog that follow from a commit."""
-    found = (infer_superclasses(store, deltas), infer_topics(store, deltas), update_catalog(store, deltas, patch))
+    """Compute the changes of superclasses, topics, names of properties and the catalog that follow from a commit."""
+    found = (
+        infer_superclasses(store, deltas),
+        infer_topics(store, deltas),
+        infer_properties(store, deltas),
+        update_catalog(store, deltas, patch),
+    )
     return [delta for delta in found if delta is not None]
 
 
 @cache
 def build_shipped_graphs() -> Mapping[NamedNode, Sequence[Quad]]:
-    """Build the quads of each shipped graph. A triple that several graphs would have is in the first of them."""
+    """Build the quads of each shipped graph, without those in `INFERENCES`.
+
+    A triple that several graphs would have is in the first of them.
+    """
     found: dict[Triple, NamedNode] = {}
     for graph in SHIPPED_GRAPHS:
         for file in load_shipped_files():
             for triple in file.triples.get(graph, ()):
                 found.setdefault(triple, graph)
     found[Triple(TBOX_GRAPH, OWL.versionInfo, _version())] = TBOX_GRAPH
-    graphs: dict[NamedNode, list[Quad]] = {graph: [] for graph in SHIPPED_GRAPHS}
+    graphs: dict[NamedNode, list[Quad]] = {graph: [] for graph in SHIPPED_GRAPHS if graph not in INFERENCES}
     for triple, graph in found.items():
         graphs[graph].append(Quad(triple.subject, triple.predicate, triple.object, graph))
     return graphs
@@ -146,7 +163,7 @@ def build_shipped_graphs() -> Mapping[NamedNode, Sequence[Quad]]:
 
 @cache
 def load_shipped_files() -> Sequence[ShippedFile]:
-    """Load the modules of the ontology and the suites of shapes."""
+    """Load the modules of the ontology, the suites of shapes, and the table of properties, whose graph is inferred."""
     return [_load_file(name, path) for name, path in _paths().items()]
 
 
@@ -155,12 +172,15 @@ def find_shipped_files(graph: NamedNode, triple: Triple | None = None, subject: 
     return [
         file.sha256
         for file in load_shipped_files()
-        if any(triple == each or (triple is None and subject == each.subject) for each in file.triples.get(graph, ()))
+        if (graph == PROPERTIES_GRAPH and graph in file.triples)
+        or any(triple == each or (triple is None and subject == each.subject) for each in file.triples.get(graph, ()))
     ]
 
 
 def _load_file(name: str, path: Path) -> ShippedFile:
     content = path.read_bytes()
+    if name == _PROPERTIES:
+        return ShippedFile(name, sha256(content), None, {PROPERTIES_GRAPH: ()})
     triples = [quad.triple for quad in parse(content, format=RdfFormat.TURTLE)]
     version = next((each.object.value for each in triples if each.predicate == OWL.versionInfo), None)
     found: dict[NamedNode, list[Triple]] = {}
@@ -175,13 +195,16 @@ def _load_file(name: str, path: Path) -> ShippedFile:
 
 def _paths() -> Mapping[str, Path]:
     folders = {"ontology": bundle.folder("ontology"), "shapes": bundle.folder("shapes")}
-    return {f"{name}/{path.name}": path for name, folder in folders.items() for path in sorted(folder.glob("*.ttl"))}
+    found = {f"{name}/{path.name}": path for name, folder in folders.items() for path in sorted(folder.glob("*.ttl"))}
+    return {**found, _PROPERTIES: folders["ontology"] / wikidata_properties.FILE}
 
 
 def _version() -> Literal:
     """Return the version of Quadcite with a hash of the files and of the rules, without parsing them."""
     files = "".join(f"{name} {sha256(path.read_bytes())}\n" for name, path in _paths().items())
-    return Literal(f"{__version__}+sha256.{sha256(f'{_FORMAT} {SUPERCLASS.iri} {ABOUT.iri}{chr(10)}{files}')}")
+    return Literal(
+        f"{__version__}+sha256.{sha256(f'{_FORMAT} {SUPERCLASS.iri} {ABOUT.iri} {NAMES.iri}{chr(10)}{files}')}"
+    )
 
 
 @cache

@@ -22,10 +22,10 @@ from kg.store.difference import Delta
 from kg.store.protocol import Snapshot
 from kg.store.skolem import skolemize
 from kg.store.update_scope import find_mentioned_graphs, reads_any_graph, reject_default_graph_patterns
-from kg.vocabulary import ABOUT_GRAPH, CATALOG_GRAPH, PREFIXES, PROV_GRAPH, SUPERCLASS_GRAPH
+from kg.vocabulary import ABOUT_GRAPH, CATALOG_GRAPH, PREFIXES, PROPERTIES_GRAPH, PROV_GRAPH, SUPERCLASS_GRAPH
 
 _WHAT: Final = "the update"
-_UNRECORDED: Final = frozenset({PROV_GRAPH, SUPERCLASS_GRAPH, ABOUT_GRAPH, CATALOG_GRAPH})
+_UNRECORDED: Final = frozenset({PROV_GRAPH, SUPERCLASS_GRAPH, ABOUT_GRAPH, CATALOG_GRAPH, PROPERTIES_GRAPH})
 """Graphs that commits change without a record of it."""
 _SHARED_SUFFIXES: Final = frozenset({".sst", ".blob"})
 

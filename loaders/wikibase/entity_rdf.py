@@ -21,9 +21,10 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import RecordError
 from kg.vocabulary import BASE, CC, DCTERMS, ONTOLEX, OWL, PROV, RDF, RDFS, SCHEMA, SKOS, WIKIBASE, XSD, sha256
+from kg.wikidata_properties import DATATYPES, OBJECTS, get_links, get_property_type
 from loaders.wikibase.instances import Instance
 from loaders.wikibase.languages import to_literal
-from loaders.wikibase.values import KNOWN, OBJECTS, Value, page_name, parse_value
+from loaders.wikibase.values import Value, page_name, parse_value
 
 GROUPS: Final = (
     "wikipedia", "wiktionary", "wikibooks", "wikinews", "wikiquote", "wikisource", "wikiversity", "wikivoyage",
@@ -276,28 +277,19 @@ class _Writer:
         datatype = self.entity.get("datatype")
         if not isinstance(datatype, str):
             raise RecordError("missing datatype of a property, such as wikibase-item or string")
-        if datatype not in KNOWN:
+        if datatype not in DATATYPES:
             self.out.warnings[f"the datatype {datatype!r} is not known"] += 1
-        name = re.sub(r"\W+", "", re.sub(r"(?:^| )(.)", lambda m: m[0].upper(), datatype.replace("-", " ")))
-        say(subject, WIKIBASE.propertyType, WIKIBASE[name])
+        say(subject, WIKIBASE.propertyType, get_property_type(datatype))
         simple = OWL.ObjectProperty if datatype in OBJECTS else OWL.DatatypeProperty
-        roles = [
-            ("directClaim", "wdt", simple), ("claim", "p", OWL.ObjectProperty), ("statementProperty", "ps", simple),
-            ("statementValue", "psv", OWL.ObjectProperty), ("qualifier", "pq", simple),
-            ("qualifierValue", "pqv", OWL.ObjectProperty), ("reference", "pr", simple),
-            ("referenceValue", "prv", OWL.ObjectProperty), ("novalue", "wdno", OWL.Class),
-        ]  # fmt: skip
-        if datatype in ("quantity", "external-id"):
-            normal = OWL.ObjectProperty if datatype == "external-id" else OWL.DatatypeProperty
-            roles += [
-                ("directClaimNormalized", "wdtn", normal), ("statementValueNormalized", "psn", OWL.ObjectProperty),
-                ("qualifierValueNormalized", "pqn", OWL.ObjectProperty),
-                ("referenceValueNormalized", "prn", OWL.ObjectProperty),
-            ]  # fmt: skip
-        for role, prefix, kind in roles:
+        kinds = {
+            "directClaim": simple, "statementProperty": simple, "qualifier": simple, "reference": simple,
+            "directClaimNormalized": OWL.ObjectProperty if datatype == "external-id" else OWL.DatatypeProperty,
+            "novalue": OWL.Class,
+        }  # fmt: skip
+        for link, prefix in get_links(datatype).items():
             predicate = instance.predicate(prefix, own)
-            say(subject, WIKIBASE[role], predicate)
-            say(predicate, RDF.type, kind)
+            say(subject, WIKIBASE[link], predicate)
+            say(predicate, RDF.type, kinds.get(link, OWL.ObjectProperty))
         none, other = instance.predicate("wdno", own), restriction(instance, own)
         say(none, OWL.complementOf, other)
         say(other, RDF.type, OWL.Restriction)

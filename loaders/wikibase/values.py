@@ -21,6 +21,7 @@ from pyoxigraph import Literal, NamedNode
 
 from kg.errors import RecordError
 from kg.vocabulary import GEO, RDF, WIKIBASE, XSD
+from kg.wikidata_properties import DATATYPES
 from loaders.wikibase.instances import Instance
 from loaders.wikibase.languages import to_literal
 
@@ -42,17 +43,6 @@ _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _ENTITY: Final = re.compile(r"[A-Z][1-9][0-9]*(-[A-Z][1-9][0-9]*)?")
 _LETTERS: Final = {"item": "Q", "property": "P", "lexeme": "L", "mediainfo": "M", "entity-schema": "E"}
 _YEAR, _MONTH, _DAY = 9, 10, 11
-
-OBJECTS: Final = frozenset(
-    {
-        "wikibase-item", "wikibase-property", "wikibase-lexeme", "wikibase-form", "wikibase-sense", "entity-schema",
-        "url", "commonsMedia", "geo-shape", "tabular-data",
-    }
-)  # fmt: skip
-"""Datatypes whose values are IRIs."""
-KNOWN: Final = OBJECTS | {
-    "string", "external-id", "time", "quantity", "globe-coordinate", "monolingualtext", "math", "musical-notation",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +94,7 @@ def _entity(instance: Instance, datatype: str | None, value: Mapping[str, Any]) 
         warning = f"the property {named} in place of an item"
     elif datatype == "wikibase-property" and named[0] == "Q":
         warning = f"the item {named} in place of a property"
-    elif datatype is not None and datatype not in KNOWN:
+    elif datatype is not None and datatype not in DATATYPES:
         warning = f"the datatype {datatype!r} is not known; its value is stored as an entity"
     return Value(instance.entity(named), warning=warning)
 
@@ -118,7 +108,7 @@ def _string(datatype: str | None, value: Any) -> Value:
         return Value(NamedNode(_MEDIA + quote(value, safe="~")))
     if datatype in ("geo-shape", "tabular-data"):
         return Value(NamedNode(_COMMONS_DATA + page_name(value)))
-    known = datatype is None or datatype in KNOWN
+    known = datatype is None or datatype in DATATYPES
     return Value(
         Literal(value), warning=None if known else f"the datatype {datatype!r} is not known; its value is taken as text"
     )

@@ -34,6 +34,7 @@ from kg.vocabulary import (
     CATALOG_GRAPH,
     CODES_GRAPH,
     KG,
+    PROPERTIES_GRAPH,
     RDF,
     SHAPES_GRAPH,
     SUPERCLASS_GRAPH,
@@ -63,7 +64,7 @@ PARTS: Final = 16
 PART: Final = "FILTER(STRSTARTS(MD5(STR(?s)), $part))"
 
 # The graphs that describe content or follow from it are not measured.
-CONTENT: Final = "FILTER(?graph NOT IN ($tbox, $codes, $shapes, $catalog, $superclasses, $about))"
+CONTENT: Final = "FILTER(?graph NOT IN ($tbox, $codes, $shapes, $catalog, $superclasses, $about, $properties))"
 UNCOUNTED: Final = {
     "tbox": TBOX_GRAPH,
     "codes": CODES_GRAPH,
@@ -71,6 +72,7 @@ UNCOUNTED: Final = {
     "catalog": CATALOG_GRAPH,
     "superclasses": SUPERCLASS_GRAPH,
     "about": ABOUT_GRAPH,
+    "properties": PROPERTIES_GRAPH,
 }
 
 UNMEASURED: Final = frozenset({KG.about.value})
