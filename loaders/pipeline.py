@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -52,7 +52,7 @@ from loaders.model import (
 )
 from loaders.quarantine import Quarantine
 from loaders.readers import excerpts
-from loaders.readers.locations import FORMATS, Fetch, File, Located, find_files, find_in_folder
+from loaders.readers.locations import FORMATS, Fetch, File, Located, Unread, find_files, find_in_folder
 from loaders.record_identities import Identities, display_name, location_text
 
 log = logging.getLogger(__name__)
@@ -94,8 +94,8 @@ class Loader:
     """Computes the derived graphs to commit together with graphs that are replaced."""
     prepare: Callable[[KnowledgeGraph], None] | None = None
     """Reads what it needs to know of the store before a load."""
-    follow: Callable[[KnowledgeGraph, LoadReport], None] | None = None
-    """Loads the records that the load has made loadable, and adds them to the report."""
+    load_freed: Callable[[KnowledgeGraph, LoadReport], None] | None = None
+    """Loads the records that were left out because of others that the load has changed; adds them to the report."""
     refresh: Callable[[KnowledgeGraph, Progress | None], object] | None = None
     """Updates what follows from the texts and takes long, once they are committed and indexed."""
     find_warnings: Callable[[Store], Sequence[str]] | None = None
@@ -118,6 +118,8 @@ class Loader:
     """Extensions of the files that it reads into memory as a whole, so that their size is limited."""
     lenient: bool = False
     """Whether a file of a folder that cannot be read is rejected alone. Else it ends the load."""
+    refuse: Callable[[File], Unread | None] | None = None
+    """Returns why the path of a file must not be stored; None if it may be."""
     counted: bool = False
     """Whether `KnowledgeGraph.ingestion` counts its records, which are files: their collection and path are the key."""
 
@@ -274,6 +276,9 @@ class Loading:
         self.on_progress = on_progress
         self.gate = _bundled_gate() if gate else None
         self.index = index
+        if loader.refuse is not None:
+            located = _refuse(located, loader.refuse)
+            self.located = located
         self.report = LoadReport(loader.domain, warnings=list(located.warnings))
         sources = [_source_file(file.snapshot) for file in located.files]
         given = {name: load_records.name_source(value) for name, value in loader.config.items()}
@@ -387,8 +392,8 @@ class Loading:
         if self.index:
             self.indexed.finish()
             self.repair_index()
-            if self.loader.follow is not None:
-                self.loader.follow(self.kg, report)
+            if self.loader.load_freed is not None:
+                self.loader.load_freed(self.kg, report)
             report.pending_vectors = self.kg.search.status().pending_vectors
             report.mentions = refresh_mentions(self.kg, on_progress=self.on_progress).mentions
         if self.loader.refresh is not None and self.index:
@@ -744,6 +749,13 @@ class Loading:
             log.warning("%s", to_single_line(warning))
         if (more := len(self.report.warnings) - SHOWN_WARNINGS) > 0:
             log.warning("%d more warnings", more)
+
+
+def _refuse(located: Located, refuse: Callable[[File], Unread | None]) -> Located:
+    """Move the files that are refused for their paths to those that are not read. Nothing has their paths then."""
+    checked = [(file, refuse(file)) for file in located.files]
+    kept = tuple(file for file, unread in checked if unread is None)
+    return replace(located, files=kept, unread=(*located.unread, *(unread for _, unread in checked if unread)))
 
 
 @cache

@@ -31,7 +31,7 @@ from loaders.files.redaction import redact_file
 from loaders.files.secrets import redact
 from loaders.model import Notice, Origin, Property, Rejection, SourceDocument, TextUnit, Withdrawal
 from loaders.readers.file_text import decode
-from loaders.readers.locations import File
+from loaders.readers.locations import File, Unread
 
 DOMAIN: Final = "files"
 VERSION: Final = "4"
@@ -158,6 +158,16 @@ class Reading:
             if stored.signature is not None and name not in read and not is_gone:
                 others[name] = stored.signature
         return others
+
+    def refuse(self, file: File) -> Unread | None:
+        """Return why the path of a file must not be stored: it has a secret, which is replaced in the reason."""
+        if self.get_key(file)[0] in self.unredacted:
+            return None
+        path = redact(file.path.as_posix())
+        if not path.kinds:
+            return None
+        reason = f"{path.text}: Its path has a secret ({', '.join(sorted(path.kinds))}). Rename the file or folder."
+        return Unread(path.text, None, reason, file.path)
 
     def get_key(self, file: File) -> tuple[str, ...]:
         """Get the collection of a file and the parts of its path in it."""

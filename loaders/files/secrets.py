@@ -175,6 +175,13 @@ _ASSIGNED: Final = re.compile(
     r"|(?P<bare>[^\s\"'`<>|;{}\[\](][^\s`<|;]{3,400}))"
 )
 """What follows the name of a secret: a separator and its value."""
+_NEXT_LINE: Final = re.compile(
+    r"[\"'`\]*_)]{0,4}(?:[ \t]{1,4}(?:for|of|to)[ \t][\w ./@-]{1,40}?)?(?:[ \t](?:is|was|lautet))?[ \t]{0,20}"
+    r"(?P<separator>=>|:=|[:=])?[*_]{0,3}[ \t]{0,20}(?:[|>][+-]?[ \t]{0,20})?(?:\n[ \t]{0,40}){1,2}"
+    r"(?P<fence>`{3}[^\n`]{0,20}\n[ \t]{0,40})?(?:[-*>+][ \t]{1,4})?"
+    r"(?P<quote>[\"'`]{0,3})(?P<value>[^\s\"'`]{4,400})(?P=quote)[ \t]{0,20}(?=\n|\Z)"
+)
+"""What follows the name of a secret at the end of a line: its value, alone on the next line or behind a blank one."""
 _OPTION: Final = re.compile(r"(?<!\S)--[\w-]*\Z")
 
 _PLACEHOLDER: Final = re.compile(
@@ -421,6 +428,10 @@ def _find_assigned(text: str, names: Iterable[tuple[int, bool]]) -> Iterator[Sec
     for name_end, is_named_password in names:
         match = _ASSIGNED.match(text, name_end) if name_end > end else None
         if match is None:
+            below = _NEXT_LINE.match(text, name_end) if name_end > end else None
+            if below is not None and _is_value_below(below, is_named_password):
+                end = below.end("value")
+                yield Secret(below.start("value"), end, PASSWORD if is_named_password else KEY)
             continue
         quoted = match["quoted"] is not None
         # A name and a value with a blank between them are SQL, or an option of a command.
@@ -447,6 +458,14 @@ def _find_assigned(text: str, names: Iterable[tuple[int, bool]]) -> Iterator[Sec
             start = match.start("quoted" if quoted else "bare")
             end = start + len(value)
             yield Secret(start, end, PASSWORD if is_named_password else KEY)
+
+
+def _is_value_below(found: re.Match[str], is_named_password: bool) -> bool:
+    """Return whether the line below the name of a secret is its value: behind a separator, or marked as code."""
+    value = found["value"]
+    if not (found["separator"] or found["quote"] or found["fence"]) or value.endswith((":", ",", "{", "[")):
+        return False
+    return (is_password if is_named_password else is_key)(value.rstrip(_TRAILING))
 
 
 def _find_in_tables(text: str) -> Iterator[Secret]:

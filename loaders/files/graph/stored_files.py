@@ -22,8 +22,8 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, named_node, select, term_text
-from kg.vocabulary import KG, PROV_GRAPH, parts_of
-from loaders.files.loader import GRAPHS, LeftOut, Reading, StoredFile
+from kg.vocabulary import KG, PROV_GRAPH, mint, parts_of
+from loaders.files.loader import DOMAIN, GRAPHS, LeftOut, Reading, StoredFile
 from loaders.pipeline import Loader, LoadReport
 from loaders.pipeline import load as load_files
 
@@ -32,6 +32,11 @@ SELECT ?graph ?property ?value WHERE {
   GRAPH $prov { VALUES ?property { kg:minHash kg:givenTag } ?graph ?property ?value }
   FILTER(STRSTARTS(STR(?graph), $prefix))
 }"""
+
+SIGNATURES: Final = """
+SELECT ?graph ?value WHERE { VALUES ?graph { $graphs } GRAPH $prov { ?graph kg:minHash ?value } }"""
+
+_AT_ONCE: Final = 1_000
 
 Build = Callable[[Settings, Mapping[str, str]], Loader]
 
@@ -52,6 +57,16 @@ def load_stored(store: Store) -> dict[str, StoredFile]:
     }
 
 
+def load_signatures(store: Store, names: Iterable[str]) -> dict[str, str]:
+    """Load the signatures of some stored files, by collection and path."""
+    graphs = [mint("graph", "src", DOMAIN, *name.split("/")) for name in sorted(set(names))]
+    found: dict[str, str] = {}
+    for start in range(0, len(graphs), _AT_ONCE):
+        for row in select(store.query, bind(SIGNATURES, graphs=graphs[start : start + _AT_ONCE], prov=PROV_GRAPH)):
+            found["/".join(parts_of(named_node(row["graph"]).value, GRAPHS))] = term_text(row["value"])
+    return found
+
+
 @dataclass(slots=True)
 class _Kept:
     """A file that was left out, with the signature that its original had."""
@@ -70,13 +85,13 @@ class LeftOutFiles:
             held = json.loads(self._path.read_text())
             self.kept = {name: _Kept(LeftOut(**each["file"]), each["signature"]) for name, each in held.items()}
 
-    def note(self, read: Mapping[str, LeftOut | None], stored: Mapping[str, StoredFile]) -> None:
-        """Note the files that a load read."""
+    def note(self, read: Mapping[str, LeftOut | None], signatures: Mapping[str, str]) -> None:
+        """Note the files that a load read, with the stored signatures of their originals."""
         before = dict(self.kept)
         for name, file in read.items():
             self.kept.pop(name, None)
             if file is not None:
-                self.kept[name] = _Kept(file, stored.get(file.original, StoredFile()).signature)
+                self.kept[name] = _Kept(file, signatures.get(file.original))
         if self.kept != before:
             self._save()
 
@@ -87,12 +102,16 @@ class LeftOutFiles:
                 del self.kept[name]
             self._save()
 
-    def take_freed(self, stored: Mapping[str, StoredFile]) -> dict[str, LeftOut]:
+    def list_originals(self) -> set[str]:
+        """Return the originals of the files."""
+        return {each.file.original for each in self.kept.values()}
+
+    def take_freed(self, signatures: Mapping[str, str]) -> dict[str, LeftOut]:
         """Remove and return the files whose original is gone or has another text."""
         freed = {
             name: each.file
             for name, each in self.kept.items()
-            if (now := stored.get(each.file.original)) is None or now.signature != each.signature
+            if (now := signatures.get(each.file.original)) is None or now != each.signature
         }
         for name in freed:
             del self.kept[name]
@@ -112,10 +131,13 @@ def prepare(kg: KnowledgeGraph, reading: Reading) -> None:
     reading.left_out.clear()
 
 
-def follow(kg: KnowledgeGraph, reading: Reading, report: LoadReport, build: Build) -> None:
+def note_and_load_freed(kg: KnowledgeGraph, reading: Reading, report: LoadReport, build: Build) -> None:
     """Note the files that a load has left out, and load those of earlier loads whose original is gone."""
-    LeftOutFiles(kg.settings.data_dir).note(reading.left_out, load_stored(kg.store))
-    for done in load_freed(kg, build):
+    files = LeftOutFiles(kg.settings.data_dir)
+    originals = {each.original for each in reading.left_out.values() if each is not None}
+    signatures = load_signatures(kg.store, originals | files.list_originals())
+    files.note(reading.left_out, signatures)
+    for done in _load_by_folder(kg, build, files.take_freed(signatures)):
         report.loaded += done.loaded
         report.text_units += done.text_units
         report.quads_added += done.quads_added
@@ -130,8 +152,13 @@ def load_freed(kg: KnowledgeGraph, build: Build, watched: Iterable[str] = ()) ->
     One that is loaded may be the original of another: its own load goes on with that. Files of the collections
     `watched` are left to the watcher of these.
     """
-    left_out = LeftOutFiles(kg.settings.data_dir)
-    freed = left_out.take_freed(load_stored(kg.store)) if left_out.kept else {}
+    files = LeftOutFiles(kg.settings.data_dir)
+    return _load_by_folder(kg, build, files.take_freed(load_signatures(kg.store, files.list_originals())), watched)
+
+
+def _load_by_folder(
+    kg: KnowledgeGraph, build: Build, freed: Mapping[str, LeftOut], watched: Iterable[str] = ()
+) -> list[LoadReport]:
     by_folder: dict[tuple[str, str], list[str]] = {}
     for name, file in freed.items():
         collection = name.partition("/")[0]

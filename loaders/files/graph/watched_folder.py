@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -31,9 +31,10 @@ from loaders.files.extraction.language_pipeline import load_pipeline
 from loaders.files.graph.entities import find_pending
 from loaders.files.graph.entities import refresh as refresh_entities
 from loaders.files.graph.moves import Moves, name_file
-from loaders.files.graph.stored_files import LeftOutFiles, load_stored
+from loaders.files.graph.stored_files import LeftOutFiles, load_signatures, load_stored
 from loaders.files.loader import DOMAIN, FORMATS, Item, Reading, StoredFile, build_rejection, describe_duplicate
 from loaders.files.near_duplicates import NearDuplicates
+from loaders.files.secrets import redact
 from loaders.mentions.graph.refresh import refresh as refresh_mentions
 from loaders.model import Notice, Rejection, Withdrawal
 from loaders.pipeline import Loader, Loading, LoadReport
@@ -143,6 +144,10 @@ class WatchedFolder:
         located = find_in_folder(self.root, (self.root / path for path in paths), self.kg.settings, FORMATS)
         files = {file.path.relative_to(self.root).as_posix(): file for file in located.files}
         unread = {each.path.relative_to(self.root).as_posix(): each.reason for each in located.unread}
+        refused = {path: found for path, file in files.items() if (found := self.reading.refuse(file)) is not None}
+        for path, found in refused.items():  # nothing may have its path, and a stored record goes
+            del files[path]
+            self.kg.ingestion.record_file("rejected", redact(path).text, self.collection, found.reason)
         again = [path for path in unread if read_stamp(self.root / path) != stamps[path]]
         for path in again:  # it was removed or replaced meanwhile
             del unread[path]
@@ -156,6 +161,7 @@ class WatchedFolder:
         gone += self._find_left(stored, new, paths)
         moved |= self._pair_moved([path for path in gone if path not in moved.values()], new)
         if not (files or unread or any(path in self.files or path in stored for path in gone)):
+            self._note_refused(refused, stamps)
             return again
         # Only of moves: the old record goes in the same commit, so no stored record loses its location, even by a kill.
         files = {path: note_left(file, self.root, moved.get(path)) for path, file in files.items()}
@@ -171,9 +177,15 @@ class WatchedFolder:
             if stamp is not None and path not in update.again:
                 digest = files[path].snapshot.sha256 if path in files else None
                 self.files[path] = Known(stamp, digest, now - max(stamp[0], stamp[3]) < _FRESH_NS)
+        self._note_refused(refused, stamps)
         self.kg.ingestion.record_load(len(files), time.perf_counter() - began)
         LeftOutFiles(self.kg.settings.data_dir).forget(map(self.name, paths))  # the watcher looks after them
         return [*again, *update.again]
+
+    def _note_refused(self, paths: Iterable[str], stamps: Mapping[str, Stamp | None]) -> None:
+        for path in paths:
+            if (stamp := stamps[path]) is not None:
+                self.files[path] = Known(stamp, None, is_fresh=False)
 
     def find_freed(self) -> list[str]:
         """Find the near-duplicates of files outside of the folder which are gone or have another text."""
@@ -181,11 +193,11 @@ class WatchedFolder:
         if not copies or (generation := self.kg.store.statistics().generation) == self.freed_at:
             return []
         self.freed_at = generation
-        stored = load_stored(self.kg.store)
+        signatures = load_signatures(self.kg.store, copies)
         freed = {
             name.removeprefix(f"{self.collection}/")
             for original, names in copies.items()
-            if self.duplicates.describe(original) != stored.get(original, StoredFile()).signature
+            if self.duplicates.describe(original) != signatures.get(original)
             for name in names
         }
         for path in freed:
@@ -272,7 +284,7 @@ class _Update(Loading):
         folder.moves.moved = {graph: folder.get_graph(old) for graph, (_, old) in self.moved.items()}
         super().__init__(
             folder.kg,
-            replace(folder.loader, read=self.read, prepare=None, follow=None, refresh=None, counted=False),
+            replace(folder.loader, read=self.read, prepare=None, load_freed=None, refresh=None, counted=False),
             Located(tuple(files.values()), ()),
             on_progress,
             graphs=graphs,

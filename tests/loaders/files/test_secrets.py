@@ -16,10 +16,11 @@ from kg.provenance.explanation import explain_iri
 from kg.settings import Settings
 from kg.vocabulary import KG, PROV_GRAPH, mint
 from loaders import pipeline
+from loaders.files.graph.watched_folder import WatchedFolder
 from loaders.files.loader import read_file
 from loaders.files.redaction import redact_file
 from loaders.files.secrets import find_secrets, redact
-from loaders.sources import build_loader, load
+from loaders.sources import build_file_loader, build_loader, load
 from tests.secret_corpus import Case, build_corpus
 
 PRECISION = 0.99
@@ -120,6 +121,8 @@ def test_long_lines_take_time_in_proportion() -> None:
         "://a:",
         "eyJa.",
         "|-",
+        "password:\n",
+        "password for a",
         "a" * 50,
     ):
         text = piece * (100_000 // len(piece))
@@ -155,6 +158,27 @@ def test_secrets_are_counted_in_the_report_and_in_provenance_and_stored_nowhere(
         assert password.encode() not in path.read_bytes(), path
     assert password not in caplog.text
     assert password not in str(report.to_dict()) + str(report.warnings)
+
+
+def test_file_whose_path_has_a_secret_is_refused_and_its_path_stored_nowhere(
+    kg: KnowledgeGraph, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    token = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
+    folder = tmp_path / "notes"
+    (folder / f"old-{token}").mkdir(parents=True)
+    (folder / f"old-{token}" / "pump.md").write_text("# Pump\n\nIt runs.\n")
+    (folder / f"{token}.md").write_text("# Key\n\nWords.\n")
+    (folder / "plain.md").write_text("# Plain\n\nNothing to hide.\n")
+    report = load(kg, "files", [str(folder)])
+    assert (report.loaded, report.rejected) == (1, 2)
+    assert all("GitHub token" in each.reason for each in report.rejections)
+    watched = WatchedFolder(kg, folder, None, build_file_loader)
+    watched.load(watched.find_changes())
+    assert not [path for path in watched.find_changes().paths if token in path]
+    assert token not in caplog.text + str(report.to_dict()) + str(report.warnings) + str(kg.ingestion.list_events())
+    kg.store.close()
+    for path in (path for path in kg.settings.data_dir.rglob("*") if path.is_file()):
+        assert token.encode() not in path.read_bytes(), path
 
 
 def test_setting_keeps_the_secrets_of_a_collection_and_provenance_says_so(kg: KnowledgeGraph, tmp_path: Path) -> None:
