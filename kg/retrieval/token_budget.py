@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer
 
@@ -20,11 +20,13 @@ MaxTokens = Annotated[int, Field(ge=FEWEST_TOKENS, le=MOST_TOKENS)]
 
 
 class Lean(BaseModel):
-    """Part of a result that omits unknown fields."""
+    """Part of a result that omits unknown fields, except those in `stated`, which are null then."""
+
+    stated: ClassVar[frozenset[str]] = frozenset()
 
     @model_serializer(mode="wrap")
     def _without_nothing(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {name: value for name, value in handler(self).items() if value is not None}
+        return {name: value for name, value in handler(self).items() if value is not None or name in self.stated}
 
 
 def to_json(content: Any) -> str:

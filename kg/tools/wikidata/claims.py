@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 from pydantic import Field
 from pyoxigraph import Literal as RdfLiteral
@@ -100,19 +100,21 @@ class Snak(Lean):
 class Reference(Lean):
     """A reference: where the claim comes from, as Wikibase states it."""
 
-    hash: str
+    hash: str | None = Field(None, description="Absent in the text of a remote server")
     snaks: list[Snak]
 
 
 class Claim(Lean):
     """A claim of an entity."""
 
+    stated: ClassVar[frozenset[str]] = frozenset({"guid"})
+
     qid: str = Field(description="Id of the entity; the IRI for Wikibases other than Wikidata")
-    guid: str = Field(description="GUID of the claim")
+    guid: str | None = Field(description="GUID of the claim; null if a remote server does not state which it is")
     property: str
     property_label: str | None = None
     value: ClaimValue
-    rank: Rank
+    rank: Rank | None
     best: bool = Field(description="Whether it has the best rank of the claims of its property, and is not deprecated")
     qualifiers: list[Snak] = Field(default_factory=list)
     references: list[Reference] = Field(default_factory=list)

@@ -360,7 +360,9 @@ def describe_time(claim: Claim) -> str:
 
 
 def build_proof(claim: Claim) -> str:
-    """Build the query that shows a claim with its value and rank. Without rows, it is not in the store."""
+    """Build the query that shows a claim of the store with its value and rank. Without rows, it is not in the store."""
+    if claim.guid is None:
+        raise ValueError("A claim without a GUID is not in the store.")
     entity = to_iri(claim.qid)
     base = wikibase_of(entity) or ""
     statement = NamedNode(f"{base}entity/statement/{claim.guid.replace('$', '-', 1)}")

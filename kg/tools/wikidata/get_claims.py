@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from kg.connectors.wikidata_texts import RemoteClaims
 from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader, bounded_page, page_of
@@ -15,6 +16,7 @@ from kg.retrieval.results import Identifier, Layout, Limit, Offset, Result
 from kg.retrieval.token_budget import Lean
 from kg.tools.wikidata.claims import ENTITIES_AT_ONCE, Claim, Entity, Origin, load_claims, load_entities
 from kg.tools.wikidata.entity_ids import id_of, parse_entity, parse_property, show
+from kg.tools.wikidata.remote import Remote, to_claims
 
 
 class ClaimedEntity(Lean):
@@ -27,7 +29,7 @@ class ClaimedEntity(Lean):
     claims: int = Field(description="Number of its claims, of the properties that were asked for")
     source: Origin = Field(description="local: loaded from a file; remote: stored from the answer of another server")
     retrieved: str | None = Field(None, description="When its record was read")
-    graph: str = Field(description="Named graph that states the claims")
+    graph: str | None = Field(None, description="Named graph that states the claims; absent if none does")
 
 
 class UnknownEntity(Lean):
@@ -45,6 +47,7 @@ class ClaimResult(Result):
     entities: list[ClaimedEntity]
     claims: list[Claim]
     not_found: list[UnknownEntity] = Field(default_factory=list)
+    degraded: Literal["local"] | None = Field(None, description="local: a remote source did not answer")
 
 
 def get_claims(
@@ -70,19 +73,42 @@ def get_claims(
     wanted = list(dict.fromkeys(parse_entity("qids", qid) for qid in qids))
     pids = None if properties is None else {parse_property("properties", each) for each in properties}
     found = load_entities(reader, wanted, pids)
-    missing = [UnknownEntity(id=show(iri), hint=_hint(kg, iri)) for iri in wanted if iri not in found]
-    if not found:
-        raise NotFoundError("qids: " + " ".join(each.hint for each in missing[:5]))
+    remote = Remote(kg)
+    if remote.store([iri for iri in wanted if iri not in found]):
+        found = load_entities(reader, wanted, pids)
+    texts = {iri: text for iri in wanted if iri not in found and (text := remote.read(iri, pids)) is not None}
+    stated = [claim for text in texts.values() for claim in to_claims(text) if claim.best or not best]
+    missing = [UnknownEntity(id=show(iri), hint=_hint(kg, iri)) for iri in wanted if iri not in {*found, *texts}]
+    if not found and not texts:
+        raise NotFoundError("qids: " + " ".join([*(each.hint for each in missing[:5]), *remote.notes]))
     entities = list({found[iri].iri: found[iri] for iri in wanted if iri in found}.values())
     statements = [each for entity in entities for each in entity.statements if each.best or not best]
     counts = Counter(each.entity for each in statements)
+    claims = load_claims(reader, statements[offset : offset + limit])
+    claims += stated[max(0, offset - len(statements)) : max(0, offset + limit - len(statements))]
     result = ClaimResult(
-        entities=[_shown(entity, counts[entity.iri]) for entity in entities],
-        claims=load_claims(reader, statements[offset : offset + limit]),
+        entities=[
+            *(_shown(entity, counts[entity.iri]) for entity in entities),
+            *(_shown_text(iri, text) for iri, text in texts.items()),
+        ],
+        claims=claims,
         not_found=missing,
-        notes=_list_notes(entities, statements, pids),
+        degraded="local" if remote.has_failed else None,
+        notes=[*_list_notes(entities, [*statements, *texts], pids), *remote.notes],
     )
-    return reader.finish(result, total=len(statements), next_offset=page_of(statements, offset, limit))
+    listed = [*statements, *stated]
+    return reader.finish(result, total=len(listed), next_offset=page_of(listed, offset, limit))
+
+
+def _shown_text(iri: str, found: RemoteClaims) -> ClaimedEntity:
+    """Describe an entity whose claims a server stated in a text that is not stored."""
+    return ClaimedEntity(
+        qid=show(iri),
+        label=found.claims[0].entity_label or None,
+        claims=len(found.claims),
+        source="remote",
+        retrieved=min(answer.asked_at for answer in found.answers).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    )
 
 
 def _shown(entity: Entity, claims: int) -> ClaimedEntity:
@@ -94,7 +120,7 @@ def _shown(entity: Entity, claims: int) -> ClaimedEntity:
         claims=claims,
         source=entity.origin,
         retrieved=entity.retrieved,
-        graph=entity.graph or "",
+        graph=entity.graph,
     )
 
 

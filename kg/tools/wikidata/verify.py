@@ -10,6 +10,8 @@ from pydantic import Field
 from pyoxigraph import Literal as RdfLiteral
 from pyoxigraph import NamedNode
 
+from kg.connectors.wikidata_texts import RemoteClaims
+from kg.fuzzy_names import fold
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.evidence import build_evidence, load_units
 from kg.retrieval.reader import Reader, bounded, clean_text, iri_of
@@ -29,7 +31,9 @@ from kg.tools.wikidata.questions import (
     merge_names,
     read_question,
 )
+from kg.tools.wikidata.remote import Remote, to_claims
 from kg.tools.wikidata.search import FoundEntity, find_items, find_meant_properties
+from kg.vocabulary import WD
 
 QUESTION_CHARACTERS: Final = 500
 TOP_N: Final = 5
@@ -38,6 +42,8 @@ _PROVED: Final = 5
 """Maximum number of claims of one verdict."""
 _PASSAGES: Final = 3
 _PASSAGES_READ: Final = 50
+_SUBJECTS: Final = 2
+"""Maximum number of names that servers of connectors are asked for."""
 
 TOGETHER: Final = """
 SELECT DISTINCT ?unit WHERE { ?unit kg:mentions $subject . ?unit kg:mentions $object } LIMIT $most"""
@@ -60,10 +66,14 @@ Question = Annotated[
 class WikidataProvenance(Lean):
     """Where a claim is stated, and the query that shows it."""
 
+    stated: ClassVar[frozenset[str]] = frozenset({"claimGuid"})
+
     qid: str
-    claimGuid: str = Field(description="GUID of the claim")  # noqa: N815 -- the contract's name
-    sparql: str
-    rank: str
+    claimGuid: str | None = Field(  # noqa: N815 -- the contract's name
+        description="GUID of the claim; null if a remote server does not state which it is"
+    )
+    sparql: str | None = Field(None, description="Absent if the claim is not stored")
+    rank: str | None
     references: list[Reference]
     source: Origin
     retrieved: str | None = None
@@ -160,6 +170,10 @@ class Check:
                 return again
         return understood
 
+    def read_as(self, words: str) -> Understood:
+        """Read the question as one about an item that `words` of it name, and that is not here."""
+        return read_question(self.question, lambda name: name == fold(words), self._find_properties(False))
+
     def _find_properties(self, by_meaning: bool) -> FindProperties:
         def find(name: str) -> tuple[Sequence[tuple[str, ...]], How]:
             if found := merge_names(find_reviewed(name), self.properties.find(name)):
@@ -187,13 +201,64 @@ def verify_fact(
     bounded("top_n", top_n, 1, TOP_N)
     check = Check.of(kg, question)
     understood = check.read(by_meaning=True)
+    remote = Remote(kg)
+    texts = [] if understood.readings else _ask_servers(check, remote, understood.subjects)
+    if texts is None:
+        check = Check.of(kg, question)
+        understood = check.read(by_meaning=True)
     candidates = _list_candidates(check, understood, top_n)
     judged, reason = _judge_all(check, understood, candidates)
     result = FactResult(verdict="not found", reason=reason, items=[], notes=check.notes)
     if judged is not None:
         _fill(check, result, judged)
+    elif texts:
+        result.reason = "A remote server states claims of it. They are not stored, so none of them is proved."
+        result.nearest = texts[:NEAREST]
     result.items = _list_items(check, understood, candidates, top_n)
+    result.notes += remote.notes
+    if remote.has_failed:
+        result.degraded = "local"
     return check.reader.finish(result, completeness="complete" if judged is not None else "approximate")
+
+
+def _ask_servers(check: Check, remote: Remote, subjects: Sequence[str]) -> list[FactClaim] | None:
+    """Ask the servers of connectors for an item that no name here is of. None if one is stored now.
+
+    Else the claims that a server states of it in a text, of the properties that the question can mean.
+    """
+    for words in subjects[:_SUBJECTS]:
+        found = remote.find(words)
+        if remote.store([WD.iri + each.id for each in found]):
+            return None
+        for entity in found:
+            if fold(entity.label) != fold(words):
+                continue
+            wanted = {pid for reading in check.read_as(words).readings[:1] for pid in reading.properties}
+            claims = remote.read(WD.iri + entity.id, wanted) if wanted else None
+            if claims is not None:
+                return [_shown_text(entity.label, claims, claim) for claim in to_claims(claims)]
+    return []
+
+
+def _shown_text(label: str, found: RemoteClaims, claim: Claim) -> FactClaim:
+    """Describe a claim that a server states in a text."""
+    return FactClaim(
+        item=label,
+        property=claim.property,
+        property_label=claim.property_label,
+        claim=claim,
+        proved=False,
+        metadata=FactMetadata(
+            wikidata=WikidataProvenance(
+                qid=claim.qid,
+                claimGuid=claim.guid,
+                rank=claim.rank,
+                references=claim.references,
+                source="remote",
+                retrieved=min(answer.asked_at for answer in found.answers).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            )
+        ),
+    )
 
 
 def _list_candidates(check: Check, understood: Understood, top_n: int) -> dict[str, None]:

@@ -23,6 +23,7 @@ from loaders.pipeline import Loader, Loading, LoadReport
 from loaders.readers.locations import Located
 from loaders.wikibase import loader, rdf_input
 from loaders.wikibase.entity_rdf import Entity
+from loaders.wikibase.graph.skos_views import Views
 from loaders.wikibase.instances import Instance, choose_instance
 from loaders.wikibase.live_endpoint import Fetching, Selecting
 
@@ -142,9 +143,10 @@ class _Storing(Loading):
     """A load of entities that a server answered with. A rejected one is reported to the caller alone."""
 
     def __init__(self, kg: KnowledgeGraph, connector: str, records: Sequence[SourceGraph]) -> None:
+        wikidata = choose_instance(kg.settings, WIKIDATA)
         super().__init__(
             kg,
-            Loader(DOMAIN, VERSION, lambda _: iter(()), cites=False),
+            Loader(DOMAIN, VERSION, lambda _: iter(()), derive=Views({WIKIDATA: wikidata}).derive, cites=False),
             Located((), ()),
             None,
             config={"connector": connector},

@@ -53,8 +53,8 @@ class Views:
         found: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = _replace_remote(store, replace)
         by_name: dict[str, list[tuple[str, NamedNode]]] = defaultdict(list)
         for graph in replace:
-            name, _, entity_id = graph.value.removeprefix(_SOURCES).rpartition("/")
-            if graph.value.startswith(_SOURCES) and entity_id.startswith("Q"):
+            name, _, entity_id = _local_name(graph).rpartition("/")
+            if name and entity_id.startswith("Q"):
                 by_name[name].append((entity_id, graph))
         for name, graphs in by_name.items():
             instance = self.known.get(name)
@@ -120,7 +120,14 @@ def _made_from(graph: NamedNode) -> RecordOrigin:
 
 
 def _view_of(graph: NamedNode) -> NamedNode:
-    return NamedNode(_VIEWS + graph.value.removeprefix(_SOURCES))
+    return NamedNode(_VIEWS + _local_name(graph))
+
+
+def _local_name(graph: NamedNode) -> str:
+    """Get the Wikibase and the id of an entity by its graph, as in ``wikidata/Q42``; "" for another graph."""
+    if graph.value.startswith(REMOTE):
+        return f"wikidata/{graph.value.removeprefix(REMOTE)}"
+    return graph.value.removeprefix(_SOURCES) if graph.value.startswith(_SOURCES) else ""
 
 
 def _merged(redirects: dict[str, str], entities: Iterable[tuple[str, Sequence[Quad]]]) -> set[str]:

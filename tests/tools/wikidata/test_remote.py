@@ -1,0 +1,195 @@
+"""Facts about entities that no local graph describes, from an MCP server on loopback."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kg.connectors.client import Connectors
+from kg.errors import NotFoundError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.observability import observe_call
+from kg.settings import Settings
+from kg.tools.registry import get
+from kg.vocabulary import mint
+from loaders.sources import load
+from loaders.wikibase.graph.remote_entities import store_entities
+from tests.connectors.conftest import entry, settings_of
+from tests.connectors.wikidata_server import OWN, WikidataServer, read_entities, serving
+
+BORN = "Where was Marit Osterlund born?"
+GUID = "Q9100011$22222222-AAAA-4AAA-8AAA-00000000000"
+
+
+@pytest.fixture(scope="module")
+def upstream() -> Iterator[WikidataServer]:
+    with serving() as server:
+        yield server
+
+
+@pytest.fixture
+def server(upstream: WikidataServer) -> WikidataServer:
+    upstream.faults.mode = "normal"
+    upstream.faults.requests.clear()
+    return upstream
+
+
+@pytest.fixture
+def kg(tmp_path: Path) -> Iterator[KnowledgeGraph]:
+    settings = Settings(data_dir=tmp_path / "data", models_dir=tmp_path, query_workers=1, _env_file=None)  # type: ignore[call-arg]
+    with KnowledgeGraph.open(tmp_path / "data", settings) as graph:
+        graph.store_remote = store_entities
+        yield graph
+
+
+def connect(kg: KnowledgeGraph, url: str, **settings) -> None:
+    given = settings_of(kg.settings.data_dir.parent, entry(url), **{"connector_timeout_s": 30.0, **settings})
+    kg.connectors = Connectors.from_settings(given)
+    kg.settings = kg.settings.model_copy(
+        update={name: getattr(given, name) for name in ("connector_timeout_s", "connector_entities")}
+    )
+
+
+def verify(kg: KnowledgeGraph, question: str) -> dict:
+    return get("verify_fact").content(kg, {"question": question, "detail": "full"})
+
+
+def claims_of(kg: KnowledgeGraph, **arguments) -> dict:
+    return get("wikidata.get_claims").content(kg, {"detail": "full", **arguments})
+
+
+def graph_of(entity_id: str):
+    return mint("graph", "src", "wikibase-remote", entity_id)
+
+
+def test_a_fact_that_only_a_server_knows_is_proved_and_local_the_next_time(kg, server):
+    connect(kg, server.url)
+    with observe_call("verify_fact", "test") as steps:
+        found = verify(kg, BORN)
+    assert found["verdict"] == "supported"
+    [result] = found["results"]
+    assert result["proved"]
+    about = result["metadata"]["wikidata"]
+    assert (about["qid"], about["claimGuid"], about["source"]) == ("Q9100011", GUID + "2", "remote")
+    assert about["retrieved"]
+    assert "degraded" not in found
+    assert steps[:1] == ["wikidata.vector_search_items"]
+    assert "wikidata:wikidata.sparql" in steps
+    assert kg.store.graph(graph_of("Q9100011"))
+    asked = len(server.calls())
+    server.faults.mode = "busy"
+    again = verify(kg, BORN)
+    assert again["results"][0]["metadata"] == result["metadata"]
+    assert "degraded" not in again
+    assert len(server.calls()) == asked
+
+
+def test_the_claim_is_explained_by_its_origin(kg, server):
+    connect(kg, server.url)
+    verify(kg, BORN)
+    said = get("why").content(
+        kg,
+        {
+            "triple": [
+                "<http://www.wikidata.org/entity/Q9100011>",
+                "<http://www.wikidata.org/prop/direct/P19>",
+                "<http://www.wikidata.org/entity/Q9100010>",
+            ]
+        },
+    )
+    text = json.dumps(said)
+    assert f"{server.url}#Q9100011" in text
+    assert "wikibase-remote" in text
+
+
+@pytest.mark.parametrize(
+    ("question", "verdict"),
+    [
+        ("When was Marit Osterlund born?", "supported"),
+        ("Marit Osterlund was born on 14 March 1851.", "supported"),
+        ("Marit Osterlund was born on 15 March 1851.", "contradicted"),
+        ("What is the population of Port Elster?", "supported"),
+        ("What was the population of Port Elster in 1990?", "supported"),
+        ("When did Marit Osterlund die?", "not found"),
+        ("Where was Nobody Atall born?", "not found"),
+        ("What is the airspeed of an unladen swallow?", "not found"),
+    ],
+)
+def test_questions_are_judged_as_if_the_entities_were_local(kg, server, question, verdict):
+    connect(kg, server.url)
+    found = verify(kg, question)
+    assert found["verdict"] == verdict
+    assert "degraded" not in found
+
+
+@pytest.mark.parametrize("mode", ["busy", "html", "wrong", "huge", "cut"])
+def test_a_server_that_fails_leaves_the_local_answer_and_a_note(kg, server, mode):
+    connect(kg, server.url, connector_timeout_s=2.0)
+    server.faults.mode = mode
+    found = verify(kg, BORN)
+    assert (found["verdict"], found["degraded"]) == ("not found", "local")
+    assert any("remote server" in note for note in found["notes"])
+    with pytest.raises(NotFoundError, match="remote server"):
+        claims_of(kg, qids=["Q9100011"])
+
+
+def test_a_server_that_is_down_and_back(kg, tmp_path):
+    with serving() as server:
+        connect(kg, server.url, connector_timeout_s=3.0)
+        server.stop()
+        assert verify(kg, BORN)["degraded"] == "local"
+        server.start()
+        assert verify(kg, BORN)["verdict"] == "supported"
+
+
+def test_an_entity_that_is_local_is_not_asked_for(kg, server, tmp_path):
+    file = tmp_path / "marit.json"
+    file.write_text(json.dumps(read_entities(OWN)["Q9100011"]))
+    load(kg, "wikibase", [str(file)])
+    connect(kg, server.url)
+    found = verify(kg, BORN)
+    assert found["results"][0]["metadata"]["wikidata"]["source"] == "local"
+    assert claims_of(kg, qids=["Q9100011"])["entities"][0]["source"] == "local"
+    assert server.calls() == []
+
+
+def test_claims_of_local_and_remote_entities_are_one_answer(kg, server, tmp_path):
+    file = tmp_path / "port.json"
+    file.write_text(json.dumps(read_entities(OWN)["Q9100010"]))
+    load(kg, "wikibase", [str(file)])
+    connect(kg, server.url)
+    found = claims_of(kg, qids=["Q9100010", "Q9100011", "Q424242"])
+    assert {each["qid"]: each["source"] for each in found["entities"]} == {"Q9100010": "local", "Q9100011": "remote"}
+    assert {each["guid"][:8] for each in found["claims"]} == {"Q9100010", "Q9100011"}
+    assert [each["id"] for each in found["not_found"]] == ["Q424242"]
+    assert kg.store.graph(graph_of("Q9100010")) == []
+
+
+@pytest.mark.parametrize("names", ["no sparql", "old"])
+def test_claims_that_are_not_stored_are_stated_and_decide_nothing(kg, names):
+    with serving(names=names) as server:
+        connect(kg, server.url, connector_entities=0)
+        found = claims_of(kg, qids=["Q9100011"], properties=["P19"])
+        assert [each["value"]["value"] for each in found["claims"]] == ["Q9100010", "Q9100012"]
+        assert [each["rank"] for each in found["claims"]] == ["normal", "deprecated"]
+        assert found["entities"][0]["source"] == "remote"
+        assert "graph" not in found["entities"][0]
+        verdict = verify(kg, BORN)
+        assert verdict["verdict"] == "not found"
+        assert "results" not in verdict or verdict["results"] == []
+        nearest = verdict["nearest"][0]
+        assert not nearest["proved"]
+        guid = None if names == "no sparql" else GUID + "2"
+        assert nearest["metadata"]["wikidata"]["claimGuid"] == guid
+        assert found["claims"][0]["guid"] == guid
+        assert any("GUID" in note for note in found["notes"]) is (names == "no sparql")
+        assert kg.store.graph(graph_of("Q9100011")) == []
+
+
+def test_without_connectors_nothing_is_noted(kg):
+    found = verify(kg, BORN)
+    assert found["verdict"] == "not found"
+    assert "degraded" not in found
