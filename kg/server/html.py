@@ -38,6 +38,7 @@ class Link:
 
 NAVIGATION: Final = (
     Link("/sparql", "SPARQL"),
+    Link("/charts", "Charts"),
     Link("/status", "Status"),
     Link("/docs", "Docs"),
 )

@@ -24,7 +24,20 @@ from typing import Final
 
 from starlette.routing import Route
 
-from kg.server.pages import docs, documents, home, reviews, sections, sign_in, speeches, status, terms, thing, why
+from kg.server.pages import (
+    charts,
+    docs,
+    documents,
+    home,
+    reviews,
+    sections,
+    sign_in,
+    speeches,
+    status,
+    terms,
+    thing,
+    why,
+)
 from kg.server.pages.reading import Readers
 from kg.server.pages.site import Asked, Site, ask, list_queries, problem_page
 
@@ -49,6 +62,7 @@ def routes(site: Site) -> list[Route]:
         *docs.routes(site),
         *sign_in.routes(site),
         *status.routes(site),
+        *charts.routes(site),
         *terms.routes(site),
         *why.routes(site),
         *reviews.routes(site),
