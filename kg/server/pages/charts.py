@@ -196,11 +196,13 @@ def _chart_speeches(kg: KnowledgeGraph) -> list[Chart]:
         except QuadciteError:  # a name that two parties share: their speeches count among the others
             continue
         ran += one.queries
-        of_party[group.label] = {each.label: each.speeches for each in one.result.groups}
+        of_party[group.label] = {each.label: each.speeches for each in one.result.groups if each.label.isdigit()}
     of_series = {name: Counter(of) for name, of in of_party.items()}
     of_series[OTHERS] = Counter()
+    notes = list(whole.result.notes)
     for group in whole.result.groups:
-        if not group.label.isdigit():  # speeches without a date
+        if not group.label.isdigit():
+            notes.append(f"{group.speeches:,} speeches have no date.")
             continue
         of_series[OTHERS][group.label] = max(
             0, group.speeches - sum(of.get(group.label, 0) for of in of_party.values())
@@ -208,7 +210,7 @@ def _chart_speeches(kg: KnowledgeGraph) -> list[Chart]:
     if any(group.speeches for group in whole.result.groups):
         charts.append(
             _stack("speeches-by-year", "Speeches by year and party", "party", "speeches", of_series,
-                   {}, whole.result.notes, list_queries(ran))
+                   {}, notes, list_queries(ran))
         )  # fmt: skip
     return charts
 

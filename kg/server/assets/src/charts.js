@@ -27,14 +27,19 @@ function show(holder, { mark, title, x, y, by, rows }) {
     draw(holder, (width) => ({
       height: Math.min(360, Math.max(220, width * 0.45)), marginBottom: 36,
       x: { label: null, tickFormat: (year) => (Number.isInteger(year) ? String(year) : ""), domain: span ? [range[0] - 0.6, range[1] + 0.6] : [range[0] - 2, range[0] + 2], ticks: Math.min(span + 1, Math.floor(width / 70)) },
-      y: { label: y, grid: true, zero: true, tickFormat: formatCount }, color: { range: SERIES, ...legend }, marks: [...marks, Plot.ruleY([0])],
+      y: { label: y, grid: true, zero: true, tickFormat: formatCount, ticks: 5 }, color: { range: SERIES, ...legend }, marks: [...marks, Plot.ruleY([0])],
     }), title);
     return;
   }
   const names = [...new Set(rows.map((row) => row[x]))];
   draw(holder, (width) => ({
     height: 50 + names.length * 24, marginLeft: Math.min(width * 0.42, 24 + 6.6 * longest(x)), marginRight: 40,
-    x: { label: y, grid: true, tickFormat: formatCount }, y: { label: null, domain: names, tickFormat: short }, color: { range: SERIES, ...legend },
+    x: { label: y, grid: true, tickFormat: formatCount, ticks: ticksOf(rows.map((row) => row[y])) }, y: { label: null, domain: names, tickFormat: short }, color: { range: SERIES, ...legend },
     marks: [Plot.barX(rows, { x: y, y: x, fill, tip: true }), ...(by ? [] : [Plot.text(rows, { x: y, y: x, text: (row) => row[y].toLocaleString(), textAnchor: "start", dx: 5 })]), Plot.ruleX([0])],
   }), title);
+}
+
+/** No more ticks than whole numbers. */
+function ticksOf(values) {
+  return Math.max(1, Math.min(8, Math.ceil(Math.max(...values, 1))));
 }
