@@ -21,13 +21,13 @@ from kg.tools.documents.claims import Stated, load_claims
 from kg.tools.documents.entity_meanings import find_meanings
 from kg.tools.documents.entity_names import Entity, EntityNames, load_entity_names
 from kg.tools.documents.nodes import FILES, Node, get_path, list_types, load_nodes
-from kg.tools.documents.relations import PROPERTIES, Edge, Relation, load_edges
+from kg.tools.documents.relations import MOST_NODES, PROPERTIES, Edge, Relation, load_edges
+from kg.tools.documents.same_entities import MENTIONS_COUNTED, count_mentions, group_entities, load_same
 from kg.vocabulary import SKOS, SOURCED
 
 WORDS: Final = 400
 SUPPORT: Final = 5
 """Maximum number of claims that are listed for a relation."""
-MENTIONS_COUNTED: Final = 5_000
 SHOWN_SOURCES: Final = 10
 MEANINGS: Final = 5
 """Maximum number of entities that are found by their definitions."""
@@ -39,12 +39,24 @@ SELECT ?property ?value WHERE {
 
 MENTIONS: Final = """
 SELECT ?file ?unit ?count WHERE {
-  { SELECT ?unit (COUNT(*) AS ?count) WHERE {
-    { SELECT ?mention ?unit WHERE { ?mention kg:object $entity ; oa:hasSource ?unit } LIMIT $most }
+  { SELECT ?unit (COUNT(DISTINCT ?mention) AS ?count) WHERE {
+    { SELECT ?mention ?unit WHERE {
+      VALUES ?entity { $entities } ?mention kg:object ?entity ; oa:hasSource ?unit
+    } LIMIT $most }
     FILTER(STRSTARTS(STR(?unit), $files))
   } GROUP BY ?unit }
   ?unit dcterms:isPartOf ?file
 }"""
+
+
+class SameEntity(Lean):
+    """Another entity that a link asserts to be the same: mostly the same name, understood as one of another type."""
+
+    id: str
+    name: str
+    type: str
+    confidence: float | None = None
+    claim: str | None = Field(None, description="The link, for `review_claim`")
 
 
 class ListedEntity(Lean):
@@ -55,6 +67,7 @@ class ListedEntity(Lean):
     type: str
     aliases: list[str]
     score: float = Field(description="Similarity of the nearest name, or of the definition")
+    same_as: list[SameEntity] = Field(default_factory=list)
     definition: str | None = Field(
         None, description="The definition that means about the same; null: its name is similar"
     )
@@ -113,6 +126,7 @@ class ExplainedEntity(Result):
     definition: str | None = Field(description="The words that define it in a file; null: no file defines it")
     definition_source: Support | None = Field(description="Where the file has the definition")
     defined_by: list[Support] = Field(description="All definitions, the surest first")
+    same_as: list[SameEntity] = Field(description="Linked as the same; their relations and files are included")
     relations: list[EntityRelation]
     files: list[SourceFile] = Field(description="Files that mention it, those with most mentions first")
 
@@ -127,7 +141,7 @@ def entity_lookup(
     """Find entities that the loaded files mention, by name or alias, or by the definition that a file has.
 
     Use to get the id for `explain_entity`. Entities with a similar name come first. Returns entities: id, name, type,
-    aliases, score, definition.
+    aliases, score, same_as (linked as the same, of other types), definition.
     Example: entity_lookup(q="strainer").
     Next: `explain_entity`. `concept_find` finds concepts, `citations` what cites a law.
     """
@@ -140,8 +154,10 @@ def entity_lookup(
     found = [(round(match.score, 3), each, None) for match, each in by_name] + _find_by_meaning(
         kg, names, text, wanted, by_name
     )
-    page = found[offset : offset + limit]
-    notes = []
+    cut: set[str] = set()
+    merged = _merge(reader, found, cut)
+    page = merged[offset : offset + limit]
+    notes = sorted(cut)
     if not names.entities:
         notes.append("No entities are stored. `ingest_docs` loads files, `extract_and_link` finds their entities.")
     elif not found:
@@ -154,16 +170,33 @@ def entity_lookup(
                 id=each.iri,
                 name=each.name,
                 type=each.type,
-                aliases=list(each.aliases),
+                aliases=sorted({name for one in (each, *others) for name in (one.name, *one.aliases)} - {each.name}),
                 score=score,
+                same_as=[SameEntity(id=other.iri, name=other.name, type=other.type) for other in others],
                 definition=None if definition is None else clipped(definition, WORDS),
             )
-            for score, each, definition in page
+            for score, each, definition, others in page
         ],
         notes=notes,
     )
     reader.generation = names.generation
-    return reader.finish(result, next_offset=page_of(found, offset, limit))
+    return reader.finish(result, next_offset=page_of(merged, offset, limit))
+
+
+def _merge(
+    reader: Reader, found: Sequence[tuple[float, Entity, str | None]], notes: set[str]
+) -> list[tuple[float, Entity, str | None, list[Entity]]]:
+    """Merge the entities that links assert to be the same: each group by the one that is mentioned most often."""
+    by_iri = {each.iri: (score, each, definition) for score, each, definition in found}
+    groups = group_entities(by_iri, load_same(reader, list(by_iri), notes))
+    counts = count_mentions(reader, [iri for group in groups if len(group) > 1 for iri in group])
+    merged = []
+    for group in groups:
+        first, *others = sorted(group, key=lambda iri: (-counts.get(iri, 0), by_iri[iri][1].type == "Term", iri))
+        score = max(by_iri[iri][0] for iri in group)
+        definition = next((text for iri in group if (text := by_iri[iri][2]) is not None), None)
+        merged.append((score, by_iri[first][1], definition, [by_iri[iri][1] for iri in others]))
+    return merged
 
 
 def _find_by_meaning(
@@ -202,7 +235,8 @@ def explain_entity(
     """Explain an entity by the statements of the loaded files: definition, aliases, relations with confidence, files.
 
     Use with an id from `entity_lookup` or `hybrid_query`. Each statement has the words of the file that make it, and
-    their confidence. Returns definition, defined_by, aliases, relations (src, rel, dst, confidence, support), files.
+    their confidence. Returns definition, defined_by, aliases, same_as (included), relations (src, rel, dst, confidence,
+    support), files.
     Example: explain_entity(entity_id="strainer").
     Next: `fetch` the chunks; `review_claim` rejects a wrong statement.
     """
@@ -211,17 +245,27 @@ def explain_entity(
     reader = Reader(kg)
     entity = _find_entity(reader, entity_id)
     notes: set[str] = set()
-    edges = _load_relations(reader, entity, hops, notes)
+    same = [entity, *load_same(reader, [entity], notes).get(entity, ())][:MOST_NODES]
+    edges = _load_relations(reader, same, hops, notes)
     claims = load_claims(reader, list(edges))
+    links = {edge: edges.pop(edge) for edge in [*edges] if edge.rel == "same_as" and {edge.src, edge.dst} <= {*same}}
     defining = {edge for edge in edges if edge.rel == "defines" and edge.src.startswith(FILES)}
     definitions = sorted(
-        (each for edge in defining if edge.dst == entity for each in claims.get(edge, ())),
+        (each for edge in defining if edge.dst in same for each in claims.get(edge, ())),
         key=lambda each: (-each.confidence, each.claim),
     )
     ranked = sorted(edges.keys() - defining, key=lambda edge: (edges[edge], -_sure(claims.get(edge)), edge))
-    things = load_nodes(reader, {entity, *(node for edge in ranked for node in (edge.src, edge.dst))})
+    things = load_nodes(reader, {*same, *(node for edge in ranked for node in (edge.src, edge.dst))})
     said = reader.rows("names and definitions", bind(ABOUT, entity=NamedNode(entity)))
-    aliases = {term_text(row["value"]) for row in said if row["property"] == SKOS.altLabel}
+    said += [
+        row
+        for other in same[1:]
+        for row in reader.rows("names of the same", bind(ABOUT, entity=NamedNode(other)))
+        if row["property"] == SKOS.altLabel
+    ]
+    aliases = {things[each].name for each in same} | {
+        term_text(row["value"]) for row in said if row["property"] == SKOS.altLabel
+    }
     stated = sorted(term_text(row["value"]) for row in said if row["property"] == SKOS.definition)
     source = next((each for each in definitions if each.words), None)
     words = source.words.replace("**", "") if source is not None and source.words else None
@@ -233,10 +277,11 @@ def explain_entity(
         definition=words or (stated[0] if stated else None),
         definition_source=None if source is None else _build_support(source),
         defined_by=[_build_support(each) for each in definitions[:SUPPORT]],
+        same_as=[_build_same(other, things, links, claims) for other in same[1:]],
         relations=[
             _build_relation(edge, edges[edge], claims.get(edge, ()), things) for edge in ranked[offset : offset + limit]
         ],
-        files=_load_files(reader, entity, notes),
+        files=_load_files(reader, same, notes),
         notes=sorted(notes),
     )
     if not (result.definition or ranked or result.files):
@@ -260,8 +305,10 @@ def _find_entity(reader: Reader, text: str) -> str:
     found = names.find(wanted.rpartition("/")[2] if "://" in wanted else wanted, None, 5)
     exact = [each for match, each in found if match.score >= 1.0]
     exact = [each for each in exact if each.name == wanted] or exact
-    if len(exact) == 1 and "://" not in wanted:
-        return exact[0].iri
+    if exact and "://" not in wanted:
+        merged = _merge(reader, [(1.0, each, None) for each in exact], set())
+        if len(merged) == 1:
+            return merged[0][1].iri
     near = [each for _, each in found] + [
         each for _, each, _ in _find_by_meaning(reader.kg, names, wanted, None, found)
     ]
@@ -274,10 +321,30 @@ def _find_entity(reader: Reader, text: str) -> str:
     )
 
 
-def _load_relations(reader: Reader, entity: str, hops: int, notes: set[str]) -> dict[Edge, int]:
-    """Load the relations of an entity, and with two hops those of the entities that it relates to, with the hops."""
+def _build_same(
+    other: str, things: Mapping[str, Node], links: Mapping[Edge, int], claims: Mapping[Edge, Sequence[Stated]]
+) -> SameEntity:
+    surest = max(
+        (claim for edge in links if other in (edge.src, edge.dst) for claim in claims.get(edge, ())),
+        key=lambda claim: (claim.confidence, claim.claim),
+        default=None,
+    )
+    return SameEntity(
+        id=other,
+        name=things[other].name,
+        type=things[other].type,
+        confidence=None if surest is None else surest.confidence,
+        claim=None if surest is None else surest.claim,
+    )
+
+
+def _load_relations(reader: Reader, same: Sequence[str], hops: int, notes: set[str]) -> dict[Edge, int]:
+    """Load the relations of an entity and of those that are the same, with the hops.
+
+    With two hops, those of the entities that it relates to are loaded as well.
+    """
     found: dict[Edge, int] = {}
-    frontier, seen = [entity], {entity}
+    frontier, seen = list(same), set(same)
     for hop in range(1, hops + 1):
         edges = load_edges(reader, frontier, list(PROPERTIES), notes)
         following: dict[str, None] = {}
@@ -320,9 +387,9 @@ def _build_relation(edge: Edge, hops: int, claims: Sequence[Stated], things: Map
     )
 
 
-def _load_files(reader: Reader, entity: str, notes: set[str]) -> list[SourceFile]:
-    """Load the files that mention an entity, those with most mentions first."""
-    query = bind(MENTIONS, entity=NamedNode(entity), files=Literal(FILES), most=MENTIONS_COUNTED)
+def _load_files(reader: Reader, same: Sequence[str], notes: set[str]) -> list[SourceFile]:
+    """Load the files that mention one of some entities, those with most mentions first."""
+    query = bind(MENTIONS, entities=[NamedNode(each) for each in same], files=Literal(FILES), most=MENTIONS_COUNTED)
     counts: dict[str, dict[str, int]] = {}
     for row in reader.rows("texts that mention it", query):
         if "unit" in row:

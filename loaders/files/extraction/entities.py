@@ -317,7 +317,9 @@ class _Extractor:
             spots = [each.to_spot() for each in found[number]]
             every = [*spots, *references.get(number, ())]
             if len(every) > 1 and spots:
-                stated += ((number, each) for each in find_relations(doc, every, matcher))
+                marks = self.outline.snippets[number].plain.marks
+                code = [(mark.start, mark.end) for mark in marks if mark.kind == "code"]
+                stated += ((number, each) for each in find_relations(doc, every, matcher, code))
         best: dict[tuple[Key | None, str, Key, int], FoundRelation] = {}
         for number, each in stated:
             start, end = self.outline.snippets[number].plain.place(each.start, each.end)

@@ -145,6 +145,11 @@ _SUPPOSING: Final = to_word_set("would could might may")
 _FUTURE: Final = to_word_set("will shall plans planned")
 _CONDITIONS: Final = to_word_set("if unless whether")
 _PRONOUNS: Final = to_word_set("which that who")
+_PLAIN: Final = to_word_set(
+    "use employ depend rely require need include comprise contain consist own maintain operate manage precede cite"
+    " quote refer point link reference mention define specify integrate run start happen come belong"
+)
+"""Verbs in the form of the plural, the infinitive and the imperative."""
 _PAST: Final = to_word_set("used required depended relied included contained integrated preceded cited")
 _NO_LONGER: Final = re.compile(
     r"\bno longer\b|\bused to\b|\binstead of\b|\brather than\b|\bformerly\b|\bpreviously\b", re.I
@@ -174,9 +179,11 @@ def is_possible(subject: Key, relation: Relation, object_: Key) -> bool:
     return relation != "defines" or other != "person"
 
 
-def find_relations(doc: Doc, spots: Sequence[Spot], matcher: DependencyMatcher) -> list[Stated]:
-    """Find the relations between mentions in the sentences of a snippet."""
-    return list(_Sentences(doc, spots, matcher).find())
+def find_relations(
+    doc: Doc, spots: Sequence[Spot], matcher: DependencyMatcher, code: Sequence[tuple[int, int]] = ()
+) -> list[Stated]:
+    """Find the relations between mentions in the sentences of a snippet. Words in the spans `code` are no verbs."""
+    return list(_Sentences(doc, spots, matcher, code).find())
 
 
 @lru_cache(maxsize=4)
@@ -219,8 +226,11 @@ _OF_NOUNS: Final = {
 
 
 class _Sentences:
-    def __init__(self, doc: Doc, spots: Sequence[Spot], matcher: DependencyMatcher) -> None:
+    def __init__(
+        self, doc: Doc, spots: Sequence[Spot], matcher: DependencyMatcher, code: Sequence[tuple[int, int]]
+    ) -> None:
         self.doc: Final = doc
+        self.code: Final = code
         self.spots: Final = sorted(spots, key=lambda spot: spot.start)
         self.matcher: Final = matcher
         self.covering: Final[dict[int, Spot]] = {}
@@ -249,13 +259,15 @@ class _Sentences:
             name = self.doc.vocab.strings[number]
             pattern = _OF_NOUNS.get(name) or _PATTERNS[int(name)]
             verb, target = self.doc[tokens[0]], self.doc[tokens[-1]]
-            if verb.i in self.covering:
+            if verb.i in self.covering or any(start <= verb.idx < end for start, end in self.code):
                 continue
             factor = self.rate(verb, target)
             if not factor:
                 continue
             passive = pattern.arm == "agent" or (pattern.arm == "prep" and self.is_passive(verb))
             subjects = [spot for token in self.find_subjects(verb, passive) for spot in self.spots_of(token)]
+            if len(subjects) == 1 and not passive and self.is_imperative(verb, subjects[0]):
+                continue
             objects = list(self.spots_of(target))
             for subject in subjects:
                 for object_ in objects:
@@ -358,6 +370,13 @@ class _Sentences:
     def is_passive(self, verb: Token) -> bool:
         """Whether a verb is a participle of the passive."""
         return any(child.dep_ in ("nsubjpass", "auxpass") for child in verb.children) or verb.dep_ == "acl"
+
+    def is_imperative(self, verb: Token, subject: Spot) -> bool:
+        """Whether a verb without ``-s`` after a single name is an order to the reader: ``x was None: use y``."""
+        if verb.lower_ not in _PLAIN or any(child.dep_ in ("aux", "auxpass") for child in verb.children):
+            return False
+        head = self.token_at(subject.end - 1)
+        return not head.lower_.endswith("s")
 
     def find_subjects(self, verb: Token, passive: bool) -> Iterator[Token]:
         """Find the subjects of a verb: its own, those of the verb that it continues, the noun that it describes."""

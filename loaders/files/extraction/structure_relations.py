@@ -35,6 +35,7 @@ _DEFINES: Final = re.compile(
 )
 _LISTED: Final = re.compile(r"\s*(?:\([^()]{1,40}\)\s*)?(?::|\u2013|\u2014|\s-\s)\s*(?=\S)")
 _LEAST_WORDS: Final = 4
+_MOST_WORDS_OF_STEP: Final = 40
 _THING: Final = re.compile(r"(?:the|an?|our)\s+", re.I)
 
 REQUIRED: Final = 0.9
@@ -64,11 +65,17 @@ def find_structural(outline: Outline, spots: Sequence[Sequence[Spot]]) -> Iterat
         if snippet.kind == "step":
             first = next((spot for spot in own if spot.key[0] not in ("date", "version", "person")), None)
             follows = step is not None and step[:2] == (snippet.section, snippet.block)
-            if step is not None and follows and first is not None and first.key != step[2].key:
+            if step is not None and follows and first is not None and first.key != step[2].key and _is_step(snippet):
                 yield _build(snippet, step[2], "precedes", first, STEPS, "numbered steps")
             step = (snippet.section, snippet.block, first) if first is not None else None
         elif snippet.kind != "item":
             step = None
+
+
+def _is_step(snippet: Snippet) -> bool:
+    """Whether a numbered item may be a step: not a paragraph, nor a point with a title of its own in bold."""
+    has_title = any(mark.kind == "bold" and mark.start == 0 for mark in snippet.plain.marks)
+    return not has_title and len(snippet.plain.text.split()) <= _MOST_WORDS_OF_STEP
 
 
 def _find_in_section(outline: Outline, snippet: Snippet, topic: Spot, own: Sequence[Spot]) -> Iterator[FoundRelation]:

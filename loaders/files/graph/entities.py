@@ -62,7 +62,7 @@ from loaders.mentions.graph_words import Vocabularies
 
 log = logging.getLogger(__name__)
 
-VERSION: Final = "3"
+VERSION: Final = "4"
 """A new version reads all files again."""
 
 RULE: Final = Rule("entity-names", "1", "an entity has the names by which files mention it")
