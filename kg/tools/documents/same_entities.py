@@ -1,4 +1,4 @@
-"""Entities that are the same by an asserted link: one thing that files name as a product here and as a term there."""
+"""Entities that are the same by an asserted link: one name, understood as a product here and as a term there."""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ LISTED: Final = 0.6
 _UNSURE: Final = 0.69
 """Most confidence of a link below `THRESHOLD`, which is less than claims need to be promoted."""
 SAME_NAME: Final = 0.85
-"""Least score of a link between two entities with one name, whose types differ: extraction is less sure of types than of
-names (F1 with types 0.80, without 0.96 on the pages held out)."""
+"""Least score of a link between two entities with one name, whose types differ: extraction is less sure of types than
+of names (F1 with types 0.80, without 0.96 on the pages held out)."""
 LEAST_SHARED: Final = 0.6
 """Least share of words that the names of two candidates have in common."""
 
@@ -180,7 +180,7 @@ def find_candidates(
 _SHORT: Final = 4
 _SHORTEST_SAME: Final = 3
 _DISTINCT: Final = ({"person", "place"}, {"person", "organization"}, {"place", "organization"})
-"""Types of names that are often shared by two things: a person and a town, a town and its club."""
+"""Types whose entities often have the same name: a person and a town, a town and its club."""
 
 
 def _is_near(entities: Sequence[Linked], one: int, other: int) -> bool:

@@ -17,7 +17,7 @@ from kg.vocabulary import BASE
 from loaders.sources import load
 
 NOTES = {
-    "one.md": "# Notes\n\nThe gateway uses Zandvault. Restart Zandvault first.\n\n- **Zandvault**: the store of keys.\n",
+    "one.md": "# Notes\n\nThe gateway uses Zandvault. Restart Zandvault.\n\n- **Zandvault**: the store of keys.\n",
     "two.md": "# Report\n\nThe contract with Zandvault ends in May. It is maintained by Zandvault.\n",
 }
 
@@ -49,7 +49,9 @@ def test_one_name_of_several_types_is_one_entity_until_its_link_is_rejected(tmp_
         assert explained.id == found[0].id
         assert {file.path for file in explained.files} == {"notes/one.md", "notes/two.md"}
         [link] = explained.same_as
-        assert link.id == other.id and link.claim is not None and (link.confidence or 0) >= 0.72
+        assert link.id == other.id
+        assert link.claim is not None
+        assert (link.confidence or 0) >= 0.72
         sender = SENDER.set(Actor("ada", frozenset({WRITE, ADMIN})))
         try:
             review_claim(kg, link.claim, "reject")
