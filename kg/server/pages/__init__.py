@@ -26,9 +26,12 @@ from starlette.routing import Route
 
 from kg.server.pages import (
     charts,
+    concepts,
     docs,
     documents,
     home,
+    people,
+    places,
     reviews,
     sections,
     sign_in,
@@ -46,7 +49,10 @@ __all__: Final = ["Asked", "Site", "ask", "list_queries", "problem_page", "route
 
 READERS: Final = Readers(
     {
+        "concept": concepts.show,
         "document": documents.show,
+        "person": people.show,
+        "place": places.show,
         "section": sections.show,
         "sitting": speeches.show_sitting,
         "speech": speeches.show_speech,

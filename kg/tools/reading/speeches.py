@@ -395,9 +395,7 @@ def read_sitting(kg: KnowledgeGraph, iri: str, page: int = 1) -> SittingPage:
     """Load a page of a sitting day, or of one of its debates. Raises NotFoundError for others."""
     reader = Reader(kg)
     graph, sitting, nodes, entries = load_entries(reader, iri)
-    if not entries:
-        raise NotFoundError(f"<{iri}> has no speeches.")
-    pages = entries[-1].page
+    pages = entries[-1].page if entries else 1
     if not 1 <= page <= pages:
         raise NotFoundError(f"Page {page} does not exist. <{iri}> has the pages 1 to {pages}.")
     facts: dict[NamedNode, list[Term]] = {}
