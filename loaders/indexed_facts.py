@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
-from pyoxigraph import Literal
+from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.search.index_sync import SHOWN_PROPERTIES, GraphFacts, UnitFacts
-from kg.vocabulary import DCTERMS, KG
+from kg.search.index_sync import DERIVED_CODES, SHOWN_PROPERTIES, DerivedCodes, GraphFacts, UnitFacts
+from kg.vocabulary import DCTERMS, DERIVED, KG, RDF
 from loaders.model import SourceDocument, SourceGraph
 
 
-def find_facts(document: SourceDocument | SourceGraph, languages: Mapping[str, str]) -> GraphFacts:
-    """Find the indexed facts of a record. `languages` are those derived from it, by text unit or document."""
-    block_type, start, facts = KG.blockType, KG.start, GraphFacts(derived=languages)
+def find_derived_codes(graphs: Mapping[NamedNode, Sequence[Quad]]) -> DerivedCodes:
+    """Find the codes that these graphs derive for documents and text units."""
+    found: dict[str, dict[NamedNode, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for graph, quads in graphs.items():
+        if graph.value.startswith(DERIVED):
+            for quad in quads:
+                subject, predicate, value = quad.triple
+                if predicate in DERIVED_CODES and isinstance(value, NamedNode | Literal):
+                    found[subject.value][predicate].append(value.value)
+    return found
+
+
+def find_facts(
+    document: SourceDocument | SourceGraph, languages: Mapping[str, str], codes: DerivedCodes | None = None
+) -> GraphFacts:
+    """Find the indexed facts of a record. `languages` and `codes` are those derived, by text unit or document."""
+    block_type, start, facts = KG.blockType, KG.start, GraphFacts(derived=languages, derived_codes=codes or {})
     if isinstance(document, SourceDocument):
         if document.title:
             facts.add(document.iri, DCTERMS.title, Literal(document.title))
+        for class_ in document.kinds:
+            facts.add(document.iri, RDF.type, class_)
         for predicate, value in document.properties:
             facts.add(document.iri, predicate, value)
     else:
@@ -24,6 +41,7 @@ def find_facts(document: SourceDocument | SourceGraph, languages: Mapping[str, s
             if quad.predicate in SHOWN_PROPERTIES:
                 facts.add(*quad.triple)
     for unit in document.units:
+        facts.add(unit.iri, RDF.type, unit.kind)
         kind, is_cut = None, False
         for predicate, value in unit.properties:
             if predicate == block_type:

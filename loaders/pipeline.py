@@ -27,7 +27,7 @@ from kg.provenance.load_records import Agent, Derived, RecordOrigin, RowsOf, Run
 from kg.provenance.record_age import Age, find_age, load_ages
 from kg.provenance.source_paths import SourcePaths
 from kg.search import index_sync
-from kg.search.index_sync import LoadedGraphs, Progress
+from kg.search.index_sync import DerivedCodes, LoadedGraphs, Progress
 from kg.shacl.gate import RecordGate
 from kg.shacl.report import Violation
 from kg.store.difference import content_sha256
@@ -36,7 +36,7 @@ from kg.store.protocol import Commit, GraphChange, Store
 from kg.text import to_single_line
 from kg.vocabulary import KG, SOURCED, mint, parts_of
 from loaders.citations.graph.refresh import Citations
-from loaders.indexed_facts import find_facts
+from loaders.indexed_facts import find_derived_codes, find_facts
 from loaders.languages.graph.text_languages import derive_languages, find_foreign
 from loaders.mentions.graph.refresh import refresh as refresh_mentions
 from loaders.model import (
@@ -298,6 +298,7 @@ class Loading:
         self.committing: Mapping[NamedNode, SourceDocument | SourceGraph] = {}
         """The records of the current commit."""
         self.languages: Mapping[str, str] = {}
+        self.derived: DerivedCodes = {}
         """The languages that the last commit derived, except English, by text unit or document."""
         self.started = time.perf_counter()
         self.shape_warnings: Counter[str] = Counter()
@@ -561,7 +562,7 @@ class Loading:
                 if (digest := hashes.get(graph)) is not None
                 and (isinstance(document, SourceDocument) or document.units)
             }
-            self.indexing = self.indexer.submit(self.index_records, committed, self.languages)
+            self.indexing = self.indexer.submit(self.index_records, committed, self.languages, self.derived)
         self.report_progress()
 
     def skip_older(self, batch: _Batch) -> set[NamedNode]:
@@ -600,10 +601,15 @@ class Loading:
         self,
         committed: Mapping[NamedNode, tuple[str, SourceDocument | SourceGraph]],
         languages: Mapping[str, str],
+        derived: DerivedCodes,
     ) -> None:
         """Index one batch. Runs in its own thread, so that the next batch is committed meanwhile."""
         self.indexed.replace(
-            {graph.value: (digest, find_facts(document, languages)) for graph, (digest, document) in committed.items()}
+            {
+                graph.value: (digest, find_facts(document, languages, derived))
+                for graph, (digest, document) in committed.items()
+            },
+            derived,
         )
 
     def wait_for_indexing(self) -> None:
@@ -666,7 +672,7 @@ class Loading:
             for graph, (derived, origin) in derive(self.kg.store, replace).items() if derive is not None else ():
                 replace[graph] = derived
                 records[graph] = origin
-        self.languages = find_foreign(replace)
+        self.languages, self.derived = find_foreign(replace), find_derived_codes(replace)
         if self.citations is not None:
             for graph, (derived, origin) in self.citations.derive(replace, self.committing).items():
                 replace.setdefault(graph, derived)

@@ -77,6 +77,17 @@ BY_STATE: Final = (
     "electorate in that year. Speeches with neither are left out."
 )
 """Note for results that have speeches of a state."""
+DATED: Final = """?document eli:date_document|dcterms:date ?dated
+  FILTER(SUBSTR(STR(?dated), 1, 4) IN ($years) && !REGEX(STR(?dated), "^[0-9]{5}"))"""
+OF_PARTY: Final = "VALUES ?party { $parties } ?document kg:party ?party ."
+IN_CHAMBER: Final = "VALUES ?chamber { $chambers } ?document kg:chamber ?chamber ."
+MENTIONING: Final = "VALUES ?mentioned { $mentioned } FILTER EXISTS { ?unit kg:mentions ?mentioned }"
+MENTIONING_ALONE: Final = "VALUES ?mentioned { $mentioned } ?unit kg:mentions ?mentioned ."
+IN_DISTRICT: Final = """VALUES ?district { $districts }
+  FILTER EXISTS { ?rule kg:definedIn ?unit ; kg:district ?district }"""
+IN_DISTRICT_ALONE: Final = "VALUES ?district { $districts } ?rule kg:district ?district ; kg:definedIn ?unit ."
+DISTRICTS_PRESENT: Final = """
+SELECT DISTINCT ?district WHERE { VALUES ?district { $districts } FILTER EXISTS { ?rule kg:district ?district } }"""
 DOCUMENT_LANGUAGE: Final = "VALUES ?language { $languages } ?document schema:inLanguage ?language ."
 
 
@@ -145,16 +156,51 @@ def compile_scope(reader: Reader, filters: SearchFilters, *, speeches: bool = Tr
         terms["languages"] = _languages(reader, filters.language, notes)
         on_unit.append(UNIT_LANGUAGE)
         alone.append(LANGUAGE_ALONE)
+    if filters.year:
+        terms["years"] = [Literal(f"{year:04d}") for year in dict.fromkeys(filters.year)]
+        on_document.append(DATED)
+    if filters.party:
+        terms["parties"] = _known(reader, "party", KG.party, filters.party, notes)
+        on_document.append(OF_PARTY)
+    if filters.chamber:
+        terms["chambers"] = _known(reader, "chamber", KG.chamber, filters.chamber, notes)
+        on_document.append(IN_CHAMBER)
+    if filters.district:
+        terms["districts"] = _districts(reader, filters.district, notes)
+        on_unit.append(IN_DISTRICT)
+        alone.append(IN_DISTRICT_ALONE)
+    if filters.concept:
+        mentioned = resolve_concept_filter(reader, filters.concept, notes, "concept")
+        if mentioned:
+            terms["mentioned"] = [NamedNode(concept.iri) for concept in mentioned]
+            on_unit.append(MENTIONING)
+            alone.append(MENTIONING_ALONE)
     for argument, name in (
         ("corpus_type", "corpus_types"), ("family_slug", "families"), ("topic", "topics"), ("language", "languages"),
+        ("party", "parties"), ("chamber", "chambers"), ("district", "districts"),
     ):  # fmt: skip
         if name in terms and not terms[name]:
             raise NotFoundError(" ".join(note for note in notes if note.startswith(f"{argument}: ")))
     return Scope(tuple(on_document), tuple(on_unit), tuple(alone), terms), notes
 
 
-def resolve_concept_filter(reader: Reader, qids: Sequence[str], notes: list[str]) -> list[Concept]:
-    """Resolve the filter ``concept_qids``; add a note for each unknown concept.
+def _districts(reader: Reader, wanted: Sequence[str], notes: list[str]) -> list[Terms]:
+    """Find the districts ``TOWN/CODE`` that have rules; add a note for each without."""
+    nodes = {mint("district", *value.strip().split("/", 1)): value for value in wanted}
+    rows = reader.rows("districts named", bind(DISTRICTS_PRESENT, districts=list(nodes)))
+    present = {iri_of(row["district"]) for row in rows}
+    notes += (
+        f"district: No rule is of {value!r}. Give the key of the town and the code: us-ut-sandy/R-1-8."
+        for node, value in nodes.items()
+        if node.value not in present
+    )
+    return [node for node in nodes if node.value in present]
+
+
+def resolve_concept_filter(
+    reader: Reader, qids: Sequence[str], notes: list[str], argument: str = "concept_qids"
+) -> list[Concept]:
+    """Resolve a filter by concepts; add a note for each unknown concept.
 
     Raises InvalidInputError for an id that cannot be a concept, and NotFoundError if no concept is known.
     """
@@ -164,9 +210,9 @@ def resolve_concept_filter(reader: Reader, qids: Sequence[str], notes: list[str]
     for qid in qids:
         try:
             if concepts is not None and not len(concepts):
-                check_item(concepts, "concept_qids", qid)
+                check_item(concepts, argument, qid)
                 continue
-            concept = one(reader, "concept_qids", qid)
+            concept = one(reader, argument, qid)
             found[concept.iri] = concept
         except NotFoundError as error:
             unknown.append(str(error))
@@ -174,7 +220,7 @@ def resolve_concept_filter(reader: Reader, qids: Sequence[str], notes: list[str]
         raise NotFoundError(" ".join(unknown))
     notes += unknown
     if concepts is not None and not len(concepts):
-        notes.append(f"concept_qids ({', '.join(qids)}) had no effect: no concepts are loaded.")
+        notes.append(f"{argument} ({', '.join(qids)}) had no effect: no concepts are loaded.")
     return list(found.values())
 
 
@@ -255,11 +301,15 @@ def _known(reader: Reader, argument: str, name: NamedNode, wanted: Sequence[str]
     codes = {code: code_of(iri_of(term)) for code, term in values.items()}
     unknown = {code: value for code, value in folded.items() if code not in values}
     labels = _codes_by_label(reader, values.values()) if unknown else {}
+    found = [code for code in folded if code in values]
     for code, value in unknown.items():
+        if code in labels:
+            found.append(labels[code].casefold())
+            continue
         named = nearest(code, labels, 1, least=80)
         meant = f"Did you mean {labels[named[0]]}?" if named else f"{hint(code, codes)}."
         notes.append(f"{argument}: No document has {value!r}. {meant}")
-    return [values[code] for code in folded if code in values]
+    return [values[code] for code in dict.fromkeys(found)]
 
 
 def _topics(reader: Reader, wanted: Sequence[str], notes: list[str]) -> list[Terms]:

@@ -24,7 +24,7 @@ from kg.retrieval.reranking import Reranking
 from kg.retrieval.results import Completeness, Degraded
 from kg.retrieval.word_ranking import rank_by_store
 from kg.search.analyzers import is_foreign
-from kg.search.protocol import Candidate, Mode, Ranking, SearchIndex
+from kg.search.protocol import Candidate, Conditions, Mode, Ranking, SearchIndex
 from kg.search.ranking import PAIR_WEIGHT, Fusion
 from kg.search.relevance import Relevance, assess_relevance, drop_unrelated, is_english_only
 from kg.sparql.terms import bind
@@ -197,9 +197,11 @@ class Asked:
         units: Sequence[str] | None = None,
         parents: Sequence[str] | None = None,
         mode: Mode = "hybrid",
+        codes: Conditions = (),
     ) -> Ranking:
         """Rank units by it; see `SearchIndex.rank`."""
-        return search.rank(self.query, units=units, parents=parents, limit=limit, mode=mode, must=self.must)
+        limited = {"codes": codes} if codes else {}
+        return search.rank(self.query, units=units, parents=parents, limit=limit, mode=mode, must=self.must, **limited)
 
     def rank_all(
         self, reader: Reader, *, limit: int, units: Sequence[str] | None = None, parents: Sequence[str] | None = None
@@ -486,17 +488,22 @@ def _listed(reader: Reader, scope: Scope) -> Mapping[str, str] | None:
     if not scope.terms and reader.kg.search.status().units > NARROW:
         return None
 
-    def read(rows: Sequence[Mapping[str, Term]]) -> Mapping[str, str] | None:
-        if len(rows) > NARROW:
-            return None
-        return {iri_of(row["unit"]): iri_of(row["document"]) for row in rows}
-
-    whole = WHOLE_DOCUMENTS if scope.on_document else WHOLE_UNITS
-    query = scope.compile(UNITS_IN_SCOPE.replace("#WHOLE", whole), most=NARROW + 1)
-    listed = reader.kept("passages that the filters leave", query, read, declared=OWN)
-    if listed is None:
+    listed = list_units(reader, scope, NARROW)
+    if len(listed) > NARROW:
         reader.ran.pop()  # an abandoned list selected nothing
+        return None
     return listed
+
+
+def list_units(reader: Reader, scope: Scope, most: int) -> Mapping[str, str]:
+    """List units in scope with their documents, up to one more than `most`."""
+    whole = WHOLE_DOCUMENTS if scope.on_document else WHOLE_UNITS
+    query = scope.compile(UNITS_IN_SCOPE.replace("#WHOLE", whole), most=most + 1)
+    return reader.kept("passages that the filters leave", query, _read_units, declared=OWN)
+
+
+def _read_units(rows: Sequence[Mapping[str, Term]]) -> Mapping[str, str]:
+    return {iri_of(row["unit"]): iri_of(row["document"]) for row in rows}
 
 
 def _proposed(
@@ -532,7 +539,7 @@ def _proposed(
         ranking = asked.rank_all(reader, parents=parents, limit=depth)
         fresh = [candidate for candidate in ranking.candidates if candidate.iri not in seen]
         seen.update(candidate.iri for candidate in fresh)
-        allowed = _allowed(reader, scope, [candidate.iri for candidate in fresh])
+        allowed = find_allowed(reader, scope, [candidate.iri for candidate in fresh])
         proposed = [candidate for candidate in fresh if candidate.iri in allowed]
         pending += _pending(proposed)
         considered += proposed
@@ -578,7 +585,7 @@ def _parents(reader: Reader, scope: Scope) -> Sequence[str] | None:
     return reader.kept("documents that the filters leave", query, read, declared=("document",))
 
 
-def _allowed(reader: Reader, scope: Scope, proposals: Sequence[str]) -> dict[str, str]:
+def find_allowed(reader: Reader, scope: Scope, proposals: Sequence[str]) -> dict[str, str]:
     """Look up the proposals that are in the scope, with their documents."""
     if not proposals:
         return {}

@@ -44,6 +44,7 @@ PlaceName = Annotated[
 """A country, state or municipality. All places inside it count."""
 Language = Annotated[str, Field(min_length=1, max_length=64, description="BCP 47 tag, e.g. en; covers en-GB too")]
 Name = Annotated[str, Field(min_length=1, max_length=300)]
+Year = Annotated[int, Field(ge=1, le=9999)]
 Identifier = Annotated[str, Field(min_length=1, max_length=2_000)]
 
 
@@ -126,6 +127,11 @@ class SearchFilters(BaseModel):
     corpus_type: list[Name] = Field(default_factory=list, max_length=100)
     family_slug: list[Name] = Field(default_factory=list, max_length=300)
     topic: list[Name] = Field(default_factory=list, max_length=100, description="Sector, keyword or tag of a document")
+    year: list[Year] = Field(default_factory=list, max_length=300, description="Of the document")
+    party: list[Name] = Field(default_factory=list, max_length=100, description="Code or name, of the speaker")
+    chamber: list[Name] = Field(default_factory=list, max_length=20)
+    district: list[Name] = Field(default_factory=list, max_length=100, description="TOWN/CODE, of rules in a section")
+    concept: list[Name] = Field(default_factory=list, max_length=50, description="QID that a passage must mention")
     concept_qids: list[Name] = Field(
         default_factory=list, max_length=50, description="QIDs from concept_find; passages that mention them rank first"
     )
@@ -174,10 +180,36 @@ class Judged(Result):
     degraded: Degraded | None = Field(None, description="Ranked by words only, or by the words of the store only")
 
 
+FacetName = Literal["domain", "place", "language", "type", "year", "party", "chamber", "district", "concept"]
+
+FACETS: Final[tuple[FacetName, ...]] = (
+    "domain", "place", "language", "type", "year", "party", "chamber", "district", "concept",
+)  # fmt: skip
+
+
+class FacetValue(BaseModel):
+    """A value with the numbers of passages and documents that have it."""
+
+    value: str = Field(description="Value of the filter")
+    label: str
+    passages: int
+    documents: int | None = Field(None, description="Absent if they were not counted")
+
+
+class FacetCounts(BaseModel):
+    """The counted passages and documents, in all and by facet."""
+
+    passages: int
+    documents: int | None = Field(None, description="Absent if they were not counted; translations count once")
+    more: bool = Field(False, description="Whether there are more results than were counted")
+    values: dict[FacetName, list[FacetValue]] = Field(default_factory=dict)
+
+
 class SearchResult(Judged):
     """Passages, best first."""
 
     results: list[SearchHit]
+    facets: FacetCounts | None = Field(None, description="Counts of the results, with the argument facets")
 
 
 class Document(BaseModel):

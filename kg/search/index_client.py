@@ -22,7 +22,17 @@ from kg.errors import IndexUnavailableError, InvalidInputError, ModelError
 from kg.processes import child
 from kg.processes.child import Child, ChildGoneError, ChildLateError
 from kg.processes.leases import Leases
-from kg.search.protocol import Candidate, GraphUnits, IndexedUnit, IndexStatus, Mode, Ranking
+from kg.search.protocol import (
+    Candidate,
+    Codes,
+    Conditions,
+    Counts,
+    GraphUnits,
+    IndexedUnit,
+    IndexStatus,
+    Mode,
+    Ranking,
+)
 from kg.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -35,7 +45,10 @@ _GRAPHS_PER_REPLACEMENT = 200
 _POLL_S = 0.1
 _CLOSING_S = 60.0
 
-TIMEOUT_S: Final = {"status": 2.0, "rank": 5.0, "rerank": 1.0, "embed": 30.0, "state": 60.0, "await_embedder": 70.0}
+TIMEOUT_S: Final = {
+    "status": 2.0, "rank": 5.0, "rerank": 1.0, "count": 5.0, "load_codes": 5.0, "embed": 30.0, "state": 60.0,
+    "await_embedder": 70.0,
+}  # fmt: skip
 """Maximum seconds for an answer of the process by operation; `rerank` adds its own limit."""
 
 WRITE_TIMEOUT_S: Final = 120.0
@@ -69,7 +82,7 @@ _PING_S: Final = 2.0
 _WORK_S: Final = 0.01
 """Processor time that counts as work: threads of an idle process wake up for some microseconds."""
 _FIRST_STATUS_S: Final = 10.0
-_READS: Final = frozenset(("status", "rank", "rerank", "embed"))
+_READS: Final = frozenset(("status", "rank", "rerank", "embed", "count", "load_codes"))
 
 _T = TypeVar("_T")
 
@@ -128,6 +141,7 @@ class EdgeIndex:
         limit: int,
         mode: Mode = "hybrid",
         must: Sequence[str] = (),
+        codes: Conditions = (),
     ) -> Ranking:
         """Return the best `limit` units for `query` by fused score (or by `mode`), equal scores by IRI.
 
@@ -136,7 +150,8 @@ class EdgeIndex:
         longer one; the ranking is exhaustive if nothing is left beyond `limit`.
 
         With `must`, only units with all of these words are ranked, in their text, title or names; words match as in
-        a query: in any form (`tariff` matches `Tariffs`), without accents. A stop word matches nothing.
+        a query: in any form (`tariff` matches `Tariffs`), without accents. A stop word matches nothing. With `codes`,
+        only units that meet these conditions.
         """
         if limit < 1:
             raise InvalidInputError(f"Invalid limit {limit}. It must be at least 1.")
@@ -155,10 +170,28 @@ class EdgeIndex:
             limit=limit,
             mode=mode,
             must=list(must),
+            codes=_to_lists(codes),
         )
         self._has_ranked = True
         candidates = tuple(Candidate(*fields) for fields in found["candidates"])
         return Ranking(candidates, found["exhaustive"], found["model"], found["pending"], found["units"])
+
+    def count(self, fields: Sequence[str], codes: Conditions = ()) -> Counts:
+        """Count the units that meet `codes`, exactly, and by each value of `fields`."""
+        found = self._ask("count", fields=list(fields), codes=_to_lists(codes))
+        return Counts(**found)
+
+    def load_codes(self, units: Sequence[str]) -> Mapping[str, Codes]:
+        """Return the codes of those of `units` that are in the index, with their ``parent``."""
+        found: dict[str, Codes] = self._ask("load_codes", units=list(units))
+        return found
+
+    def label(self, documents: Mapping[str, Codes]) -> None:
+        """Set fields of the codes of all units of these documents. Other fields stay."""
+        with self._writing:
+            for part in _split_list(list(documents), _GRAPHS_PER_REPLACEMENT):
+                given = {document: _to_lists([documents[document]])[0] for document in part}
+                self._retry(partial(_label, documents=given))
 
     def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]] | None:
         """Return a unit vector for each of a few hundred short texts, or None if no vectors are being computed."""
@@ -479,6 +512,14 @@ def _remove(connection: _Connection, graphs: Sequence[str]) -> None:
     connection.call("remove", graphs=list(graphs))
 
 
+def _label(connection: _Connection, documents: Mapping[str, Codes]) -> None:
+    connection.call("label", documents=documents)
+
+
+def _to_lists(conditions: Conditions) -> list[dict[str, list[str]]]:
+    return [{name: list(values) for name, values in condition.items()} for condition in conditions]
+
+
 def _to_fields(unit: IndexedUnit, graph: str) -> list[Any]:
     if unit.graph != graph:
         raise InvalidInputError(f"The unit {unit.iri} is in graph {unit.graph}, but was given for {graph}.")
@@ -492,6 +533,7 @@ def _to_fields(unit: IndexedUnit, graph: str) -> list[Any]:
         unit.in_context,
         unit.names,
         unit.in_parts,
+        {name: list(values) for name, values in unit.codes.items()},
     ]
 
 

@@ -25,7 +25,7 @@ from kg.errors import IndexUnavailableError, ModelError, QuadciteError
 from kg.processes import confine, frames
 from kg.search import embedding
 from kg.search.cross_encoder import CrossEncoder, CrossEncoderWorker
-from kg.search.protocol import IndexedUnit, IndexStatus, Mode
+from kg.search.protocol import Conditions, IndexedUnit, IndexStatus, Mode
 from kg.search.reranker import AT_ONCE
 from kg.search.shard import Shard, compact_folder, optimize_folder
 from kg.search.unit_index import UnitIndex
@@ -51,6 +51,9 @@ class Server:
             "rank": self._rank,
             "embed": vectors.embed,
             "rerank": self._rerank,
+            "count": self._count,
+            "load_codes": self._units.load_codes,
+            "label": self._units.label,
             "state": self._units.state,
             "status": self._status,
             "await_embedder": vectors.await_embedder,
@@ -70,12 +73,13 @@ class Server:
         limit: int,
         mode: Mode,
         must: list[str],
+        codes: Conditions,
         until: float,
     ) -> dict[str, Any]:
         with self._vectors.pause():
             if mode != "bm25":
                 self._vectors.await_embedder(until)
-            ranking = self._units.rank(query, units, parents, limit, mode, must)
+            ranking = self._units.rank(query, units, parents, limit, mode, must, codes)
         return {
             "candidates": [astuple(candidate) for candidate in ranking.candidates],
             "exhaustive": ranking.exhaustive,
@@ -83,6 +87,10 @@ class Server:
             "pending": ranking.pending,
             "units": ranking.units,
         }
+
+    def _count(self, fields: list[str], codes: Conditions) -> dict[str, Any]:
+        with self._vectors.pause():
+            return asdict(self._units.count(fields, codes))
 
     def _rerank(self, query: str, texts: list[str], until: float) -> list[float]:
         if self._reranker is None:
@@ -145,7 +153,7 @@ def serve(requests: BinaryIO, answers: int, open_embedder: Callable[[Settings], 
         ThreadPoolExecutor(AT_ONCE, "reranks") as reranks,
     ):
         pools = {"rank": searches, "embed": searches, "await_embedder": searches, "state": states, "status": states}
-        pools["rerank"] = reranks
+        pools |= {"rerank": reranks, "count": searches, "load_codes": searches}
         while (frame := frames.read(requests)) is not None:
             request = json.loads(frame[1])
             name = request["operation"]

@@ -11,10 +11,14 @@ others. The state of a graph in the index names the texts that are left out, so 
 
 The language of a unit, by which its words are stemmed, is the stated one of the unit or its document, else the derived
 one (`loaders.languages`), unless that is English or unknown.
+
+The codes of a unit, by which results are counted, are those that its graph states of it and its document, and what is
+derived where the graph states none: the language, and the party and state of a speaker.
 """
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -29,7 +33,7 @@ from kg.sparql.terms import bind
 from kg.store.ownership import CURATED, USER, find_described, is_user_graph
 from kg.store.protocol import Query, Store, select, term_text
 from kg.text import HEADING_SEPARATOR
-from kg.vocabulary import DCTERMS, DERIVED, KG, PROV_GRAPH, SCHEMA, SOURCED, mint, sha256
+from kg.vocabulary import DCTERMS, DERIVED, ELI, KG, PROV_GRAPH, RDF, SCHEMA, SOURCED, mint, sha256
 
 HEADINGS: Final = frozenset(mint("code", "blockType", code).value for code in ("Title", "title", "sectionHeading"))
 """Block types whose text is the heading of the following units."""
@@ -46,12 +50,17 @@ HELD: Final = 8_000_000
 DERIVED_LANGUAGE: Final = f"{DERIVED}language/"
 """The graphs of derived languages."""
 
+_YEAR: Final = re.compile(r"[0-9]{4}(?![0-9])")
+
 _GRAPHS_AT_ONCE: Final = 50
+_THINGS_AT_ONCE: Final = 20_000
 _UNITS_AT_ONCE: Final = 5_000
 _ATTEMPTS: Final = 3
 
 _NOTHING: Final[Mapping[str, Collection[str]]] = {}
 _NO_LANGUAGES: Final[Mapping[str, str]] = {}
+_NO_CODES: Final[Mapping[str, Mapping[str, Collection[str]]]] = {}
+_NO_CODE: Final[Mapping[str, Collection[str]]] = {}
 
 Progress = Callable[[int, int | None, str], None]
 """Called with the number of finished items, the total if known, and the current activity."""
@@ -74,11 +83,38 @@ class UnitFacts:
     is_cut: bool = False
 
 
+DOMAINS: Final[Mapping[str, str]] = {
+    KG.PolicyDocument.value: "climate",
+    KG.Speech.value: "parliament",
+    KG.CodeSection.value: "zoning",
+    KG.File.value: "files",
+}
+"""The domain by the class of a document."""
+CODED: Final[Mapping[NamedNode, str]] = {
+    RDF.type: "domain",
+    KG.jurisdiction: "place",
+    KG.state: "state",
+    SCHEMA.inLanguage: "languages",
+    KG.corpusType: "type",
+    ELI.date_document: "year",
+    DCTERMS.date: "year",
+    KG.party: "party",
+    KG.chamber: "chamber",
+}
+"""The field of the codes by the property that has their values."""
+DERIVED_CODES: Final = (SCHEMA.inLanguage, KG.party, KG.state)
+"""Properties that are derived where a source does not state them."""
+_DERIVED_NAMES: Final = {"language": SCHEMA.inLanguage, "party": KG.party, "state": KG.state}
+
 _SPEAKERS_AND_PLACES: Final = (KG.speaker, KG.jurisdiction)
 SHOWN_PROPERTIES: Final = frozenset(
-    (DCTERMS.title, SCHEMA.inLanguage, KG.speakerAsRecorded, KG.path, KG.breadcrumb, *_SPEAKERS_AND_PLACES)
+    (DCTERMS.title, SCHEMA.inLanguage, KG.speakerAsRecorded, KG.path, KG.breadcrumb, *_SPEAKERS_AND_PLACES, *CODED)
 )
 """The properties of documents and units that the index shows."""
+
+DerivedCodes = Mapping[str, Mapping[NamedNode, Sequence[str]]]
+"""Derived values by the IRI of a document or unit and by property."""
+_NOT_DERIVED: Final[DerivedCodes] = {}
 
 
 @dataclass(slots=True)
@@ -92,6 +128,7 @@ class GraphFacts:
     """The values of each property by the IRI of the document or unit."""
     derived: Mapping[str, str] = field(default_factory=dict)
     """Derived languages by the IRI of the document or unit; at least those that are neither English nor unknown."""
+    derived_codes: DerivedCodes = field(default_factory=dict)
 
     def add(self, subject: NamedNode, predicate: NamedNode, value: NamedNode | Literal) -> None:
         """Add a statement of the graph, unless the index does not show it."""
@@ -124,7 +161,27 @@ class GraphFacts:
                 if (path := paths.get(fact.parent)) is not None
             }
             titles = {iri: title for iri, title in titles.items() if iri not in paths} | places
-        return build_units(graph, titles, self.units, names, languages, paths)
+        codes = {iri: self._find_codes(iri) for fact in self.units for iri in (fact.iri, fact.parent)}
+        return build_units(graph, titles, self.units, names, languages, codes, paths)
+
+    def _find_codes(self, iri: str) -> dict[str, set[str]]:
+        """Find the codes of a unit or document: what the graph states of it, else what is derived."""
+        found: dict[str, set[str]] = {}
+        derived = self.derived_codes.get(iri, {})
+        for name, field_name in CODED.items():
+            values = self.shown[name].get(iri) or derived.get(name, ())
+            if codes := {code for value in values if (code := to_code(field_name, value))}:
+                found.setdefault(field_name, set()).update(codes)
+        return found
+
+
+def to_code(field_name: str, value: str) -> str | None:
+    """Convert the value of a property of `CODED` to a code, or None if it is none."""
+    if field_name == "domain":
+        return DOMAINS.get(value)
+    if field_name == "year":
+        return value[:4] if _YEAR.match(value) else None
+    return value or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,12 +198,13 @@ def build_units(
     facts: Iterable[UnitFacts],
     names: Mapping[str, Collection[str]] = _NOTHING,
     languages: Mapping[str, str] = _NO_LANGUAGES,
+    codes: Mapping[str, Mapping[str, Collection[str]]] = _NO_CODES,
     files: Collection[str] = (),
 ) -> list[IndexedUnit]:
-    """Build the index units of one graph, in order of position.
+    """Build the index units of one graph: nearest heading above, title, names and language.
 
-    `titles`, `names` and `languages` are by IRI of document or unit. Texts of the documents `files` are embedded in
-    parts.
+    `titles`, `names`, `languages` and `codes` are by IRI of document or unit. Texts of the documents `files` are
+    embedded in parts.
     """
     units = []
     headings: dict[str, str] = {}
@@ -158,9 +216,23 @@ def build_units(
             prelude = prelude[:_SHOWN].rpartition(" ")[0] or prelude[:_SHOWN]
         about = "\n".join(sorted({*names.get(fact.parent, ()), *names.get(fact.iri, ())}))
         language = fact.language or languages.get(fact.iri) or languages.get(fact.parent)
-        in_parts = fact.parent in files
+        of_document, of_unit = codes.get(fact.parent, _NO_CODE), codes.get(fact.iri, _NO_CODE)
+        counted = {name: sorted(values) for name, values in {**of_unit, **of_document}.items()}
+        if own_languages := ({fact.language} if fact.language else of_unit.get("languages")):
+            counted["languages"] = sorted(own_languages)
         units.append(
-            IndexedUnit(fact.iri, graph, fact.parent, fact.text, prelude, language, fact.is_cut, about, in_parts)
+            IndexedUnit(
+                fact.iri,
+                graph,
+                fact.parent,
+                fact.text,
+                prelude,
+                language,
+                fact.is_cut,
+                about,
+                fact.parent in files,
+                dict(sorted(counted.items())),
+            )
         )
         if fact.block_type in HEADINGS:
             headings[fact.parent] = fact.text
@@ -201,9 +273,10 @@ SELECT ?graph ?unit ?parent WHERE {
 TEXT_UNITS: Final = """
 SELECT (COUNT(DISTINCT ?unit) AS ?units) WHERE { ?unit schema:text ?text MINUS { ?unit a kg:Summary } }"""
 
-DERIVED_LANGUAGES: Final = """
-SELECT ?thing ?language WHERE {
-  VALUES ?thing { $things } GRAPH ?graph { ?thing schema:inLanguage ?language } FILTER(STRSTARTS(STR(?graph), $derived))
+DERIVED_VALUES: Final = """
+SELECT ?thing ?property ?value WHERE {
+  VALUES ?thing { $things } GRAPH ?graph { ?thing ?property ?value }
+  FILTER(?property IN ($language, $party, $state) && STRSTARTS(STR(?graph), $derived))
 }"""
 
 VALUES_OF: Final = """
@@ -325,8 +398,11 @@ class LoadedGraphs:
         """The first graphs of this load that show a speaker or place, with their content hashes."""
         self._left = HELD
 
-    def replace(self, graphs: Mapping[str, tuple[str, GraphFacts]]) -> None:
-        """Index graphs that are committed, each given with its content hash."""
+    def replace(self, graphs: Mapping[str, tuple[str, GraphFacts]], derived: DerivedCodes = _NOT_DERIVED) -> None:
+        """Index graphs that are committed, each given with its content hash.
+
+        `derived` are the codes that the same commit derives, which may be of documents in other graphs too.
+        """
         named = {graph: facts.find_named() for graph, (_, facts) in graphs.items()}
         self._read_names(set().union(*named.values()))
         for graph, (digest, facts) in graphs.items():
@@ -339,6 +415,14 @@ class LoadedGraphs:
                 for graph, (digest, facts) in graphs.items()
             }
         )
+        here = {iri for _, facts in graphs.values() for unit in facts.units for iri in (unit.iri, unit.parent)}
+        others = {
+            iri: {CODED[name]: values for name, values in said.items() if name != SCHEMA.inLanguage}
+            for iri, said in derived.items()
+            if iri not in here
+        }
+        if others := {iri: codes for iri, codes in others.items() if codes}:
+            self._search.label(others)
 
     def finish(self) -> None:
         """Index the graphs again whose speakers and places have other names since."""
@@ -431,24 +515,30 @@ def _load_units(
                 "start" in row,
             )
         )
-    _load_derived_languages(store, facts.values())
+    _load_derived(store, facts.values())
     known = _load_names(store, {node for found in facts.values() for node in found.find_named()})
     return {graph: found.build_units(graph, known) for graph, found in facts.items()}
 
 
-def _load_derived_languages(store: Store, facts: Collection[GraphFacts]) -> None:
-    """Load the derived languages of units without a stated one, and of their documents."""
-    things = {
+def _load_derived(store: Store, facts: Collection[GraphFacts]) -> None:
+    """Load what is derived of units and their documents: languages of those without a stated one, and codes."""
+    things = {iri for found in facts for unit in found.units for iri in (unit.iri, unit.parent)}
+    derived: dict[str, str] = {}
+    codes: dict[str, dict[NamedNode, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for start in range(0, len(things), _THINGS_AT_ONCE):
+        nodes = [NamedNode(iri) for iri in sorted(things)[start : start + _THINGS_AT_ONCE]]
+        query = bind(DERIVED_VALUES, things=nodes, derived=Literal(DERIVED), **_DERIVED_NAMES)
+        for row in _select(store, query):
+            thing, value = row["thing"].value, row["value"].value
+            codes[thing][NamedNode(row["property"].value)].append(value)
+            if row["property"] == SCHEMA.inLanguage and is_foreign(value):
+                derived[thing] = value
+    unstated = {
         iri for found in facts for unit in found.units if unit.language is None for iri in (unit.iri, unit.parent)
     }
-    derived: dict[str, str] = {}
-    if things:
-        nodes = [NamedNode(iri) for iri in sorted(things)]
-        for row in _select(store, bind(DERIVED_LANGUAGES, things=nodes, derived=Literal(DERIVED_LANGUAGE))):
-            if is_foreign(row["language"].value):
-                derived[row["thing"].value] = row["language"].value
     for found in facts:
-        found.derived = derived
+        found.derived = {iri: language for iri, language in derived.items() if iri in unstated}
+        found.derived_codes = codes
 
 
 def _load_names(store: Store, nodes: Iterable[str]) -> dict[str, set[str]]:

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from kg.processes.leases import Leases
 
 Mode = Literal["bm25", "dense", "hybrid"]
 """Ranking by words (BM25), by meaning (embeddings), or by both. Units without vectors have no rank by meaning."""
+
+
+Codes = Mapping[str, Sequence[str]]
+"""Values by the name of a field of `CODES`."""
+
+Conditions = Sequence[Codes]
+"""A unit meets each condition: it has one of the values of one of its fields."""
+
+CODES: Final = ("domain", "place", "state", "languages", "type", "year", "party", "chamber")
+"""The fields of a unit by which results are counted and limited. Values are codes, tags of languages, years or IRIs."""
+
+
+TRANSLATION: Final = "#lang="
+"""What separates the IRI of a document from the language of its translation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +36,7 @@ class IndexedUnit:
     cut out of running text, which may not mention its subject. If `in_parts`, each part of the text has a vector of its
     own, with the prelude (`kg.search.parts`). `names` (who spoke, the place) are searched by words
     only: an embedding of names would bring every unit of a person or town closer to every query that names one.
+    `codes` are what it is counted by.
     """
 
     iri: str
@@ -33,6 +48,7 @@ class IndexedUnit:
     in_context: bool = False
     names: str = ""
     in_parts: bool = False
+    codes: Codes = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +110,18 @@ class IndexStatus:
     """Why the index does not answer, or None. The counts are then those of the last answer."""
 
 
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The units that meet some conditions, and by the values of fields, and the documents that they are in.
+
+    Translations are the same document.
+    """
+
+    units: int
+    documents: int
+    by_field: Mapping[str, Mapping[str, int]]
+
+
 class SearchIndex(Protocol):
     """Text search over units. Calls block, are safe from any thread, and are durable when they return."""
 
@@ -123,13 +151,26 @@ class SearchIndex(Protocol):
         limit: int,
         mode: Mode = "hybrid",
         must: Sequence[str] = (),
+        codes: Conditions = (),
     ) -> Ranking:
         """Return the best `limit` units for `query` by fused score, or by words or meaning only.
 
         With `units`, each of these is scored, without approximation. With `parents`, candidates are searched among the
         units of these documents, without both among all units. With `must`, only units that contain all of these words
-        are candidates.
+        are candidates, with `codes` only those that meet these conditions.
         """
+        ...
+
+    def count(self, fields: Sequence[str], codes: Conditions = ()) -> Counts:
+        """Count the units that meet `codes`, exactly, and by each value of `fields`."""
+        ...
+
+    def load_codes(self, units: Sequence[str]) -> Mapping[str, Codes]:
+        """Return the codes of those of `units` that are in the index, with their ``parent``."""
+        ...
+
+    def label(self, documents: Mapping[str, Codes]) -> None:
+        """Set fields of the codes of all units of these documents. Other fields stay."""
         ...
 
     def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]] | None:

@@ -25,6 +25,7 @@ from kg.files import copy_with_holes
 from kg.fuzzy_names import fold
 from kg.processes import child
 from kg.search import analyzers
+from kg.search.protocol import CODES
 from kg.words import STOP_WORDS
 
 log = logging.getLogger(__name__)
@@ -268,6 +269,9 @@ class Shard:
             shard = qe.EdgeShard.load(str(self.folder / self._name))
             if set(_KEYWORDS) - set(shard.info().payload_schema):
                 raise ValueError("unexpected payload fields")
+            for name in CODES:  # which an older index lacks; its vectors stay
+                if name not in shard.info().payload_schema:
+                    shard.update(qe.UpdateOperation.create_field_index(name, qe.PayloadSchemaType.Keyword))
         except FileNotFoundError as error:
             if error.filename and Path(error.filename).name == "index.json" and not any(self.folder.glob("shard-*")):
                 return None
@@ -293,7 +297,7 @@ class Shard:
         path = self.folder / self._name
         path.mkdir()
         shard = qe.EdgeShard.create(str(path), qe.EdgeConfig(sparse_vectors=_SPARSE))
-        for name in _KEYWORDS:
+        for name in (*_KEYWORDS, *CODES):
             shard.update(qe.UpdateOperation.create_field_index(name, qe.PayloadSchemaType.Keyword))
         shard.update(qe.UpdateOperation.create_field_index(analyzers.ENGLISH, build_params(analyzers.ENGLISH)))
         shard.flush()

@@ -6,6 +6,7 @@ An interrupted replacement leaves no marker, so that `index_sync.repair_index` r
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import uuid
@@ -20,7 +21,7 @@ import qdrant_edge as qe
 
 from kg.search.analyzers import ENGLISH, find_field
 from kg.search.parts import PARTS_VERSION, build_part_texts, split_parts
-from kg.search.protocol import Candidate, IndexedUnit, Mode, Ranking
+from kg.search.protocol import CODES, TRANSLATION, Candidate, Codes, Conditions, Counts, IndexedUnit, Mode, Ranking
 from kg.search.ranking import PAIR_WEIGHT, Fusion, is_settled
 from kg.search.relevance import CALIBRATIONS
 from kg.search.shard import DENSE, UPDATE_POINTS, Shard
@@ -42,6 +43,10 @@ _MAX_DEPTH = 65_536
 _PAGE = 1_000
 _DECIMALS = 4
 """Scores are single precision, summed in any order: further digits are noise that would reorder equal scores."""
+
+_MOST_VALUES: Final = 10_000_000
+"""Maximum number of values of a field that are counted: more than there are documents."""
+_MOST_TOTALS: Final = 64
 
 _UNIT = qe.FieldCondition("kind", match=qe.MatchValue("unit"))
 _HAS_VECTOR = qe.HasVectorCondition(DENSE)
@@ -104,6 +109,8 @@ class UnitIndex:
     _below: tuple[tuple[int, str], int] | None = None
     """Number of updates and digest of documents, and how many units these had."""
     _old: dict[str, dict[str, str]] = field(default_factory=dict)
+    _totals: dict[tuple[int, str], Counts] = field(default_factory=dict)
+    """Counts by number of updates and digest of what was asked."""
 
     def __post_init__(self) -> None:
         markers = self.scroll(qe.Filter(must=[_build_condition("kind", "graph")]), ["graph_iri", "content_sha256"])
@@ -146,6 +153,7 @@ class UnitIndex:
         limit: int,
         mode: Mode = "hybrid",
         must: Sequence[str] = (),
+        codes: Conditions = (),
     ) -> Ranking:
         """Return the best `limit` units by fused score; see `SearchIndex.rank`."""
         if (units is not None and not units) or (parents is not None and not parents):
@@ -156,6 +164,7 @@ class UnitIndex:
             parse_question(query) if mode == "hybrid" else NO_WORDS,
         )
         required: _Conditions = [self._require(to_searchable(words)) for words in must]
+        required += [_build_alternatives(condition) for condition in codes]
         every, pending, _ = self.counts()
         if units is not None:
             allowed = len(units)
@@ -170,6 +179,38 @@ class UnitIndex:
         # Without thresholds or vectors the relevance is unknown, for which `units` counts.
         is_unknown = parents is not None and (model not in CALIBRATIONS or pending)
         return replace(ranking, model=model, pending=pending, units=None if is_unknown else allowed)
+
+    def count(self, fields: Sequence[str], codes: Conditions = ()) -> Counts:
+        """Count the units that meet `codes`; see `SearchIndex.count`. Kept until the next update."""
+        key = self.shard.written, digest(repr(fields), repr(codes))
+        if (known := self._totals.get(key)) is not None:
+            return known
+        where = qe.Filter(must=[_UNIT, *(_build_alternatives(condition) for condition in codes)])
+        with self.shard.borrow() as shard:
+            units = shard.count(qe.CountRequest(True, where))
+            by_field = {
+                name: {
+                    str(hit.value): hit.count
+                    for hit in shard.facet(qe.FacetRequest(name, _MOST_VALUES, exact=True, filter=where)).hits
+                }
+                for name in ("parent", *fields)
+            }
+        documents = len({parent.partition(TRANSLATION)[0] for parent in by_field.pop("parent")})
+        if len(self._totals) >= _MOST_TOTALS or any(written != key[0] for written, _ in self._totals):
+            self._totals = {}
+        self._totals[key] = found = Counts(units, documents, by_field)
+        return found
+
+    def load_codes(self, units: Sequence[str]) -> dict[str, Codes]:
+        """Return the codes of units that are in the index; see `SearchIndex.load_codes`."""
+        payloads = self._retrieve([point_id(iri) for iri in units], ["iri", "parent", *CODES])
+        return {
+            str(payload["iri"]): {
+                "parent": [str(payload["parent"])],
+                **{name: payload[name] for name in CODES if name in payload},
+            }
+            for payload in payloads.values()
+        }
 
     def _require(self, words: str) -> qe.ConditionType:
         conditions = [qe.FieldCondition(name, match=qe.MatchText(words)) for name in self.shard.fields]
@@ -353,6 +394,7 @@ class UnitIndex:
                 said = [unit.prelude, unit.text, unit.language or "", str(unit.in_context), unit.names]
                 if unit.in_parts:
                     said.append(f"parts {PARTS_VERSION}")
+                said.append(json.dumps(sorted(unit.codes.items())))
                 if (name := find_field(unit.language)) != ENGLISH:
                     said.append(name)  # units that were indexed as English are written again
                     self.shard.add_field(name)
@@ -386,6 +428,15 @@ class UnitIndex:
                 self.shard.write(qe.UpdateOperation.upsert_points(points))
             self._state.update(hashes)
         self.on_pending()
+
+    def label(self, documents: Mapping[str, Codes]) -> None:
+        """Set fields of the codes of all units of documents; see `SearchIndex.label`."""
+        with self.shard.writing:
+            for document, codes in documents.items():
+                # Without its digest, so that the next replacement writes the unit as it is then.
+                payload = {**{name: list(values) for name, values in codes.items()}, "digest": ""}
+                where = qe.Filter(must=[_UNIT, _build_condition("parent", document)])
+                self.shard.write(qe.UpdateOperation.set_payload_by_filter(where, payload))
 
     def remove(self, graphs: Sequence[str]) -> None:
         """Delete all units of `graphs`."""
@@ -493,7 +544,7 @@ def _unit_payload(unit: IndexedUnit, fingerprint: str) -> dict[str, Any]:
         payload["text"] = meant
     if unit.language:
         payload["language"] = unit.language
-    return payload
+    return payload | {name: list(values) for name, values in unit.codes.items()}
 
 
 def _payload(point: qe.Record | qe.ScoredPoint) -> Mapping[str, Any]:
@@ -509,6 +560,14 @@ def _vector(record: qe.Record) -> Vector:
 def _build_condition(name: str, *values: str) -> qe.FieldCondition:
     match = qe.MatchValue(values[0]) if len(values) == 1 else qe.MatchAny(list(values))
     return qe.FieldCondition(name, match=match)
+
+
+def _build_alternatives(fields: Codes) -> qe.ConditionType:
+    """Build the condition that a unit has one of the values of one of the fields. Without a value, none has."""
+    found: _Conditions = [_build_condition(name, *values) for name, values in fields.items() if values]
+    if not found:
+        return qe.Filter(must=[_UNIT], must_not=[_UNIT])
+    return found[0] if len(found) == 1 else qe.Filter(should=found)
 
 
 def _id_filter(ids: AbstractSet[str]) -> qe.Filter:

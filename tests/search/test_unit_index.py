@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+import qdrant_edge as qe
 
 from kg.search.analyzers import ENGLISH, PLAIN
-from kg.search.protocol import Candidate, IndexedUnit, Ranking
+from kg.search.protocol import CODES, Candidate, IndexedUnit, Ranking
 from kg.search.ranking import PAIR_WEIGHT, Fusion
 from kg.search.shard import Shard, VectorSpace
 from kg.search.unit_index import POOL, UnitIndex
@@ -186,3 +187,69 @@ def test_a_filter_that_leaves_all_units_is_left_out_until_there_are_others(
     index.remove(["urn:graph:c"])
     assert find(index, QUERY, parents=everything) == ["a", "b"]
     assert filters == [False, False, True, True, False]
+
+
+# Codes.
+
+
+def coded(name: str, parent: str, text: str, **codes: list[str]) -> IndexedUnit:
+    return IndexedUnit(f"urn:{name}", "urn:g", parent, text, codes=codes)
+
+
+@pytest.fixture
+def shard_index(tmp_path: Path) -> Iterator[UnitIndex]:
+    shard = Shard(tmp_path / "codes")
+    yield UnitIndex(shard, lambda text: None)
+    shard.close()
+
+
+def fill_codes(index: UnitIndex) -> None:
+    units = [
+        coded("a", "urn:d", "wind power", domain=["climate"], place=["urn:bra"], year=["2030"]),
+        coded("b", "urn:d#lang=en", "wind power", domain=["climate"], place=["urn:bra", "urn:ken"]),
+        coded("c", "urn:e", "wind farms", domain=["parliament"], state=["urn:nsw"]),
+    ]
+    index.begin(["urn:g"])
+    index.put(units)
+    index.finish({"urn:g": "1"})
+
+
+def test_units_are_counted_by_their_codes_exactly(shard_index: UnitIndex) -> None:
+    fill_codes(shard_index)
+    found = shard_index.count(["domain", "place"])
+    assert (found.units, found.documents) == (3, 2)
+    assert found.by_field == {"domain": {"climate": 2, "parliament": 1}, "place": {"urn:bra": 2, "urn:ken": 1}}
+    some = shard_index.count(["year"], [{"place": ["urn:ken"], "state": ["urn:nsw"]}])
+    assert (some.units, some.documents, some.by_field["year"]) == (2, 2, {})
+    assert shard_index.count([], [{"place": []}]).units == 0
+
+
+def test_a_ranking_is_limited_by_codes(shard_index: UnitIndex) -> None:
+    fill_codes(shard_index)
+    ranking = shard_index.rank("wind", None, None, 10, "bm25", codes=[{"domain": ["climate"]}])
+    assert {each.iri for each in ranking.candidates} == {"urn:a", "urn:b"}
+    ranking = shard_index.rank("wind", ["urn:a", "urn:c"], None, 10, "bm25", codes=[{"state": ["urn:nsw"]}])
+    assert [each.iri for each in ranking.candidates] == ["urn:c"]
+
+
+def test_codes_that_are_derived_later_are_set_and_replaced_with_the_unit(shard_index: UnitIndex) -> None:
+    fill_codes(shard_index)
+    shard_index.label({"urn:e": {"party": ["urn:greens"]}})
+    assert shard_index.load_codes(["urn:c", "urn:none"]) == {
+        "urn:c": {"parent": ["urn:e"], "domain": ["parliament"], "state": ["urn:nsw"], "party": ["urn:greens"]}
+    }
+    assert shard_index.count(["party"]).by_field == {"party": {"urn:greens": 1}}
+    fill_codes(shard_index)
+    assert shard_index.count(["party"]).by_field == {"party": {}}
+
+
+def test_an_index_of_an_older_version_gets_the_fields_of_codes_and_keeps_its_points(tmp_path: Path) -> None:
+    shard = Shard(tmp_path / "old")
+    for name in CODES:
+        shard.write(qe.UpdateOperation.delete_field_index(name))
+    index = UnitIndex(shard, lambda text: None)
+    fill_codes(index)
+    shard.close()
+    opened = UnitIndex(Shard(tmp_path / "old"), lambda text: None)
+    assert opened.state() == {"urn:g": "1"}
+    assert opened.count(["domain"]).by_field == {"domain": {"climate": 2, "parliament": 1}}

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Final
 from pydantic import BaseModel, Field
 from pyoxigraph import NamedNode
 
-from kg.errors import InvalidInputError, NotFoundError
+from kg.errors import IndexUnavailableError, InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import Concept
 from kg.retrieval.evidence import (
@@ -26,19 +26,21 @@ from kg.retrieval.evidence import (
     url_of,
 )
 from kg.retrieval.excerpts import SNIPPET_CHARACTERS, best_window
+from kg.retrieval.facets import count_results, count_scope
 from kg.retrieval.filters import compile_scope, resolve_concept_filter
 from kg.retrieval.hybrid_search import Asked, Found, describe_nothing, describe_ranking, retrieve
 from kg.retrieval.reader import Reader, bounded_page, clean_text, clean_words, page_of
 from kg.retrieval.results import (
+    FACETS,
     QUERY_CHARACTERS,
     Evidence,
+    FacetName,
     Identifier,
     Layout,
     Limit,
     MinScore,
     Must,
     Offset,
-    Query,
     Result,
     SearchFilters,
     SearchHit,
@@ -49,6 +51,11 @@ from kg.search.parts import Part, build_part_text, split_parts
 from kg.search.word_overlap import parse_question
 from kg.tools.search.identifiers import Resolved, complete_ids, explain_missing, resolve_ids
 from kg.tools.search.neighbours import Adjacent, Neighbours, Shown, find_neighbours, load_neighbours
+
+OptionalQuery = Annotated[
+    str, Field(max_length=QUERY_CHARACTERS, description="What to look for, in words; may be empty with facets")
+]
+FacetNames = Annotated[list[FacetName], Field(max_length=len(FACETS), description="Count the results by these")]
 
 NAMES_ADDED: Final = 20
 """Maximum number of names of concepts that are added to a query."""
@@ -84,23 +91,27 @@ class FetchResult(Result):
 
 def search(
     kg: KnowledgeGraph,
-    query: Query,
+    query: OptionalQuery = "",
     filters: SearchFilters | None = None,
     limit: Limit = 20,
     offset: Offset = 0,
     must: Must | None = None,
     min_score: MinScore | None = None,
     neighbours: Neighbours = 0,
+    facets: FacetNames | None = None,
 ) -> SearchResult:
     """Find passages of laws, policies and speeches by meaning and words, best first.
 
     Use when you need evidence on a topic. Narrow by `filters`: place (["BRA"], ["Utah"]), domain, language,
     corpus_type, family_slug, max_passages_per_doc; passages that mention concept_qids rank first. Each result: id,
     title, url, snippet, score, provenance (graph, source file, sha256, row). relevance "none": nothing relevant found.
+    facets counts the results by domain, place, year etc.; without a query, all passages that pass the filters, exactly.
     A result takes about 800 characters: a small limit, then next_offset, saves tokens.
     Example: search(query="geothermal exploration licences", filters={"iso3": ["DJI"]}, limit=5).
     Next: `fetch` the relevant ids for the full text; `list_resources` lists the valid filter values.
     """
+    if facets and not query.strip():
+        return _count_all(kg, filters or SearchFilters(), facets)
     words = clean_text("query", query, QUERY_CHARACTERS)
     bounded_page(limit, offset)
     filters = filters or SearchFilters()
@@ -110,9 +121,10 @@ def search(
     reader.ran.clear()
     asked = widen_query(words, concepts)
     required = clean_words(must or ())
+    question = Asked(asked, required, min_score, typed=words)
     found = retrieve(
         reader,
-        Asked(asked, required, min_score, typed=words),
+        question,
         scope,
         limit=limit,
         offset=offset,
@@ -134,14 +146,33 @@ def search(
             + "list_resources and family_overview list the contents of the graph."
         )
     notes += describe_ranking(found, "passages")
+    counts = None
+    if facets:
+        try:
+            counts = count_results(reader, list(dict.fromkeys(facets)), question, scope, found)
+        except IndexUnavailableError as error:
+            notes.append(f"facets: {error}")
     return reader.finish(
         SearchResult(
-            results=hits, notes=notes, relevance=found.relevance, reranked=found.reranked, degraded=found.degraded
+            results=hits,
+            facets=counts,
+            notes=notes,
+            relevance=found.relevance,
+            reranked=found.reranked,
+            degraded=found.degraded,
         ),
         total=found.total,
         next_offset=found.next_offset,
         completeness=found.completeness,
     )
+
+
+def _count_all(kg: KnowledgeGraph, filters: SearchFilters, facets: Sequence[FacetName]) -> SearchResult:
+    """Count all passages that pass filters, by facet."""
+    reader = Reader(kg)
+    scope, notes = compile_scope(reader, filters)
+    counts = count_scope(reader, list(dict.fromkeys(facets)), scope)
+    return reader.finish(SearchResult(results=[], facets=counts, notes=notes), total=counts.passages)
 
 
 def _build_hits(reader: Reader, found: Sequence[Found], query: str, neighbours: int) -> list[SearchHit]:

@@ -1,0 +1,93 @@
+"""Counts by facet: the codes in the index and the filters in SPARQL give the same numbers."""
+
+from __future__ import annotations
+
+import pytest
+
+from kg.errors import InvalidInputError, QuadciteError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.filters import compile_scope
+from kg.retrieval.hybrid_search import list_units
+from kg.retrieval.reader import Reader
+from kg.retrieval.results import FACETS, FacetName, SearchFilters
+from kg.tools.search.passages import search
+
+FILTERS = {"type": "corpus_type"}
+"""The filter of a facet, if it has another name."""
+
+
+def filters_of(facet: str, value: str) -> SearchFilters:
+    return SearchFilters.model_validate({FILTERS.get(facet, facet): [value]})
+
+
+def count_in_store(graph: KnowledgeGraph, filters: SearchFilters) -> tuple[int, int]:
+    scope, _ = compile_scope(Reader(graph), filters)
+    units = list_units(Reader(graph), scope, 5_000)
+    return len(units), len({document.partition("#lang=")[0] for document in units.values()})
+
+
+@pytest.mark.parametrize("facet", FACETS)
+def test_the_index_counts_what_the_filter_finds(joined: KnowledgeGraph, facet: FacetName) -> None:
+    counted = search(joined, facets=[facet]).facets
+    assert counted is not None
+    assert counted.values[facet]
+    for value in counted.values[facet][:8]:
+        filters = filters_of(facet, value.value)
+        passages, documents = count_in_store(joined, filters)
+        assert (value.value, value.passages) == (value.value, passages)
+        within = search(joined, filters=filters, facets=["domain"]).facets
+        assert within is not None
+        assert (within.passages, within.documents) == (passages, documents)
+        assert sum(each.passages for each in within.values["domain"]) <= passages
+
+
+def test_a_query_counts_its_results_and_their_documents(joined: KnowledgeGraph) -> None:
+    found = search(joined, "flood", limit=200, facets=["domain", "place", "concept"])
+    counted = found.facets
+    assert counted is not None
+    assert not counted.more
+    assert counted.passages == len(found.results) > 0
+    assert counted.documents is not None
+    assert 0 < counted.documents <= counted.passages
+    for value in counted.values["domain"]:
+        filters = SearchFilters.model_validate({"domain": [value.value]})
+        narrowed = search(joined, "flood", filters=filters, limit=200, facets=["domain"])
+        assert narrowed.facets is not None
+        assert len(narrowed.results) == narrowed.facets.passages == value.passages
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"year": [2030], "place": ["BRA"]},
+        {"party": ["Australian Greens"]},
+        {"chamber": ["au-senate"], "language": ["en"]},
+        {"concept": ["Q1007"], "domain": ["climate"]},
+        {"district": ["us-ut-quarry-bend/R-1"]},
+        {"topic": ["Energy"]},
+    ],
+)
+def test_filters_together_count_as_the_store_does(joined: KnowledgeGraph, given: dict[str, list[str]]) -> None:
+    filters = SearchFilters.model_validate(given)
+    try:
+        passages, _ = count_in_store(joined, filters)
+    except QuadciteError:
+        pytest.skip("the fixtures have no such value")
+    counted = search(joined, filters=filters, facets=["domain"]).facets
+    assert counted is not None
+    assert counted.passages == passages > 0
+
+
+def test_without_words_only_counts_can_be_asked_for(joined: KnowledgeGraph) -> None:
+    with pytest.raises(InvalidInputError):
+        search(joined, "  ")
+    assert search(joined, facets=["domain"]).results == []
+
+
+def test_the_most_results_are_counted_and_said_to_be_more(
+    joined: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kg.retrieval.facets.MOST_COUNTED", 3)
+    counted = search(joined, "energy", facets=["domain"]).facets
+    assert counted is not None
+    assert (counted.passages, counted.more) == (3, True)
