@@ -30,6 +30,11 @@ def to_word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+UNSPACED: Final = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
+)
+"""Runs of scripts without spaces between words: Thai, Lao, Myanmar, Khmer, kana, Han."""
+
 _ENGLISH_IRREGULAR: Final = {
     "man": "men", "woman": "women", "child": "children", "person": "people", "foot": "feet", "tooth": "teeth",
     "mouse": "mice", "goose": "geese", "ox": "oxen", "life": "lives", "leaf": "leaves", "shelf": "shelves",

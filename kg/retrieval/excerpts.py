@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 from typing import Final
 
-from kg.words import stem
+from kg.words import UNSPACED, is_stop_word, stem
 
 SNIPPET_CHARACTERS: Final = 240
 """Maximum characters of a result of `search`."""
@@ -44,6 +44,33 @@ def best_window(text: str, query: str, width: int) -> tuple[int, int] | None:
         if best is None or rank > best:
             best, found = rank, (start, inside[-1][1])
     return found
+
+
+def find_words(text: str, query: str) -> list[tuple[int, int]]:
+    """Find the words of `text` that are words of `query` in any form, as offsets, end-exclusive, without overlaps.
+
+    Of scripts without spaces, the pairs of adjacent characters that the query has.
+    """
+    stems = {stem(word, STEM) for word in re.findall(r"\w{2,}", query.casefold()) if not is_stop_word(word, "en")}
+    pairs = {run[at : at + 2] for run in UNSPACED.findall(query) for at in range(max(1, len(run) - 1))}
+    found = [
+        match.span()
+        for match in re.finditer(r"\w{2,}", text)
+        if stem(match.group().casefold(), STEM) in stems and not UNSPACED.search(match.group())
+    ]
+    if pairs:
+        for run in UNSPACED.finditer(text):
+            words, start = run.group(), run.start()
+            for at in range(max(1, len(words) - 1)):
+                if words[at : at + 2] in pairs:
+                    found.append((start + at, start + min(at + 2, len(words))))
+    merged: list[tuple[int, int]] = []
+    for low, high in sorted(found):
+        if merged and low <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(high, merged[-1][1])
+        else:
+            merged.append((low, high))
+    return merged
 
 
 def window(low: int, high: int, first: int, last: int, width: int) -> tuple[int, int]:

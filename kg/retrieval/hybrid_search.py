@@ -137,6 +137,8 @@ class Found:
     iri: str
     document: str
     score: float
+    scored: Candidate | None = None
+    """The scores that `score` was fused from, if they are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -634,7 +636,7 @@ def _ordered(
         end = min(start + size, len(ranked))
         while end < len(ranked) and round(ranked[end].score, 6) == round(ranked[end - 1].score, 6):
             end += 1
-        chunk = [Found(unit.iri, documents[unit.iri], round(unit.score, 6)) for unit in ranked[start:end]]
+        chunk = [Found(unit.iri, documents[unit.iri], round(unit.score, 6), unit) for unit in ranked[start:end]]
         groups = [list(group) for _, group in groupby(chunk, key=lambda unit: unit.score)]
         tied = [unit.iri for group in groups if len(group) > 1 for unit in group]
         keys = _tie_breakers(reader, tied)
@@ -660,6 +662,18 @@ def _tie_breakers(reader: Reader, units: Sequence[str]) -> dict[str, TieKey]:
         position = int(values.get("position", 0))
         keys[iri] = (newest_first(values.get("date")), values.get("family", ""), values.get("title", ""), position, iri)
     return keys
+
+
+def sort_by_date(reader: Reader, found: Sequence[Found], *, oldest: bool = False) -> list[Found]:
+    """Sort units by the date of their document, the newest first, or the oldest; those without a date are last."""
+    keys = _tie_breakers(reader, [each.iri for each in found])
+
+    def key(each: Found) -> tuple[bool, tuple[int, ...], tuple[object, ...]]:
+        date, *rest = keys[each.iri]
+        undated = date == newest_first(None)
+        return undated, tuple(-digit for digit in date) if oldest else date, tuple(rest)
+
+    return sorted(found, key=key)
 
 
 def newest_first(date: str | None) -> tuple[int, ...]:

@@ -149,6 +149,15 @@ class Neighbour(Lean):
     provenance: Provenance
 
 
+class ScoreParts(Lean):
+    """What the score of a passage was fused from."""
+
+    words: float = Field(description="BM25")
+    meaning: float | None = Field(None, description="Cosine of the vectors; absent without one")
+    share_of_words: float = Field(description="Share of the query's words in it, rare ones weighing more")
+    share_of_pairs: float | None = Field(None, description="Share of the query's pairs of adjacent words in it")
+
+
 class SearchHit(BaseModel):
     """A matching passage, in short."""
 
@@ -160,6 +169,7 @@ class SearchHit(BaseModel):
         None, description="Who said these words, of a speech", exclude_if=lambda value: value is None
     )
     score: float
+    score_parts: ScoreParts | None = Field(None, exclude_if=lambda value: value is None)
     provenance: Provenance
     before: list[Neighbour] = Field(default_factory=list, exclude_if=operator.not_)
     after: list[Neighbour] = Field(default_factory=list, exclude_if=operator.not_)

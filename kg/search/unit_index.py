@@ -26,6 +26,7 @@ from kg.search.ranking import PAIR_WEIGHT, Fusion, is_settled
 from kg.search.relevance import CALIBRATIONS
 from kg.search.shard import DENSE, UPDATE_POINTS, Shard
 from kg.search.word_overlap import NO_WORDS, QuestionWords, parse_question
+from kg.words import UNSPACED
 
 BM25 = qe.Bm25Params(k=0.9, b=0.4)
 """nDCG@10 on regulation passages, fused: 0.706, and 0.698 with the usual k 1.2, b 0.75."""
@@ -50,9 +51,6 @@ _MOST_TOTALS: Final = 64
 
 _UNIT = qe.FieldCondition("kind", match=qe.MatchValue("unit"))
 _HAS_VECTOR = qe.HasVectorCondition(DENSE)
-
-# scripts written without spaces between words: Thai, Lao, Myanmar, Khmer, kana, Han
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
 
 Vector = list[list[float]]
 _Conditions = list["qe.ConditionType"]
@@ -91,7 +89,7 @@ def to_searchable(text: str) -> str:
             return f" {characters} "
         return " " + " ".join(characters[i : i + 2] for i in range(len(characters) - 1)) + " "
 
-    return _UNSPACED.sub(pairs, text)
+    return UNSPACED.sub(pairs, text)
 
 
 @dataclass(slots=True)

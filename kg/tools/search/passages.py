@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import zip_longest
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import BaseModel, Field
 from pyoxigraph import NamedNode
@@ -26,9 +27,9 @@ from kg.retrieval.evidence import (
     url_of,
 )
 from kg.retrieval.excerpts import SNIPPET_CHARACTERS, best_window
-from kg.retrieval.facets import count_results, count_scope
+from kg.retrieval.facets import MOST_COUNTED, count_results, count_scope
 from kg.retrieval.filters import compile_scope, resolve_concept_filter
-from kg.retrieval.hybrid_search import Asked, Found, describe_nothing, describe_ranking, retrieve
+from kg.retrieval.hybrid_search import Asked, Found, describe_nothing, describe_ranking, retrieve, sort_by_date
 from kg.retrieval.reader import Reader, bounded_page, clean_text, clean_words, page_of
 from kg.retrieval.results import (
     FACETS,
@@ -42,6 +43,7 @@ from kg.retrieval.results import (
     Must,
     Offset,
     Result,
+    ScoreParts,
     SearchFilters,
     SearchHit,
     SearchResult,
@@ -55,6 +57,7 @@ from kg.tools.search.neighbours import Adjacent, Neighbours, Shown, find_neighbo
 OptionalQuery = Annotated[
     str, Field(max_length=QUERY_CHARACTERS, description="What to look for, in words; may be empty with facets")
 ]
+Sort = Annotated[Literal["relevance", "newest", "oldest"], Field(description="Order of the results")]
 FacetNames = Annotated[list[FacetName], Field(max_length=len(FACETS), description="Count the results by these")]
 
 NAMES_ADDED: Final = 20
@@ -99,6 +102,8 @@ def search(
     min_score: MinScore | None = None,
     neighbours: Neighbours = 0,
     facets: FacetNames | None = None,
+    sort: Sort = "relevance",
+    score_parts: bool = False,
 ) -> SearchResult:
     """Find passages of laws, policies and speeches by meaning and words, best first.
 
@@ -122,16 +127,23 @@ def search(
     asked = widen_query(words, concepts)
     required = clean_words(must or ())
     question = Asked(asked, required, min_score, typed=words)
+    by_date = sort != "relevance"
     found = retrieve(
         reader,
         question,
         scope,
-        limit=limit,
-        offset=offset,
+        limit=MOST_COUNTED if by_date else limit,
+        offset=0 if by_date else offset,
         per_document=filters.max_passages_per_doc,
         concepts=[NamedNode(concept.iri) for concept in concepts],
     )
-    hits = _build_hits(reader, found.units, asked, neighbours)
+    if by_date:
+        ordered = sort_by_date(reader, found.units, oldest=sort == "oldest")
+        if found.next_offset is not None:
+            notes.append(f"Only the first {MOST_COUNTED:,} results by relevance are sorted. Narrow the query.")
+        following = page_of(ordered, offset, limit)
+        found = replace(found, units=ordered[offset : offset + limit], next_offset=following)
+    hits = _build_hits(reader, found.units, asked, neighbours, score_parts=score_parts)
     if found.completeness == "truncated":
         notes.append("Too few of the passages that the index proposed pass the filters. Narrow the query or filters.")
     elif found.relevance == "none" and filters == SearchFilters() and not offset:
@@ -175,7 +187,9 @@ def _count_all(kg: KnowledgeGraph, filters: SearchFilters, facets: Sequence[Face
     return reader.finish(SearchResult(results=[], facets=counts, notes=notes), total=counts.passages)
 
 
-def _build_hits(reader: Reader, found: Sequence[Found], query: str, neighbours: int) -> list[SearchHit]:
+def _build_hits(
+    reader: Reader, found: Sequence[Found], query: str, neighbours: int, *, score_parts: bool = False
+) -> list[SearchHit]:
     """Build the results for ranked passages, with as many `neighbours` of each, leaving out those without a text."""
     units = load_units(reader, [each.iri for each in found])
     if not units:
@@ -196,12 +210,20 @@ def _build_hits(reader: Reader, found: Sequence[Found], query: str, neighbours: 
                 snippet=build_snippet(unit.text, query),
                 said_by=said_by(descriptions, unit, voices.get(each.iri)),
                 score=each.score,
+                score_parts=_score_parts(each) if score_parts else None,
                 provenance=origin_of(reader, descriptions, unit.graph, unit.position, *place_of(descriptions, unit)),
                 before=shown.before,
                 after=shown.after,
             )
         )
     return hits
+
+
+def _score_parts(found: Found) -> ScoreParts | None:
+    one = found.scored
+    if one is None:
+        return None
+    return ScoreParts(words=one.bm25, meaning=one.cosine, share_of_words=one.words, share_of_pairs=one.pairs)
 
 
 def widen_query(query: str, concepts: Sequence[Concept]) -> str:

@@ -1,0 +1,362 @@
+"""Search over all domains (``/search?q=``) with facets, and a citation of a passage to copy (``/cite?id=``).
+
+The address holds the whole state: the words ``q``, the filters by the names of the facets (each may be repeated), the
+order ``sort``, and the ``page``. ``format=csv`` and ``format=json`` give the results of the page as data.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from kg.errors import InvalidInputError, NotFoundError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.citation_formats import NAMES, CitationFormat, cite, format_citation
+from kg.retrieval.excerpts import EXCERPT_CHARACTERS, best_window, find_words, trim_to_words, window
+from kg.retrieval.results import FACETS, Evidence, FacetCounts, FacetName, SearchHit, SearchResult, Statement
+from kg.server.html import href_of, page, passage_href
+from kg.server.pages.site import Site, ask, list_queries
+from kg.tools.answers import content_of
+from kg.tools.search.passages import fetch, search
+
+PER_PAGE: Final = 20
+LAST_PAGE: Final = 500
+VALUES_SHOWN: Final = 8
+"""Values of a facet that are shown at once; the others follow on demand."""
+QUERY_SHOWN: Final = 2_000
+"""Characters of a refused query that the page repeats."""
+
+TITLES: Final[Mapping[FacetName, str]] = {
+    "domain": "Domain",
+    "place": "Place",
+    "language": "Language",
+    "type": "Type",
+    "year": "Year",
+    "party": "Party",
+    "chamber": "Chamber",
+    "district": "Zoning district",
+    "concept": "Concept",
+}
+SORTS: Final = {"relevance": "Best match", "newest": "Newest first", "oldest": "Oldest first"}
+RELEVANCE: Final = {
+    "weak": "These passages are related to the question. None clearly answers it.",
+    "unknown": "Whether these passages are relevant was not judged.",
+}
+FILTER_NAMES: Final = {"type": "corpus_type"}
+"""Names of filters of the tool that differ from the facet."""
+_MEDIA_TYPES: Final[Mapping[CitationFormat, str]] = {
+    "text": "text/plain",
+    "markdown": "text/markdown",
+    "bibtex": "application/x-bibtex",
+    "csl": "application/vnd.citationstyles.csl+json",
+    "ttl": "text/turtle",
+}
+
+
+def routes(site: Site) -> list[Route]:
+    """Build the routes of the search and of citations."""
+    return [
+        site.route("/search", lambda request: _search(site.kg, request)),
+        site.route("/cite", lambda request: _cite(site.kg, request)),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What an address of the search asks for."""
+
+    words: str
+    filters: Mapping[FacetName, Sequence[str]]
+    sort: str
+    page: int
+
+    @property
+    def href(self) -> str:
+        """The address of this state."""
+        return self.address()
+
+    def address(self, **extra: str) -> str:
+        """Build the address of this state with further parameters."""
+        pairs = [("q", self.words)] if self.words else []
+        pairs += [(name, value) for name, values in self.filters.items() for value in values]
+        pairs += [("sort", self.sort)] if self.sort != "relevance" else []
+        pairs += [("page", str(self.page))] if self.page > 1 else []
+        return "/search?" + urlencode([*pairs, *extra.items()])
+
+    def toggle(self, facet: FacetName, value: str) -> State:
+        """Add a value to a filter, or remove it, and go to the first page."""
+        chosen = list(self.filters.get(facet, ()))
+        chosen = [each for each in chosen if each != value] if value in chosen else [*chosen, value]
+        filters = {**self.filters, facet: chosen}
+        return replace(self, filters={name: values for name, values in filters.items() if values}, page=1)
+
+
+def read_state(request: Request) -> State:
+    """Read the state from the address. Raises InvalidInputError for a page that is none."""
+    given = request.query_params
+    number = given.get("page", "1")
+    if not (number.isascii() and number.isdecimal() and 1 <= int(number[:6]) <= LAST_PAGE and len(number) < 6):
+        raise InvalidInputError(f"Invalid page {number[:40]!r}. Valid: a number from 1 to {LAST_PAGE}.")
+    filters = {
+        facet: list(dict.fromkeys(value.strip() for value in given.getlist(facet) if value.strip())) for facet in FACETS
+    }
+    return State(
+        words=given.get("q", "").strip(),
+        filters={facet: values for facet, values in filters.items() if values},
+        sort=given.get("sort", "relevance"),
+        page=int(number),
+    )
+
+
+def _search(kg: KnowledgeGraph, request: Request) -> Response:
+    state = read_state(request)
+    try:
+        found, queries = _find(kg, state)
+    except (InvalidInputError, NotFoundError) as error:
+        shown = replace(state, words=state.words[:QUERY_SHOWN])
+        context = _context(kg, shown, SearchResult(results=[]), [], {}) | {"refused": str(error)}
+        return page(request, "search.html", context, status=error.http_status)
+    form = request.query_params.get("format", "html")
+    if form == "json":
+        return JSONResponse(content_of(found), headers={"Cache-Control": "no-cache"})
+    evidence: dict[str, Evidence] = {}
+    if found.results:
+        read = ask(kg, fetch, ids=[hit.id for hit in found.results], limit=PER_PAGE)
+        evidence = {each.id: each for each in read.result.evidence}
+        queries = [*queries, *read.queries]
+    if form == "csv":
+        return _write_csv(found.results, evidence)
+    if form != "html":
+        raise InvalidInputError(f"Unknown format {form[:40]!r}. Available: html, csv, json.")
+    return page(request, "search.html", _context(kg, state, found, queries, evidence))
+
+
+def _find(kg: KnowledgeGraph, state: State) -> tuple[SearchResult, Sequence[Statement]]:
+    filters = {FILTER_NAMES.get(name, name): list(values) for name, values in state.filters.items()}
+    asked = ask(
+        kg,
+        search,
+        query=state.words,
+        filters=filters,
+        limit=PER_PAGE,
+        offset=(state.page - 1) * PER_PAGE,
+        facets=list(FACETS),
+        sort=state.sort,
+        score_parts=True,
+    )
+    return asked.result, asked.queries
+
+
+def _context(
+    kg: KnowledgeGraph,
+    state: State,
+    found: SearchResult,
+    queries: Sequence[Statement],
+    evidence: Mapping[str, Evidence],
+) -> dict[str, Any]:
+    """Build what the template shows."""
+    following = found.next_offset is not None and state.page < LAST_PAGE
+    relevance = found.relevance if found.results else None
+    return {
+        "state": state,
+        "searched": state.words,
+        "refused": None,
+        "total": _describe_total(found.facets),
+        "nothing": bool(state.words) and not found.results,
+        "relevance": RELEVANCE.get(relevance or ""),
+        "notes": found.notes,
+        "hits": [_show(hit, evidence.get(hit.id), state.words) for hit in found.results],
+        "first": (state.page - 1) * PER_PAGE + 1,
+        "facets": _list_facets(state, found.facets),
+        "chosen": _list_chosen(state, found.facets),
+        "sorts": [
+            {"text": text, "href": replace(state, sort=name, page=1).href, "current": name == state.sort}
+            for name, text in SORTS.items()
+        ],
+        "previous": replace(state, page=state.page - 1).href if state.page > 1 else None,
+        "next": replace(state, page=state.page + 1).href if following else None,
+        "clear": replace(state, filters={}, page=1).href,
+        "downloads": [{"name": form.upper(), "href": state.address(format=form)} for form in ("csv", "json")],
+        "queries": list_queries(queries),
+        "generation": found.meta.snapshot or kg.store.statistics().generation,
+    }
+
+
+def _describe_total(counts: FacetCounts | None) -> str:
+    if counts is None:
+        return ""
+    plus = "+" if counts.more else ""
+    passages = f"{counts.passages:,}{plus} {'passage' if counts.passages == 1 and not plus else 'passages'}"
+    if counts.documents is None:
+        return passages
+    return (
+        f"{passages} in {counts.documents:,}{plus} {'document' if counts.documents == 1 and not plus else 'documents'}"
+    )
+
+
+def _list_facets(state: State, counts: FacetCounts | None) -> list[dict[str, Any]]:
+    """List the facets that have a value to choose, with the addresses that choose it or not."""
+    groups = []
+    for facet in FACETS:
+        values = counts.values.get(facet, []) if counts is not None else []
+        chosen = state.filters.get(facet, ())
+        if not values or (len(values) == 1 and not chosen and facet != "domain"):
+            continue
+        shown = [
+            {
+                "label": each.label,
+                "count": f"{each.passages:,}",
+                "title": f"{each.documents:,} documents" if each.documents is not None else "",
+                "href": state.toggle(facet, each.value).href,
+                "chosen": each.value in chosen,
+            }
+            for each in values
+        ]
+        groups.append({"title": TITLES[facet], "values": shown[:VALUES_SHOWN], "others": shown[VALUES_SHOWN:]})
+    return groups
+
+
+def _list_chosen(state: State, counts: FacetCounts | None) -> list[dict[str, str]]:
+    """List the filters that apply, with the addresses without each of them."""
+    labels = {
+        (facet, each.value): each.label
+        for facet, values in (counts.values if counts is not None else {}).items()
+        for each in values
+    }
+    return [
+        {"facet": TITLES[facet], "label": labels.get((facet, value), value), "href": state.toggle(facet, value).href}
+        for facet, values in state.filters.items()
+        for value in values
+    ]
+
+
+def _show(hit: SearchHit, evidence: Evidence | None, words: str) -> dict[str, Any]:
+    """Build a result: its words verbatim with those of the query marked, its document, and where it stands."""
+    text = evidence.passage.text if evidence is not None else hit.snippet
+    low, high = _choose_excerpt(text, words)
+    marked = find_words(text[low:high], words)
+    where = cite(evidence).place if evidence is not None else ""
+    document = hit.id.partition("#")[0]
+    span = (low + marked[0][0], low + marked[0][1]) if marked and evidence is not None else None
+    return {
+        "href": passage_href(hit.id, span),
+        "title": hit.title,
+        "document": {"href": href_of(document), "iri": document} if document != hit.id else None,
+        "outside": hit.url if hit.url.startswith(("http://", "https://")) else None,
+        "where": where,
+        "said_by": hit.said_by,
+        "places": evidence.document.geographies if evidence is not None else [],
+        "pieces": mark_pieces(text[low:high], marked),
+        "before": low > 0,
+        "after": high < len(text),
+        "score": f"{hit.score:.3f}",
+        "parts": _list_parts(hit),
+        "id": hit.id,
+        "source": hit.provenance,
+        "graph": href_of(hit.provenance.graph),
+        "cite": "/cite?" + urlencode({"id": hit.id}),
+    }
+
+
+def mark_pieces(text: str, marked: Sequence[tuple[int, int]]) -> list[tuple[str, bool]]:
+    """Split a text into pieces, each with whether it is marked."""
+    pieces: list[tuple[str, bool]] = []
+    done = 0
+    for low, high in marked:
+        pieces += [(text[done:low], False), (text[low:high], True)]
+        done = high
+    return [piece for piece in (*pieces, (text[done:], False)) if piece[0]]
+
+
+def _choose_excerpt(text: str, words: str) -> tuple[int, int]:
+    """Choose the part of a text with most words of the query, cut at words."""
+    if len(text) <= EXCERPT_CHARACTERS:
+        return 0, len(text)
+    place = best_window(text, words, EXCERPT_CHARACTERS) or (0, 0)
+    return trim_to_words(text, *window(0, len(text), *place, EXCERPT_CHARACTERS))
+
+
+def _list_parts(hit: SearchHit) -> list[tuple[str, str]]:
+    parts = hit.score_parts
+    if parts is None:
+        return []
+    listed = [
+        ("words (BM25)", parts.words),
+        ("meaning (cosine)", parts.meaning),
+        ("share of the query's words", parts.share_of_words),
+        ("share of its word pairs", parts.share_of_pairs),
+    ]
+    return [(name, f"{value:.3f}") for name, value in listed if value is not None]
+
+
+def _write_csv(hits: Sequence[SearchHit], evidence: Mapping[str, Evidence]) -> Response:
+    written = io.StringIO()
+    writer = csv.writer(written, lineterminator="\r\n")
+    writer.writerow(["id", "title", "url", "said_by", "where", "score", "text", "graph", "source", "sha256", "row"])
+    for hit in hits:
+        found = evidence.get(hit.id)
+        origin = hit.provenance
+        writer.writerow(
+            [
+                hit.id,
+                hit.title,
+                hit.url,
+                hit.said_by or "",
+                cite(found).place if found is not None else "",
+                hit.score,
+                found.passage.text if found is not None else hit.snippet,
+                origin.graph,
+                origin.source or "",
+                origin.sha256 or "",
+                "" if origin.row is None else origin.row,
+            ]
+        )
+    headers = {"Content-Disposition": 'attachment; filename="results.csv"', "Cache-Control": "no-cache"}
+    return Response(written.getvalue(), media_type="text/csv", headers=headers)
+
+
+def _cite(kg: KnowledgeGraph, request: Request) -> Response:
+    """Answer with the citation of the passage ``id``, or of its words ``span=start-end``, in each form or one."""
+    given = request.query_params
+    iri = given.get("id", "").strip()
+    if not iri:
+        raise InvalidInputError("Missing id. Give that of a passage: /cite?id=cpr://doc/{slug}%23p=3.")
+    read = ask(kg, fetch, id=iri)
+    evidence = next((each for each in read.result.evidence if each.id == read.result.id), None)
+    if evidence is None:
+        raise NotFoundError(f"{iri} is not a single passage. Cite one of its passages.")
+    start, end = read_span(given.get("span"), len(evidence.passage.text))
+    cited = cite(evidence, start, end)
+    form = given.get("format", "html")
+    if form in _MEDIA_TYPES:
+        content = format_citation(cited, form)  # type: ignore[arg-type]
+        return PlainTextResponse(content, media_type=_MEDIA_TYPES[form], headers={"Cache-Control": "no-cache"})  # type: ignore[index]
+    if form != "html":
+        raise InvalidInputError(f"Unknown format {form[:40]!r}. Available: html, {', '.join(NAMES)}.")
+    shown: dict[str, str] = {"id": iri, **({"span": given["span"]} if "span" in given else {})}
+    forms = [
+        {"name": name, "text": format_citation(cited, key), "href": "/cite?" + urlencode({**shown, "format": key})}
+        for key, name in NAMES.items()
+    ]
+    context = {"cited": cited, "forms": forms, "href": passage_href(evidence.id), "queries": list_queries(read.queries)}
+    return page(request, "cite.html", context)
+
+
+def read_span(text: str | None, length: int) -> tuple[int, int | None]:
+    """Read offsets ``start-end`` in a text, end-exclusive. Raises InvalidInputError for others."""
+    if text is None:
+        return 0, None
+    start, _, end = text.partition("-")
+    if not all(part.isascii() and part.isdecimal() and len(part) < 10 for part in (start, end)):
+        raise InvalidInputError(f"Invalid span {text[:40]!r}. Valid: start-end, as in 10-42.")
+    if not 0 <= int(start) < int(end) <= length:
+        raise InvalidInputError(f"The span {text} is not inside the text, which has {length:,} characters.")
+    return int(start), int(end)
