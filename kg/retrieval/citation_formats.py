@@ -38,7 +38,7 @@ _MARKDOWN: Final = re.compile(r"([\\`*_{}\[\]()<>#+!|~-])")
 
 @dataclass(frozen=True, slots=True)
 class CitedWords:
-    """What is cited: some words of a passage, with what a citation says of them."""
+    """Some words of a passage, with their document, place and origin."""
 
     iri: str
     words: str
@@ -46,7 +46,7 @@ class CitedWords:
     url: str
     """For readers; the IRI of the document if it has none."""
     place: str
-    """Where the words stand: page, passage, lines, row."""
+    """Page, passage, lines and row of the words."""
     author: str | None
     date: str | None
     graph: str

@@ -1,8 +1,8 @@
 """Counts of results by facet: domain, place, language, type, year, party, chamber, district and concept.
 
 For a query, the passages above the relevance floor are counted, at most `MOST_COUNTED`, with the documents that they
-are in. For filters alone, all passages are counted, exactly. Both are counted by the codes that the index has beside
-each unit; districts and concepts, which are derived later than the texts are indexed, by SPARQL.
+are in. For filters alone, all passages are counted, exactly. Both are counted by the codes of each unit in the
+index; districts and concepts, which are derived later than the texts are indexed, by SPARQL.
 """
 
 from __future__ import annotations

@@ -129,6 +129,16 @@ class Places:
         area = iso3166.find_area(code := unquote(iri.removeprefix(_PLACE)))
         return _of_area(area) if area is not None and area.code == code else None
 
+    def find_by_code(self, code: str) -> Place | None:
+        """Get the place with this code, in any case."""
+        iri = self._by_code.get(code.casefold())
+        return self.stored[iri] if iri is not None else self.get(mint("place", code).value)
+
+    def name_of(self, code: str) -> str:
+        """Get the name of the place with this code, else the code."""
+        place = self.find_by_code(code)
+        return code if place is None else place.name
+
     def get_chain(self, place: Place) -> Sequence[Place]:
         """Get the places that contain `place`, the smallest first."""
         found: dict[str, Place] = {}

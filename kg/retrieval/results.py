@@ -150,7 +150,7 @@ class Neighbour(Lean):
 
 
 class ScoreParts(Lean):
-    """What the score of a passage was fused from."""
+    """The scores that the score of a passage was fused from."""
 
     words: float = Field(description="BM25")
     meaning: float | None = Field(None, description="Cosine of the vectors; absent without one")

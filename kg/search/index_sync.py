@@ -165,7 +165,7 @@ class GraphFacts:
         return build_units(graph, titles, self.units, names, languages, codes, paths)
 
     def _find_codes(self, iri: str) -> dict[str, set[str]]:
-        """Find the codes of a unit or document: what the graph states of it, else what is derived."""
+        """Find the codes of a unit or document: stated ones, else derived ones."""
         found: dict[str, set[str]] = {}
         derived = self.derived_codes.get(iri, {})
         for name, field_name in CODED.items():
@@ -521,7 +521,7 @@ def _load_units(
 
 
 def _load_derived(store: Store, facts: Collection[GraphFacts]) -> None:
-    """Load what is derived of units and their documents: languages of those without a stated one, and codes."""
+    """Load the derived languages and codes of units and their documents."""
     things = {iri for found in facts for unit in found.units for iri in (unit.iri, unit.parent)}
     derived: dict[str, str] = {}
     codes: dict[str, dict[NamedNode, list[str]]] = defaultdict(lambda: defaultdict(list))

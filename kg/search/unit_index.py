@@ -108,7 +108,7 @@ class UnitIndex:
     """Number of updates and digest of documents, and how many units these had."""
     _old: dict[str, dict[str, str]] = field(default_factory=dict)
     _totals: dict[tuple[int, str], Counts] = field(default_factory=dict)
-    """Counts by number of updates and digest of what was asked."""
+    """Counts by number of updates and digest of the request."""
 
     def __post_init__(self) -> None:
         markers = self.scroll(qe.Filter(must=[_build_condition("kind", "graph")]), ["graph_iri", "content_sha256"])

@@ -37,6 +37,12 @@ class Link:
 
 
 NAVIGATION: Final = (
+    Link("/search", "Search"),
+    Link("/places", "Places"),
+    Link("/people", "People"),
+    Link("/concepts", "Concepts"),
+    Link("/documents", "Documents"),
+    Link("/codes", "Codes"),
     Link("/sparql", "SPARQL"),
     Link("/charts", "Charts"),
     Link("/status", "Status"),

@@ -22,10 +22,8 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.server import pages, static
 from kg.server.html import href_of
 from kg.server.negotiation import GRAPH_TYPES
-from kg.server.pages.home import EXAMPLE
 from kg.tools.entities import dereference as dereferencing
 from kg.tools.entities.dereference import COUNTED, PAGE, QUADS, Dereferenced, dereference, short_name, worded_name
-from kg.tools.schema.schema_measurement import get_schema
 from kg.vocabulary import BASE, DCTERMS, ELI, FOAF, KG, PROV_GRAPH, RDF, RDFS, SCHEMA, mint
 from tests.examples import dear
 from tests.tools.made_up import Made
@@ -190,23 +188,12 @@ def test_the_terms_have_a_page_and_a_document(client):
 
 
 def test_the_start_page_counts_what_there_is_and_leads_on(kg, client):
-    get_schema(kg, wait_s=60)  # the page itself waits a second for the first measurement
     found = page(client, "/")
     assert f"{kg.store.statistics().quads:,} quads" in found.text
-    assert {"/docs", "/sparql", "/graphs", "/tools", "/.well-known/void", "/ns", "/prefixes", "/health"} <= set(
-        found.links
-    )
-    assert href_of(KG.Passage.value) in found.links
+    ways = {"/places", "/people", "/concepts", "/documents", "/codes", "/search"}
+    assert ways | {"/docs", "/sparql", "/graphs", "/tools", "/.well-known/void", "/ns", "/health"} <= set(found.links)
     links = client.get("/", headers={"Accept": "application/json"}).json()["links"]
     assert "/mcp" in links
-
-
-def test_the_form_of_the_start_page_holds_a_query_that_has_an_answer(kg, client):
-    text = client.get("/", headers={"Accept": BROWSER}).text
-    assert '<form class="ask" action="/sparql" method="get">' in text
-    held = unescape(text.partition("<textarea")[2].partition(">")[2].partition("</textarea>")[0])
-    assert held == EXAMPLE
-    assert len(kg.query(held).result) > 0
 
 
 def test_the_queries_behind_a_page_are_linked_and_give_the_same(kg, client, made):

@@ -19,7 +19,7 @@ from pyoxigraph import Literal, NamedNode, Quad, QuerySolutions, RdfFormat, Stor
 from kg.knowledge_graph import KnowledgeGraph
 from kg.processes.leases import Leases
 from kg.queries.pool import Answer, Cancellation
-from kg.search.protocol import Candidate, GraphUnits, IndexStatus, Mode, Ranking
+from kg.search.protocol import Candidate, Codes, Conditions, Counts, GraphUnits, IndexStatus, Mode, Ranking
 from kg.settings import Settings
 from kg.store.protocol import Commit, GraphChange, Patch, Rows, Snapshot, Statistics
 from kg.vocabulary import (
@@ -199,6 +199,17 @@ class WordIndex:
         best = max((score for score, _ in scored), default=0.0) or 1.0
         candidates = [Candidate(iri, score / best, score, 0.0) for score, iri in scored[:limit]]
         return Ranking(candidates, exhaustive=units is not None or len(scored) <= limit)
+
+    def count(self, fields: Sequence[str], codes: Conditions = ()) -> Counts:
+        return Counts(
+            len(self.units), len({parent for parent, _ in self.units.values()}), {name: {} for name in fields}
+        )
+
+    def load_codes(self, units: Sequence[str]) -> dict[str, Codes]:
+        return {iri: {"parent": [self.units[iri][0]]} for iri in units if iri in self.units}
+
+    def label(self, documents: Mapping[str, Codes]) -> None:
+        pass
 
     def replace(self, graphs: Mapping[str, GraphUnits]) -> None:
         for graph, of in graphs.items():

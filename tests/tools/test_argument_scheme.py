@@ -39,8 +39,10 @@ ARGUMENTS: Final = {
     "direction": "enum", "by": "enum", "group_by": "enum", "kind": "enum", "suite": "enum", "scorer": "enum",
     "rels": "array", "type": "string",
     "verdict": "enum", "scope": "enum", "status": "enum", "format": "enum", "mode": "enum",
+    "sort": "enum", "facets": "array",
     # switches and sizes
     "narrower": "boolean", "nested": "boolean", "counts": "boolean", "include_docs": "boolean",
+    "score_parts": "boolean",
     "include_context": "boolean", "include_children": "boolean", "hops": "integer", "depth": "integer",
     "top_concepts": "integer", "top_n": "integer", "best": "boolean",
     "timeout": "number", "snapshot": "integer", "neighbours": "integer", "trace": "integer",

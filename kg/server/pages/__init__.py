@@ -30,9 +30,11 @@ from kg.server.pages import (
     docs,
     documents,
     home,
+    lists,
     people,
     places,
     reviews,
+    search,
     sections,
     sign_in,
     speeches,
@@ -65,6 +67,8 @@ def routes(site: Site) -> list[Route]:
     """Build the routes of all pages."""
     return [
         *home.routes(site),
+        *search.routes(site),
+        *lists.routes(site),
         *docs.routes(site),
         *sign_in.routes(site),
         *status.routes(site),

@@ -1,60 +1,32 @@
-"""The start page (``/``)."""
+"""The start page (``/``): search over all domains, counts, loads, health, and ways in."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
+from urllib.parse import urlencode
 
-from pyoxigraph import NamedNode
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from kg import __version__
+from kg.errors import IndexUnavailableError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.reader import Reader, iri_of
-from kg.server.html import href_of, page
+from kg.retrieval.reader import Reader
+from kg.retrieval.results import FacetCounts, FacetValue, Statement
+from kg.server.html import page
 from kg.server.negotiation import negotiate
-from kg.server.pages.site import Site
+from kg.server.pages.site import Site, ask, list_queries
 from kg.server.resources import HTML
-from kg.sparql.terms import bind
-from kg.tools.entities.dereference import names_of, short_name
-from kg.tools.schema.schema_measurement import get_schema
-from kg.vocabulary import KG
+from kg.tools.catalog.health import Health, health
+from kg.tools.catalog.resources import Resource, datasets
+from kg.tools.search.passages import search
 
-CLASSES: Final = 12
-"""Classes on the start page."""
-EXAMPLE_CHARACTERS: Final = 70
-"""Maximum characters of an identifier on the start page."""
-
-EXAMPLE: Final = """SELECT ?country (COUNT(DISTINCT ?document) AS ?documents) WHERE {
-  ?document a kg:PolicyDocument ; kg:jurisdiction/skos:notation ?country
-} GROUP BY ?country ORDER BY DESC(?documents)"""
-"""The query in the form of the start page if there are documents."""
-
-EXAMPLES: Final = (
-    (KG.PolicyDocument.value, EXAMPLE),
-    (
-        KG.CodeSection.value,
-        """SELECT ?town (COUNT(DISTINCT ?section) AS ?sections) WHERE {
-  ?section a kg:CodeSection ; kg:jurisdiction/skos:prefLabel ?town
-} GROUP BY ?town ORDER BY DESC(?sections)""",
-    ),
-    (
-        KG.UsePermission.value,
-        """SELECT ?town (COUNT(DISTINCT ?district) AS ?districts) WHERE {
-  ?permission a kg:UsePermission ; kg:district ?district . ?district kg:jurisdiction/skos:prefLabel ?town
-} GROUP BY ?town ORDER BY DESC(?districts)""",
-    ),
-    (
-        KG.Speech.value,
-        """SELECT ?speaker (COUNT(DISTINCT ?speech) AS ?speeches) WHERE {
-  ?speech a kg:Speech ; kg:speakerAsRecorded ?speaker
-} GROUP BY ?speaker ORDER BY DESC(?speeches) LIMIT 50""",
-    ),
-)
-"""A query per class. The form contains the first one that has results."""
-
-THERE: Final = "SELECT ?class WHERE { VALUES ?class { $classes } FILTER EXISTS { ?thing a ?class } }"
+EXAMPLES: Final = 6
+"""Searches that the page proposes."""
+DATASETS: Final = 5
+"""Datasets whose last change is shown."""
 
 _ADDRESSES: Final = (
     ("/docs", "The documentation", True),
@@ -70,6 +42,19 @@ _ADDRESSES: Final = (
     ("/ns", "The terms of the ontology with their definitions", True),
     ("/prefixes", "The predeclared prefixes", True),
     ("/health", "The state of this server", True),
+)
+_UNITS: Final = {
+    "climate": "passages of laws and policies",
+    "parliament": "passages of speeches and debates",
+    "zoning": "sections of codes",
+    "files": "passages of files",
+}
+_WAYS: Final = (
+    ("/places", "Places", "Countries, states and municipalities with their records"),
+    ("/people", "People", "Speakers in parliament, with their parties and speeches"),
+    ("/concepts", "Concepts", "Subjects that the texts mention, in all domains"),
+    ("/documents", "Documents", "Laws and policies by family"),
+    ("/codes", "Codes", "Municipal codes and their districts"),
 )
 
 
@@ -91,36 +76,83 @@ def start(kg: KnowledgeGraph, request: Request) -> Response:
             "links": {path: what for path, what, _ in _ADDRESSES},
         }
         return JSONResponse(content, headers={"Vary": "Accept", "Cache-Control": "no-cache"})
-    schema = get_schema(kg, wait_s=1.0)
-    rows = []
-    shown = list(schema.classes.values())[:CLASSES]
-    names = names_of(kg, [use.example for use in shown if use.example])
-    for use in shown:
-        term = schema.terms.get(use.iri)
-        name = names.get(use.example) or short_name(use.example) if use.example else ""
-        example = {"href": href_of(use.example), "text": _shortened(name)} if use.example else None
-        label = term.label if term else short_name(use.iri)
-        rows.append({"href": href_of(use.iri), "label": label, "count": f"{use.entities:,}", "example": example})
+    queries: list[Statement] = []
+    facets: FacetCounts | None = None
+    problem = None
+    try:
+        found = ask(kg, search, facets=["domain", "place", "concept"])
+        facets = found.result.facets
+        queries += found.queries
+    except IndexUnavailableError as error:
+        problem = str(error)
+    reader = Reader(kg)
+    loaded = datasets(reader)
+    state = ask(kg, health).result
+    domains = facets.values["domain"] if facets is not None else []
     context = {
-        "example": _find_example(kg),
-        "version": __version__,
+        "domains": [
+            {
+                "label": each.label,
+                "count": f"{each.passages:,}",
+                "units": _UNITS.get(each.value, "passages"),
+                "href": "/search?" + urlencode({"domain": each.value}),
+            }
+            for each in domains
+        ],
+        "examples": [
+            {"text": text, "href": "/search?" + urlencode({"q": text})}
+            for text in _find_examples(facets.values["concept"] if facets is not None else [])
+        ],
+        "ways": [{"href": href, "text": text, "what": what} for href, text, what in _WAYS],
+        "empty": counted.quads == 0 or (facets is not None and not facets.passages),
+        "problem": problem,
         "quads": f"{counted.quads:,}",
         "graphs": f"{counted.graphs:,}",
-        "passages": f"{kg.search.status().units:,}",
-        "addresses": [{"path": path, "what": what, "href": path if page else None} for path, what, page in _ADDRESSES],
-        "classes": rows,
-        "generation": schema.generation,
-        "unmeasured": counted.quads > 0,
+        "datasets": _list_datasets(loaded),
+        "health": state,
+        "checks": _describe_checks(state),
+        "addresses": [
+            {"path": path, "what": what, "href": path if opens else None} for path, what, opens in _ADDRESSES
+        ],
+        "version": __version__,
+        "generation": counted.generation,
+        "queries": list_queries([*queries, *reader.ran]),
     }
     return page(request, "home.html", context)
 
 
-def _find_example(kg: KnowledgeGraph) -> str:
-    """Find the first of `EXAMPLES` that has results."""
-    classes = [NamedNode(name) for name, _ in EXAMPLES]
-    there = {iri_of(row["class"]) for row in Reader(kg).rows("classes", bind(THERE, classes=classes))}
-    return next((query for name, query in EXAMPLES if name in there), EXAMPLE)
+def _find_examples(concepts: Sequence[FacetValue]) -> list[str]:
+    """Find searches with results: the concepts that most passages mention."""
+    labels = [each.label for each in concepts if each.passages > 1]
+    # Several words say more of what can be asked than one.
+    labels.sort(key=lambda label: " " not in label)
+    return labels[:EXAMPLES]
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= EXAMPLE_CHARACTERS else text[:EXAMPLE_CHARACTERS] + "…"
+def _list_datasets(resources: Sequence[Resource]) -> list[dict[str, Any]]:
+    """List the datasets that changed last."""
+    found = []
+    for each in resources:
+        if each.kind == "dataset" and len(each.values) == 3:
+            loader, quads, changed = each.values
+            found.append(
+                {
+                    "title": each.title,
+                    "loader": loader,
+                    "records": f"{each.count or 0:,}",
+                    "quads": quads,
+                    "changed": changed.removeprefix("last changed ")[:19].replace("T", " "),
+                }
+            )
+    found.sort(key=lambda each: each["changed"], reverse=True)
+    return found[:DATASETS]
+
+
+def _describe_checks(state: Health) -> str:
+    """Describe the last check of the dataset shapes."""
+    check = state.dataset_shapes
+    if check is None or check.conforms is None:
+        return "not run yet"
+    if check.conforms:
+        return "the data conforms to the shapes"
+    return f"{check.violations:,} {'violation' if check.violations == 1 else 'violations'} of the shapes"

@@ -8,29 +8,36 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.citation_formats import NAMES, CitationFormat, cite, format_citation
 from kg.retrieval.excerpts import EXCERPT_CHARACTERS, best_window, find_words, trim_to_words, window
+from kg.retrieval.places import Places, load_places
+from kg.retrieval.reader import Reader
 from kg.retrieval.results import FACETS, Evidence, FacetCounts, FacetName, SearchHit, SearchResult, Statement
 from kg.server.html import href_of, page, passage_href
 from kg.server.pages.site import Site, ask, list_queries
 from kg.tools.answers import content_of
 from kg.tools.search.passages import fetch, search
+from kg.vocabulary import iri_prefix
 
 PER_PAGE: Final = 20
 LAST_PAGE: Final = 500
 VALUES_SHOWN: Final = 8
 """Values of a facet that are shown at once; the others follow on demand."""
+_SECTIONS: Final = iri_prefix("section")
+_IRI: Final = re.compile(r"(?:https?|cpr)://\S+|urn:\S+")
+"""An IRI, which is looked up instead of searched."""
 QUERY_SHOWN: Final = 2_000
 """Characters of a refused query that the page repeats."""
 
@@ -71,7 +78,7 @@ def routes(site: Site) -> list[Route]:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What an address of the search asks for."""
+    """The parameters of an address of the search."""
 
     words: str
     filters: Mapping[FacetName, Sequence[str]]
@@ -118,6 +125,8 @@ def read_state(request: Request) -> State:
 
 def _search(kg: KnowledgeGraph, request: Request) -> Response:
     state = read_state(request)
+    if _IRI.fullmatch(state.words):
+        return RedirectResponse(href_of(state.words), 303)
     try:
         found, queries = _find(kg, state)
     except (InvalidInputError, NotFoundError) as error:
@@ -162,7 +171,9 @@ def _context(
     queries: Sequence[Statement],
     evidence: Mapping[str, Evidence],
 ) -> dict[str, Any]:
-    """Build what the template shows."""
+    """Build the context of the template."""
+    is_warning = found.degraded is not None or not found.results
+    places = load_places(Reader(kg))
     following = found.next_offset is not None and state.page < LAST_PAGE
     relevance = found.relevance if found.results else None
     return {
@@ -172,8 +183,9 @@ def _context(
         "total": _describe_total(found.facets),
         "nothing": bool(state.words) and not found.results,
         "relevance": RELEVANCE.get(relevance or ""),
-        "notes": found.notes,
-        "hits": [_show(hit, evidence.get(hit.id), state.words) for hit in found.results],
+        "warnings": found.notes if is_warning else [],
+        "notes": [] if is_warning else found.notes,
+        "hits": [_show(hit, evidence.get(hit.id), state.words, places) for hit in found.results],
         "first": (state.page - 1) * PER_PAGE + 1,
         "facets": _list_facets(state, found.facets),
         "chosen": _list_chosen(state, found.facets),
@@ -197,9 +209,8 @@ def _describe_total(counts: FacetCounts | None) -> str:
     passages = f"{counts.passages:,}{plus} {'passage' if counts.passages == 1 and not plus else 'passages'}"
     if counts.documents is None:
         return passages
-    return (
-        f"{passages} in {counts.documents:,}{plus} {'document' if counts.documents == 1 and not plus else 'documents'}"
-    )
+    noun = "document" if counts.documents == 1 and not plus else "documents"
+    return f"{passages} in {counts.documents:,}{plus} {noun}"
 
 
 def _list_facets(state: State, counts: FacetCounts | None) -> list[dict[str, Any]]:
@@ -238,12 +249,12 @@ def _list_chosen(state: State, counts: FacetCounts | None) -> list[dict[str, str
     ]
 
 
-def _show(hit: SearchHit, evidence: Evidence | None, words: str) -> dict[str, Any]:
-    """Build a result: its words verbatim with those of the query marked, its document, and where it stands."""
+def _show(hit: SearchHit, evidence: Evidence | None, words: str, places: Places) -> dict[str, Any]:
+    """Build a result: its words verbatim with those of the query marked, its document, and its place there."""
     text = evidence.passage.text if evidence is not None else hit.snippet
     low, high = _choose_excerpt(text, words)
     marked = find_words(text[low:high], words)
-    where = cite(evidence).place if evidence is not None else ""
+    where = _place_of(evidence) if evidence is not None else ""
     document = hit.id.partition("#")[0]
     span = (low + marked[0][0], low + marked[0][1]) if marked and evidence is not None else None
     return {
@@ -253,7 +264,7 @@ def _show(hit: SearchHit, evidence: Evidence | None, words: str) -> dict[str, An
         "outside": hit.url if hit.url.startswith(("http://", "https://")) else None,
         "where": where,
         "said_by": hit.said_by,
-        "places": evidence.document.geographies if evidence is not None else [],
+        "places": [places.name_of(code) for code in evidence.document.geographies] if evidence is not None else [],
         "pieces": mark_pieces(text[low:high], marked),
         "before": low > 0,
         "after": high < len(text),
@@ -264,6 +275,14 @@ def _show(hit: SearchHit, evidence: Evidence | None, words: str) -> dict[str, An
         "graph": href_of(hit.provenance.graph),
         "cite": "/cite?" + urlencode({"id": hit.id}),
     }
+
+
+def _place_of(evidence: Evidence) -> str:
+    passage = evidence.passage
+    if evidence.id.startswith(_SECTIONS):  # its title has its number
+        return ""
+    page_number = f"page {passage.page_number}, " if passage.page_number else ""
+    return f"{page_number}passage {passage.index + 1}"
 
 
 def mark_pieces(text: str, marked: Sequence[tuple[int, int]]) -> list[tuple[str, bool]]:
