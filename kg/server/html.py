@@ -132,11 +132,6 @@ def href_of(iri: str) -> str:
     return "/resolve?iri=" + quote(iri, safe="")
 
 
-def passage_href(iri: str, span: tuple[int, int] | None = None) -> str:
-    """Build the path of the page that shows a passage, with the words at `span` if the page can show them."""
-    return href_of(iri)
-
-
 def formats(address: Callable[[str], str]) -> list[dict[str, str]]:
     """List the RDF formats of a resource. `address` builds the URL of a format from its short name."""
     return [

@@ -25,7 +25,8 @@ from kg.retrieval.excerpts import EXCERPT_CHARACTERS, best_window, find_words, t
 from kg.retrieval.places import Places, load_places
 from kg.retrieval.reader import Reader
 from kg.retrieval.results import FACETS, Evidence, FacetCounts, FacetName, SearchHit, SearchResult, Statement
-from kg.server.html import href_of, page, passage_href
+from kg.server.html import href_of, page
+from kg.server.pages.reading import passage_href
 from kg.server.pages.site import Site, ask, list_queries
 from kg.tools.answers import content_of
 from kg.tools.search.passages import fetch, search
