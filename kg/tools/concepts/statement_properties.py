@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from pyoxigraph import Literal, NamedNode
+from pyoxigraph import NamedNode
 
 from kg.errors import InvalidInputError
-from kg.retrieval.concept_index import preference
-from kg.retrieval.reader import Reader, iri_of
-from kg.sparql.terms import bind
+from kg.retrieval.property_names import find_property, load_property_labels
+from kg.retrieval.reader import Reader
 from kg.vocabulary import PREFIXES, SKOS, curie
 
 HIERARCHY: Final = (SKOS.broader, SKOS.narrower, SKOS.related)
@@ -22,9 +20,6 @@ _DIRECT: Final = "prop/direct/"
 _ENTITY: Final = re.compile(r"(.+/)entity/[QPLM][1-9][0-9]*")
 _PROPERTY: Final = re.compile(r"P[1-9][0-9]*")
 _ITEM: Final = re.compile(r"[QLM][1-9][0-9]*")
-
-PROPERTY_LABELS: Final = """
-SELECT DISTINCT ?property ?label WHERE { VALUES ?property { $properties } ?property rdfs:label ?label }"""
 
 
 def wikibase_of(entity: str) -> str | None:
@@ -66,28 +61,6 @@ def predicate_of(wikibase: str | None, text: str) -> NamedNode:
 
 def property_labels(reader: Reader, predicates: Iterable[str]) -> Mapping[str, str]:
     """Load the labels of those of `predicates` that have one."""
-    entities: dict[str, str] = {}
-    labels: dict[str, str] = {}
-    for predicate in predicates:
-        base, direct, pid = predicate.partition(f"/{_DIRECT}")
-        if direct:
-            entities[f"{base}/entity/{pid}"] = predicate
-        else:
-            labels[predicate] = predicate.rpartition("#")[2]
-    labels |= _names(reader, entities)
-    return labels
-
-
-def _names(reader: Reader, entities: Mapping[str, str]) -> Mapping[str, str]:
-    """Load the labels of properties, given as entities with their predicates. Cached until the next commit."""
-
-    def load(missing: list[str]) -> Mapping[str, str]:
-        names: dict[str, list[Literal]] = defaultdict(list)
-        query = bind(PROPERTY_LABELS, properties=[NamedNode(iri) for iri in missing])
-        for row in reader.rows("names of properties", query):
-            if isinstance(row["label"], Literal):
-                names[iri_of(row["property"])].append(row["label"])
-        return {iri: min(names[iri], key=preference).value if iri in names else "" for iri in missing}
-
-    found = reader.kept_by_iri("name of a property", entities, load)
-    return {entities[iri]: name for iri, name in found.items() if name}
+    listed = list(predicates)
+    others = {iri: iri.rpartition("#")[2] for iri in listed if find_property(iri) is None}
+    return {**others, **load_property_labels(reader, listed)}

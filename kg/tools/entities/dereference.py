@@ -20,6 +20,7 @@ from kg.provenance.superclasses import ANCHORS
 from kg.retrieval.attribution import Chunk, load_voices
 from kg.retrieval.display_titles import FACTS, build_display_title
 from kg.retrieval.evidence import describe, origin_of
+from kg.retrieval.property_names import find_property, load_property_labels
 from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.results import Provenance, Statement
 from kg.sparql.terms import Bindable, bind, is_iri
@@ -431,6 +432,7 @@ def _labels(
         term = load_declared_terms().get(iri)
         if term is not None:
             labels[iri] = term.label
+    labels |= load_property_labels(reader, iris - labels.keys())
     untitled = {
         iri
         for iri, kind in kinds.items()
@@ -499,9 +501,14 @@ def short_name(iri: str) -> str:
 
 
 def worded_name(iri: str) -> str:
-    """Split the name of a term without a label into words: ``dcterms:isPartOf`` is "is part of"."""
+    """Split the name of a term without a label into words: ``dcterms:isPartOf`` is "is part of".
+
+    The name of a property of a Wikibase is its id.
+    """
     name = prefixed_name(iri)
     if name is None:
         return short_name(iri)
     local = name.partition(":")[2]
+    if find_property(iri) is not None:
+        return local
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_", " ", local).lower()

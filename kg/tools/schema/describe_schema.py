@@ -13,6 +13,7 @@ from pyoxigraph import Literal, NamedNode, RdfFormat, parse
 from kg.knowledge_graph import KnowledgeGraph
 from kg.ontology import Constraint, Shape, get_objects, get_parents, load_code_lists, load_modules, load_shapes
 from kg.provenance.catalog import MEANINGS
+from kg.retrieval.property_names import find_property
 from kg.retrieval.reader import Reader, bounded, list_user_graphs
 from kg.retrieval.result_cells import written
 from kg.retrieval.results import MOST_SKIPPED, Completeness, Identifier, Offset, Result
@@ -215,6 +216,9 @@ def _line(
     about = term.definition if term else MEANINGS.get(NamedNode(path)) if of in IN_CATALOG else None
     if about is None and constraint is not None and constraint.messages:
         about = constraint.messages[0]
+    entry = terms.get(f"<{path}>")
+    if about is None and entry is not None and (wikibase := find_property(path)) is not None:
+        about = f"{entry.label}: {wikibase[1]}"
     codes = [local_name(code.iri) for code in load_code_lists().get((constraint and constraint.scheme) or "", ())]
     rest = len(codes) - CODES_SHOWN
     return PropertyLine(

@@ -10,6 +10,7 @@ from pyoxigraph import Literal, NamedNode
 
 from kg.fuzzy_names import fold
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.property_names import is_detailed
 from kg.retrieval.reader import Reader, bounded, clean_text, iri_of
 from kg.retrieval.results import MOST_SKIPPED, Offset, Result
 from kg.retrieval.text_vectors import describe_matching, find_cosines, find_overlaps
@@ -106,7 +107,8 @@ def find_terms(
     notes = _add_by_meaning(kg, text, explained, scored)
     order = {name: rank for rank, name in enumerate(("class", "property", "individual"))}
     ranked = sorted(
-        scored.values(), key=lambda found: (-round(found[0], 3), order[found[1].kind], -(found[1].count or 0))
+        scored.values(),
+        key=lambda item: (-round(item[0], 3), order[item[1].kind], is_detailed(item[1].iri), -(item[1].count or 0)),
     )
     if ranked:
         least = LEAST_SHARE * min(1.0, ranked[0][0])

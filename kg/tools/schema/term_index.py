@@ -19,13 +19,29 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.ontology import get_ancestors, load_code_lists, load_shapes
 from kg.provenance.catalog import MEANINGS
 from kg.retrieval.concept_index import preference
-from kg.retrieval.reader import iri_of
+from kg.retrieval.property_names import PropertyName, find_property, is_detailed, load_property_names
+from kg.retrieval.reader import Reader, iri_of
 from kg.sparql.measured_schema import Schema
 from kg.sparql.schema_index import local_name
 from kg.sparql.terms import bind
 from kg.store.protocol import Rows, term_text
 from kg.tools.schema.schema_measurement import FIRST_WAIT_S, UNMEASURED, get_schema
-from kg.vocabulary import BASE, DCAT, DCTERMS, FOAF, KG, PREFIXES, RDF, RDFS, SCHEMA, SKOS, VOID, curie, prefixed_name
+from kg.vocabulary import (
+    BASE,
+    DCAT,
+    DCTERMS,
+    FOAF,
+    KG,
+    PREFIXES,
+    PROPERTIES_GRAPH,
+    RDF,
+    RDFS,
+    SCHEMA,
+    SKOS,
+    VOID,
+    curie,
+    prefixed_name,
+)
 
 Kind = Literal["class", "property", "individual"]
 
@@ -41,19 +57,20 @@ _COMPARED: Final = 2_000
 SHARE: Final = 20
 """After a commit the index is rebuilt once it is this many times as old as its last build took."""
 
-NAMING: Final = (SKOS.prefLabel, SKOS.altLabel, SKOS.notation, RDFS.label, FOAF.name, SCHEMA.name, DCTERMS.title)
+NAMING: Final = (SKOS.prefLabel, RDFS.label, SKOS.altLabel, SKOS.notation, FOAF.name, SCHEMA.name, DCTERMS.title)
 """The properties whose values are names, the preferred one first."""
 
 IN_CATALOG: Final = (DCAT.Dataset.value, VOID.Dataset.value)
 """The classes of the catalog."""
 
+# Not what ships about properties of Wikidata: those that the data uses are found as predicates.
 CLASSES_IN_USE: Final = """
-SELECT DISTINCT ?class WHERE { ?thing a ?class }"""
+SELECT DISTINCT ?class WHERE { GRAPH ?graph { ?thing a ?class } FILTER(?graph != $properties) }"""
 
 NAMES_OF: Final = """
 SELECT DISTINCT ?thing ?class ?property ?name WHERE {
-  VALUES ?class { $classes } VALUES ?property { $properties }
-  ?thing a ?class ; ?property ?name
+  VALUES ?class { $classes } VALUES ?property { $names }
+  GRAPH ?graph { ?thing a ?class } FILTER(?graph != $properties) ?thing ?property ?name
 }"""
 
 
@@ -142,6 +159,8 @@ class TermIndex:
         found = self.like(text.partition(":")[2] or text, kinds, 6) if ":" in text else self.like(text, kinds, 6)
         wanted = fold(text)
         same = [item for _, item, name in found if fold(name) == wanted]
+        # Of the predicates of one property of a Wikibase, most queries want the direct one.
+        same = [item for item in same if not is_detailed(item.iri)] or same
         if len(same) == 1 or (same and same[0].kind != same[-1].kind):
             return same[0]
         raise self.unknown(text, kinds, [item for score, item, _ in found if score >= NEAR])
@@ -184,7 +203,8 @@ def get_term_index(kg: KnowledgeGraph, wait_s: float = FIRST_WAIT_S) -> TermInde
 
 
 def _build_index(kg: KnowledgeGraph, schema: Schema) -> TermIndex:
-    entries = {entry.iri: entry for entry in [*_vocabulary_entries(schema), *_code_entries()]}
+    labelled = load_property_names(Reader(kg), [*schema.properties, *schema.classes])
+    entries = {entry.iri: entry for entry in [*_vocabulary_entries(schema, labelled), *_code_entries()]}
     individuals, generation, truncated = _load_individuals(kg, schema)
     for entry in individuals:
         known = entries.get(entry.iri)
@@ -196,8 +216,8 @@ def _build_index(kg: KnowledgeGraph, schema: Schema) -> TermIndex:
     return TermIndex(schema, list(entries.values()), generation or schema.generation, truncated=truncated)
 
 
-def _vocabulary_entries(schema: Schema) -> Iterator[Entry]:
-    """Yield the classes and properties that are used or declared."""
+def _vocabulary_entries(schema: Schema, named: Mapping[str, PropertyName]) -> Iterator[Entry]:
+    """Yield the classes and properties that are used or declared. `named` are the names of predicates of Wikibases."""
     said = _shape_messages(schema)
     uses: Mapping[str, tuple[Kind, int]] = {
         **{iri: ("property", use.triples) for iri, use in schema.properties.items()},
@@ -213,9 +233,13 @@ def _vocabulary_entries(schema: Schema) -> Iterator[Entry]:
         kind, count = uses.get(iri) or (declared_kinds[iri], unused)
         term = schema.terms.get(iri)
         local = local_name(iri)
-        label = term.label if term else split_words(local)
-        names = (label, *(term.alt_labels if term else ()), local, split_words(local), to_query_name(iri))
+        wikibase = named.get(iri, PropertyName())
+        label = term.label if term else wikibase.label or (split_words(local) if find_property(iri) is None else local)
+        others = term.alt_labels if term else wikibase.aliases
+        names = (label, *others, local, split_words(local), to_query_name(iri))
         about = (term.definition if term else None) or said.get(iri) or _find_meaning_in_catalog(schema, iri)
+        if about is None and wikibase.description:
+            about = describe_foreign(iri, wikibase.description)
         yield Entry(iri, kind, tuple(dict.fromkeys(names)), about, count=count)
 
 
@@ -271,7 +295,7 @@ def _load_individuals(kg: KnowledgeGraph, schema: Schema) -> tuple[list[Entry], 
     classes = [NamedNode(iri) for iri in named if apart.isdisjoint((iri, *get_ancestors(iri)))]
     if not classes:
         return [], 0, False
-    query = bind(NAMES_OF, classes=classes, properties=list(NAMING))
+    query = bind(NAMES_OF, classes=classes, names=list(NAMING), properties=PROPERTIES_GRAPH)
     answer = kg.query(query, limit=INDIVIDUAL_NAMES)
     if not isinstance(answer.result, Rows):
         raise TypeError("a SELECT returned no rows")
@@ -296,7 +320,7 @@ def _load_individuals(kg: KnowledgeGraph, schema: Schema) -> tuple[list[Entry], 
 
 def _load_classes(kg: KnowledgeGraph) -> list[str]:
     """Load the classes in use, while the schema is not measured."""
-    result = kg.query(CLASSES_IN_USE).result
+    result = kg.query(bind(CLASSES_IN_USE, properties=PROPERTIES_GRAPH)).result
     if not isinstance(result, Rows):
         raise TypeError("a SELECT returned no rows")
     return sorted(row["class"].value for row in result if isinstance(row["class"], NamedNode))
@@ -319,9 +343,11 @@ def to_query_name(iri: str) -> str:
 
 
 def describe_foreign(iri: str, label: str) -> str:
-    """Describe a class or property that the ontology does not define."""
+    """Describe a class or property that the ontology does not define, by its label or description."""
     if "/prop/novalue/" in iri:
         return f"items with a statement that they have no value of {local_name(iri)}"
+    if (wikibase := find_property(iri)) is not None:
+        return wikibase[1] if fold(label) == fold(local_name(iri)) else f"{label}: {wikibase[1]}"
     name = prefixed_name(iri)
     whose = "another vocabulary" if name is None else f"{name.partition(':')[0]}:"
     return f"{label}, as {whose} defines it"
