@@ -34,7 +34,7 @@ ROLES: Final[Mapping[str, str]] = {
     "reference/value-normalized/": "normalized value in a reference",
     "novalue/": "class of items with a statement that they have no value",
 }
-"""What a predicate leads to, by the path between ``prop/`` and the id of the property."""
+"""The values of each kind of predicate, by the path between ``prop/`` and the id of the property."""
 
 _PREDICATE: Final = re.compile(r"(https?://.+/)prop/((?:[a-z-]+/){0,2})(P[1-9][0-9]*)")
 
@@ -55,7 +55,7 @@ class PropertyName:
 
 
 def find_property(predicate: str) -> tuple[str, str] | None:
-    """Find the IRI of the property of a predicate, and what the predicate leads to; None if it is not of a Wikibase."""
+    """Find the IRI of the property of a predicate, and the kind of its values; None if it is not of a Wikibase."""
     found = _PREDICATE.fullmatch(predicate)
     if found is None or found[2] not in ROLES:
         return None
