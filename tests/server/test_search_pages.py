@@ -1,0 +1,265 @@
+"""The pages of search, the start page and the lists, over the fixtures of all domains."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator
+from html import unescape
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import pytest
+from pyoxigraph import RdfFormat, parse
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from kg.errors import IndexUnavailableError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.server import pages, static
+from kg.server.pages.search import State
+from kg.tools.search.passages import fetch, search
+from tests.server.test_pages import Page, page
+
+WATER = "flood"
+
+
+@pytest.fixture(scope="module")
+def client(joined: KnowledgeGraph) -> Iterator[TestClient]:
+    routes = [*pages.routes(pages.Site(joined)), *static.routes()]
+    with TestClient(Starlette(routes=routes), base_url="http://127.0.0.1:8000") as http:
+        yield http
+
+
+def markup(client: TestClient, path: str, status: int = 200) -> str:
+    answer = client.get(path, headers={"Accept": "text/html"})
+    assert answer.status_code == status, answer.text[:300]
+    return answer.text
+
+
+def search_links(found: Page, name: str) -> list[str]:
+    return [
+        link for link in found.links if link.startswith("/search?") and name in dict(parse_qsl(urlsplit(link).query))
+    ]
+
+
+# Search.
+
+
+def test_results_are_those_of_the_tool_with_their_words_marked_in_the_verbatim_text(
+    client: TestClient, joined: KnowledgeGraph
+) -> None:
+    text = markup(client, f"/search?q={WATER}")
+    hits = search(joined, WATER).results
+    quotes = re.findall(r'<blockquote class="quote"[^>]*>(.*?)</blockquote>', text, re.DOTALL)
+    assert len(quotes) == len(hits) > 3
+    whole = {each.id: each.passage.text for each in fetch(joined, ids=[hit.id for hit in hits]).evidence}
+    for hit, quote in zip(hits, quotes, strict=True):
+        without_cuts = re.sub(r'<span class="cut".*?</span>', "", quote)
+        words = unescape(re.sub("<[^>]+>", "", without_cuts))
+        assert words in whole[hit.id]
+        for marked in re.findall("<mark>(.*?)</mark>", quote):
+            assert marked.casefold().startswith("flood")
+    assert "<mark>" in quotes[0]
+
+
+def test_a_facet_narrows_to_as_many_passages_as_it_says(client: TestClient) -> None:
+    found = page(client, f"/search?q={WATER}")
+    text = markup(client, f"/search?q={WATER}")
+    for href, count in re.findall(
+        r'<a href="(/search\?q=flood&amp;[^"]+)"[^>]*>.*?<span class="count">([\d,]+)</span>', text
+    )[:12]:
+        narrowed = page(client, unescape(href))
+        assert f"{int(count):,} passage" in narrowed.text
+    assert search_links(found, "domain")
+
+
+def test_the_address_holds_the_whole_state_and_a_chosen_value_can_be_removed(client: TestClient) -> None:
+    path = "/search?" + urlencode([("q", WATER), ("domain", "climate"), ("domain", "zoning"), ("sort", "newest")])
+    found = page(client, path)
+    kept = [parse_qsl(urlsplit(link).query) for link in search_links(found, "sort")]
+    assert [("q", WATER), ("domain", "climate"), ("sort", "newest")] in kept
+    assert f"/search?q={WATER}&sort=newest" in found.links
+
+
+def test_pages_follow_one_another_without_repeating(client: TestClient, joined: KnowledgeGraph) -> None:
+    seen: list[str] = []
+    path = "/search?q=the+energy+of+water"
+    for _ in range(30):
+        text = markup(client, path)
+        seen += re.findall(r'href="(/cite\?id=[^"]+)"', text)
+        following = re.search(r'<a rel="next" href="([^"]+)"', text)
+        if following is None:
+            break
+        path = unescape(following[1])
+    assert len(seen) == len(set(seen)) > 20
+
+
+@pytest.mark.parametrize(("sort", "reverse"), [("newest", True), ("oldest", False)])
+def test_results_are_sorted_by_date(client: TestClient, joined: KnowledgeGraph, sort: str, reverse: bool) -> None:
+    content = client.get(f"/search?q=energy&sort={sort}&format=json").json()
+    years = [joined.search.load_codes([hit["id"]])[hit["id"]].get("year") for hit in content["results"]]
+    dated = [each[0] for each in years if each]
+    assert dated == sorted(dated, reverse=reverse)
+    assert len(dated) > 3
+
+
+def test_results_are_given_as_csv_and_json(client: TestClient, joined: KnowledgeGraph) -> None:
+    ids = [hit.id for hit in search(joined, WATER).results]
+    rows = list(csv.DictReader(io.StringIO(client.get(f"/search?q={WATER}&format=csv").text)))
+    assert [row["id"] for row in rows] == ids
+    assert all(row["text"] and row["graph"] for row in rows)
+    content = client.get(f"/search?q={WATER}&format=json").json()
+    assert [hit["id"] for hit in content["results"]] == ids
+    assert content["facets"]["passages"] >= len(ids)
+
+
+def test_filters_alone_are_counted_exactly(client: TestClient, joined: KnowledgeGraph) -> None:
+    counted = search(joined, facets=["domain"]).facets
+    assert counted is not None
+    assert f"{counted.passages} passages in {counted.documents} documents" in page(client, "/search").text
+    climate = next(each for each in counted.values["domain"] if each.value == "climate")
+    assert f"{climate.passages} passages" in page(client, "/search?domain=climate").text
+
+
+def test_the_queries_behind_the_results_lead_to_the_editor(client: TestClient) -> None:
+    found = page(client, f"/search?q={WATER}&domain=climate")
+    assert [link for link in found.links if link.startswith("/sparql?query=SELECT")]
+
+
+def test_an_iri_is_looked_up(client: TestClient) -> None:
+    answer = client.get("/search?q=cpr://doc/x", follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/resolve?iri=cpr%3A%2F%2Fdoc%2Fx")
+
+
+# Bad input.
+
+
+@pytest.mark.parametrize(
+    ("parameters", "status"),
+    [
+        ({"q": "x" * 10_000}, 400),
+        ({"q": "flood", "year": "MMXX"}, 400),
+        ({"q": "flood", "domain": "alchemy"}, 400),
+        ({"q": "flood", "place": "Nowhereland"}, 404),
+        ({"q": "flood", "party": "The Silly Party"}, 404),
+        ({"q": "flood", "sort": "colour"}, 400),
+        ({"q": "flood", "page": "0"}, 400),
+        ({"q": "flood", "page": "9999999999"}, 400),
+        ({"q": "flood", "page": "٣"}, 400),
+        ({"q": "flood", "format": "exe"}, 400),
+        ({"q": "\ud800".encode("utf-8", "surrogatepass")}, 200),
+    ],
+)
+def test_what_cannot_be_searched_is_refused_on_a_page(
+    client: TestClient, parameters: dict[str, str], status: int
+) -> None:
+    found = page(client, "/search?" + urlencode(parameters), status)
+    assert len(found.text) < 40_000
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "قانون المياه",
+        "水資源の管理",
+        '"><script>alert(1)</script>',
+        "javascript:alert(1)",
+        "{{ 7*7 }}",
+        "' OR 1=1 --",
+        "}} UNION { ?s ?p ?o }",
+        "\u202egnidaer",
+    ],
+)
+def test_hostile_and_foreign_words_are_only_words(client: TestClient, words: str) -> None:
+    found = page(client, "/search?" + urlencode({"q": words}))
+    assert not [link for link in found.links if link.startswith("javascript:")]
+    text = markup(client, "/search?" + urlencode({"q": words}))
+    assert "<script>alert" not in text
+    given = re.search(r'<input name="q"[^>]* value="([^"]*)"', text)
+    assert given is not None
+    assert unescape(given[1]) == words
+
+
+def test_nothing_relevant_is_said_as_such(client: TestClient) -> None:
+    found = page(client, "/search?q=qzxvw+jjkkpp")
+    assert "0 passages" in found.text or "No passage found" in found.text
+    assert "<mark>" not in markup(client, "/search?q=qzxvw+jjkkpp")
+
+
+def test_an_index_that_does_not_answer_degrades_and_is_said(
+    client: TestClient, joined: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise IndexUnavailableError("The search index is stopped.")
+
+    for operation in ("rank", "count", "load_codes"):
+        monkeypatch.setattr(joined.search, operation, fail)
+    found = page(client, f"/search?q={WATER}")
+    assert "index does not answer" in found.text
+    assert "flood" in found.text
+    assert "search index is stopped" in page(client, "/").text
+    assert page(client, "/search", 503).text
+
+
+# Start page and lists.
+
+
+def test_the_examples_of_the_start_page_have_results(client: TestClient) -> None:
+    found = page(client, "/")
+    examples = [link for link in found.links if link.startswith("/search?q=")]
+    assert len(examples) > 2
+    for link in examples:
+        content = client.get(link + "&format=json").json()
+        assert content["results"], link
+
+
+@pytest.mark.parametrize("path", ["/places", "/people", "/concepts", "/documents", "/codes"])
+def test_the_links_of_a_list_lead_to_pages(client: TestClient, path: str) -> None:
+    found = page(client, path)
+    inside = [link for link in dict.fromkeys(found.links) if link.startswith(("/resolve?", "/search?"))]
+    assert len(inside) > 2
+    for link in inside[:3] + inside[-3:]:
+        assert client.get(link, headers={"Accept": "text/html"}).status_code == 200, link
+
+
+def test_lists_are_filtered_and_paged(client: TestClient) -> None:
+    assert "geothermal" in page(client, "/concepts?q=geothrmal").text
+    assert page(client, "/people?page=0", 400).text
+    assert "None is named like that" in page(client, "/codes?q=zzz").text
+
+
+# Citations.
+
+
+def test_a_passage_is_cited_in_each_form(client: TestClient, joined: KnowledgeGraph) -> None:
+    hit = search(joined, WATER).results[0]
+    passage = fetch(joined, id=hit.id).evidence[0]
+    words = passage.passage.text
+    address = "/cite?" + urlencode({"id": hit.id, "span": "0-5"})
+    assert words[:5] in page(client, address).text
+    text = client.get(address + "&format=text").text
+    assert words[:5] in text
+    assert hit.id in text
+    [item] = json.loads(client.get(address + "&format=csl").text)
+    assert item["title"] == passage.document.title
+    turtle = client.get(address + "&format=ttl")
+    quads = list(parse(turtle.content, format=RdfFormat.TURTLE))
+    assert words[:5] in {getattr(quad.object, "value", None) for quad in quads}
+    assert client.get(address + "&format=bibtex").text.startswith("@misc{")
+    assert client.get(address + "&format=markdown").text.startswith("> ")
+
+
+@pytest.mark.parametrize("span", ["5-5", "9-2", "0-999999999", "a-b", "-1-3", "0", "1e3-5"])
+def test_a_span_outside_the_text_is_refused(client: TestClient, joined: KnowledgeGraph, span: str) -> None:
+    hit = search(joined, WATER).results[0]
+    page(client, "/cite?" + urlencode({"id": hit.id, "span": span}), 400)
+
+
+def test_a_state_is_read_back_from_its_address() -> None:
+    state = State("a & b", {"place": ["US-UT", "Sandy, UT"]}, "newest", 3)
+    assert dict(parse_qsl(urlsplit(state.href).query)) == {
+        "q": "a & b", "place": "Sandy, UT", "sort": "newest", "page": "3",
+    }  # fmt: skip
+    assert state.toggle("place", "US-UT").toggle("place", "US-UT").filters == {"place": ["Sandy, UT", "US-UT"]}
