@@ -19,6 +19,7 @@ from kg.retrieval.hybrid_search import Asked, Retrieved, describe_nothing, descr
 from kg.retrieval.reader import Reader, bounded, clean_text, iri_of
 from kg.retrieval.results import MOST_RESULTS, QUERY_CHARACTERS, Judged, Layout, Provenance, Query
 from kg.retrieval.token_budget import Lean, clipped
+from kg.search.parts import Part
 from kg.settings import Settings
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
@@ -202,7 +203,8 @@ def _build(reader: Reader, query: str, ranked: Sequence[_Ranked], expansion: Exp
         reader, {units[each.iri].document for each in kept}, {units[each.iri].graph for each in kept}
     )
     sections = _load_sections(reader, [each.iri for each in kept])
-    shown = {each.iri: _find_section(units[each.iri].text, query, sections.get(each.iri)) for each in kept}
+    parts = {each.iri: find_best_part(units[each.iri].text, query) for each in kept}
+    shown = {iri: _build_section(sections.get(iri), part) for iri, part in parts.items()}
     chunks, explanations = [], []
     for each in kept:
         unit = units[each.iri]
@@ -212,7 +214,7 @@ def _build(reader: Reader, query: str, ranked: Sequence[_Ranked], expansion: Exp
                 doc_id=unit.document,
                 path=get_path(unit.document),
                 section=shown[each.iri],
-                snippet=build_snippet(unit.text, query, PART_SNIPPET_CHARACTERS),
+                snippet=build_snippet(unit.text, query, PART_SNIPPET_CHARACTERS, parts[each.iri]),
                 score=round(each.score, 4),
                 hops=each.path.hops,
                 relation=each.path.relation,
@@ -232,10 +234,10 @@ def _build(reader: Reader, query: str, ranked: Sequence[_Ranked], expansion: Exp
     )
 
 
-def _find_section(text: str, query: str, section: str | None) -> str | None:
-    """Find the section of the part of a text that its snippet is from; `section` is that of the whole text."""
+def _build_section(section: str | None, part: Part) -> str | None:
+    """Build the section of a part of a text; `section` is that of the whole text."""
     headings = section.split(HEADING_SEPARATOR) if section else []
-    below = [heading for heading in find_best_part(text, query).headings if heading not in headings]
+    below = [heading for heading in part.headings if heading not in headings]
     return HEADING_SEPARATOR.join([*headings, *below]) or None
 
 

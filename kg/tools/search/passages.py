@@ -234,12 +234,12 @@ def widen_query(query: str, concepts: Sequence[Concept]) -> str:
     return "; ".join([query, *added])[:QUERY_CHARACTERS]
 
 
-def build_snippet(text: str, query: str, most: int = SNIPPET_CHARACTERS) -> str:
-    """Cut `text` to `most` characters on one line: of the part with most words of the query, those around them."""
+def build_snippet(text: str, query: str, most: int = SNIPPET_CHARACTERS, part: Part | None = None) -> str:
+    """Cut `text` to `most` characters on one line: of a part, by default the best one, those around the words."""
     line = " ".join(text.split())
     if len(line) <= most:
         return line
-    part = find_best_part(text, query)
+    part = part or find_best_part(text, query)
     before, after = text[: part.start].strip(), text[part.end :].strip()
     line, width = " ".join(text[part.start : part.end].split()), most - 2
     place = best_window(line, query, width)

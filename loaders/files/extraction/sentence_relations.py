@@ -375,8 +375,8 @@ class _Sentences:
         """Whether a verb without ``-s`` after a single name is an order to the reader: ``x was None: use y``."""
         if verb.lower_ not in _PLAIN or any(child.dep_ in ("aux", "auxpass") for child in verb.children):
             return False
-        head = self.token_at(subject.end - 1)
-        return not head.lower_.endswith("s")
+        # A name in code is single, whatever its last letter is.
+        return subject.key[0] == "api" or not self.token_at(subject.end - 1).lower_.endswith("s")
 
     def find_subjects(self, verb: Token, passive: bool) -> Iterator[Token]:
         """Find the subjects of a verb: its own, those of the verb that it continues, the noun that it describes."""

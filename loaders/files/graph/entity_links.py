@@ -199,9 +199,14 @@ def _differ_in_numbers(one: Linked, other: Linked) -> bool:
 
 
 def is_same_name(one: Linked, other: Linked) -> bool:
-    """Whether two entities of files have one normalized name, and types that name recognition confuses."""
+    """Whether two entities of files have one normalized name, and types that name recognition confuses.
+
+    A name in code is that of another type only if both are spelled the same: the function ``bind`` is not ``BIND``.
+    """
     ends = [each.iri.value.removeprefix(_ENTITY).partition("/") for each in (one, other)]
     if not all(each.iri.value.startswith(_ENTITY) for each in (one, other)) or ends[0][2] != ends[1][2]:
+        return False
+    if "api" in (one.type, other.type) and set(one.names).isdisjoint(other.names):
         return False
     return len(ends[0][2]) >= _SHORTEST_SAME and {one.type, other.type} not in _DISTINCT
 

