@@ -17,7 +17,7 @@ from tests.benchmarks.comparison import Comparison, table
 BENCHMARKS = (
     "loading", "validation", "embedding", "search", "ranking", "relevance", "repair", "endpoint", "adversarial",
     "wikibase", "mentions", "concepts", "hansard", "speeches", "sittings", "summaries", "zoning", "ordinances",
-    "districts", "secrets", "documents", "questions", "watching", "budget", "hybrid",
+    "districts", "secrets", "documents", "questions", "watching", "budget", "hybrid", "connectors",
 )  # fmt: skip
 
 

@@ -46,6 +46,11 @@ class Remote:
         self.has_failed = False
         """Whether a server failed that could have answered."""
 
+    @property
+    def is_enabled(self) -> bool:
+        """Whether there is a server to ask."""
+        return any(state.enabled for state in self._kg.connectors.states())
+
     def store(self, iris: Collection[str]) -> list[str]:
         """Store the entities of Wikidata among `iris` that a server describes; return the IRIs of those stored."""
         wanted = [show(iri) for iri in iris if iri.startswith(WD.iri) and _ID.fullmatch(show(iri))][:MOST]

@@ -42,6 +42,8 @@ _PROVED: Final = 5
 """Maximum number of claims of one verdict."""
 _PASSAGES: Final = 3
 _PASSAGES_READ: Final = 50
+_VALUES: Final = 20
+"""Maximum number of claims of remote items whose values are named."""
 _SUBJECTS: Final = 2
 """Maximum number of names that servers of connectors are asked for."""
 
@@ -207,6 +209,8 @@ def verify_fact(
         check = Check.of(kg, question)
         understood = check.read(by_meaning=True)
     candidates = _list_candidates(check, understood, top_n)
+    if remote.is_enabled and _store_values(check, remote, understood, candidates):
+        check = Check.of(kg, question)
     judged, reason = _judge_all(check, understood, candidates)
     result = FactResult(verdict="not found", reason=reason, items=[], notes=check.notes)
     if judged is not None:
@@ -238,6 +242,17 @@ def _ask_servers(check: Check, remote: Remote, subjects: Sequence[str]) -> list[
             if claims is not None:
                 return [_shown_text(entity.label, claims, claim) for claim in to_claims(claims)]
     return []
+
+
+def _store_values(check: Check, remote: Remote, understood: Understood, candidates: Mapping[str, None]) -> list[str]:
+    """Store the values of claims of remote items that are items without a name here, so that they can be compared."""
+    wanted = {pid for reading in understood.readings for pid in reading.properties}
+    entities = load_entities(check.reader, list(candidates), wanted)
+    statements = [each for entity in entities.values() if entity.origin == "remote" for each in entity.statements]
+    claims = load_claims(check.reader, [each for each in statements if each.best][:_VALUES])
+    nameless = [to_iri(claim.value.value) for claim in claims if claim.value.value and claim.value.label is None
+                and claim.value.type == "entity"]  # fmt: skip
+    return remote.store(dict.fromkeys(nameless))
 
 
 def _shown_text(label: str, found: RemoteClaims, claim: Claim) -> FactClaim:
