@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
+from pyoxigraph import Literal, NamedNode
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -26,7 +27,7 @@ from kg.tools.reading.documents import CitedBy
 from kg.tools.reading.marks import Cited
 from kg.tools.reading.targets import PageKind, Target, find_target
 from kg.tools.search.identifiers import complete_ids
-from kg.vocabulary import KG
+from kg.vocabulary import KG, XSD
 
 DATA: Final = "data"
 """The value of ``view`` for the table of properties."""
@@ -39,9 +40,16 @@ def why_href(iri: str) -> str:
     return "/why?" + urlencode({"iri": iri})
 
 
-def why_triple_href(subject: str, predicate: str, value: str) -> str:
-    """Build the address of the explanation of a triple with an IRI as its object."""
-    return "/why?" + urlencode({"s": subject, "p": predicate, "o": value})
+def why_triple_href(subject: str, predicate: str, value: str | NamedNode | Literal) -> str:
+    """Build the address of the explanation of a triple. A `value` that is a text is an IRI."""
+    if not isinstance(value, Literal):
+        named = {"o": value.value if isinstance(value, NamedNode) else value}
+    elif value.language:
+        named = {"value": value.value, "lang": value.language}
+    else:
+        datatype = {} if value.datatype == XSD.string else {"datatype": value.datatype.value}
+        named = {"value": value.value, **datatype}
+    return "/why?" + urlencode({"s": subject, "p": predicate, **named})
 
 
 def passage_href(iri: str, span: tuple[int, int] | None = None) -> str:

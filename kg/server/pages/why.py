@@ -25,6 +25,7 @@ from kg.tools.entities.dereference import names_of, parse_iri, short_name, sugge
 from kg.tools.reading.why import Chain, ChainNode, Triple, build_chain, explain, load_statement
 from kg.vocabulary import BASE
 
+SCRIPT: Final = "built/graphs.js"
 _WIDTH, _HEIGHT, _GAP_X, _GAP_Y = 186, 66, 34, 14
 _LINE: Final = 26
 """Characters of a line in a box."""
@@ -150,7 +151,7 @@ def _show(site: Site, request: Request, about: NamedNode | Triple, found: Sequen
         ),
         **_draw(chain, hrefs),
     }
-    return page(request, "why.html", context)
+    return page(request, "why.html", context, scripts=[SCRIPT])
 
 
 def _page_of(term: NamedNode | Literal) -> str | None:

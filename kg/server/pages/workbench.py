@@ -32,6 +32,7 @@ from kg.server import request_bodies, sparql_check
 from kg.server.html import href_of, page
 from kg.server.mcp import CancelOnDisconnect
 from kg.server.negotiation import GRAPH_TYPES, RESULT_TYPES, negotiate
+from kg.server.pages.reading import why_triple_href
 from kg.server.pages.site import Site
 from kg.server.problem_details import answering, method_not_allowed
 from kg.server.resources import HTML
@@ -325,16 +326,11 @@ def _explain_row(kg: KnowledgeGraph, given: Mapping[str, Any]) -> dict[str, Any]
                 "object": _to_json(each.object),
                 "graph": each.graph,
                 "graph_name": each.graph.removeprefix(BASE),
-                "why": href_of_statement(each.subject, each.predicate, each.object),
+                "why": why_triple_href(each.subject.value, each.predicate.value, each.object),
             }
             for each in found.statements
         ],
     }
-
-
-def href_of_statement(subject: NamedNode, predicate: NamedNode, value: Term) -> str:
-    """Build the path of the page that explains a statement."""
-    return "/why?" + urlencode({"s": str(subject), "p": str(predicate), "o": str(value)})
 
 
 def _to_json(term: Term) -> dict[str, str]:

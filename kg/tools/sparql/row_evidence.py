@@ -32,7 +32,7 @@ class StoredStatement:
 
     subject: NamedNode
     predicate: NamedNode
-    object: Term
+    object: NamedNode | Literal
     graph: str
 
 
@@ -134,7 +134,7 @@ def _load_graphs(kg: KnowledgeGraph, triples: Sequence[Triple], snapshot: int | 
         number, graph = row["number"], row["graph"]
         if isinstance(number, Literal) and isinstance(graph, NamedNode):
             triple = triples[int(number.value)]
-            if isinstance(triple.subject, NamedNode):
+            if isinstance(triple.subject, NamedNode) and isinstance(triple.object, NamedNode | Literal):
                 yield StoredStatement(triple.subject, triple.predicate, triple.object, graph.value)
 
 

@@ -33,7 +33,7 @@ function show(holder, { mark, title, x, y, by, rows }) {
   }
   const names = [...new Set(rows.map((row) => row[x]))];
   draw(holder, (width) => ({
-    height: 50 + names.length * 24, marginLeft: Math.min(width * 0.42, 24 + 6.6 * longest(x)), marginRight: 40,
+    height: 62 + names.length * 24, marginBottom: 42, marginLeft: Math.min(width * 0.42, 24 + 6.6 * longest(x)), marginRight: 40,
     x: { label: y, grid: true, tickFormat: formatCount, ticks: ticksOf(rows.map((row) => row[y])) }, y: { label: null, domain: names, tickFormat: short }, color: { range: SERIES, ...legend },
     marks: [Plot.barX(rows, { x: y, y: x, fill, tip: true }), ...(by ? [] : [Plot.text(rows, { x: y, y: x, text: (row) => row[y].toLocaleString(), textAnchor: "start", dx: 5 })]), Plot.ruleX([0])],
   }), title);

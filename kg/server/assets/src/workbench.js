@@ -83,7 +83,10 @@ function start() {
     describeParts(tab.rootEl, yasqe);
     watchQuery(yasqe);
     yasqe.on("query", () => { tab.ranQuery = yasqe.getValue(); });
-    tab.getYasr().on("drawn", () => showOutcome(tab));
+    tab.getYasr().on("drawn", () => {
+      showOutcome(tab);
+      queueMicrotask(() => disableViews(tab.getYasr())); // Yasr marks them right after this event
+    });
   }
 
   yasgui.on("tabAdd", (_, id) => queueMicrotask(() => { prepare(yasgui.getTab(id)); nameTabs(); }));
@@ -223,7 +226,11 @@ function start() {
   function nameTabs() {
     for (const input of holder.querySelectorAll(".tab input")) input.setAttribute("aria-label", "Name of the tab");
     const add = holder.querySelector(".addTab");
-    if (add) add.setAttribute("aria-label", "New query");
+    if (add) {
+      add.setAttribute("aria-label", "New query");
+      add.setAttribute("role", "tab"); // a tab list has nothing but tabs
+      add.setAttribute("aria-selected", "false");
+    }
   }
 }
 
@@ -235,6 +242,11 @@ function describeParts(root, yasqe) {
   root.querySelector(".yasr_external_ref_btn")?.remove();
   root.querySelector(".yasr_downloadIcon")?.remove();
   root.querySelector(".yasqe_buttons")?.remove();
+}
+
+/** Make the buttons of views that cannot show the result what they look like: disabled. */
+function disableViews(yasr) {
+  for (const button of yasr.headerEl.querySelectorAll(".yasr_btnGroup button")) button.disabled = button.classList.contains("disabled");
 }
 
 function registerPlugins(Yasr, context) {

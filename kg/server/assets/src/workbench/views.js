@@ -91,7 +91,7 @@ export function buildViews(page) {
           const bars = marks.filter((mark) => kept.has(mark.x));
           draw(fresh, (width) => ({
             ...withColours(legend), marginLeft: Math.min(width * 0.4, 30 + 6.5 * Math.max(...[...kept].map((name) => Math.min(name.length, 34)))),
-            height: 60 + kept.size * 24, x: { label: state.y, grid: true, ...whole },
+            height: 66 + kept.size * 24, marginBottom: 42, x: { label: state.y, grid: true, ...whole },
             y: { label: null, domain: [...kept], tickFormat: (name) => (name.length > 34 ? `${name.slice(0, 33)}…` : name) },
             marks: [Plot.barX(bars, { x: "y", y: "x", fill: by ?? colour("--link"), tip: true }), Plot.ruleX([0])],
           }), `${state.y} by ${state.x}`);

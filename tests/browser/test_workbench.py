@@ -1,0 +1,189 @@
+"""The SPARQL workbench in a browser: the editor repairs, completes, runs and draws, and asks no other host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from kg.server.static import find_file
+from tests.browser.conftest import WIDTHS, find_faults, measure_overflow
+
+BUILT = pytest.mark.skipif(
+    find_file("built/workbench.js") is None, reason="needs the scripts: `make assets` builds them"
+)
+COUNTS = (
+    "SELECT ?place (COUNT(DISTINCT ?d) AS ?n) WHERE { ?d a kg:PolicyDocument ; kg:jurisdiction ?place } GROUP BY ?place"
+)
+DATED = "SELECT ?d ?title ?date WHERE { ?d a kg:PolicyDocument ; dcterms:title ?title ; eli:date_document ?date }"
+GRAPH = "CONSTRUCT { ?d kg:jurisdiction ?place } WHERE { ?d a kg:PolicyDocument ; kg:jurisdiction ?place }"
+MISSPELT = "SELECT ?d WHERE {\n  ?d a kg:PolicyDocument .\n  ?d kg:jurisdicton ?place\n}"
+HOSTILE = (
+    'SELECT ("<img src=x onerror=alert(1)>" AS ?x) (IRI("javascript:alert(1)") AS ?y) '
+    '("{{<script>alert(1)</script>}}" AS ?z) WHERE {}'
+)
+
+Open = Callable[..., Any]
+
+
+def address(query: str, **more: str) -> str:
+    return f"/sparql?query={quote(query)}" + "".join(f"&{name}={value}" for name, value in more.items())
+
+
+@BUILT
+def test_a_misspelt_query_is_repaired_in_the_editor(open_page: Open) -> None:
+    page = open_page("/sparql")
+    editor = page.locator(".tabPanel.active .CodeMirror")
+    editor.click()
+    page.keyboard.press("Control+A")
+    page.keyboard.insert_text(MISSPELT)
+    hints = page.locator(".tabPanel.active .hints")
+    hints.get_by_role("button", name="kg:jurisdiction", exact=True).click()
+    page.wait_for_function("() => !document.querySelector('.tabPanel.active .hints li')")
+    assert "kg:jurisdiction ?place" in page.evaluate(
+        "document.querySelector('.tabPanel.active .CodeMirror').CodeMirror.getValue()"
+    )
+    editor.click()
+    page.keyboard.press("Control+Enter")
+    page.get_by_role("status").filter(has_text="rows.").wait_for()
+    assert page.locator(".result-table tbody tr").count() > 5
+
+
+@BUILT
+def test_a_syntax_error_is_shown_at_its_line(open_page: Open) -> None:
+    page = open_page(address("SELECT ?x WHERE {\n  ?x kg:slug\n}"))
+    page.locator(".tabPanel.active .hints li.error").wait_for()
+    assert page.locator(".tabPanel.active .gutter-error").count() == 1
+    page.locator(".tabPanel.active [role=alert]").wait_for()
+
+
+@BUILT
+def test_names_are_completed_from_the_store(open_page: Open) -> None:
+    page = open_page("/sparql")
+    page.locator(".tabPanel.active .CodeMirror").click()
+    page.keyboard.press("Control+A")
+    page.keyboard.insert_text("SELECT * WHERE { ?d kg:jurisd")
+    page.keyboard.press("Control+Space")
+    hint = page.locator(".CodeMirror-hint", has_text="kg:jurisdiction").first
+    hint.wait_for()
+    page.keyboard.press("Enter")
+    assert "kg:jurisdiction" in page.evaluate(
+        "document.querySelector('.tabPanel.active .CodeMirror').CodeMirror.getValue()"
+    )
+
+
+@BUILT
+@pytest.mark.parametrize(
+    ("query", "view", "drawn"),
+    [
+        (COUNTS, "chart", "svg.chart g[aria-label=bar] rect"),
+        (COUNTS, "map", "svg.chart g[aria-label=geo] path"),
+        (DATED, "timeline", "svg.chart g[aria-label=dot] circle"),
+        (GRAPH, "graph", ".graph-canvas canvas"),
+    ],
+)
+def test_results_are_drawn(open_page: Open, query: str, view: str, drawn: str) -> None:
+    page = open_page(address(query, view=view))
+    page.locator(drawn).first.wait_for()
+    assert page.locator(".result-view").count() == 1
+
+
+@BUILT
+def test_labels_link_to_pages_and_a_row_says_why(open_page: Open) -> None:
+    page = open_page(address(COUNTS))
+    link = page.locator(".result-table a", has_text="Fiji")
+    link.wait_for()
+    assert link.get_attribute("href").startswith("/resolve?iri=")
+    page.get_by_role("button", name="Why row 1?").click()
+    dialog = page.get_by_role("dialog")
+    dialog.locator("table tbody tr").first.wait_for()
+    assert dialog.get_by_role("link", name="The query that lists this evidence").count() == 1
+    page.keyboard.press("Escape")
+    assert page.get_by_role("dialog").count() == 0
+
+
+@BUILT
+def test_hostile_literals_are_text(open_page: Open) -> None:
+    page = open_page(address(HOSTILE))
+    page.locator(".result-table td", has_text="<img src=x onerror=alert(1)>").wait_for()
+    assert page.locator(".result-table td", has_text="{{<script>").count() == 1
+    assert page.locator(".result-table a[href^='javascript:']").count() == 0
+
+
+@BUILT
+def test_queries_are_saved_and_shared(open_page: Open) -> None:
+    page = open_page(address(COUNTS))
+    page.locator(".result-table").wait_for()
+    page.get_by_text("Saved queries").click()
+    page.get_by_label("Name of the query").fill("Places")
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.get_by_role("button", name="Places", exact=True).wait_for()
+    page.reload()
+    page.get_by_text("Saved queries").click()
+    assert page.get_by_role("link", name="link", exact=True).get_attribute("href").startswith("/sparql?query=")
+
+
+@BUILT
+def test_stored_settings_of_a_tab_cannot_send_a_query_elsewhere(open_page: Open) -> None:
+    page = open_page("/sparql")
+    page.evaluate(
+        """() => { for (const key of Object.keys(localStorage)) localStorage[key] = localStorage[key]
+        .replaceAll(JSON.stringify(location.origin + "/sparql"), '"https://elsewhere.example/sparql"') }"""
+    )
+    page.reload()
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.get_by_role("status").filter(has_text="rows.").wait_for()
+
+
+def test_without_scripts_the_server_renders_rows_and_errors(open_page: Open) -> None:
+    page = open_page("/sparql", scripts=False)
+    page.get_by_label("SPARQL query").fill(COUNTS)
+    page.get_by_role("button", name="Run", exact=True).click()
+    assert page.get_by_role("link", name="Fiji").count() == 1
+    page.get_by_label("SPARQL query").fill("SELECT ?x WHERE {\n  ?x kg:slug\n}")
+    page.get_by_role("button", name="Run", exact=True).click()
+    assert page.get_by_role("alert").count() == 1
+    assert page.locator(".query-lines .marked").count() == 1
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize(
+    "path",
+    [
+        address(COUNTS),
+        address(COUNTS, run="1"),
+        "/charts",
+        "/charts/places?a=BRA&b=FJI",
+        "/status",
+        "/login",
+        "/docs/sparql",
+    ],
+)
+def test_pages_are_accessible_and_fit(open_page: Open, path: str, dark: bool) -> None:
+    page = open_page(path, dark=dark)
+    page.wait_for_load_state("networkidle")
+    assert find_faults(page) == []
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 800})
+        assert measure_overflow(page) <= 0
+
+
+@BUILT
+def test_charts_draw_and_have_tables(open_page: Open) -> None:
+    page = open_page("/charts")
+    page.locator("#documents-by-place-data").wait_for(state="attached")
+    page.locator("svg.chart g[aria-label=bar] rect").first.wait_for()
+    figures = page.locator("figure.chart-figure")
+    assert figures.count() >= 4
+    assert figures.locator("svg.chart").count() >= figures.count()
+    assert figures.locator("table").count() == figures.count()
+
+
+def test_the_holder_of_the_token_signs_in_without_scripts(open_page: Open, data_dir: Any) -> None:
+    page = open_page("/login?to=/status", scripts=False)
+    page.get_by_label("Token").fill((data_dir / "token").read_text())
+    page.get_by_role("button", name="Sign in").click()
+    assert page.url.endswith("/status")
+    assert page.get_by_text("Signed in as local-admin").count() == 1
