@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
@@ -248,7 +248,9 @@ def explain_entity(
     same = [entity, *load_same(reader, [entity], notes).get(entity, ())][:MOST_NODES]
     edges = _load_relations(reader, same, hops, notes)
     claims = load_claims(reader, list(edges))
-    links = {edge: edges.pop(edge) for edge in [*edges] if edge.rel == "same_as" and {edge.src, edge.dst} <= {*same}}
+    links = [edge for edge in edges if edge.rel == "same_as" and {edge.src, edge.dst} <= {*same}]
+    for edge in links:
+        del edges[edge]
     defining = {edge for edge in edges if edge.rel == "defines" and edge.src.startswith(FILES)}
     definitions = sorted(
         (each for edge in defining if edge.dst in same for each in claims.get(edge, ())),
@@ -277,7 +279,7 @@ def explain_entity(
         definition=words or (stated[0] if stated else None),
         definition_source=None if source is None else _build_support(source),
         defined_by=[_build_support(each) for each in definitions[:SUPPORT]],
-        same_as=[_build_same(other, things, links, claims) for other in same[1:]],
+        same_as=[_build_same(entity, other, things, links, claims) for other in same[1:]],
         relations=[
             _build_relation(edge, edges[edge], claims.get(edge, ()), things) for edge in ranked[offset : offset + limit]
         ],
@@ -304,11 +306,11 @@ def _find_entity(reader: Reader, text: str) -> str:
     names = load_entity_names(reader.kg)
     found = names.find(wanted.rpartition("/")[2] if "://" in wanted else wanted, None, 5)
     exact = [each for match, each in found if match.score >= 1.0]
-    exact = [each for each in exact if each.name == wanted] or exact
     if exact and "://" not in wanted:
         merged = _merge(reader, [(1.0, each, None) for each in exact], set())
-        if len(merged) == 1:
-            return merged[0][1].iri
+        chosen = [each for _, each, _, _ in merged if len(merged) == 1 or each.name == wanted]
+        if len(chosen) == 1:
+            return chosen[0].iri
     near = [each for _, each in found] + [
         each for _, each, _ in _find_by_meaning(reader.kg, names, wanted, None, found)
     ]
@@ -322,10 +324,10 @@ def _find_entity(reader: Reader, text: str) -> str:
 
 
 def _build_same(
-    other: str, things: Mapping[str, Node], links: Mapping[Edge, int], claims: Mapping[Edge, Sequence[Stated]]
+    entity: str, other: str, things: Mapping[str, Node], links: Iterable[Edge], claims: Mapping[Edge, Sequence[Stated]]
 ) -> SameEntity:
     surest = max(
-        (claim for edge in links if other in (edge.src, edge.dst) for claim in claims.get(edge, ())),
+        (claim for edge in links if {edge.src, edge.dst} == {entity, other} for claim in claims.get(edge, ())),
         key=lambda claim: (claim.confidence, claim.claim),
         default=None,
     )

@@ -375,7 +375,7 @@ class _Sentences:
         """Whether a verb without ``-s`` after a single name is an order to the reader: ``x was None: use y``."""
         if verb.lower_ not in _PLAIN or any(child.dep_ in ("aux", "auxpass") for child in verb.children):
             return False
-        # A name in code is single, whatever its last letter is.
+        # A name in code is single, with any last letter.
         return subject.key[0] == "api" or not self.token_at(subject.end - 1).lower_.endswith("s")
 
     def find_subjects(self, verb: Token, passive: bool) -> Iterator[Token]:
