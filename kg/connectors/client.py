@@ -42,7 +42,7 @@ MOST_CALLS: Final = 50
 """Maximum calls that one call of a canonical tool may become."""
 _BACKOFF_S: Final = 0.25
 _LEAST_S: Final = 0.05
-_LOGGED_CHARACTERS: Final = 300
+_QUOTED_CHARACTERS: Final = 300
 
 log = logging.getLogger(__name__)
 
@@ -205,12 +205,15 @@ class RemoteServer:
                 except mcp_session.RefusedCallError as error:
                     self._breaker.succeed()
                     record_outcome(self.connector.endpoint, None)
-                    self._log(tool, str(error))
-                    raise UpstreamError(self._redact(f"The connector {self.connector.id}: {error}")) from None
+                    problem = self._quote(error)
+                    self._log(tool, problem)
+                    raise UpstreamError(f"The connector {self.connector.id}: {problem}") from None
                 except mcp_session.SessionError as error:
-                    problem = str(error)
+                    problem = self._quote(error)
                     if not error.retryable:
                         break
+                    if error.wait_s:
+                        self._limiter.hold(error.wait_s)
                     # Full jitter, so that many clients of a server that comes back do not return together.
                     pause = random.uniform(0, _BACKOFF_S * 2**attempt)  # noqa: S311 -- no secret
                     if attempt == ATTEMPTS or time.monotonic() + pause >= deadline:
@@ -226,7 +229,6 @@ class RemoteServer:
             self._breaker.fail(type(error).__name__)  # a trial that ends otherwise must not stay open
             raise
         if problem:
-            problem = self._redact(problem)
             self._breaker.fail(problem)
             record_outcome(self.connector.endpoint, problem)
             self._log(tool, problem)
@@ -253,15 +255,14 @@ class RemoteServer:
             log.warning("Connector %s lacks declared tools: %s", one, lacking, extra={"fields": fields})
 
     def _log(self, tool: str, problem: str) -> None:
-        answer = to_single_line(self._redact(problem), _LOGGED_CHARACTERS)
         one = self.connector.id
-        fields = {"event": "connector_error", "connector": one, "tool": tool, "answer": answer}
-        log.warning("Connector %s: %s failed: %s", one, tool, answer, extra={"fields": fields})
+        fields = {"event": "connector_error", "connector": one, "tool": tool, "answer": problem}
+        log.warning("Connector %s: %s failed: %s", one, tool, problem, extra={"fields": fields})
 
-    def _redact(self, text: str) -> str:
-        """Return `text` without the token, since some servers quote the request."""
-        token = self.connector.auth.token
-        return text.replace(token.get_secret_value(), "***") if token else text
+    def _quote(self, error: Exception) -> str:
+        """Quote what a server answered, in one line, without the token, since some servers quote the request."""
+        text, token = str(error), self.connector.auth.token
+        return to_single_line(text.replace(token.get_secret_value(), "***") if token else text, _QUOTED_CHARACTERS)
 
 
 class Connectors:

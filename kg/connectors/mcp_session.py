@@ -23,23 +23,28 @@ from mcp_types import Tool as ListedTool
 
 from kg import __version__
 from kg.connectors.names import RemoteSchema
-from kg.remote.http import load_certificates
-from kg.text import to_single_line
+from kg.remote.http import load_certificates, parse_retry_after
 
 T = TypeVar("T")
 
 MOST_TOOLS: Final = 1_000
 """Tools of a server that are read."""
 _CLOSING_S: Final = 2.0
-_SHOWN_CHARACTERS: Final = 300
+_MOST_CHARACTERS: Final = 4_000
+_START_BYTES: Final = 600
+"""Bytes of an unusable answer that are quoted."""
 
 
 class SessionError(Exception):
-    """The server gave no usable answer. `retryable` is true if another attempt can succeed."""
+    """The server gave no usable answer. The message quotes it, and can be long and contain control characters.
 
-    def __init__(self, problem: str, *, retryable: bool = True) -> None:
-        super().__init__(to_single_line(problem, _SHOWN_CHARACTERS))
+    `retryable` is true if another attempt can succeed, after `wait_s` seconds.
+    """
+
+    def __init__(self, problem: str, *, retryable: bool = True, wait_s: float = 0.0) -> None:
+        super().__init__(problem[:_MOST_CHARACTERS])
         self.retryable: Final = retryable
+        self.wait_s: Final = wait_s
 
 
 class RefusedCallError(SessionError):
@@ -59,6 +64,8 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
         self._max_bytes = max_bytes
         self.problem: SessionError | None = None
         """The first failure."""
+        self.start = bytearray()
+        """The start of the last response."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if _origin_of(request.url) != self._origin:
@@ -70,37 +77,41 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
         except httpx2.TransportError as error:
             raise self._fail(f"{type(error).__name__}: {error}") from error
         try:
-            self._check(request, response)
+            await self._check(request, response)
         except httpx2.TransportError:
             await response.aclose()
             raise
+        self.start = bytearray()
         response.stream = _Counted(cast(httpx2.AsyncByteStream, response.stream), self._take)
         return response
 
-    def _check(self, request: httpx2.Request, response: httpx2.Response) -> None:
+    async def _check(self, request: httpx2.Request, response: httpx2.Response) -> None:
         status = response.status_code
         if 300 <= status < 400:
             target = request.url.join(response.headers.get("location", ""))
             if _origin_of(target) != self._origin:
                 raise self._fail(f"redirects to {_shown(target)} (HTTP {status}), which is refused", retryable=False)
         elif status == 429 or status >= 500:
-            raise self._fail(f"HTTP {status}")
+            wait_s = parse_retry_after(response.headers.get("retry-after"), 0.0)
+            raise self._fail(f"HTTP {status}: {await _read_start(response)}", wait_s=wait_s)
         elif status in (401, 403):
             raise self._fail(f"HTTP {status}: the server does not accept the credentials", retryable=False)
         elif 200 <= status < 300 and status != 202:
             kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind not in ("application/json", "text/event-stream", "") and request.method == "POST":
-                raise self._fail(f"answered with {kind[:80]}, which is not MCP", retryable=False)
+                start = await _read_start(response)
+                raise self._fail(f"answered with {kind[:80]}, which is not MCP: {start}", retryable=False)
         if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
             raise self._fail("answered in a compressed encoding that was not accepted", retryable=False)
 
-    def _take(self, size: int) -> None:
-        self._left -= size
+    def _take(self, piece: bytes) -> None:
+        self.start += piece[: _START_BYTES - len(self.start)]
+        self._left -= len(piece)
         if self._left < 0:
             raise self._fail(f"sent more than {self._max_bytes / 1024**2:g} MiB", retryable=False)
 
-    def _fail(self, problem: str, *, retryable: bool = True) -> httpx2.TransportError:
-        self.problem = self.problem or SessionError(problem, retryable=retryable)
+    def _fail(self, problem: str, *, retryable: bool = True, wait_s: float = 0.0) -> httpx2.TransportError:
+        self.problem = self.problem or SessionError(problem, retryable=retryable, wait_s=wait_s)
         return httpx2.ReadError(str(self.problem))
 
     async def aclose(self) -> None:
@@ -108,12 +119,12 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
 
 
 class _Counted(httpx2.AsyncByteStream):
-    def __init__(self, inside: httpx2.AsyncByteStream, take: Callable[[int], None]) -> None:
+    def __init__(self, inside: httpx2.AsyncByteStream, take: Callable[[bytes], None]) -> None:
         self._inside, self._take = inside, take
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for piece in self._inside:
-            self._take(len(piece))
+            self._take(piece)
             yield piece
 
     async def aclose(self) -> None:
@@ -178,8 +189,10 @@ class Session:
         except TimeoutError:
             raise guard.problem or SessionError(f"no complete answer in {seconds:.1f} s") from None
         except MCPError as error:
-            not_mcp = error.code == PARSE_ERROR
-            problem = "answered with JSON that is not a message of MCP" if not_mcp else f"MCP error: {error}"
+            problem = f"MCP error: {error}"
+            if error.code == PARSE_ERROR:
+                start = guard.start.decode(errors="replace")
+                problem = f"answered with JSON that is not a message of MCP: {start}"
             raise guard.problem or SessionError(problem, retryable=False) from error
         except Exception as error:  # the client raises many kinds, also groups of them
             raise guard.problem or SessionError(f"{type(error).__name__}: {error}") from error
@@ -234,6 +247,19 @@ def _to_text(tool: str, result: CallToolResult) -> str:
     if not texts:
         raise SessionError(f"{tool} answered without text", retryable=False)
     return text
+
+
+async def _read_start(response: httpx2.Response) -> str:
+    """Read the start of an unusable answer, to quote it."""
+    start = bytearray()
+    try:
+        async for piece in cast(httpx2.AsyncByteStream, response.stream):
+            start += piece
+            if len(start) >= _START_BYTES:
+                break
+    except httpx2.TransportError:
+        pass  # what arrived is quoted
+    return start[:_START_BYTES].decode(errors="replace")
 
 
 def _origin_of(url: httpx2.URL) -> tuple[str, str, int | None]:

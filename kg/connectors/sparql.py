@@ -84,9 +84,11 @@ def parse_csv(text: str, names: Sequence[str]) -> list[list[str]]:
         ]
     except csv.Error as error:
         raise UpstreamError(f"The remote query returned damaged CSV: {error}") from None
-    if head[1:] != [*names] or any(len(row) != len(names) + 1 for row in rows):
+    # The server orders the columns as its endpoint does, and leaves out those without values.
+    columns = {name: number for number, name in enumerate(head) if name in names}
+    if not columns or any(len(row) != len(head) for row in rows):
         raise UpstreamError(f"The remote query returned no rows of {', '.join(names)}: {text[:300]}")
-    return [row[1:] for row in rows]
+    return [[row[columns[name]] if name in columns else "" for name in names] for row in rows]
 
 
 def _to_binding(names: Sequence[str], row: Sequence[str], number: int) -> Mapping[str, Mapping[str, str]]:

@@ -68,7 +68,7 @@ def test_a_slow_server_is_waited_for(server, tmp_path):
 )  # fmt: skip
 def test_a_fault_ends_within_the_time_with_an_error_of_the_upstream(server, tmp_path, caplog, mode, retried):
     remote = connect(tmp_path, server.url, connector_timeout_s=1.0, connector_max_mb=1)
-    remote.list_tools()
+    remote.list_tools(30.0)
     server.faults.mode = mode
     server.faults.requests.clear()
     began = time.monotonic()
@@ -81,6 +81,9 @@ def test_a_fault_ends_within_the_time_with_an_error_of_the_upstream(server, tmp_
     [logged] = [record.fields for record in caplog.records if record.name == "kg.connectors.client"]
     assert (logged["event"], logged["connector"], logged["tool"]) == ("connector_error", "wikidata", "search_items")
     assert logged["answer"].isprintable()
+    assert {"html": "Please log in", "busy": "overloaded", "wrong": "deep", "garbage": "{{{"}.get(mode, "") in logged[
+        "answer"
+    ]
     assert last_outcome(server.url).problem
 
 
@@ -121,6 +124,22 @@ def test_a_tool_that_the_server_lacks_is_drift_and_not_a_failure_of_the_server(s
     assert logged["tools"] == "wikidata.map"
     with pytest.raises(NotFoundError):
         remote.call("wikidata.map", {"qids": ["Q1"]})
+
+
+def test_a_server_that_asks_for_a_pause_is_given_it(server, tmp_path):
+    remote = connect(tmp_path, server.url)
+    remote.list_tools()
+    server.faults.mode, server.faults.target = "pause", "60"
+    server.faults.requests.clear()
+    with pytest.raises(UpstreamError):
+        remote.call("wikidata.vector_search_items", {"query": "pause"})
+    assert len(server.faults.requests) == 1
+    remote._limiter._next = 0.0  # other tests use the same host
+    server.faults.target = "0.2"
+    server.faults.requests.clear()
+    with pytest.raises(UpstreamError):
+        remote.call("wikidata.vector_search_items", {"query": "pause"})
+    assert len(server.faults.requests) == ATTEMPTS
 
 
 def test_the_token_is_sent_and_is_in_no_message(server, tmp_path):

@@ -231,6 +231,11 @@ def test_a_query_that_the_server_refuses_is_an_error(server, tmp_path):
     assert remote.select("SELECT ?a WHERE { ?a <urn:none> 1 }").bindings == []
 
 
+def test_columns_may_be_in_any_order_and_absent():
+    text = ';b_term;a_term\n0;"x;\n""y""";z\n'
+    assert parse_csv(text, ["a_term", "b_term", "c_term"]) == [["z", 'x;\n"y"', ""]]
+
+
 @pytest.mark.parametrize(
     "text", ["", "Malformed query", ";a\n0", ";b_term\n0;x", json.dumps({"a": 1}), ';a_term\n0;"x']
 )

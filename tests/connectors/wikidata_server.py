@@ -251,6 +251,8 @@ class Faults:
                 return await answer(200, "text/html", b"<html><body>Please log in</body></html>")
             case "busy":
                 return await answer(503, "text/plain", b"overloaded")
+            case "pause":
+                return await answer(429, "text/plain", b"later", **{"retry-after": self.target})
             case "wrong":
                 return await answer(200, "application/json", b'{"answer": [1, 2, {"deep": null}]}')
             case "garbage":

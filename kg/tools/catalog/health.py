@@ -141,7 +141,9 @@ def _load_services(settings: Settings, embedder_error: str | None) -> list[Servi
 
 
 def _load_connector(state: ConnectorState) -> Service:
-    service = _load_service(f"connector {state.id}", state.url, None if state.enabled else "not enabled")
+    service = _load_service(f"connector {state.id}", state.url, None)
+    if not state.enabled:
+        service.problem = "not enabled"
     service.drift = list(state.drift)
     if state.breaker == "open":
         service.problem = f"{service.problem} (not called for a while after failures in a row)"
