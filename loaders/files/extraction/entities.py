@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -58,6 +58,8 @@ _NO_WORD: Final = re.compile(r"\S{1000,}")
 _EDGES: Final = " \t\n.,;:!?\"'\u201c\u201d\u2018\u2019()[]{}*_`"
 _ARTICLE: Final = re.compile(r"(?:the|an?|our|its|this|your|their)\s+", re.IGNORECASE)
 _POSSESSIVE: Final = re.compile(r"['\u2019]s?$")
+Steps = Generator[None, None, Extraction]
+"""An extraction that can pause between two steps."""
 _Named = tuple[int, int, str, EntityType, Method]
 """Characters of a snippet with a name, its type and how it was found."""
 _Match = tuple[int, int, str, bool]
@@ -146,8 +148,21 @@ def extract_entities(
 
     `gazetteer` has the names that other files of its collection show. Those that the text does not have change nothing.
     """
+    steps = extract_in_steps(text, media_type, title, pipeline, gazetteer)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: Extraction = end.value
+            return found
+
+
+def extract_in_steps(
+    text: str, media_type: str, title: str | None, pipeline: Language, gazetteer: Collection[str] = ()
+) -> Steps:
+    """Extract as `extract_entities` does, with a pause after each step: a paragraph or the like."""
     text = text[:MOST_READ]
-    return _Extractor(build_outline(text, media_type), text, title, pipeline, gazetteer).extract()
+    return (yield from _Extractor(build_outline(text, media_type), text, title, pipeline, gazetteer).extract())
 
 
 class _Extractor:
@@ -163,33 +178,44 @@ class _Extractor:
         self.last_names: Final[dict[str, str]] = {}
         """Normalized last names of people, by their spelling."""
 
-    def extract(self) -> Extraction:
+    def extract(self) -> Steps:
         snippets = self.outline.snippets
-        docs = self.parse()
-        direct = [self.find_direct(snippet, docs.get(number)) for number, snippet in enumerate(snippets)]
+        docs: dict[int, Doc] = {}
+        for number, doc in self.parse():
+            docs[number] = doc
+            yield
+        direct: list[list[_Named]] = []
+        for number, snippet in enumerate(snippets):
+            direct.append(self.find_direct(snippet, docs.get(number)))
+            yield
         self.add_shown_names()
+        yield
         matcher = self.build_name_matcher()
-        named = [list(self.find_named(snippet, matcher)) for snippet in snippets]
+        named: list[list[_Match]] = []
+        for snippet in snippets:
+            named.append(list(self.find_named(snippet, matcher)))
+            yield
         self.weigh(named)
         self.add_last_names()
-        named = [[*own, *self.find_last_names(snippet, own)] for snippet, own in zip(snippets, named, strict=True)]
-        found = [
-            _keep_apart([*map(self.to_found, own), *map(self.to_named, others)])
-            for own, others in zip(direct, named, strict=True)
-        ]
+        found: list[list[_Found]] = []
+        for snippet, own, others in zip(snippets, direct, named, strict=True):
+            every = [*others, *self.find_last_names(snippet, others)]
+            found.append(_keep_apart([*map(self.to_found, own), *map(self.to_named, every)]))
+            yield
         references = self.resolve(found, docs)
-        relations = list(self.relate(found, references, docs))
+        yield
+        relations = yield from self.relate(found, references, docs)
         return Extraction(self.build_mentions(found, references), relations)
 
-    def parse(self) -> dict[int, Doc]:
-        """Parse the running text, by number of the snippet."""
+    def parse(self) -> Iterator[tuple[int, Doc]]:
+        """Parse the running text. Yields the number of each snippet with its words."""
         wanted = [
             number
             for number, snippet in enumerate(self.outline.snippets)
             if snippet.kind in _RUNNING and len(snippet.plain.text.split()) >= _LEAST_WORDS
         ]
         texts = (_NO_WORD.sub(_blank, self.outline.snippets[number].plain.text) for number in wanted)
-        return dict(zip(wanted, self.pipeline.pipe(texts, batch_size=_PARSED_AT_ONCE), strict=True))
+        return zip(wanted, self.pipeline.pipe(texts, batch_size=_PARSED_AT_ONCE), strict=True)
 
     def find_direct(self, snippet: Snippet, doc: Doc | None) -> list[_Named]:
         """Find the patterns, code and named entities of a snippet, and add their names."""
@@ -309,7 +335,7 @@ class _Extractor:
 
     def relate(
         self, found: Sequence[Sequence[_Found]], references: Mapping[int, Sequence[Spot]], docs: Mapping[int, Doc]
-    ) -> Iterator[FoundRelation]:
+    ) -> Generator[None, None, list[FoundRelation]]:
         """Find the relations in sentences and by the structure of the file."""
         matcher = build_matcher(self.pipeline)
         stated: list[tuple[int, Stated]] = []
@@ -320,6 +346,7 @@ class _Extractor:
                 marks = self.outline.snippets[number].plain.marks
                 code = [(mark.start, mark.end) for mark in marks if mark.kind == "code"]
                 stated += ((number, each) for each in find_relations(doc, every, matcher, code))
+                yield
         best: dict[tuple[Key | None, str, Key, int], FoundRelation] = {}
         for number, each in stated:
             start, end = self.outline.snippets[number].plain.place(each.start, each.end)
@@ -333,7 +360,7 @@ class _Extractor:
             *find_definitions(self.outline, spots_by_snippet, docs),
         ):
             _keep_best(best, relation)
-        yield from sorted(
+        return sorted(
             best.values(), key=lambda each: (each.start, each.end, str(each.subject), each.relation, each.object)
         )
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 import logging
 import time
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -44,7 +45,7 @@ from kg.vocabulary import (
     sha256,
 )
 from loaders.citations.graph.claims import Evidence, evidence_quads, method_quads
-from loaders.files.extraction.entities import MOST_READ, extract_entities
+from loaders.files.extraction.entities import MOST_READ, Steps, extract_in_steps
 from loaders.files.extraction.entity_model import (
     Extraction,
     FoundRelation,
@@ -90,6 +91,8 @@ _MOST_SOURCES: Final = 5
 """Most graphs that provenance names for an entity: those that gave it its names last. Its mentions name all."""
 _BATCH_QUADS: Final = 20_000
 _AT_ONCE: Final = 200
+_LONG: Final = 50_000
+"""Characters from which a file is a long one."""
 
 TEXTS: Final = """
 SELECT ?graph ?unit ?start ?end ?text WHERE {
@@ -107,6 +110,9 @@ SELECT ?graph ?hash WHERE { GRAPH $prov { ?graph kg:contentSha256 ?hash } FILTER
 
 DONE: Final = """
 SELECT ?graph ?hash WHERE { GRAPH $prov { ?graph kg:sourceSha256 ?hash } FILTER(STRSTARTS(STR(?graph), $prefix)) }"""
+
+LONG: Final = """
+SELECT ?graph WHERE { VALUES ?graph { $graphs } GRAPH ?graph { ?file kg:length ?length FILTER(?length > $least) } }"""
 
 EXISTS: Final = "ASK { GRAPH $graph { ?node kg:object ?entity } }"
 
@@ -140,6 +146,23 @@ class Chunk:
 
 
 @dataclass(slots=True)
+class Pause:
+    """Interrupts extractions of long texts, so that changed files need not wait for them, and continues them later."""
+
+    is_wanted: Callable[[], bool] = lambda: False
+    begun: tuple[NamedNode, str, Sequence[str], Steps] | None = None
+    """The interrupted extraction: the graph of the file, the hash to record, its gazetteer and its further steps."""
+
+    def take(self, graph: NamedNode, wanted: str, gazetteer: Sequence[str]) -> Steps | None:
+        """Take the interrupted extraction if it is that of a file with the same text and gazetteer."""
+        if self.begun is None or self.begun[:3] != (graph, wanted, gazetteer):
+            return None
+        steps = self.begun[3]
+        self.begun = None
+        return steps
+
+
+@dataclass(slots=True)
 class EntityReport:
     """The outcome of an extraction. Counts are of the files that were read."""
 
@@ -149,6 +172,8 @@ class EntityReport:
     entities_new: int = 0
     relations: int = 0
     seconds: float = 0.0
+    is_done: bool = True
+    """Whether all wanted files were read."""
 
     def to_dict(self) -> dict[str, Any]:
         """Build the object that tools return."""
@@ -196,8 +221,11 @@ def build_quads(graph: NamedNode, chunks: Sequence[Chunk], found: Extraction) ->
     """Build the graph of the mentions and claims of a file, and the names of its entities."""
     quads: list[Quad] = []
     names: dict[Key, set[str]] = defaultdict(set)
+    starts = [mention.start for mention in found.mentions]
     for chunk in chunks:
-        within = [each for each in found.mentions if chunk.start <= each.start and each.end <= chunk.end]
+        first = bisect_left(starts, chunk.start)
+        last = bisect_left(starts, chunk.end, first)
+        within = [each for each in found.mentions[first:last] if each.end <= chunk.end]
         mentioned: dict[Key, None] = {}
         for mention in within:
             quads += _build_mention(graph, chunk, mention)
@@ -382,6 +410,15 @@ def find_pending(kg: KnowledgeGraph, state: State | None = None) -> dict[NamedNo
     return pending | {graph: wanted for graph, wanted in current.items() if graph.value in state.outdated}
 
 
+def find_long(store: Store, graphs: Sequence[NamedNode]) -> set[NamedNode]:
+    """Find the files whose texts take seconds to read, among those with these graphs."""
+    found: set[NamedNode] = set()
+    for start in range(0, len(graphs), _AT_ONCE):
+        query = bind(LONG, graphs=graphs[start : start + _AT_ONCE], least=_LONG)
+        found.update(named_node(row["graph"]) for row in select(store.query, query))
+    return found
+
+
 def _load_hashes(store: Store, query: str, prefix: str) -> dict[NamedNode, str]:
     rows = select(store.query, bind(query, prov=PROV_GRAPH, prefix=Literal(prefix)))
     return {named_node(row["graph"]): term_text(row["hash"]) for row in rows}
@@ -393,11 +430,13 @@ def refresh(
     *,
     link: bool = True,
     on_progress: Progress | None = None,
+    pause: Pause | None = None,
 ) -> EntityReport:
     """Extract the entities and relations of the files that changed since the last call, and commit them.
 
     `files` limits it to files with these IRIs. Without `link`, the next call links entities. A store without changed
-    files costs two queries, and does not import spaCy.
+    files costs two queries, and does not import spaCy. If `pause` interrupts it, the call returns, and `report.is_done`
+    is false.
 
     Raises ModelError if the pipeline of the settings is not installed.
     """
@@ -408,10 +447,10 @@ def refresh(
         wanted = {NamedNode(GRAPHS + file.value.removeprefix(iri_prefix("file"))) for file in files}
         pending = {graph: digest for graph, digest in pending.items() if graph in wanted}
     if pending:
-        _Refreshing(kg, state, report, on_progress).run(pending)
+        _Refreshing(kg, state, report, on_progress, pause or Pause()).run(pending)
         state.save({graph.value for graph in _load_hashes(kg.store, HASHES, GRAPHS)})
     generation = kg.store.statistics().generation
-    if link and state.linked != generation:
+    if link and report.is_done and state.linked != generation:
         state.outside = refresh_links(kg)
         state.linked = kg.store.statistics().generation
         state.save({graph.value for graph in _load_hashes(kg.store, HASHES, GRAPHS)})
@@ -430,7 +469,10 @@ def renew_links(kg: KnowledgeGraph, on_progress: Progress | None = None) -> None
 
 
 class _Refreshing:
-    def __init__(self, kg: KnowledgeGraph, state: State, report: EntityReport, on_progress: Progress | None) -> None:
+    def __init__(
+        self, kg: KnowledgeGraph, state: State, report: EntityReport, on_progress: Progress | None, pause: Pause
+    ) -> None:
+        self.pause: Final = pause
         self.store: Final = kg.store
         self.state: Final = state
         self.report: Final = report
@@ -463,8 +505,6 @@ class _Refreshing:
             part = graphs[start : start + _AT_ONCE]
             chunks, described = self.load_texts(part), self.load_files(part)
             for done, graph in enumerate(part, start=start + 1):
-                self.report.files += 1
-                self.done.append(graph.value)
                 if graph in described and chunks[graph]:
                     media_type, title = described[graph]
                     text = join_chunks(chunks[graph])
@@ -475,8 +515,10 @@ class _Refreshing:
                             MOST_READ,
                             len(text),
                         )
-                    gazetteer = self.state.gazetteers.get(get_collection(graph), ())
-                    found = extract_entities(text, media_type, title, self.pipeline, gazetteer)
+                    found = self.extract(graph, pending[graph], text, media_type, title)
+                    if found is None:
+                        self.report.is_done = False
+                        return
                     self.words.add(graph, pending[graph], [text])
                     own = get_entity_graph(graph)
                     quads, names = build_quads(own, chunks[graph], found)
@@ -494,10 +536,30 @@ class _Refreshing:
                         self.state.read[graph.value] = pending[graph]
                         if self.store.query(bind(EXISTS, graph=own)):
                             self.replace[own], self.origins[own] = (), RecordOrigin("", ())
+                self.report.files += 1
+                self.done.append(graph.value)
                 if self.size >= _BATCH_QUADS:
                     self.commit()
                 if self.on_progress is not None:
                     self.on_progress(done, len(graphs), "finding entities")
+
+    def extract(
+        self, graph: NamedNode, wanted: str, text: str, media_type: str, title: str | None
+    ) -> Extraction | None:
+        """Extract the entities of a text. None if the extraction was interrupted."""
+        gazetteer = self.state.gazetteers.get(get_collection(graph), [])
+        steps = self.pause.take(graph, wanted, gazetteer)
+        if steps is None:
+            steps = extract_in_steps(text, media_type, title, self.pipeline, gazetteer)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                found: Extraction = end.value
+                return found
+            if self.pause.is_wanted():
+                self.pause.begun = graph, wanted, gazetteer, steps
+                return None
 
     def load_texts(self, graphs: Sequence[NamedNode]) -> dict[NamedNode, list[Chunk]]:
         """Load the chunks of files, in order."""

@@ -28,7 +28,7 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Commit, named_node, select, term_text
 from kg.vocabulary import PROV_GRAPH, iri_prefix, mint
 from loaders.files.extraction.language_pipeline import load_pipeline
-from loaders.files.graph.entities import find_pending
+from loaders.files.graph.entities import Pause, find_long, find_pending
 from loaders.files.graph.entities import refresh as refresh_entities
 from loaders.files.graph.moves import Moves, name_file
 from loaders.files.graph.stored_files import LeftOutFiles, load_signatures, load_stored
@@ -205,21 +205,33 @@ class WatchedFolder:
         return sorted(freed)
 
     def find_unextracted(self) -> list[NamedNode]:
-        """Update the mentions of concepts; return the files of all collections whose entities are not found yet."""
+        """Update the mentions of concepts; return the files of all collections whose entities are not found yet.
+
+        Long ones are the last.
+        """
         refresh_mentions(self.kg)
-        return sorted((name_file(graph) for graph in find_pending(self.kg)), key=str)
+        pending = list(find_pending(self.kg))
+        long = find_long(self.kg.store, pending)
+        return [name_file(graph) for graph in sorted(pending, key=lambda graph: graph in long)]
 
     def load_pipeline(self) -> None:
         """Load the pipeline that finds entities, which takes seconds. `extract` reports why it cannot be loaded."""
         with suppress(ModelError):
             load_pipeline(self.kg.settings.spacy_pipeline)
 
-    def extract(self, files: Collection[NamedNode], on_progress: Progress | None = None, *, link: bool = True) -> None:
+    def extract(
+        self,
+        files: Collection[NamedNode],
+        on_progress: Progress | None = None,
+        pause: Pause | None = None,
+        *,
+        link: bool = True,
+    ) -> bool:
         """Find the entities of these files and, with `link`, links between entities, which reads all of them.
 
-        Raises ModelError if the pipeline of the settings is not installed.
+        Returns false if it was paused. Raises ModelError if the pipeline of the settings is not installed.
         """
-        refresh_entities(self.kg, files, link=link, on_progress=on_progress)
+        return refresh_entities(self.kg, files, link=link, on_progress=on_progress, pause=pause).is_done
 
     def name(self, path: str) -> str:
         """Name a file among those that are compared as near-duplicates."""

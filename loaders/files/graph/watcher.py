@@ -39,6 +39,7 @@ from kg.ingestion import Folder, FolderState
 from kg.knowledge_graph import KnowledgeGraph
 from kg.search.index_sync import Progress
 from loaders.files.changes import PendingChanges
+from loaders.files.graph.entities import Pause
 from loaders.files.graph.moves import Moves
 from loaders.files.graph.stored_files import load_freed
 from loaders.files.graph.watched_folder import MOST_FILES, BuildLoader, Changes, WatchedFolder
@@ -130,6 +131,13 @@ class _Watch(FileSystemEventHandler):
             return None
         return relative + "/" * is_folder
 
+    def is_change_due(self, now: float) -> bool:
+        """Return whether changes wait that can be loaded."""
+        if self.identity is None or now < self.blocked_until:
+            return False
+        with self.lock:
+            return self.pending.find_due() <= now
+
     def find_next(self) -> float:
         """Find the time at which there is something to do."""
         with self.lock:
@@ -158,6 +166,7 @@ class Watcher:
         self._observer: BaseObserver | None = None
         self._preparation: threading.Thread | None = None
         """Loads the pipeline that finds entities."""
+        self._pause: Final = Pause(self._is_change_due)
 
     def watch(self, folder: Path, collection: str | None, seconds: float | None = None) -> None:
         """Watch a folder for `seconds`, again to prolong them; None: until `close`.
@@ -353,12 +362,19 @@ class Watcher:
         with self._exclusive(advance, self._stop.is_set):
             try:
                 is_last = len(watch.unextracted) <= EXTRACTED_AT_ONCE
-                watch.folder.extract(watch.unextracted[:EXTRACTED_AT_ONCE], advance, link=is_last)
+                part = watch.unextracted[:EXTRACTED_AT_ONCE]
+                if not watch.folder.extract(part, advance, self._pause, link=is_last):
+                    return
             except ModelError as error:
                 self._kg.ingestion.record_error(f"The entities of files are not found: {error}")
                 watch.unextracted.clear()
         del watch.unextracted[:EXTRACTED_AT_ONCE]
         watch.is_extracted = not watch.unextracted
+
+    def _is_change_due(self) -> bool:
+        """Return whether changed files wait to be loaded, or the watcher is to stop."""
+        now = time.monotonic()
+        return self._stop.is_set() or any(watch.is_change_due(now) for watch in list(self._watches.values()))
 
     def _postpone(self, watch: _Watch, problem: str) -> None:
         """Search the folder for changes later."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from kg.settings import Settings
 from kg.store.protocol import named_node, select, term_text
 from kg.tools.claims.review import list_claims, review_claim
 from kg.vocabulary import DERIVED, ENTITIES, FOAF, KG, OA, RDF, SKOS, mint
+from loaders import pipeline
 from loaders.files.extraction import entities
 from loaders.files.extraction.entities import extract_entities
 from loaders.files.extraction.entity_model import Extraction, Key, normalize_name
@@ -24,12 +26,12 @@ from loaders.files.extraction.gazetteer import find_aliases, mine_names
 from loaders.files.extraction.language_pipeline import load_pipeline
 from loaders.files.extraction.plain_text import LONGEST, build_outline, to_plain
 from loaders.files.graph import entity_links
-from loaders.files.graph.entities import find_pending, get_entity_graph, refresh, renew_links
+from loaders.files.graph.entities import Pause, find_pending, get_entity_graph, refresh, renew_links
 from loaders.files.graph.entity_links import THRESHOLD, Linked, find_candidates, refresh_links, score_link
 from loaders.files.graph.entity_links import _score as score_pairs
 from loaders.mentions.label_variants import Label
 from loaders.mentions.matcher import Matcher
-from loaders.sources import load
+from loaders.sources import build_loader, load
 from tests.loaders.files.golden_pages import read_pages, score_pages
 
 GATEWAY = """# Tide Gateway
@@ -302,6 +304,45 @@ def test_files_that_share_an_entity_with_several_names_are_removed_at_once(
     (folder / "queue.md").unlink()
     assert load(kg, "files", [str(folder)], prune=True).removed == 2
     assert names_of(kg, "product", "saltqueue") == {"Salt Queue"}
+
+
+def test_extraction_that_is_paused_goes_on_where_it_was_and_a_changed_text_begins_again(
+    graph: tuple[KnowledgeGraph, Path],
+) -> None:
+    kg, folder = graph
+    both = entity_graphs(kg)
+    steps = 0
+
+    def is_wanted() -> bool:
+        nonlocal steps
+        steps += 1
+        return steps % 3 == 0
+
+    (folder / "queue.md").write_text(QUEUE + "\nMore.\n")
+    load(kg, "files", [str(folder)])
+    assert entity_graphs(kg) != both
+    (folder / "queue.md").write_text(QUEUE)
+    pipeline.load(kg, replace(build_loader("files", kg.settings), refresh=None), [str(folder)])
+    pause = Pause(is_wanted)
+    calls = 0
+    while not refresh(kg, pause=pause).is_done:
+        calls += 1
+        assert pause.begun is not None
+    assert calls > 1
+    assert pause.begun is None
+    assert entity_graphs(kg) == both
+
+    (folder / "queue.md").write_text("# Queue\n\nThe Foam Cache is on.\n")
+    pipeline.load(kg, replace(build_loader("files", kg.settings), refresh=None), [str(folder)])
+    assert not refresh(kg, pause=Pause(lambda: True)).is_done
+    pause.begun = None
+    stale = Pause(lambda: True)
+    refresh(kg, pause=stale)
+    (folder / "queue.md").write_text(QUEUE)
+    pipeline.load(kg, replace(build_loader("files", kg.settings), refresh=None), [str(folder)])
+    stale.is_wanted = lambda: False
+    assert refresh(kg, pause=stale).is_done
+    assert entity_graphs(kg) == both
 
 
 def test_entities_without_any_relation_have_provenance_that_conforms(tmp_path: Path) -> None:

@@ -91,8 +91,8 @@ def test_files_with_a_name_that_enters_or_leaves_the_gazetteer_are_read_again(
     kg: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[str] = []
-    extract = entities.extract_entities
-    monkeypatch.setattr(entities, "extract_entities", lambda *given: read.append(given[0]) or extract(*given))
+    extract = entities.extract_in_steps
+    monkeypatch.setattr(entities, "extract_in_steps", lambda *given: read.append(given[0]) or extract(*given))
     folder = write(tmp_path / "notes", using=USING, other=OTHER, a=SHOWING[0], b=SHOWING[1])
     load(kg, "files", [str(folder)])
     assert "using.md" not in files_with_gazetteer(kg)
