@@ -52,7 +52,7 @@ _LEAST_WORDS: Final = 2
 _PARSED_AT_ONCE: Final = 16
 """Snippets that are parsed together. The default of spaCy, 1,000, takes a gigabyte for long ones, and saves no time."""
 MOST_READ: Final = 2_000_000
-"""Maximum characters of a file that are read, which takes more than a minute. A watched folder waits for it."""
+"""Maximum characters of a file that are read, which takes more than a minute."""
 _NO_WORD: Final = re.compile(r"\S{1000,}")
 """Characters that are not parsed: the tokenizer takes the square of the length of a text without spaces."""
 _EDGES: Final = " \t\n.,;:!?\"'\u201c\u201d\u2018\u2019()[]{}*_`"
