@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -148,13 +148,21 @@ def extract_entities(
 
     `gazetteer` has the names that other files of its collection show. Those that the text does not have change nothing.
     """
-    steps = extract_in_steps(text, media_type, title, pipeline, gazetteer)
+    found = run_steps(extract_in_steps(text, media_type, title, pipeline, gazetteer))
+    assert found is not None  # noqa: S101 -- it is not interrupted
+    return found
+
+
+def run_steps(steps: Steps, is_interrupted: Callable[[], bool] = lambda: False) -> Extraction | None:
+    """Run the steps of an extraction. None if it was interrupted: a later call runs the steps that are left."""
     while True:
         try:
             next(steps)
         except StopIteration as end:
             found: Extraction = end.value
             return found
+        if is_interrupted():
+            return None
 
 
 def extract_in_steps(

@@ -45,7 +45,7 @@ from kg.vocabulary import (
     sha256,
 )
 from loaders.citations.graph.claims import Evidence, evidence_quads, method_quads
-from loaders.files.extraction.entities import MOST_READ, Steps, extract_in_steps
+from loaders.files.extraction.entities import MOST_READ, Steps, extract_in_steps, run_steps
 from loaders.files.extraction.entity_model import (
     Extraction,
     FoundRelation,
@@ -551,15 +551,10 @@ class _Refreshing:
         steps = self.pause.take(graph, wanted, gazetteer)
         if steps is None:
             steps = extract_in_steps(text, media_type, title, self.pipeline, gazetteer)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                found: Extraction = end.value
-                return found
-            if self.pause.is_wanted():
-                self.pause.begun = graph, wanted, gazetteer, steps
-                return None
+        found = run_steps(steps, self.pause.is_wanted)
+        if found is None:
+            self.pause.begun = graph, wanted, gazetteer, steps
+        return found
 
     def load_texts(self, graphs: Sequence[NamedNode]) -> dict[NamedNode, list[Chunk]]:
         """Load the chunks of files, in order."""
