@@ -1,7 +1,7 @@
 """The index process: Qdrant Edge and the embedder, which hold the GIL for long, outside the server.
 
 It exchanges frames of JSON with one client (`kg.search.index_client.EdgeIndex`) and dies with it; logs go to standard
-error. With the arguments ``optimize FOLDER KB`` it optimizes one shard that no process has open, and with ``compact
+error. With the arguments ``optimize FOLDER JSON`` it optimizes one shard that no process has open, and with ``compact
 FOLDER`` it writes the files of an index again.
 """
 
@@ -210,7 +210,7 @@ def main(open_embedder: Callable[[Settings], embedding.Embedder] = embedding.ope
         return
     if sys.argv[1:2] == ["optimize"]:
         os.nice(10)
-        optimize_folder(Path(sys.argv[2]), int(sys.argv[3]))
+        optimize_folder(Path(sys.argv[2]), sys.argv[3])
         return
     requests, answers = confine.take_pipes()
     serve(requests, answers, open_embedder)

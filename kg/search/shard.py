@@ -12,9 +12,9 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from threading import Condition, RLock
 from typing import Any
@@ -22,11 +22,9 @@ from typing import Any
 import qdrant_edge as qe
 
 from kg.files import copy_with_holes
-from kg.fuzzy_names import fold
 from kg.processes import child
 from kg.search import analyzers
 from kg.search.protocol import CODES
-from kg.words import STOP_WORDS
 
 log = logging.getLogger(__name__)
 
@@ -36,22 +34,27 @@ UPDATE_POINTS = 200
 EXACT_VECTORS = 250_000
 """Up to this many vectors, dense search is exact: 8 ms for 100,000 vectors of 384 dimensions. Beyond it, HNSW."""
 
-_VERSION = 1
+_VERSION = 2
 _LOAD_ATTEMPTS = 2
 _FLUSH_UPDATES = 300
 """Updates that may be only in the write-ahead log: the next start has to apply them one by one."""
 
 _MAX_REPLAY = 20_000
 _MIN_DEAD_POINTS = 20_000
-_GROWTH = 1.2
+_MIN_GROWING = 40_000
+"""Texts and vectors in the growing segment, which has its indexes in memory: 2 KiB for a text, 2 KiB for a vector."""
+_GROWING_SHARE = 0.1
+"""Share of all texts and vectors that may be in the growing segment. Optimizing copies all files."""
 _DRAFT = "shard-draft"
 """Folder of a copy of the points, which the next opening removes unless it is complete."""
 _UNLIMITED_KB = 1 << 40
+_EDGES = 16
+_GRAPH_CANDIDATES = 100
 
 DENSE = "dense"
+_ROWS = qe.MultiVectorConfig(qe.MultiVectorComparator.MaxSim)
+"""One row per window of the text; the best row is the score."""
 _WITH_VECTOR = qe.Filter(must=[qe.HasVectorCondition(DENSE)])
-# a shard needs a vector field, and the size of the dense one is unknown until a model is installed
-_SPARSE = {"unused": qe.EdgeSparseVectorParams()}
 _KEYWORDS = ("kind", "graph", "parent", "text_hash")
 
 
@@ -82,13 +85,16 @@ class Shard:
     written: int = 0
     """Updates since the shard was opened."""
     fields: tuple[str, ...] = (analyzers.ENGLISH,)
-    """The fields of texts: one for each analyzer of a text that it has or had."""
+    """The fields of texts (`kg.search.analyzers`): one for each analyzer of a text that it has or had."""
     _name: str = "shard-1"
     _lease: _Lease = field(init=False)
     _leases: Condition = field(default_factory=Condition)
     _replay: list[qe.UpdateOperation] | None = None
     _unflushed: int = 0
     _optimized_at: int = 0
+    """Texts and vectors when the shard was last optimized; the further ones are in the growing segment."""
+    _failed_at: int = 0
+    """Texts and vectors when the last attempt to optimize failed."""
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -97,7 +103,6 @@ class Shard:
             self._clear()
             shard = self._create()
         self._lease = _Lease(shard)
-        self.fields = tuple(sorted(filter(analyzers.is_field, shard.info().payload_schema)))
         for other in self.folder.glob("shard-*"):
             if other.name != self._name:
                 shutil.rmtree(other)
@@ -130,9 +135,11 @@ class Shard:
         """Add a field of texts, unless the shard has it."""
         with self.writing:
             if field not in self.fields:
-                self.write(qe.UpdateOperation.create_field_index(field, build_params(field)))
+                self.write(qe.UpdateOperation.create_sparse_vector(field, qe.Modifier.Idf))
                 self.flush()
+                # Recorded last: after a crash in between, the field is created again, which changes nothing.
                 self.fields = tuple(sorted((*self.fields, field)))
+                self._write_record()
 
     def flush(self) -> None:
         """Flush the write-ahead log, so that the next start does not replay it."""
@@ -180,8 +187,7 @@ class Shard:
                     DENSE,
                     space.dimensions,
                     qe.Distance.Cosine,
-                    # one row per window of the text; the best row is the score
-                    qe.MultiVectorConfig(qe.MultiVectorComparator.MaxSim),
+                    _ROWS,
                 )
             )
             self.flush()
@@ -189,15 +195,23 @@ class Shard:
             self._write_record()
 
     def needs_optimizing(self) -> bool:
-        """Return whether exact search covers more than `exact_vectors`, or a quarter of the points is dead."""
-        with self.borrow() as shard:
-            info = shard.info()
-            vectors = shard.count(qe.CountRequest(True, _WITH_VECTOR))
-        if self.dead_points > max(_MIN_DEAD_POINTS, info.points_count // 4):
+        """Return whether a tenth of the texts and vectors is in the growing segment, or a quarter of them dead.
+
+        The growing segment has its indexes in memory.
+        """
+        stored = sum(self._count())
+        if self.dead_points > max(_MIN_DEAD_POINTS, stored // 4):
             return True
-        # not again for a few more vectors, or right after a failed attempt
-        grown = vectors > self._optimized_at * _GROWTH
-        return grown and bool(vectors - info.indexed_vectors_count > self.exact_vectors)
+        least = max(_MIN_GROWING, int(stored * _GROWING_SHARE))
+        # A text that is written again is in the growing segment, too. Not again for a few more after a failed attempt.
+        growing = stored - self._optimized_at + self.dead_points
+        return growing > least and stored > self._failed_at + least
+
+    def _count(self) -> tuple[int, int]:
+        """Count the points with the words of a text, and those with a vector."""
+        with_text = qe.Filter(should=[qe.HasVectorCondition(name) for name in self.fields])
+        with self.borrow() as shard:
+            return shard.count(qe.CountRequest(True, with_text)), shard.count(qe.CountRequest(True, _WITH_VECTOR))
 
     def optimize(self) -> bool:
         """Replace the shard by an optimized copy, without blocking searches and writes.
@@ -210,14 +224,15 @@ class Shard:
         with self.writing:
             self.flush()
             self.dead_points = 0
-            with self.borrow() as shard:
-                self._optimized_at = shard.count(qe.CountRequest(True, _WITH_VECTOR))
+            texts, vectors = self._count()
+            self._failed_at = texts + vectors
+            graph = vectors > self.exact_vectors
+            schema = json.dumps({"fields": self.fields, "space": self._get_space(), "graph": graph})
             shutil.copytree(self.folder / self._name, copy)
             self._replay = []
         try:
-            command = child.command("kg.search.index_process", "optimize", str(copy))
-            threshold = self._indexing_threshold_kb()
-            done = subprocess.run([*command, str(threshold)], stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False)
+            command = child.command("kg.search.index_process", "optimize", str(copy), schema)
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False)
             if done.returncode != 0 or len(self._replay) > _MAX_REPLAY:
                 log.warning("The search index was not optimized: the process ended with exit code %d.", done.returncode)
                 return False
@@ -231,6 +246,7 @@ class Shard:
                 for operation in self._replay:
                     fresh.update(operation)
                 fresh.flush()
+                self._optimized_at, self._failed_at = self._failed_at, 0
                 self._swap(fresh, name)
             return True
         finally:
@@ -247,10 +263,6 @@ class Shard:
         old.shard.close()
         shutil.rmtree(old_folder)
 
-    def _indexing_threshold_kb(self) -> int:
-        dimensions = self.space.dimensions if self.space else 384
-        return max(1, self.exact_vectors * dimensions * 4 // 1024)
-
     def _load(self) -> qe.EdgeShard | None:
         """Open the stored shard. Return None if it is missing or unreadable; it is then rebuilt from the store."""
         opening = self.folder / "opening"
@@ -261,6 +273,8 @@ class Shard:
                 raise ValueError(f"format version {record['version']!r} instead of {_VERSION}")
             self._name = str(record["shard"])
             self.space = VectorSpace(**record["space"]) if record["space"] else None
+            self.fields = tuple(record["fields"])
+            self._optimized_at = record["optimized_at"]
             # a damaged file can crash the process instead of raising: count the attempts that did not return
             attempts = int(opening.read_text("ascii") or 0) if opening.exists() else 0
             if attempts >= _LOAD_ATTEMPTS:
@@ -287,7 +301,7 @@ class Shard:
         log.error("Cannot read the search index in %s: %s. It will be rebuilt from the store.", self.folder, error)
 
     def _clear(self) -> None:
-        self._name, self.space = "shard-1", None
+        self._name, self.space, self.fields, self._optimized_at = "shard-1", None, (analyzers.ENGLISH,), 0
         for path in (self.folder / "index.json", self.folder / "opening"):
             path.unlink(missing_ok=True)
         for path in self.folder.glob("shard-*"):
@@ -296,18 +310,27 @@ class Shard:
     def _create(self) -> qe.EdgeShard:
         path = self.folder / self._name
         path.mkdir()
-        shard = qe.EdgeShard.create(str(path), qe.EdgeConfig(sparse_vectors=_SPARSE))
+        shard = qe.EdgeShard.create(str(path), build_config(self.fields))
         for name in (*_KEYWORDS, *CODES):
-            shard.update(qe.UpdateOperation.create_field_index(name, qe.PayloadSchemaType.Keyword))
-        shard.update(qe.UpdateOperation.create_field_index(analyzers.ENGLISH, build_params(analyzers.ENGLISH)))
+            params = qe.KeywordIndexParams(memory=qe.Memory.Cold)
+            shard.update(qe.UpdateOperation.create_field_index(name, params))
         shard.flush()
         self._write_record()
         return shard
 
+    def _get_space(self) -> dict[str, Any] | None:
+        return asdict(self.space) if self.space is not None else None
+
     def _write_record(self) -> None:
-        """Record the folder of the shard and the space of its vectors, atomically."""
-        space = {name: getattr(self.space, name) for name in VectorSpace.__slots__} if self.space else None
-        text = json.dumps({"version": _VERSION, "shard": self._name, "space": space})
+        """Record the folder of the shard, its fields and the space of its vectors, atomically."""
+        record = {
+            "version": _VERSION,
+            "shard": self._name,
+            "space": self._get_space(),
+            "fields": self.fields,
+            "optimized_at": self._optimized_at,
+        }
+        text = json.dumps(record)
         draft = self.folder / "index.json.new"
         with draft.open("w", encoding="utf-8") as file:
             file.write(text)
@@ -316,25 +339,38 @@ class Shard:
         draft.replace(self.folder / "index.json")
 
 
-def build_params(field: str) -> qe.TextIndexParams:
-    """Build the parameters of the index of a field of texts."""
-    stop_words: qe.Stopwords = qe.StopwordsSet()
-    stemmer: qe.StemmingAlgorithm = qe.DisabledStemmer()
-    if (found := analyzers.get_stemmer(field)) is not None:
-        language, name = found
-        stemmer = qe.SnowballParams(getattr(qe.SnowballLanguage, name))
-        known = getattr(qe.Language, name, None)
-        own = {form for word in STOP_WORDS.get(language, ()) for form in (word, fold(word))}
-        # English by its name alone, as in indexes that exist.
-        stop_words = qe.Language.English if language == "en" else qe.StopwordsSet({known} if known else set(), own)
-    return qe.TextIndexParams(
-        # Multilingual would split Chinese and Thai, but costs 0.015 nDCG@10 in English; `to_searchable` splits them
-        tokenizer=qe.TokenizerType.Word,
-        lowercase=True,
-        ascii_folding=True,
-        stopwords=stop_words,
-        stemmer=stemmer,
-        scoring=True,
+def build_config(
+    fields: Sequence[str], space: VectorSpace | None = None, *, optimizers: bool = False, graph: bool = False
+) -> qe.EdgeConfig:
+    """Build the configuration of a shard. Its optimized segments are files, which the system caches.
+
+    With `optimizers`, optimizing moves every segment out of memory; with `graph`, it builds a graph (HNSW) of the
+    vectors of each, else the search by meaning reads all of them.
+    """
+    vectors = None
+    if space is not None:
+        edges = _EDGES if graph else 0
+        vectors = {
+            DENSE: qe.EdgeVectorParams(
+                space.dimensions,
+                qe.Distance.Cosine,
+                multivector_config=_ROWS,
+                hnsw_config=qe.HnswIndexConfig(edges, _GRAPH_CANDIDATES, 0, memory=qe.Memory.Cold),
+                memory=qe.Memory.Cold,
+            )
+        }
+    words = qe.EdgeSparseVectorParams(modifier=qe.Modifier.Idf, memory=qe.Memory.Cold)
+    return qe.EdgeConfig(
+        vectors=vectors,
+        sparse_vectors=dict.fromkeys(fields, words),
+        # A threshold of 1 KB: below it, the words of a segment stay in memory.
+        optimizers=qe.EdgeOptimizersConfig(
+            indexing_threshold=1, default_segment_number=1, max_segment_size=_UNLIMITED_KB
+        )
+        if optimizers
+        else None,
+        payload_memory=qe.Memory.Cold,
+        id_tracker_memory=qe.Memory.Cold,
     )
 
 
@@ -375,16 +411,15 @@ def compact_folder(folder: Path) -> None:
 
 def _get_vectors(record: qe.Record) -> dict[str, Any]:
     vectors: Any = record.vector
-    return {DENSE: vectors[DENSE]} if vectors and DENSE in vectors else {}
+    return dict(vectors or {})
 
 
-def optimize_folder(folder: Path, indexing_threshold_kb: int) -> None:
-    """Optimize the shard in `folder`, which must not be open elsewhere: HNSW for segments above the threshold."""
-    # one segment of any size: several segments below the threshold would all be searched without HNSW
-    optimizers = qe.EdgeOptimizersConfig(
-        indexing_threshold=indexing_threshold_kb, default_segment_number=1, max_segment_size=_UNLIMITED_KB
-    )
-    shard = qe.EdgeShard.load(str(folder), qe.EdgeConfig(sparse_vectors=_SPARSE, optimizers=optimizers))
+def optimize_folder(folder: Path, schema: str) -> None:
+    """Optimize the shard in `folder`, which must not be open elsewhere. `schema` is JSON: fields, space, graph."""
+    given = json.loads(schema)
+    space = VectorSpace(**given["space"]) if given["space"] else None
+    config = build_config(given["fields"], space, optimizers=True, graph=given["graph"])
+    shard = qe.EdgeShard.load(str(folder), config)
     shard.optimize()
     shard.flush()
     shard.close()

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import qdrant_edge as qe
 
-from kg.search.analyzers import ENGLISH, find_field
+from kg.search.analyzers import ENGLISH, find_field, get_analyzer
 from kg.search.parts import PARTS_VERSION, build_part_texts, split_parts
 from kg.search.protocol import CODES, TRANSLATION, Candidate, Codes, Conditions, Counts, IndexedUnit, Mode, Ranking
 from kg.search.ranking import PAIR_WEIGHT, Fusion, is_settled
@@ -27,9 +27,6 @@ from kg.search.relevance import CALIBRATIONS
 from kg.search.shard import DENSE, UPDATE_POINTS, Shard
 from kg.search.word_overlap import NO_WORDS, QuestionWords, parse_question
 from kg.words import UNSPACED
-
-BM25 = qe.Bm25Params(k=0.9, b=0.4)
-"""nDCG@10 on regulation passages, fused: 0.706, and 0.698 with the usual k 1.2, b 0.75."""
 
 POOL: Final = 100
 """The first candidates of a query, whose words are compared with the question's."""
@@ -41,6 +38,8 @@ _DEEPER = 4
 _GROWTH = 2
 """Of the depth, where a list is too short: 4 reads more than is needed for a third of short keyword queries."""
 _MAX_DEPTH = 65_536
+_FEW = 20_000
+"""Units that contain the required words are listed, if there are at most this many; else candidates are filtered."""
 _PAGE = 1_000
 _DECIMALS = 4
 """Scores are single precision, summed in any order: further digits are noise that would reorder equal scores."""
@@ -161,17 +160,17 @@ class UnitIndex:
             self.embed_query(query) if query.strip() and mode != "bm25" else None,
             parse_question(query) if mode == "hybrid" else NO_WORDS,
         )
-        required: _Conditions = [self._require(to_searchable(words)) for words in must]
-        required += [_build_alternatives(condition) for condition in codes]
+        conditions: _Conditions = [_build_alternatives(condition) for condition in codes]
+        required = self._analyze_required(must) if must else None
         every, pending, _ = self.counts()
         if units is not None:
             allowed = len(units)
-            ranking = self._rank_units(asked, units, required, limit)
+            ranking = self._rank_units(asked, units, conditions, required, limit)
         else:
             allowed = every if parents is None else self._count_below(parents)
             if parents is not None and allowed < every:  # a filter that leaves all units takes half of a search
-                required.append(_build_condition("parent", *parents))
-            ranking = self._rank_proposed(asked, qe.Filter(must=required) if required else None, limit)
+                conditions.append(_build_condition("parent", *parents))
+            ranking = self._rank_proposed(asked, conditions, required, limit)
         space = self.shard.space
         model = space.model if space is not None and asked.vector is not None else None
         # Without thresholds or vectors the relevance is unknown, for which `units` counts.
@@ -210,9 +209,41 @@ class UnitIndex:
             for payload in payloads.values()
         }
 
-    def _require(self, words: str) -> qe.ConditionType:
-        conditions = [qe.FieldCondition(name, match=qe.MatchText(words)) for name in self.shard.fields]
-        return conditions[0] if len(conditions) == 1 else qe.Filter(should=[*conditions])
+    def _analyze_required(self, must: Sequence[str]) -> dict[str, list[int]]:
+        """Return the words that a unit must contain, as dimensions of each field. A stop word matches nothing."""
+        found: dict[str, list[int]] = {}
+        for name in self.shard.fields:
+            parts = [list(get_analyzer(name).embed_query(to_searchable(words)).indices) for words in must]
+            if all(parts):
+                found[name] = sorted({word for part in parts for word in part})
+        return found
+
+    def _find_required(self, required: Mapping[str, Sequence[int]], also: _Conditions) -> set[str] | None:
+        """Find the units that contain all words of one field; None if there may be more than `_FEW`."""
+        found: set[str] = set()
+        for name, words in required.items():
+            where = qe.Filter(must=also) if also else None
+            having = [self._find_having(name, word, where, _FEW + 1) for word in words]
+            fewest = min(having, key=len)
+            if len(fewest) > _FEW:
+                return None
+            found |= self._keep_required(fewest, {name: words})
+        return found
+
+    def _keep_required(self, ids: AbstractSet[str], required: Mapping[str, Sequence[int]]) -> set[str]:
+        """Return those of `ids` whose text contains all words of one field."""
+        kept: set[str] = set()
+        for name, words in required.items():
+            having = {*ids}
+            for word in words:
+                if having:
+                    having = self._find_having(name, word, _id_filter(having), len(having))
+            kept |= having
+        return kept
+
+    def _find_having(self, field: str, word: int, where: qe.Filter | None, limit: int) -> set[str]:
+        """Find up to `limit` units that contain a word, given as the dimension of a field."""
+        return {*self._query(qe.Query.Nearest(qe.SparseVector([word], [1.0]), using=field), where, limit)}
 
     def _count_below(self, parents: Sequence[str]) -> int:
         """Count the units of documents. Kept for those of the last call, since counting takes a sixth of a search."""
@@ -223,11 +254,20 @@ class UnitIndex:
             self._below = key, count
         return self._below[1]
 
-    def _rank_units(self, asked: _Asked, units: Sequence[str], required: _Conditions, limit: int) -> Ranking:
+    def _rank_units(
+        self,
+        asked: _Asked,
+        units: Sequence[str],
+        conditions: _Conditions,
+        required: Mapping[str, Sequence[int]] | None,
+        limit: int,
+    ) -> Ranking:
         iris = {point_id(iri): iri for iri in units}
-        if required and iris:
-            where = qe.Filter(must=[qe.HasIdCondition(set(iris)), *required])
+        if conditions:
+            where = qe.Filter(must=[qe.HasIdCondition(set(iris)), *conditions])
             iris = {str(record.id): iris[str(record.id)] for record in self.scroll(where, [])}
+        if required is not None:
+            iris = {id_: iris[id_] for id_ in self._keep_required(iris.keys(), required)}
         if not iris:
             return Ranking((), exhaustive=True)
         where = qe.Filter(must=[qe.HasIdCondition(set(iris))])
@@ -238,8 +278,15 @@ class UnitIndex:
         ids = {iri: id_ for id_, iri in iris.items()}
         return Ranking(self._compare_words(asked, fusion, ranked, ids)[0][:limit], exhaustive=True)
 
-    def _rank_proposed(self, asked: _Asked, where: qe.Filter | None, limit: int) -> Ranking:
+    def _rank_proposed(
+        self, asked: _Asked, conditions: _Conditions, required: Mapping[str, Sequence[int]] | None, limit: int
+    ) -> Ranking:
         """Fetch the best by words and by meaning, and more of both until no other unit can enter the page."""
+        if required is not None and (having := self._find_required(required, conditions)) is not None:
+            if not having:
+                return Ranking((), exhaustive=True)
+            conditions, required = [qe.HasIdCondition({*having})], None
+        where = qe.Filter(must=conditions) if conditions else None
         text, vector = asked.text, asked.vector
         # the first ones are ordered again, so they are the same for every page size
         settled = max(limit, POOL)
@@ -247,11 +294,15 @@ class UnitIndex:
         while True:
             bm25 = self._by_words(text, where, depth)
             cosine = self._by_meaning(vector, where, depth)
-            fusion = asked.fuse(bm25, cosine)
             # a list shorter than `depth` contains every unit that it can score
             words_end, meaning_end = len(bm25) < depth, len(cosine) < depth
             least_bm25 = 0.0 if words_end else min(bm25.values())
             least_cosine = -1.0 if meaning_end else min(cosine.values())
+            if required is not None:  # words that many units contain
+                kept = self._keep_required(bm25.keys() | cosine.keys(), required)
+                bm25 = {id_: score for id_, score in bm25.items() if id_ in kept}
+                cosine = {id_: score for id_, score in cosine.items() if id_ in kept}
+            fusion = asked.fuse(bm25, cosine)
             ceiling = fusion.ceiling(least_bm25, least_cosine)
             known_words, known_meaning = set(bm25), set(cosine)
             complete = words_end and meaning_end
@@ -346,7 +397,9 @@ class UnitIndex:
         found: dict[str, float] = {}
         fields = self.shard.fields
         for name in fields:
-            found |= self._query(qe.TextQuery(name, text, BM25), where, limit)
+            asked = get_analyzer(name).embed_query(text)
+            if asked.indices:
+                found |= self._query(qe.Query.Nearest(asked, using=name), where, limit)
         if len(fields) == 1 or len(found) <= limit:
             return found
         return dict(nlargest(limit, found.items(), key=lambda item: item[1]))
@@ -387,6 +440,7 @@ class UnitIndex:
         """Write units of the graphs being replaced; unchanged units are skipped."""
         with self.shard.writing:
             changed: dict[str, tuple[str, dict[str, Any]]] = {}
+            fields: dict[str, str] = {}
             for unit in units:
                 id_ = point_id(unit.iri)
                 said = [unit.prelude, unit.text, unit.language or "", str(unit.in_context), unit.names]
@@ -401,13 +455,16 @@ class UnitIndex:
                 if old != fingerprint:
                     self.shard.dead_points += old is not None
                     changed[id_] = (digest(*_build_parts(unit)), _unit_payload(unit, fingerprint))
+                    fields[id_] = name
             vectors = self.vectors_of({text_hash for text_hash, _ in changed.values()})
             for ids in _batches(list(changed)):
                 points = []
                 for id_ in ids:
                     text_hash, payload = changed[id_]
-                    vector = vectors.get(text_hash)
-                    points.append(qe.Point(id_, {DENSE: vector} if vector else {}, payload | {"text_hash": text_hash}))
+                    name = fields[id_]
+                    words = get_analyzer(name).embed_document(payload[name])
+                    vector = {DENSE: vectors[text_hash]} if text_hash in vectors else {}
+                    points.append(qe.Point(id_, {name: words, **vector}, payload | {"text_hash": text_hash}))
                 self.shard.write(qe.UpdateOperation.upsert_points(points))
 
     def finish(self, hashes: Mapping[str, str]) -> None:

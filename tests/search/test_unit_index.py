@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 import qdrant_edge as qe
 
+from kg.search import unit_index
 from kg.search.analyzers import ENGLISH, PLAIN
 from kg.search.protocol import CODES, Candidate, IndexedUnit, Ranking
 from kg.search.ranking import PAIR_WEIGHT, Fusion
@@ -167,15 +168,29 @@ def put_documents(index: UnitIndex, names: Sequence[str]) -> None:
     index.finish(dict.fromkeys(graphs, "1"))
 
 
+def test_required_words_of_many_units_filter_the_candidates(index: UnitIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(
+        index,
+        {f"u{i}": (f"wind tariff {'levy' if i % 3 else 'bonus'} {i}", "de" if i % 5 else None) for i in range(60)},
+    )
+    for must in (["levy"], ["tariffs", "levy"], ["wind", "7"], ["wind the"], ["the"], ["absent", "wind"]):
+        few = index.rank("wind tariff", None, None, 50, must=must)
+        monkeypatch.setattr(unit_index, "_FEW", 0)
+        assert index.rank("wind tariff", None, None, 50, must=must) == few
+        monkeypatch.undo()
+    assert len(index.rank("wind tariff", None, None, 50, must=["levy"]).candidates) == 40
+    assert not index.rank("wind tariff", None, None, 50, must=["the"]).candidates
+
+
 def test_a_filter_that_leaves_all_units_is_left_out_until_there_are_others(
     index: UnitIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filters: list[bool] = []
     rank = UnitIndex._rank_proposed
 
-    def ranking(self: UnitIndex, asked: Any, where: Any, limit: int) -> Ranking:
-        filters.append(where is not None)
-        return rank(self, asked, where, limit)
+    def ranking(self: UnitIndex, asked: Any, conditions: list[Any], required: Any, limit: int) -> Ranking:
+        filters.append(bool(conditions))
+        return rank(self, asked, conditions, required, limit)
 
     monkeypatch.setattr(UnitIndex, "_rank_proposed", ranking)
     put_documents(index, ["a", "b"])
