@@ -25,8 +25,8 @@ from typing import Final
 REPEAT_S: Final = 2.0
 """Seconds until a signal without effect is raised again."""
 
-PREFIX: Final = "quadcite-"
-"""Prefix of the names of temporary folders."""
+PREFIX: Final = "quadcite-temporary-"
+"""Prefix of the names of temporary folders, which no other folder has: others are never removed."""
 YOUNG_S: Final = 60.0
 """Seconds in which a temporary folder is not removed by another process."""
 

@@ -77,15 +77,22 @@ def test_leftovers_of_killed_processes_are_swept_and_folders_in_use_are_not(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     victim = tmp_path / "victim"
     victim.mkdir()
-    for name in ("quadcite-left", "quadcite-young", "others"):
+    left, young = f"{interruption.PREFIX}left", f"{interruption.PREFIX}young"
+    for name in (left, young, "quadcite-data", "others"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").touch()
-    (tmp_path / "quadcite-link").symlink_to(victim)
-    for folder in (tmp_path / "quadcite-left", tmp_path / "others", victim):
+    (tmp_path / f"{interruption.PREFIX}link").symlink_to(victim)
+    for folder in (tmp_path / left, tmp_path / "quadcite-data", tmp_path / "others", victim):
         os.utime(folder, (1, 1))
     with interruption.temporary_folder() as used:
-        assert (tmp_path / "quadcite-left").is_dir(), "only the start of a load or server looks for leftovers"
+        assert (tmp_path / left).is_dir(), "only the start of a load or server looks for leftovers"
         os.utime(used, (1, 1))
         assert interruption.sweep_temporary_folders() == 1
         assert used.is_dir()
-    assert {path.name for path in tmp_path.iterdir()} == {"quadcite-young", "quadcite-link", "others", "victim"}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        young,
+        f"{interruption.PREFIX}link",
+        "quadcite-data",
+        "others",
+        "victim",
+    }
