@@ -33,6 +33,8 @@ _PATIENCE_S = 0.5
 _RETRY_S = (5.0, 300.0)
 _OPENING_S = 60.0
 _IDLE_S = 5.0
+_MAINTENANCE_S = 30.0
+"""Seconds between two looks at the growth of the shard while it is written."""
 _CACHED_QUERIES = 512
 
 
@@ -52,6 +54,7 @@ class VectorWorker:
     _searching: int = 0
     _quiet: threading.Condition = field(default_factory=threading.Condition)
     _optimizing: threading.Thread | None = None
+    _maintained: float = field(default_factory=time.monotonic)
     _queries: OrderedDict[str, list[float]] = field(default_factory=OrderedDict)
 
     def start(self, units: UnitIndex) -> None:
@@ -133,7 +136,9 @@ class VectorWorker:
                 self._fail(error)
                 self._opened.set()
                 # wait without reacting to new units: they do not repair the embedder
-                self._stopping.wait(retry_s)
+                until = time.monotonic() + retry_s
+                while (left := until - time.monotonic()) > 0 and not self._stopping.wait(min(_IDLE_S, left)):
+                    self._maintain_without_model()
                 retry_s = min(2 * retry_s, _RETRY_S[1])
 
     def _open(self) -> Embedder:
@@ -150,6 +155,7 @@ class VectorWorker:
 
     def _embed_pending(self, embedder: Embedder) -> None:
         while not self._stopping.is_set() and (pending := self.units.pending(_FETCH)):
+            self._maintain_if_due()
             texts = dict(pending.values())
             known = self.units.vectors_of(texts)
             self._store(pending, known)
@@ -159,6 +165,7 @@ class VectorWorker:
             for batch in _batches(missing, texts):
                 if self._stopping.is_set():
                     return
+                self._maintain_if_due()
                 self._wait_for_searches()
                 made = iter(embedder.embed_documents([part for text_hash in batch for part in texts[text_hash]]))
                 vectors = {
@@ -178,17 +185,34 @@ class VectorWorker:
         with self._quiet:
             self._quiet.wait_for(lambda: self._searching == 0, _PATIENCE_S)
 
+    def _maintain_if_due(self) -> None:
+        if time.monotonic() > self._maintained + _MAINTENANCE_S:
+            self._maintain()
+
     def _maintain(self) -> None:
-        """While idle, flush the write-ahead log and optimize the shard if it has grown."""
+        """Flush the write-ahead log, and start to optimize the shard if it has grown."""
         if self._stopping.is_set():
             return
+        self._maintained = time.monotonic()
         shard = self.units.shard
         shard.flush()
         if self._optimizing is None or not self._optimizing.is_alive():
             self._optimizing = None
             if shard.needs_optimizing():
-                self._optimizing = threading.Thread(target=shard.optimize, name="optimizing", daemon=True)
+                self._optimizing = threading.Thread(target=self._optimize, name="optimizing", daemon=True)
                 self._optimizing.start()
+
+    def _maintain_without_model(self) -> None:
+        try:
+            self._maintain()
+        except Exception:  # Qdrant Edge raises plain Exception, as on a full disk; tried again
+            log.exception("The search index could not be flushed or optimized.")
+
+    def _optimize(self) -> None:
+        try:
+            self.units.shard.optimize()
+        except Exception:  # Qdrant Edge raises plain Exception; the shard is as it was, and is optimized later
+            log.exception("The search index was not optimized.")
 
 
 def _batches(hashes: Sequence[str], texts: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:

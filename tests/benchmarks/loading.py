@@ -72,10 +72,15 @@ def run(arguments: Sequence[str]) -> Iterator[Comparison]:
     yield Comparison.at_most("peak memory of the index process", indexed["child_mib"], "MiB", 1536)
 
 
+def make_words(chance: random.Random) -> list[str]:
+    """Make the vocabulary of made-up passages."""
+    return ["".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=chance.randint(3, 9))) for _ in range(20_000)]
+
+
 def write_passages(path: Path, passages: int) -> None:
     """Write made-up passages of about 40 words, a hundred a document, two documents a family."""
     chance = random.Random(0)
-    words = ["".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=chance.randint(3, 9))) for _ in range(20_000)]
+    words = make_words(chance)
 
     def row(number: int) -> dict[str, object]:
         document, index = divmod(number, PASSAGES_A_DOCUMENT)

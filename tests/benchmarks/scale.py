@@ -1,0 +1,252 @@
+"""How the cost of each part grows with the number of passages: load, memory, disk, opening, searches, tools, SPARQL.
+
+``make bench-scale`` (ARGS="-- --sizes 10000,100000,1000000"; ``--vectors`` also embeds, with made-up vectors). It is
+no part of ``make bench``: a million passages take an hour. Each size is loaded by one process and asked by another one,
+after a clean stop and after a kill, so each peak is of one job. Figures are printed as a table and, with
+``--json FILE``, written for the plots of the chapter.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+
+from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.results import SearchFilters
+from kg.search import index_process
+from kg.search.index_client import EdgeIndex
+from kg.settings import Settings
+from kg.tools import registry
+from loaders.sources import load
+from tests.benchmarks.comparison import Comparison, median, p95
+from tests.benchmarks.loading import make_words, tenths, write_passages
+from tests.benchmarks.search import RandomEmbedder
+
+SIZES: Final = (10_000, 100_000, 1_000_000)
+QUESTIONS: Final = 40
+MIB: Final = 1 << 20
+SCRIPT: Final = (sys.executable, "-m", "tests.benchmarks.scale")
+
+Figures = dict[str, float]
+
+SPARQL: Final = {
+    "SPARQL, one passage": "SELECT ?t { ?u schema:position 3 ; schema:text ?t } LIMIT 1",
+    "SPARQL, count by country": """SELECT ?place (COUNT(?document) AS ?n) {
+        ?document a kg:PolicyDocument ; kg:jurisdiction ?place } GROUP BY ?place""",
+    "SPARQL, count all passages": "SELECT (COUNT(?unit) AS ?n) { ?unit a kg:Passage }",
+}
+
+
+def run(arguments: Sequence[str]) -> Iterator[Comparison]:
+    """Measure each size; the first size is the one that the others are compared with."""
+    parser = argparse.ArgumentParser(prog="scale")
+    parser.add_argument("--sizes", type=lambda text: [int(size) for size in text.split(",")], default=list(SIZES))
+    parser.add_argument("--vectors", action="store_true", help="embed, with made-up vectors")
+    parser.add_argument("--json", type=Path, help="write all figures to this file")
+    given = parser.parse_args(arguments)
+    found: dict[int, Figures] = {}
+    for size in given.sizes:
+        found[size] = measure(size, given.vectors)
+        if given.json is not None:
+            given.json.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    Console(width=None if sys.stdout.isatty() else 160).print(build_table(found))
+    least, most = found[given.sizes[0]], found[given.sizes[-1]]
+    for name in ("load: passages/s", "index: bytes on disk a passage", "search, words: p95 ms", "search, all: p95 ms"):
+        yield Comparison(f"{name}, {given.sizes[-1]:,} beside {given.sizes[0]:,}", most[name], least[name], "")
+    anonymous = most["index process: anonymous bytes a passage"]
+    yield Comparison.at_most(f"anonymous memory a passage, {given.sizes[-1]:,}", anonymous, "bytes", 150)
+    last, first = most["load, last tenth: passages/s"], most["load, first tenth: passages/s"]
+    yield Comparison.at_least("last tenth of the load beside the first", last, first, "passages/s", 0.8)
+
+
+def measure(passages: int, vectors: bool) -> Figures:
+    """Load `passages` in one process, ask in others, and return all figures."""
+    found: Figures = {}
+    with tempfile.TemporaryDirectory(prefix="quadcite-bench-") as folder:
+        source, data = Path(folder) / "passages.parquet", Path(folder) / "data"
+        write_passages(source, passages)
+        found |= run_child("load", str(source), str(data), str(int(vectors)))
+        for part in ("store", "index"):
+            used = sum(file.stat().st_blocks * 512 for file in (data / part).rglob("*") if file.is_file())
+            found[f"{part}: bytes on disk a passage"] = used / passages
+        found |= run_child("ask", str(data), str(int(vectors)), str(passages))
+        found |= run_child("kill", str(data), str(int(vectors)))
+        found |= {
+            f"{name}, after kill -9": value for name, value in run_child("open", str(data), str(int(vectors))).items()
+        }
+    return found
+
+
+def run_child(*arguments: str) -> Figures:
+    """Run one job in a process of its own and return its figures."""
+    done = subprocess.run([*SCRIPT, *arguments], stdout=subprocess.PIPE, text=True, check=True)
+    found: Figures = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def build_table(found: dict[int, Figures]) -> Table:
+    """Build the table of all figures: a row a figure, a column a size."""
+    table = Table("figure", *(f"{size:,}" for size in found))
+    for name in next(iter(found.values())):
+        table.add_row(
+            name,
+            *(f"{each[name]:,.4g}" if each.get(name, 0) < 1e6 else f"{each[name]:,.0f}" for each in found.values()),
+        )
+    return table
+
+
+def read_memory(pid: int) -> Figures:
+    """Read the memory of a process in bytes: anonymous, of files, and its peak."""
+    status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return {name: int(status[name].split()[0]) * 1024.0 for name in ("RssAnon", "RssFile", "VmHWM")}
+
+
+def find_children() -> list[int]:
+    """Find the processes that this one has started."""
+    return [int(pid) for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()]
+
+
+@contextlib.contextmanager
+def opened(data: Path, vectors: bool) -> Iterator[KnowledgeGraph]:
+    """Open the graph, with the made-up embedder or without a model."""
+    if vectors:
+        EdgeIndex.command = (*SCRIPT, "index")
+    settings = Settings(data_dir=data, models_dir=data / "models", _env_file=None)
+    with KnowledgeGraph.open(data, settings) as kg:
+        yield kg
+
+
+def load_source(source: Path, data: Path, vectors: bool) -> Figures:
+    """Load the file, wait until the index rests, and report rates and peaks."""
+    progress: list[tuple[float, int]] = []
+    found: Figures = {}
+    with opened(data, vectors) as kg:
+        begun = time.perf_counter()
+        load(
+            kg,
+            "climate",
+            [str(source)],
+            on_progress=lambda done, _, doing: progress.append((time.perf_counter() - begun, done)),
+        )
+        seconds = time.perf_counter() - begun
+        units = kg.search.status().units
+        found["load: passages/s"] = units / seconds
+        first, last = tenths(progress)
+        found["load, first tenth: passages/s"], found["load, last tenth: passages/s"] = first, last
+        if vectors:
+            begun = time.perf_counter()
+            kg.search.wait()
+            found["vectors stored after the load: s"] = time.perf_counter() - begun
+        begun = time.perf_counter()
+        wait_until_at_rest(data / "index")
+        found["optimizing after the load: s"] = time.perf_counter() - begun
+        [index] = [pid for pid in find_children() if b"index" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        found["load: peak of the index process, MiB"] = read_memory(index)["VmHWM"] / MIB
+        found["load: peak of the loading process, MiB"] = read_memory(os.getpid())["VmHWM"] / MIB
+    return found
+
+
+def wait_until_at_rest(index: Path, quiet_s: float = 12.0) -> None:
+    """Wait until no shard of the index has been written or replaced for `quiet_s` seconds."""
+    state, since = "", time.monotonic()
+    while time.monotonic() < since + quiet_s:
+        now = json.dumps(sorted(str(path) for path in index.glob("shard-*"))) + (index / "index.json").read_text()
+        if now != state or len(list(index.glob("shard-*"))) > 1:
+            state, since = now, time.monotonic()
+        time.sleep(0.5)
+
+
+def open_only(data: Path, vectors: bool) -> Figures:
+    """Measure the time until the first search is answered."""
+    begun = time.perf_counter()
+    with opened(data, vectors) as kg:
+        kg.search.rank("solar levy", limit=10, mode="bm25")
+        return {"open: s until the first search": time.perf_counter() - begun}
+
+
+def ask(data: Path, vectors: bool, passages: int) -> Figures:
+    """Measure the opening, searches, tools and queries, and the memory of the processes after them."""
+    found = {}
+    begun = time.perf_counter()
+    with opened(data, vectors) as kg:
+        kg.search.rank("solar levy", limit=10, mode="bm25")
+        found["open: s until the first search"] = time.perf_counter() - begun
+        vocabulary = make_words(random.Random(0))
+        chance = random.Random(5)
+
+        def question() -> str:
+            return " ".join(chance.sample(vocabulary, 4))
+
+        tools = {name: registry.get(name) for name in ("search", "fetch", "family_overview", "list_resources")}
+        known = [each.iri for each in kg.search.rank(question(), limit=100, mode="bm25").candidates]
+
+        def search(**filters: Any) -> None:
+            tools["search"].function(kg, question(), limit=10, **filters)
+
+        jobs: dict[str, Callable[[], object]] = {
+            "search, words": lambda: kg.search.rank(question(), limit=100, mode="bm25"),
+            "search, all": lambda: kg.search.rank(question(), limit=100),
+            "tool search, no filter": search,
+            "tool search, a quarter": lambda: search(filters=SearchFilters(place=["KEN"])),
+            "tool fetch": lambda: tools["fetch"].function(kg, ids=[chance.choice(known)]),
+        }
+        jobs |= {name: partial(kg.query, query) for name, query in SPARQL.items()}
+        for name, job in jobs.items():
+            job()
+            times = []
+            for _ in range(QUESTIONS if "SPARQL" not in name else 10):
+                begun = time.perf_counter()
+                job()
+                times.append((time.perf_counter() - begun) * 1_000)
+            times.sort()
+            found[f"{name}: p50 ms"], found[f"{name}: p95 ms"] = median(times), p95(times)
+        for pid in find_children():
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+            if b"index" in command:
+                used = read_memory(pid)
+                found["index process: anonymous bytes a passage"] = used["RssAnon"] / passages
+                found["index process: anonymous MiB"] = used["RssAnon"] / MIB
+                found["index process: of files, MiB"] = used["RssFile"] / MIB
+    return found
+
+
+def kill_while_open(data: Path, vectors: bool) -> None:
+    """Open the graph, and kill its processes."""
+    with opened(data, vectors) as kg:
+        kg.search.rank("solar levy", limit=10, mode="bm25")
+        print("{}", flush=True)
+        for pid in find_children():
+            os.kill(pid, signal.SIGKILL)
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    mode, given = sys.argv[1], sys.argv[2:]
+    if mode == "index":
+        index_process.main(lambda settings: RandomEmbedder())
+    elif mode == "load":
+        print(json.dumps(load_source(Path(given[0]), Path(given[1]), given[2] == "1")))
+    elif mode == "ask":
+        print(json.dumps(ask(Path(given[0]), given[1] == "1", int(given[2]))))
+    elif mode == "open":
+        print(json.dumps(open_only(Path(given[0]), given[1] == "1")))
+    elif mode == "kill":
+        kill_while_open(Path(given[0]), given[1] == "1")
+    else:
+        for line in run(sys.argv[1:]):
+            print(line)
