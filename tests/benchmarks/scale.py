@@ -77,7 +77,7 @@ def run(arguments: Sequence[str]) -> Iterator[Comparison]:
 def measure(passages: int, vectors: bool) -> Figures:
     """Load `passages` in one process, ask in others, and return all figures."""
     found: Figures = {}
-    with tempfile.TemporaryDirectory(prefix="quadcite-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="bench-scale-") as folder:
         source, data = Path(folder) / "passages.parquet", Path(folder) / "data"
         write_passages(source, passages)
         found |= run_child("load", str(source), str(data), str(int(vectors)))
