@@ -162,3 +162,14 @@ def test_a_browser_shows_the_characters_of_the_text(text: str) -> None:
     assert set(reader.tags) <= {"p", "span"}
     assert reader.text == text.replace("\0", "\N{REPLACEMENT CHARACTER}")
     assert "\r" not in verbatim(text)
+
+
+def test_a_footnote_mark_in_a_cell_stays_raised() -> None:
+    text = "Front6 | 20"
+    cells = [Cell([("Front", False), ("6", True)], True, 1, 1), Cell([("20", False)], False, 1, 1)]
+    [table] = split_blocks(text, highlight=Span(4, 6), tables=[Table(0, len(text), [cells])])
+    assert isinstance(table, MarkedTable)
+    front = table.rows[0][0].runs
+    assert [(words_of([run]), run.raised, run.highlighted) for run in front] == [
+        ("Fron", False, False), ("t", False, True), ("6", True, True),
+    ]  # fmt: skip

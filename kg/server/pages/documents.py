@@ -81,7 +81,7 @@ def show(site: Site, request: Request, target: Target) -> Response:
         "pages": [(each, page_href(target.iri, page=each)) for each in range(1, document.pages + 1)],
         "cites": list_cited(document.marks.citations),
         "citing": list_citing(document.cited_by),
-        "part": part,
+        "has_contents": bool(document.outline.headings) or document.pages > 1,
         "heading": document.title.removeprefix("[").removesuffix("]"),
     }
     return reading_page(

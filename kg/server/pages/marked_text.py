@@ -55,6 +55,8 @@ class Run:
     """Whether the highlight begins here."""
     pieces: list[Piece] = field(default_factory=list)
     notes: Sequence[Note] = ()
+    raised: bool = False
+    """Whether the words are a footnote mark of the source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,14 +226,20 @@ def _mark_table(
         cells = []
         for place, cell in enumerate(row):
             words = "".join(piece for piece, _ in cell.words)
-            if starts is None:
-                runs = split_text(words) if words else []
-            else:
-                start = starts[number][place]
-                end = start + len(words)
-                here = places[bisect_right(places, start) : bisect_left(places, end + 1)]
-                some = {each: (notes or {})[each] for each in here}
-                runs = split_text(text, own, highlight, some, start=start, end=end) if words else []
+            start = 0 if starts is None else starts[number][place]
+            here = places[bisect_right(places, start) : bisect_left(places, start + len(words) + 1)]
+            some = {each: (notes or {})[each] for each in here}
+            runs: list[Run] = []
+            for piece, raised in cell.words:
+                end = start + len(piece)
+                if starts is None:
+                    found = split_text(piece)
+                else:
+                    found = split_text(text, own, highlight, some, start=start, end=end)
+                for run in found:
+                    run.raised = raised and not run.notes
+                runs += found
+                start = end
             cells.append(MarkedCell(cell, runs))
         rows.append(cells)
     return MarkedTable(rows)

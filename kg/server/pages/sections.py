@@ -59,7 +59,7 @@ def show(site: Site, request: Request, target: Target) -> Response:
         "tree": _show_tree(found),
         "cites": list_cited(found.marks.citations),
         "citing": list_citing(found.cited_by),
-        "part": target.part,
+        "has_contents": True,
         "number_of": number_of,
     }
     return reading_page(

@@ -116,7 +116,7 @@ def show_sitting(site: Site, request: Request, target: Target) -> Response:
         "cites": list_cited(day.marks.citations),
         "ayes": _AYES,
         "noes": _NOES,
-        "levels": _HEADING_LEVELS,
+        "has_contents": bool(day.outline) or day.pages > 1,
         "anchor": _anchor,
     }
     return reading_page(request, "sitting.html", context, iri=iri, generation=day.generation, queries=day.queries)

@@ -389,5 +389,6 @@ def _count_mentions(reader: Reader, concept: NamedNode) -> tuple[list[Count], li
         return place.name if place is not None else short_name(iri) if iri else "no place recorded"
 
     by_place = [Count(name_of(iri), count, iri or None) for iri, count in places.items() if count]
-    by_year = [Count(year or "no date recorded", count) for year, count in sorted(years.items()) if count]
+    dated = sorted(years.items(), key=lambda item: (item[0] == "", item[0]))
+    by_year = [Count(year or "no date recorded", count) for year, count in dated if count]
     return sorted(by_place, key=lambda each: (-each.count, each.label)), by_year, total
