@@ -65,7 +65,7 @@ POLICY_OF_SCRIPTS: Final[Mapping[str, str]] = {**POLICY, "script-src": "'self'",
 _ALWAYS: Final = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",  # without any, browsers send forms with "Origin: null", which is foreign
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
