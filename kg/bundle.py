@@ -17,6 +17,7 @@ CHAPTERS: Final = (
     "wikidata",
     "places",
     "citations",
+    "explorer",
     "tools",
     "sparql",
     "validation",

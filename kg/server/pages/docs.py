@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
+from itertools import pairwise
 from typing import Final
 
 from markdown_it import MarkdownIt
@@ -26,8 +28,8 @@ def routes(site: Site) -> list[Route]:
 
 
 def _index(request: Request) -> Response:
-    titles = [{"topic": topic, "title": bundle.chapter_title(topic)} for topic in bundle.CHAPTERS]
-    return page(request, "docs.html", {"title": "Documentation", "chapters": titles, "text": None})
+    context = {"title": "Documentation", "chapters": _list_chapters(), "topic": None, "text": None, "contents": ()}
+    return page(request, "docs.html", context)
 
 
 def _chapter(request: Request) -> Response:
@@ -38,10 +40,35 @@ def _chapter(request: Request) -> Response:
         raise HttpError(404, "not_found", f"Unknown topic {topic[:80]!r}. Available: {', '.join(bundle.CHAPTERS)}.")
     if choose_media_type(request, (HTML, MARKDOWN)) == MARKDOWN:
         return Response(bundle.chapter(topic), media_type=MARKDOWN, headers={"Vary": "Accept"})
-    return page(request, "docs.html", {"title": bundle.chapter_title(topic), "chapters": (), "text": _rendered(topic)})
+    text, contents = _render(topic)
+    title = bundle.chapter_title(topic)
+    context = {"title": title, "chapters": _list_chapters(), "topic": topic, "text": text, "contents": contents}
+    return page(request, "docs.html", context)
 
 
 @cache
-def _rendered(topic: str) -> Markup:
-    """Render a chapter that ships with Quadcite; HTML in its source is escaped."""
-    return Markup(MarkdownIt("commonmark", {"html": False}).enable("table").render(bundle.chapter(topic)))  # noqa: S704
+def _list_chapters() -> list[dict[str, str]]:
+    return [{"topic": topic, "title": bundle.chapter_title(topic)} for topic in bundle.CHAPTERS]
+
+
+@cache
+def _render(topic: str) -> tuple[Markup, list[dict[str, str]]]:
+    """Render a chapter that ships with Quadcite, and list its sections. HTML in its source is escaped."""
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = parser.parse(bundle.chapter(topic))
+    contents = []
+    for token, inline in pairwise(tokens):
+        if token.type == "heading_open":
+            anchor = to_anchor(inline.content)
+            token.attrSet("id", anchor)
+            if token.tag == "h2":
+                contents.append({"anchor": anchor, "title": inline.content.replace("`", "")})
+        elif token.type == "table_open":
+            token.attrSet("class", "prose-table")
+    return Markup(parser.renderer.render(tokens, parser.options, {})), contents  # noqa: S704
+
+
+def to_anchor(heading: str) -> str:
+    """Return the anchor of a heading, by the rule of the sites that render Markdown: ``#security-defaults``."""
+    kept = re.sub(r"[^\w\- ]", "", heading.lower())
+    return kept.strip().replace(" ", "-")
