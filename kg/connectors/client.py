@@ -21,7 +21,6 @@ from kg.connectors.breaker import CircuitBreaker, State
 from kg.connectors.manifest import Connector, load_manifest
 from kg.connectors.names import RemoteCall, RemoteSchema, to_canonical, translate
 from kg.errors import NotFoundError, UpstreamError
-from kg.observability import observe_connector
 from kg.remote.http import parse_address
 from kg.remote.outcomes import record_outcome
 from kg.remote.response_cache import CachedResponse, ResponseCache
@@ -133,6 +132,8 @@ class RemoteServer:
         older one is returned with the problem if the server fails, unless not `stale`. Raises NotFoundError if the
         server has no such tool, and UpstreamError.
         """
+        from kg.observability import observe_connector  # here: the import is slow, and most commands call no server
+
         deadline = time.monotonic() + self._timeout_s
         name = to_canonical(tool)
         with observe_connector(self.connector.id, name):
@@ -260,7 +261,7 @@ class RemoteServer:
         log.warning("Connector %s: %s failed: %s", one, tool, problem, extra={"fields": fields})
 
     def _quote(self, error: Exception) -> str:
-        """Quote what a server answered, in one line, without the token, since some servers quote the request."""
+        """Quote the answer of a server in one line, without the token, since some servers quote the request."""
         text, token = str(error), self.connector.auth.token
         return to_single_line(text.replace(token.get_secret_value(), "***") if token else text, _QUOTED_CHARACTERS)
 

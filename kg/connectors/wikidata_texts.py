@@ -101,6 +101,11 @@ class RemoteClaims:
     problem: str | None = None
     """Why claims have no GUID; None if all have one."""
 
+    @property
+    def retrieved(self) -> str:
+        """The time of the oldest answer."""
+        return min(answer.asked_at for answer in self.answers).strftime("%Y-%m-%dT%H:%M:%SZ")
+
 
 def get_remote_claims(server: RemoteServer, entity: str, properties: Sequence[str] = ()) -> RemoteClaims:
     """Get the claims of an entity, of some properties or all, with the GUIDs that can be found.

@@ -107,7 +107,7 @@ def _shown_text(iri: str, found: RemoteClaims) -> ClaimedEntity:
         label=found.claims[0].entity_label or None,
         claims=len(found.claims),
         source="remote",
-        retrieved=min(answer.asked_at for answer in found.answers).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        retrieved=found.retrieved,
     )
 
 

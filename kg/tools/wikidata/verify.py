@@ -10,7 +10,6 @@ from pydantic import Field
 from pyoxigraph import Literal as RdfLiteral
 from pyoxigraph import NamedNode
 
-from kg.connectors.wikidata_texts import RemoteClaims
 from kg.fuzzy_names import fold
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.evidence import build_evidence, load_units
@@ -240,7 +239,9 @@ def _ask_servers(check: Check, remote: Remote, subjects: Sequence[str]) -> list[
             wanted = {pid for reading in check.read_as(words).readings[:1] for pid in reading.properties}
             claims = remote.read(WD.iri + entity.id, wanted) if wanted else None
             if claims is not None:
-                return [_shown_text(entity.label, claims, claim) for claim in to_claims(claims)]
+                stated = Entity(WD.iri + entity.id, WD.iri + entity.id, entity.label, origin="remote")
+                stated.retrieved = claims.retrieved
+                return [_shown(stated, claim, proved=False) for claim in to_claims(claims)]
     return []
 
 
@@ -250,30 +251,8 @@ def _store_values(check: Check, remote: Remote, understood: Understood, candidat
     entities = load_entities(check.reader, list(candidates), wanted)
     statements = [each for entity in entities.values() if entity.origin == "remote" for each in entity.statements]
     claims = load_claims(check.reader, [each for each in statements if each.best][:_VALUES])
-    nameless = [to_iri(claim.value.value) for claim in claims if claim.value.value and claim.value.label is None
-                and claim.value.type == "entity"]  # fmt: skip
-    return remote.store(dict.fromkeys(nameless))
-
-
-def _shown_text(label: str, found: RemoteClaims, claim: Claim) -> FactClaim:
-    """Describe a claim that a server states in a text."""
-    return FactClaim(
-        item=label,
-        property=claim.property,
-        property_label=claim.property_label,
-        claim=claim,
-        proved=False,
-        metadata=FactMetadata(
-            wikidata=WikidataProvenance(
-                qid=claim.qid,
-                claimGuid=claim.guid,
-                rank=claim.rank,
-                references=claim.references,
-                source="remote",
-                retrieved=min(answer.asked_at for answer in found.answers).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            )
-        ),
-    )
+    values = [claim.value for claim in claims if claim.value.type == "entity" and claim.value.label is None]
+    return remote.store(dict.fromkeys(to_iri(value.value) for value in values if value.value))
 
 
 def _list_candidates(check: Check, understood: Understood, top_n: int) -> dict[str, None]:
@@ -368,18 +347,24 @@ def _fill(check: Check, result: FactResult, judged: _Judged) -> None:
     if judged.entity.redirected:
         result.notes.append(f"{show(judged.entity.asked)} was merged into {show(judged.entity.iri)}.")
     shown = [*kept, *judgement.within] if verdict != "not found" else []
-    result.results = [_shown(judged, claim, proved=True) for claim in shown]
+    result.results = _describe(check.reader, judged.entity, shown, proved=True)
     if verdict == "not found":
-        result.nearest = [_shown(judged, claim, proved=False) for claim in judgement.nearest[:NEAREST]]
+        result.nearest = _describe(check.reader, judged.entity, judgement.nearest[:NEAREST], proved=False)
     if kept and verdict != "not found":
         result.passages = _load_passages(check.reader, judged.entity.iri, kept)
 
 
-def _shown(judged: _Judged, claim: Claim, *, proved: bool) -> FactClaim:
-    entity = judged.entity
-    own = claim.qid == show(entity.iri)
+def _describe(reader: Reader, entity: Entity, claims: Sequence[Claim], *, proved: bool) -> list[FactClaim]:
+    """Describe claims of an item, and of the places that its values lie in, each with the origin of its own item."""
+    others = sorted({to_iri(claim.qid) for claim in claims} - {entity.iri})
+    entities = {each.iri: each for each in load_entities(reader, others, set()).values()} if others else {}
+    return [_shown(entities.get(to_iri(claim.qid), entity), claim, proved=proved) for claim in claims]
+
+
+def _shown(entity: Entity, claim: Claim, *, proved: bool) -> FactClaim:
+    """Describe a claim of an item. One that no graph states has no proof."""
     return FactClaim(
-        item=entity.label if own else None,
+        item=entity.label,
         property=claim.property,
         property_label=claim.property_label,
         claim=claim,
@@ -388,7 +373,7 @@ def _shown(judged: _Judged, claim: Claim, *, proved: bool) -> FactClaim:
             wikidata=WikidataProvenance(
                 qid=claim.qid,
                 claimGuid=claim.guid,
-                sparql=build_proof(claim),
+                sparql=build_proof(claim) if entity.graph is not None else None,
                 rank=claim.rank,
                 references=claim.references,
                 source=entity.origin,

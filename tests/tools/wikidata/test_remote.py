@@ -211,6 +211,8 @@ def test_claims_that_are_not_stored_are_stated_and_decide_nothing(kg, names):
         assert not nearest["proved"]
         guid = None if names == "no sparql" else GUID + "2"
         assert nearest["metadata"]["wikidata"]["claimGuid"] == guid
+        assert "sparql" not in nearest["metadata"]["wikidata"]
+        assert nearest["metadata"]["wikidata"]["source"] == "remote"
         assert found["claims"][0]["guid"] == guid
         assert any("GUID" in note for note in found["notes"]) is (names == "no sparql")
         assert kg.store.graph(graph_of("Q9100011")) == []
