@@ -175,7 +175,7 @@ def test_charts_draw_and_have_tables(open_page: Open) -> None:
     page = open_page("/charts")
     page.locator("#documents-by-place-data").wait_for(state="attached")
     page.locator("svg.chart g[aria-label=bar] rect").first.wait_for()
-    figures = page.locator("figure.chart-figure")
+    figures = page.locator("figure.plotted")
     assert figures.count() >= 4
     assert figures.locator("svg.chart").count() >= figures.count()
     assert figures.locator("table").count() == figures.count()

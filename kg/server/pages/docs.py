@@ -64,8 +64,9 @@ def _render(topic: str) -> tuple[Markup, list[dict[str, str]]]:
             if token.tag == "h2":
                 contents.append({"anchor": anchor, "title": inline.content.replace("`", "")})
         elif token.type == "table_open":
-            token.attrSet("class", "prose-table")
-    return Markup(parser.renderer.render(tokens, parser.options, {})), contents  # noqa: S704
+            token.attrSet("tabindex", "0")  # what scrolls must be reachable by the keyboard
+    html = parser.renderer.render(tokens, parser.options, {}).replace("<pre>", '<pre tabindex="0">')
+    return Markup(html), contents  # noqa: S704
 
 
 def to_anchor(heading: str) -> str:
