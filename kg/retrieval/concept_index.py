@@ -17,7 +17,7 @@ from kg.fuzzy_names import Match, Names, fold, nearest
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader, iri_of
 from kg.sparql.terms import bind, is_iri
-from kg.store.protocol import Rows, Term
+from kg.store.protocol import Rows, Term, preference
 from kg.vocabulary import BASE, KG, PREFIXES, SKOS
 
 NAMES_READ: Final = 400_000
@@ -239,13 +239,6 @@ def _read(kg: KnowledgeGraph) -> Concepts:
         label = names[0] if own else iri.rpartition("/")[2]
         concepts.append(Concept(iri, label, names, entities.get(iri, iri)))
     return Concepts(concepts, reading.generation, truncated=reading.truncated)
-
-
-def preference(name: Literal) -> tuple[int, str, str]:
-    """Sort key of names: English first, then those without a language or for all languages, then the others."""
-    tag = (name.language or "").casefold()
-    rank = 0 if tag == "en" else 1 if tag.startswith("en-") else 2 if tag in ("", "mul") else 3
-    return rank, tag, name.value
 
 
 def _languages(reading: _Queries) -> str:

@@ -14,9 +14,9 @@ from typing import Final
 
 from pyoxigraph import Literal, NamedNode
 
-from kg.retrieval.concept_index import preference
 from kg.retrieval.reader import Reader, iri_of
 from kg.sparql.terms import bind
+from kg.store.protocol import preference
 from kg.vocabulary import RDFS, SCHEMA, SKOS
 
 ROLES: Final[Mapping[str, str]] = {

@@ -13,13 +13,12 @@ from pyoxigraph import Literal, NamedNode
 from kg.errors import InvalidInputError, NotFoundError, StoreDamagedError
 from kg.fuzzy_names import nearest
 from kg.retrieval.attribution import other_voice
-from kg.retrieval.concept_index import preference
 from kg.retrieval.display_titles import build_display_title
 from kg.retrieval.evidence import code_of
 from kg.retrieval.reader import Reader, iri_of
 from kg.sparql.terms import bind
 from kg.store.ownership import is_user_graph
-from kg.store.protocol import Rows, Term, term_text
+from kg.store.protocol import Rows, Term, preference, term_text
 from kg.vocabulary import BASE, DCTERMS, DERIVED, FOAF, KG, SCHEMA, SKOS, mint, sha256
 
 # Properties are chosen by FILTER, after the lookup by subject: see kg/retrieval/evidence.py.

@@ -32,6 +32,7 @@ from kg.search.protocol import (
     IndexStatus,
     Mode,
     Ranking,
+    UnitKind,
 )
 from kg.settings import Settings
 
@@ -142,8 +143,9 @@ class EdgeIndex:
         mode: Mode = "hybrid",
         must: Sequence[str] = (),
         codes: Conditions = (),
+        kind: UnitKind = "text",
     ) -> Ranking:
-        """Return the best `limit` units for `query` by fused score (or by `mode`), equal scores by IRI.
+        """Return the best `limit` units of a kind for `query` by fused score (or by `mode`), equal scores by IRI.
 
         With `units`, each of these is scored (0 if it is not in the index) and the ranking is exhaustive. Otherwise the
         index searches as deep as needed for the first `limit` to be exact, so a shorter page is the beginning of a
@@ -171,6 +173,7 @@ class EdgeIndex:
             mode=mode,
             must=list(must),
             codes=_to_lists(codes),
+            kind=kind,
         )
         self._has_ranked = True
         candidates = tuple(Candidate(*fields) for fields in found["candidates"])

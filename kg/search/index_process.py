@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, astuple
+from dataclasses import asdict, astuple, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -25,7 +25,7 @@ from kg.errors import IndexUnavailableError, ModelError, QuadciteError
 from kg.processes import confine, frames
 from kg.search import embedding
 from kg.search.cross_encoder import CrossEncoder, CrossEncoderWorker
-from kg.search.protocol import Conditions, IndexedUnit, IndexStatus, Mode
+from kg.search.protocol import Conditions, IndexedUnit, IndexStatus, Mode, UnitKind, get_kind
 from kg.search.reranker import AT_ONCE
 from kg.search.shard import Shard, compact_folder, optimize_folder
 from kg.search.unit_index import UnitIndex
@@ -33,6 +33,9 @@ from kg.search.vector_worker import VectorWorker
 from kg.settings import Settings
 
 log = logging.getLogger("kg.search.index_process")
+
+ENTITIES = "entities"
+"""Folder of the shard of entities, in that of the shard of texts: neither changes the order of the other."""
 
 _SEARCHES = 8
 _LOCK_WAIT_S = 2.0
@@ -45,22 +48,25 @@ class Server:
         self._lock = _lock(folder)
         self._vectors = vectors
         self._reranker = reranker
-        self._units = UnitIndex(Shard(folder), vectors.embed_query, vectors.wake)
-        vectors.start(self._units)
+        self._indexes: dict[UnitKind, UnitIndex] = {
+            "text": UnitIndex(Shard(folder), vectors.embed_query, vectors.wake),
+            "entity": UnitIndex(Shard(folder / ENTITIES), vectors.embed_query, vectors.wake),
+        }
+        vectors.start([*self._indexes.values()])
         self.operations: dict[str, Callable[..., Any]] = {
             "rank": self._rank,
             "embed": vectors.embed,
             "rerank": self._rerank,
             "count": self._count,
-            "load_codes": self._units.load_codes,
-            "label": self._units.label,
-            "state": self._units.state,
+            "load_codes": self._indexes["text"].load_codes,
+            "label": self._indexes["text"].label,
+            "state": self._state,
             "status": self._status,
             "await_embedder": vectors.await_embedder,
-            "begin": self._units.begin,
+            "begin": self._begin,
             "put": self._put,
-            "finish": self._units.finish,
-            "remove": self._units.remove,
+            "finish": self._finish,
+            "remove": self._remove,
             "copy": self._copy,
             "close": self._close,
         }
@@ -75,11 +81,12 @@ class Server:
         must: list[str],
         codes: Conditions,
         until: float,
+        kind: UnitKind = "text",
     ) -> dict[str, Any]:
         with self._vectors.pause():
             if mode != "bm25":
                 self._vectors.await_embedder(until)
-            ranking = self._units.rank(query, units, parents, limit, mode, must, codes)
+            ranking = self._indexes[kind].rank(query, units, parents, limit, mode, must, codes)
         return {
             "candidates": [astuple(candidate) for candidate in ranking.candidates],
             "exhaustive": ranking.exhaustive,
@@ -90,7 +97,7 @@ class Server:
 
     def _count(self, fields: list[str], codes: Conditions) -> dict[str, Any]:
         with self._vectors.pause():
-            return asdict(self._units.count(fields, codes))
+            return asdict(self._indexes["text"].count(fields, codes))
 
     def _rerank(self, query: str, texts: list[str], until: float) -> list[float]:
         if self._reranker is None:
@@ -99,18 +106,44 @@ class Server:
             return self._reranker.score(query, texts, until)
 
     def _status(self) -> dict[str, Any]:
-        units, pending, graphs = self._units.counts()
-        return asdict(IndexStatus(units, pending, graphs, self._vectors.model, self._vectors.error))
+        counted = {kind: index.counts() for kind, index in self._indexes.items()}
+        units, pending, graphs = counted["text"]
+        entities, without, more = counted["entity"]
+        status = IndexStatus(units, pending + without, graphs + more, self._vectors.model, self._vectors.error)
+        return asdict(replace(status, entities=entities))
+
+    def _state(self) -> dict[str, str]:
+        return {graph: state for index in self._indexes.values() for graph, state in index.state().items()}
 
     def _copy(self, target: str) -> dict[str, str]:
-        return self._units.shard.copy(Path(target))
+        read = self._indexes["text"].shard.copy(Path(target))
+        entities = self._indexes["entity"].shard.copy(Path(target) / ENTITIES)
+        return read | {f"{ENTITIES}/{path}": digest for path, digest in entities.items()}
 
     def _close(self) -> None:
         self._vectors.stop()
-        self._units.shard.close()
+        for index in self._indexes.values():
+            index.shard.close()
+
+    def _begin(self, graphs: list[str]) -> None:
+        for kind, index in self._indexes.items():
+            index.begin([graph for graph in graphs if get_kind(graph) == kind])
 
     def _put(self, units: list[list[Any]]) -> None:
-        self._units.put([IndexedUnit(*fields) for fields in units])
+        put = [IndexedUnit(*fields) for fields in units]
+        for kind, index in self._indexes.items():
+            if own := [unit for unit in put if get_kind(unit.graph) == kind]:
+                index.put(own)
+
+    def _finish(self, hashes: dict[str, str]) -> None:
+        for kind, index in self._indexes.items():
+            if own := {graph: state for graph, state in hashes.items() if get_kind(graph) == kind}:
+                index.finish(own)
+
+    def _remove(self, graphs: list[str]) -> None:
+        for kind, index in self._indexes.items():
+            if own := [graph for graph in graphs if get_kind(graph) == kind]:
+                index.remove(own)
 
 
 def serve(requests: BinaryIO, answers: int, open_embedder: Callable[[Settings], embedding.Embedder]) -> None:
@@ -206,7 +239,9 @@ def main(open_embedder: Callable[[Settings], embedding.Embedder] = embedding.ope
     if sys.argv[1:2] == ["compact"]:
         folder = Path(sys.argv[2])
         _lock(folder)
-        compact_folder(folder)
+        for each in (folder, folder / ENTITIES):
+            if (each / "index.json").is_file():
+                compact_folder(each)
         return
     if sys.argv[1:2] == ["optimize"]:
         os.nice(10)

@@ -28,12 +28,12 @@ from typing import Final
 from pyoxigraph import Literal, NamedNode
 
 from kg.search.analyzers import is_foreign
-from kg.search.protocol import GraphUnits, IndexedUnit, SearchIndex
+from kg.search.protocol import GraphUnits, IndexedUnit, SearchIndex, get_kind
 from kg.sparql.terms import bind
 from kg.store.ownership import CURATED, USER, find_described, is_user_graph
-from kg.store.protocol import Query, Store, select, term_text
+from kg.store.protocol import FOREIGN, Query, Store, preference, select, term_text
 from kg.text import HEADING_SEPARATOR
-from kg.vocabulary import DCTERMS, DERIVED, ELI, KG, PROV_GRAPH, RDF, SCHEMA, SOURCED, mint, sha256
+from kg.vocabulary import DCTERMS, DERIVED, ELI, KG, PROV_GRAPH, RDF, RDFS, SCHEMA, SKOS, SOURCED, mint, sha256
 
 HEADINGS: Final = frozenset(mint("code", "blockType", code).value for code in ("Title", "title", "sectionHeading"))
 """Block types whose text is the heading of the following units."""
@@ -252,6 +252,15 @@ SELECT ?graph ?hash WHERE {
   FILTER(STRSTARTS(?name, $sources) || STRSTARTS(?name, $user) || STRSTARTS(?name, $curated))
 }"""
 """The hashes of the graphs in the families that contain text units."""
+
+ENTITIES: Final = """
+SELECT ?graph ?entity ?class ?property ?value WHERE {
+  VALUES ?graph { $graphs }
+  GRAPH ?graph { ?entity a ?class . ?entity ?property ?value }
+  FILTER(?class IN (wikibase:Item, wikibase:Property) &&
+         ?property IN (rdfs:label, skos:altLabel, schema:description))
+}"""
+"""The items and properties of Wikibases with their names and descriptions."""
 
 UNITS: Final = """
 SELECT ?graph ?unit ?parent ?position ?text ?type ?language ?start WHERE {
@@ -493,6 +502,48 @@ def _build_batches(
 
 
 def _load_units(
+    store: Store, graphs: Sequence[str], left_out: Mapping[str, Collection[str]]
+) -> dict[str, list[IndexedUnit]]:
+    entities = [graph for graph in graphs if get_kind(graph) == "entity"]
+    found = _load_entities(store, entities) if entities else {}
+    if texts := [graph for graph in graphs if graph not in found]:
+        found |= _load_text_units(store, texts, left_out)
+    return found
+
+
+def _load_entities(store: Store, graphs: Sequence[str]) -> dict[str, list[IndexedUnit]]:
+    """Load the items and properties of Wikibases: the names and descriptions of each are its text."""
+    said: dict[tuple[str, str], dict[str, list[Literal]]] = defaultdict(lambda: defaultdict(list))
+    for row in _select(store, bind(ENTITIES, graphs=[NamedNode(graph) for graph in graphs])):
+        if isinstance(row["value"], Literal):
+            said[row["graph"].value, row["entity"].value][row["property"].value].append(row["value"])
+    found: dict[str, list[IndexedUnit]] = {graph: [] for graph in graphs}
+    for (graph, iri), values in said.items():
+        found[graph].append(build_entity(graph, iri, *(values.get(name.value, ()) for name in _ENTITY_TEXTS)))
+    return found
+
+
+_ENTITY_TEXTS: Final = (RDFS.label, SKOS.altLabel, SCHEMA.description)
+_NAMES_CHARACTERS: Final = 4_000
+"""Maximum characters of the names of an entity in other languages than English: some have 300."""
+
+
+def build_entity(
+    graph: str, iri: str, labels: Sequence[Literal], aliases: Sequence[Literal], descriptions: Sequence[Literal]
+) -> IndexedUnit:
+    """Build the index unit of an entity: English names with the description, and apart the names of other languages."""
+    names = [*sorted(labels, key=preference), *sorted(aliases, key=preference)]
+    own = list(dict.fromkeys(name.value for name in names if preference(name)[0] < FOREIGN)) or [
+        name.value for name in names[:1]
+    ]
+    about = min(descriptions, key=preference).value if descriptions else ""
+    others = "\n".join(dict.fromkeys(name.value for name in names if name.value not in own))
+    text = f"{', '.join(own)}: {about}" if about else ", ".join(own)
+    kind = re.match(r".*/entity/[A-Z]", iri)
+    return IndexedUnit(iri, graph, kind[0] if kind else iri, text, names=others[:_NAMES_CHARACTERS])
+
+
+def _load_text_units(
     store: Store, graphs: Sequence[str], left_out: Mapping[str, Collection[str]]
 ) -> dict[str, list[IndexedUnit]]:
     nodes = [NamedNode(graph) for graph in graphs]

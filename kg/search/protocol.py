@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
 from kg.processes.leases import Leases
+from kg.vocabulary import SOURCED
 
 Mode = Literal["bm25", "dense", "hybrid"]
 """Ranking by words (BM25), by meaning (embeddings), or by both. Units without vectors have no rank by meaning."""
@@ -26,13 +27,24 @@ CODES: Final = ("domain", "place", "state", "languages", "type", "year", "party"
 TRANSLATION: Final = "#lang="
 """What separates the IRI of a document from the language of its translation."""
 
+UnitKind = Literal["text", "entity"]
+"""The kinds of units: passages of texts, and items and properties of Wikibases, which are searched apart."""
+
+_ENTITY_GRAPHS: Final = (f"{SOURCED}wikibase/", f"{SOURCED}wikibase-remote/")
+
+
+def get_kind(graph: str) -> UnitKind:
+    """Get the kind of all units of a graph."""
+    return "entity" if graph.startswith(_ENTITY_GRAPHS) else "text"
+
 
 @dataclass(frozen=True, slots=True)
 class IndexedUnit:
-    """A text unit in the index.
+    """A text unit in the index, or an entity with its names as the text.
 
     `prelude` (document title and heading) is searched with `text` but is not part of it. `parent` is the IRI of the
-    document, `graph` the named graph of the unit. If `in_context`, the embedding includes the prelude too: for a piece
+    document (of an entity the start of the IRIs of its kind), `graph` the named graph of the unit.
+    If `in_context`, the embedding includes the prelude too: for a piece
     cut out of running text, which may not mention its subject. If `in_parts`, each part of the text has a vector of its
     own, with the prelude (`kg.search.parts`). `names` (who spoke, the place) are searched by words
     only: an embedding of names would bring every unit of a person or town closer to every query that names one.
@@ -98,7 +110,7 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class IndexStatus:
-    """The state of the index: units searchable by text, and the number of them without a vector."""
+    """The state of the index: units of texts, and the number of them and of entities without a vector."""
 
     units: int
     pending_vectors: int
@@ -108,6 +120,8 @@ class IndexStatus:
     """Why no vectors are being computed, such as a missing model, or None."""
     problem: str | None = None
     """Why the index does not answer, or None. The counts are then those of the last answer."""
+    entities: int = 0
+    """Items and properties of Wikibases, which are not among the units."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +166,9 @@ class SearchIndex(Protocol):
         mode: Mode = "hybrid",
         must: Sequence[str] = (),
         codes: Conditions = (),
+        kind: UnitKind = "text",
     ) -> Ranking:
-        """Return the best `limit` units for `query` by fused score, or by words or meaning only.
+        """Return the best `limit` units of a kind for `query` by fused score, or by words or meaning only.
 
         With `units`, each of these is scored, without approximation. With `parents`, candidates are searched among the
         units of these documents, without both among all units. With `must`, only units that contain all of these words

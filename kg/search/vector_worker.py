@@ -15,7 +15,7 @@ import numpy as np
 
 from kg.errors import QuadciteError
 from kg.search.embedding import Embedder
-from kg.search.shard import VectorSpace
+from kg.search.shard import Shard, VectorSpace
 from kg.search.unit_index import UnitIndex, Vector
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class VectorWorker:
     open_embedder: Callable[[], Embedder]
     model: str
     """Name of the configured model; that of the embedder once it is open."""
-    units: UnitIndex = field(init=False)
+    indexes: Sequence[UnitIndex] = field(init=False)
     error: str | None = None
     _embedder: Embedder | None = None
     _opened: threading.Event = field(default_factory=threading.Event)
@@ -57,9 +57,9 @@ class VectorWorker:
     _maintained: float = field(default_factory=time.monotonic)
     _queries: OrderedDict[str, list[float]] = field(default_factory=OrderedDict)
 
-    def start(self, units: UnitIndex) -> None:
-        """Start embedding `units` in a daemon thread."""
-        self.units = units
+    def start(self, indexes: Sequence[UnitIndex]) -> None:
+        """Start embedding the units of some indexes in a daemon thread."""
+        self.indexes = indexes
         threading.Thread(target=self._work, name="vectors", daemon=True).start()
 
     def stop(self) -> None:
@@ -126,7 +126,9 @@ class VectorWorker:
         while not self._stopping.is_set():
             self._wake.clear()
             try:
-                self._embed_pending(self._embedder or self._open())
+                embedder = self._embedder or self._open()
+                for units in self.indexes:
+                    self._embed_pending(embedder, units)
                 self.error, retry_s = None, _RETRY_S[0]
                 if not self._wake.wait(_IDLE_S):
                     self._maintain()
@@ -143,7 +145,8 @@ class VectorWorker:
 
     def _open(self) -> Embedder:
         embedder = self.open_embedder()
-        self.units.shard.use_space(VectorSpace(embedder.name, embedder.dimensions))
+        for units in self.indexes:
+            units.shard.use_space(VectorSpace(embedder.name, embedder.dimensions))
         self._embedder, self.model = embedder, embedder.name
         self._opened.set()
         return embedder
@@ -153,12 +156,12 @@ class VectorWorker:
             log.warning("No vectors are being computed: %s", error, exc_info=not isinstance(error, QuadciteError))
         self.error = str(error)
 
-    def _embed_pending(self, embedder: Embedder) -> None:
-        while not self._stopping.is_set() and (pending := self.units.pending(_FETCH)):
+    def _embed_pending(self, embedder: Embedder, units: UnitIndex) -> None:
+        while not self._stopping.is_set() and (pending := units.pending(_FETCH)):
             self._maintain_if_due()
             texts = dict(pending.values())
-            known = self.units.vectors_of(texts)
-            self._store(pending, known)
+            known = units.vectors_of(texts)
+            self._store(units, pending, known)
             missing = sorted(
                 texts.keys() - known.keys(), key=lambda text_hash: (sum(map(len, texts[text_hash])), text_hash)
             )
@@ -172,12 +175,14 @@ class VectorWorker:
                     text_hash: [row for rows in islice(made, len(texts[text_hash])) for row in rows.tolist()]
                     for text_hash in batch
                 }
-                self._store(pending, vectors)
+                self._store(units, pending, vectors)
 
-    def _store(self, pending: Mapping[str, tuple[str, Sequence[str]]], vectors: dict[str, Vector]) -> None:
+    def _store(
+        self, units: UnitIndex, pending: Mapping[str, tuple[str, Sequence[str]]], vectors: dict[str, Vector]
+    ) -> None:
         if self._stopping.is_set():
             return
-        self.units.set_vectors(
+        units.set_vectors(
             {id_: (text_hash, vectors[text_hash]) for id_, (text_hash, _) in pending.items() if text_hash in vectors}
         )
 
@@ -194,13 +199,16 @@ class VectorWorker:
         if self._stopping.is_set():
             return
         self._maintained = time.monotonic()
-        shard = self.units.shard
-        shard.flush()
-        if self._optimizing is None or not self._optimizing.is_alive():
-            self._optimizing = None
-            if shard.needs_optimizing():
-                self._optimizing = threading.Thread(target=self._optimize, name="optimizing", daemon=True)
-                self._optimizing.start()
+        for units in self.indexes:
+            shard = units.shard
+            shard.flush()
+            if self._optimizing is None or not self._optimizing.is_alive():
+                self._optimizing = None
+                if shard.needs_optimizing():
+                    self._optimizing = threading.Thread(
+                        target=self._optimize, args=[shard], name="optimizing", daemon=True
+                    )
+                    self._optimizing.start()
 
     def _maintain_without_model(self) -> None:
         try:
@@ -208,9 +216,9 @@ class VectorWorker:
         except Exception:  # Qdrant Edge raises plain Exception, as on a full disk; tried again
             log.exception("The search index could not be flushed or optimized.")
 
-    def _optimize(self) -> None:
+    def _optimize(self, shard: Shard) -> None:
         try:
-            self.units.shard.optimize()
+            shard.optimize()
         except Exception:  # Qdrant Edge raises plain Exception; the shard is as it was, and is optimized later
             log.exception("The search index was not optimized.")
 

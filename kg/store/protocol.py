@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, Final, Protocol
 
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple, parse
 
@@ -270,3 +270,14 @@ class Store(Snapshotted, Protocol):
     def close(self) -> None:
         """Flush and release the data directory."""
         ...
+
+
+FOREIGN: Final = 3
+"""The rank of names in other languages than English (`preference`)."""
+
+
+def preference(name: Literal) -> tuple[int, str, str]:
+    """Sort key of names: English first, then those without a language or for all languages, then the others."""
+    tag = (name.language or "").casefold()
+    rank = 0 if tag == "en" else 1 if tag.startswith("en-") else 2 if tag in ("", "mul") else FOREIGN
+    return rank, tag, name.value

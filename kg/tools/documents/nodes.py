@@ -11,11 +11,10 @@ from urllib.parse import unquote
 from pyoxigraph import Literal, NamedNode
 
 from kg.ontology import load_code_lists
-from kg.retrieval.concept_index import preference
 from kg.retrieval.display_titles import build_display_title
 from kg.retrieval.reader import Reader, iri_of
 from kg.sparql.terms import bind
-from kg.store.protocol import Term
+from kg.store.protocol import Term, preference
 from kg.vocabulary import BASE, DCTERMS, FOAF, KG, RDF, SKOS, iri_prefix
 
 # Each property by itself: with a variable, the engine reads all relations of a node too.

@@ -18,13 +18,12 @@ from kg.fuzzy_names import Names, fold
 from kg.knowledge_graph import KnowledgeGraph
 from kg.ontology import get_ancestors, load_code_lists, load_shapes
 from kg.provenance.catalog import MEANINGS
-from kg.retrieval.concept_index import preference
 from kg.retrieval.property_names import PropertyName, find_property, is_detailed, load_property_names
 from kg.retrieval.reader import Reader, iri_of
 from kg.sparql.measured_schema import Schema
 from kg.sparql.schema_index import local_name
 from kg.sparql.terms import bind
-from kg.store.protocol import Rows, term_text
+from kg.store.protocol import Rows, preference, term_text
 from kg.tools.schema.schema_measurement import FIRST_WAIT_S, UNMEASURED, get_schema
 from kg.vocabulary import (
     BASE,

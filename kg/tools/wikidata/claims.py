@@ -17,12 +17,11 @@ from pydantic import Field
 from pyoxigraph import Literal as RdfLiteral
 from pyoxigraph import NamedNode
 
-from kg.retrieval.concept_index import preference
 from kg.retrieval.evidence import Descriptions, describe
 from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
-from kg.store.protocol import Term, term_text
+from kg.store.protocol import Term, preference, term_text
 from kg.tools.concepts.statement_properties import direct_start, property_labels, wikibase_of
 from kg.tools.wikidata.entity_ids import id_of, show, to_iri
 from kg.vocabulary import GEO, KG, OWL, PROV, RDF, RDFS, SCHEMA, SOURCED, WIKIBASE, XSD

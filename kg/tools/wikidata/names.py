@@ -12,10 +12,10 @@ from pyoxigraph import Literal
 
 from kg.fuzzy_names import Match, Names, fold
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.concept_index import NAMED, Concepts, load_concepts, preference
+from kg.retrieval.concept_index import NAMED, Concepts, load_concepts
 from kg.retrieval.reader import Reader, iri_of
 from kg.sparql.terms import bind
-from kg.store.protocol import Term
+from kg.store.protocol import Term, preference
 from kg.vocabulary import RDFS, SCHEMA, SKOS, WD, WDT
 
 MISSPELT: Final = 0.9

@@ -1,22 +1,44 @@
-"""The tools `wikidata.vector_search_items` and `wikidata.vector_search_properties`: entities by words and meaning."""
+"""The tools `wikidata.vector_search_items` and `wikidata.vector_search_properties`.
+
+Both find entities by spelling (their names), by words, and by meaning (vectors of names and description in the index).
+An entity with the very name comes first, then the others by the best of these.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Final
 
 from pydantic import Field
 
+from kg.errors import IndexUnavailableError
+from kg.fuzzy_names import fold
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import load_concepts
 from kg.retrieval.reader import Reader, bounded, clean_text
 from kg.retrieval.results import Result
+from kg.retrieval.text_vectors import BEING_COMPUTED, WITHOUT_MODEL
 from kg.retrieval.token_budget import Lean
-from kg.tools.wikidata.entity_ids import show
+from kg.search.protocol import Candidate
+from kg.tools.wikidata.claims import load_entities
+from kg.tools.wikidata.entity_ids import id_of, show
 from kg.tools.wikidata.names import PropertyNames, load_property_names
 from kg.vocabulary import WD
 
 QUERY_CHARACTERS: Final = 500
 MOST: Final = 50
+ITEMS: Final = f"{WD.iri}Q"
+PROPERTIES: Final = f"{WD.iri}P"
+NAME_WEIGHT: Final = 0.9
+"""Weight of a similar name compared with the cosine of the meaning; an equal name has 1."""
+LEAST: Final = 0.3
+"""Least score of a result. Unrelated descriptions have cosines of about 0.2."""
+MEANT: Final = 0.6
+"""Least cosine of words and a property that they mean."""
+CLEAR: Final = 0.1
+"""Least distance of its cosine to that of the next property."""
+ALIASES_SHOWN: Final = 10
 
 Wanted = Annotated[
     str, Field(min_length=1, max_length=QUERY_CHARACTERS, description="A name, misspelt or not, or a description")
@@ -32,7 +54,7 @@ class FoundEntity(Lean):
     description: str | None = None
     aliases: list[str] | None = None
     matched: str | None = Field(None, description="The name that matches, if it is not the label")
-    score: float | None = None
+    score: float | None = Field(None, description="1: the same name; else the best similarity of name or meaning")
     named: bool | None = Field(None, description="Whether the question names it")
 
 
@@ -42,8 +64,15 @@ class EntityResult(Result):
     entities: list[FoundEntity]
 
 
+@dataclass(slots=True)
+class _Scored:
+    iri: str
+    score: float
+    matched: str | None = None
+
+
 def vector_search_items(kg: KnowledgeGraph, query: Wanted, limit: Most = 10) -> EntityResult:
-    """Find items of Wikidata by name, misspelt ones too, or by what they are.
+    """Find items of Wikidata by name, misspelt ones too, or by a description of them.
 
     Use to get the QIDs that `wikidata.get_claims` takes. Returns entities: qid, label, description, aliases, matched,
     score.
@@ -52,12 +81,15 @@ def vector_search_items(kg: KnowledgeGraph, query: Wanted, limit: Most = 10) -> 
     """
     bounded("limit", limit, 1, MOST)
     reader = Reader(kg)
-    found = find_items(reader, clean_text("query", query, QUERY_CHARACTERS), limit=limit)
-    return reader.finish(EntityResult(entities=found), completeness="approximate")
+    notes: list[str] = []
+    found = find_items(reader, clean_text("query", query, QUERY_CHARACTERS), limit=limit, notes=notes)
+    if not found:
+        notes.append("No item has a similar name or description. Items are loaded with kg load wikibase FILE.")
+    return reader.finish(EntityResult(entities=found, notes=notes), completeness="approximate")
 
 
 def vector_search_properties(kg: KnowledgeGraph, query: Wanted, limit: Most = 10) -> EntityResult:
-    """Find properties of Wikidata by name, misspelt ones too, or by what they state.
+    """Find properties of Wikidata by name, misspelt ones too, or by a description of them.
 
     Use to get the ids that `wikidata.get_claims` takes in properties. Returns entities: qid (P and a number), label,
     description, aliases, matched, score.
@@ -66,41 +98,111 @@ def vector_search_properties(kg: KnowledgeGraph, query: Wanted, limit: Most = 10
     """
     bounded("limit", limit, 1, MOST)
     reader = Reader(kg)
+    notes: list[str] = []
     text = clean_text("query", query, QUERY_CHARACTERS)
-    found = find_properties(load_property_names(reader), text, limit=limit)
-    return reader.finish(EntityResult(entities=found), completeness="approximate")
+    found = find_properties(kg, load_property_names(reader), text, limit=limit, notes=notes)
+    if not found:
+        notes.append("No property has a similar name or description.")
+    return reader.finish(EntityResult(entities=found, notes=notes), completeness="approximate")
 
 
-def find_items(reader: Reader, text: str, *, limit: int) -> list[FoundEntity]:
-    """Find items by name."""
+def find_items(
+    reader: Reader, text: str, *, limit: int, notes: list[str] | None = None, least: float = LEAST
+) -> list[FoundEntity]:
+    """Find items by name, words and meaning, the best first."""
     concepts = load_concepts(reader.kg)
-    found = [(match, concept) for match, concept in concepts.like(text, limit) if concept.entity.startswith(WD.iri)]
-    return [
-        FoundEntity(
-            qid=show(concept.entity),
-            label=concept.label,
-            matched=match.name if match.name != concept.label else None,
-            score=round(match.score, 3),
+    spelt = {
+        concept.entity: (match.score, match.name)
+        for match, concept in concepts.like(text, 2 * limit)
+        if concept.entity.startswith(WD.iri)
+    }
+    names = {iri: (concept.label, concept.names) for iri in spelt if (concept := concepts.at(iri)) is not None}
+    ranked = _merge(text, spelt, _rank(reader.kg, text, ITEMS, 2 * limit, notes), least)[:limit]
+    described = load_entities(reader, [each.iri for each in ranked], set())
+    found = []
+    for each in ranked:
+        entity = described.get(each.iri)
+        concept = concepts.at(each.iri)
+        label = entity.label if entity is not None else names.get(each.iri, (None, ()))[0]
+        aliases = [name for name in (concept.names if concept else ()) if name != label][:ALIASES_SHOWN]
+        found.append(
+            FoundEntity(
+                qid=show(each.iri),
+                label=label,
+                description=entity.description if entity is not None else None,
+                aliases=aliases or None,
+                matched=each.matched if each.matched != label else None,
+                score=round(each.score, 3),
+            )
         )
-        for match, concept in found
-    ]
+    return found
 
 
-def find_properties(names: PropertyNames, text: str, *, limit: int) -> list[FoundEntity]:
-    """Find properties by name."""
-    return [
-        FoundEntity(
-            qid=each.id,
-            label=each.label,
-            description=each.description,
-            aliases=list(each.aliases) or None,
-            matched=match.name if match.name != each.label else None,
-            score=round(match.score, 3),
-        )
-        for match, each in names.find_similar(text, limit)
-    ]
+def find_properties(
+    kg: KnowledgeGraph, names: PropertyNames, text: str, *, limit: int, notes: list[str] | None = None
+) -> list[FoundEntity]:
+    """Find properties by name, words and meaning, the best first."""
+    spelt = {WD.iri + each.id: (match.score, match.name) for match, each in names.find_similar(text, 2 * limit)}
+    ranked = _merge(text, spelt, _rank(kg, text, PROPERTIES, 2 * limit, notes), LEAST)
+    found = []
+    for each in ranked:
+        known = names.properties.get(id_of(each.iri))
+        if known is not None:
+            found.append(
+                FoundEntity(
+                    qid=known.id,
+                    label=known.label,
+                    description=known.description,
+                    aliases=list(known.aliases)[:ALIASES_SHOWN] or None,
+                    matched=each.matched if each.matched != known.label else None,
+                    score=round(each.score, 3),
+                )
+            )
+    return found[:limit]
 
 
-def find_meant_properties(kg: KnowledgeGraph, properties: PropertyNames, words: str) -> list[str]:
-    """Find the property that some words mean, if one is clearly the nearest."""
-    return []
+def find_meant_properties(kg: KnowledgeGraph, words: str) -> list[str]:
+    """Find the property that some words mean, if one is clearly the nearest; none without an embedding model."""
+    ranked = sorted((-cosine, iri) for iri, cosine in _cosines(_rank(kg, words, PROPERTIES, MOST, None)).items())
+    if not ranked or -ranked[0][0] < MEANT or (len(ranked) > 1 and ranked[1][0] - ranked[0][0] < CLEAR):
+        return []
+    return [id_of(ranked[0][1])]
+
+
+def _rank(kg: KnowledgeGraph, text: str, kind: str, most: int, notes: list[str] | None) -> Sequence[Candidate]:
+    """Rank the entities of a kind (the start of their IRIs) in the index by words and meaning."""
+    try:
+        ranking = kg.search.rank(text, parents=[kind], limit=most, kind="entity")
+    except IndexUnavailableError:
+        if notes is not None:
+            notes.append("The search index does not answer, so entities are found by name only.")
+        return ()
+    if notes is not None and ranking.model is None:
+        notes.append(WITHOUT_MODEL)
+    elif notes is not None and ranking.pending:
+        notes.append(BEING_COMPUTED)
+    return ranking.candidates
+
+
+def _cosines(candidates: Sequence[Candidate]) -> dict[str, float]:
+    return {each.iri: each.cosine for each in candidates if each.cosine is not None}
+
+
+def _merge(
+    text: str, spelt: Mapping[str, tuple[float, str]], candidates: Sequence[Candidate], least: float
+) -> list[_Scored]:
+    """Merge the entities with a similar name and those with a similar description, the best first.
+
+    An entity with words of the text, in any language, counts by the square of their share.
+    """
+    wanted = fold(text)
+    found: dict[str, _Scored] = {}
+    for iri, (score, name) in spelt.items():
+        found[iri] = _Scored(iri, 1.0 if fold(name) == wanted else NAME_WEIGHT * score, name)
+    for each in candidates:
+        score = max(each.cosine or 0.0, NAME_WEIGHT * each.words**2)
+        known = found.setdefault(each.iri, _Scored(each.iri, 0.0))
+        if score > known.score:
+            known.score, known.matched = score, None
+    kept = [each for each in found.values() if each.score >= least]
+    return sorted(kept, key=lambda each: (-round(each.score, 4), each.iri))

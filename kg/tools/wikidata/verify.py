@@ -180,7 +180,7 @@ class Check:
             if found := merge_names(find_reviewed(name), self.properties.find(name)):
                 return found, "name"
             if by_meaning:
-                return [(pid,) for pid in find_meant_properties(self.kg, self.properties, name)], "meaning"
+                return [(pid,) for pid in find_meant_properties(self.kg, name)], "meaning"
             return (), "name"
 
         return find
