@@ -147,6 +147,8 @@ class Judge:
         if unknown:
             return Judgement("not found", _explain_unknown(value, unknown[0]) + note, nearest=nearest)
         other_country = picked[0].property == COUNTRY and self._is_country(value)
+        if reading.how == "meaning":
+            return Judgement("not found", f"The nearest property by meaning has another value.{note}", nearest=nearest)
         if not is_single(picked[0].property) and not other_country:
             return Judgement(
                 "not found",
@@ -304,13 +306,14 @@ def _held(claim: Claim, date: Date) -> bool:
         first, last = point.bounds()
         return low <= first and last <= high
     start, end = _find_date(claim, START), _find_date(claim, END)
-    if start is None and end is None:
-        return False
+    if start is None:
+        # When it began is unknown: it held at its end at least.
+        return end is not None and low <= end.bounds()[0] and end.bounds()[1] <= high
     # In the year in which it began or ended, it held too.
-    begins = start is None or start.bounds()[0] <= high
+    begins = start.bounds()[0] <= high
     ended = any(qualifier.property == END and qualifier.value.type != "novalue" for qualifier in claim.qualifiers)
     ends = not ended or (end is not None and low <= end.bounds()[1])
-    return begins and ends and (start is not None or end is not None)
+    return begins and ends
 
 
 def _is_temporal(claim: Claim) -> bool:

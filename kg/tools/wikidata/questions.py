@@ -230,12 +230,12 @@ def find_reviewed(name: str) -> list[Relation]:
 def merge_names(reviewed: Sequence[Relation], named: Mapping[str, bool]) -> list[tuple[str, ...]]:
     """Merge the relations with a name with the properties that have it as a label (True) or an alias.
 
-    A label is preferred to aliases of others.
+    A label is preferred to aliases, which are left out where a reviewed relation has the name.
     """
     found = [relation.properties for relation in reviewed]
     known = {pid for properties in found for pid in properties}
     labels = [pid for pid, is_label in named.items() if is_label]
-    for pid in labels or named:
+    for pid in labels or (() if reviewed else named):
         if pid not in known:
             found.append((pid,))
     return found

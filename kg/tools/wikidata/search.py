@@ -18,13 +18,14 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import load_concepts
 from kg.retrieval.reader import Reader, bounded, clean_text
 from kg.retrieval.results import Result
-from kg.retrieval.text_vectors import BEING_COMPUTED, WITHOUT_MODEL
+from kg.retrieval.text_vectors import BEING_COMPUTED, WITHOUT_MODEL, describe_matching, find_cosines
 from kg.retrieval.token_budget import Lean
 from kg.search.protocol import Candidate
 from kg.tools.wikidata.claims import load_entities
 from kg.tools.wikidata.entity_ids import id_of, show
-from kg.tools.wikidata.names import PropertyNames, load_property_names
+from kg.tools.wikidata.names import Property, PropertyNames, load_property_names
 from kg.vocabulary import WD
+from kg.wikidata_properties import load_properties
 
 QUERY_CHARACTERS: Final = 500
 MOST: Final = 50
@@ -39,6 +40,12 @@ MEANT: Final = 0.6
 CLEAR: Final = 0.1
 """Least distance of its cosine to that of the next property."""
 ALIASES_SHOWN: Final = 10
+SELECTING: Final = frozenset(
+    ("first", "second", "third", "last", "latest", "next", "previous", "former", "current", "future", "eldest",
+     "oldest", "youngest", "largest", "biggest", "smallest", "best", "worst", "most", "least", "average", "maximum",
+     "minimum", "favourite", "favorite", "other", "half", "step", "grand", "great", "ex", "late", "real", "actual",
+     "alleged", "secret", "total", "only", "every", "any", "some", "two", "three", "more", "fewer", "new", "old")
+)  # fmt: skip
 
 Wanted = Annotated[
     str, Field(min_length=1, max_length=QUERY_CHARACTERS, description="A name, misspelt or not, or a description")
@@ -143,7 +150,8 @@ def find_properties(
 ) -> list[FoundEntity]:
     """Find properties by name, words and meaning, the best first."""
     spelt = {WD.iri + each.id: (match.score, match.name) for match, each in names.find_similar(text, 2 * limit)}
-    ranked = _merge(text, spelt, _rank(kg, text, PROPERTIES, 2 * limit, notes), LEAST)
+    shipped = _compare_shipped(kg, names, text, notes)
+    ranked = _merge(text, spelt, _rank(kg, text, PROPERTIES, 2 * limit, notes), LEAST, shipped)
     found = []
     for each in ranked:
         known = names.properties.get(id_of(each.iri))
@@ -161,9 +169,18 @@ def find_properties(
     return found[:limit]
 
 
-def find_meant_properties(kg: KnowledgeGraph, words: str) -> list[str]:
-    """Find the property that some words mean, if one is clearly the nearest; none without an embedding model."""
-    ranked = sorted((-cosine, iri) for iri, cosine in _cosines(_rank(kg, words, PROPERTIES, MOST, None)).items())
+def find_meant_properties(kg: KnowledgeGraph, names: PropertyNames, words: str, notes: list[str]) -> list[str]:
+    """Find the property that some words mean, if one is clearly the nearest; none without an embedding model.
+
+    Words that select one of several values (first, eldest) have no meaning that a vector shows, so there is none.
+    """
+    if not SELECTING.isdisjoint(words.split()):
+        return []
+    cosines = _compare_shipped(kg, names, words, notes)
+    for each in _rank(kg, words, PROPERTIES, MOST, None):
+        if each.cosine is not None:
+            cosines[each.iri] = max(each.cosine, cosines.get(each.iri, 0.0))
+    ranked = sorted((-cosine, iri) for iri, cosine in cosines.items())
     if not ranked or -ranked[0][0] < MEANT or (len(ranked) > 1 and ranked[1][0] - ranked[0][0] < CLEAR):
         return []
     return [id_of(ranked[0][1])]
@@ -184,12 +201,29 @@ def _rank(kg: KnowledgeGraph, text: str, kind: str, most: int, notes: list[str] 
     return ranking.candidates
 
 
-def _cosines(candidates: Sequence[Candidate]) -> dict[str, float]:
-    return {each.iri: each.cosine for each in candidates if each.cosine is not None}
+def _compare_shipped(kg: KnowledgeGraph, names: PropertyNames, text: str, notes: list[str] | None) -> dict[str, float]:
+    """Compute the cosines of the properties that ship with Quadcite, which no record describes and no index has."""
+    texts = {f"{WD.iri}{pid}": _to_text(each) for pid in load_properties() if (each := names.properties.get(pid))}
+    cosines = find_cosines(kg, text, list(texts.values()))
+    if cosines is None:
+        note = describe_matching(kg, list(texts.values()))
+        if notes is not None and note not in notes:
+            notes.append(note)
+        return {}
+    return dict(zip(texts, cosines, strict=True))
+
+
+def _to_text(each: Property) -> str:
+    names = ", ".join(name for name in (each.label, *each.aliases) if name)
+    return f"{names}: {each.description}" if each.description else names
 
 
 def _merge(
-    text: str, spelt: Mapping[str, tuple[float, str]], candidates: Sequence[Candidate], least: float
+    text: str,
+    spelt: Mapping[str, tuple[float, str]],
+    candidates: Sequence[Candidate],
+    least: float,
+    cosines: Mapping[str, float] | None = None,
 ) -> list[_Scored]:
     """Merge the entities with a similar name and those with a similar description, the best first.
 
@@ -199,6 +233,9 @@ def _merge(
     found: dict[str, _Scored] = {}
     for iri, (score, name) in spelt.items():
         found[iri] = _Scored(iri, 1.0 if fold(name) == wanted else NAME_WEIGHT * score, name)
+    for iri, cosine in (cosines or {}).items():
+        if cosine > found.setdefault(iri, _Scored(iri, 0.0)).score:
+            found[iri] = _Scored(iri, cosine)
     for each in candidates:
         score = max(each.cosine or 0.0, NAME_WEIGHT * each.words**2)
         known = found.setdefault(each.iri, _Scored(each.iri, 0.0))

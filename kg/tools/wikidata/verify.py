@@ -180,7 +180,7 @@ class Check:
             if found := merge_names(find_reviewed(name), self.properties.find(name)):
                 return found, "name"
             if by_meaning:
-                return [(pid,) for pid in find_meant_properties(self.kg, name)], "meaning"
+                return [(pid,) for pid in find_meant_properties(self.kg, self.properties, name, self.notes)], "meaning"
             return (), "name"
 
         return find
@@ -272,12 +272,15 @@ def _judge_all(check: Check, understood: Understood, candidates: Mapping[str, No
     judge = Judge(check.reader, check.items, present=understood.present)
     first: _Judged | None = None
     undecided: _Judged | None = None
-    for reading in understood.readings:
+    for number, reading in enumerate(understood.readings):
         named = [entities[iri] for iri in check.items.find(reading.subject) if iri in entities]
         having = [entity for entity in named if any(each.pid in reading.properties for each in entity.statements)]
         if len(having) > 1:
             several = ", ".join(f"{show(entity.iri)} ({entity.description or entity.label})" for entity in having)
             return None, f"{reading.subject!r} is the name of several items with such claims: {several}. Name one."
+        if reading.value is None and having and (others := _find_rivals(understood.readings[number:], having[0])):
+            several = ", ".join(sorted(others))
+            return None, f"{reading.phrase!r} is a name of several properties with claims: {several}. Name one."
         for entity in having or named[:1]:
             found = _judge_one(check.reader, judge, reading, entity)
             if found.judgement.verdict != "not found":
@@ -287,6 +290,19 @@ def _judge_all(check: Check, understood: Understood, candidates: Mapping[str, No
             first = first or found
     decided = undecided or first
     return decided, decided.judgement.reason if decided is not None else _explain_unread(check, understood)
+
+
+def _find_rivals(readings: Sequence[Reading], entity: Entity) -> set[str]:
+    """Find the properties with claims that the same words name as those of the first reading; none if it is alone."""
+    first = readings[0]
+    if first.how == "form":
+        return set()
+    stated = {each.pid for each in entity.statements}
+    named = [
+        each for each in readings if (each.subject, each.phrase, each.date) == (first.subject, first.phrase, first.date)
+    ]
+    found = [next(pid for pid in each.properties if pid in stated) for each in named if stated & set(each.properties)]
+    return set(found) if len(set(found)) > 1 else set()
 
 
 def _judge_one(reader: Reader, judge: Judge, reading: Reading, entity: Entity) -> _Judged:
