@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice
 from math import ceil
-from typing import Final
+from typing import Any, Final
 
 from pyoxigraph import NamedNode
 
@@ -202,7 +202,7 @@ class Asked:
         codes: Conditions = (),
     ) -> Ranking:
         """Rank units by it; see `SearchIndex.rank`."""
-        limited = {"codes": codes} if codes else {}
+        limited: dict[str, Any] = {"codes": codes} if codes else {}
         return search.rank(self.query, units=units, parents=parents, limit=limit, mode=mode, must=self.must, **limited)
 
     def rank_all(
