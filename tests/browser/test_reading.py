@@ -38,6 +38,8 @@ PAGES = {
     "country": "/id/place/AUS",
     "person": "/id/person/aph-FZ3",
     "concept": href_of("cpr://concept/Q1009"),
+    "family": href_of("cpr://family/fictional-geothermal-programme_d0f0"),
+    "law": "/id/law/us/usc/42%20U.S.C.%20%C2%A7%203604",
     "why": why_href(f"{DECREE}#p=3&char=39,54&q=Q1012"),
 }
 

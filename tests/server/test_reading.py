@@ -109,6 +109,9 @@ def select(kg: KnowledgeGraph, query: str) -> list[dict[str, str]]:
         ("kg:Place", ""),
         ("foaf:Person", "Votes"),
         ("skos:Concept", "Mentions"),
+        ("kg:PolicyFamily", "Documents"),
+        ("kg:ExternalLaw", "Cited by|No loaded text"),
+        ("kg:Entity", "Relations"),
     ],
 )
 def test_each_entity_of_a_kind_has_a_page_for_reading(joined, whole, kind: str, words: str) -> None:

@@ -84,7 +84,6 @@ def reading_page(
     """Render a page for reading about `iri`, with the links to its data and the queries behind it."""
     common = {
         "iri": iri,
-        "asked": iri,
         "data_href": page_href(iri, view=DATA),
         "why": why_href(iri),
         "formats": formats(lambda form: page_href(iri, format=form)),

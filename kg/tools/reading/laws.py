@@ -1,0 +1,94 @@
+"""A law or policy family to be read about: its documents, and the texts of all domains that cite it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from pyoxigraph import NamedNode
+
+from kg.errors import NotFoundError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.reader import Reader, iri_of
+from kg.retrieval.results import Statement
+from kg.sparql.terms import bind
+from kg.store.protocol import Term, term_text
+from kg.tools.climate.families import LineageResult, policy_lineage
+from kg.tools.entities.dereference import names_of, short_name
+from kg.tools.reading.documents import CitedBy, load_cited_by
+from kg.vocabulary import DCTERMS, KG, iri_prefix
+
+DOCUMENTS: Final = 50
+"""Documents of a family on a page."""
+
+FACTS: Final = """
+SELECT DISTINCT ?property ?value WHERE {
+  $law ?property ?value FILTER(?property IN (dcterms:title, dcterms:identifier, kg:jurisdiction, kg:lawType, kg:isLaw))
+}"""
+
+_FAMILIES: Final = iri_prefix("family")
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """A node that a law is linked to, with its name."""
+
+    iri: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class LawPage:
+    """A law or a policy family."""
+
+    iri: str
+    title: str
+    identifiers: Sequence[str]
+    places: Sequence[Linked]
+    kinds: Sequence[Linked]
+    laws: Sequence[Linked]
+    """The law that a family is."""
+    lineage: LineageResult | None
+    """The documents of a family, and how they amend each other."""
+    page: int
+    cited_by: CitedBy
+    generation: int
+    queries: Sequence[Statement] = field(default_factory=list, repr=False)
+
+
+def read_law(kg: KnowledgeGraph, iri: str, page: int = 1, citing_page: int = 1) -> LawPage:
+    """Load a law or policy family by IRI. Raises NotFoundError for others."""
+    reader, node = Reader(kg), NamedNode(iri)
+    facts: dict[NamedNode, list[Term]] = {}
+    for row in reader.rows("properties of the law", bind(FACTS, law=node)):
+        facts.setdefault(NamedNode(iri_of(row["property"])), []).append(row["value"])
+    lineage = None
+    if iri.startswith(_FAMILIES):
+        lineage = policy_lineage(kg, family_slug=iri, limit=DOCUMENTS, offset=(page - 1) * DOCUMENTS)
+    elif not facts:
+        raise NotFoundError(f"<{iri}> is not a law that is known.")
+    names = names_of(kg, [each.value for some in facts.values() for each in some if isinstance(each, NamedNode)])
+
+    def texts(name: NamedNode) -> list[str]:
+        return sorted({term_text(term) for term in facts.get(name, ())})
+
+    def links(name: NamedNode) -> list[Linked]:
+        nodes = [term.value for term in facts.get(name, ()) if isinstance(term, NamedNode)]
+        return [Linked(each, names.get(each) or short_name(each)) for each in sorted(nodes)]
+
+    titles, identifiers = texts(DCTERMS.title), texts(DCTERMS.identifier)
+    title = lineage.family_title if lineage is not None else next(iter([*titles, *identifiers]), short_name(iri))
+    return LawPage(
+        iri=iri,
+        title=title,
+        identifiers=[each for each in identifiers if each != title],
+        places=links(KG.jurisdiction),
+        kinds=links(KG.lawType),
+        laws=links(KG.isLaw),
+        lineage=lineage,
+        page=page,
+        cited_by=load_cited_by(reader, node, citing_page),
+        generation=reader.generation,
+        queries=[*(lineage.meta.sparql if lineage is not None else ()), *reader.ran],
+    )
