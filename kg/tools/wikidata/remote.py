@@ -19,7 +19,6 @@ from kg.errors import NotFoundError, QuadciteError, UpstreamError
 from kg.fuzzy_names import fold
 from kg.knowledge_graph import KnowledgeGraph
 from kg.loading import store_remote
-from kg.observability import observe_step
 from kg.retrieval.concept_index import load_concepts
 from kg.tools.wikidata.claims import Claim, ClaimValue, Reference, Snak
 from kg.tools.wikidata.entity_ids import show
@@ -59,15 +58,14 @@ class Remote:
             if not wanted:
                 break
             try:
-                with observe_step(GET_CLAIMS):
-                    outcome = store_remote(
-                        self._kg,
-                        RemoteSparql(server),
-                        server.connector.id,
-                        wanted,
-                        most=self._kg.settings.connector_entities,
-                        seconds=_LOAD_S,
-                    )
+                outcome = store_remote(
+                    self._kg,
+                    RemoteSparql(server),
+                    server.connector.id,
+                    wanted,
+                    most=self._kg.settings.connector_entities,
+                    seconds=_LOAD_S,
+                )
             except NotFoundError:
                 continue  # the server has no SPARQL: its texts are read
             except UpstreamError as error:
@@ -87,8 +85,7 @@ class Remote:
         """Find the items that a server calls `name`; if none is called so, the one that it finds first."""
         for server in self._servers(SEARCH_ITEMS):
             try:
-                with observe_step(SEARCH_ITEMS):
-                    [answer] = server.call(SEARCH_ITEMS, {"query": name})
+                [answer] = server.call(SEARCH_ITEMS, {"query": name})
                 found = [each for each in parse_found(answer.text) if each.id.startswith("Q")]
             except NotFoundError:
                 continue
@@ -106,8 +103,7 @@ class Remote:
             return None
         for server in self._servers(GET_CLAIMS):
             try:
-                with observe_step(GET_CLAIMS):
-                    found = get_remote_claims(server, show(iri), sorted(properties or ()))
+                found = get_remote_claims(server, show(iri), sorted(properties or ()))
             except NotFoundError:
                 continue
             except UpstreamError as error:

@@ -10,8 +10,10 @@ from pydantic import Field
 from pyoxigraph import Literal as RdfLiteral
 from pyoxigraph import NamedNode
 
+from kg.connectors.names import GET_CLAIMS, SEARCH_ITEMS, SPARQL
 from kg.fuzzy_names import fold
 from kg.knowledge_graph import KnowledgeGraph
+from kg.observability import observe_step
 from kg.retrieval.evidence import build_evidence, load_units
 from kg.retrieval.reader import Reader, bounded, clean_text, iri_of
 from kg.retrieval.results import Evidence, Layout, Result
@@ -203,14 +205,16 @@ def verify_fact(
     check = Check.of(kg, question)
     understood = check.read(by_meaning=True)
     remote = Remote(kg)
-    texts = [] if understood.readings else _ask_servers(check, remote, understood.subjects)
-    if texts is None:
-        check = Check.of(kg, question)
-        understood = check.read(by_meaning=True)
-    candidates = _list_candidates(check, understood, top_n)
-    if remote.is_enabled and _store_values(check, remote, understood, candidates):
-        check = Check.of(kg, question)
-    judged, reason = _judge_all(check, understood, candidates)
+    with observe_step(SEARCH_ITEMS):
+        texts = [] if understood.readings else _ask_servers(check, remote, understood.subjects)
+        if texts is None:
+            check = Check.of(kg, question)
+            understood = check.read(by_meaning=True)
+        candidates = _list_candidates(check, understood, top_n)
+    with observe_step(GET_CLAIMS):
+        if remote.is_enabled and _store_values(check, remote, understood, candidates):
+            check = Check.of(kg, question)
+        judged, reason = _judge_all(check, understood, candidates)
     result = FactResult(verdict="not found", reason=reason, items=[], notes=check.notes)
     if judged is not None:
         _fill(check, result, judged)
@@ -342,7 +346,10 @@ def _fill(check: Check, result: FactResult, judged: _Judged) -> None:
     """Add the claims of a verdict. A verdict whose claims are not proved is not one."""
     judgement, reading = judged.judgement, judged.reading
     chosen = judgement.chosen[:_PROVED]
-    proved = prove(check.reader, [*chosen, *judgement.within]) if chosen else []
+    proved: list[Claim] = []
+    if chosen:
+        with observe_step(SPARQL):
+            proved = prove(check.reader, [*chosen, *judgement.within])
     kept = [claim for claim in chosen if claim in proved]
     verdict = judgement.verdict
     if verdict != "not found" and (not kept or any(claim not in proved for claim in judgement.within)):
