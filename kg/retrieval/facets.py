@@ -7,8 +7,9 @@ index; districts and concepts, which are derived later than the texts are indexe
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -119,7 +120,7 @@ def count_results(
     conditions, whole = build_conditions(scope)
     limit = MOST_COUNTED + 1
     while True:
-        ranking = asked.rank(reader.kg.search, limit=limit, codes=conditions)
+        ranking = asked.rank_codes(reader.kg.search, limit=limit, codes=conditions)
         kept = [each.iri for each in asked.select(drop_unscored(ranking.candidates), ranking, found.relevance)]
         if not whole:
             allowed = find_allowed(reader, scope, kept)
@@ -129,7 +130,8 @@ def count_results(
             break
         limit *= 4
     more = not ended or len(kept) > MOST_COUNTED
-    return _count_units(reader, names, kept[:MOST_COUNTED], more)
+    counted = {iri: ranking.codes[iri] for iri in kept[:MOST_COUNTED] if iri in ranking.codes}
+    return _count_units(reader, names, counted, more)
 
 
 def count_scope(reader: Reader, names: Sequence[FacetName], scope: Scope) -> FacetCounts:
@@ -140,7 +142,8 @@ def count_scope(reader: Reader, names: Sequence[FacetName], scope: Scope) -> Fac
     conditions, whole = build_conditions(scope)
     if not whole:
         units = list_units(reader, scope, MOST_COUNTED)
-        return _count_units(reader, names, [*units][:MOST_COUNTED], len(units) > MOST_COUNTED)
+        codes = reader.kg.search.load_codes([*units][:MOST_COUNTED]) if units else {}
+        return _count_units(reader, names, codes, len(units) > MOST_COUNTED)
     fields = [name for facet in names for name in _FIELDS.get(facet, ())]
     counted = reader.kg.search.count(fields, conditions)
     values: dict[FacetName, list[FacetValue]] = {}
@@ -162,40 +165,47 @@ def _read_counts(rows: list[dict[str, Term]]) -> dict[str, int]:
     return {iri_of(row["value"]): int(term_text(row["passages"])) for row in rows if "value" in row}
 
 
-def _count_units(reader: Reader, names: Sequence[FacetName], units: Sequence[str], more: bool) -> FacetCounts:
-    """Count some units and their documents, by facet."""
-    codes = reader.kg.search.load_codes(units) if units else {}
-    work = {iri: each["parent"][0].partition(TRANSLATION)[0] for iri, each in codes.items()}
+def _count_units(reader: Reader, names: Sequence[FacetName], codes: Mapping[str, Codes], more: bool) -> FacetCounts:
+    """Count some units, given with their codes, and their documents, by facet."""
+    # Most units of a document have the same codes: they are counted together.
+    alike: dict[int, tuple[Codes, list[str]]] = {}
+    for iri, each in codes.items():
+        alike.setdefault(id(each), (each, []))[1].append(iri)
+    groups = list(alike.values())
     values: dict[FacetName, list[FacetValue]] = {}
     places = load_places(reader) if "place" in names else None
     for facet in names:
-        numbers: dict[str, tuple[set[str], set[str]]] = defaultdict(lambda: (set(), set()))
-        for iri, found in _values_of(reader, facet, codes).items():
-            by_field = _FIELDS.get(facet, (facet,))
-            for each in {code for name in by_field for code in _places_of(places, name, found.get(name, ()))}:
-                numbers[each][0].add(iri)
-                numbers[each][1].add(work[iri])
-        values[facet] = _name_values(
-            reader, facet, {code: (len(some), len(works)) for code, (some, works) in numbers.items()}
-        )
-    return FacetCounts(passages=len(units), documents=len({*work.values()}), more=more, values=values)
+        passages: Counter[str] = Counter()
+        documents: dict[str, set[str]] = defaultdict(set)
+        for found, units in groups if facet in _FIELDS else _list_groups(reader, facet, codes):
+            fields = _FIELDS.get(facet, (facet,))
+            for value in {code for name in fields for code in _places_of(places, name, found.get(name, ()))}:
+                passages[value] += len(units)
+                documents[value].add(_work_of(found))
+        counted = {value: (count, len(documents[value])) for value, count in passages.items()}
+        values[facet] = _name_values(reader, facet, counted)
+    works = {_work_of(found) for found, _ in groups}
+    return FacetCounts(passages=len(codes), documents=len(works), more=more, values=values)
 
 
-def _values_of(reader: Reader, facet: FacetName, codes: Mapping[str, Codes]) -> Mapping[str, Codes]:
-    """Get the codes of units for a facet: those of the index, or those that SPARQL finds."""
-    if facet in _FIELDS:
-        return codes
+def _work_of(codes: Codes) -> str:
+    """Get the original of the document of a unit."""
+    return codes["parent"][0].partition(TRANSLATION)[0]
+
+
+def _list_groups(reader: Reader, facet: FacetName, codes: Mapping[str, Codes]) -> list[tuple[Codes, list[str]]]:
+    """List units with their values of a facet that the index has no codes for."""
     if facet == "district":
         units = [NamedNode(iri) for iri, each in codes.items() if "zoning" in each.get("domain", ())]
     else:
         units = [NamedNode(iri) for iri in codes]
     if not units:
-        return {}
+        return []
     query = bind(DISTRICTS if facet == "district" else MENTIONS, units=units)
-    found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    found: dict[str, list[str]] = defaultdict(list)
     for row in reader.rows(f"{facet}s of the passages", query):
-        found[iri_of(row["unit"])][facet].append(iri_of(row["value"]))
-    return found
+        found[iri_of(row["unit"])].append(iri_of(row["value"]))
+    return [({"parent": codes[iri]["parent"], facet: values}, [iri]) for iri, values in found.items()]
 
 
 def _places_of(places: Places | None, field_name: str, codes: Iterable[str]) -> set[str]:
@@ -269,6 +279,7 @@ def _load_labels(reader: Reader, facet: FacetName, codes: Sequence[str]) -> dict
     return shown
 
 
+@cache
 def _name_language(tag: str) -> str:
     try:
         return langcodes.Language.get(tag).display_name()

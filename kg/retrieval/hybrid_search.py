@@ -199,11 +199,13 @@ class Asked:
         units: Sequence[str] | None = None,
         parents: Sequence[str] | None = None,
         mode: Mode = "hybrid",
-        codes: Conditions = (),
     ) -> Ranking:
         """Rank units by it; see `SearchIndex.rank`."""
-        limited: dict[str, Any] = {"codes": codes} if codes else {}
-        return search.rank(self.query, units=units, parents=parents, limit=limit, mode=mode, must=self.must, **limited)
+        return search.rank(self.query, units=units, parents=parents, limit=limit, mode=mode, must=self.must)
+
+    def rank_codes(self, search: SearchIndex, *, limit: int, codes: Conditions = ()) -> Ranking:
+        """Rank units by it with their codes; see `SearchIndex.rank_codes`."""
+        return search.rank_codes(self.query, limit=limit, must=self.must, codes=codes)
 
     def rank_all(
         self, reader: Reader, *, limit: int, units: Sequence[str] | None = None, parents: Sequence[str] | None = None

@@ -159,13 +159,7 @@ class EdgeIndex:
             raise InvalidInputError(f"Invalid limit {limit}. It must be at least 1.")
         if units is not None and parents is not None:
             raise InvalidInputError("Give units or parents, not both.")
-        # The first one waits for the embedding model, but not as long as this side waits for the answer.
-        limit_s = TIMEOUT_S["rank"] if self._has_ranked else FIRST_WAIT_S
-        until = time.monotonic() + limit_s / 2
-        found = self._ask(
-            "rank",
-            limit_s,
-            until=until,
+        return self._rank(
             query=query,
             units=None if units is None else list(units),
             parents=None if parents is None else list(parents),
@@ -175,9 +169,32 @@ class EdgeIndex:
             codes=_to_lists(codes),
             kind=kind,
         )
+
+    def rank_codes(
+        self, query: str, *, limit: int, mode: Mode = "hybrid", must: Sequence[str] = (), codes: Conditions = ()
+    ) -> Ranking:
+        """Return about the best `limit` units like `rank`, with their codes; see `SearchIndex.rank_codes`."""
+        conditions = _to_lists(codes)
+        return self._rank(
+            query=query,
+            units=None,
+            parents=None,
+            limit=limit,
+            mode=mode,
+            must=list(must),
+            codes=conditions,
+            with_codes=True,
+        )
+
+    def _rank(self, **arguments: Any) -> Ranking:
+        # The first one waits for the embedding model, but not as long as this side waits for the answer.
+        limit_s = TIMEOUT_S["rank"] if self._has_ranked else FIRST_WAIT_S
+        until = time.monotonic() + limit_s / 2
+        found = self._ask("rank", limit_s, until=until, **arguments)
         self._has_ranked = True
         candidates = tuple(Candidate(*fields) for fields in found["candidates"])
-        return Ranking(candidates, found["exhaustive"], found["model"], found["pending"], found["units"])
+        codes = {iri: found["distinct"][number] for iri, number in found["codes"].items()}
+        return Ranking(candidates, found["exhaustive"], found["model"], found["pending"], found["units"], codes=codes)
 
     def count(self, fields: Sequence[str], codes: Conditions = ()) -> Counts:
         """Count the units that meet `codes`, exactly, and by each value of `fields`."""

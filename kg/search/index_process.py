@@ -82,17 +82,23 @@ class Server:
         codes: Conditions,
         until: float,
         kind: UnitKind = "text",
+        with_codes: bool = False,
     ) -> dict[str, Any]:
         with self._vectors.pause():
             if mode != "bm25":
                 self._vectors.await_embedder(until)
-            ranking = self._indexes[kind].rank(query, units, parents, limit, mode, must, codes)
+            ranking = self._indexes[kind].rank(query, units, parents, limit, mode, must, codes, with_codes=with_codes)
+        distinct: dict[str, int] = {}
+        named = {iri: json.dumps(each) for iri, each in ranking.codes.items()}
         return {
             "candidates": [astuple(candidate) for candidate in ranking.candidates],
             "exhaustive": ranking.exhaustive,
             "model": ranking.model,
             "pending": ranking.pending,
             "units": ranking.units,
+            # Units of a document have the same codes, which are sent once.
+            "codes": {iri: distinct.setdefault(text, len(distinct)) for iri, text in named.items()},
+            "distinct": [json.loads(text) for text in distinct],
         }
 
     def _count(self, fields: list[str], codes: Conditions) -> dict[str, Any]:

@@ -106,6 +106,8 @@ class Ranking:
     """Units that the request allows, if counted."""
     from_store: bool = False
     """Whether the index did not answer: these are units of the store whose texts contain words of the query."""
+    codes: Mapping[str, Codes] = field(default_factory=dict)
+    """The codes of the candidates, with their ``parent``, if they were asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +180,15 @@ class SearchIndex(Protocol):
 
     def count(self, fields: Sequence[str], codes: Conditions = ()) -> Counts:
         """Count the units that meet `codes`, exactly, and by each value of `fields`."""
+        ...
+
+    def rank_codes(
+        self, query: str, *, limit: int, mode: Mode = "hybrid", must: Sequence[str] = (), codes: Conditions = ()
+    ) -> Ranking:
+        """Return about the best `limit` units like `rank`, with their codes, to be counted.
+
+        Units that match by meaning or words as well as these may be left out, if there are more than `limit`.
+        """
         ...
 
     def load_codes(self, units: Sequence[str]) -> Mapping[str, Codes]:

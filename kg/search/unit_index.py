@@ -62,6 +62,18 @@ class _Asked:
     text: str | None
     vector: Sequence[float] | None
     words: QuestionWords
+    codes: dict[str, Mapping[str, Any]] | None = None
+    """Receives the codes of the ranked units by IRI, if they are wanted."""
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields to read of each ranked unit."""
+        return ("iri",) if self.codes is None else ("iri", "parent", *CODES)
+
+    def note(self, payloads: Iterable[Mapping[str, Any]]) -> None:
+        """Keep the codes of units, if they are wanted."""
+        if self.codes is not None:
+            self.codes.update((str(payload["iri"]), payload) for payload in payloads)
 
     def fuse(self, bm25: Mapping[str, float], cosine: Mapping[str, float]) -> Fusion:
         """Build the fusion for these scores."""
@@ -151,14 +163,17 @@ class UnitIndex:
         mode: Mode = "hybrid",
         must: Sequence[str] = (),
         codes: Conditions = (),
+        *,
+        with_codes: bool = False,
     ) -> Ranking:
-        """Return the best `limit` units by fused score; see `SearchIndex.rank`."""
+        """Return the best `limit` units by fused score; see `SearchIndex.rank` and `SearchIndex.rank_codes`."""
         if (units is not None and not units) or (parents is not None and not parents):
             return Ranking((), exhaustive=True)
         asked = _Asked(
             None if mode == "dense" else to_searchable(query),
             self.embed_query(query) if query.strip() and mode != "bm25" else None,
             parse_question(query) if mode == "hybrid" else NO_WORDS,
+            {} if with_codes else None,
         )
         conditions: _Conditions = [_build_alternatives(condition) for condition in codes]
         required = self._analyze_required(must) if must else None
@@ -175,7 +190,8 @@ class UnitIndex:
         model = space.model if space is not None and asked.vector is not None else None
         # Without thresholds or vectors the relevance is unknown, for which `units` counts.
         is_unknown = parents is not None and (model not in CALIBRATIONS or pending)
-        return replace(ranking, model=model, pending=pending, units=None if is_unknown else allowed)
+        found = {iri: _read_codes(payload) for iri, payload in (asked.codes or {}).items()}
+        return replace(ranking, model=model, pending=pending, units=None if is_unknown else allowed, codes=found)
 
     def count(self, fields: Sequence[str], codes: Conditions = ()) -> Counts:
         """Count the units that meet `codes`; see `SearchIndex.count`. Kept until the next update."""
@@ -201,13 +217,7 @@ class UnitIndex:
     def load_codes(self, units: Sequence[str]) -> dict[str, Codes]:
         """Return the codes of units that are in the index; see `SearchIndex.load_codes`."""
         payloads = self._retrieve([point_id(iri) for iri in units], ["iri", "parent", *CODES])
-        return {
-            str(payload["iri"]): {
-                "parent": [str(payload["parent"])],
-                **{name: payload[name] for name in CODES if name in payload},
-            }
-            for payload in payloads.values()
-        }
+        return {str(payload["iri"]): _read_codes(payload) for payload in payloads.values()}
 
     def _analyze_required(self, must: Sequence[str]) -> dict[str, list[int]]:
         """Return the words that a unit must contain, as dimensions of each field. A stop word matches nothing."""
@@ -290,7 +300,8 @@ class UnitIndex:
         text, vector = asked.text, asked.vector
         # the first ones are ordered again, so they are the same for every page size
         settled = max(limit, POOL)
-        depth = max(_FIRST_DEPTH, _DEEPER * limit)
+        # of units that are only counted, the order does not matter
+        depth = max(_FIRST_DEPTH, (1 if asked.codes is not None else _DEEPER) * limit)
         while True:
             bm25 = self._by_words(text, where, depth)
             cosine = self._by_meaning(vector, where, depth)
@@ -306,7 +317,7 @@ class UnitIndex:
             ceiling = fusion.ceiling(least_bm25, least_cosine)
             known_words, known_meaning = set(bm25), set(cosine)
             complete = words_end and meaning_end
-            deepest = complete or depth >= _MAX_DEPTH
+            deepest = complete or depth >= _MAX_DEPTH or asked.codes is not None
             bounds = fusion.bound(bm25, cosine, least_bm25, least_cosine)
             unsure = set() if words_end else known_meaning - known_words
             unsure |= set() if meaning_end else known_words - known_meaning
@@ -326,7 +337,9 @@ class UnitIndex:
                 ranked = fusion.rank([id_ for id_, score in sure.items() if score >= least], bm25, cosine)
                 if deepest or is_settled(ranked, settled, ceiling):
                     ranked, iris = self._compare_words(asked, fusion, ranked)
-                    return Ranking(self._to_page(ranked, limit, iris), exhaustive=complete and len(bounds) <= limit)
+                    return Ranking(
+                        self._to_page(asked, ranked, limit, iris), exhaustive=complete and len(bounds) <= limit
+                    )
             depth *= _GROWTH
 
     def _add_missing(
@@ -349,7 +362,8 @@ class UnitIndex:
         pool = {ids[each.iri] if ids is not None else each.iri: each for each in ranked[:POOL]}
         if not pool or not (asked.words.words or asked.words.pairs):
             return ranked, {}
-        payloads = self._retrieve([*pool], ["iri", "language", "parts", *self.shard.fields])
+        payloads = self._retrieve([*pool], [*asked.fields, "language", "parts", *self.shard.fields])
+        asked.note(payloads.values())
         known = [id_ for id_ in pool if id_ in payloads]
         overlaps = asked.words.measure([self._get_text(payloads[id_]) for id_ in known])
         for id_, overlap in zip(known, overlaps, strict=True):
@@ -366,7 +380,9 @@ class UnitIndex:
         first = sorted(pool.values(), key=lambda candidate: (-candidate.score, candidate.iri))
         return first + ranked[POOL:], {id_: str(payload["iri"]) for id_, payload in payloads.items()}
 
-    def _to_page(self, ranked: Sequence[Candidate], limit: int, iris: Mapping[str, str]) -> list[Candidate]:
+    def _to_page(
+        self, asked: _Asked, ranked: Sequence[Candidate], limit: int, iris: Mapping[str, str]
+    ) -> list[Candidate]:
         """Return the first `limit` candidates, with IRIs instead of point ids; equal scores by IRI.
 
         IRIs are fetched only for these, if they are not in `iris`: fetching them with every hit would take most of the
@@ -374,7 +390,8 @@ class UnitIndex:
         """
         last = ranked[limit - 1].score if limit <= len(ranked) else -math.inf
         page = {candidate.iri: candidate for candidate in ranked if candidate.score >= last}
-        unread = self._retrieve([id_ for id_ in page if id_ not in iris], ["iri"])
+        unread = self._retrieve([id_ for id_ in page if id_ not in iris], [*asked.fields])
+        asked.note(unread.values())
         known = {**iris, **{id_: str(payload["iri"]) for id_, payload in unread.items()}}
         named = [replace(candidate, iri=known[id_]) for id_, candidate in page.items() if id_ in known]
         named.sort(key=lambda candidate: (-candidate.score, candidate.iri))
@@ -600,6 +617,10 @@ def _unit_payload(unit: IndexedUnit, fingerprint: str) -> dict[str, Any]:
     if unit.language:
         payload["language"] = unit.language
     return payload | {name: list(values) for name, values in unit.codes.items()}
+
+
+def _read_codes(payload: Mapping[str, Any]) -> Codes:
+    return {"parent": [str(payload["parent"])], **{name: payload[name] for name in CODES if name in payload}}
 
 
 def _payload(point: qe.Record | qe.ScoredPoint) -> Mapping[str, Any]:

@@ -268,3 +268,13 @@ def test_an_index_of_an_older_version_gets_the_fields_of_codes_and_keeps_its_poi
     opened = UnitIndex(Shard(tmp_path / "old"), lambda text: None)
     assert opened.state() == {"urn:g": "1"}
     assert opened.count(["domain"]).by_field == {"domain": {"climate": 2, "parliament": 1}}
+
+
+def test_a_ranking_to_be_counted_has_the_codes_of_its_units(shard_index: UnitIndex) -> None:
+    fill_codes(shard_index)
+    ranking = shard_index.rank("wind power", None, None, 10, with_codes=True)
+    plain = shard_index.rank("wind power", None, None, 10)
+    assert [each.iri for each in ranking.candidates] == [each.iri for each in plain.candidates]
+    assert ranking.codes == shard_index.load_codes([each.iri for each in plain.candidates])
+    assert ranking.exhaustive
+    assert plain.codes == {}

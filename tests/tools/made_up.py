@@ -10,7 +10,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -204,6 +204,12 @@ class WordIndex:
         return Counts(
             len(self.units), len({parent for parent, _ in self.units.values()}), {name: {} for name in fields}
         )
+
+    def rank_codes(
+        self, query: str, *, limit: int, mode: Mode = "hybrid", must: Sequence[str] = (), codes: Conditions = ()
+    ) -> Ranking:
+        ranking = self.rank(query, limit=limit, mode=mode, must=must)
+        return replace(ranking, codes=self.load_codes([each.iri for each in ranking.candidates]))
 
     def load_codes(self, units: Sequence[str]) -> dict[str, Codes]:
         return {iri: {"parent": [self.units[iri][0]]} for iri in units if iri in self.units}
