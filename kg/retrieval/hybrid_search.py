@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice
 from math import ceil
-from typing import Any, Final
+from typing import Final
 
 from pyoxigraph import NamedNode
 
