@@ -174,7 +174,7 @@ def run(arguments: Sequence[str]) -> Iterable[Comparison]:
 def measure(
     url: str, pid: int, passages: int
 ) -> tuple[dict[str, list[float]], dict[str, list[float]], dict[str, float]]:
-    """Request each kind of page in turns; return sorted times and processor times in ms, and the largest sizes in kB."""
+    """Request the pages in turns. Return sorted times and processor times in ms, and the largest sizes in kB."""
     vocabulary, _ = words()
     chance = random.Random(13)
     documents = max(4, passages // UNITS_EACH)
