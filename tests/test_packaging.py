@@ -66,6 +66,9 @@ def test_the_wheel_carries_code_data_licence_and_nothing_else(wheel: Path) -> No
         assert checkout
         assert checkout <= names
     assert any(name.endswith("/LICENSE") for name in names)
+    assert not [name for name in names if "node_modules" in name or name.startswith("kg/server/assets/")]
+    built = {path.name for path in (ROOT / "kg" / "server" / "static" / "built").glob("*")}
+    assert {f"kg/server/static/built/{name}" for name in built} <= names
     assert not [name for name in names if "__pycache__" in name or name.endswith((".pyc", ".env"))]
 
 

@@ -19,6 +19,7 @@ COUNTS = (
 )
 DATED = "SELECT ?d ?title ?date WHERE { ?d a kg:PolicyDocument ; dcterms:title ?title ; eli:date_document ?date }"
 GRAPH = "CONSTRUCT { ?d kg:jurisdiction ?place } WHERE { ?d a kg:PolicyDocument ; kg:jurisdiction ?place }"
+SLOW = "SELECT (COUNT(*) AS ?n) WHERE { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . FILTER(STR(?a) > STR(?i)) }"
 MISSPELT = "SELECT ?d WHERE {\n  ?d a kg:PolicyDocument .\n  ?d kg:jurisdicton ?place\n}"
 HOSTILE = (
     'SELECT ("<img src=x onerror=alert(1)>" AS ?x) (IRI("javascript:alert(1)") AS ?y) '
@@ -52,6 +53,7 @@ def test_a_misspelt_query_is_repaired_in_the_editor(open_page: Open) -> None:
 
 
 @BUILT
+@pytest.mark.long
 def test_a_syntax_error_is_shown_at_its_line(open_page: Open) -> None:
     page = open_page(address("SELECT ?x WHERE {\n  ?x kg:slug\n}"))
     page.locator(".tabPanel.active .hints li.error").wait_for()
@@ -60,6 +62,7 @@ def test_a_syntax_error_is_shown_at_its_line(open_page: Open) -> None:
 
 
 @BUILT
+@pytest.mark.long
 def test_names_are_completed_from_the_store(open_page: Open) -> None:
     page = open_page("/sparql")
     page.locator(".tabPanel.active .CodeMirror").click()
@@ -75,6 +78,7 @@ def test_names_are_completed_from_the_store(open_page: Open) -> None:
 
 
 @BUILT
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("query", "view", "drawn"),
     [
@@ -91,6 +95,7 @@ def test_results_are_drawn(open_page: Open, query: str, view: str, drawn: str) -
 
 
 @BUILT
+@pytest.mark.long
 def test_labels_link_to_pages_and_a_row_says_why(open_page: Open) -> None:
     page = open_page(address(COUNTS))
     link = page.locator(".result-table a", has_text="Fiji")
@@ -105,6 +110,35 @@ def test_labels_link_to_pages_and_a_row_says_why(open_page: Open) -> None:
 
 
 @BUILT
+@pytest.mark.long
+def test_a_running_query_is_cancelled_from_the_list_and_stopped_by_its_button(open_page: Open) -> None:
+    page = open_page(address(SLOW))
+    page.get_by_text("Queries on this server").click()
+    page.get_by_role("button", name="Cancel query").first.click()
+    alert = page.locator(".tabPanel.active [role=alert]")
+    alert.wait_for()
+    assert "query_" in alert.inner_text() or "stopped" in alert.inner_text()
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.get_by_role("button", name="Stop", exact=True).click()
+    page.get_by_role("button", name="Run", exact=True).wait_for()
+    page.get_by_text("No query is running or waiting.").wait_for()
+
+
+@BUILT
+@pytest.mark.long
+def test_a_snapshot_is_shown_and_kept(open_page: Open) -> None:
+    page = open_page(address(COUNTS))
+    shown = page.get_by_role("status").filter(has_text="snapshot")
+    shown.wait_for()
+    number = shown.inner_text().rpartition("snapshot ")[2].strip()
+    page.get_by_label("Keep this snapshot").check()
+    assert page.get_by_label(f"Snapshot {number} is kept").is_checked()
+    with page.expect_request("**/sparql") as sent:
+        page.get_by_role("button", name="Run", exact=True).click()
+    assert f"snapshot={number}" in sent.value.post_data
+
+
+@BUILT
 def test_hostile_literals_are_text(open_page: Open) -> None:
     page = open_page(address(HOSTILE))
     page.locator(".result-table td", has_text="<img src=x onerror=alert(1)>").wait_for()
@@ -113,6 +147,7 @@ def test_hostile_literals_are_text(open_page: Open) -> None:
 
 
 @BUILT
+@pytest.mark.long
 def test_queries_are_saved_and_shared(open_page: Open) -> None:
     page = open_page(address(COUNTS))
     page.locator(".result-table").wait_for()
@@ -126,6 +161,7 @@ def test_queries_are_saved_and_shared(open_page: Open) -> None:
 
 
 @BUILT
+@pytest.mark.long
 def test_stored_settings_of_a_tab_cannot_send_a_query_elsewhere(open_page: Open) -> None:
     page = open_page("/sparql")
     page.evaluate(
@@ -148,6 +184,7 @@ def test_without_scripts_the_server_renders_rows_and_errors(open_page: Open) -> 
     assert page.locator(".query-lines .marked").count() == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize(
     "path",

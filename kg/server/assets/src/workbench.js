@@ -8,7 +8,7 @@ import "@zazuko/yasgui/build/yasgui.min.css";
 import { element, readData } from "./dom.js";
 import { watchQuery } from "./workbench/checking.js";
 import { registerCompletion } from "./workbench/completion.js";
-import { buildErrors } from "./workbench/errors.js";
+import { buildAnswer, buildErrors } from "./workbench/errors.js";
 import { buildEvidence } from "./workbench/evidence.js";
 import { readResults } from "./workbench/results.js";
 import { watchQueries } from "./workbench/running.js";
@@ -92,9 +92,12 @@ function start() {
   yasgui.on("tabAdd", (_, id) => queueMicrotask(() => { prepare(yasgui.getTab(id)); nameTabs(); }));
   yasgui.on("tabSelect", (_, id) => { prepare(yasgui.getTab(id)); showOutcome(yasgui.getTab(id)); nameTabs(); });
   yasgui.on("tabClose", () => nameTabs());
-  yasgui.on("query", () => { document.getElementById("server-result")?.remove(); status.textContent = "Running…"; });
+  yasgui.on("query", (_, tab) => {
+    document.getElementById("server-result")?.remove();
+    setTimeout(() => showOutcome(tab)); // Yasqe notes the request after this event
+  });
   yasgui.on("queryResponse", (_, tab) => showOutcome(tab));
-  yasgui.on("queryAbort", () => { status.textContent = "Stopped."; });
+  yasgui.on("queryAbort", (_, tab) => setTimeout(() => showOutcome(tab)));
 
   // What is above and below the editor.
   const status = element("p", { class: "outcome", role: "status" });
@@ -170,6 +173,10 @@ function start() {
     if (button) button.textContent = tab.getYasqe()?.req ? "Stop" : "Run";
     const results = readResults(tab.getYasr());
     showDownloads(tab, results);
+    if (tab.getYasqe()?.req) {
+      status.textContent = "Running…";
+      return;
+    }
     if (!results) {
       status.textContent = tab.getYasr()?.results?.hasError() ? "" : "Not run yet.";
       return;
@@ -263,4 +270,7 @@ function registerPlugins(Yasr, context) {
   Yasr.registerPlugin("map", map);
   Yasr.registerPlugin("response", Raw);
   Yasr.registerPlugin("error", buildErrors());
+  Yasr.registerPlugin("boolean", buildAnswer(readResults));
+  // Yasr parses a whole result only to count its rows in a label that is not shown.
+  Yasr.prototype.updateResponseInfo = () => {};
 }

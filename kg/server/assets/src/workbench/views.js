@@ -121,7 +121,7 @@ export function buildViews(page) {
       const date = columns.find((column) => column.kind === "date").name;
       const rest = columns.filter((column) => column.name !== date);
       const title = rest.find((column) => column.kind === "text" || column.kind === "iri")?.name;
-      const rows = results.rows.slice(0, MOST_MARKS).filter((row) => row[date]);
+      const rows = results.rows.slice(0, MOST_MARKS).filter((row) => dateOf(row[date]) !== null);
       const events = rows.map((row) => ({
         date: dateOf(row[date]), title: title ? nameOf(row[title]) : "",
         about: rest.filter((column) => row[column.name]).map((column) => `${column.name}: ${nameOf(row[column.name]).slice(0, 120)}`).join("\n"),
@@ -189,9 +189,10 @@ export function buildViews(page) {
 
     /** The column in which most values are countries: their IRIs or codes. */
     findCountries(results) {
-      const found = results.vars.map((name) => ({ name, count: results.rows.filter((row) => codeOf(row[name])).length }));
+      const rows = results.rows.slice(0, MOST_MARKS);
+      const found = results.vars.map((name) => ({ name, count: rows.filter((row) => codeOf(row[name])).length }));
       const best = found.sort((a, b) => b.count - a.count)[0];
-      return best && best.count * 2 >= results.rows.length && best.count > 0 ? best.name : null;
+      return best && best.count * 2 >= rows.length && best.count > 0 ? best.name : null;
     }
 
     async show(holder, results, columns) {
