@@ -206,9 +206,15 @@ def list_claims(
     return reader.finish(result, total=total, next_offset=offset + limit if total > offset + limit else None)
 
 
-def load_listed(reader: Reader, rows: Sequence[Mapping[str, Term]]) -> list[ListedClaim]:
-    """Load the claims of rows with ``claim``, ``graph`` and ``kind`` (a class), in their order."""
-    rules = load_rules(reader, {iri_of(row["claim"]): iri_of(row["graph"]) for row in rows})
+def load_listed(
+    reader: Reader, rows: Sequence[Mapping[str, Term]], rules: Mapping[str, Rule] | None = None
+) -> list[ListedClaim]:
+    """Load the claims of rows with ``claim``, ``graph`` and ``kind`` (a class), in their order.
+
+    `rules` are their properties, if the caller has loaded them.
+    """
+    if rules is None:
+        rules = load_rules(reader, {iri_of(row["claim"]): iri_of(row["graph"]) for row in rows})
     kinds = {(iri := iri_of(row["claim"])): _find_kind(iri, iri_of(row["kind"])) for row in rows}
     names, _ = load_code_names(reader, {iri: _CLASSES[kinds[iri]].value for iri in rules}, {})
     labels = _load_labels(reader, rules.values())

@@ -32,12 +32,11 @@ HEADING_CHARACTERS: Final = 120
 ORDER: Final = """
 SELECT ?unit ?position WHERE { ?unit dcterms:isPartOf $document . ?unit schema:position ?position }"""
 
-# The type is tested before the text is looked up: most passages are no headings.
+# With the document in each branch: outside of them, the engine would find the headings of all documents first.
 HEADINGS: Final = """
 SELECT ?unit ?type ?text ?path WHERE {
-  ?unit dcterms:isPartOf $document
-  { ?unit kg:blockType ?type VALUES ?type { $types } ?unit schema:text ?words }
-  UNION { ?unit kg:breadcrumb ?path }
+  { VALUES ?type { $types } ?unit dcterms:isPartOf $document . ?unit kg:blockType ?type ; schema:text ?words }
+  UNION { ?unit dcterms:isPartOf $document . ?unit kg:breadcrumb ?path }
   BIND(SUBSTR(?words, 1, $most) AS ?text)
 }"""
 

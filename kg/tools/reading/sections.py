@@ -117,7 +117,7 @@ def read_section(kg: KnowledgeGraph, iri: str, citing_page: int = 1) -> SectionP
         ]
     )
     lines = {line.iri: line for line in load_section_lines(reader, tree, [(None, each) for each in wanted])}
-    rules, more = _load_rules(reader, node)
+    rules, more = reader.kept_by_iri("rules of a section", [iri], lambda _: {iri: _load_rules(reader, node)})[iri]
     graph = tree.sections[iri].graph
     descriptions = describe(reader, [iri], [graph])
     names = {place.iri: place.shown for place in load_places(reader)}
@@ -170,7 +170,7 @@ def _load_rules(reader: Reader, section: NamedNode) -> tuple[list[SectionRule], 
         return [], False
     known = load_rules(reader, {iri_of(row["claim"]): iri_of(row["graph"]) for row in shown})
     threshold = reader.kg.settings.rule_confidence
-    found = [_to_rule(listed, known[listed.id], threshold) for listed in load_listed(reader, shown)]
+    found = [_to_rule(listed, known[listed.id], threshold) for listed in load_listed(reader, shown, known)]
     return sorted(found, key=_place_of), len(rows) > RULES
 
 
