@@ -25,6 +25,7 @@ from kg.server.pages.site import Site, ask, list_queries
 from kg.tools.climate import jurisdictions
 from kg.tools.climate.document_counts import DocumentCount, count_documents
 from kg.tools.parliament import speakers
+from kg.tools.schema.term_index import split_words
 from kg.tools.zoning import compare
 from kg.tools.zoning.municipalities import load_places as load_municipalities
 
@@ -316,6 +317,7 @@ def _compare_codes(kg: KnowledgeGraph, request: Request) -> Response:
         "use": use,
         "options": [{"value": name, "text": name} for name in names],
         "zoning": result,
+        "split_words": split_words,
         "queries": queries,
         "address": "/charts/codes?" + urlencode({"a": a, "b": b}),
     }

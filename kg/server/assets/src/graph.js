@@ -54,11 +54,13 @@ export function drawGraph(holder, data, options = {}) {
 
 /** Width and height of the box of a label, at some 6.6 pixels for a letter and 22 letters in a line. */
 function boxOf(label) {
+  label = label.replaceAll("\u200b", "");
   const lines = Math.max(1, Math.ceil(label.length / 22));
   return [Math.min(160, 22 + 6.6 * Math.min(label.length, 22)), 14 + 15 * lines];
 }
 
-const cut = (text) => (text.length > 60 ? `${text.slice(0, 59)}…` : text);
+/** A label of at most 60 letters, in which lines may end after separators. */
+const cut = (text) => (text.length > 60 ? `${text.slice(0, 59)}…` : text).replace(/[/_.#:-](?=.)/g, "$&\u200b");
 
 function className(kinds, kind) {
   const at = kinds.indexOf(kind ?? "");
@@ -78,7 +80,7 @@ function buildStyle(kinds) {
     { selector: "node", style: {
       "background-color": card, "border-color": soft, "border-width": 1.5, shape: "round-rectangle", label: "data(short)",
       color: ink, "font-size": 12, "text-wrap": "wrap", "text-max-width": "150px", "text-valign": "center",
-      width: (node) => boxOf(node.data("short"))[0], height: (node) => boxOf(node.data("short"))[1], "text-overflow-wrap": "anywhere" } },
+      width: (node) => boxOf(node.data("short"))[0], height: (node) => boxOf(node.data("short"))[1], "text-overflow-wrap": "whitespace" } },
     ...kinds.map((_, number) => ({ selector: `.kind-${number}`, style: { "border-color": SERIES[number % SERIES.length], "border-width": 2 } })),
     { selector: "edge", style: {
       "line-color": line, "target-arrow-color": soft, "target-arrow-shape": "triangle", "curve-style": "bezier", width: 1.5,
