@@ -52,7 +52,7 @@ def test_results_are_those_of_the_tool_with_their_words_marked_in_the_verbatim_t
 ) -> None:
     text = markup(client, f"/search?q={WATER}")
     hits = search(joined, WATER).results
-    quotes = re.findall(r'<blockquote class="quote"[^>]*>(.*?)</blockquote>', text, re.DOTALL)
+    quotes = re.findall(r'<blockquote class="found"[^>]*>(.*?)</blockquote>', text, re.DOTALL)
     assert len(quotes) == len(hits) > 3
     whole = {each.id: each.passage.text for each in fetch(joined, ids=[hit.id for hit in hits]).evidence}
     for hit, quote in zip(hits, quotes, strict=True):

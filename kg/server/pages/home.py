@@ -21,7 +21,9 @@ from kg.server.pages.site import Site, ask, list_queries
 from kg.server.resources import HTML
 from kg.tools.catalog.health import Health, health
 from kg.tools.catalog.resources import Resource, datasets
+from kg.tools.parliament.speech_filters import speakers
 from kg.tools.search.passages import search
+from kg.tools.zoning.municipalities import load_places as load_municipalities
 
 EXAMPLES: Final = 6
 """Searches that the page proposes."""
@@ -101,7 +103,7 @@ def start(kg: KnowledgeGraph, request: Request) -> Response:
         ],
         "examples": [
             {"text": text, "href": "/search?" + urlencode({"q": text})}
-            for text in _find_examples(facets.values["concept"] if facets is not None else [])
+            for text in _find_examples(reader, facets.values["concept"] if facets is not None else [])
         ],
         "ways": [{"href": href, "text": text, "what": what} for href, text, what in _WAYS],
         "empty": counted.quads == 0 or (facets is not None and not facets.passages),
@@ -121,9 +123,12 @@ def start(kg: KnowledgeGraph, request: Request) -> Response:
     return page(request, "home.html", context)
 
 
-def _find_examples(concepts: Sequence[FacetValue]) -> list[str]:
-    """Find searches with results: the concepts that most passages mention."""
+def _find_examples(reader: Reader, concepts: Sequence[FacetValue]) -> list[str]:
+    """Find searches with results: the concepts that most passages mention; without any, speakers and towns."""
     labels = [each.label for each in concepts if each.passages > 1]
+    if not labels:
+        people = [each.label for each in speakers(reader)]
+        labels = [*people[: EXAMPLES // 2], *(town.name for town in load_municipalities(reader)[: EXAMPLES // 2])]
     # Several words say more of what can be asked than one.
     labels.sort(key=lambda label: " " not in label)
     return labels[:EXAMPLES]

@@ -30,7 +30,7 @@ from kg.server.pages.reading import passage_href
 from kg.server.pages.site import Site, ask, list_queries
 from kg.tools.answers import content_of
 from kg.tools.search.passages import fetch, search
-from kg.vocabulary import iri_prefix
+from kg.vocabulary import BASE, iri_prefix
 
 PER_PAGE: Final = 20
 LAST_PAGE: Final = 500
@@ -262,7 +262,7 @@ def _show(hit: SearchHit, evidence: Evidence | None, words: str, places: Places)
         "href": passage_href(hit.id, span),
         "title": hit.title,
         "document": {"href": href_of(document), "iri": document} if document != hit.id else None,
-        "outside": hit.url if hit.url.startswith(("http://", "https://")) else None,
+        "outside": hit.url if hit.url.startswith(("http://", "https://")) and not hit.url.startswith(BASE) else None,
         "where": where,
         "said_by": hit.said_by,
         "places": [places.name_of(code) for code in evidence.document.geographies] if evidence is not None else [],
