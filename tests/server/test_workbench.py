@@ -11,8 +11,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from kg.knowledge_graph import KnowledgeGraph
+from kg.server import html
 from kg.server.app import create_app
 from kg.server.pages import workbench
+from kg.server.static import find_file
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"}
 TITLES = "SELECT ?d ?title WHERE { ?d kg:slug ?slug ; dcterms:title ?title } ORDER BY ?title"
@@ -150,3 +152,14 @@ def test_every_example_opens_in_the_editor(client: TestClient) -> None:
     assert len(links) > 50
     assert client.get(links[0].replace("&amp;", "&"), headers=BROWSER).status_code == 200
     assert quote("SELECT") in links[0] or quote("CONSTRUCT") in links[0] or "ASK" in links[0] or "DESCRIBE" in links[0]
+
+
+def test_without_its_scripts_the_page_names_the_command_and_works(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(html, "find_file", lambda name: find_file(name) if not name.startswith("built/") else None)
+    page = client.get("/sparql", params={"query": "ASK {}", "run": "1"}, headers=BROWSER)
+    assert "make assets" in page.text
+    assert '<script type="module"' not in page.text
+    assert "script-src" not in page.headers["content-security-policy"]
+    assert '<p class="answer">Yes</p>' in page.text

@@ -5,7 +5,6 @@
 // The page has the same content as text, so a graph is hidden from screen readers. Where the server has drawn the graph
 // already, a button replaces its drawing by one that can be moved and zoomed.
 import { element, readData } from "./dom.js";
-import { drawGraph } from "./graph.js";
 
 for (const holder of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-graph]"))) {
   if (!holder.querySelector("svg")) show(holder);
@@ -28,6 +27,7 @@ async function show(holder) {
       data = await answer.json();
     }
     if (!data?.nodes?.length) return; // what the server has drawn stays
+    const { drawGraph } = await import("./graph.js"); // the library is loaded when a graph is drawn
     holder.classList.remove("chain");
     holder.classList.add("graph");
     drawGraph(holder, data);
