@@ -85,30 +85,33 @@ def commit_iri(generation: int) -> NamedNode:
 
 
 def build_commit_record(
-    generation: int, touched: Sequence[NamedNode], removed: Iterable[Quad], patched: Delta
+    generation: int, touched: Sequence[NamedNode], removed: Iterable[str], patched: Delta
 ) -> list[Quad]:
     """Build the record of commit `generation`, with the current time.
 
-    It changes the graphs `touched`, removes the quads `removed` from them, and changes ``graph/prov`` by `patched`.
+    It changes the graphs `touched`, removes the statements `removed` from them, and changes ``graph/prov`` by
+    `patched`.
     """
     node = commit_iri(generation)
-    before, after = patched.removed.values(), patched.added.values()
     now = Literal(datetime.now(UTC).isoformat(timespec="milliseconds"), datatype=XSD.dateTime)
-    nodes: set[object] = set()
-    properties: set[object] = set()
+    nodes: set[str] = set()
+    properties: set[str] = set()
     count = 0
-    for quad in chain(removed, before):
+    # From the text, which takes a fourth of the time of reading the terms of quads.
+    for statement in chain(removed, patched.removed):
         count += 1
         if len(nodes) <= MAX_NODES:
-            properties.add(quad.predicate)
-            nodes.add(quad.subject)
-            if isinstance(quad.object, NamedNode):
-                nodes.add(quad.object)
+            subject, predicate, value = statement.split(" ", 2)
+            properties.add(predicate)
+            nodes.add(subject)
+            if value.startswith("<") and not value.startswith("<<"):
+                nodes.add(value)
     values = [(KG.removedCount, Literal(count))]
     if len(nodes) <= MAX_NODES:
         values += [(KG.removedNode, _iri_literal(each)) for each in nodes]
         values += [(KG.removedProperty, _iri_literal(each)) for each in properties]
-    described = {quad.subject for quad in chain(before, after)}.difference(touched)
+    described = {statement.partition(" ")[0] for statement in chain(patched.removed, patched.added)}
+    described.difference_update(map(str, touched))
     values += [(KG.described, _iri_literal(each)) for each in described]
     return [
         Quad(node, RDF.type, KG.Commit, PROV_GRAPH),
@@ -145,8 +148,8 @@ def load_removal(store: Store, generation: int) -> Removal | None:
     )
 
 
-def _iri_literal(node: object) -> Literal:
-    return Literal(str(node)[1:-1], datatype=XSD.anyURI)
+def _iri_literal(node: str) -> Literal:
+    return Literal(node[1:-1], datatype=XSD.anyURI)
 
 
 def reduce_patch(store: Store, patch: Patch) -> Delta:

@@ -38,10 +38,11 @@ def prepare_commit(
     following = difference.compare_all(store, difference.canonical_graphs(described.graphs))
     deltas += following
     ownership.reject_copies(store, deltas)
+    searched = len(changes)
     changes += [delta.change() for delta in following]
     if any(delta.removed for delta in following):
         # What only a removed derived graph still referred to.
-        orphans += _remove_orphans(store, deltas, changes, [*kept, *orphans])
+        orphans += _remove_orphans(store, deltas, changes, [*kept, *orphans], searched)
     # The graphs that follow are written with the others, but are not reported, counted or described.
     consequences = [*infer(store, deltas, described)] if infer is not None else []
     returns = user_statements.find_returns(store, [*deltas, *consequences])
@@ -52,7 +53,7 @@ def prepare_commit(
     changes += [cession.delta.change() for cession in ceded]
     patched = reduce_patch(store, patch)
     touched = [delta.graph for delta in deltas] or [PROV_GRAPH]
-    gone = (quad for delta in deltas for quad in delta.removed.values())
+    gone = (statement for delta in deltas for statement in delta.removed)
     record = build_commit_record(old.generation + 1, touched, gone, patched)
     emptied = frozenset(delta.graph for delta in deltas if delta.content_sha256 is None)
     head = _count(store, old, deltas, added=len(patched.added) + len(record), removed=len(patched.removed))
@@ -68,10 +69,13 @@ def prepare_commit(
 
 
 def _remove_orphans(
-    store: Store, deltas: list[Delta], changes: list[GraphChange], kept: Collection[NamedNode]
+    store: Store, deltas: list[Delta], changes: list[GraphChange], kept: Collection[NamedNode], since: int = 0
 ) -> list[NamedNode]:
-    """Add the removal of the graphs that `changes` orphan to `deltas` and `changes`; return these graphs."""
-    orphans = find_orphans(store, changes, kept)
+    """Add the removal of the graphs that `changes` orphan to `deltas` and `changes`; return these graphs.
+
+    `since` as in `find_orphans`.
+    """
+    orphans = find_orphans(store, changes, kept, since)
     for graph in orphans:
         deltas.append(Delta(graph, difference.load_statements(store, graph), {}, None))
         changes.append(deltas[-1].change())

@@ -22,6 +22,7 @@ Statements = dict[str, Quad]
 _ANY: Final = NamedNode("urn:x")
 _MEMO_LENGTH: Final = 64
 _PORTION: Final = 2_048
+_URI: Final = '"^^<http://www.w3.org/2001/XMLSchema#anyURI>'
 _INTEGER: Final = '"^^<http://www.w3.org/2001/XMLSchema#integer>'
 
 
@@ -71,6 +72,8 @@ def _is_canonical(statement: str) -> bool:
     last = statement[-1]
     if statement[0] != "<" or last == '"':
         return statement[0] == "<"  # the object is a plain string
+    if statement.endswith(_URI):
+        return True
     if last == ">" and '"' not in statement:
         return statement.count(" ") == 2  # three IRIs
     at = statement.find(" ", statement.find(" ") + 1) + 1

@@ -53,15 +53,18 @@ def is_shared_graph(graph: object) -> bool:
     return isinstance(graph, NamedNode) and graph.value.startswith(_SHARED) and graph != CODES_GRAPH
 
 
-def find_orphans(store: Store, changes: Sequence[GraphChange], kept: Collection[NamedNode]) -> list[NamedNode]:
+def find_orphans(
+    store: Store, changes: Sequence[GraphChange], kept: Collection[NamedNode], since: int = 0
+) -> list[NamedNode]:
     """Find the shared graphs that lose their last reference by `changes`, which are not written yet.
 
     Only graphs that a removed quad referred to, directly or through other shared graphs, can be orphans. Graphs that
-    only refer to each other are orphans too. The graphs in `kept`, which the commit writes, never are.
+    only refer to each other are orphans too. The graphs in `kept`, which the commit writes, never are. The first
+    `since` changes were searched before, without the others.
     """
     after = _After(store, changes)
     suspects: dict[NamedNode, set[NamedNode]] = {}  # graph -> the suspects that refer to it
-    queue = deque(after.shared_graphs_of(quad.object for change in changes for quad in change.removed))
+    queue = deque(after.shared_graphs_of(quad.object for change in changes[since:] for quad in change.removed))
     alive: set[NamedNode] = set()
     while queue:
         graph = queue.popleft()
@@ -79,11 +82,15 @@ def find_orphans(store: Store, changes: Sequence[GraphChange], kept: Collection[
         else:
             suspects[graph] = referrers
             queue.extend(after.shared_graphs_of(quad.object for quad in after.quads(graph)))
+    referred: dict[NamedNode, list[NamedNode]] = defaultdict(list)
+    for graph, referrers in suspects.items():
+        for referrer in referrers:
+            referred[referrer].append(graph)
     live = deque(graph for graph, referrers in suspects.items() if not referrers <= suspects.keys())
     while live:
         graph = live.popleft()
         if suspects.pop(graph, None) is not None:
-            live.extend(other for other, referrers in suspects.items() if graph in referrers)
+            live.extend(referred.get(graph, ()))
     return sorted(suspects, key=lambda graph: graph.value)
 
 
@@ -105,21 +112,26 @@ class _After:
         self._store = store
         self._removed = {change.graph: change.removed for change in changes}
         self._added = {change.graph: change.added for change in changes}
+        self._gone = {PROV_GRAPH, *(change.graph for change in changes if change.content_sha256 is None)}
+        """Graphs whose references do not count: those that are removed as a whole, and provenance."""
         self._adding: dict[object, set[NamedNode]] | None = None
+        self._sought: set[object] = set()
 
     def quads(self, graph: NamedNode) -> Iterator[Quad]:
-        removed = self._removed.get(graph, frozenset())
-        for quad in self._store.quads_for_pattern(None, None, None, graph):
-            if quad not in removed:
-                yield quad
+        if graph not in self._gone:
+            removed = self._removed.get(graph)
+            held = self._store.quads_for_pattern(None, None, None, graph)
+            yield from held if not removed else (quad for quad in held if quad not in removed)
         yield from self._added.get(graph, ())
 
     def shared_graphs_of(self, terms: Iterable[object]) -> Iterator[NamedNode]:
-        """Yield the shared graphs that have one of `terms` as a subject."""
-        for term in {term for term in terms if isinstance(term, NamedNode)}:
+        """Yield the shared graphs that have one of `terms` as a subject, for each term once."""
+        for term in {term for term in terms if isinstance(term, NamedNode)} - self._sought:
+            self._sought.add(term)
             for quad in self._store.quads_for_pattern(term, None, None, None):
-                if is_shared_graph(quad.graph_name) and isinstance(quad.graph_name, NamedNode):
-                    yield quad.graph_name
+                graph = quad.graph_name
+                if isinstance(graph, NamedNode) and is_shared_graph(graph):
+                    yield graph
 
     def referrers(self, graph: NamedNode) -> Iterator[NamedNode]:
         """Yield the graphs, other than itself and ``graph/prov``, that refer to a subject of `graph`."""
@@ -128,8 +140,9 @@ class _After:
                 referrer = quad.graph_name
                 if (
                     isinstance(referrer, NamedNode)
-                    and referrer not in (graph, PROV_GRAPH)
-                    and quad not in self._removed.get(referrer, frozenset())
+                    and referrer not in self._gone
+                    and referrer != graph
+                    and quad not in self._removed.get(referrer, ())
                 ):
                     yield referrer
             yield from self._adders(subject) - {graph}
