@@ -6,11 +6,20 @@ import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.search import index_sync
-from kg.search.index_sync import GraphFacts, IndexRepair, LoadedGraphs, UnitFacts, build_units, refresh, repair_index
+from kg.search.index_sync import (
+    GraphFacts,
+    IndexRepair,
+    LoadedGraphs,
+    UnitFacts,
+    build_units,
+    refresh,
+    repair_index,
+    to_code,
+)
 from kg.search.protocol import GraphUnits
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Patch
-from kg.vocabulary import DCTERMS, FOAF, KG, PROV_GRAPH, SCHEMA, SKOS, mint
+from kg.vocabulary import DCTERMS, FOAF, KG, PROV_GRAPH, RDF, SCHEMA, SKOS, mint
 from tests.tools.made_up import MemoryStore
 
 HEADING = mint("code", "blockType", "sectionHeading").value
@@ -157,3 +166,46 @@ def test_names_that_a_load_adds_later_are_indexed_in_its_earlier_graphs_too(held
     rebuilt = Kept()
     assert repair_index(store, rebuilt, full=True).replaced >= 2
     assert rebuilt.graphs == index.graphs
+
+
+# Codes.
+
+
+def test_stated_codes_come_before_derived_ones_and_the_unit_before_its_document():
+    facts = GraphFacts(
+        [UnitFacts("urn:d#1", "urn:d", 0, "I rise."), UnitFacts("urn:d#2", "urn:d", 1, "Je me lève.", language="fr")],
+        derived_codes={"urn:d": {KG.party: ["urn:labor"], KG.state: ["urn:vic"]}},
+    )
+    facts.add(NamedNode("urn:d"), RDF.type, KG.Speech)
+    facts.add(NamedNode("urn:d"), RDF.type, KG.Document)
+    facts.add(NamedNode("urn:d"), DCTERMS.date, Literal("2014-07-09"))
+    facts.add(NamedNode("urn:d"), KG.party, NamedNode("urn:greens"))
+    facts.add(NamedNode("urn:d"), SCHEMA.inLanguage, Literal("en"))
+    said = {"domain": ["parliament"], "year": ["2014"], "party": ["urn:greens"], "state": ["urn:vic"]}
+    first, second = facts.build_units("urn:g", {})
+    assert first.codes == {**said, "languages": ["en"]}
+    assert second.codes == {**said, "languages": ["fr"]}
+
+
+@pytest.mark.parametrize(
+    ("value", "year"), [("1998", "1998"), ("1998-06", "1998"), ("12026-01-01", None), ("May", None)]
+)
+def test_a_year_is_the_first_four_digits_of_a_date(value, year):
+    assert to_code("year", value) == year
+
+
+def test_codes_derived_for_documents_of_other_graphs_are_set_in_the_index():
+    labelled = {}
+
+    class Labelling(Kept):
+        def label(self, documents):
+            labelled.update(documents)
+
+    facts = GraphFacts([UnitFacts("urn:d#1", "urn:d", 0, "I rise.")])
+    derived = {
+        "urn:d": {KG.party: ["urn:labor"]},
+        "urn:other": {KG.party: ["urn:greens"], SCHEMA.inLanguage: ["en"]},
+        "urn:third": {SCHEMA.inLanguage: ["en"]},
+    }
+    LoadedGraphs(MemoryStore(), Labelling()).replace({"urn:g": ("h", facts)}, derived)
+    assert labelled == {"urn:other": {"party": ["urn:greens"]}}
