@@ -33,7 +33,8 @@ _BIBTEX: Final = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "%": r"\%", "#": r"\#", "$": r"\$", "&": r"\&", "_": r"\_",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
 }  # fmt: skip
-_MARKDOWN: Final = re.compile(r"([\\`*_{}\[\]()<>#+!|~-])")
+_MARKDOWN: Final = re.compile(r"([\\`*_\[\]<>|~&!]|^\s*[-+#=]|^\s*[0-9]+[.)])")
+"""What has a meaning in Markdown: anywhere, or at the beginning of a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ def _to_markdown(cited: CitedWords) -> str:
     by = f"{_escape_markdown(cited.author)}, " if cited.author else ""
     title = _escape_markdown(cited.title)
     named = f"[{title}](<{_in_angles(cited.url)}>)" if cited.url.startswith(("http://", "https://")) else title
-    return f"{quoted}\n>\n> — {by}{named}, {cited.place}. `{cited.iri}` ({_escape_markdown(cited.checked_by)})"
+    return f"{quoted}\n>\n> — {by}{named}, {cited.place}. {_to_code(cited.iri)} ({_to_code(cited.checked_by)})"
 
 
 def _to_bibtex(cited: CitedWords) -> str:
@@ -154,7 +155,15 @@ def _to_turtle(cited: CitedWords) -> str:
 
 
 def _escape_markdown(text: str) -> str:
-    return _MARKDOWN.sub(r"\\\1", text)
+    return _MARKDOWN.sub(lambda found: f"{found[0][:-1]}\\{found[0][-1]}", " ".join(text.split()))
+
+
+def _to_code(text: str) -> str:
+    """Write a text as a code span, whose backticks are more than any in it."""
+    line = " ".join(text.split())
+    longest = max(map(len, re.findall("`+", line)), default=0)
+    fence = "`" * (longest + 1)
+    return f"{fence} {line} {fence}" if longest else f"{fence}{line}{fence}"
 
 
 def _in_angles(url: str) -> str:

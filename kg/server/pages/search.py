@@ -24,7 +24,16 @@ from kg.retrieval.citation_formats import NAMES, CitationFormat, cite, format_ci
 from kg.retrieval.excerpts import EXCERPT_CHARACTERS, best_window, find_words, trim_to_words, window
 from kg.retrieval.places import Places, load_places
 from kg.retrieval.reader import Reader
-from kg.retrieval.results import FACETS, Evidence, FacetCounts, FacetName, SearchHit, SearchResult, Statement
+from kg.retrieval.results import (
+    FACETS,
+    QUERY_CHARACTERS,
+    Evidence,
+    FacetCounts,
+    FacetName,
+    SearchHit,
+    SearchResult,
+    Statement,
+)
 from kg.server.html import href_of, page
 from kg.server.pages.reading import passage_href
 from kg.server.pages.site import Site, ask, list_queries
@@ -39,7 +48,8 @@ VALUES_SHOWN: Final = 8
 _SECTIONS: Final = iri_prefix("section")
 _IRI: Final = re.compile(r"(?:https?|cpr)://\S+|urn:\S+")
 """An IRI, which is looked up instead of searched."""
-QUERY_SHOWN: Final = 2_000
+_ARGUMENTS: Final = re.compile(r" \((?:arguments|filters): [^()]*\)\Z")
+QUERY_SHOWN: Final = 500
 """Characters of a refused query that the page repeats."""
 
 TITLES: Final[Mapping[FacetName, str]] = {
@@ -132,7 +142,7 @@ def _search(kg: KnowledgeGraph, request: Request) -> Response:
         found, queries = _find(kg, state)
     except (InvalidInputError, NotFoundError) as error:
         shown = replace(state, words=state.words[:QUERY_SHOWN])
-        context = _context(kg, shown, SearchResult(results=[]), [], {}) | {"refused": str(error)}
+        context = _context(kg, shown, SearchResult(results=[]), [], {}) | {"refused": _reword(error)}
         return page(request, "search.html", context, status=error.http_status)
     form = request.query_params.get("format", "html")
     if form == "json":
@@ -149,7 +159,17 @@ def _search(kg: KnowledgeGraph, request: Request) -> Response:
     return page(request, "search.html", _context(kg, state, found, queries, evidence))
 
 
+def _reword(error: InvalidInputError | NotFoundError) -> str:
+    """Word an error of the tool for a person: without the name of the tool and its arguments."""
+    return _ARGUMENTS.sub(".", str(error).removeprefix("search: "))
+
+
 def _find(kg: KnowledgeGraph, state: State) -> tuple[SearchResult, Sequence[Statement]]:
+    if len(state.words) > QUERY_CHARACTERS:
+        raise InvalidInputError(
+            f"The search has {len(state.words):,} characters. The maximum is {QUERY_CHARACTERS:,}: keep the most "
+            "important words."
+        )
     filters = {FILTER_NAMES.get(name, name): list(values) for name, values in state.filters.items()}
     asked = ask(
         kg,
