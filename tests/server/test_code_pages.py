@@ -112,13 +112,6 @@ def test_what_a_cell_says_stays_text_and_marks_are_raised(client):
     assert "xxx" not in text
 
 
-def test_the_form_of_the_start_page_holds_a_query_of_what_there_is(kg, client):
-    page = shown(client, "/")
-    held = html.unescape(page.partition("<textarea")[2].partition(">")[2].partition("</textarea>")[0])
-    assert "kg:CodeSection" in held
-    assert len(kg.query(held).result) > 0
-
-
 def test_an_edge_from_a_claim_names_the_graphs_and_the_file_behind_it(client: TestClient, kg: KnowledgeGraph) -> None:
     query = """SELECT ?s WHERE { GRAPH ?g { ?s ?p ?o }
       FILTER(STRSTARTS(STR(?g), "https://w3id.org/quadcite/graph/der/promote/zoning/us-ut-quarry-bend/")) } LIMIT 1"""
