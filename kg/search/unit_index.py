@@ -346,7 +346,8 @@ class UnitIndex:
         self, asked: _Asked, bm25: dict[str, float], cosine: dict[str, float], among: AbstractSet[str]
     ) -> None:
         """Add the scores that some units have by words and by meaning."""
-        if rest := among - bm25.keys():
+        # units that are only counted need no order, but the cosine, by which they are relevant or not
+        if asked.codes is None and (rest := among - bm25.keys()):
             bm25 |= self._by_words(asked.text, _id_filter(rest), len(rest))
         if rest := among - cosine.keys():
             cosine |= self._by_meaning(asked.vector, _id_filter(rest), len(rest))
