@@ -31,7 +31,7 @@ SELECT DISTINCT ?unit ?graph ?property ?value WHERE {
   VALUES ?unit { $units }
   GRAPH ?graph { ?unit ?property ?value }
   FILTER(?property IN (dcterms:isPartOf, schema:position, schema:text, kg:pageNumber, kg:blockType, kg:start, kg:end,
-                       kg:sourceLines, schema:pagination))
+                       kg:sourceLines, schema:pagination, kg:breadcrumb))
 }"""
 
 DESCRIPTIONS: Final = """
@@ -116,6 +116,8 @@ class Unit:
     """Its lines in the source file, if recorded for the passage itself."""
     pages: str | None = None
     """Its pages, if it is on several."""
+    section: str | None = None
+    """The headings above a chunk of a file."""
 
     @property
     def cited(self) -> str:
@@ -154,6 +156,7 @@ def load_units(reader: Reader, iris: Sequence[str]) -> dict[str, Unit]:
             span=_span(values),
             lines=values.get(KG.sourceLines.value),
             pages=values.get(SCHEMA.pagination.value),
+            section=values.get(KG.breadcrumb.value),
         )
     return units
 

@@ -7,6 +7,7 @@ one.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,13 +16,14 @@ from urllib.parse import unquote
 
 from pyoxigraph import Literal, NamedNode
 
-from kg.retrieval.reader import Reader, iri_of
+from kg.retrieval.reader import Reader
 from kg.sparql.terms import bind
+from kg.store.protocol import term_text
 from kg.tools.documents.nodes import FILES
 from kg.tools.documents.relations import ENTITIES, MOST_NODES, Edge, Relation, load_edges
 
 MENTIONED: Final = """
-SELECT DISTINCT ?unit ?thing WHERE { VALUES ?unit { $units } ?unit kg:mentions ?thing } LIMIT $most"""
+SELECT DISTINCT ?number ?thing WHERE { VALUES (?unit ?number) { $units } ?unit kg:mentions ?thing } LIMIT $most"""
 
 # Of a node that is mentioned very often, a part of the mentions is read.
 MENTIONING: Final = """{ SELECT ($thing AS ?thing) ?unit WHERE {
@@ -37,6 +39,7 @@ _SCANNED: Final = 100
 
 TEXTS_FIRST: Final = 6
 """Number of hits whose own relations are followed: what they define, and the laws that they cite."""
+_NOT_ALPHANUMERIC: Final = re.compile(r"[\W_]+")
 _SHORTEST: Final = 3
 """Least letters of a name that is searched for in a query."""
 
@@ -126,10 +129,10 @@ def _load_mentioned(reader: Reader, units: Sequence[str]) -> dict[str, list[str]
     if not units:
         return {}
     found: dict[str, list[str]] = defaultdict(list)
-    query = bind(MENTIONED, units=[NamedNode(unit) for unit in units], most=MENTIONS_READ)
-    for unit, thing in reader.tuples("mentions in the hits", query):
-        if isinstance(unit, NamedNode) and isinstance(thing, NamedNode):
-            found[unit.value].append(thing.value)
+    query = bind(MENTIONED, units=[(NamedNode(unit), number) for number, unit in enumerate(units)], most=MENTIONS_READ)
+    for number, thing in reader.tuples("mentions in the hits", query):
+        if number is not None and isinstance(thing, NamedNode):
+            found[units[int(term_text(number))]].append(thing.value)
     return {unit: sorted(things) for unit, things in found.items()}
 
 
@@ -155,7 +158,7 @@ def order_starts(query: str, hits: Mapping[str, float], mentioned: Mapping[str, 
 
 
 def _normalize(text: str) -> str:
-    return "".join(letter for letter in text.casefold() if letter.isalnum())
+    return _NOT_ALPHANUMERIC.sub("", text.casefold())
 
 
 def _reach_texts(
@@ -164,15 +167,25 @@ def _reach_texts(
     """Find the texts of files that are reached nodes, or mention one."""
     paths = {node: path for node, path in nodes.items() if node.startswith(FILES) and "#" in node}
     things = sorted(nodes.keys() - paths.keys(), key=lambda node: (-_rank(nodes[node], weigh), node))
-    parts = [
-        bind(MENTIONING, thing=NamedNode(thing), files=Literal(FILES), read=_SCANNED, most=UNITS_OF_THING)
-        for thing in things[:THINGS_READ]
-    ]
-    if parts:
-        query = f"SELECT DISTINCT ?unit ?thing WHERE {{ {' UNION '.join(parts)} }}"
-        for row in reader.rows("texts that mention the related entities", query):
-            unit, thing = iri_of(row["unit"]), iri_of(row["thing"])
-            path = Path(nodes[thing].edges, nodes[thing].origin, thing)
+    chosen = things[:THINGS_READ]
+    mentioning = reader.kept_by_iri("mentioning", chosen, lambda missing: _load_mentioning(reader, missing))
+    for thing, units in mentioning.items():
+        path = Path(nodes[thing].edges, nodes[thing].origin, thing)
+        for unit in units:
             if unit not in paths or _rank(path, weigh) > _rank(paths[unit], weigh):
                 paths[unit] = path
     expansion.paths = {unit: path for unit, path in paths.items() if unit not in hits}
+
+
+def _load_mentioning(reader: Reader, things: Sequence[str]) -> dict[str, list[str]]:
+    """Load some texts of files that mention each of `things`."""
+    parts = [
+        bind(MENTIONING, thing=NamedNode(thing), files=Literal(FILES), read=_SCANNED, most=UNITS_OF_THING)
+        for thing in things
+    ]
+    query = f"SELECT DISTINCT ?unit ?thing WHERE {{ {' UNION '.join(parts)} }}"
+    found: dict[str, list[str]] = {thing: [] for thing in things}
+    for unit, thing in reader.tuples("texts that mention the related entities", query):
+        if isinstance(unit, NamedNode) and isinstance(thing, NamedNode):
+            found[thing.value].append(unit.value)
+    return found

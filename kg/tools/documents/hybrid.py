@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
-from pyoxigraph import Literal, NamedNode
+from pyoxigraph import Literal
 
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
@@ -16,13 +16,11 @@ from kg.retrieval.evidence import Unit, describe, load_units, origin_of, place_o
 from kg.retrieval.excerpts import PART_SNIPPET_CHARACTERS
 from kg.retrieval.filters import Scope
 from kg.retrieval.hybrid_search import Asked, Retrieved, describe_nothing, describe_ranking, retrieve
-from kg.retrieval.reader import Reader, bounded, clean_text, iri_of
+from kg.retrieval.reader import Reader, bounded, clean_text
 from kg.retrieval.results import MOST_RESULTS, QUERY_CHARACTERS, Judged, Layout, Provenance, Query
 from kg.retrieval.token_budget import Lean, clipped
 from kg.search.parts import Part
 from kg.settings import Settings
-from kg.sparql.terms import bind
-from kg.store.protocol import term_text
 from kg.text import HEADING_SEPARATOR
 from kg.tools.documents.claims import Stated, load_stated
 from kg.tools.documents.expansion import Expansion, Path, expand
@@ -42,9 +40,6 @@ WORDS: Final = 300
 # In its graph, so that a file that a user describes is none.
 FILES_OF_SOURCES: Final = "GRAPH ?record { ?document a kg:File } FILTER(STRSTARTS(STR(?record), $records))"
 FILES_GRAPHS: Final = SOURCED + "files/"
-
-SECTIONS: Final = """
-SELECT ?unit ?section WHERE { VALUES ?unit { $units } ?unit kg:breadcrumb ?section }"""
 
 
 class FoundChunk(Lean):
@@ -96,13 +91,19 @@ class Weights:
     """The weights of the final score, from the settings."""
 
     settings: Settings
+    parts: dict[tuple[int, Relation | None], float] = field(default_factory=dict)
+    """The parts of the score that were computed, by hops and relation."""
 
     def graph(self, hops: int, relation: Relation | None) -> float:
         """Compute the part of the score for hops and relation."""
+        known = self.parts.get((hops, relation))
+        if known is not None:
+            return known
         given = self.settings
         # A hit needs no relation, so none makes a text better than an equal hit.
         related = 1.0 if relation is None else given.hybrid_relation_scores.get(relation, OTHER_RELATIONS)
-        return given.hybrid_hop_weight * given.hybrid_hop_scores[hops] + given.hybrid_relation_weight * related
+        part = given.hybrid_hop_weight * given.hybrid_hop_scores[hops] + given.hybrid_relation_weight * related
+        return self.parts.setdefault((hops, relation), part)
 
     def score(self, semantic: float, hops: int, relation: Relation | None) -> float:
         """Compute the final score."""
@@ -202,9 +203,8 @@ def _build(reader: Reader, query: str, ranked: Sequence[_Ranked], expansion: Exp
     descriptions = describe(
         reader, {units[each.iri].document for each in kept}, {units[each.iri].graph for each in kept}
     )
-    sections = _load_sections(reader, [each.iri for each in kept])
     parts = {each.iri: find_best_part(units[each.iri].text, query) for each in kept}
-    shown = {iri: _build_section(sections.get(iri), part) for iri, part in parts.items()}
+    shown = {iri: _build_section(units[iri].section, part) for iri, part in parts.items()}
     chunks, explanations = [], []
     for each in kept:
         unit = units[each.iri]
@@ -239,13 +239,6 @@ def _build_section(section: str | None, part: Part) -> str | None:
     headings = section.split(HEADING_SEPARATOR) if section else []
     below = [heading for heading in part.headings if heading not in headings]
     return HEADING_SEPARATOR.join([*headings, *below]) or None
-
-
-def _load_sections(reader: Reader, units: Sequence[str]) -> dict[str, str]:
-    if not units:
-        return {}
-    rows = reader.rows("their sections", bind(SECTIONS, units=[NamedNode(iri) for iri in units]))
-    return {iri_of(row["unit"]): term_text(row["section"]) for row in rows}
 
 
 def _build_edge(edge: Edge, stated: Stated | None) -> FoundEdge:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote
@@ -18,7 +18,7 @@ from kg.store.protocol import Term, preference
 from kg.vocabulary import BASE, DCTERMS, FOAF, KG, RDF, SKOS, iri_prefix
 
 # Each property by itself: with a variable, the engine reads all relations of a node too.
-_OF_THINGS: Final = """{ VALUES ?thing { $things } ?thing $property ?value BIND($property AS ?property) }"""
+_OF_THINGS: Final = """{ VALUES ?thing { ?THINGS } ?thing $property ?value BIND($property AS ?property) }"""
 
 TYPES: Final[Mapping[str, str]] = {
     KG.ExternalLaw.value: "Law",
@@ -49,13 +49,14 @@ class Node:
 
 
 def load_nodes(reader: Reader, iris: Iterable[str]) -> dict[str, Node]:
-    """Load names and types by IRI. A text is named by the path of its file."""
-    wanted = sorted(set(iris))
-    if not wanted:
-        return {}
+    """Load names and types by IRI, cached until the next commit. A text is named by the path of its file."""
+    return reader.kept_by_iri("node", sorted(set(iris)), lambda missing: _load_nodes(reader, missing))
+
+
+def _load_nodes(reader: Reader, wanted: Sequence[str]) -> dict[str, Node]:
     said: dict[str, dict[NamedNode, list[Term]]] = {iri: defaultdict(list) for iri in wanted}
-    things = [NamedNode(iri) for iri in wanted]
-    parts = [bind(_OF_THINGS, things=things, property=name) for name in (RDF.type, KG.entityType, *_NAMES)]
+    things = bind("$things", things=[NamedNode(iri) for iri in wanted])  # once, for all parts
+    parts = [bind(_OF_THINGS, property=name).replace("?THINGS", things) for name in (RDF.type, KG.entityType, *_NAMES)]
     query = f"SELECT ?thing ?property ?value WHERE {{ {' UNION '.join(parts)} }}"
     for row in reader.rows("names and types", query):
         said[iri_of(row["thing"])][NamedNode(iri_of(row["property"]))].append(row["value"])

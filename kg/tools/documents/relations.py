@@ -64,8 +64,12 @@ MOST_NODES: Final = 24
 MOST_EDGES: Final = 40
 """Maximum number of edges of one relation that are read in one direction."""
 
-_FROM: Final = "{ SELECT ($number AS ?part) ?at ?other WHERE { VALUES ?at { $nodes } ?at #PATH ?other } LIMIT $most }"
-_TO: Final = "{ SELECT ($number AS ?part) ?at ?other WHERE { VALUES ?at { $nodes } ?other #PATH ?at } LIMIT $most }"
+# The node as a number, since the engine has to look the text of each IRI in a row up.
+_EDGES: Final = """{ SELECT ($part AS ?part) ?node ?other WHERE {
+    VALUES (?at ?node) { ?NODES } #EDGE
+  } LIMIT $most }"""
+_FROM: Final = _EDGES.replace("#EDGE", "?at #PATH ?other")
+_TO: Final = _EDGES.replace("#EDGE", "?other #PATH ?at")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -93,32 +97,31 @@ def load_edges(
     if not nodes or not chosen:
         return {}
     read = list(nodes[:MOST_NODES])
-    paths: list[tuple[Relation, str, list[str]]] = [(name, curie(PROPERTIES[name].value), read) for name in chosen]
-    others = [node for node in read if not node.startswith(ENTITIES)]
+    terms = [bind("$rows", rows=[(NamedNode(node), number)]) for number, node in enumerate(read)]
+    every = " ".join(terms)
+    paths: list[tuple[Relation, str, str]] = [(name, curie(PROPERTIES[name].value), every) for name in chosen]
+    others = " ".join(term for node, term in zip(read, terms, strict=True) if not node.startswith(ENTITIES))
     if "cites" in chosen and others:
         paths.append(("cites", "|".join(curie(node.value) for node in OF_LAWS), others))
     read_parts = [(name, path, those, forward) for name, path, those in paths for forward in (True, False)]
     parts = [
-        bind(
-            (_FROM if forward else _TO).replace("#PATH", path),
-            number=number,
-            nodes=[NamedNode(node) for node in those],
-            most=MOST_EDGES,
-        )
+        bind((_FROM if forward else _TO).replace("#PATH", path), part=number, most=MOST_EDGES).replace("?NODES", those)
         for number, (_, path, those, forward) in enumerate(read_parts)
     ]
-    query = f"SELECT DISTINCT ?part ?at ?other WHERE {{ {' UNION '.join(parts)} }}"
+    query = f"SELECT DISTINCT ?part ?node ?other WHERE {{ {' UNION '.join(parts)} }}"
     found: dict[str, dict[Edge, None]] = {}
     counts: Counter[int] = Counter()
-    for part, at, other in reader.tuples("relations of the entities", query):
-        if not (isinstance(at, NamedNode) and isinstance(other, NamedNode) and part is not None):
-            continue
-        number = int(term_text(part))
-        name, _, _, forward = read_parts[number]
-        counts[number] += 1
-        edge = Edge(at.value, name, other.value) if forward else Edge(other.value, name, at.value)
-        if at != other:
-            found.setdefault(at.value, {})[edge] = None
+    rows = [
+        (int(term_text(part)), int(term_text(number)), other.value)
+        for part, number, other in reader.tuples("relations of the entities", query)
+        if isinstance(other, NamedNode) and part is not None and number is not None
+    ]
+    for place, number, end in sorted(rows, key=lambda row: row[0]):  # the engine reads the parts in any order
+        at = read[number]
+        name, _, _, forward = read_parts[place]
+        counts[place] += 1
+        if at != end:
+            found.setdefault(at, {})[Edge(at, name, end) if forward else Edge(end, name, at)] = None
     if any(count >= MOST_EDGES for count in counts.values()):
         notes.add(f"Some entities have very many relations; {MOST_EDGES} of each kind were followed.")
     return {node: list(edges) for node, edges in found.items()}
