@@ -14,7 +14,7 @@ PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-re
 # Without cached bytecode each of the many processes of the tests compiles all modules and tests again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test test-long test-exhaustive coverage bench soak lint serve assets docs released lock
+.PHONY: help setup demo test test-long test-exhaustive coverage bench bench-scale soak lint serve assets docs released lock
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
@@ -54,6 +54,9 @@ coverage: setup $(SUITES)  ## make test with the coverage of kg and loaders, and
 
 bench: setup  ## measure Quadcite and the alternatives in the same run
 	$(BIN)/python -m tests.benchmarks $(ARGS)
+
+bench-scale: setup  ## measure how costs grow, up to a million passages: an hour (ARGS="--sizes 10000,100000")
+	$(BIN)/python -m tests.benchmarks.scale $(ARGS)
 
 soak: setup  ## a server under attacks for 15 minutes, a watched folder with kills for 30 (ARGS="--seconds 60 --seed 7")
 	$(BIN)/python -m tests.adversarial.soak $(ARGS)

@@ -1,6 +1,6 @@
 """How the cost of each part grows with the number of passages: load, memory, disk, opening, searches, tools, SPARQL.
 
-``make bench-scale`` (ARGS="-- --sizes 10000,100000,1000000"; ``--vectors`` also embeds, with made-up vectors). It is
+``make bench-scale`` (ARGS="--sizes 10000,100000,1000000"; ``--vectors`` also embeds, with made-up vectors). It is
 no part of ``make bench``: a million passages take an hour. Each size is loaded by one process and asked by another one,
 after a clean stop and after a kill, so each peak is of one job. Figures are printed as a table and, with
 ``--json FILE``, written for the plots of the chapter.
@@ -33,7 +33,7 @@ from kg.search.index_client import EdgeIndex
 from kg.settings import Settings
 from kg.tools import registry
 from loaders.sources import load
-from tests.benchmarks.comparison import Comparison, median, p95
+from tests.benchmarks.comparison import Comparison, median, p95, table
 from tests.benchmarks.loading import make_words, tenths, write_passages
 from tests.benchmarks.search import RandomEmbedder
 
@@ -248,5 +248,4 @@ if __name__ == "__main__":
     elif mode == "kill":
         kill_while_open(Path(given[0]), given[1] == "1")
     else:
-        for line in run(sys.argv[1:]):
-            print(line)
+        Console().print(table("scale", list(run(sys.argv[1:]))))
