@@ -18,6 +18,7 @@ import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import SourceError, StoreError
+from kg.interruption import PREFIX
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import load_records
 from kg.provenance.explanation import explain_iri
@@ -116,7 +117,7 @@ def test_load_removes_temporary_folders_of_killed_processes(
     kg: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    left = tmp_path / "quadcite-left"
+    left = tmp_path / f"{PREFIX}left"
     left.mkdir()
     os.utime(left, (1, 1))
     with pytest.raises(SourceError):

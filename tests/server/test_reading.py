@@ -53,7 +53,8 @@ class Page(HTMLParser):
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
+        if not (tag == "script" and (dict(attrs).get("src") or "").startswith("/static/")):  # a script of the server
+            self.tags.add(tag)
         self.attributes |= {name for name, _ in attrs}
         self.links += [value or "" for name, value in attrs if name in ("href", "src", "action")]
         self._inside += tag == "mark"

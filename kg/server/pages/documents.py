@@ -82,7 +82,7 @@ def show(site: Site, request: Request, target: Target) -> Response:
         "cites": list_cited(document.marks.citations),
         "citing": list_citing(document.cited_by),
         "has_contents": bool(document.outline.headings) or document.pages > 1,
-        "heading": document.title.removeprefix("[").removesuffix("]"),
+        "heading": document.title,
     }
     return reading_page(
         request,

@@ -47,7 +47,7 @@ def show_speech(site: Site, request: Request, target: Target) -> Response:
         "said": said,
         "voices": show_voices(said, highlight, asked),
         "words_marked": highlight is not None,
-        "heading": said.speech.title.removeprefix("[").removesuffix("]"),
+        "heading": said.speech.title,
         "cites": list_cited(speech.marks.citations),
         "citing": list_citing(speech.cited_by),
         "interjections": sum(voice.kind == _INTERJECTION for voice in said.voices),

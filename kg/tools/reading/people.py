@@ -38,7 +38,7 @@ SELECT DISTINCT ?membership ?graph ?property ?value WHERE {
   ?membership org:member $person
   GRAPH ?graph { ?membership ?property ?value }
   FILTER(?property IN (org:organization, org:role, kg:represents, kg:representedState, kg:affiliationAsRecorded,
-                       schema:startDate, schema:endDate, kg:firstSeen, kg:lastSeen, kg:endReason))
+                       schema:startDate, schema:endDate, kg:firstSeen, kg:lastSeen))
 }"""
 
 SPEECHES_OF: Final = """

@@ -116,7 +116,9 @@ class Claim(Lean):
     rank: Rank | None
     best: bool = Field(description="Whether it has the best rank of the claims of its property, and is not deprecated")
     qualifiers: list[Snak] = Field(default_factory=list)
-    references: list[Reference] = Field(default_factory=list)
+    references: list[Reference] | None = Field(
+        default_factory=list, description="Absent in results of verify_fact, whose metadata has them"
+    )
 
 
 @dataclass(slots=True)
@@ -408,7 +410,7 @@ def _add_labels(reader: Reader, statements: Sequence[Found], claims: Sequence[Cl
     for claim in claims:
         base = bases[claim.guid]
         claim.property_label = names.get(direct_start(base) + claim.property)
-        for snak in (*claim.qualifiers, *(part for each in claim.references for part in each.snaks)):
+        for snak in (*claim.qualifiers, *(part for each in claim.references or () for part in each.snaks)):
             snak.property_label = names.get(direct_start(base) + snak.property)
         for _, value in _parts_of(claim):
             if value.type == "entity" and value.value:
@@ -421,7 +423,7 @@ def _parts_of(claim: Claim) -> Iterable[tuple[str, ClaimValue]]:
     yield claim.property, claim.value
     for snak in claim.qualifiers:
         yield snak.property, snak.value
-    for reference in claim.references:
+    for reference in claim.references or ():
         for snak in reference.snaks:
             yield snak.property, snak.value
 

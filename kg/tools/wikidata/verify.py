@@ -390,7 +390,7 @@ def _shown(entity: Entity, claim: Claim, *, proved: bool) -> FactClaim:
         item=entity.label,
         property=claim.property,
         property_label=claim.property_label,
-        claim=claim,
+        claim=claim.model_copy(update={"references": None}),
         proved=proved,
         metadata=FactMetadata(
             wikidata=WikidataProvenance(
@@ -398,7 +398,7 @@ def _shown(entity: Entity, claim: Claim, *, proved: bool) -> FactClaim:
                 claimGuid=claim.guid,
                 sparql=build_proof(claim) if entity.graph is not None else None,
                 rank=claim.rank,
-                references=claim.references,
+                references=claim.references or [],
                 source=entity.origin,
                 retrieved=entity.retrieved,
             )
