@@ -91,7 +91,8 @@ class Descriptions:
 
     def all(self, iri: str, name: NamedNode) -> list[str]:
         """Get the values of a property, sorted."""
-        return sorted(term_text(term) for term in self.said.get(iri, _NOTHING).get(name, ()))
+        terms = self.said.get(iri, _NOTHING).get(name)
+        return sorted(map(term_text, terms)) if terms else []
 
     def one(self, iri: str, name: NamedNode) -> str | None:
         """Get the first value of a property."""

@@ -252,6 +252,8 @@ def build_snippet(text: str, query: str, most: int = SNIPPET_CHARACTERS, part: P
 def find_best_part(text: str, query: str) -> Part:
     """Find the part of a text, with the headings above it, that has most words of the query; rare ones weigh more."""
     parts = split_parts(text[:SNIPPET_SOURCE])
+    if len(parts) == 1:
+        return parts[0]
     overlaps = parse_question(query).measure([build_part_text("", text, part) for part in parts])
     best = max(range(len(parts)), key=lambda number: (overlaps[number].words, overlaps[number].pairs, -number))
     return parts[best]
