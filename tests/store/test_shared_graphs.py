@@ -92,6 +92,19 @@ def test_a_shared_graph_that_lives_keeps_alive_what_it_refers_to(store: Oxigraph
     assert shared_left(store) == {"X", "Y", "Z"}, "b refers to X, X to Y, Y to Z"
 
 
+def test_what_only_a_derived_graph_refers_to_goes_with_it_and_takes_along_what_only_it_refers_to(
+    store: OxigraphStore,
+) -> None:
+    derived, quads = mint("graph", "der", "a"), [shared("X", "Y"), shared("Y"), shared("Z", "Y"), shared("W")]
+    edge = Quad(mint("document", "a"), P, mint("place", "X"), derived)
+    store.commit(dict([*quads, record("a", "Y", "Z"), record("b", "W"), (derived, [edge])]))
+    store.commit(dict([record("a")]))
+    assert shared_left(store) == {"X", "Y", "W"}, "the derived graph refers to X, X to Y"
+    store.commit({record("b")[0]: ()}, lambda _: Patch(graphs={derived: ()}))
+    assert shared_left(store) == set()
+    assert counters(store) == recount(store)
+
+
 def test_what_graph_prov_says_keeps_no_shared_graph_alive(store: OxigraphStore) -> None:
     def describe(_: Sequence[GraphChange]) -> Patch:
         return Patch(add=frozenset({Quad(KG.run, PROV.used, mint("place", "X"), PROV_GRAPH)}))

@@ -11,7 +11,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader
 from kg.tools.documents.claims import load_stated
 from kg.tools.documents.hybrid import HybridResult, hybrid_query
-from kg.tools.documents.relations import Edge
+from kg.tools.documents.relations import Edge, Relation, load_edges
 from tests.tools.documents.conftest import BRASS, HERON, HUB, LAMPS, OTTER, chunk
 
 ASKED = "Otter pump"
@@ -68,6 +68,17 @@ def test_claims_of_edges_to_a_node_with_very_many_claims_are_found(notes: Knowle
     assert {edge: (each.confidence, each.unit) for edge, each in found.items()} == dict.fromkeys(
         edges, (0.4, chunk("lighthouse.md").value)
     )
+
+
+def test_edges_of_a_node_are_in_the_order_of_the_kinds_of_relations(notes: KnowledgeGraph) -> None:
+    chosen: list[Relation] = ["depends_on", "uses", "defines"]
+    found = load_edges(Reader(notes), [BRASS.value, HERON.value], chosen, set())
+    on = Edge(HERON.value, "depends_on", BRASS.value)
+    defines = Edge(chunk("heron.md").value, "defines", HERON.value)
+    assert found == {
+        HERON.value: [defines, Edge(OTTER.value, "uses", HERON.value), on],
+        BRASS.value: [on],
+    }
 
 
 def test_definitions_lead_from_a_mention_to_the_text_that_defines(notes: KnowledgeGraph) -> None:
