@@ -45,7 +45,10 @@ pytestmark = pytest.mark.long
 
 LAWS = str(bundle.folder("fixtures") / "climate" / "laws.csv")
 RESTORED = {"format.json", "lock", "source-paths.txt", "store"}
-DERIVED = {f"https://w3id.org/quadcite/graph/{name}" for name in ("inf/superclass", "inf/about", "tbox", "shapes")}
+DERIVED = {
+    f"https://w3id.org/quadcite/graph/{name}"
+    for name in ("inf/superclass", "inf/about", "inf/wikidata-properties", "tbox", "shapes")
+}
 """Graphs that are written again when the store is opened."""
 
 NOT_READ = ("IDENTITY", "LOG", "OPTIONS")

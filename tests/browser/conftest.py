@@ -39,7 +39,8 @@ def find_browser() -> str | None:
     return os.environ.get("QUADCITE_BROWSER") or next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
-@pytest.fixture(scope="session")
+# Not for the session: Playwright runs an event loop in this thread until it is stopped, and other files run loops, too.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """A headless browser; without one the test is skipped."""
     path = find_browser()
@@ -61,9 +62,9 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return load_once(tmp_path_factory, "joined")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def address(data_dir: Path) -> Iterator[str]:
-    """The address of a server over `data_dir` without an embedding model, for all tests of a worker."""
+    """The address of a server over `data_dir` without an embedding model, for all tests of a file."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("QUADCITE_MODELS_DIR", str(data_dir.with_name("no-models")))
         with served(data_dir):

@@ -38,7 +38,9 @@ pytestmark = pytest.mark.long
 FORGED: Final = mint("graph", "user", "forged")
 TEXTS: Final = mint("graph", "user", "texts")
 CURATED: Final = mint("graph", "cur", "forged")
-MIXED: Final = frozenset({"sparql", "describe_schema", "find_terms", "validate", "health", "sparql_examples"})
+MIXED: Final = frozenset(
+    {"sparql", "wikidata.sparql", "describe_schema", "find_terms", "validate", "health", "sparql_examples"}
+)
 """Tools that measure or query all graphs."""
 _NAMES: Final = (SKOS.prefLabel, SKOS.altLabel, FOAF.name, DCTERMS.title, RDFS.label, SKOS.notation, SCHEMA.name)
 _VOLATILE: Final = frozenset({"meta", "explain", "snapshot", "generation"})

@@ -96,7 +96,7 @@ function start() {
     document.getElementById("server-result")?.remove();
     setTimeout(() => showOutcome(tab)); // Yasqe notes the request after this event
   });
-  yasgui.on("queryResponse", (_, tab) => showOutcome(tab));
+  yasgui.on("queryResponse", (_, tab) => setTimeout(() => showOutcome(tab))); // the request is over after this event
   yasgui.on("queryAbort", (_, tab) => setTimeout(() => showOutcome(tab)));
 
   // What is above and below the editor.
