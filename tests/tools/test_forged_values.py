@@ -26,7 +26,7 @@ from kg.store.ownership import is_user_graph
 from kg.store.protocol import Rows, select, term_text
 from kg.tools.calls import Tool, content_of
 from kg.tools.climate.families import policy_lineage
-from kg.tools.registry import CLIMATE, CORE, DOCUMENTS, RESEARCH, SPARQL, TOOLS, ZONING
+from kg.tools.registry import CLIMATE, CORE, DOCUMENTS, RESEARCH, SPARQL, TOOLS, WIKIDATA, ZONING
 from kg.tools.search.passages import fetch, search
 from kg.tools.sparql.query import sparql
 from kg.vocabulary import BASE, DCTERMS, ELI, FOAF, KG, PROV_GRAPH, RDF, RDFS, SCHEMA, SKOS, XSD, mint, sha256
@@ -93,6 +93,8 @@ MORE: Final[Mapping[str, tuple[tuple[str, dict[str, Any]], ...]]] = {
 
 
 def fixture_of(tool: Tool) -> str:
+    if WIKIDATA in tool.tags:
+        return "facts"
     if tool.tags & {CORE, CLIMATE, RESEARCH, SPARQL}:
         return "fixtures"
     if DOCUMENTS in tool.tags and ZONING not in tool.tags:
@@ -139,6 +141,8 @@ class Forgery:
             load(kg, "wikibase", [str(fixtures / "wikibase")], base="climate")
         elif name == "speeches":
             load(kg, "hansard", [str(fixtures / "hansard")])
+        elif name == "facts":
+            load(kg, "wikibase", [str(fixtures / "wikidata")])
         elif name == "files":
             load(kg, "files", [str(fixtures / "files" / "handbook")])
         else:
@@ -230,6 +234,8 @@ def forge_texts(kg: KnowledgeGraph) -> None:
             assert isinstance(value, NamedNode | Literal)
             quads.append(Quad(unit, name, value, TEXTS))
         quads.append(Quad(unit, RDF.type, KG.Passage, TEXTS))
+    if not quads:  # a store without texts
+        return
     commit = kg.store.commit({TEXTS: quads})
     refresh(kg.store, kg.search, {TEXTS.value: commit.changes[0].content_sha256 or ""}, [])
 
