@@ -141,11 +141,18 @@ class Judge:
             return Judgement("supported", "A claim states it for a time that its qualifiers give.", earlier)
         note = self._explain_others(value, earlier, claims)
         nearest = list(picked[:NEAREST])
-        if any(claim.value.type == "novalue" for claim in picked):
-            return Judgement("contradicted", f"A claim states that there is none.{note}", nearest)
-        unknown = [claim for claim, found in compared if found == "unknown"]
+        unknown = [claim for claim, found in compared if found == "unknown" and claim.value.type != "novalue"]
         if unknown:
             return Judgement("not found", _explain_unknown(value, unknown[0]) + note, nearest=nearest)
+        if not self._present and reading.date is None and any(_is_temporal(claim) for claim in usable):
+            # Another value can have been true at a time of which no claim is recorded.
+            return Judgement(
+                "not found",
+                f"It names no time, and claims of it are for certain times. Add one, as in: in 2011.{note}",
+                nearest=nearest,
+            )
+        if all(claim.value.type == "novalue" for claim in picked):
+            return Judgement("contradicted", f"A claim states that there is none.{note}", nearest)
         other_country = picked[0].property == COUNTRY and self._is_country(value)
         if reading.how == "meaning":
             return Judgement("not found", f"The nearest property by meaning has another value.{note}", nearest=nearest)

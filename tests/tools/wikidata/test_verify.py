@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from kg.retrieval.reader import Reader
+from kg.tools.wikidata.claims import Claim, ClaimValue, Snak
+from kg.tools.wikidata.facts import Judge
+from kg.tools.wikidata.names import load_item_names
+from kg.tools.wikidata.questions import Reading
 from kg.tools.wikidata.verify import verify_fact
 
 PERSON, TOWN, CAPITAL, BOOK = "Q900000001", "Q900000002", "Q900000004", "Q900000005"
@@ -90,6 +95,8 @@ def test_a_claim_contradicts(wikidata, statement, property_id):
         ("Who is Ilsabet Varrow married to?", "P26"),  # ended
         ("Oskin Dray wrote the Tidewater Almanac", "P50"),  # there can be more authors
         ("Paris is the capital of Orlavia", "P36"),  # which is not known here
+        ("Marrowick had 9,000 inhabitants", "P1082"),  # which can have been so at some time
+        ("Ilsabet Varrow was the mayor of Marrowick", "P6"),
         ("Oskin Dray was born on 11 February 1859", "P569"),  # a day of the Julian calendar
         ("Ilsabet Varrow was not born in Marrowick", None),
         ("Marrowick was never founded in 1300", None),
@@ -112,3 +119,32 @@ def test_what_no_claim_decides_is_not_found(wikidata, question, nearest):
     assert result.reason
     assert {each.property for each in result.nearest} == ({nearest} if nearest else set())
     assert not any(each.proved for each in result.nearest)
+
+
+def claim_of(value, **qualifiers):
+    times = [Snak(property=name, value=ClaimValue(type="time", value=each, precision="year"))
+             for name, each in qualifiers.items()]  # fmt: skip
+    return Claim(
+        qid=PERSON, guid=f"{PERSON}$1", property="P26", value=value, rank="normal", best=True, qualifiers=times,
+        references=[],
+    )  # fmt: skip
+
+
+NONE, UNKNOWN = ClaimValue(type="novalue"), ClaimValue(type="somevalue")
+OTHER = ClaimValue(type="entity", value="Q900000011", label="Maud Pellerin")
+
+
+@pytest.mark.parametrize(
+    ("claims", "verdict"),
+    [
+        ([claim_of(NONE)], "contradicted"),
+        ([claim_of(NONE, P580="1850", P582="1860"), claim_of(OTHER, P580="1888")], "not found"),
+        ([claim_of(NONE), claim_of(OTHER)], "not found"),  # there can be more spouses
+        ([claim_of(NONE), claim_of(UNKNOWN)], "not found"),
+        ([claim_of(NONE, P580="1850", P582="1860")], "not found"),  # there was none for ten years
+    ],
+)
+def test_a_claim_of_none_contradicts_only_alone_and_at_all_times(wikidata, claims, verdict):
+    judge = Judge(Reader(wikidata), load_item_names(wikidata), present=False)
+    reading = Reading("ilsabet varrow", ("P26",), "form", value="Tessendal")
+    assert judge.judge(reading, claims).verdict == verdict
