@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 from kg.errors import IndexUnavailableError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.server import pages, static
-from kg.server.pages.search import State
+from kg.server.pages.search import State, _to_cell
 from kg.tools.search.passages import fetch, search
 from tests.server.test_pages import Page, page
 
@@ -263,3 +263,9 @@ def test_a_state_is_read_back_from_its_address() -> None:
         "q": "a & b", "place": "Sandy, UT", "sort": "newest", "page": "3",
     }  # fmt: skip
     assert state.toggle("place", "US-UT").toggle("place", "US-UT").filters == {"place": ["Sandy, UT", "US-UT"]}
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
+def test_no_cell_of_results_is_a_formula(text: str) -> None:
+    assert _to_cell(text) == f"'{text}"
+    assert _to_cell(f"Levy {text}") == f"Levy {text}"

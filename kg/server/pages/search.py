@@ -337,6 +337,14 @@ def _list_parts(hit: SearchHit) -> list[tuple[str, str]]:
     return [(name, f"{value:.3f}") for name, value in listed if value is not None]
 
 
+def _to_cell(text: str) -> str:
+    """Return a text as a cell that no spreadsheet takes for a formula: with an apostrophe before its sign.
+
+    https://owasp.org/www-community/attacks/CSV_Injection
+    """
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+
+
 def _write_csv(hits: Sequence[SearchHit], evidence: Mapping[str, Evidence]) -> Response:
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\r\n")
@@ -347,14 +355,14 @@ def _write_csv(hits: Sequence[SearchHit], evidence: Mapping[str, Evidence]) -> R
         writer.writerow(
             [
                 hit.id,
-                hit.title,
+                _to_cell(hit.title),
                 hit.url,
-                hit.said_by or "",
-                cite(found).place if found is not None else "",
+                _to_cell(hit.said_by or ""),
+                _to_cell(cite(found).place if found is not None else ""),
                 hit.score,
-                found.passage.text if found is not None else hit.snippet,
+                _to_cell(found.passage.text if found is not None else hit.snippet),
                 origin.graph,
-                origin.source or "",
+                _to_cell(origin.source or ""),
                 origin.sha256 or "",
                 "" if origin.row is None else origin.row,
             ]
