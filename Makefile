@@ -37,11 +37,13 @@ $(SUITES): $(STAMP) tests/conformance/suites.py
 	touch $@
 
 test: setup $(SUITES)  ## unit, contract and conformance tests, one journey for each domain (under 4 minutes)
-	$(PYTEST) -m "not long and not measures_time and not exhaustive" $(ARGS)
+	$(PYTEST) --ignore=tests/browser -m "not long and not measures_time and not exhaustive" $(ARGS)
 
-test-long: setup $(SUITES)  ## adversarial cases, kills, packaging, differential runs, timings (under 4 minutes)
-	$(PYTEST) -m "long and not measures_time and not exhaustive" $(ARGS)
+test-long: setup $(SUITES)  ## adversarial cases, kills, packaging, differential runs, timings, pages in a browser
+	$(PYTEST) --ignore=tests/browser -m "long and not measures_time and not exhaustive" $(ARGS)
 	$(BIN)/python -m pytest -m "measures_time and not exhaustive" $(ARGS)
+	# Alone, since pages are slow next to other tests.
+	$(BIN)/python -m pytest tests/browser -m "not exhaustive" $(ARGS)
 
 test-exhaustive: setup $(SUITES)  ## weekly and before a release: every further case, and the real data beside the project
 	$(PYTEST) -m "exhaustive and not measures_time" $(ARGS)

@@ -49,7 +49,7 @@ def test_a_misspelt_query_is_repaired_in_the_editor(open_page: Open) -> None:
     editor.click()
     page.keyboard.press("Control+Enter")
     page.get_by_role("status").filter(has_text="rows.").wait_for()
-    assert page.locator(".result-table tbody tr").count() > 5
+    page.locator(".result-table tbody tr").nth(5).wait_for()
 
 
 @BUILT
