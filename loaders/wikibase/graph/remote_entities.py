@@ -1,8 +1,10 @@
 """Entities of Wikidata that another server answered with, stored as records whose graphs and provenance name it.
 
 An entity is fetched with all its statements, or not stored at all: a part of it would answer later questions as if the
-rest did not exist. The graph of one is ``graph/src/wikibase-remote/{id}``, whose provenance has the address of the
-server and the time. It exists until the entity is loaded from a file.
+rest did not exist. One that is described here already is left as it is, also where an id that is asked for was merged
+into it: otherwise a server could add its statements to those of a loaded file. The graph of one is
+``graph/src/wikibase-remote/{id}``, whose provenance has the address of the server and the time. It exists until the
+entity is loaded from a file.
 """
 
 from __future__ import annotations
@@ -59,7 +61,12 @@ def store_entities(kg: KnowledgeGraph, endpoint: Selecting, connector: str, ids:
             continue
         if not found:
             outcome.problems[entity_id] = f"{endpoint.url} has no data about it"
-        records += found
+        for record in found:
+            name = record.key[-1]
+            if _is_described(kg, name, remote=name != entity_id):
+                outcome.stored.append(name)
+            else:
+                records.append(record)
     if not records:
         return outcome
     work = _Storing(kg, connector, records)
@@ -74,6 +81,14 @@ def store_entities(kg: KnowledgeGraph, endpoint: Selecting, connector: str, ids:
         else:
             outcome.problems[name] = reason
     return outcome
+
+
+def _is_described(kg: KnowledgeGraph, entity_id: str, *, remote: bool) -> bool:
+    """Whether a graph of a file describes an entity; with `remote`, also one that another answer was stored as."""
+    names = [mint("graph", "src", loader.DOMAIN, WIKIDATA, entity_id)]
+    if remote:
+        names.append(mint("graph", "src", DOMAIN, entity_id))
+    return any(kg.store.graph(name) for name in names)
 
 
 def _fetch(kg: KnowledgeGraph, endpoint: Selecting, entity_id: str) -> Iterator[SourceGraph]:

@@ -15,7 +15,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.load_records import load_sources
 from kg.remote.sparql import Answer
 from kg.settings import Settings
-from kg.vocabulary import RDFS, mint
+from kg.vocabulary import OWL, RDFS, mint
 from loaders.sources import load
 from loaders.wikibase.graph.remote_entities import DOMAIN, store_entities
 from tests.connectors.test_client import connect
@@ -141,6 +141,53 @@ def test_an_answer_cannot_describe_another_entity(kg, endpoint, triple):
     assert f"<{triple[0]}>" not in found
     assert kg.store.graph(graph_of(PORT)) == []
     assert outcome.stored == [] or not any(triple[0] in each for each in found)
+
+
+class Redirecting:
+    """An endpoint that says that an id was merged into another entity, with a birth place that it invented."""
+
+    def __init__(self, endpoint: RemoteSparql, old: str, new: str) -> None:
+        self.url = endpoint.url
+        self._endpoint, self._old, self._new = endpoint, WD + "entity/" + old, WD + "entity/" + new
+
+    def select(self, query: str, *, stale: bool = True) -> Answer:
+        answer = self._endpoint.select(query, stale=stale)
+        if f"<{self._old}>" in query:
+            redirect = (self._old, self._old, OWL.sameAs.value, self._new)
+            row = {
+                name: {"type": "uri", "value": value} for name, value in zip(("item", *"spo"), redirect, strict=True)
+            }
+            return replace(answer, bindings=[row])
+        # Of prop/statement/P19 and prop/direct/P19.
+        invented = {"type": "uri", "value": f"{WD}entity/Q666"}
+        return replace(
+            answer,
+            bindings=[row | {"o": invented} if row["p"]["value"].endswith("t/P19") else row for row in answer.bindings],
+        )
+
+
+@pytest.mark.parametrize("source", ["file", "server"])
+def test_a_redirect_to_an_entity_that_is_here_changes_nothing_of_it(kg, endpoint, tmp_path, source):
+    if source == "file":
+        file = tmp_path / "marit.json"
+        file.write_text(json.dumps(read_entities(OWN)[MARIT]))
+        load(kg, "wikibase", [str(file)])
+    else:
+        store(kg, endpoint, MARIT)
+    graphs = [graph_of(MARIT), mint("graph", "src", "wikibase", "wikidata", MARIT)]
+    before = [set(kg.store.graph(graph)) for graph in graphs]
+    outcome = store(kg, Redirecting(endpoint, "Q9100099", MARIT), "Q9100099")
+    assert [set(kg.store.graph(graph)) for graph in graphs] == before
+    assert set(outcome.stored) == {"Q9100099", MARIT}
+    assert {quad.object for quad in kg.store.graph(graph_of("Q9100099"))} >= {NamedNode(f"{WD}entity/{MARIT}")}
+
+
+def test_an_entity_of_a_file_is_not_stored_again(kg, endpoint, tmp_path):
+    file = tmp_path / "marit.json"
+    file.write_text(json.dumps(read_entities(OWN)[MARIT]))
+    load(kg, "wikibase", [str(file)])
+    assert store(kg, endpoint, MARIT).stored == [MARIT]
+    assert kg.store.graph(graph_of(MARIT)) == []
 
 
 @pytest.mark.parametrize("minted", ["graph/src/climate/a", "id/run/1", "ns#Passage"])
