@@ -282,14 +282,18 @@ class Connectors:
         """All connectors, also those that are not enabled."""
         return [server.connector for server in self.servers.values()]
 
+    @property
+    def enabled(self) -> list[RemoteServer]:
+        """The servers that may be called."""
+        return [server for server in self.servers.values() if server.connector.enabled]
+
     def states(self) -> list[ConnectorState]:
         """The states of all servers, without a request."""
         return [server.state for server in self.servers.values()]
 
     def having(self, tool: str) -> list[RemoteServer]:
         """Find the enabled servers for a canonical tool: those that declare it, then those that declare no tools."""
-        name = to_canonical(tool)
-        enabled = [server for server in self.servers.values() if server.connector.enabled]
+        name, enabled = to_canonical(tool), self.enabled
         declaring = [
             server
             for server in enabled
@@ -300,7 +304,7 @@ class Connectors:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """List the tools of all enabled servers in the background until the block ends, again as their lists age."""
-        enabled = [server for server in self.servers.values() if server.connector.enabled]
+        enabled = self.enabled
         stop = threading.Event()
 
         def work() -> None:

@@ -151,7 +151,7 @@ class GraphTool(McpTool):
             description=name_mounts(tool.description, here),
             parameters=input_schema(tool),
             output_schema=output_schema(tool),
-            annotations=ToolAnnotations.model_validate(tool.annotations),
+            annotations=ToolAnnotations.model_validate(tool.get_hints(connected=bool(kg.connectors.enabled))),
         )
         made._tool, made._kg, made._threads = tool, kg, threads
         made._reword = partial(name_mounts, here=here)

@@ -123,6 +123,8 @@ class Tool(Command):
     """
     mount: str | None = field(default=None, kw_only=True)
     """The only one of its tags that is also a mount; None if each of them can be."""
+    asks_connectors: bool = field(default=False, kw_only=True)
+    """Whether it asks the servers of connectors, and stores the entities that they describe."""
 
     def is_on(self, mount_tags: frozenset[str]) -> bool:
         """Whether it is on the mount with these tags."""
@@ -180,15 +182,15 @@ class Tool(Command):
     def _listed(self, parameter: str) -> str:
         return PUBLIC.get(parameter, parameter)
 
-    @property
-    def annotations(self) -> Mapping[str, bool]:
-        """Hints about its effects, as MCP defines them. A tool that writes may replace existing data.
+    def get_hints(self, *, connected: bool) -> Mapping[str, bool]:
+        """Get the hints about its effects, as MCP defines them; `connected`: whether a connector is enabled.
 
+        A tool that needs a scope to write may replace existing data; one that asks connectors only adds entities.
         Whether a repeated call changes anything has no meaning for a tool that only reads.
         """
-        reads = self.scope == "read"
-        again = {} if reads else {"idempotentHint": True}
-        return {"readOnlyHint": reads, **again, "destructiveHint": not reads, "openWorldHint": False}
+        replaces, asks = self.scope != "read", connected and self.asks_connectors
+        again = {"idempotentHint": True} if replaces or asks else {}
+        return {"readOnlyHint": not (replaces or asks), **again, "destructiveHint": replaces, "openWorldHint": asks}
 
     @property
     def description(self) -> str:

@@ -63,6 +63,7 @@ def _canonical(name: str, function: Callable[..., Any], title: str, kind: Kind =
         published=name,
         fact_scopes=frozenset(made.scopes),
         mount=WIKIDATA,
+        asks_connectors=name == names.GET_CLAIMS,
     )
 
 
@@ -139,7 +140,13 @@ TOOLS: Final[tuple[Tool, ...]] = (
     _canonical(names.GET_CLAIMS, wikidata_claims.get_claims, "Claims of Wikidata entities"),
     _canonical(names.SPARQL, query.sparql, "SPARQL over Wikidata", kind="raw"),
     Tool(wikidata_plan.plan_facts, "Plan a check of a fact", frozenset({WIKIDATA, "planning"}), mount=WIKIDATA),
-    Tool(wikidata_facts.verify_fact, "Verify a fact", frozenset({WIKIDATA, "verification"}), mount=WIKIDATA),
+    Tool(
+        wikidata_facts.verify_fact,
+        "Verify a fact",
+        frozenset({WIKIDATA, "verification"}),
+        mount=WIKIDATA,
+        asks_connectors=True,
+    ),
     Tool(health, "Health", frozenset({CORE, CLIMATE, PARLIAMENT, DOCUMENTS, SPARQL}), kind="light"),
     Tool(research.search, "Search", frozenset({RESEARCH}), single=True),
     Tool(research.fetch, "Fetch", frozenset({RESEARCH}), single=True, max_tokens=RESEARCH_TOKENS),

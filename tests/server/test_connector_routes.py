@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 
+import anyio
 import pytest
+from fastmcp import Client
 from pydantic import SecretStr
 from starlette.testclient import TestClient
 
 from kg.connectors.client import Connectors
 from kg.connectors.service_map import verify_service_map
 from kg.server.app import create_app
+from kg.server.mcp import build_mcp
 from tests.connectors.conftest import entry, settings_of
 from tests.connectors.wikidata_server import serving
 
@@ -75,6 +78,25 @@ def count(client, tool: str) -> float:
         "/metrics"
     ).text)  # fmt: skip
     return float(found[1]) if found else 0.0
+
+
+def list_hints(kg):
+    async def work():
+        async with Client(build_mcp(kg, "/mcp/wikidata")) as client:
+            return {tool.name: tool.annotations for tool in await client.list_tools()}
+
+    return anyio.run(work)
+
+
+def test_tools_that_ask_connectors_and_store_their_answers_say_so(kg, tmp_path, monkeypatch):
+    local = list_hints(kg)
+    assert all(each.read_only_hint and not each.open_world_hint for each in local.values())
+    for enabled, asking in ((False, set()), (True, {"wikidata.get_claims", "verify_fact"})):
+        monkeypatch.setattr(kg, "connectors", Connectors.from_settings(settings_of(tmp_path, entry(enabled=enabled))))
+        hints = list_hints(kg)
+        assert {name for name, each in hints.items() if each.open_world_hint} == asking
+        assert {name for name, each in hints.items() if not each.read_only_hint} == asking
+        assert not any(each.destructive_hint for each in hints.values())
 
 
 def test_metrics_count_the_calls_of_tools(client):

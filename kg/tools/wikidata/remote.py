@@ -48,7 +48,7 @@ class Remote:
     @property
     def is_enabled(self) -> bool:
         """Whether there is a server to ask."""
-        return any(state.enabled for state in self._kg.connectors.states())
+        return bool(self._kg.connectors.enabled)
 
     def store(self, iris: Collection[str]) -> list[str]:
         """Store the entities of Wikidata among `iris` that a server describes; return the IRIs of those stored."""
