@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from kg.interruption import PREFIX
 from kg.store.lock import find_holder
 from tests.cli.running import CLIMATE, KG, MALFORMED, answer, processes_of, run, served
 from tests.examples import spread
@@ -115,7 +116,8 @@ def test_a_load_that_is_told_to_stop_stops_and_cleans_up(number: signal.Signals,
         [*KG, "load", "climate", source, "--data-dir", tmp_path / "data"], stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL, text=True, start_new_session=True, env={**os.environ, "TMPDIR": str(temporary)},
     ) as process:  # fmt: skip
-        until(lambda: any(temporary.iterdir()))
+        # Not any file: Python tries whether it can write into TMPDIR.
+        until(lambda: any(temporary.glob(f"{PREFIX}*")))
         children = processes_of(process.pid)
         os.killpg(process.pid, number)
         out, _ = process.communicate(timeout=60)
