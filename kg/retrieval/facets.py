@@ -25,7 +25,7 @@ from kg.retrieval.places import Places, load_places
 from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.results import FacetCounts, FacetName, FacetValue
 from kg.search.index_sync import DOMAINS
-from kg.search.protocol import TRANSLATION, Codes, Conditions
+from kg.search.protocol import Codes, Conditions, get_original
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 from kg.vocabulary import KG, iri_prefix
@@ -190,7 +190,7 @@ def _count_units(reader: Reader, names: Sequence[FacetName], codes: Mapping[str,
 
 def _work_of(codes: Codes) -> str:
     """Get the original of the document of a unit."""
-    return codes["parent"][0].partition(TRANSLATION)[0]
+    return get_original(codes["parent"][0])
 
 
 def _list_groups(reader: Reader, facet: FacetName, codes: Mapping[str, Codes]) -> list[tuple[Codes, list[str]]]:

@@ -24,7 +24,7 @@ from kg.retrieval.reranking import Reranking
 from kg.retrieval.results import Completeness, Degraded
 from kg.retrieval.word_ranking import rank_by_store
 from kg.search.analyzers import is_foreign
-from kg.search.protocol import Candidate, Conditions, Mode, Ranking, SearchIndex
+from kg.search.protocol import Candidate, Conditions, Mode, Ranking, SearchIndex, get_original
 from kg.search.ranking import PAIR_WEIGHT, Fusion
 from kg.search.relevance import Relevance, assess_relevance, drop_unrelated, is_english_only
 from kg.sparql.terms import bind
@@ -268,7 +268,7 @@ def retrieve(
         relevance = asked.assess(drop_unscored(scored), ranking) if units else "none"
         candidates = _select(asked, scored, ranking, relevance, favoured)
         pending = _pending(scored)
-        total = _count(Counter(_work(units[candidate.iri]) for candidate in candidates), per_document)
+        total = _count(Counter(get_original(units[candidate.iri]) for candidate in candidates), per_document)
         ordered = reranking.apply(_ordered(reader, candidates, units, offset + limit), _is_first(favoured))
         page = list(islice(_capped(ordered, per_document, Counter()), offset, offset + limit))
         following = offset + limit if total > offset + limit else None
@@ -536,7 +536,7 @@ def _proposed(
         seen.update(favoured.units)
         pending += _pending(scored)
         block = favoured.first(scored, ())
-        counts.update(_work(favoured.units[candidate.iri]) for candidate in block)
+        counts.update(get_original(favoured.units[candidate.iri]) for candidate in block)
         ordered = reranking.apply(_ordered(reader, block, favoured.units, wanted))
         found.extend(islice(_capped(ordered, per_document, taken), wanted))
     while True:
@@ -552,7 +552,7 @@ def _proposed(
             # by the first block that has any, so that it is the same for all pages
             relevance = asked.assess(kept, ranking)
         block = _select(asked, rescored, ranking, relevance or "unknown", favoured)
-        counts.update(_work(allowed[candidate.iri]) for candidate in block)
+        counts.update(get_original(allowed[candidate.iri]) for candidate in block)
         left = wanted - len(found)
         ordered = reranking.apply(_ordered(reader, block, allowed, left), _is_first(favoured))
         found.extend(islice(_capped(ordered, per_document, taken), left))
@@ -605,11 +605,6 @@ def drop_unscored(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 def _pending(candidates: Iterable[Candidate]) -> int:
     return sum(candidate.cosine is None for candidate in candidates)
-
-
-def _work(document: str) -> str:
-    """Get the original of a document: translations count as the same document."""
-    return document.partition("#lang=")[0]
 
 
 def _rescored(candidates: Sequence[Candidate], among: Sequence[Candidate] | None = None) -> list[Candidate]:
@@ -686,7 +681,7 @@ def newest_first(date: str | None) -> tuple[int, ...]:
 def _capped(units: Iterator[Found], per_document: int | None, taken: Counter[str]) -> Iterator[Found]:
     """Yield at most `per_document` units of each document, including those counted in `taken`."""
     for unit in units:
-        work = _work(unit.document)
+        work = get_original(unit.document)
         if per_document is None or taken[work] < per_document:
             taken[work] += 1
             yield unit

@@ -78,11 +78,6 @@ def is_foreign(language: str | None) -> bool:
     return find_field(language) != ENGLISH
 
 
-def is_field(name: str) -> bool:
-    """Whether a name of a field of the index is that of texts."""
-    return name == ENGLISH or name.startswith(f"{ENGLISH}_")
-
-
 @cache
 def get_analyzer(field: str) -> qe.Bm25:
     """Get the analyzer of a field: texts and queries as sparse vectors of their words."""

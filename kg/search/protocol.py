@@ -27,6 +27,12 @@ CODES: Final = ("domain", "place", "state", "languages", "type", "year", "party"
 TRANSLATION: Final = "#lang="
 """What separates the IRI of a document from the language of its translation."""
 
+
+def get_original(document: str) -> str:
+    """Get the IRI of the original of a document: translations count as the same document."""
+    return document.partition(TRANSLATION)[0]
+
+
 UnitKind = Literal["text", "entity"]
 """The kinds of units: passages of texts, and items and properties of Wikibases, which are searched apart."""
 

@@ -21,7 +21,7 @@ import qdrant_edge as qe
 
 from kg.search.analyzers import ENGLISH, find_field, get_analyzer
 from kg.search.parts import PARTS_VERSION, build_part_texts, split_parts
-from kg.search.protocol import CODES, TRANSLATION, Candidate, Codes, Conditions, Counts, IndexedUnit, Mode, Ranking
+from kg.search.protocol import CODES, Candidate, Codes, Conditions, Counts, IndexedUnit, Mode, Ranking, get_original
 from kg.search.ranking import PAIR_WEIGHT, Fusion, is_settled
 from kg.search.relevance import CALIBRATIONS
 from kg.search.shard import DENSE, UPDATE_POINTS, Shard
@@ -208,7 +208,7 @@ class UnitIndex:
                 }
                 for name in ("parent", *fields)
             }
-        documents = len({parent.partition(TRANSLATION)[0] for parent in by_field.pop("parent")})
+        documents = len({get_original(parent) for parent in by_field.pop("parent")})
         if len(self._totals) >= _MOST_TOTALS or any(written != key[0] for written, _ in self._totals):
             self._totals = {}
         self._totals[key] = found = Counts(units, documents, by_field)
