@@ -92,6 +92,9 @@ class Loader:
     """Configuration that the provenance of a run records."""
     derive: Derive | None = None
     """Computes the derived graphs to commit together with graphs that are replaced."""
+    find_invalidated: Callable[[Store, Mapping[NamedNode, Sequence[Quad]]], Collection[NamedNode]] | None = None
+    """Finds the derived graphs that a commit which replaces these graphs invalidates, since their removal takes long.
+    `refresh` removes them."""
     prepare: Callable[[KnowledgeGraph], None] | None = None
     """Reads what it needs to know of the store before a load."""
     load_freed: Callable[[KnowledgeGraph, LoadReport], None] | None = None
@@ -678,7 +681,9 @@ class Loading:
                 replace.setdefault(graph, derived)
                 records.setdefault(graph, origin)
         began = time.perf_counter()
-        described = promotion.build_load_patch(self.prov_run, self.kg.store, replace, records)
+        find = self.loader.find_invalidated
+        invalidated = find(self.kg.store, replace) if find is not None else ()
+        described = promotion.build_load_patch(self.prov_run, self.kg.store, replace, records, invalidated)
         commit = findings.commit_reviewed(
             self.kg.store, replace, lambda changes: described([*changes, *self.confirmed(replace, changes)])
         )

@@ -136,7 +136,7 @@ def _zoning(given: Settings, options: Options) -> Loader:
 def _files(given: Settings, options: Options, moves: Moves | None = None) -> Loader:
     from loaders.files import loader as files
     from loaders.files.graph import stored_files
-    from loaders.files.graph.entities import drop_entities, refresh
+    from loaders.files.graph.entities import drop_entities, find_invalidated, refresh
     from loaders.files.graph.moves import Moves
 
     moved = moves or Moves()
@@ -149,6 +149,7 @@ def _files(given: Settings, options: Options, moves: Moves | None = None) -> Loa
         files.FORMATS,
         config={**options, "unredacted_collections": " ".join(kept)} if kept else options,
         derive=lambda store, changed: {**drop_entities(store, changed), **moved.derive(store, changed)},
+        find_invalidated=find_invalidated,
         prepare=lambda kg: stored_files.prepare(kg, reading),
         load_freed=lambda kg, report: stored_files.note_and_load_freed(kg, reading, report, _files),
         refuse=reading.refuse,

@@ -15,6 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+import pyoxigraph
+
 from kg.errors import StoreDamagedError, StoreError, StoreLockedError
 from kg.integrity.backups import list_known_backups
 from kg.integrity.inspection import copy_store, inspect_logs
@@ -22,6 +24,7 @@ from kg.interruption import sweep_temporary_folders
 from kg.processes import child
 from kg.store.engine import DAMAGED, PARTIAL, REBUILT, STORE, finish_rebuild
 from kg.store.lock import REPLACED, RESTORING, DirectoryLock, require_known_version, sync_folder
+from kg.store.ownership import find_invalidated_graphs
 from kg.store.write_ahead_log import list_kept_logs
 from kg.text import join_first
 
@@ -104,6 +107,7 @@ def _rewrite_store(data_dir: Path) -> int:
         if copied.problems:
             shown = join_first([problem.message.rstrip(".") for problem in copied.problems], _SHOWN)
             raise StoreDamagedError(f"The store cannot be copied, and nothing was changed: {shown}. Run `kg doctor`.")
+        _require_ended(fresh)
         os.sync()  # the new files are on the disk before the old ones go
         fresh.rename(rebuilt)
         store.rename(data_dir / REPLACED)
@@ -115,6 +119,16 @@ def _rewrite_store(data_dir: Path) -> int:
         shutil.rmtree(fresh, ignore_errors=True)
     quads: int = copied.counts["stored_quads"]
     return quads
+
+
+def _require_ended(store: Path) -> None:
+    """Raise StoreError for a store with a removal that has not ended: names of the removed text are elsewhere too."""
+    if graphs := find_invalidated_graphs(pyoxigraph.Store.read_only(str(store))):
+        shown = join_first([graph.value for graph in graphs], _SHOWN)
+        raise StoreError(
+            f"The removal of files was interrupted, and nothing was changed. What was extracted from them remains: "
+            f"{shown}. `kg serve` and `kg load files` complete the removal. Then run `kg compact` again."
+        )
 
 
 def _rewrite_index(folder: Path) -> str:

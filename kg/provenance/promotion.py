@@ -152,15 +152,21 @@ def build_reviewed_edges(store: Store, changes: Sequence[GraphChange]) -> Derive
 
 
 def build_load_patch(
-    run: Run, store: Store, replace: Mapping[NamedNode, Sequence[Quad]], records: Mapping[NamedNode, RecordOrigin]
+    run: Run,
+    store: Store,
+    replace: Mapping[NamedNode, Sequence[Quad]],
+    records: Mapping[NamedNode, RecordOrigin],
+    invalidated: Collection[NamedNode] = (),
 ) -> Callable[[Sequence[GraphChange]], Patch]:
     """Return the `describe` of `Store.commit` for a load of `replace`: provenance by `run`, and promoted edges.
 
-    The edges follow from the claims in `replace` and the reviews at the time of the commit.
+    The edges follow from the claims in `replace` and the reviews at the time of the commit. Those of claims in
+    `invalidated` graphs go with it.
     """
 
     def patch(changes: Sequence[GraphChange]) -> Patch:
-        claims = {graph: quads for graph, quads in replace.items() if graph.value.startswith(EXTRACTED)}
+        given = {**replace, **dict.fromkeys(invalidated, ())}
+        claims = {graph: quads for graph, quads in given.items() if graph.value.startswith(EXTRACTED)}
         made = _promote(store, claims, Verdicts.load(store), replace) if claims else {}
         origins = {**records, **{graph: origin for graph, (_, origin) in made.items()}}
         following = [
@@ -168,7 +174,7 @@ def build_load_patch(
             for graph, (quads, _) in made.items()
         ]
         found = run.describe(store, origins)([*changes, *following])
-        return Patch(found.remove, found.add, {graph: quads for graph, (quads, _) in made.items()})
+        return Patch(found.remove, found.add, {graph: quads for graph, (quads, _) in made.items()}, invalidated)
 
     return patch
 
@@ -220,7 +226,7 @@ def _promote_relations(store: Store, claims: Mapping[NamedNode, Sequence[Quad]],
     for start in range(0, len(stated), _SUBJECTS):
         subjects = sorted(stated, key=str)[start : start + _SUBJECTS]
         query = bind(STATED_OF, subjects=subjects, prefix=Literal(ENTITIES))
-        for row in select(store.query, query):
+        for row in select(store.query_sources, query):
             graph, subject = named_node(row["graph"]), named_node(row["subject"])
             if graph not in claims and isinstance(row["object"], NamedNode):
                 own = _get_entity_edges(subject)

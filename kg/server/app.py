@@ -25,7 +25,7 @@ from starlette.routing import BaseRoute, Route
 from kg import __version__, interruption
 from kg.actors import EVERYONE
 from kg.errors import QuadciteError, StoreError
-from kg.knowledge_graph import KnowledgeGraph
+from kg.knowledge_graph import PROGRESS, KnowledgeGraph
 from kg.loading import exclusive_load
 from kg.processes.leases import Leases
 from kg.queries.pool import QueryPool
@@ -205,6 +205,8 @@ def repairing_index(kg: KnowledgeGraph) -> Iterator[None]:
         while not stop.is_set():
             kg.unindexed.clear()
             try:
+                if kg.store.find_invalidated_graphs():
+                    _complete_removals(kg, stop.is_set)
                 index_sync.repair_index(kg.store, kg.search, stop=stop)
                 pause_s = REPAIR_PAUSE_S
             except QuadciteError as error:
@@ -321,6 +323,14 @@ def _find_entities(kg: KnowledgeGraph, *given: Any, **options: Any) -> Any:
     from loaders.files.graph.entities import refresh
 
     return refresh(kg, *given, **options)
+
+
+def _complete_removals(kg: KnowledgeGraph, is_stopped: Callable[[], bool]) -> None:
+    """Complete the removal of files that an earlier process has begun. Imported here because it is rare."""
+    from loaders.files.graph.entities import remove_invalidated
+
+    with exclusive_load(PROGRESS.get(), is_stopped):
+        remove_invalidated(kg.store)
 
 
 def _find_address(data_dir: Path) -> str | None:

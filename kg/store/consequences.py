@@ -48,11 +48,15 @@ def prepare_commit(
     returns = user_statements.find_returns(store, [*deltas, *consequences])
     ceded = user_statements.cessions(store, [*deltas, *consequences], returns)
     patch = ownership.add_cessions(store, described, ceded, returns, old.generation + 1)
-    patch = Patch(patch.remove | load_provenance(store, orphans), patch.add)
+    invalidated = user_statements.find_invalidated(store, described.invalidated, deltas)
+    patch = Patch(
+        patch.remove | load_provenance(store, orphans) | invalidated.remove,
+        patch.add | invalidated.add,
+    )
     deltas += [cession.delta for cession in ceded]
     changes += [cession.delta.change() for cession in ceded]
     patched = reduce_patch(store, patch)
-    touched = [delta.graph for delta in deltas] or [PROV_GRAPH]
+    touched = [*(delta.graph for delta in deltas), *invalidated.properties] or [PROV_GRAPH]
     gone = (statement for delta in deltas for statement in delta.removed)
     record = build_commit_record(old.generation + 1, touched, gone, patched)
     emptied = frozenset(delta.graph for delta in deltas if delta.content_sha256 is None)
@@ -65,7 +69,7 @@ def prepare_commit(
     before = difference.canonical_statements(PROV_GRAPH, old.as_quads() if old.generation else ())
     after = difference.canonical_statements(PROV_GRAPH, [*record, *head.as_quads()])
     out[PROV_GRAPH], into[PROV_GRAPH] = [*patched.removed, *before], [*patched.added, *after]
-    return PreparedCommit(head, deltas, tuple(changes), out, emptied, into)
+    return PreparedCommit(head, deltas, tuple(changes), out, emptied, into, invalidated.properties)
 
 
 def _remove_orphans(

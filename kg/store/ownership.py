@@ -18,10 +18,11 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import count, islice
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from pyoxigraph import Literal, NamedNode, Quad, Store, Triple
+from pyoxigraph import Literal, NamedNode, Quad, QuerySolutions, Store, Triple
 
 from kg.errors import ConflictError
 from kg.sparql.graph_exclusion import exclude_graphs
@@ -41,6 +42,8 @@ from kg.vocabulary import (
     PROV_GRAPH,
     RDF,
     SCHEMA,
+    XSD,
+    iri_prefix,
     mint,
     sha256,
 )
@@ -273,6 +276,9 @@ class Returns:
     add: set[Quad] = field(default_factory=set)
 
 
+PROPERTIES_IN: Final = "SELECT DISTINCT ?property WHERE { GRAPH $graph { ?subject ?property ?value } }"
+
+_GRAPHS: Final = iri_prefix("graph")
 _versions: Final = count(1)
 _FILTER_BITS: Final = 1 << 23
 """With a million subjects one lookup of eight is for nothing."""
@@ -286,6 +292,19 @@ _NOT_OF_USERS: Final = (
 )
 _VERDICTS: Final = frozenset({KG.accepts.value, KG.rejects.value})
 _CEDED: Final = frozenset({RDF.subject.value, RDF.predicate.value, RDF.object.value})
+
+
+def find_invalidated_graphs(store: Store) -> list[NamedNode]:
+    """Find the invalidated graphs (`kg.store.protocol.Patch`) that no commit has removed yet."""
+    found = (quad.subject for quad in store.quads_for_pattern(None, PROV.invalidatedAtTime, None, PROV_GRAPH))
+    # Snapshots of sources have the property too.
+    return [node for node in found if isinstance(node, NamedNode) and node.value.startswith(_GRAPHS)]
+
+
+def _load_properties(store: Store, graph: NamedNode) -> AbstractSet[str]:
+    """Load the properties in a graph, which the engine finds among 35,000 quads in 11 ms."""
+    rows = cast(QuerySolutions, store.query(bind(PROPERTIES_IN, graph=graph)))
+    return {row[0].value for row in rows if isinstance(row[0], NamedNode)}
 
 
 class _BloomFilter:
@@ -303,8 +322,17 @@ class _BloomFilter:
         return bool(self._bits[at >> 3] & 1 << (at & 7))
 
 
+@dataclass(frozen=True, slots=True)
+class Invalidated:
+    """The graphs that a commit invalidates with the properties in each, and the changes of ``graph/prov``."""
+
+    properties: Mapping[NamedNode, AbstractSet[str]]
+    remove: frozenset[Quad]
+    add: frozenset[Quad]
+
+
 class UserStatements:
-    """The subjects in user graphs and the properties in each of them, in bounded memory.
+    """The subjects in user graphs and the properties in each of them, in bounded memory; and the invalidated graphs.
 
     So a commit about other subjects needs no lookup for cessions, and a query for other properties needs no condition
     on graphs. Properties are removed only with their graph and subjects never, so there may be more than the graphs
@@ -319,6 +347,8 @@ class UserStatements:
         """The number of properties of each graph."""
         self._various: set[NamedNode] = set()
         self._all: set[NamedNode] = set()
+        self.invalidated: Final[dict[NamedNode, AbstractSet[str]]] = {}
+        """The invalidated graphs (`kg.store.protocol.Patch`), with the properties in each."""
         self._takers: set[object] = {
             quad.object for quad in store.quads_for_pattern(None, KG.cededTo, None, PROV_GRAPH)
         }
@@ -327,6 +357,8 @@ class UserStatements:
         for graph in store.named_graphs():
             if is_user_graph(graph) and isinstance(graph, NamedNode):
                 self._add(graph, store.quads_for_pattern(None, None, None, graph))
+        for graph in find_invalidated_graphs(store):
+            self.invalidated[graph] = _load_properties(store, graph)
 
     def _add(self, graph: NamedNode, quads: Iterable[Quad]) -> None:
         names: set[str] = set()
@@ -353,9 +385,14 @@ class UserStatements:
                 if not graphs:
                     del self._graphs[name]
 
-    def follow(self, deltas: Sequence[Delta]) -> None:
-        """Add the written statements; forget graphs that are removed."""
+    def follow(self, deltas: Sequence[Delta], invalidated: Mapping[NamedNode, AbstractSet[str]]) -> None:
+        """Add the written statements and the invalidated graphs; forget graphs that are removed."""
+        if invalidated:
+            self.invalidated.update(invalidated)
+            self.version = next(_versions)
         for delta in deltas:
+            if self.invalidated.pop(delta.graph, None) is not None:
+                self.version = next(_versions)
             if not is_user_graph(delta.graph):
                 continue
             if delta.content_sha256 is None:
@@ -367,11 +404,12 @@ class UserStatements:
             self.version = next(_versions)
 
     def hide(self, query: str) -> str:
-        """Rewrite `query` so that it does not read statements of user graphs (`kg.sparql.graph_exclusion`).
+        """Rewrite `query` so that it reads no statements of user graphs and invalidated ones
+        (`kg.sparql.graph_exclusion`).
 
         Reviews of claims (``kg:accepts``, ``kg:rejects``) in ``graph/cur/`` are read.
         """
-        return exclude_graphs(query, self._condition) if self._all else query
+        return exclude_graphs(query, self._condition) if self._all or self.invalidated else query
 
     def find_graphs(self, properties: AbstractSet[str] | None) -> set[NamedNode]:
         """Find the user graphs with any of these properties; None: with any property."""
@@ -385,13 +423,40 @@ class UserStatements:
         found = self.find_graphs(properties)
         if properties is not None and properties <= _VERDICTS:
             found = {graph for graph in found if not graph.value.startswith(CURATED)}
-        if not found:
-            return None
+        named = {
+            graph.value
+            for graph, own in tuple(self.invalidated.items())
+            if properties is None or not properties.isdisjoint(own)
+        }
+        conditions = []
         if len(found) > _MOST_NAMED:
-            return _NOT_OF_USERS % (variable, variable, variable)
-        # graph/prov contains the parts of ceded statements.
-        named = sorted(graph.value for graph in found) + [PROV_GRAPH.value] * bool(properties and properties & _CEDED)
-        return f"{variable} NOT IN ({', '.join(f'<{name}>' for name in named)})"
+            conditions.append(_NOT_OF_USERS % (variable, variable, variable))
+        elif found:
+            named |= {graph.value for graph in found}
+            if properties and properties & _CEDED:
+                named.add(PROV_GRAPH.value)  # contains the parts of ceded statements
+        if named:
+            conditions.append(f"{variable} NOT IN ({', '.join(f'<{name}>' for name in sorted(named))})")
+        return " && ".join(conditions) or None
+
+    def find_invalidated(self, store: Store, graphs: Iterable[NamedNode], deltas: Sequence[Delta]) -> Invalidated:
+        """Determine which of `graphs` a commit invalidates: those that exist, and that `deltas` do not write."""
+        written = {delta.graph for delta in deltas}
+        found = {
+            graph: _load_properties(store, graph)
+            for graph in graphs
+            if graph not in written and graph not in self.invalidated and store.contains_named_graph(graph)
+        }
+        now = Literal(datetime.now(UTC).isoformat(timespec="milliseconds"), datatype=XSD.dateTime)
+        return Invalidated(
+            found,
+            frozenset(
+                quad
+                for graph in written & self.invalidated.keys()
+                for quad in store.quads_for_pattern(graph, PROV.invalidatedAtTime, None, PROV_GRAPH)
+            ),
+            frozenset(Quad(graph, PROV.invalidatedAtTime, now, PROV_GRAPH) for graph in found),
+        )
 
     def find_returns(self, store: Store, deltas: Sequence[Delta]) -> Returns:
         """Find the ceded statements that no graph contains after `deltas`, so that they return to their user graphs."""

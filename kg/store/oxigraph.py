@@ -268,12 +268,17 @@ class OxigraphStore:
         return Rows(variables, rows)
 
     def query_sources(self, query: str, *, limit: int | None = None) -> Result:
-        """Run a trusted query like `query`, over all graphs except those that people write."""
+        """Run a trusted query like `query`, over all graphs except those that `hide_user_graphs` leaves out."""
         return self.query(self.hide_user_graphs(query), limit=limit)
 
     def hide_user_graphs(self, query: str) -> str:
-        """Rewrite a trusted query so that it does not read statements of the graphs that people write."""
+        """Rewrite a trusted query so that it does not read statements of the graphs that people write, nor those of
+        invalidated graphs (`Patch`)."""
         return self._get_user_statements().hide(query)
+
+    def find_invalidated_graphs(self) -> list[NamedNode]:
+        """Find the invalidated graphs (`Patch`) that no commit has removed yet."""
+        return sorted(self._get_user_statements().invalidated, key=lambda graph: graph.value)
 
     def find_user_graphs(self, properties: AbstractSet[str] | None) -> list[NamedNode]:
         """Find the graphs that people wrote with any of these properties; None: with any property."""
@@ -583,7 +588,7 @@ class OxigraphStore:
                 raise StoreError(f"Cannot write the commit to {self._folder}: {error}. Nothing was written.") from error
             raise
         if self._user_statements is not None:
-            self._user_statements.follow(prepared.deltas)
+            self._user_statements.follow(prepared.deltas, prepared.invalidated)
         self._last_write = time.monotonic()
         if self._unflushed >= self._flush_quads or self._last_write - self._last_checkpoint < _WANTED_S:
             self._flush(self._opened())

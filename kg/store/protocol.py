@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -99,11 +99,15 @@ class Content:
 class Patch:
     """Changes that accompany a commit: quads to remove from and add to ``graph/prov``, and the new content of graphs
     derived from the committed ones.
+
+    Derived graphs can also be *invalidated*, if their removal takes long: a later commit removes them, and until then
+    trusted queries do not read them (`Store.hide_user_graphs`). ``graph/prov`` has the time (prov:invalidatedAtTime).
     """
 
     remove: frozenset[Quad] = frozenset()
     add: frozenset[Quad] = frozenset()
     graphs: Mapping[NamedNode, Sequence[Quad]] = field(default_factory=dict)
+    invalidated: Collection[NamedNode] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,11 +188,16 @@ class Store(Snapshotted, Protocol):
         ...
 
     def query_sources(self, query: str, *, limit: int | None = None) -> Result:
-        """Run a trusted query in this process over all graphs except those that people write."""
+        """Run a trusted query in this process over all graphs except those that `hide_user_graphs` leaves out."""
         ...
 
     def hide_user_graphs(self, query: str) -> str:
-        """Rewrite a trusted query so that it does not read statements of the graphs that people write."""
+        """Rewrite a trusted query so that it does not read statements of the graphs that people write, nor those of
+        invalidated graphs (`Patch`)."""
+        ...
+
+    def find_invalidated_graphs(self) -> list[NamedNode]:
+        """Find the invalidated graphs (`Patch`) that no commit has removed yet."""
         ...
 
     def find_user_graphs(self, properties: AbstractSet[str] | None) -> list[NamedNode]:

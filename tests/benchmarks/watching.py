@@ -1,8 +1,8 @@
 """How fast files of a watched folder become searchable, and how fast they go.
 
 ``python -m tests.benchmarks watching [-- --pages N]``: made-up Markdown pages of 2 KB are loaded; then single pages are
-saved under a watcher until a search finds their new word; then a long document of random words is deleted, which
-names few entities. Vectors are not made.
+saved under a watcher until a search finds their new word; then two long documents are deleted: one of random words,
+which names few entities, and one with many names in each chunk. Vectors are not made.
 """
 
 from __future__ import annotations
@@ -25,13 +25,17 @@ from kg.settings import Settings
 from kg.sparql.terms import bind
 from kg.store.protocol import select, term_text
 from kg.tools.search.passages import search
+from kg.vocabulary import mint
 from loaders import pipeline
+from loaders.files.graph.entities import get_entity_graph
 from loaders.sources import build_loader, build_watcher
 from tests.benchmarks.comparison import Comparison
 
 PAGES = 1_000
 SAVES = 10
 CHUNKS = 500
+NAMES = 40
+"""Names of entities in each chunk of a document that has many."""
 CHUNKS_OF = "SELECT (COUNT(*) AS ?n) { ?file kg:path $path . ?chunk dcterms:isPartOf ?file }"
 DEADLINE_S = 600.0
 
@@ -66,7 +70,8 @@ def run(arguments: Sequence[str]) -> Iterator[Comparison]:
             times = [save_page(kg, notes, number) for number in range(SAVES)]
             yield Comparison.at_most("a saved page searchable, median", statistics.median(times), "s", 2.0)
             yield Comparison.at_most("the same, slowest", max(times), "s", 2.0)
-            yield from delete_long_document(kg, notes)
+            yield from delete_long_document(kg, notes, names=0)
+            yield from delete_long_document(kg, notes, names=NAMES)
 
 
 def write_pages(folder: Path, pages: int) -> int:
@@ -99,27 +104,41 @@ def save_page(kg: KnowledgeGraph, folder: Path, number: int) -> float:
     return seconds
 
 
-def delete_long_document(kg: KnowledgeGraph, folder: Path) -> Iterator[Comparison]:
-    """Delete a document of 500 chunks, and measure its commit and the time until it is gone from the index."""
+def delete_long_document(kg: KnowledgeGraph, folder: Path, names: int) -> Iterator[Comparison]:
+    """Delete a document of 500 chunks with `names` names in each.
+
+    Measures its commit, and the time until it is gone from the index and what was extracted from it is gone too.
+    """
     chance = random.Random(1)
     words = ["".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=7)) for _ in range(5_000)]
-    parts = [f"# Part {part}\n\n" + " ".join(chance.choices(words, k=510)) + "." for part in range(CHUNKS)]
-    (folder / "long.md").write_text("\n\n".join(parts))
-    wait_until(lambda: counted(kg, "long.md") > 0 and is_resting(kg))
-    chunks = counted(kg, "long.md")
+    known = [f"{chance.choice(words).title()} {chance.choice(words).title()}" for _ in range(40 * names)]
+    parts = []
+    for part in range(CHUNKS):
+        said = chance.choices(words, k=510 - 4 * names)
+        for _ in range(names):
+            said.insert(chance.randrange(len(said)), f"the **{chance.choice(known)}** and")
+        parts.append(f"# Part {part}\n\n{' '.join(said)}.")
+    path = f"long{names}.md"
+    (folder / path).write_text("\n\n".join(parts))
+    wait_until(lambda: counted(kg, path) > 0 and is_resting(kg))
+    entities = get_entity_graph(mint("graph", "src", "files", folder.name, path))
+    chunks, quads = counted(kg, path), kg.store.count(entities)
     units = kg.search.status().units
     time.sleep(2)  # a search for changes that was due meanwhile would find the deletion before it has rested
-    (folder / "long.md").unlink()
+    (folder / path).unlink()
     began, before = time.perf_counter(), time.process_time()
-    wait_until(lambda: counted(kg, "long.md") == 0)
+    wait_until(lambda: counted(kg, path) == 0)
     seconds, cpu = time.perf_counter() - began, time.process_time() - before
     wait_until(lambda: kg.search.status().units == units - chunks)
     indexed = time.perf_counter() - began
+    wait_until(lambda: kg.store.count(entities) == 0)
+    ended = time.perf_counter() - began
     rest = kg.settings.watch_debounce_ms / 1000
-    name = f"a document of {chunks} chunks deleted, after it rested for {1000 * rest:.0f} ms"
+    name = f"a document of {chunks} chunks, {quads:,} quads of entities, deleted after its rest of {1000 * rest:.0f} ms"
     yield Comparison.at_most(name, 1000 * (seconds - rest), "ms", 200)
     yield Comparison("the same by processor time, with the looks at it", 1000 * cpu, None, "ms")
     yield Comparison("the same until it is gone from the index", 1000 * (indexed - rest), None, "ms")
+    yield Comparison("the same until its entities are gone too", 1000 * (ended - rest), None, "ms")
 
 
 def counted(kg: KnowledgeGraph, path: str) -> int:

@@ -7,7 +7,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import ConflictError
 from kg.store.oxigraph import OxigraphStore
-from kg.store.protocol import GraphChange, Patch, Rows
+from kg.store.protocol import GraphChange, Patch, Rows, select
 from kg.vocabulary import DCTERMS, KG, PROV, PROV_GRAPH, RDF, SCHEMA, mint
 from tests.store.conftest import titles
 
@@ -105,3 +105,36 @@ def test_a_triple_may_move_from_one_graph_of_people_to_another_in_one_commit(sto
     third, fourth = mint("graph", "user", "third"), mint("graph", "user", "fourth")
     with pytest.raises(ConflictError):
         store.commit({third: said(third, "z"), fourth: said(fourth, "z")})
+
+
+def test_queries_of_tools_do_not_read_an_invalidated_graph(store: OxigraphStore) -> None:
+    graph, quads = titles("a", "x")
+    query = "SELECT ?d { ?d dcterms:title ?t }"
+    invalidated = [quad.predicate for quad in store.graph(PROV_GRAPH)].count(PROV.invalidatedAtTime)
+    store.commit({graph: quads})
+    version = store.user_graphs_version()
+    store.commit(dict([titles("b", "y")]), lambda changes: Patch(invalidated=[graph, titles("none")[0]]))
+    assert store.user_graphs_version() != version
+    assert store.find_invalidated_graphs() == [graph]
+    assert len(select(store.query, query)) == 2
+    assert len(select(store.query_sources, query)) == 1
+    assert len(select(store.query_sources, "SELECT ?d { ?d dcterms:issued ?t }")) == 0
+    store.close()
+    with OxigraphStore(store.data_dir) as again:
+        assert again.find_invalidated_graphs() == [graph]
+        assert len(select(again.query_sources, query)) == 1
+        again.commit({graph: ()})
+        assert again.find_invalidated_graphs() == []
+        assert [quad.predicate for quad in again.graph(PROV_GRAPH)].count(PROV.invalidatedAtTime) == invalidated
+        assert len(select(again.query, query)) == 1
+
+
+def test_an_invalidated_graph_that_is_written_is_valid(store: OxigraphStore) -> None:
+    graph, quads = titles("a", "x")
+    store.commit({graph: quads})
+    store.commit({}, lambda changes: Patch(invalidated=[graph]))
+    assert store.find_invalidated_graphs() == []  # a commit that changes nothing is none
+    store.commit(dict([titles("b", "y")]), lambda changes: Patch(invalidated=[graph]))
+    store.commit(dict([titles("a", "z")]))
+    assert store.find_invalidated_graphs() == []
+    assert len(select(store.query_sources, "SELECT ?d { ?d dcterms:title ?t }")) == 2

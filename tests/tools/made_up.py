@@ -100,6 +100,9 @@ class MemoryStore:
     def user_graphs_version(self) -> int:
         return 0
 
+    def find_invalidated_graphs(self) -> list[NamedNode]:
+        return []
+
     def find_user_graphs(self, properties: Set[str] | None) -> list[NamedNode]:
         return []
 

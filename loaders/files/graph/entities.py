@@ -1,9 +1,10 @@
 """The entities of files as graphs: mentions, relations and definitions of each file, and the entities they share.
 
 ``graph/ext/entities/files/{collection}/{path}`` has the mentions in the text of one file, and its claims. The commit
-that changes or removes the text removes it (`drop_entities`), and it is written again once the new text is searchable
-(`refresh`). ``graph/ref/entity/{type}/{norm}`` describes an entity by its type and its names: those in its mentions.
-So all graphs follow from the texts alone, in any order in which the files are loaded.
+that changes or removes the text removes it (`drop_entities`), or invalidates a large one, which goes in the next commit
+(`remove_invalidated`). It is written again once the new text is searchable (`refresh`).
+``graph/ref/entity/{type}/{norm}`` describes an entity by its type and its names: those in its mentions. So all graphs
+follow from the texts alone, in any order in which the files are loaded.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from kg.provenance import promotion
 from kg.provenance.load_records import Agent, Derived, RecordOrigin, Rule, Run
 from kg.search.index_sync import Progress
 from kg.sparql.terms import bind
-from kg.store.protocol import Store, named_node, select, term_text
+from kg.store.protocol import Rows, Store, named_node, select, term_text
 from kg.vocabulary import (
     DCTERMS,
     ENTITIES,
@@ -91,6 +92,10 @@ _MOST_SOURCES: Final = 5
 """Most graphs that provenance names for an entity: those that gave it its names last. Its mentions name all."""
 _BATCH_QUADS: Final = 20_000
 _AT_ONCE: Final = 200
+_LARGE: Final = 2_000
+"""Quads from which the removal of a graph takes so long that it is a commit of its own."""
+_MOST_INVALIDATED: Final = 16
+"""Maximum number of invalidated graphs, since queries leave each out by its name."""
 _LONG: Final = 50_000
 """Characters from which a file is a long one."""
 
@@ -113,6 +118,8 @@ SELECT ?graph ?hash WHERE { GRAPH $prov { ?graph kg:sourceSha256 ?hash } FILTER(
 
 LONG: Final = """
 SELECT ?graph WHERE { VALUES ?graph { $graphs } GRAPH ?graph { ?file kg:length ?length FILTER(?length > $least) } }"""
+
+ENTITIES_OF: Final = "SELECT ?mention WHERE { GRAPH $graph { ?mention kg:object ?entity } }"
 
 EXISTS: Final = "ASK { GRAPH $graph { ?node kg:object ?entity } }"
 
@@ -279,20 +286,50 @@ def _build_relation(
     return quads + evidence_quads(node, evidence, graph, known)
 
 
+def find_invalidated(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> list[NamedNode]:
+    """Find the graphs of entities that a commit invalidates which replaces or removes these files: the large ones."""
+    graphs = [get_entity_graph(source) for source in replace if source.value.startswith(GRAPHS)]
+    large = [graph for graph in graphs if _is_large(store, graph)]
+    return large[: max(0, _MOST_INVALIDATED - len(store.find_invalidated_graphs()))]
+
+
+def _is_large(store: Store, graph: NamedNode) -> bool:
+    mentions = _LARGE // 5  # each has five quads
+    found = store.query(bind(ENTITIES_OF, graph=graph), limit=mentions)
+    return isinstance(found, Rows) and found.truncated
+
+
 def drop_entities(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Derived:
-    """Remove the mentions and claims of the files that a commit replaces or removes.
+    """Remove the mentions and claims of the files that a commit replaces or removes, except `find_invalidated`.
 
     The entities keep the names that the mentions in other files have. Those that no file mentions go with the commit.
     """
     # By queries, since the graph of a long file has a hundred thousand quads.
     graphs = [get_entity_graph(source) for source in replace if source.value.startswith(GRAPHS)]
-    dropped = [graph for graph in graphs if store.query(bind(EXISTS, graph=graph))]
+    exist = [graph for graph in graphs if store.query(bind(EXISTS, graph=graph))]
+    later = find_invalidated(store, replace) if exist else ()
+    return _drop(store, [graph for graph in exist if graph not in later])
+
+
+def remove_invalidated(store: Store) -> None:
+    """Remove the graphs of entities that earlier commits have invalidated, each in a commit."""
+    for graph in store.find_invalidated_graphs():
+        if graph.value.startswith(_EXTRACTED):
+            made = _drop(store, [graph])
+            replace = {each: quads for each, (quads, _) in made.items()}
+            origins = {each: origin for each, (_, origin) in made.items()}
+            run = Run(Agent("loaders.files.entities", VERSION))
+            store.commit(replace, promotion.build_load_patch(run, store, replace, origins))
+
+
+def _drop(store: Store, dropped: Sequence[NamedNode]) -> Derived:
+    """Remove graphs of mentions and claims, and the names of entities that only these have."""
     made: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = {}
     if not dropped:
         return made
     for graph in dropped:
         made[graph] = (), RecordOrigin("", ())
-    rows = select(store.query_sources, bind(MENTIONED_IN, graphs=dropped))
+    rows = select(store.query, bind(MENTIONED_IN, graphs=dropped))
     mentioned = {named_node(row["entity"]) for row in rows}
     names = {entity: own for entity, own in load_names(store, mentioned).items() if len(own) > 1}
     kept = _load_mentioned(store, names, dropped)
@@ -441,6 +478,7 @@ def refresh(
     Raises ModelError if the pipeline of the settings is not installed.
     """
     started = time.perf_counter()
+    remove_invalidated(kg.store)
     state, report = State(kg.settings.data_dir), EntityReport()
     pending = find_pending(kg, state)
     if files is not None:

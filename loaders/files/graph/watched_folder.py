@@ -28,7 +28,7 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Commit, named_node, select, term_text
 from kg.vocabulary import PROV_GRAPH, iri_prefix, mint
 from loaders.files.extraction.language_pipeline import load_pipeline
-from loaders.files.graph.entities import Pause, find_long, find_pending
+from loaders.files.graph.entities import Pause, find_long, find_pending, remove_invalidated
 from loaders.files.graph.entities import refresh as refresh_entities
 from loaders.files.graph.moves import Moves, name_file
 from loaders.files.graph.stored_files import LeftOutFiles, load_signatures, load_stored
@@ -425,6 +425,7 @@ class _Update(Loading):
             self.citations.refresh(self.on_progress)
         self.indexed.finish()
         self.repair_index()
+        remove_invalidated(self.kg.store)
         self.log_warnings()
         return self.report
 

@@ -96,6 +96,8 @@ def make_page(chance: random.Random) -> str:
             )
         )
     parts += [LONG * chance.choice([1, 8])] * (chance.random() < 0.4)
+    if chance.random() < 0.1:  # so many entities that their removal is a commit of its own
+        parts.append(" ".join(f"The {chance.choice(NAMES)} is by the {chance.choice(NAMES)}." for _ in range(250)))
     return "\n\n".join(parts)
 
 

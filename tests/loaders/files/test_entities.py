@@ -11,7 +11,8 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg import bundle
 from kg.actors import ADMIN, WRITE, Actor
-from kg.errors import ModelError
+from kg.errors import ModelError, StoreError
+from kg.integrity.compaction import compact
 from kg.integrity.doctor import inspect_closed
 from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.settings import Settings
@@ -292,6 +293,53 @@ def test_entities_follow_their_files(graph: tuple[KnowledgeGraph, Path]) -> None
     assert entity_graphs(kg) == {}
     assert not find_pending(kg)
     assert refresh(kg).files == 0
+
+
+def test_many_entities_of_a_removed_file_are_hidden_until_another_commit_removes_them(
+    graph: tuple[KnowledgeGraph, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kg, folder = graph
+    without = entity_graphs(kg)
+    (folder / "third.md").write_text("# Log\n\nThe Tide Gateway uses the Brine Pump. The Salt-Queue is full.\n")
+    load(kg, "files", [str(folder)])
+    uses = f"ASK {{ ?e kg:uses {mint('entity', 'product', 'brinepump')} }}"
+    mentions = f"SELECT ?m {{ ?m kg:object {mint('entity', 'product', 'brinepump')} }}"
+    assert kg.store.query(uses)
+    assert select(kg.store.query_sources, mentions).rows
+    removed = mint("graph", "src", "files", "notes", "third.md")
+    monkeypatch.setattr("loaders.files.graph.entities._LARGE", 5)
+    (folder / "third.md").unlink()
+    pipeline.load(kg, replace(build_loader("files", kg.settings), refresh=None), [str(folder)], prune=True)
+    assert kg.store.find_invalidated_graphs() == [get_entity_graph(removed)]
+    assert not kg.store.graph(removed)
+    assert not kg.store.query(uses)
+    assert select(kg.store.query, mentions).rows
+    assert not select(kg.store.query_sources, mentions).rows
+    assert not select(lambda query: kg.query(query).result, mentions).rows
+    data_dir, settings = kg.settings.data_dir, kg.settings
+    kg.close()
+    with pytest.raises(StoreError, match="third"):
+        compact(data_dir)
+    with KnowledgeGraph.open(data_dir, settings) as again:
+        assert not select(again.store.query_sources, mentions).rows
+        refresh(again)
+        assert not again.store.find_invalidated_graphs()
+        assert entity_graphs(again) == without
+    compact(data_dir)
+
+
+def test_a_changed_file_with_many_entities_is_extracted_again(
+    graph: tuple[KnowledgeGraph, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kg, folder = graph
+    both = entity_graphs(kg)
+    monkeypatch.setattr("loaders.files.graph.entities._LARGE", 5)
+    (folder / "queue.md").write_text("# Log\n\nThe Salt-Queue is full.\n")
+    pipeline.load(kg, replace(build_loader("files", kg.settings), refresh=None), [str(folder)])
+    assert kg.store.find_invalidated_graphs()
+    (folder / "queue.md").write_text(QUEUE)  # as it was extracted before
+    load(kg, "files", [str(folder)])
+    assert entity_graphs(kg) == both
 
 
 def test_files_that_share_an_entity_with_several_names_are_removed_at_once(
