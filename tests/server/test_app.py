@@ -23,13 +23,17 @@ from fastmcp.utilities.tests import ASGIServer
 
 from kg import loading
 from kg.errors import IndexUnavailableError, InvalidInputError
+from kg.knowledge_graph import KnowledgeGraph
 from kg.queries.dispatcher import Ticket
 from kg.server import app
 from kg.server.app import create_app, repairing_index
 from kg.server.auth import HOLDER
 from kg.server.http_server import address_of, listen
+from kg.settings import Settings
 from kg.store.protocol import Rows
 from kg.tools.catalog.health import health
+from loaders import pipeline
+from loaders.sources import build_loader
 from tests.examples import spread
 from tests.waiting import until
 
@@ -141,6 +145,21 @@ def test_a_change_that_the_index_did_not_take_is_indexed_later(kg, monkeypatch):
         monkeypatch.setattr(kg.search, "state", fail_first)
         kg.unindexed.set()
         assert repaired.wait(60)
+
+
+def test_a_removal_that_was_interrupted_is_completed_at_the_start(tmp_path, monkeypatch):
+    monkeypatch.setattr("loaders.files.graph.entities._LARGE", 5)
+    settings = Settings(data_dir=tmp_path / "data", models_dir=tmp_path / "none", _env_file=None)
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "pump.md").write_text("# Log\n\nThe Tide Gateway uses the Brine Pump in Ferrowick.\n")
+    with KnowledgeGraph.open(tmp_path / "data", settings) as kg:
+        loader = build_loader("files", settings)
+        pipeline.load(kg, loader, [str(tmp_path / "notes")])
+        (tmp_path / "notes" / "pump.md").unlink()
+        pipeline.load(kg, replace(loader, refresh=None), [str(tmp_path / "notes")], prune=True)
+        assert kg.store.find_invalidated_graphs()
+        with repairing_index(kg):
+            until(lambda: not kg.store.find_invalidated_graphs())
 
 
 @pytest.mark.parametrize(
