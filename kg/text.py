@@ -1,4 +1,4 @@
-"""Text utilities: escape control characters for a terminal, shorten lists, and find the ends of sentences."""
+"""Text utilities: escape control characters for a terminal, shorten and sort lists, and find the ends of sentences."""
 
 from __future__ import annotations
 
@@ -37,6 +37,12 @@ def join_first(names: Sequence[str], most: int) -> str:
     """Join at most `most` names with commas, and state how many more there are: ``a, b and 3 more``."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
+    """Build a sort key that compares numbers in texts by their values: R-2 comes before R-10."""
+    parts = re.findall(r"\d+|\D+", text.casefold())
+    return tuple((0, len(part.lstrip("0")), part.lstrip("0")) if part.isdecimal() else (1, 0, part) for part in parts)
 
 
 _BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7f]")

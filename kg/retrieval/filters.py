@@ -77,8 +77,8 @@ BY_STATE: Final = (
     "electorate in that year. Speeches with neither are left out."
 )
 """Note for results that have speeches of a state."""
-DATED: Final = """?document eli:date_document|dcterms:date ?dated
-  FILTER(SUBSTR(STR(?dated), 1, 4) IN ($years) && !REGEX(STR(?dated), "^[0-9]{5}"))"""
+DATED: Final = """VALUES ?year { $years } ?document eli:date_document|dcterms:date ?dated
+  FILTER(SUBSTR(STR(?dated), 1, 4) = ?year && !REGEX(STR(?dated), "^[0-9]{5}"))"""
 OF_PARTY: Final = "VALUES ?party { $parties } ?document kg:party ?party ."
 IN_CHAMBER: Final = "VALUES ?chamber { $chambers } ?document kg:chamber ?chamber ."
 MENTIONING: Final = "VALUES ?mentioned { $mentioned } FILTER EXISTS { ?unit kg:mentions ?mentioned }"

@@ -661,18 +661,6 @@ def _tie_breakers(reader: Reader, units: Sequence[str]) -> dict[str, TieKey]:
     return keys
 
 
-def sort_by_date(reader: Reader, found: Sequence[Found], *, oldest: bool = False) -> list[Found]:
-    """Sort units by the date of their document, the newest first, or the oldest; those without a date are last."""
-    keys = _tie_breakers(reader, [each.iri for each in found])
-
-    def key(each: Found) -> tuple[bool, tuple[int, ...], tuple[object, ...]]:
-        date, *rest = keys[each.iri]
-        undated = date == newest_first(None)
-        return undated, tuple(-digit for digit in date) if oldest else date, tuple(rest)
-
-    return sorted(found, key=key)
-
-
 def newest_first(date: str | None) -> tuple[int, ...]:
     """Sort key of ISO 8601 dates in descending order, by negated characters. A missing date sorts last."""
     return (1,) if date is None else tuple(-ord(character) for character in date)

@@ -168,7 +168,7 @@ class SearchHit(BaseModel):
     said_by: str | None = Field(
         None, description="Who said these words, of a speech", exclude_if=lambda value: value is None
     )
-    score: float
+    score: float | None = Field(None, exclude_if=lambda value: value is None)
     score_parts: ScoreParts | None = Field(None, exclude_if=lambda value: value is None)
     provenance: Provenance
     before: list[Neighbour] = Field(default_factory=list, exclude_if=operator.not_)

@@ -185,7 +185,7 @@ class SearchIndex(Protocol):
         ...
 
     def count(self, fields: Sequence[str], codes: Conditions = ()) -> Counts:
-        """Count the units that meet `codes`, exactly, and by each value of `fields`."""
+        """Count the units that meet `codes`, exactly, and by each value of `fields`: codes, or ``parent``."""
         ...
 
     def rank_codes(

@@ -206,9 +206,11 @@ class UnitIndex:
                     str(hit.value): hit.count
                     for hit in shard.facet(qe.FacetRequest(name, _MOST_VALUES, exact=True, filter=where)).hits
                 }
-                for name in ("parent", *fields)
+                for name in dict.fromkeys(("parent", *fields))
             }
-        documents = len({get_original(parent) for parent in by_field.pop("parent")})
+        documents = len({get_original(parent) for parent in by_field["parent"]})
+        if "parent" not in fields:
+            del by_field["parent"]
         if len(self._totals) >= _MOST_TOTALS or any(written != key[0] for written, _ in self._totals):
             self._totals = {}
         self._totals[key] = found = Counts(units, documents, by_field)

@@ -123,6 +123,34 @@ def test_filters_alone_are_counted_exactly(client: TestClient, joined: Knowledge
     assert f"{climate.passages} passages" in page(client, "/search?domain=climate").text
 
 
+@pytest.mark.parametrize("filters", ["domain=climate", "concept=Q1012", "domain=zoning&sort=title", "once=1"])
+def test_filters_alone_list_all_passages_page_by_page(client: TestClient, filters: str) -> None:
+    first = client.get(f"/search?{filters}&format=json&limit=200").json()
+    total = first["total"]
+    seen: list[str] = []
+    path = f"/search?{filters}"
+    while path:
+        text = markup(client, path)
+        seen += re.findall(r'href="(/cite\?id=[^"]+)"', text)
+        assert f"Page {len(seen[:-1]) // 20 + 1} of {-(-total // 20)}" in text or total <= 20
+        following = re.search(r'<a rel="next" href="([^"]+)"', text)
+        path = unescape(following[1]) if following else ""
+    assert len(seen) == len(set(seen)) == total > 0
+    assert [hit["id"] for hit in first["results"]] == [
+        dict(parse_qsl(urlsplit(unescape(link)).query))["id"] for link in seen[:200]
+    ]
+    rows = list(csv.DictReader(io.StringIO(client.get(f"/search?{filters}&format=csv&limit=200").text)))
+    assert [row["id"] for row in rows] == [hit["id"] for hit in first["results"]]
+    assert not any(row["score"] for row in rows)
+
+
+def test_a_concept_as_a_filter_is_marked_where_it_is_mentioned(client: TestClient) -> None:
+    text = markup(client, "/search?concept=Q1012")
+    quotes = re.findall(r'<blockquote class="found"[^>]*>(.*?)</blockquote>', text, re.DOTALL)
+    assert quotes
+    assert all("<mark>" in quote for quote in quotes)
+
+
 def test_the_queries_behind_the_results_lead_to_the_editor(client: TestClient) -> None:
     found = page(client, f"/search?q={WATER}&domain=climate")
     assert [link for link in found.links if link.startswith("/sparql?query=SELECT")]
@@ -147,6 +175,10 @@ def test_an_iri_is_looked_up(client: TestClient) -> None:
         ({"q": "flood", "sort": "colour"}, 400),
         ({"q": "flood", "page": "0"}, 400),
         ({"q": "flood", "page": "9999999999"}, 400),
+        ({"limit": "0"}, 400),
+        ({"limit": "201"}, 400),
+        ({"page": "5002"}, 400),
+        ({"page": "5001"}, 200),
         ({"q": "flood", "page": "٣"}, 400),
         ({"q": "flood", "format": "exe"}, 400),
         ({"q": "\ud800".encode("utf-8", "surrogatepass")}, 200),

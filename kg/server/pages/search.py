@@ -1,7 +1,8 @@
 """Search over all domains (``/search?q=``) with facets, and a citation of a passage to copy (``/cite?id=``).
 
 The address holds the whole state: the words ``q``, the filters by the names of the facets (each may be repeated), the
-order ``sort``, and the ``page``. ``format=csv`` and ``format=json`` give the results of the page as data.
+order ``sort``, whether each document is listed ``once``, the ``page`` and its size ``limit``. Without words, all
+passages that pass the filters are listed. ``format=csv`` and ``format=json`` give the results of the page as data.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -26,6 +28,8 @@ from kg.retrieval.places import Places, load_places
 from kg.retrieval.reader import Reader
 from kg.retrieval.results import (
     FACETS,
+    MOST_RESULTS,
+    MOST_SKIPPED,
     QUERY_CHARACTERS,
     Evidence,
     FacetCounts,
@@ -42,7 +46,7 @@ from kg.tools.search.passages import fetch, search
 from kg.vocabulary import BASE, iri_prefix
 
 PER_PAGE: Final = 20
-LAST_PAGE: Final = 500
+PAGE_SIZES: Final = (20, 50, 200)
 VALUES_SHOWN: Final = 8
 """Values of a facet that are shown at once; the others follow on demand."""
 _SECTIONS: Final = iri_prefix("section")
@@ -63,7 +67,7 @@ TITLES: Final[Mapping[FacetName, str]] = {
     "district": "Zoning district",
     "concept": "Concept",
 }
-SORTS: Final = {"relevance": "Best match", "newest": "Newest first", "oldest": "Oldest first"}
+SORTS: Final = {"relevance": "Best match", "newest": "Newest first", "oldest": "Oldest first", "title": "By title"}
 RELEVANCE: Final = {
     "weak": "These passages are related to the question. None clearly answers it.",
     "unknown": "Whether these passages are relevant was not judged.",
@@ -95,6 +99,19 @@ class State:
     filters: Mapping[FacetName, Sequence[str]]
     sort: str
     page: int
+    once: bool = False
+    """Whether each document is listed once, with its first passage among the results."""
+    limit: int = PER_PAGE
+
+    @property
+    def order(self) -> str:
+        """The order of the results: without words no passage is a better match than others."""
+        return "newest" if self.sort == "relevance" and not self.words else self.sort
+
+    @property
+    def last_page(self) -> int:
+        """The number of the last page that can be requested."""
+        return MOST_SKIPPED // self.limit + 1
 
     @property
     def href(self) -> str:
@@ -106,6 +123,8 @@ class State:
         pairs = [("q", self.words)] if self.words else []
         pairs += [(name, value) for name, values in self.filters.items() for value in values]
         pairs += [("sort", self.sort)] if self.sort != "relevance" else []
+        pairs += [("once", "1")] if self.once else []
+        pairs += [("limit", str(self.limit))] if self.limit != PER_PAGE else []
         pairs += [("page", str(self.page))] if self.page > 1 else []
         return "/search?" + urlencode([*pairs, *extra.items()])
 
@@ -118,11 +137,10 @@ class State:
 
 
 def read_state(request: Request) -> State:
-    """Read the state from the address. Raises InvalidInputError for a page that is none."""
+    """Read the state from the address. Raises InvalidInputError for a page or its size that is none."""
     given = request.query_params
-    number = given.get("page", "1")
-    if not (number.isascii() and number.isdecimal() and 1 <= int(number[:6]) <= LAST_PAGE and len(number) < 6):
-        raise InvalidInputError(f"Invalid page {number[:40]!r}. Valid: a number from 1 to {LAST_PAGE}.")
+    limit = _read_number("limit", given.get("limit", str(PER_PAGE)), MOST_RESULTS)
+    number = _read_number("page", given.get("page", "1"), MOST_SKIPPED // limit + 1)
     filters = {
         facet: list(dict.fromkeys(value.strip() for value in given.getlist(facet) if value.strip())) for facet in FACETS
     }
@@ -130,8 +148,16 @@ def read_state(request: Request) -> State:
         words=given.get("q", "").strip(),
         filters={facet: values for facet, values in filters.items() if values},
         sort=given.get("sort", "relevance"),
-        page=int(number),
+        page=number,
+        once=given.get("once", "") not in ("", "0"),
+        limit=limit,
     )
+
+
+def _read_number(name: str, text: str, most: int) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 7 and 1 <= int(text) <= most):
+        raise InvalidInputError(f"Invalid {name} {text[:40]!r}. Valid: a number from 1 to {most:,}.")
+    return int(text)
 
 
 def _search(kg: KnowledgeGraph, request: Request) -> Response:
@@ -146,10 +172,10 @@ def _search(kg: KnowledgeGraph, request: Request) -> Response:
         return page(request, "search.html", context, status=error.http_status)
     form = request.query_params.get("format", "html")
     if form == "json":
-        return JSONResponse(content_of(found), headers={"Cache-Control": "no-cache"})
+        return JSONResponse({**content_of(found), "total": found.meta.total}, headers={"Cache-Control": "no-cache"})
     evidence: dict[str, Evidence] = {}
     if found.results:
-        read = ask(kg, fetch, ids=[hit.id for hit in found.results], limit=PER_PAGE)
+        read = ask(kg, fetch, ids=[hit.id for hit in found.results], limit=MOST_RESULTS)
         evidence = {each.id: each for each in read.result.evidence}
         queries = [*queries, *read.queries]
     if form == "csv":
@@ -170,17 +196,19 @@ def _find(kg: KnowledgeGraph, state: State) -> tuple[SearchResult, Sequence[Stat
             f"The search has {len(state.words):,} characters. The maximum is {QUERY_CHARACTERS:,}: keep the most "
             "important words."
         )
-    filters = {FILTER_NAMES.get(name, name): list(values) for name, values in state.filters.items()}
+    filters: dict[str, object] = {FILTER_NAMES.get(name, name): list(values) for name, values in state.filters.items()}
+    if state.once:
+        filters["max_passages_per_doc"] = 1
     asked = ask(
         kg,
         search,
         query=state.words,
         filters=filters,
-        limit=PER_PAGE,
-        offset=(state.page - 1) * PER_PAGE,
+        limit=state.limit,
+        offset=(state.page - 1) * state.limit,
         facets=list(FACETS),
-        sort=state.sort,
-        score_parts=True,
+        sort=state.order,
+        score_parts=bool(state.words),
     )
     return asked.result, asked.queries
 
@@ -195,24 +223,34 @@ def _context(
     """Build the context of the template."""
     is_warning = found.degraded is not None or not found.results
     places = load_places(Reader(kg))
-    following = found.next_offset is not None and state.page < LAST_PAGE
-    relevance = found.relevance if found.results else None
+    following = found.next_offset is not None and state.page < state.last_page
+    relevance = found.relevance if found.results and state.words else None
     return {
         "state": state,
         "searched": state.words,
         "refused": None,
-        "total": _describe_total(found.facets),
+        "total": _describe_total(state, found),
+        "pages": None if state.words or not found.meta.total else f"{ceil(found.meta.total / state.limit):,}",
         "nothing": bool(state.words) and not found.results,
         "relevance": RELEVANCE.get(relevance or ""),
         "warnings": found.notes if is_warning else [],
         "notes": [] if is_warning else found.notes,
-        "hits": [_show(hit, evidence.get(hit.id), state.words, places) for hit in found.results],
-        "first": (state.page - 1) * PER_PAGE + 1,
+        "hits": [_show(hit, evidence.get(hit.id), state, places) for hit in found.results],
+        "first": (state.page - 1) * state.limit + 1,
         "facets": _list_facets(state, found.facets),
         "chosen": _list_chosen(state, found.facets),
         "sorts": [
-            {"text": text, "href": replace(state, sort=name, page=1).href, "current": name == state.sort}
+            {"text": text, "href": replace(state, sort=name, page=1).href, "current": name == state.order}
             for name, text in SORTS.items()
+            if state.words or name != "relevance"
+        ],
+        "lists": [
+            {"text": text, "href": replace(state, once=once, page=1).href, "current": once == state.once}
+            for once, text in ((False, "Passages"), (True, "Documents"))
+        ],
+        "sizes": [
+            {"text": str(size), "href": replace(state, limit=size, page=1).href, "current": size == state.limit}
+            for size in PAGE_SIZES
         ],
         "previous": replace(state, page=state.page - 1).href if state.page > 1 else None,
         "next": replace(state, page=state.page + 1).href if following else None,
@@ -223,11 +261,15 @@ def _context(
     }
 
 
-def _describe_total(counts: FacetCounts | None) -> str:
+def _describe_total(state: State, found: SearchResult) -> str:
+    """Describe how many passages and documents there are."""
+    counts = found.facets
     if counts is None:
         return ""
-    plus = "+" if counts.more else ""
-    passages = f"{counts.passages:,}{plus} {'passage' if counts.passages == 1 and not plus else 'passages'}"
+    number, plus = counts.passages, "+" if counts.more else ""
+    if plus and not state.words and not state.once and found.meta.total is not None:
+        return f"{found.meta.total:,} passages"
+    passages = f"{number:,}{plus} {'passage' if number == 1 and not plus else 'passages'}"
     if counts.documents is None:
         return passages
     noun = "document" if counts.documents == 1 and not plus else "documents"
@@ -270,11 +312,13 @@ def _list_chosen(state: State, counts: FacetCounts | None) -> list[dict[str, str
     ]
 
 
-def _show(hit: SearchHit, evidence: Evidence | None, words: str, places: Places) -> dict[str, Any]:
-    """Build a result: its words verbatim with those of the query marked, its document, and its place there."""
+def _show(hit: SearchHit, evidence: Evidence | None, state: State, places: Places) -> dict[str, Any]:
+    """Build a result: its text verbatim, with the words of the query marked, its document, and its place there.
+
+    Without words, mentions of the concepts in the filter are marked.
+    """
     text = evidence.passage.text if evidence is not None else hit.snippet
-    low, high = _choose_excerpt(text, words)
-    marked = find_words(text[low:high], words)
+    low, high, marked = _mark(text, state, evidence)
     where = _place_of(evidence) if evidence is not None else ""
     document = hit.id.partition("#")[0]
     span = (low + marked[0][0], low + marked[0][1]) if marked and evidence is not None else None
@@ -289,13 +333,33 @@ def _show(hit: SearchHit, evidence: Evidence | None, words: str, places: Places)
         "pieces": mark_pieces(text[low:high], marked),
         "before": low > 0,
         "after": high < len(text),
-        "score": f"{hit.score:.3f}",
+        "score": None if hit.score is None else f"{hit.score:.3f}",
         "parts": _list_parts(hit),
         "id": hit.id,
         "source": hit.provenance,
         "graph": href_of(hit.provenance.graph),
         "cite": "/cite?" + urlencode({"id": hit.id}),
     }
+
+
+def _mark(text: str, state: State, evidence: Evidence | None) -> tuple[int, int, list[tuple[int, int]]]:
+    """Choose the part of a text to show, as offsets, and what to mark in it, as offsets in that part."""
+    if state.words:
+        low, high = _choose_excerpt(text, state.words)
+        return low, high, find_words(text[low:high], state.words)
+    mentions = _find_mentions(evidence, state.filters.get("concept", ())) if evidence is not None else []
+    low, high = _cut(text, *(mentions[0] if mentions else (0, 0)))
+    return low, high, [(start - low, end - low) for start, end in mentions if low <= start and end <= high]
+
+
+def _find_mentions(evidence: Evidence, concepts: Sequence[str]) -> list[tuple[int, int]]:
+    """Find where a passage mentions one of some concepts, without overlaps."""
+    found: list[tuple[int, int]] = []
+    mentioned = {span for each in evidence.concept_matches if each.qid in concepts for span in each.offsets}
+    for start, end in sorted(mentioned):
+        if not found or start >= found[-1][1]:
+            found.append((start, end))
+    return found
 
 
 def _place_of(evidence: Evidence) -> str:
@@ -320,8 +384,12 @@ def _choose_excerpt(text: str, words: str) -> tuple[int, int]:
     """Choose the part of a text with most words of the query, cut at words."""
     if len(text) <= EXCERPT_CHARACTERS:
         return 0, len(text)
-    place = best_window(text, words, EXCERPT_CHARACTERS) or (0, 0)
-    return trim_to_words(text, *window(0, len(text), *place, EXCERPT_CHARACTERS))
+    return _cut(text, *(best_window(text, words, EXCERPT_CHARACTERS) or (0, 0)))
+
+
+def _cut(text: str, start: int, end: int) -> tuple[int, int]:
+    """Choose the part of a text around some offsets, cut at words."""
+    return trim_to_words(text, *window(0, len(text), start, end, EXCERPT_CHARACTERS))
 
 
 def _list_parts(hit: SearchHit) -> list[tuple[str, str]]:
@@ -359,7 +427,7 @@ def _write_csv(hits: Sequence[SearchHit], evidence: Mapping[str, Evidence]) -> R
                 hit.url,
                 _to_cell(hit.said_by or ""),
                 _to_cell(cite(found).place if found is not None else ""),
-                hit.score,
+                "" if hit.score is None else hit.score,
                 _to_cell(found.passage.text if found is not None else hit.snippet),
                 origin.graph,
                 _to_cell(origin.source or ""),

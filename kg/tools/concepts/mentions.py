@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
@@ -17,6 +17,7 @@ from kg.retrieval.concept_index import resolve_concepts
 from kg.retrieval.evidence import build_evidence, load_units
 from kg.retrieval.filters import Scope, compile_scope
 from kg.retrieval.hybrid_search import OWN, newest_first
+from kg.retrieval.listing import DocumentKey, load_document_keys
 from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of
 from kg.retrieval.results import (
     Evidence,
@@ -56,17 +57,6 @@ CUT: Final = "ORDER BY DESC(?count) LIMIT $most"
 
 POSITIONS: Final = """
 SELECT ?unit ?position WHERE { VALUES ?unit { $units } ?unit schema:position ?position }"""
-
-ORDER_KEYS: Final = """
-SELECT DISTINCT ?document ?key ?value WHERE {
-  { VALUES ?document { $documents } ?document dcterms:title ?value BIND("title" AS ?key) }
-  UNION { VALUES ?document { $documents } ?document eli:date_document ?value BIND("date" AS ?key) }
-  UNION { VALUES ?document { $documents } ?document dcterms:date ?value BIND("date" AS ?key) }
-  UNION {
-    VALUES ?document { $documents } ?document eli:is_member_of ?family . ?family dcterms:title ?value
-    BIND("family" AS ?key)
-  }
-}"""
 
 # One level at a time: a path with * would read the graphs of users too (`kg.sparql.graph_exclusion`).
 NARROWER: Final = """
@@ -232,15 +222,12 @@ def ordered(reader: Reader, found: Sequence[Mentioning], offset: int, limit: int
 
 def _by_document(reader: Reader, tied: Sequence[Mentioning], start: int, end: int) -> list[Mentioning]:
     """Sort passages of equal score and return ``[start:end]``. Positions are loaded for documents on the page only."""
-    said: dict[str, dict[str, str]] = defaultdict(dict)
-    for row in _order_keys(reader, sorted({each.document for each in tied})):
-        values, key, value = said[iri_of(row["document"])], term_text(row["key"]), term_text(row["value"])
-        values[key] = min(value, values.get(key, value))
+    keys = load_document_keys(reader, {each.document for each in tied})
 
     @cache
     def place(document: str) -> tuple[tuple[int, ...], str, str]:
-        values = said[document]
-        return newest_first(values.get("date")), values.get("family", ""), values.get("title", "")
+        key = keys.get(document, DocumentKey())
+        return newest_first(key.date), key.family, key.title
 
     shown: list[Mentioning] = []
     at = 0
@@ -262,9 +249,3 @@ def _positions(reader: Reader, passages: Sequence[Mentioning]) -> Mapping[str, i
         for row in reader.rows("places in documents", bind(POSITIONS, units=some)):
             found[iri_of(row["unit"])] = int(term_text(row["position"]))
     return found
-
-
-def _order_keys(reader: Reader, documents: Sequence[str]) -> Iterator[dict[str, Term]]:
-    for start in range(0, len(documents), _AT_ONCE):
-        some = [NamedNode(iri) for iri in documents[start : start + _AT_ONCE]]
-        yield from reader.rows("dates and titles", bind(ORDER_KEYS, documents=some))

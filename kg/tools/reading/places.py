@@ -17,11 +17,11 @@ from kg.retrieval.results import Statement
 from kg.retrieval.speech_records import labels_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
+from kg.text import natural_key
 from kg.tools.climate.families import Family, family_overview
 from kg.tools.climate.jurisdictions import JurisdictionResult, jurisdiction_overview
 from kg.tools.zoning.municipalities import load_places as load_municipalities
 from kg.tools.zoning.sections import SectionLine, load_section_lines
-from kg.tools.zoning.term_lookup import natural_key
 from kg.vocabulary import SKOS, iri_prefix
 from kg.zoning_summaries import code_tree
 

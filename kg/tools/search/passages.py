@@ -29,7 +29,8 @@ from kg.retrieval.evidence import (
 from kg.retrieval.excerpts import SNIPPET_CHARACTERS, best_window
 from kg.retrieval.facets import MOST_COUNTED, count_results, count_scope
 from kg.retrieval.filters import compile_scope, resolve_concept_filter
-from kg.retrieval.hybrid_search import Asked, Found, describe_nothing, describe_ranking, retrieve, sort_by_date
+from kg.retrieval.hybrid_search import Asked, Found, describe_nothing, describe_ranking, retrieve
+from kg.retrieval.listing import list_scope, sort_found
 from kg.retrieval.reader import Reader, bounded_page, clean_text, clean_words, page_of
 from kg.retrieval.results import (
     FACETS,
@@ -55,9 +56,16 @@ from kg.tools.search.identifiers import Resolved, complete_ids, explain_missing,
 from kg.tools.search.neighbours import Adjacent, Neighbours, Shown, find_neighbours, load_neighbours
 
 OptionalQuery = Annotated[
-    str, Field(max_length=QUERY_CHARACTERS, description="What to look for, in words; may be empty with facets")
+    str,
+    Field(
+        max_length=QUERY_CHARACTERS,
+        description="What to look for, in words; may be empty with facets, or a sort by date or title",
+    ),
 ]
-Sort = Annotated[Literal["relevance", "newest", "oldest"], Field(description="Order of the results")]
+Sort = Annotated[
+    Literal["relevance", "newest", "oldest", "title"],
+    Field(description="Order: by relevance, or by the date or title of the document"),
+]
 FacetNames = Annotated[list[FacetName], Field(max_length=len(FACETS), description="Count the results by these")]
 
 NAMES_ADDED: Final = 20
@@ -110,13 +118,15 @@ def search(
     Use when you need evidence on a topic. Narrow by `filters`: place (["BRA"], ["Utah"]), domain, language,
     corpus_type, family_slug, max_passages_per_doc; passages that mention concept_qids rank first. Each result: id,
     title, url, snippet, score, provenance (graph, source file, sha256, row). relevance "none": nothing relevant found.
-    facets counts the results by domain, place, year etc.; without a query, all passages that pass the filters, exactly.
+    facets counts the results by domain, place, year etc. Without a query, all passages that pass the filters are
+    counted, exactly, and listed with sort="newest", "oldest" or "title".
     A result takes about 800 characters: a small limit, then next_offset, saves tokens.
     Example: search(query="geothermal exploration licences", filters={"iso3": ["DJI"]}, limit=5).
     Next: `fetch` the relevant ids for the full text; `list_resources` lists the valid filter values.
     """
-    if facets and not query.strip():
-        return _count_all(kg, filters or SearchFilters(), facets)
+    if not query.strip() and (facets or sort != "relevance"):
+        _require_query(must=must, min_score=min_score, concept_qids=filters and filters.concept_qids)
+        return _list_all(kg, filters or SearchFilters(), limit, offset, neighbours, facets or (), sort)
     words = clean_text("query", query, QUERY_CHARACTERS)
     bounded_page(limit, offset)
     filters = filters or SearchFilters()
@@ -127,18 +137,18 @@ def search(
     asked = widen_query(words, concepts)
     required = clean_words(must or ())
     question = Asked(asked, required, min_score, typed=words)
-    by_date = sort != "relevance"
+    ranked = sort == "relevance"
     found = retrieve(
         reader,
         question,
         scope,
-        limit=MOST_COUNTED if by_date else limit,
-        offset=0 if by_date else offset,
+        limit=limit if ranked else MOST_COUNTED,
+        offset=offset if ranked else 0,
         per_document=filters.max_passages_per_doc,
         concepts=[NamedNode(concept.iri) for concept in concepts],
     )
-    if by_date:
-        ordered = sort_by_date(reader, found.units, oldest=sort == "oldest")
+    if sort != "relevance":
+        ordered = sort_found(reader, found.units, sort)
         if found.next_offset is not None:
             notes.append(f"Only the first {MOST_COUNTED:,} results by relevance are sorted. Narrow the query.")
         following = page_of(ordered, offset, limit)
@@ -179,12 +189,43 @@ def search(
     )
 
 
-def _count_all(kg: KnowledgeGraph, filters: SearchFilters, facets: Sequence[FacetName]) -> SearchResult:
-    """Count all passages that pass filters, by facet."""
+def _require_query(**given: object) -> None:
+    """Raise InvalidInputError if any of these arguments has a value: they need a query."""
+    named = [name for name, value in given.items() if value not in (None, [])]
+    if named:
+        instead = (
+            " Passages that mention a concept are listed by the filter concept." if "concept_qids" in named else ""
+        )
+        raise InvalidInputError(f"The query is empty, and {' and '.join(named)} applies to a query.{instead}")
+
+
+def _list_all(
+    kg: KnowledgeGraph,
+    filters: SearchFilters,
+    limit: int,
+    offset: int,
+    neighbours: int,
+    facets: Sequence[FacetName],
+    sort: Sort,
+) -> SearchResult:
+    """Count all passages that pass filters, by facet, and list a page of them, unless they are sorted by relevance."""
+    bounded_page(limit, offset)
     reader = Reader(kg)
     scope, notes = compile_scope(reader, filters)
-    counts = count_scope(reader, list(dict.fromkeys(facets)), scope)
-    return reader.finish(SearchResult(results=[], facets=counts, notes=notes), total=counts.passages)
+    reader.ran.clear()
+    counts = count_scope(reader, list(dict.fromkeys(facets)), scope) if facets else None
+    if sort == "relevance":
+        return reader.finish(
+            SearchResult(results=[], facets=counts, notes=notes), total=None if counts is None else counts.passages
+        )
+    listed = list_scope(reader, scope, sort, limit=limit, offset=offset, per_document=filters.max_passages_per_doc)
+    if not listed.units:
+        notes.append(f"No results from offset {offset} on." if offset else "No passage passes the filters.")
+    return reader.finish(
+        SearchResult(results=_build_hits(reader, listed.units, "", neighbours), facets=counts, notes=notes),
+        total=listed.total,
+        next_offset=offset + limit if listed.total > offset + limit else None,
+    )
 
 
 def _build_hits(
@@ -209,7 +250,7 @@ def _build_hits(
                 url=url_of(descriptions, unit.cited),
                 snippet=build_snippet(unit.text, query),
                 said_by=said_by(descriptions, unit, voices.get(each.iri)),
-                score=each.score,
+                score=each.score if query else None,
                 score_parts=_score_parts(each) if score_parts else None,
                 provenance=origin_of(reader, descriptions, unit.graph, unit.position, *place_of(descriptions, unit)),
                 before=shown.before,

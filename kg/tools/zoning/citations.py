@@ -18,6 +18,7 @@ from kg.retrieval.results import Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
+from kg.text import natural_key
 from kg.tools.zoning.municipalities import (
     MunicipalityName,
     PageSize,
@@ -30,7 +31,6 @@ from kg.tools.zoning.municipalities import (
     load_statuses,
 )
 from kg.tools.zoning.rule_rows import Rule, Span, load_asserted, load_origins, load_rules
-from kg.tools.zoning.term_lookup import natural_key
 from kg.vocabulary import KG, RDF, SOURCED, iri_prefix
 from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.code_tree import CodeTree

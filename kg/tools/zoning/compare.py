@@ -28,6 +28,7 @@ from kg.retrieval.results import Layout, Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
+from kg.text import natural_key
 from kg.tools.zoning.coverage import find_gaps
 from kg.tools.zoning.municipalities import PageSize, Place, Skipped, find_place, get_section_key
 from kg.tools.zoning.rule_rows import load_rules
@@ -42,7 +43,6 @@ from kg.tools.zoning.term_lookup import (
     find_spelled,
     find_standard_types,
     load_vocabulary,
-    natural_key,
     no_match_message,
     parse_use_kinds,
 )

@@ -12,7 +12,7 @@ from kg.retrieval.evidence import code_of
 from kg.retrieval.reader import Reader, iri_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
-from kg.tools.zoning.term_lookup import natural_key
+from kg.text import natural_key
 from kg.vocabulary import KG
 
 NAMED: Final = """

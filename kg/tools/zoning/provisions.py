@@ -21,6 +21,7 @@ from kg.retrieval.results import Layout, Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
+from kg.text import natural_key
 from kg.tools.zoning.coverage import Coverage, NotUnderstood, check_coverage
 from kg.tools.zoning.municipalities import MunicipalityName, PageSize, Place, Skipped, StateName, find_place
 from kg.tools.zoning.rule_rows import Rule, RuleEvidence, load_evidence, load_rules
@@ -52,7 +53,6 @@ from kg.tools.zoning.term_lookup import (
     join_names,
     load_vocabulary,
     match_note,
-    natural_key,
     no_match_message,
     parse_use_kinds,
 )

@@ -22,6 +22,7 @@ from kg.retrieval.choices import NEAREST, Choice, shorten
 from kg.retrieval.reader import Reader, clean_text, iri_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
+from kg.text import natural_key
 from kg.tools.zoning.municipalities import Place
 from kg.vocabulary import iri_prefix
 from kg.words import singular
@@ -120,12 +121,6 @@ def load_vocabulary(reader: Reader, place: Place) -> Vocabulary:
     found = reader.kept("confidence of the districts", query, read_confidences) if nodes else {}
     least = reader.kg.settings.rule_confidence
     return replace(words, unsure=frozenset(iri for iri, confidence in found.items() if confidence < least))
-
-
-def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
-    """Build a sort key that puts R-2 before R-10."""
-    parts = re.findall(r"\d+|\D+", text.casefold())
-    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts)
 
 
 def find_named(
