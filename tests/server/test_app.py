@@ -151,6 +151,7 @@ def test_a_removal_that_was_interrupted_is_completed_at_the_start(tmp_path, monk
     monkeypatch.setattr("loaders.files.graph.entities._LARGE", 5)
     settings = Settings(data_dir=tmp_path / "data", models_dir=tmp_path / "none", _env_file=None)
     (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "kept.md").write_text("The tide is out.")
     (tmp_path / "notes" / "pump.md").write_text("# Log\n\nThe Tide Gateway uses the Brine Pump in Ferrowick.\n")
     with KnowledgeGraph.open(tmp_path / "data", settings) as kg:
         loader = build_loader("files", settings)
