@@ -130,6 +130,8 @@ class Rejection:
     """Path of the graph that the record would have; None if the record is unknown."""
     context: Sequence[Origin] = ()
     """Rows of other records that are needed to map it."""
+    unopened: str | None = None
+    """The path of a file that was not opened and has no origin; see `Unread.place`."""
 
     @property
     def source(self) -> str | None:

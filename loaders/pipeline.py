@@ -121,7 +121,7 @@ class Loader:
     """Extensions of the files that it reads into memory as a whole, so that their size is limited."""
     lenient: bool = False
     """Whether a file of a folder that cannot be read is rejected alone. Else it ends the load."""
-    refuse: Callable[[File], Unread | None] | None = None
+    refuse: Callable[[File | Unread], Unread | None] | None = None
     """Returns why the path of a file must not be stored; None if it may be."""
     counted: bool = False
     """Whether `KnowledgeGraph.ingestion` counts its records, which are files: their collection and path are the key."""
@@ -317,7 +317,7 @@ class Loading:
     def run(self, prune: bool) -> LoadReport:
         """Load all records of the files."""
         for each in self.located.unread:
-            self.reject(Rejection(each.name, each.reason))
+            self.reject(Rejection(each.name, each.reason, unopened=each.place))
         files = self.reject_large_files()
         if self.loader.prepare is not None:
             self.loader.prepare(self.kg)
@@ -340,7 +340,11 @@ class Loading:
             self.kg.ingestion.record_load(self.report.loaded, time.perf_counter() - self.started)
         self.report.warnings += self.quarantine.keep_rows({file.snapshot: file.path for file in self.located.files})
         unread = self.unread_sources()
-        self.quarantine.remove_fixed({file.snapshot.source for file in self.located.files} - unread)
+        read = {file.snapshot.source for file in self.located.files}
+        # A file that these locations no longer contain has no error any more.
+        self.quarantine.remove_fixed(
+            lambda source: source not in unread and (source in read or self.located.covers(source))
+        )
         return self.finish()
 
     def read_ahead(self, items: Iterable[Item]) -> Iterator[Item]:
@@ -762,11 +766,12 @@ class Loading:
             log.warning("%d more warnings", more)
 
 
-def _refuse(located: Located, refuse: Callable[[File], Unread | None]) -> Located:
+def _refuse(located: Located, refuse: Callable[[File | Unread], Unread | None]) -> Located:
     """Move the files that are refused for their paths to those that are not read. Nothing has their paths then."""
     checked = [(file, refuse(file)) for file in located.files]
     kept = tuple(file for file, unread in checked if unread is None)
-    return replace(located, files=kept, unread=(*located.unread, *(unread for _, unread in checked if unread)))
+    unopened = (refuse(unread) or unread for unread in located.unread)
+    return replace(located, files=kept, unread=(*unopened, *(unread for _, unread in checked if unread)))
 
 
 @cache

@@ -78,13 +78,21 @@ class Entry(BaseModel):
     """The validation report as text."""
     results: list[dict[str, Any]]
     places: list[Place]
+    unopened: str | None = None
+    """The path of a file that was not opened: it has no place. Without secrets."""
     options: dict[str, str] = {}
     """The options of the load."""
     name: str = Field("", exclude=True)
 
     def key(self) -> str:
         """Return the text that the name is a hash of."""
-        return self.graph or json.dumps([self.record, [[place.file, place.rows] for place in self.places]])
+        places = [[place.file, place.rows] for place in self.places]
+        return self.graph or self.unopened or json.dumps([self.record, places])
+
+    @property
+    def files(self) -> list[str]:
+        """The paths of its files."""
+        return [place.file for place in self.places] or ([self.unopened] if self.unopened else [])
 
 
 class Quarantine:
@@ -174,6 +182,7 @@ class Quarantine:
             report=_escaped(to_text(violations, "text", checked=rejection.record).rstrip()) if violations else "",
             results=json.loads(_escaped(json.dumps(results, ensure_ascii=False))),
             places=_places(rejection, run.started),
+            unopened=None if rejection.unopened is None else _escaped(rejection.unopened),
             options=dict(options or {}),
         )
         entry.name = _name(self.domain, entry.key())
@@ -290,10 +299,13 @@ class Quarantine:
                     path.unlink(missing_ok=True)
             self.names.discard(name)
 
-    def remove_fixed(self, sources: Collection[str | None]) -> None:
-        """Remove errors outside of known records that these files, read again, no longer have."""
+    def remove_fixed(self, is_read: Callable[[str], bool]) -> None:
+        """Remove errors outside of known records of earlier runs. `is_read`: whether a file was read again or is gone.
+
+        An entry that names no file, as earlier versions wrote them, is removed.
+        """
         for entry in self._earlier_entries():
-            if entry.graph is None and all(place.file in sources for place in entry.places):
+            if entry.graph is None and all(map(is_read, entry.files)):
                 self.remove(entry.name)
 
     def prune(self, seen: Collection[NamedNode], gone: Callable[[str], bool]) -> None:
@@ -357,12 +369,13 @@ def _places(rejection: Rejection, read_at: datetime) -> list[Place]:
 
 def name_sources(entry: Entry) -> Entry:
     """Replace the paths of the files of a record by their names in provenance."""
-    names = {place.file: name_source(place.file) for place in entry.places}
+    names = {file: name_source(file) for file in entry.files}
     texts = {"record": entry.record, "reason": entry.reason}
     for file, name in names.items():
         texts = {field: text.replace(file, name) for field, text in texts.items()}
     places = [place.model_copy(update={"file": names[place.file]}) for place in entry.places]
-    return entry.model_copy(update={**texts, "places": places})
+    unopened = None if entry.unopened is None else names[entry.unopened]
+    return entry.model_copy(update={**texts, "places": places, "unopened": unopened})
 
 
 def short_ids(names: Collection[str]) -> dict[str, str]:

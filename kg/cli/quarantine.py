@@ -68,7 +68,7 @@ def list_records(
         name_sources(entry)
         for entry in entries
         if (domain is None or entry.domain == domain)
-        and (source is None or any(source in place.file for place in entry.places))
+        and (source is None or any(source in file for file in entry.files))
     ]
     if as_json:
         records = [_summary(entry, ids[entry.name]) for entry in wanted]
@@ -118,7 +118,8 @@ def _summary(entry: Entry, short: str) -> dict[str, Any]:
 
 
 def _format_places(entry: Entry) -> str:
-    return "; ".join(f"{each.file} row {each.rows}" if each.rows else each.file for each in entry.places) or "-"
+    places = [f"{each.file} row {each.rows}" if each.rows else each.file for each in entry.places]
+    return "; ".join(places or entry.files) or "-"
 
 
 def _format_reason(entry: Entry) -> str:
@@ -211,6 +212,9 @@ def _show_text(
     for place in entry.places:
         output.put("")
         output.show({"source": place.file, "rows": place.rows or None, "sha256": place.sha256, "read": place.read_at})
+    if entry.unopened is not None:
+        output.put("")
+        output.show({"source": entry.unopened})
     output.put("")
     output.put(entry.report or entry.reason)
     output.put("")

@@ -31,7 +31,7 @@ from loaders.files.redaction import redact_file
 from loaders.files.secrets import redact
 from loaders.model import Notice, Origin, Property, Rejection, SourceDocument, TextUnit, Withdrawal
 from loaders.readers.file_text import decode
-from loaders.readers.locations import File, Unread
+from loaders.readers.locations import File, Unread, to_place
 
 DOMAIN: Final = "files"
 VERSION: Final = "4"
@@ -159,17 +159,17 @@ class Reading:
                 others[name] = stored.signature
         return others
 
-    def refuse(self, file: File) -> Unread | None:
+    def refuse(self, file: File | Unread) -> Unread | None:
         """Return why the path of a file must not be stored: it has a secret, which is replaced in the reason."""
         if self.get_key(file)[0] in self.unredacted:
             return None
-        path = redact(file.path.as_posix())
+        path = redact(to_place(file.path))
         if not path.kinds:
             return None
         reason = f"{path.text}: Its path has a secret ({', '.join(sorted(path.kinds))}). Rename the file or folder."
-        return Unread(path.text, None, reason, file.path)
+        return Unread(path.text, None, reason, file.path, path.text, _get_root(file))
 
-    def get_key(self, file: File) -> tuple[str, ...]:
+    def get_key(self, file: File | Unread) -> tuple[str, ...]:
         """Get the collection of a file and the parts of its path in it."""
         root = _get_root(file)
         relative = PurePosixPath(file.path.relative_to(root).as_posix())
@@ -201,7 +201,7 @@ class Reading:
         return build_record(key, found, file, modified, redacted, facts, keeps_secrets=keeps_secrets)
 
 
-def _get_root(file: File) -> Path:
+def _get_root(file: File | Unread) -> Path:
     return file.root or file.path.parent
 
 

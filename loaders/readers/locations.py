@@ -46,6 +46,10 @@ class Unread:
     source: str | None
     reason: str
     path: Path
+    place: str
+    """Its path to be shown and stored: with escapes for bytes that are not UTF-8, without secrets."""
+    root: Path
+    """The folder in which it was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +140,7 @@ class _Finder:
                 raise SourceError(f"{name}: It is not a file, or a link to none.")
             self.add(path, named=False, root=root)
         except SourceError as error:
-            self.unread.append(Unread(name, source, str(error), path))
+            self.unread.append(Unread(name, source, str(error), path, to_place(path), root))
 
     def add(
         self,
@@ -295,6 +299,11 @@ def walk_folder(root: Path, formats: Sequence[str], below: str = "") -> tuple[li
         return False
 
     return list(_walk(root / below, formats, all_kinds=True, is_kept=is_kept)), excluded
+
+
+def to_place(path: Path) -> str:
+    """Convert a path to text, with escapes for bytes that are not UTF-8."""
+    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def file_sha256(path: Path) -> str:

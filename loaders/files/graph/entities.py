@@ -96,8 +96,8 @@ _LARGE: Final = 2_000
 """Quads from which the removal of a graph takes so long that it is a commit of its own."""
 _MOST_INVALIDATED: Final = 16
 """Maximum number of invalidated graphs, since queries leave each out by its name."""
-_LONG: Final = 50_000
-"""Characters from which a file is a long one."""
+LONG: Final = 50_000
+"""Characters from which a file is a long one: its text takes seconds to read."""
 
 TEXTS: Final = """
 SELECT ?graph ?unit ?start ?end ?text WHERE {
@@ -116,8 +116,8 @@ SELECT ?graph ?hash WHERE { GRAPH $prov { ?graph kg:contentSha256 ?hash } FILTER
 DONE: Final = """
 SELECT ?graph ?hash WHERE { GRAPH $prov { ?graph kg:sourceSha256 ?hash } FILTER(STRSTARTS(STR(?graph), $prefix)) }"""
 
-LONG: Final = """
-SELECT ?graph WHERE { VALUES ?graph { $graphs } GRAPH ?graph { ?file kg:length ?length FILTER(?length > $least) } }"""
+LENGTHS: Final = """
+SELECT ?graph ?length WHERE { VALUES ?graph { $graphs } GRAPH ?graph { ?file kg:length ?length } }"""
 
 ENTITIES_OF: Final = "SELECT ?mention WHERE { GRAPH $graph { ?mention kg:object ?entity } }"
 
@@ -447,12 +447,12 @@ def find_pending(kg: KnowledgeGraph, state: State | None = None) -> dict[NamedNo
     return pending | {graph: wanted for graph, wanted in current.items() if graph.value in state.outdated}
 
 
-def find_long(store: Store, graphs: Sequence[NamedNode]) -> set[NamedNode]:
-    """Find the files whose texts take seconds to read, among those with these graphs."""
-    found: set[NamedNode] = set()
+def load_lengths(store: Store, graphs: Sequence[NamedNode]) -> dict[NamedNode, int]:
+    """Load the number of characters in the texts of the files with these graphs."""
+    found: dict[NamedNode, int] = {}
     for start in range(0, len(graphs), _AT_ONCE):
-        query = bind(LONG, graphs=graphs[start : start + _AT_ONCE], least=_LONG)
-        found.update(named_node(row["graph"]) for row in select(store.query, query))
+        for row in select(store.query, bind(LENGTHS, graphs=graphs[start : start + _AT_ONCE])):
+            found[named_node(row["graph"])] = int(term_text(row["length"]))
     return found
 
 

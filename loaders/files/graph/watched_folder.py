@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -28,7 +28,7 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Commit, named_node, select, term_text
 from kg.vocabulary import PROV_GRAPH, iri_prefix, mint
 from loaders.files.extraction.language_pipeline import load_pipeline
-from loaders.files.graph.entities import Pause, find_long, find_pending, remove_invalidated
+from loaders.files.graph.entities import LONG, Pause, find_pending, load_lengths, remove_invalidated
 from loaders.files.graph.entities import refresh as refresh_entities
 from loaders.files.graph.moves import Moves, name_file
 from loaders.files.graph.stored_files import LeftOutFiles, load_signatures, load_stored
@@ -38,10 +38,15 @@ from loaders.files.secrets import redact
 from loaders.mentions.graph.refresh import refresh as refresh_mentions
 from loaders.model import Notice, Rejection, Withdrawal
 from loaders.pipeline import Loader, Loading, LoadReport
-from loaders.readers.locations import File, Located, find_in_folder, walk_folder
+from loaders.readers.locations import File, Located, Unread, find_in_folder, to_place, walk_folder
 
 MOST_FILES: Final = 500
 """Maximum files of a load. Between two, other loads have their turn."""
+
+EXTRACTED_CHARACTERS: Final = 150_000
+"""Characters of the files whose entities are found at once, without others that wait for the writer: some seconds."""
+MOST_EXTRACTED: Final = 200
+"""Maximum number of these files. The search for what has changed costs as much for a few as for many."""
 
 _ROUNDS: Final = 10
 """Maximum repetitions of a load for near-duplicates that change meanwhile. The next search finds further ones."""
@@ -143,11 +148,12 @@ class WatchedFolder:
         stamps = {path: read_stamp(self.root / path) for path in paths}
         located = find_in_folder(self.root, (self.root / path for path in paths), self.kg.settings, FORMATS)
         files = {file.path.relative_to(self.root).as_posix(): file for file in located.files}
-        unread = {each.path.relative_to(self.root).as_posix(): each.reason for each in located.unread}
-        refused = {path: found for path, file in files.items() if (found := self.reading.refuse(file)) is not None}
-        for path, found in refused.items():  # nothing may have its path, and a stored record goes
-            del files[path]
-            self.kg.ingestion.record_file("rejected", redact(path).text, self.collection, found.reason)
+        unread = {each.path.relative_to(self.root).as_posix(): each for each in located.unread}
+        every: dict[str, File | Unread] = {**files, **unread}
+        refused = {path: found for path, each in every.items() if (found := self.reading.refuse(each)) is not None}
+        for path in refused:  # nothing may have its path, and a stored record goes
+            files.pop(path, None)
+            unread.pop(path, None)
         again = [path for path in unread if read_stamp(self.root / path) != stamps[path]]
         for path in again:  # it was removed or replaced meanwhile
             del unread[path]
@@ -160,14 +166,13 @@ class WatchedFolder:
         new = [file for path, file in files.items() if path not in moved and path not in stored]
         gone += self._find_left(stored, new, paths)
         moved |= self._pair_moved([path for path in gone if path not in moved.values()], new)
-        if not (files or unread or any(path in self.files or path in stored for path in gone)):
-            self._note_refused(refused, stamps)
+        if not (files or unread or refused or any(path in self.files or path in stored for path in gone)):
             return again
         # Only of moves: the old record goes in the same commit, so no stored record loses its location, even by a kill.
         files = {path: note_left(file, self.root, moved.get(path)) for path, file in files.items()}
         self.reading.stored.clear()
         self.reading.stored.update(load_stored(self.kg.store))
-        update = _Update(self, files, unread, gone, moved, stamps, on_progress)
+        update = _Update(self, files, unread, refused, gone, moved, stamps, on_progress)
         update.run(prune=True)
         now = time.time_ns()
         for path in gone:
@@ -177,15 +182,12 @@ class WatchedFolder:
             if stamp is not None and path not in update.again:
                 digest = files[path].snapshot.sha256 if path in files else None
                 self.files[path] = Known(stamp, digest, now - max(stamp[0], stamp[3]) < _FRESH_NS)
-        self._note_refused(refused, stamps)
+        for path in refused:
+            if (stamp := stamps[path]) is not None:
+                self.files[path] = Known(stamp, None, is_fresh=False)
         self.kg.ingestion.record_load(len(files), time.perf_counter() - began)
         LeftOutFiles(self.kg.settings.data_dir).forget(map(self.name, paths))  # the watcher looks after them
         return [*again, *update.again]
-
-    def _note_refused(self, paths: Iterable[str], stamps: Mapping[str, Stamp | None]) -> None:
-        for path in paths:
-            if (stamp := stamps[path]) is not None:
-                self.files[path] = Known(stamp, None, is_fresh=False)
 
     def find_freed(self) -> list[str]:
         """Find the near-duplicates of files outside of the folder which are gone or have another text."""
@@ -204,15 +206,23 @@ class WatchedFolder:
             self.files.pop(path, None)
         return sorted(freed)
 
-    def find_unextracted(self) -> list[NamedNode]:
+    def find_unextracted(self) -> list[list[NamedNode]]:
         """Update the mentions of concepts; return the files of all collections whose entities are not found yet.
 
-        Long ones are the last.
+        They are in parts for `extract`, the long ones last.
         """
         refresh_mentions(self.kg)
         pending = list(find_pending(self.kg))
-        long = find_long(self.kg.store, pending)
-        return [name_file(graph) for graph in sorted(pending, key=lambda graph: graph in long)]
+        lengths = load_lengths(self.kg.store, pending)
+        parts: list[list[NamedNode]] = []
+        left = 0
+        for graph in sorted(pending, key=lambda graph: lengths.get(graph, 0) > LONG):
+            left -= lengths.get(graph, 0)
+            if not parts or left < 0 or len(parts[-1]) == MOST_EXTRACTED:
+                parts.append([])
+                left = EXTRACTED_CHARACTERS - lengths.get(graph, 0)
+            parts[-1].append(name_file(graph))
+        return parts
 
     def load_pipeline(self) -> None:
         """Load the pipeline that finds entities, which takes seconds. `extract` reports why it cannot be loaded."""
@@ -284,7 +294,8 @@ class _Update(Loading):
         self,
         folder: WatchedFolder,
         files: Mapping[str, File],
-        unread: Mapping[str, str],
+        unread: Mapping[str, Unread],
+        refused: Mapping[str, Unread],
         gone: Sequence[str],
         moved: Mapping[str, str],
         stamps: Mapping[str, Stamp | None],
@@ -303,6 +314,7 @@ class _Update(Loading):
         )
         self.folder: Final = folder
         self.unread: Final = unread
+        self.refused: Final = refused
         self.gone: Final = gone
         self.stamps: Final = stamps
         self.stored: Final = stored
@@ -324,8 +336,10 @@ class _Update(Loading):
         for new, old in self.moved.values():
             tags = stored.get(self.folder.name(old), StoredFile()).tags
             stored[self.folder.name(new)] = StoredFile(tags=tags)
-        for path, reason in self.unread.items():
-            yield Rejection(path, reason)
+        for path, each in self.unread.items():
+            yield Rejection(path, each.reason, unopened=each.place)
+        for each in self.refused.values():
+            yield Rejection(each.name, each.reason, unopened=each.place)
         for file in files:
             yield from self.read_file(file)
         for _ in range(_ROUNDS):
@@ -375,7 +389,8 @@ class _Update(Loading):
         """Reject a file. Its earlier version is removed from the store: it is no longer in the folder."""
         super().reject(rejection, violations)
         source = rejection.source
-        path = os.path.relpath(source, self.folder.root) if source is not None else rejection.record
+        place = source or rejection.unopened
+        path = os.path.relpath(place, self.folder.root) if place is not None else rejection.record
         self.rejected.add(path)
         if source is not None:
             self.paths_of.pop(self.folder.get_graph(path), None)
@@ -417,7 +432,24 @@ class _Update(Loading):
                 self.quarantine.clear(self.folder.get_graph(path))
                 if path not in self.rejected:
                     self.record("removed", path)
-        self.quarantine.remove_fixed({(self.folder.root / path).as_posix() for path in self.gone})
+        self.remove_gone()
+
+    def remove_gone(self) -> None:
+        """Remove the files that are gone, also those that went while nobody watched, from the quarantine."""
+        root = self.folder.root
+        gone = {path for path in self.gone if path not in self.refused}
+        unopened = {path for path, known in self.folder.files.items() if known.sha256 is None} - gone
+        # Paths with different secrets are the same place.
+        left = {redact(to_place(root / path)).text for path in (*unopened, *self.unread, *self.refused)}
+        places = {redact(to_place(root / path)).text for path in gone}
+
+        def is_gone(place: str) -> bool:
+            if place in left or not place.startswith(f"{root.as_posix()}/"):
+                return False
+            return place in places or not os.path.lexists(place)
+
+        if root.is_dir():
+            self.quarantine.remove_fixed(is_gone)
 
     def finish(self) -> LoadReport:
         """Update the citations and the index. Mentions and entities follow when no file waits (`extract`)."""

@@ -62,8 +62,6 @@ PREPARATION_LOOK_S: Final = 0.1
 CLOSE_S: Final = 60.0
 """Maximum seconds that `close` waits for a write in progress."""
 MOST_FOLDERS: Final = 64
-EXTRACTED_AT_ONCE: Final = 10
-"""Files whose entities are found before changed files have their turn again."""
 
 Identity = tuple[int, int]
 Exclusive = Callable[[Progress, Callable[[], bool]], AbstractContextManager[None]]
@@ -98,7 +96,7 @@ class _Watch(FileSystemEventHandler):
     real_root: str = ""
     is_extracted: bool = False
     """Whether no load changed files since their entities were found."""
-    unextracted: list[NamedNode] = field(default_factory=list)
+    unextracted: list[list[NamedNode]] = field(default_factory=list)
     extract_at: float = -math.inf
 
     def dispatch(self, event: FileSystemEvent) -> None:
@@ -344,7 +342,7 @@ class Watcher:
                 log.warning("%s", warning)
 
     def _extract(self, watch: _Watch) -> None:
-        """Find the entities of some files. Changes of files have their turn before the next ones."""
+        """Find the entities of some files. Other writers have their turn before the next ones, changed files before."""
 
         def advance(done: int, total: int | None, doing: str) -> None:
             if self._stop.is_set():
@@ -361,14 +359,14 @@ class Watcher:
             return
         with self._exclusive(advance, self._stop.is_set):
             try:
-                is_last = len(watch.unextracted) <= EXTRACTED_AT_ONCE
-                part = watch.unextracted[:EXTRACTED_AT_ONCE]
+                part = watch.unextracted[0] if watch.unextracted else []
+                is_last = len(watch.unextracted) <= 1
                 if not watch.folder.extract(part, advance, self._pause, link=is_last):
                     return
             except ModelError as error:
                 self._kg.ingestion.record_error(f"The entities of files are not found: {error}")
                 watch.unextracted.clear()
-        del watch.unextracted[:EXTRACTED_AT_ONCE]
+        del watch.unextracted[:1]
         watch.is_extracted = not watch.unextracted
 
     def _is_change_due(self) -> bool:
@@ -398,7 +396,7 @@ class Watcher:
                 len(folder.files),
                 pending,
                 watch.problem,
-                len(watch.unextracted) or int(not watch.is_extracted),
+                sum(map(len, watch.unextracted)) or int(not watch.is_extracted),
             )
         )
 

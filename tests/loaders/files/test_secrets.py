@@ -20,6 +20,7 @@ from loaders.files.graph.watched_folder import WatchedFolder
 from loaders.files.loader import read_file
 from loaders.files.redaction import redact_file
 from loaders.files.secrets import find_secrets, redact
+from loaders.quarantine import Quarantine
 from loaders.sources import build_file_loader, build_loader, load
 from tests.secret_corpus import Case, build_corpus
 
@@ -179,6 +180,95 @@ def test_file_whose_path_has_a_secret_is_refused_and_its_path_stored_nowhere(
     kg.store.close()
     for path in (path for path in kg.settings.data_dir.rglob("*") if path.is_file()):
         assert token.encode() not in path.read_bytes(), path
+
+
+TOKENS = [f"ghp_{start}B3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5" for start in "abc"]
+
+
+def list_quarantined(kg: KnowledgeGraph) -> list[str]:
+    """List the files in quarantine by their names."""
+    entries, damaged = Quarantine(kg.settings.data_dir, "files").entries()
+    assert not damaged
+    return sorted(Path(file).name for entry in entries for file in entry.files)
+
+
+def test_file_refused_for_its_path_is_in_quarantine_until_it_is_renamed_or_removed(
+    kg: KnowledgeGraph, tmp_path: Path
+) -> None:
+    notes, others = tmp_path / "notes", tmp_path / "others"
+    for folder in (notes, others):
+        folder.mkdir()
+        (folder / "plain.md").write_text(f"# Plain\n\nNothing to hide in {folder.name}.\n")
+    first, second, link = (notes / f"{token}.md" for token in TOKENS)
+    first.write_text("# Key\n\nWords.\n")
+    second.write_text("# Other key\n\nOther text.\n")
+    link.symlink_to(tmp_path / "nothing.md")
+    load(kg, "files", [str(notes)])
+    refused = "[redacted GitHub token].md"
+    assert list_quarantined(kg) == [refused]
+    load(kg, "files", [str(others)])
+    load(kg, "files", [str(notes / "plain.md")])
+    assert list_quarantined(kg) == [refused]
+    first.rename(notes / "key.md")
+    second.unlink()
+    load(kg, "files", [str(notes)])
+    assert list_quarantined(kg) == [refused]  # the link
+    link.unlink()
+    load(kg, "files", [str(notes)])
+    assert list_quarantined(kg) == []
+    kg.store.close()
+    for path in (path for path in kg.settings.data_dir.rglob("*") if path.is_file()):
+        assert not any(token.encode() in path.read_bytes() for token in TOKENS), path
+
+
+def test_watched_file_refused_for_its_path_is_in_quarantine_until_it_is_renamed_or_removed(
+    kg: KnowledgeGraph, tmp_path: Path
+) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "plain.md").write_text("# Plain\n\nNothing to hide.\n")
+    first, second, _ = (notes / f"{token}.md" for token in TOKENS)
+    for path in (first, second):
+        path.write_text(f"# Key\n\nWords {path.stem[4]}.\n")
+    refused = "[redacted GitHub token].md"
+
+    def update(watched: WatchedFolder) -> list[str]:
+        watched.load(watched.find_changes())
+        return list_quarantined(kg)
+
+    watched = WatchedFolder(kg, notes, None, build_file_loader)
+    assert update(watched) == [refused]
+    (notes / "plain.md").write_text("# Plain\n\nAnother text.\n")
+    assert update(watched) == [refused]
+    first.rename(notes / "key.md")
+    assert update(watched) == [refused]  # the second one has the same place
+    load(kg, "files", [str(notes)])
+    assert list_quarantined(kg) == [refused]
+    second.unlink()
+    assert update(watched) == []
+    second.write_text("# Key\n\nBack again.\n")
+    assert update(watched) == [refused]
+    second.unlink()
+    (notes / "plain.md").write_text("# Plain\n\nA third text.\n")
+    assert update(WatchedFolder(kg, notes, None, build_file_loader)) == []
+
+
+def test_file_that_cannot_be_read_leaves_the_quarantine_when_it_is_gone(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    notes, others = tmp_path / "notes", tmp_path / "others"
+    for folder in (notes, others):
+        folder.mkdir()
+        (folder / "plain.md").write_text(f"# Plain\n\nNothing to hide in {folder.name}.\n")
+        (folder / "empty.md").write_text("")
+    (notes / "link.md").symlink_to(tmp_path / "nothing.md")
+    load(kg, "files", [str(notes)])
+    load(kg, "files", [str(others)])
+    assert list_quarantined(kg) == ["empty.md", "empty.md", "link.md"]
+    (notes / "empty.md").unlink()
+    (notes / "link.md").unlink()
+    load(kg, "files", [str(others)])
+    assert list_quarantined(kg) == ["empty.md", "empty.md", "link.md"]
+    load(kg, "files", [str(notes)])
+    assert list_quarantined(kg) == ["empty.md"]
 
 
 def test_setting_keeps_the_secrets_of_a_collection_and_provenance_says_so(kg: KnowledgeGraph, tmp_path: Path) -> None:

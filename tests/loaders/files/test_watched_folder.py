@@ -15,6 +15,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.load_records import load_sources
 from kg.store.oxigraph import OxigraphStore
 from kg.vocabulary import DCTERMS, KG, mint
+from loaders.files.graph import watched_folder
 from loaders.files.graph.entities import get_entity_graph
 from loaders.files.graph.watched_folder import Changes, WatchedFolder, _Update
 from loaders.files.loader import Reading
@@ -46,11 +47,18 @@ def update(folder: WatchedFolder) -> None:
     folder.load(folder.find_changes())
 
 
+def extract(folder: WatchedFolder) -> None:
+    """Find the entities of all files."""
+    parts = folder.find_unextracted() or [[]]
+    for number, part in enumerate(parts, start=1):
+        folder.extract(part, link=number == len(parts))
+
+
 def assert_as_fresh(kg: KnowledgeGraph, fresh: KnowledgeGraph, folder: Path) -> None:
     if any(path.is_file() for path in folder.rglob("*.*")):
         load(fresh, "files", [str(folder)])
     made = watch(kg, folder)
-    made.extract(made.find_unextracted())
+    extract(made)
     assert graphs_of(kg.store) == graphs_of(fresh.store)
     assert sources_of(kg.store) == sources_of(fresh.store)
     assert kg.search.state() == fresh.search.state()
@@ -98,7 +106,7 @@ def test_removal_of_a_file_reads_its_graphs_for_nothing_but_the_difference(
     (notes / "other.md").write_text("# Piers\n\nThe pier is old.\n")
     folder = watch(kg, notes)
     update(folder)
-    folder.extract(folder.find_unextracted())
+    extract(folder)
     read: list[str] = []
     graph = OxigraphStore.graph
 
@@ -359,3 +367,20 @@ def test_content_that_wanders_to_another_file_keeps_no_file_from_being_loaded(
     assert paths_of(kg) == {"a.md", "b.md"}
     assert outcomes(kg).get("rejected", 0) == 0
     assert "Second words." in str(content(kg.store))
+
+
+def test_files_are_read_for_entities_in_parts_of_a_limited_length(
+    kg: KnowledgeGraph, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watched_folder, "MOST_EXTRACTED", 3)
+    monkeypatch.setattr(watched_folder, "EXTRACTED_CHARACTERS", 1_000)
+    monkeypatch.setattr(watched_folder, "LONG", 1_500)
+    lengths = {"a": 2_000, "b": 10, "c": 20, "d": 30, "e": 40, "f": 700, "g": 400, "h": 5_000}
+    for name, length in lengths.items():
+        (notes / f"{name}.md").write_text(f"{name} " * (length // 2))
+    folder = watch(kg, notes)
+    update(folder)
+    parts = [[Path(file.value).stem for file in part] for part in folder.find_unextracted()]
+    assert parts == [["b", "c", "d"], ["e", "f"], ["g"], ["a"], ["h"]]
+    extract(folder)
+    assert folder.find_unextracted() == []
