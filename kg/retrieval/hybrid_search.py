@@ -162,12 +162,22 @@ class Retrieved:
     """The model that embedded the query, if any."""
     languages: Sequence[str] = ()
     """Languages other than English of units on the page, as far as the index states them."""
+    incomplete: str | None = None
+    """Why the index may lack texts of the store, or None. The answer is then not complete."""
 
-    def with_languages(self, ranking: Ranking, candidates: Iterable[Candidate]) -> Retrieved:
-        """Add the model of `ranking`, and the languages of those `candidates` that are on the page."""
+    def with_ranking(self, ranking: Ranking, candidates: Iterable[Candidate]) -> Retrieved:
+        """Add the model of `ranking`, why it is incomplete, and the languages of `candidates` that are on the page."""
         page = {each.iri for each in self.units}
         languages = {each.language for each in candidates if each.language and each.iri in page}
-        return replace(self, model=ranking.model, languages=sorted(filter(is_foreign, languages)))
+        found = replace(
+            self,
+            model=ranking.model,
+            languages=sorted(filter(is_foreign, languages)),
+            incomplete=ranking.incomplete,
+        )
+        if found.incomplete is not None and found.completeness == "complete":
+            return replace(found, completeness="approximate", total=None)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +284,7 @@ def retrieve(
         following = offset + limit if total > offset + limit else None
         relevance = _with_mentions(relevance, asked, candidates)
         found = Retrieved(page, "complete", total, following, 0, relevance, *reranking.outcome)
-        found = replace(found, degraded=_find_degraded(ranking, scored)).with_languages(ranking, scored)
+        found = replace(found, degraded=_find_degraded(ranking, scored)).with_ranking(ranking, scored)
         return replace(found, completeness="approximate", total=None, pending=pending) if pending else found
     return _proposed(reader, asked, reranking, scope, limit, offset, per_document, favoured)
 
@@ -290,6 +300,8 @@ def describe_nothing(must: Sequence[str], min_score: float | None) -> str:
 def describe_ranking(found: Retrieved, units: str) -> list[str]:
     """Describe what may differ in the order of a later answer; `units` is the noun for the ranked texts."""
     notes = []
+    if found.incomplete:
+        notes.append(f"The answer is approximate: {found.incomplete}")
     if found.problem:
         notes.append(f"The reranker did not order the results: {found.problem}")
     if found.degraded == "store":
@@ -435,11 +447,11 @@ def _best_proposals(
     if done and ranking.exhaustive and not pending:
         total = len({documents[each.iri] for block in selected for each in block})
         whole = Retrieved(found[page], "complete", total, following, 0, relevance, *reranking.outcome)
-        return whole.with_languages(ranking, chain.from_iterable(blocks))
+        return whole.with_ranking(ranking, chain.from_iterable(blocks))
     enough = done or len({documents[each.iri] for block in kept for each in block}) >= limit
     completeness: Completeness = "approximate" if enough else "truncated"
     part = Retrieved(found[page], completeness, None, following, pending, relevance, *reranking.outcome, degraded)
-    return part.with_languages(ranking, chain.from_iterable(blocks))
+    return part.with_ranking(ranking, chain.from_iterable(blocks))
 
 
 class _Favoured:
@@ -574,7 +586,7 @@ def _proposed(
     following = offset + limit if more else None
     degraded = _find_degraded(ranking, considered)
     part = Retrieved(page, completeness, total, following, pending, relevance, *reranking.outcome, degraded)
-    return part.with_languages(ranking, considered)
+    return part.with_ranking(ranking, considered)
 
 
 def _parents(reader: Reader, scope: Scope) -> Sequence[str] | None:

@@ -114,6 +114,8 @@ class EdgeIndex:
         """The counts as last read."""
         self.calls: Final[Leases[Future[Any]]] = Leases()
         """Calls that wait for an answer, each in a thread that gives it up at its deadline."""
+        self._missing = 0
+        """Graphs of the store that the index lacks, as noted last."""
         self._closed = False
 
     def replace(self, graphs: Mapping[str, GraphUnits]) -> None:
@@ -193,8 +195,38 @@ class EdgeIndex:
         found = self._ask("rank", limit_s, until=until, **arguments)
         self._has_ranked = True
         candidates = tuple(Candidate(*fields) for fields in found["candidates"])
+        incomplete = self._describe_missing(found["lost"])
         codes = {iri: found["distinct"][number] for iri, number in found["codes"].items()}
-        return Ranking(candidates, found["exhaustive"], found["model"], found["pending"], found["units"], codes=codes)
+        return Ranking(
+            candidates,
+            found["exhaustive"] and incomplete is None,
+            found["model"],
+            found["pending"],
+            found["units"],
+            incomplete=incomplete,
+            codes=codes,
+        )
+
+    def _describe_missing(self, lost: int) -> str | None:
+        """Describe the missing graphs and shards; `lost` is the number of shards that could not be opened."""
+        if self._missing:
+            return (
+                f"the search index lacks {self._missing:,} graphs of the store, or has them in an older state. They "
+                "are being indexed."
+            )
+        if lost:
+            return (
+                f"{lost} shard(s) of the search index were missing or unreadable. Their texts are indexed again when "
+                "the index is compared with the store: by a running server, or by `kg reindex`."
+            )
+        return None
+
+    def note_missing(self, graphs: int) -> None:
+        """Note how many graphs of the store the index lacks; see `SearchIndex.note_missing`."""
+        self._missing = graphs
+        if not graphs:
+            with self._writing:
+                self._retry(lambda connection: connection.call("note_complete"))
 
     def count(self, fields: Sequence[str], codes: Conditions = ()) -> Counts:
         """Count the units that meet `codes`, exactly, and by each value of `fields`."""
@@ -277,7 +309,8 @@ class EdgeIndex:
                 connection.close()
 
     def _load_status(self) -> IndexStatus:
-        return IndexStatus(**self._ask("status", first_wait_s=_FIRST_STATUS_S))
+        found = self._ask("status", first_wait_s=_FIRST_STATUS_S)
+        return IndexStatus(**found["status"], incomplete=self._describe_missing(found["lost"]))
 
     def _ask(
         self, operation: str, timeout_s: float | None = None, first_wait_s: float = FIRST_WAIT_S, **arguments: Any

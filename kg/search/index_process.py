@@ -27,7 +27,8 @@ from kg.search import embedding
 from kg.search.cross_encoder import CrossEncoder, CrossEncoderWorker
 from kg.search.protocol import Conditions, IndexedUnit, IndexStatus, Mode, UnitKind, get_kind
 from kg.search.reranker import AT_ONCE
-from kg.search.shard import Shard, compact_folder, optimize_folder
+from kg.search.shard import optimize_folder
+from kg.search.shards import Shards, compact_folders
 from kg.search.unit_index import UnitIndex
 from kg.search.vector_worker import VectorWorker
 from kg.settings import Settings
@@ -49,8 +50,8 @@ class Server:
         self._vectors = vectors
         self._reranker = reranker
         self._indexes: dict[UnitKind, UnitIndex] = {
-            "text": UnitIndex(Shard(folder), vectors.embed_query, vectors.wake),
-            "entity": UnitIndex(Shard(folder / ENTITIES), vectors.embed_query, vectors.wake),
+            "text": UnitIndex(Shards(folder), vectors.embed_query, vectors.wake),
+            "entity": UnitIndex(Shards(folder / ENTITIES), vectors.embed_query, vectors.wake),
         }
         vectors.start([*self._indexes.values()])
         self.operations: dict[str, Callable[..., Any]] = {
@@ -67,6 +68,7 @@ class Server:
             "put": self._put,
             "finish": self._finish,
             "remove": self._remove,
+            "note_complete": self._note_complete,
             "copy": self._copy,
             "close": self._close,
         }
@@ -96,6 +98,7 @@ class Server:
             "model": ranking.model,
             "pending": ranking.pending,
             "units": ranking.units,
+            "lost": self._count_lost(),
             # Units of a document have the same codes, which are sent once.
             "codes": {iri: distinct.setdefault(text, len(distinct)) for iri, text in named.items()},
             "distinct": [json.loads(text) for text in distinct],
@@ -116,7 +119,16 @@ class Server:
         units, pending, graphs = counted["text"]
         entities, without, more = counted["entity"]
         status = IndexStatus(units, pending + without, graphs + more, self._vectors.model, self._vectors.error)
-        return asdict(replace(status, entities=entities))
+        known = asdict(replace(status, entities=entities))
+        del known["incomplete"]
+        return {"status": known, "lost": self._count_lost()}
+
+    def _count_lost(self) -> int:
+        return sum(index.shard.lost for index in self._indexes.values())
+
+    def _note_complete(self) -> None:
+        for index in self._indexes.values():
+            index.shard.note_complete()
 
     def _state(self) -> dict[str, str]:
         return {graph: state for index in self._indexes.values() for graph, state in index.state().items()}
@@ -246,8 +258,7 @@ def main(open_embedder: Callable[[Settings], embedding.Embedder] = embedding.ope
         folder = Path(sys.argv[2])
         _lock(folder)
         for each in (folder, folder / ENTITIES):
-            if (each / "index.json").is_file():
-                compact_folder(each)
+            compact_folders(each)
         return
     if sys.argv[1:2] == ["optimize"]:
         os.nice(10)

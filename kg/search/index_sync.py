@@ -343,6 +343,8 @@ def repair_index(
             # A graph without text is not in the index.
             units = {graph: found for graph, found in units.items() if found or graph in indexed}
             for batch in _build_batches(units, stored):
+                if not everything:
+                    search.note_missing(len(wanted) - start)
                 search.replace(batch)
                 done += len(batch)
             if on_progress is not None:
@@ -350,6 +352,7 @@ def repair_index(
         replaced += done
         if not done:
             break
+    search.note_missing(0)
     return IndexRepair(replaced, removed)
 
 

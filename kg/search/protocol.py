@@ -112,6 +112,8 @@ class Ranking:
     """Units that the request allows, if counted."""
     from_store: bool = False
     """Whether the index did not answer: these are units of the store whose texts contain words of the query."""
+    incomplete: str | None = None
+    """Why the index may lack texts of the store, or None."""
     codes: Mapping[str, Codes] = field(default_factory=dict)
     """The codes of the candidates, with their ``parent``, if they were asked for."""
 
@@ -130,6 +132,8 @@ class IndexStatus:
     """Why the index does not answer, or None. The counts are then those of the last answer."""
     entities: int = 0
     """Items and properties of Wikibases, which are not among the units."""
+    incomplete: str | None = None
+    """Why the index may lack texts of the store, or None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +207,13 @@ class SearchIndex(Protocol):
 
     def label(self, documents: Mapping[str, Codes]) -> None:
         """Set fields of the codes of all units of these documents. Other fields stay."""
+        ...
+
+    def note_missing(self, graphs: int) -> None:
+        """Note how many graphs of the store the index lacks or has in an older state; 0 once all were compared.
+
+        Until then answers state that they are incomplete.
+        """
         ...
 
     def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]] | None:

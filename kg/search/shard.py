@@ -2,17 +2,19 @@
 
 Every call into Qdrant Edge holds the GIL (`optimize` for seconds). So a shard is used in the index process, written to
 in small updates, and optimized as a copy in a third process.
+
+In an optimized segment words, vectors and payloads are files, which the system caches. Its vectors are quantized to a
+byte a dimension, next to the original ones in half precision, by which the first units of a search are scored.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -21,20 +23,18 @@ from typing import Any
 
 import qdrant_edge as qe
 
-from kg.files import copy_with_holes
+from kg.files import copy_with_holes, write_file
 from kg.processes import child
-from kg.search import analyzers
+from kg.search import analyzers, word_counts
 from kg.search.protocol import CODES
+from kg.search.word_counts import WordCounts, Words
 
 log = logging.getLogger(__name__)
 
 UPDATE_POINTS = 200
 """Points per update: 3,000 hold the GIL for 132 ms, 200 for some 10 ms."""
 
-EXACT_VECTORS = 250_000
-"""Up to this many vectors, dense search is exact: 8 ms for 100,000 vectors of 384 dimensions. Beyond it, HNSW."""
-
-_VERSION = 2
+_VERSION = 3
 _LOAD_ATTEMPTS = 2
 _FLUSH_UPDATES = 300
 """Updates that may be only in the write-ahead log: the next start has to apply them one by one."""
@@ -42,19 +42,21 @@ _FLUSH_UPDATES = 300
 _MAX_REPLAY = 20_000
 _MIN_DEAD_POINTS = 20_000
 _MIN_GROWING = 40_000
-"""Texts and vectors in the growing segment, which has its indexes in memory: 2 KiB for a text, 2 KiB for a vector."""
-_GROWING_SHARE = 0.1
-"""Share of all texts and vectors that may be in the growing segment. Optimizing copies all files."""
-_DRAFT = "shard-draft"
+"""Texts and vectors in the growing segment, which has its indexes in memory: 2 KiB for a text, 1 KiB for a vector."""
+_MIN_GROWING_AT_REST = 8_000
+"""The same, while nothing is written."""
+_QUANTILE = 0.99
+"""Share of the components of vectors between the least and the most byte."""
+_DRAFT = "edge-draft"
 """Folder of a copy of the points, which the next opening removes unless it is complete."""
 _UNLIMITED_KB = 1 << 40
-_EDGES = 16
-_GRAPH_CANDIDATES = 100
 
 DENSE = "dense"
 _ROWS = qe.MultiVectorConfig(qe.MultiVectorComparator.MaxSim)
 """One row per window of the text; the best row is the score."""
+_HALF = qe.VectorStorageDatatype.Float16
 _WITH_VECTOR = qe.Filter(must=[qe.HasVectorCondition(DENSE)])
+_PAGE = 1_000
 _KEYWORDS = ("kind", "graph", "parent", "text_hash")
 
 
@@ -72,13 +74,15 @@ class _Lease:
     readers: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Shard:
     """The shard in `folder`. Any thread may read, without waiting for writes, which are serialized."""
 
     folder: Path
-    exact_vectors: int = EXACT_VECTORS
     space: VectorSpace | None = None
+    counts: WordCounts = field(init=False)
+    is_new: bool = False
+    """Whether there was nothing to open: the folder is missing, or the shard in it cannot be read."""
     writing: RLock = field(default_factory=RLock)
     dead_points: int = 0
     """Points deleted or overwritten since the shard was opened or optimized; they still take space."""
@@ -86,7 +90,7 @@ class Shard:
     """Updates since the shard was opened."""
     fields: tuple[str, ...] = (analyzers.ENGLISH,)
     """The fields of texts (`kg.search.analyzers`): one for each analyzer of a text that it has or had."""
-    _name: str = "shard-1"
+    _name: str = "edge-1"
     _lease: _Lease = field(init=False)
     _leases: Condition = field(default_factory=Condition)
     _replay: list[qe.UpdateOperation] | None = None
@@ -100,12 +104,15 @@ class Shard:
         self.folder.mkdir(parents=True, exist_ok=True)
         shard = self._load()
         if shard is None:
+            self.is_new = True
             self._clear()
             shard = self._create()
         self._lease = _Lease(shard)
-        for other in self.folder.glob("shard-*"):
+        for other in self.folder.glob("edge-*"):
             if other.name != self._name:
                 shutil.rmtree(other)
+        self.counts = WordCounts(self.folder)
+        self.counts.open(self._read_words, self._count_texts(), self._scan_words())
 
     @contextmanager
     def borrow(self) -> Iterator[qe.EdgeShard]:
@@ -119,6 +126,66 @@ class Shard:
             with self._leases:
                 lease.readers -= 1
                 self._leases.notify_all()
+
+    def count(self, where: qe.Filter | None = None) -> int:
+        """Count the points that meet a condition."""
+        with self.borrow() as shard:
+            return shard.count(qe.CountRequest(True, where))
+
+    def find(self, ids: Sequence[str]) -> list[str]:
+        """Find the points that are there."""
+        with self.borrow() as shard:
+            return [str(record.id) for record in shard.retrieve([*ids], False, False)]
+
+    def put(self, points: Mapping[str, qe.Point], words: Mapping[str, Words]) -> None:
+        """Write at most UPDATE_POINTS points by id, each in place of the one there, with the words of their texts."""
+        with self.writing:
+            old = self._read_words([*points])
+            self.counts.note({id_: old.get(id_, {}) for id_ in words.keys() | old.keys()})
+            self.write(qe.UpdateOperation.upsert_points([*points.values()]))
+            self.counts.replace(old.values(), words.values())
+            self.dead_points += len(old)
+
+    def delete(self, ids: Sequence[str], also: Sequence[qe.FieldCondition] = ()) -> None:
+        """Delete those of at most UPDATE_POINTS points that meet further conditions."""
+        where = qe.Filter(must=[qe.HasIdCondition({*ids}), *also])
+        with self.writing:
+            with self.borrow() as shard:
+                records, _ = shard.scroll(
+                    qe.ScrollRequest(limit=len(ids), filter=where, with_payload=False, with_vector=[*self.fields])
+                )
+            if not records:
+                return
+            old = {str(record.id): words for record in records if (words := _get_words(record))}
+            self.counts.note(old)
+            self.write(qe.UpdateOperation.delete_points_by_filter(where))
+            self.counts.replace(old.values(), ())
+            self.dead_points += len(records)
+
+    def _read_words(self, ids: Sequence[str]) -> dict[str, Words]:
+        """Read the words of those texts that are there."""
+        found: dict[str, Words] = {}
+        for start in range(0, len(ids), UPDATE_POINTS):
+            with self.borrow() as shard:
+                records = shard.retrieve([*ids[start : start + UPDATE_POINTS]], False, [*self.fields])
+            found |= {str(record.id): words for record in records if (words := _get_words(record))}
+        return found
+
+    def _scan_words(self) -> Iterator[Words]:
+        offset: Any = None
+        while True:
+            with self.borrow() as shard:
+                records, offset = shard.scroll(
+                    qe.ScrollRequest(limit=_PAGE, offset=offset, with_payload=False, with_vector=[*self.fields])
+                )
+            yield from filter(None, map(_get_words, records))
+            if offset is None:
+                return
+
+    def _count_texts(self) -> dict[str, int]:
+        """Count the texts of each field."""
+        counted = {name: self.count(qe.Filter(must=[qe.HasVectorCondition(name)])) for name in self.fields}
+        return {name: texts for name, texts in counted.items() if texts}
 
     def write(self, operation: qe.UpdateOperation) -> None:
         """Apply an update of at most UPDATE_POINTS points; it is in the write-ahead log on return."""
@@ -135,17 +202,18 @@ class Shard:
         """Add a field of texts, unless the shard has it."""
         with self.writing:
             if field not in self.fields:
-                self.write(qe.UpdateOperation.create_sparse_vector(field, qe.Modifier.Idf))
+                self.write(qe.UpdateOperation.create_sparse_vector(field))
                 self.flush()
                 # Recorded last: after a crash in between, the field is created again, which changes nothing.
                 self.fields = tuple(sorted((*self.fields, field)))
                 self._write_record()
 
     def flush(self) -> None:
-        """Flush the write-ahead log, so that the next start does not replay it."""
+        """Flush the write-ahead log, so that the next start does not replay it, and save the counts of words."""
         with self.writing:
             if self._unflushed:
                 self._lease.shard.flush()
+                self.counts.save()
                 self._unflushed = 0
 
     def copy(self, target: Path) -> dict[str, str]:
@@ -162,7 +230,9 @@ class Shard:
             self.flush()
             target.mkdir(parents=True)
             shutil.copytree(self.folder / self._name, target / self._name, copy_function=copy_file)
-            copy_file(str(self.folder / "index.json"), str(target / "index.json"))
+            for file in ("index.json", word_counts.FILE):
+                if (self.folder / file).exists():
+                    copy_file(str(self.folder / file), str(target / file))
         return read
 
     def close(self) -> None:
@@ -188,30 +258,29 @@ class Shard:
                     space.dimensions,
                     qe.Distance.Cosine,
                     _ROWS,
+                    _HALF,
                 )
             )
             self.flush()
             self.space = space
             self._write_record()
 
-    def needs_optimizing(self) -> bool:
-        """Return whether a tenth of the texts and vectors is in the growing segment, or a quarter of them dead.
+    def needs_optimizing(self, *, at_rest: bool = False) -> bool:
+        """Return whether there are many texts and vectors in the growing segment, or a quarter of them is dead.
 
-        The growing segment has its indexes in memory.
+        The growing segment has its indexes in memory. Optimizing copies all files.
         """
-        stored = sum(self._count())
+        stored = sum(self.count_stored())
         if self.dead_points > max(_MIN_DEAD_POINTS, stored // 4):
             return True
-        least = max(_MIN_GROWING, int(stored * _GROWING_SHARE))
+        least = _MIN_GROWING_AT_REST if at_rest else _MIN_GROWING
         # A text that is written again is in the growing segment, too. Not again for a few more after a failed attempt.
         growing = stored - self._optimized_at + self.dead_points
         return growing > least and stored > self._failed_at + least
 
-    def _count(self) -> tuple[int, int]:
-        """Count the points with the words of a text, and those with a vector."""
-        with_text = qe.Filter(should=[qe.HasVectorCondition(name) for name in self.fields])
-        with self.borrow() as shard:
-            return shard.count(qe.CountRequest(True, with_text)), shard.count(qe.CountRequest(True, _WITH_VECTOR))
+    def count_stored(self) -> tuple[int, int]:
+        """Count the texts, and the points with vectors."""
+        return sum(self.counts.count_texts().values()), self.count(_WITH_VECTOR) if self.space is not None else 0
 
     def optimize(self) -> bool:
         """Replace the shard by an optimized copy, without blocking searches and writes.
@@ -219,15 +288,13 @@ class Shard:
         Another process optimizes the copy; then the updates made in the meantime are replayed on it. Returns False, and
         leaves the shard unchanged, if there were too many updates or the process failed.
         """
-        name = f"shard-{int(self._name.partition('-')[2]) + 1}"
+        name = f"edge-{int(self._name.partition('-')[2]) + 1}"
         copy = self.folder / name
         with self.writing:
             self.flush()
             self.dead_points = 0
-            texts, vectors = self._count()
-            self._failed_at = texts + vectors
-            graph = vectors > self.exact_vectors
-            schema = json.dumps({"fields": self.fields, "space": self._get_space(), "graph": graph})
+            self._failed_at = sum(self.count_stored())
+            schema = json.dumps({"fields": self.fields, "space": self._get_space()})
             shutil.copytree(self.folder / self._name, copy)
             self._replay = []
         try:
@@ -281,13 +348,10 @@ class Shard:
                 raise ValueError(f"opening it crashed the process {attempts} times")
             opening.write_text(str(attempts + 1), "ascii")
             shard = qe.EdgeShard.load(str(self.folder / self._name))
-            if set(_KEYWORDS) - set(shard.info().payload_schema):
+            if {*_KEYWORDS, *CODES} - set(shard.info().payload_schema):
                 raise ValueError("unexpected payload fields")
-            for name in CODES:  # which an older index lacks; its vectors stay
-                if name not in shard.info().payload_schema:
-                    shard.update(qe.UpdateOperation.create_field_index(name, qe.PayloadSchemaType.Keyword))
         except FileNotFoundError as error:
-            if error.filename and Path(error.filename).name == "index.json" and not any(self.folder.glob("shard-*")):
+            if error.filename and Path(error.filename).name == "index.json" and not any(self.folder.iterdir()):
                 return None
             self._log_unreadable(error)
             return None
@@ -301,11 +365,9 @@ class Shard:
         log.error("Cannot read the search index in %s: %s. It will be rebuilt from the store.", self.folder, error)
 
     def _clear(self) -> None:
-        self._name, self.space, self.fields, self._optimized_at = "shard-1", None, (analyzers.ENGLISH,), 0
-        for path in (self.folder / "index.json", self.folder / "opening"):
-            path.unlink(missing_ok=True)
-        for path in self.folder.glob("shard-*"):
-            shutil.rmtree(path)
+        self._name, self.space, self.fields, self._optimized_at = "edge-1", None, (analyzers.ENGLISH,), 0
+        for path in self.folder.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def _create(self) -> qe.EdgeShard:
         path = self.folder / self._name
@@ -330,36 +392,33 @@ class Shard:
             "fields": self.fields,
             "optimized_at": self._optimized_at,
         }
-        text = json.dumps(record)
-        draft = self.folder / "index.json.new"
-        with draft.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(self.folder / "index.json")
+        write_file(self.folder / "index.json", json.dumps(record), sync=True)
 
 
-def build_config(
-    fields: Sequence[str], space: VectorSpace | None = None, *, optimizers: bool = False, graph: bool = False
-) -> qe.EdgeConfig:
+def build_config(fields: Sequence[str], space: VectorSpace | None = None, *, optimizers: bool = False) -> qe.EdgeConfig:
     """Build the configuration of a shard. Its optimized segments are files, which the system caches.
 
-    With `optimizers`, optimizing moves every segment out of memory; with `graph`, it builds a graph (HNSW) of the
-    vectors of each, else the search by meaning reads all of them.
+    With `optimizers`, optimizing moves every segment out of memory. There is no graph of the vectors (HNSW): a search
+    by meaning reads all of them, quantized.
     """
     vectors = None
     if space is not None:
-        edges = _EDGES if graph else 0
         vectors = {
             DENSE: qe.EdgeVectorParams(
                 space.dimensions,
                 qe.Distance.Cosine,
                 multivector_config=_ROWS,
-                hnsw_config=qe.HnswIndexConfig(edges, _GRAPH_CANDIDATES, 0, memory=qe.Memory.Cold),
+                datatype=_HALF,
+                quantization_config=qe.ScalarQuantizationConfig(
+                    qe.ScalarType.Int8, quantile=_QUANTILE, memory=qe.Memory.Cold
+                )
+                if optimizers
+                else None,
+                hnsw_config=qe.HnswIndexConfig(0, 1, 0),
                 memory=qe.Memory.Cold,
             )
         }
-    words = qe.EdgeSparseVectorParams(modifier=qe.Modifier.Idf, memory=qe.Memory.Cold)
+    words = qe.EdgeSparseVectorParams(memory=qe.Memory.Cold)
     return qe.EdgeConfig(
         vectors=vectors,
         sparse_vectors=dict.fromkeys(fields, words),
@@ -369,6 +428,7 @@ def build_config(
         )
         if optimizers
         else None,
+        max_search_threads=1,  # of a shard, of which there may be many
         payload_memory=qe.Memory.Cold,
         id_tracker_memory=qe.Memory.Cold,
     )
@@ -392,9 +452,9 @@ def compact_folder(folder: Path) -> None:
             records, offset = shard.scroll(
                 qe.ScrollRequest(limit=UPDATE_POINTS, offset=offset, with_payload=True, with_vector=True)
             )
-        points = [qe.Point(str(each.id), _get_vectors(each), each.payload or {}) for each in records]
+        points = {str(each.id): qe.Point(str(each.id), _get_vectors(each), each.payload or {}) for each in records}
         if points:
-            draft.write(qe.UpdateOperation.upsert_points(points))
+            draft.put(points, {str(each.id): words for each in records if (words := _get_words(each))})
         if offset is None:
             break
     with old.borrow() as before, draft.borrow() as after:
@@ -402,11 +462,15 @@ def compact_folder(folder: Path) -> None:
             raise RuntimeError("The copy of the search index is incomplete.")
     draft.close()
     old.close()
-    (folder / _DRAFT / draft._name).rename(folder / f"shard-{number}")
-    old_folder, old._name = folder / old._name, f"shard-{number}"
+    (folder / _DRAFT / draft._name).rename(folder / f"edge-{number}")
+    old_folder, old._name, old._optimized_at = folder / old._name, f"edge-{number}", 0
     old._write_record()
     shutil.rmtree(old_folder)
     shutil.rmtree(folder / _DRAFT)
+
+
+def _get_words(record: qe.Record) -> Words:
+    return {name: each.indices for name, each in _get_vectors(record).items() if isinstance(each, qe.SparseVector)}
 
 
 def _get_vectors(record: qe.Record) -> dict[str, Any]:
@@ -415,10 +479,10 @@ def _get_vectors(record: qe.Record) -> dict[str, Any]:
 
 
 def optimize_folder(folder: Path, schema: str) -> None:
-    """Optimize the shard in `folder`, which must not be open elsewhere. `schema` is JSON: fields, space, graph."""
+    """Optimize the shard in `folder`, which must not be open elsewhere. `schema` is JSON: fields, space."""
     given = json.loads(schema)
     space = VectorSpace(**given["space"]) if given["space"] else None
-    config = build_config(given["fields"], space, optimizers=True, graph=given["graph"])
+    config = build_config(given["fields"], space, optimizers=True)
     shard = qe.EdgeShard.load(str(folder), config)
     shard.optimize()
     shard.flush()

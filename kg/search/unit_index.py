@@ -1,4 +1,4 @@
-"""The text units in a shard: replacement by graph, ranking by words and by meaning.
+"""The text units in an index: replacement by graph, ranking by words and by meaning.
 
 A unit is a point. A graph is another point, its marker with the content hash, which is removed first and written last.
 An interrupted replacement leaves no marker, so that `index_sync.repair_index` repeats it.
@@ -15,6 +15,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from heapq import nlargest
+from itertools import islice
 from typing import Any, Final
 
 import qdrant_edge as qe
@@ -25,6 +26,7 @@ from kg.search.protocol import CODES, Candidate, Codes, Conditions, Counts, Inde
 from kg.search.ranking import PAIR_WEIGHT, Fusion, is_settled
 from kg.search.relevance import CALIBRATIONS
 from kg.search.shard import DENSE, UPDATE_POINTS, Shard
+from kg.search.shards import Shards
 from kg.search.word_overlap import NO_WORDS, QuestionWords, parse_question
 from kg.words import UNSPACED
 
@@ -33,16 +35,13 @@ POOL: Final = 100
 
 _FIRST_DEPTH = 1_024
 """Exact search takes 6 ms for 256 of 50,000 units and 9 ms for 1,024, and each further round as long again."""
-_LEAST_EF = 256
 _DEEPER = 4
 _GROWTH = 2
 """Of the depth, where a list is too short: 4 reads more than is needed for a third of short keyword queries."""
 _MAX_DEPTH = 65_536
 _FEW = 20_000
 """Units that contain the required words are listed, if there are at most this many; else candidates are filtered."""
-_PAGE = 1_000
 _DECIMALS = 4
-"""Scores are single precision, summed in any order: further digits are noise that would reorder equal scores."""
 
 _MOST_VALUES: Final = 10_000_000
 """Maximum number of values of a field that are counted: more than there are documents."""
@@ -107,23 +106,29 @@ def to_searchable(text: str) -> str:
 class UnitIndex:
     """The units of an index. Any thread may read; only one thread at a time may write."""
 
-    shard: Shard
+    shard: Shards
     embed_query: Callable[[str], Sequence[float] | None]
     """Returns the vector of a query, or None without an embedder."""
     on_pending: Callable[[], None] = lambda: None
     """Called after units without a vector were written."""
     _state: dict[str, str] = field(init=False)
+    _homes: dict[str, Shard] = field(default_factory=dict)
+    """The shard of each graph that is in the index or is being replaced."""
     _counted: tuple[int, int, int] | None = None
     """Number of updates when they were counted, units, vectors."""
     _below: tuple[tuple[int, str], int] | None = None
     """Number of updates and digest of documents, and how many units these had."""
     _old: dict[str, dict[str, str]] = field(default_factory=dict)
+    """The digests of the units that are there of each graph that is being replaced, by point id."""
     _totals: dict[tuple[int, str], Counts] = field(default_factory=dict)
     """Counts by number of updates and digest of the request."""
 
     def __post_init__(self) -> None:
-        markers = self.scroll(qe.Filter(must=[_build_condition("kind", "graph")]), ["graph_iri", "content_sha256"])
-        self._state = {str(_payload(m)["graph_iri"]): str(_payload(m)["content_sha256"]) for m in markers}
+        self._state = {}
+        where = qe.Filter(must=[_build_condition("kind", "graph")])
+        for shard, marker in self.shard.scroll(where, ["graph_iri", "content_sha256"]):
+            graph = str(_payload(marker)["graph_iri"])
+            self._state[graph], self._homes[graph] = str(_payload(marker)["content_sha256"]), shard
 
     # Reading
 
@@ -135,24 +140,11 @@ class UnitIndex:
         """Return the numbers of units, of units without a vector, and of graphs."""
         written = self.shard.written
         if self._counted is None or self._counted[0] != written:
-            with self.shard.borrow() as shard:
-                units = shard.count(qe.CountRequest(True, qe.Filter(must=[_UNIT])))
-                vectors = shard.count(qe.CountRequest(True, qe.Filter(must=[_HAS_VECTOR])))
+            units = self.shard.count(qe.Filter(must=[_UNIT]))
+            vectors = self.shard.count(qe.Filter(must=[_HAS_VECTOR]))
             self._counted = written, units, vectors
         _, units, vectors = self._counted
         return units, max(0, units - vectors), len(self._state)
-
-    def scroll(self, where: qe.Filter, fields: list[str]) -> Iterator[qe.Record]:
-        """Yield all matching points, fetched in pages."""
-        offset: Any = None
-        while True:
-            with self.shard.borrow() as shard:
-                records, offset = shard.scroll(
-                    qe.ScrollRequest(limit=_PAGE, offset=offset, filter=where, with_payload=fields, with_vector=False)
-                )
-            yield from records
-            if offset is None:
-                return
 
     def rank(
         self,
@@ -199,15 +191,9 @@ class UnitIndex:
         if (known := self._totals.get(key)) is not None:
             return known
         where = qe.Filter(must=[_UNIT, *(_build_alternatives(condition) for condition in codes)])
-        with self.shard.borrow() as shard:
-            units = shard.count(qe.CountRequest(True, where))
-            by_field = {
-                name: {
-                    str(hit.value): hit.count
-                    for hit in shard.facet(qe.FacetRequest(name, _MOST_VALUES, exact=True, filter=where)).hits
-                }
-                for name in dict.fromkeys(("parent", *fields))
-            }
+        units = self.shard.count(where)
+        names = dict.fromkeys(("parent", *fields))
+        by_field = {name: self.shard.count_values(name, where, _MOST_VALUES) for name in names}
         documents = len({get_original(parent) for parent in by_field["parent"]})
         if "parent" not in fields:
             del by_field["parent"]
@@ -255,15 +241,13 @@ class UnitIndex:
 
     def _find_having(self, field: str, word: int, where: qe.Filter | None, limit: int) -> set[str]:
         """Find up to `limit` units that contain a word, given as the dimension of a field."""
-        return {*self._query(qe.Query.Nearest(qe.SparseVector([word], [1.0]), using=field), where, limit)}
+        return self.shard.search_word(field, word, where, limit)
 
     def _count_below(self, parents: Sequence[str]) -> int:
         """Count the units of documents. Kept for those of the last call, since counting takes a sixth of a search."""
         key = self.shard.written, digest(*parents)
         if self._below is None or self._below[0] != key:
-            with self.shard.borrow() as shard:
-                count = shard.count(qe.CountRequest(True, qe.Filter(must=[_build_condition("parent", *parents)])))
-            self._below = key, count
+            self._below = key, self.shard.count(qe.Filter(must=[_build_condition("parent", *parents)]))
         return self._below[1]
 
     def _rank_units(
@@ -277,14 +261,16 @@ class UnitIndex:
         iris = {point_id(iri): iri for iri in units}
         if conditions:
             where = qe.Filter(must=[qe.HasIdCondition(set(iris)), *conditions])
-            iris = {str(record.id): iris[str(record.id)] for record in self.scroll(where, [])}
+            iris = {str(record.id): iris[str(record.id)] for _, record in self.shard.scroll(where, [])}
         if required is not None:
             iris = {id_: iris[id_] for id_ in self._keep_required(iris.keys(), required)}
         if not iris:
             return Ranking((), exhaustive=True)
         where = qe.Filter(must=[qe.HasIdCondition(set(iris))])
         bm25 = {iris[id_]: score for id_, score in self._by_words(asked.text, where, len(iris)).items()}
-        cosine = {iris[id_]: score for id_, score in self._by_meaning(asked.vector, where, len(iris)).items()}
+        cosine = {
+            iris[id_]: score for id_, score in self._by_meaning(asked.vector, where, len(iris), exact=True).items()
+        }
         fusion = asked.fuse(bm25, cosine)
         ranked = fusion.rank(iris.values(), bm25, cosine)
         ids = {iri: id_ for id_, iri in iris.items()}
@@ -352,7 +338,7 @@ class UnitIndex:
         if asked.codes is None and (rest := among - bm25.keys()):
             bm25 |= self._by_words(asked.text, _id_filter(rest), len(rest))
         if rest := among - cosine.keys():
-            cosine |= self._by_meaning(asked.vector, _id_filter(rest), len(rest))
+            cosine |= self._by_meaning(asked.vector, _id_filter(rest), len(rest), exact=True)
 
     def _compare_words(
         self, asked: _Asked, fusion: Fusion, ranked: list[Candidate], ids: Mapping[str, str] | None = None
@@ -402,47 +388,21 @@ class UnitIndex:
 
     def _retrieve(self, ids: Sequence[str], fields: list[str]) -> dict[str, Mapping[str, Any]]:
         """Load fields of the points among `ids` that exist."""
-        if not ids:
-            return {}
-        with self.shard.borrow() as shard:
-            return {str(record.id): _payload(record) for record in shard.retrieve([*ids], fields, False)}
+        return self.shard.retrieve(ids, fields) if ids else {}
 
     def _get_text(self, payload: Mapping[str, Any]) -> str:
         """Return the searched text of a unit, which is in the field of its language."""
         return next(str(payload[name]) for name in (ENGLISH, *self.shard.fields) if name in payload)
 
     def _by_words(self, text: str | None, where: qe.Filter | None, limit: int) -> dict[str, float]:
-        if text is None:
-            return {}
-        found: dict[str, float] = {}
-        fields = self.shard.fields
-        for name in fields:
-            asked = get_analyzer(name).embed_query(text)
-            if asked.indices:
-                found |= self._query(qe.Query.Nearest(asked, using=name), where, limit)
-        if len(fields) == 1 or len(found) <= limit:
-            return found
-        return dict(nlargest(limit, found.items(), key=lambda item: item[1]))
+        return {} if text is None else self.shard.search_words(text, where, limit)
 
-    def _by_meaning(self, vector: Sequence[float] | None, where: qe.Filter | None, limit: int) -> dict[str, float]:
+    def _by_meaning(
+        self, vector: Sequence[float] | None, where: qe.Filter | None, limit: int, *, exact: bool = False
+    ) -> dict[str, float]:
         if vector is None:
             return {}
-        # the candidate list of HNSW must be at least as long as the result
-        depth = qe.SearchParams(hnsw_ef=max(limit, _LEAST_EF)) if limit < _MAX_DEPTH else qe.SearchParams(exact=True)
-        return self._query(qe.Query.Nearest([list(vector)], using=DENSE), where, limit, depth)
-
-    def _query(
-        self,
-        query: qe.Query | qe.TextQuery,
-        where: qe.Filter | None,
-        limit: int,
-        params: qe.SearchParams | None = None,
-    ) -> dict[str, float]:
-        with self.shard.borrow() as shard:
-            hits = shard.query(
-                qe.QueryRequest(limit=limit, query=query, filter=where, params=params, with_payload=False)
-            )
-        return {str(hit.id): round(float(hit.score), _DECIMALS) for hit in hits}
+        return self.shard.search_vectors(vector, where, limit, exact=exact or limit >= _MAX_DEPTH)
 
     # Writing
 
@@ -453,14 +413,18 @@ class UnitIndex:
             self._old = {graph: {} for graph in graphs}
             for batch in _batches(graphs):
                 where = qe.Filter(must=[_build_condition("graph", *batch)])
-                for record in self.scroll(where, ["graph", "digest"]):
-                    self._old[_payload(record)["graph"]][str(record.id)] = _payload(record)["digest"]
+                for shard, record in self.shard.scroll(where, ["graph", "digest"]):
+                    graph = _payload(record)["graph"]
+                    self._homes.setdefault(graph, shard)
+                    self._old[graph][str(record.id)] = _payload(record)["digest"]
 
     def put(self, units: Sequence[IndexedUnit]) -> None:
         """Write units of the graphs being replaced; unchanged units are skipped."""
         with self.shard.writing:
             changed: dict[str, tuple[str, dict[str, Any]]] = {}
             fields: dict[str, str] = {}
+            homes: dict[Shard, list[str]] = {}
+            home: Shard | None = None
             for unit in units:
                 id_ = point_id(unit.iri)
                 said = [unit.prelude, unit.text, unit.language or "", str(unit.in_context), unit.names]
@@ -470,22 +434,26 @@ class UnitIndex:
                 if (name := find_field(unit.language)) != ENGLISH:
                     said.append(name)  # units that were indexed as English are written again
                     self.shard.add_field(name)
+                if unit.graph not in self._homes:
+                    self._homes[unit.graph] = home = home or self.shard.choose()
                 fingerprint = digest(unit.iri, unit.graph, unit.parent, *said)
                 old = self._old[unit.graph].pop(id_, None)
                 if old != fingerprint:
-                    self.shard.dead_points += old is not None
+                    homes.setdefault(self._homes[unit.graph], []).append(id_)
                     changed[id_] = (digest(*_build_parts(unit)), _unit_payload(unit, fingerprint))
                     fields[id_] = name
             vectors = self.vectors_of({text_hash for text_hash, _ in changed.values()})
-            for ids in _batches(list(changed)):
-                points = []
-                for id_ in ids:
-                    text_hash, payload = changed[id_]
-                    name = fields[id_]
-                    words = get_analyzer(name).embed_document(payload[name])
-                    vector = {DENSE: vectors[text_hash]} if text_hash in vectors else {}
-                    points.append(qe.Point(id_, {name: words, **vector}, payload | {"text_hash": text_hash}))
-                self.shard.write(qe.UpdateOperation.upsert_points(points))
+            for shard, ids in homes.items():
+                for batch in _batches(ids):
+                    points, words = {}, {}
+                    for id_ in batch:
+                        text_hash, payload = changed[id_]
+                        name = fields[id_]
+                        weights = get_analyzer(name).embed_document(payload[name])
+                        words[id_] = {name: weights.indices}
+                        vector = {DENSE: vectors[text_hash]} if text_hash in vectors else {}
+                        points[id_] = qe.Point(id_, {name: weights, **vector}, payload | {"text_hash": text_hash})
+                    self.shard.put(shard, points, words)
 
     def finish(self, hashes: Mapping[str, str]) -> None:
         """End the replacement: delete units that were not put again, and write the content hashes."""
@@ -493,14 +461,18 @@ class UnitIndex:
             for graph in hashes:
                 # with the graph as a condition: a unit may have moved to another graph in the meantime
                 self._delete(self._old.pop(graph), [_build_condition("graph", graph)])
-            for batch in _batches(list(hashes)):
-                points = [
-                    qe.Point(
-                        point_id(graph), {}, {"kind": "graph", "graph_iri": graph, "content_sha256": hashes[graph]}
-                    )
-                    for graph in batch
-                ]
-                self.shard.write(qe.UpdateOperation.upsert_points(points))
+            homes: dict[Shard, list[str]] = {}
+            for graph in hashes:
+                if graph not in self._homes:  # without units
+                    self._homes[graph] = self.shard.choose()
+                homes.setdefault(self._homes[graph], []).append(graph)
+            for shard, graphs in homes.items():
+                for batch in _batches(graphs):
+                    points = {}
+                    for graph in batch:
+                        payload = {"kind": "graph", "graph_iri": graph, "content_sha256": hashes[graph]}
+                        points[point_id(graph)] = qe.Point(point_id(graph), {}, payload)
+                    shard.put(points, {})
             self._state.update(hashes)
         self.on_pending()
 
@@ -511,7 +483,7 @@ class UnitIndex:
                 # Without its digest, so that the next replacement writes the unit as it is then.
                 payload = {**{name: list(values) for name, values in codes.items()}, "digest": ""}
                 where = qe.Filter(must=[_UNIT, _build_condition("parent", document)])
-                self.shard.write(qe.UpdateOperation.set_payload_by_filter(where, payload))
+                self.shard.set_payload(where, payload)
 
     def remove(self, graphs: Sequence[str]) -> None:
         """Delete all units of `graphs`."""
@@ -519,30 +491,22 @@ class UnitIndex:
         with self.shard.writing:
             for graph in graphs:
                 self._delete(self._old.pop(graph), [_build_condition("graph", graph)])
+                self._homes.pop(graph, None)
 
     def _forget(self, graphs: Sequence[str]) -> None:
         known = [graph for graph in graphs if self._state.pop(graph, None) is not None]
         self._delete([point_id(graph) for graph in known], [])
 
     def _delete(self, ids: Iterable[str], also: list[qe.FieldCondition]) -> None:
-        for batch in _batches(list(ids)):
-            self.shard.dead_points += len(batch)
-            where = qe.Filter(must=[qe.HasIdCondition(set(batch)), *also])
-            self.shard.write(qe.UpdateOperation.delete_points_by_filter(where))
+        self.shard.delete(list(ids), also)
 
     # Vectors
 
     def pending(self, limit: int) -> dict[str, tuple[str, Sequence[str]]]:
         """Return up to `limit` units without a vector: point id -> (hash of the texts, texts to embed)."""
-        with self.shard.borrow() as shard:
-            records, _ = shard.scroll(
-                qe.ScrollRequest(
-                    limit=limit,
-                    filter=qe.Filter(must=[_UNIT], must_not=[_HAS_VECTOR]),
-                    with_payload=["text_hash", "text", "text_start", "prelude_length", *self.shard.fields],
-                    with_vector=False,
-                )
-            )
+        where = qe.Filter(must=[_UNIT], must_not=[_HAS_VECTOR])
+        fields = ["text_hash", "text", "text_start", "prelude_length", *self.shard.fields]
+        records = (record for _, record in islice(self.shard.scroll(where, fields, limit=limit), limit))
         found = ((str(record.id), _payload(record)) for record in records)
         return {id_: (payload["text_hash"], self._get_embedded_texts(payload)) for id_, payload in found}
 
@@ -557,35 +521,15 @@ class UnitIndex:
     def vectors_of(self, text_hashes: Iterable[str]) -> dict[str, Vector]:
         """Return the vectors that are already in the index for texts with these hashes."""
         found: dict[str, Vector] = {}
-        missing = set(text_hashes)
-        while missing:
-            request = qe.ScrollRequest(
-                limit=UPDATE_POINTS,
-                filter=qe.Filter(must=[_build_condition("text_hash", *missing), _HAS_VECTOR]),
-                with_payload=["text_hash"],
-                with_vector=[DENSE],
-            )
-            with self.shard.borrow() as shard:
-                records, more = shard.scroll(request)
-            found.update((_payload(record)["text_hash"], _vector(record)) for record in records)
-            missing -= found.keys()
-            if more is None:
-                break
+        where = qe.Filter(must=[_build_condition("text_hash", *text_hashes), _HAS_VECTOR])
+        for _, record in self.shard.scroll(where, ["text_hash"], vectors=True):
+            found[_payload(record)["text_hash"]] = _vector(record)
         return found
 
     def set_vectors(self, vectors: Mapping[str, tuple[str, Vector]]) -> None:
         """Write vectors of units (point id -> (hash of the text, vector)) whose text has not changed since."""
         for ids in _batches(list(vectors)):
-            with self.shard.writing:
-                with self.shard.borrow() as shard:
-                    records = shard.retrieve([*ids], ["text_hash"], False)
-                points = [
-                    qe.PointVectors(str(record.id), {DENSE: vectors[str(record.id)][1]})
-                    for record in records
-                    if _payload(record)["text_hash"] == vectors[str(record.id)][0]
-                ]
-                if points:
-                    self.shard.write(qe.UpdateOperation.update_vectors(points))
+            self.shard.set_vectors({id_: vectors[id_] for id_ in ids})
 
 
 def _searched_text(unit: IndexedUnit) -> str:

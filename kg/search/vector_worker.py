@@ -131,7 +131,7 @@ class VectorWorker:
                     self._embed_pending(embedder, units)
                 self.error, retry_s = None, _RETRY_S[0]
                 if not self._wake.wait(_IDLE_S):
-                    self._maintain()
+                    self._maintain(at_rest=True)
             except Exception as error:  # noqa: BLE001 Qdrant Edge raises plain Exception; status() reports it
                 if self._stopping.is_set():
                     return
@@ -194,25 +194,24 @@ class VectorWorker:
         if time.monotonic() > self._maintained + _MAINTENANCE_S:
             self._maintain()
 
-    def _maintain(self) -> None:
-        """Flush the write-ahead log, and start to optimize the shard if it has grown."""
+    def _maintain(self, *, at_rest: bool = False) -> None:
+        """Flush the write-ahead logs, and start to optimize a shard that has grown."""
         if self._stopping.is_set():
             return
         self._maintained = time.monotonic()
         for units in self.indexes:
-            shard = units.shard
-            shard.flush()
+            units.shard.flush()
             if self._optimizing is None or not self._optimizing.is_alive():
                 self._optimizing = None
-                if shard.needs_optimizing():
+                if (grown := units.shard.find_grown(at_rest=at_rest)) is not None:
                     self._optimizing = threading.Thread(
-                        target=self._optimize, args=[shard], name="optimizing", daemon=True
+                        target=self._optimize, args=[grown], name="optimizing", daemon=True
                     )
                     self._optimizing.start()
 
     def _maintain_without_model(self) -> None:
         try:
-            self._maintain()
+            self._maintain(at_rest=True)
         except Exception:  # Qdrant Edge raises plain Exception, as on a full disk; tried again
             log.exception("The search index could not be flushed or optimized.")
 

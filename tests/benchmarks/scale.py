@@ -165,8 +165,9 @@ def wait_until_at_rest(index: Path, quiet_s: float = 12.0) -> None:
     """Wait until no shard of the index has been written or replaced for `quiet_s` seconds."""
     state, since = "", time.monotonic()
     while time.monotonic() < since + quiet_s:
-        now = json.dumps(sorted(str(path) for path in index.glob("shard-*"))) + (index / "index.json").read_text()
-        if now != state or len(list(index.glob("shard-*"))) > 1:
+        shards, copies = sorted(index.glob("**/shard-*")), sorted(index.glob("**/edge-*"))
+        now = json.dumps([str(path) for path in copies])
+        if now != state or len(copies) > len(shards):
             state, since = now, time.monotonic()
         time.sleep(0.5)
 

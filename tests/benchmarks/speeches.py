@@ -24,7 +24,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.search.index_client import EdgeIndex
 from kg.search.index_sync import repair_index
 from kg.search.protocol import GraphUnits, IndexedUnit, Mode
-from kg.search.shard import Shard
+from kg.search.shards import Shards
 from kg.search.unit_index import UnitIndex
 from kg.settings import Settings
 from kg.store.protocol import Rows, term_text
@@ -240,6 +240,9 @@ def other_languages() -> Iterator[Comparison]:
 class _Units:
     """An index that only keeps the units that it is given."""
 
+    def note_missing(self, graphs: int) -> None:
+        pass
+
     def __init__(self) -> None:
         self.found: list[IndexedUnit] = []
         self._state: dict[str, str] = {}
@@ -258,7 +261,7 @@ def _by_words(
     folder: Path, units: Sequence[IndexedUnit], languages: Mapping[str, str | None], keys: Mapping[str, str]
 ) -> Callable[[Asked], Sequence[str]]:
     """Index `units` in `folder` as texts in these languages, by IRI; return the search by words."""
-    index = UnitIndex(Shard(folder), lambda query: None)
+    index = UnitIndex(Shards(folder), lambda query: None)
     index.begin(["urn:all"])
     index.put([replace(unit, graph="urn:all", language=languages[unit.iri]) for unit in units])
     index.finish({"urn:all": ""})

@@ -26,6 +26,7 @@ class MemoryIndex:
         self.graphs: dict[str, GraphUnits] = {}
         self.replaced: list[str] = []
         self.labelled: dict[str, dict[str, list[str]]] = {}
+        self.missing: list[int] = []
 
     def replace(self, graphs: Mapping[str, GraphUnits]) -> None:
         self.graphs.update(graphs)
@@ -38,6 +39,9 @@ class MemoryIndex:
     def label(self, documents: Mapping[str, Codes]) -> None:
         for document, codes in documents.items():
             self.labelled[document] = {name: list(values) for name, values in codes.items()}
+
+    def note_missing(self, graphs: int) -> None:
+        self.missing.append(graphs)
 
     def state(self) -> dict[str, str]:
         return {graph: units.content_sha256 for graph, units in self.graphs.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,7 +21,8 @@ from kg.errors import IndexUnavailableError, InvalidInputError, ModelError
 from kg.search import index_client, shard
 from kg.search.index_client import EdgeIndex
 from kg.search.protocol import GraphUnits, IndexedUnit, IndexStatus, Ranking
-from kg.search.shard import Shard, VectorSpace, optimize_folder
+from kg.search.shard import VectorSpace, optimize_folder
+from kg.search.shards import Shards
 from kg.search.unit_index import UnitIndex, to_searchable
 from kg.settings import Settings
 from tests.examples import spread
@@ -545,21 +547,37 @@ class TestProcess:
         first = open_index()
         first.replace(graph_units("a", "text"))
         first.close()
-        folder = tmp_path / "index"
+        folder = tmp_path / "index" / "shard-1"
         if damage == "record":
             (folder / "index.json").write_text("{", "utf-8")
         elif damage == "version":
-            (folder / "index.json").write_text('{"version": 99, "shard": "shard-1", "space": null}', "utf-8")
+            (folder / "index.json").write_text('{"version": 99, "shard": "edge-1", "space": null}', "utf-8")
         elif damage == "config":
-            (folder / "shard-1" / "edge_config.json").write_bytes(b"\0\xff")
+            (folder / "edge-1" / "edge_config.json").write_bytes(b"\0\xff")
         else:
-            for path in (folder / "shard-1" / "segments").rglob("*"):
+            for path in (folder / "edge-1" / "segments").rglob("*"):
                 if path.is_file():
                     path.write_bytes(os.urandom(64))
         second = open_index()
         assert second.state() == {}
         second.replace(graph_units("a", "text"))
         assert iris(second.rank("text", limit=1)) == ["urn:d:a#p=0"]
+
+    def test_answers_are_approximate_until_a_lost_shard_is_there_again(self, open_index: Open, tmp_path: Path) -> None:
+        first = open_index()
+        first.replace(graph_units("a", "text"))
+        assert first.rank("text", limit=1).incomplete is None
+        first.close()
+        shutil.rmtree(tmp_path / "index" / "shard-1")
+        second = open_index()
+        second.replace(graph_units("a", "text"))
+        lost = second.rank("text", limit=5)
+        assert (lost.exhaustive, "1 shard" in str(lost.incomplete)) == (False, True)
+        assert second.status().incomplete == lost.incomplete
+        second.note_missing(7)
+        assert "7 graphs" in str(second.rank("text", limit=5).incomplete)
+        second.note_missing(0)
+        assert second.rank("text", limit=5).incomplete is None
 
     def test_the_caller_never_stalls_while_the_index_works(self, index: WordIndex) -> None:
         gaps: list[float] = []
@@ -608,7 +626,7 @@ class TestOptimizing:
 
     def make(self, folder: Path, count: int) -> tuple[UnitIndex, WordEmbedder]:
         embedder = WordEmbedder("words/16", 16)
-        units = UnitIndex(Shard(folder, exact_vectors=300), lambda text: embedder.embed_query(text).tolist())
+        units = UnitIndex(Shards(folder, exact_vectors=300), lambda text: embedder.embed_query(text).tolist())
         units.shard.use_space(VectorSpace(embedder.name, embedder.dimensions))
         self.put(units, embedder, "a", *(f"energy clause {i} of {i % 7}" for i in range(count)))
         return units, embedder
@@ -630,7 +648,7 @@ class TestOptimizing:
         monkeypatch.setattr(shard, "_MIN_GROWING", 1_000)
         units, embedder = self.make(tmp_path, 1_000)
         before = units.rank("energy clause 12", None, None, 10)
-        assert units.shard.needs_optimizing()
+        assert units.shard.find_grown() is units.shard.parts[0]
 
         def run(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
             self.put(units, embedder, "late", "geothermal surprise")
@@ -638,20 +656,16 @@ class TestOptimizing:
             return subprocess.CompletedProcess(command, 0)
 
         monkeypatch.setattr(shard.subprocess, "run", run)
-        assert units.shard.optimize()
-        assert not units.shard.needs_optimizing()
+        assert units.shard.parts[0].optimize()
+        assert units.shard.find_grown() is None
         assert units.rank("geothermal surprise", None, None, 1).candidates[0].iri == "urn:d:late#p=0"
         self.put(units, embedder, "late")
         units.shard.close()
-        again = UnitIndex(Shard(tmp_path), lambda text: embedder.embed_query(text).tolist())
+        again = UnitIndex(Shards(tmp_path), lambda text: embedder.embed_query(text).tolist())
         assert again.state() == {"urn:g:a": "1", "urn:g:late": "1"}
         after = again.rank("energy clause 12", None, None, 10)
-        # A deleted text counts for the rarity of words until it is gone from its segment.
-        assert [each.iri for each in after.candidates] == [each.iri for each in before.candidates]
-        assert [each.score for each in after.candidates] == pytest.approx(
-            [each.score for each in before.candidates], abs=0.001
-        )
-        assert [path.name for path in tmp_path.glob("shard-*")] == ["shard-2"]
+        assert after.candidates == before.candidates
+        assert [path.name for path in tmp_path.glob("shard-1/edge-*")] == ["edge-2"]
         again.shard.close()
 
     def test_a_failed_optimization_leaves_the_shard_as_it_was(
@@ -660,8 +674,8 @@ class TestOptimizing:
         units, _ = self.make(tmp_path, 400)
         failed = subprocess.CompletedProcess([], 137)
         monkeypatch.setattr(shard.subprocess, "run", lambda *_, **__: failed)
-        assert not units.shard.optimize()
-        assert [path.name for path in tmp_path.glob("shard-*")] == ["shard-1"]
+        assert not units.shard.parts[0].optimize()
+        assert [path.name for path in tmp_path.glob("shard-1/edge-*")] == ["edge-1"]
         assert units.rank("energy clause 12", None, None, 1).candidates[0].iri == "urn:d:a#p=12"
         units.shard.close()
 
@@ -669,7 +683,7 @@ class TestOptimizing:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(shard, "_MIN_GROWING", 300)
-        units = UnitIndex(Shard(tmp_path), lambda text: None)
+        units = UnitIndex(Shards(tmp_path), lambda text: None)
         content = graph_units("a", *(f"energy clause {i} of {i % 7}" for i in range(400)))
         for graph, given in content.items():
             units.begin([graph])
@@ -677,15 +691,15 @@ class TestOptimizing:
             units.finish({graph: "1"})
         questions = ("energy clause 12", "clause 300")
         before = [units.rank(question, None, None, 10) for question in questions]
-        assert units.shard.needs_optimizing()
-        assert units.shard.optimize()
-        assert not units.shard.needs_optimizing()
+        assert units.shard.find_grown() is units.shard.parts[0]
+        assert units.shard.parts[0].optimize()
+        assert units.shard.find_grown() is None
         assert [units.rank(question, None, None, 10) for question in questions] == before
         units.shard.close()
 
     def test_the_optimizing_process_does_it(self, tmp_path: Path) -> None:
         units, _ = self.make(tmp_path, 400)
-        assert units.shard.optimize()
+        assert units.shard.parts[0].optimize()
         assert units.rank("energy clause 12", None, None, 1).candidates[0].iri == "urn:d:a#p=12"
         units.shard.close()
 

@@ -30,6 +30,10 @@ class Kept:
 
     def __init__(self) -> None:
         self.graphs: dict[str, GraphUnits] = {}
+        self.missing: list[int] = []
+
+    def note_missing(self, graphs):
+        self.missing.append(graphs)
 
     def replace(self, graphs):
         self.graphs |= graphs
@@ -163,6 +167,10 @@ def test_names_that_a_load_adds_later_are_indexed_in_its_earlier_graphs_too(held
     both = [("Ada Quill\nAdelaide Quill", "en")]
     assert units == {first.value: both, second.value: both}
     assert repair_index(store, index) == IndexRepair()
+    assert index.missing == [0], "nothing differed"
+    del index.graphs[first.value]
+    assert repair_index(store, index).replaced >= 1
+    assert (index.missing[-2] >= 1, index.missing[-1]) == (True, 0)
     rebuilt = Kept()
     assert repair_index(store, rebuilt, full=True).replaced >= 2
     assert rebuilt.graphs == index.graphs

@@ -134,12 +134,20 @@ def test_results_in_other_languages_state_that_the_model_is_english(
     assert all(language in notes for language in languages) or not expected
 
 
+def test_an_answer_of_an_index_that_lacks_texts_is_approximate() -> None:
+    found = Retrieved([Found("urn:1", "urn:d", 0.5)], "complete", 1, None)
+    assert found.with_ranking(Ranking((), True), ()).completeness == "complete"
+    partial = found.with_ranking(Ranking((), False, incomplete="2 shards were missing."), ())
+    assert (partial.completeness, partial.total) == ("approximate", None)
+    assert describe_ranking(partial, "passages") == ["The answer is approximate: 2 shards were missing."]
+
+
 def test_the_languages_of_an_answer_are_those_of_its_page() -> None:
     page = [Found("urn:1", "urn:d", 0.5), Found("urn:2", "urn:d", 0.4)]
     candidates = [
         Candidate(f"urn:{number}", 0.5, 1.0, 0.1, language=tag) for number, tag in enumerate(("fr", "de", "en-GB"))
     ]
-    found = Retrieved(page, "complete", 2, None).with_languages(Ranking((), True, "m"), candidates)
+    found = Retrieved(page, "complete", 2, None).with_ranking(Ranking((), True, "m"), candidates)
     assert (found.languages, found.model) == (["de"], "m")
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-import qdrant_edge as qe
 
 from kg.search import unit_index
 from kg.search.analyzers import ENGLISH, PLAIN
-from kg.search.protocol import CODES, Candidate, IndexedUnit, Ranking
+from kg.search.protocol import Candidate, IndexedUnit, Ranking
 from kg.search.ranking import PAIR_WEIGHT, Fusion
-from kg.search.shard import Shard, VectorSpace
+from kg.search.shard import VectorSpace
+from kg.search.shards import Shards
 from kg.search.unit_index import POOL, UnitIndex
 
 QUERY = "wind power"
@@ -26,7 +26,7 @@ class Scored(UnitIndex):
 
     def __init__(self, bm25: Scores, cosine: Scores) -> None:
         self.bm25, self.cosine, self.looked_up = bm25, cosine, 0
-        self.shard = cast(Shard, self)
+        self.shard = cast(Shards, self)
         self.fields = (ENGLISH,)
         self.space = None
         self.embed_query = lambda query: [1.0]
@@ -37,7 +37,7 @@ class Scored(UnitIndex):
     def _by_words(self, text: str | None, where: Any, limit: int) -> Scores:
         return self._best(self.bm25, where, limit)
 
-    def _by_meaning(self, vector: Any, where: Any, limit: int) -> Scores:
+    def _by_meaning(self, vector: Any, where: Any, limit: int, *, exact: bool = False) -> Scores:
         return self._best(self.cosine, where, limit)
 
     def _best(self, scores: Scores, where: Any, limit: int) -> Scores:
@@ -92,7 +92,7 @@ def test_few_scores_are_looked_up_where_the_first_units_are_clear() -> None:
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[UnitIndex]:
-    shard = Shard(tmp_path / "index")
+    shard = Shards(tmp_path / "index")
     yield UnitIndex(shard, lambda query: None)
     shard.close()
 
@@ -139,10 +139,10 @@ def test_required_words_are_found_in_each_language(index: UnitIndex) -> None:
 
 
 def test_fields_and_texts_without_vectors_are_kept_when_the_index_is_opened_again(tmp_path: Path) -> None:
-    shard = Shard(tmp_path)
+    shard = Shards(tmp_path)
     put(UnitIndex(shard, lambda query: None), TEXTS)
     shard.close()
-    index = UnitIndex(Shard(tmp_path), lambda query: None)
+    index = UnitIndex(Shards(tmp_path), lambda query: None)
     assert index.shard.fields == (ENGLISH, "search_de", "search_es", PLAIN)
     assert find(index, "Haus") == ["de"]
     assert sorted(text for _, (text,) in index.pending(10).values()) == sorted(text for text, _ in TEXTS.values())
@@ -213,7 +213,7 @@ def coded(name: str, parent: str, text: str, **codes: list[str]) -> IndexedUnit:
 
 @pytest.fixture
 def shard_index(tmp_path: Path) -> Iterator[UnitIndex]:
-    shard = Shard(tmp_path / "codes")
+    shard = Shards(tmp_path / "codes")
     yield UnitIndex(shard, lambda text: None)
     shard.close()
 
@@ -256,18 +256,6 @@ def test_codes_that_are_derived_later_are_set_and_replaced_with_the_unit(shard_i
     assert shard_index.count(["party"]).by_field == {"party": {"urn:greens": 1}}
     fill_codes(shard_index)
     assert shard_index.count(["party"]).by_field == {"party": {}}
-
-
-def test_an_index_of_an_older_version_gets_the_fields_of_codes_and_keeps_its_points(tmp_path: Path) -> None:
-    shard = Shard(tmp_path / "old")
-    for name in CODES:
-        shard.write(qe.UpdateOperation.delete_field_index(name))
-    index = UnitIndex(shard, lambda text: None)
-    fill_codes(index)
-    shard.close()
-    opened = UnitIndex(Shard(tmp_path / "old"), lambda text: None)
-    assert opened.state() == {"urn:g": "1"}
-    assert opened.count(["domain"]).by_field == {"domain": {"climate": 2, "parliament": 1}}
 
 
 def test_a_ranking_to_be_counted_has_the_codes_of_its_units(shard_index: UnitIndex) -> None:

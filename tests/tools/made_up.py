@@ -220,6 +220,9 @@ class WordIndex:
     def label(self, documents: Mapping[str, Codes]) -> None:
         pass
 
+    def note_missing(self, graphs: int) -> None:
+        pass
+
     def replace(self, graphs: Mapping[str, GraphUnits]) -> None:
         for graph, of in graphs.items():
             self.hashes[graph] = of.content_sha256

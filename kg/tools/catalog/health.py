@@ -86,6 +86,8 @@ def health(kg: KnowledgeGraph) -> Health:
             f"The search index does not answer; search reads the texts in the store, and the counts are old: "
             f"{index.problem}"
         )
+    if index.incomplete is not None:
+        problems.append(f"Searches are approximate: {index.incomplete}")
     if kg.unindexed.is_set():
         problems.append("The search index lacks recent changes. It is updated as soon as it answers.")
     problems += kg.ingestion.find_problems()

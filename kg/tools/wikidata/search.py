@@ -194,6 +194,8 @@ def _rank(kg: KnowledgeGraph, text: str, kind: str, most: int, notes: list[str] 
         if notes is not None:
             notes.append("The search index does not answer, so entities are found by name only.")
         return ()
+    if notes is not None and ranking.incomplete:
+        notes.append(f"The answer is approximate: {ranking.incomplete}")
     if notes is not None and ranking.model is None:
         notes.append(WITHOUT_MODEL)
     elif notes is not None and ranking.pending:
