@@ -67,7 +67,7 @@ def cite(evidence: Evidence, start: int = 0, end: int | None = None) -> CitedWor
     origin = evidence.provenance
     passage = evidence.passage
     place = [
-        f"page {passage.page_number}" if passage.page_number is not None else "",
+        f"page {passage.page_number}" if passage.page_number else "",  # texts without pages can have page 0
         f"passage {passage.index + 1}",
         f"pages {origin.pages} of the file" if origin.pages else "",
         f"lines {origin.lines} of the file" if origin.lines else "",

@@ -104,6 +104,7 @@ def page(
         "navigation": [{"link": link, "current": _is_at(request, link.href)} for link in NAVIGATION],
         "asked": None,
         "searched": None,
+        "kept": (),
     }
     body = _environment().get_template(template).render({**frame, **context})
     written = "; ".join(f"{name} {value}" for name, value in directives.items())

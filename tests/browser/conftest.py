@@ -1,4 +1,4 @@
-"""One server over the fixtures of all domains, and a browser. Without a browser these tests are skipped.
+"""One server over the fixtures of all domains and hostile literals, and a browser, without which tests are skipped.
 
 `open_page` opens pages of the server. After the test none of them may have violated the Content-Security-Policy, sent a
 request to another host, raised an error in a script, or opened a dialog, which the hostile literals try.
@@ -9,17 +9,20 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from pyoxigraph import Literal, NamedNode, Quad
 
+from kg.server.static import find_file
 from kg.store.lock import find_holder
+from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, SKOS, mint
 from tests.cli.running import served
-from tests.conftest import load_once
+from tests.conftest import load, load_once, opened, shipped
 
 sync_api = pytest.importorskip("playwright.sync_api")
 
@@ -27,6 +30,15 @@ BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "google-chro
 AXE: Final = Path(__file__).parents[2] / "kg" / "server" / "assets" / "node_modules" / "axe-core" / "axe.min.js"
 SERIOUS: Final = ("serious", "critical")
 WIDTHS: Final = (320, 768, 1280)
+BUILT: Final = pytest.mark.skipif(
+    find_file("built/workbench.js") is None, reason="needs the scripts: `make assets` builds them"
+)
+DECREE: Final = "cpr://doc/fictional-decree-on-geothermal-exploration_d0a1"
+SECTION: Final = "/id/section/us-ut-quarry-bend/17.20.030"
+EVIL: Final = "\"'><img src=x onerror=alert(1)><script>alert(2)</script><svg onload=alert(3)>javascript:alert(4)"
+EVIL_DOCUMENT: Final = "cpr://doc/hostile"
+EVIL_UNIT: Final = "cpr://doc/hostile#p=0"
+EVIL_CONCEPT: Final = "cpr://concept/Q666"
 
 WATCH: Final = """
 document.addEventListener("securitypolicyviolation", (event) => report(
@@ -39,8 +51,8 @@ def find_browser() -> str | None:
     return os.environ.get("QUADCITE_BROWSER") or next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
-# Not for the session: Playwright runs an event loop in this thread until it is stopped, and other files run loops, too.
-@pytest.fixture(scope="module")
+# Not for the session: Playwright runs an event loop in this thread until it is stopped, and other tests run loops, too.
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Any]:
     """A headless browser; without one the test is skipped."""
     path = find_browser()
@@ -56,15 +68,38 @@ def browser() -> Iterator[Any]:
         launched.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The data directory of the server, with the fixtures of all domains."""
-    return load_once(tmp_path_factory, "joined")
+    """The data directory of the server: fixtures of all domains, and a source with hostile literals and IRIs."""
+    folder = load_once(tmp_path_factory, "joined")
+    graph, document = mint("graph", "src", "hostile"), NamedNode(EVIL_DOCUMENT)
+    unit, concept = NamedNode(EVIL_UNIT), NamedNode(EVIL_CONCEPT)
+    script = NamedNode("javascript:alert(5)")
+    with opened(folder) as kg:
+        load(kg, "members", [shipped("members")])
+        kg.store.commit(
+            {
+                graph: [
+                    Quad(document, RDF.type, KG.PolicyDocument, graph),
+                    Quad(document, DCTERMS.title, Literal(EVIL), graph),
+                    Quad(document, DCTERMS.source, script, graph),
+                    Quad(document, KG.corpusType, script, graph),
+                    Quad(unit, RDF.type, KG.Passage, graph),
+                    Quad(unit, DCTERMS.isPartOf, document, graph),
+                    Quad(unit, SCHEMA.position, Literal(0), graph),
+                    Quad(unit, SCHEMA.text, Literal(EVIL), graph),
+                    Quad(concept, RDF.type, SKOS.Concept, graph),
+                    Quad(concept, SKOS.prefLabel, Literal(EVIL, language="en"), graph),
+                    Quad(concept, SKOS.exactMatch, script, graph),
+                ]
+            }
+        )
+    return folder
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def address(data_dir: Path) -> Iterator[str]:
-    """The address of a server over `data_dir` without an embedding model, for all tests of a file."""
+    """The address of a server over `data_dir` without an embedding model, for all tests of this folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("QUADCITE_MODELS_DIR", str(data_dir.with_name("no-models")))
         with served(data_dir):
@@ -129,12 +164,14 @@ def open_page(browser: Any, address: str) -> Iterator[Callable[..., Any]]:
     assert (visits.violations, visits.foreign, visits.errors, visits.dialogs) == ([], [], [], [])
 
 
-def find_faults(page: Any) -> list[str]:
-    """Find the serious violations of accessibility rules on a page, by axe-core; skips where it was not built."""
+def find_faults(page: Any, *, rules: Sequence[str] = ()) -> list[str]:
+    """Find the serious violations of accessibility rules on a page, all or some, by axe-core; skips without it."""
     if not AXE.is_file():
         pytest.skip("needs axe-core: `make assets` installs it")
-    page.evaluate(AXE.read_text(encoding="utf-8"))
-    found = page.evaluate("async () => (await axe.run()).violations")
+    if not page.evaluate("() => 'axe' in window"):
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+    options = {"resultTypes": ["violations"], **({"runOnly": list(rules)} if rules else {})}
+    found = page.evaluate("async (options) => (await axe.run(options)).violations", options)
     return [
         f"{each['id']}: {node['target']} {node.get('failureSummary', '')}"
         for each in found

@@ -8,19 +8,13 @@ from urllib.parse import quote
 
 import pytest
 
-from kg.server.static import find_file
-from tests.browser.conftest import WIDTHS, find_faults, measure_overflow
+from tests.browser.conftest import BUILT
 
-BUILT = pytest.mark.skipif(
-    find_file("built/workbench.js") is None, reason="needs the scripts: `make assets` builds them"
-)
 COUNTS = (
     "SELECT ?place (COUNT(DISTINCT ?d) AS ?n) WHERE { ?d a kg:PolicyDocument ; kg:jurisdiction ?place } GROUP BY ?place"
 )
 DATED = "SELECT ?d ?title ?date WHERE { ?d a kg:PolicyDocument ; dcterms:title ?title ; eli:date_document ?date }"
 GRAPH = "CONSTRUCT { ?d kg:jurisdiction ?place } WHERE { ?d a kg:PolicyDocument ; kg:jurisdiction ?place }"
-SLOW = "SELECT (COUNT(*) AS ?n) WHERE { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . FILTER(STR(?a) > STR(?i)) }"
-MISSPELT = "SELECT ?d WHERE {\n  ?d a kg:PolicyDocument .\n  ?d kg:jurisdicton ?place\n}"
 HOSTILE = (
     'SELECT ("<img src=x onerror=alert(1)>" AS ?x) (IRI("javascript:alert(1)") AS ?y) '
     '("{{<script>alert(1)</script>}}" AS ?z) WHERE {}'
@@ -31,25 +25,6 @@ Open = Callable[..., Any]
 
 def address(query: str, **more: str) -> str:
     return f"/sparql?query={quote(query)}" + "".join(f"&{name}={value}" for name, value in more.items())
-
-
-@BUILT
-def test_a_misspelt_query_is_repaired_in_the_editor(open_page: Open) -> None:
-    page = open_page("/sparql")
-    editor = page.locator(".tabPanel.active .CodeMirror")
-    editor.click()
-    page.keyboard.press("Control+A")
-    page.keyboard.insert_text(MISSPELT)
-    hints = page.locator(".tabPanel.active .hints")
-    hints.get_by_role("button", name="kg:jurisdiction", exact=True).click()
-    page.wait_for_function("() => !document.querySelector('.tabPanel.active .hints li')")
-    assert "kg:jurisdiction ?place" in page.evaluate(
-        "document.querySelector('.tabPanel.active .CodeMirror').CodeMirror.getValue()"
-    )
-    editor.click()
-    page.keyboard.press("Control+Enter")
-    page.get_by_role("status").filter(has_text="rows.").wait_for()
-    page.locator(".result-table tbody tr").nth(5).wait_for()
 
 
 @BUILT
@@ -107,21 +82,6 @@ def test_labels_link_to_pages_and_a_row_says_why(open_page: Open) -> None:
     assert dialog.get_by_role("link", name="The query that lists this evidence").count() == 1
     page.keyboard.press("Escape")
     assert page.get_by_role("dialog").count() == 0
-
-
-@BUILT
-@pytest.mark.long
-def test_a_running_query_is_cancelled_from_the_list_and_stopped_by_its_button(open_page: Open) -> None:
-    page = open_page(address(SLOW))
-    page.get_by_text("Queries on this server").click()
-    page.get_by_role("button", name="Cancel query").first.click()
-    alert = page.locator(".tabPanel.active [role=alert]")
-    alert.wait_for()
-    assert "query_" in alert.inner_text() or "stopped" in alert.inner_text()
-    page.get_by_role("button", name="Run", exact=True).click()
-    page.get_by_role("button", name="Stop", exact=True).click()
-    page.get_by_role("button", name="Run", exact=True).wait_for()
-    page.get_by_text("No query is running or waiting.").wait_for()
 
 
 @BUILT
@@ -184,29 +144,6 @@ def test_without_scripts_the_server_renders_rows_and_errors(open_page: Open) -> 
     assert page.locator(".query-lines .marked").count() == 1
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize(
-    "path",
-    [
-        address(COUNTS),
-        address(COUNTS, run="1"),
-        "/charts",
-        "/charts/places?a=BRA&b=FJI",
-        "/status",
-        "/login",
-        "/docs/sparql",
-    ],
-)
-def test_pages_are_accessible_and_fit(open_page: Open, path: str, dark: bool) -> None:
-    page = open_page(path, dark=dark)
-    page.wait_for_load_state("networkidle")
-    assert find_faults(page) == []
-    for width in WIDTHS:
-        page.set_viewport_size({"width": width, "height": 800})
-        assert measure_overflow(page) <= 0
-
-
 @BUILT
 def test_charts_draw_and_have_tables(open_page: Open) -> None:
     page = open_page("/charts")
@@ -216,11 +153,3 @@ def test_charts_draw_and_have_tables(open_page: Open) -> None:
     assert figures.count() >= 4
     assert figures.locator("svg.chart").count() >= figures.count()
     assert figures.locator("table").count() == figures.count()
-
-
-def test_the_holder_of_the_token_signs_in_without_scripts(open_page: Open, data_dir: Any) -> None:
-    page = open_page("/login?to=/status", scripts=False)
-    page.get_by_label("Token").fill((data_dir / "token").read_text())
-    page.get_by_role("button", name="Sign in").click()
-    assert page.url.endswith("/status")
-    assert page.get_by_text("Signed in as local-admin").count() == 1

@@ -21,6 +21,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader
 from kg.retrieval.results import Statement
 from kg.server.html import page
+from kg.server.pages.reading import why_href
 from kg.server.pages.site import Site, ask, list_queries
 from kg.tools.climate import jurisdictions
 from kg.tools.climate.document_counts import DocumentCount, count_documents
@@ -318,6 +319,7 @@ def _compare_codes(kg: KnowledgeGraph, request: Request) -> Response:
         "options": [{"value": name, "text": name} for name in names],
         "zoning": result,
         "split_words": split_words,
+        "why_href": why_href,
         "queries": queries,
         "address": "/charts/codes?" + urlencode({"a": a, "b": b}),
     }

@@ -52,6 +52,14 @@ VALUES_SHOWN: Final = 8
 _SECTIONS: Final = iri_prefix("section")
 _IRI: Final = re.compile(r"(?:https?|cpr)://\S+|urn:\S+")
 """An IRI, which is looked up instead of searched."""
+_OF_AGENTS: Final = {
+    "health has the reason.": "The status page has the reason.",
+    "health has the state.": "The status page has the state.",
+    " list_resources and family_overview list the contents of the graph.": "",
+    " Use other words, or see list_resources.": " Use other words.",
+    " min_score=0 lists the nearest passages.": "",
+}
+"""Parts of notes that name tools, and the text of the page instead."""
 _ARGUMENTS: Final = re.compile(r" \((?:arguments|filters): [^()]*\)\Z")
 QUERY_SHOWN: Final = 500
 """Characters of a refused query that the page repeats."""
@@ -121,12 +129,17 @@ class State:
     def address(self, **extra: str) -> str:
         """Build the address of this state with further parameters."""
         pairs = [("q", self.words)] if self.words else []
-        pairs += [(name, value) for name, values in self.filters.items() for value in values]
-        pairs += [("sort", self.sort)] if self.sort != "relevance" else []
-        pairs += [("once", "1")] if self.once else []
-        pairs += [("limit", str(self.limit))] if self.limit != PER_PAGE else []
+        pairs += self.kept
         pairs += [("page", str(self.page))] if self.page > 1 else []
         return "/search?" + urlencode([*pairs, *extra.items()])
+
+    @property
+    def kept(self) -> list[tuple[str, str]]:
+        """The parameters that stay when other words are searched."""
+        pairs: list[tuple[str, str]] = [(name, value) for name, values in self.filters.items() for value in values]
+        pairs += [("sort", self.sort)] if self.sort != "relevance" else []
+        pairs += [("once", "1")] if self.once else []
+        return pairs + ([("limit", str(self.limit))] if self.limit != PER_PAGE else [])
 
     def toggle(self, facet: FacetName, value: str) -> State:
         """Add a value to a filter, or remove it, and go to the first page."""
@@ -190,6 +203,12 @@ def _reword(error: InvalidInputError | NotFoundError) -> str:
     return _ARGUMENTS.sub(".", str(error).removeprefix("search: "))
 
 
+def _reword_note(note: str) -> str:
+    for said, instead in _OF_AGENTS.items():
+        note = note.replace(said, instead)
+    return note
+
+
 def _find(kg: KnowledgeGraph, state: State) -> tuple[SearchResult, Sequence[Statement]]:
     if len(state.words) > QUERY_CHARACTERS:
         raise InvalidInputError(
@@ -222,19 +241,21 @@ def _context(
 ) -> dict[str, Any]:
     """Build the context of the template."""
     is_warning = found.degraded is not None or not found.results
+    notes = [_reword_note(note) for note in found.notes]
     places = load_places(Reader(kg))
     following = found.next_offset is not None and state.page < state.last_page
     relevance = found.relevance if found.results and state.words else None
     return {
         "state": state,
         "searched": state.words,
+        "kept": state.kept,
         "refused": None,
         "total": _describe_total(state, found),
         "pages": None if state.words or not found.meta.total else f"{ceil(found.meta.total / state.limit):,}",
         "nothing": bool(state.words) and not found.results,
         "relevance": RELEVANCE.get(relevance or ""),
-        "warnings": found.notes if is_warning else [],
-        "notes": [] if is_warning else found.notes,
+        "warnings": notes if is_warning else [],
+        "notes": [] if is_warning else notes,
         "hits": [_show(hit, evidence.get(hit.id), state, places) for hit in found.results],
         "first": (state.page - 1) * state.limit + 1,
         "facets": _list_facets(state, found.facets),
