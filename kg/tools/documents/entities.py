@@ -247,7 +247,7 @@ def explain_entity(
     notes: set[str] = set()
     same = [entity, *load_same(reader, [entity], notes).get(entity, ())][:MOST_NODES]
     edges = _load_relations(reader, same, hops, notes)
-    claims = load_claims(reader, list(edges))
+    claims = load_claims(reader, list(edges), notes=notes)
     links = [edge for edge in edges if edge.rel == "same_as" and {edge.src, edge.dst} <= {*same}]
     for edge in links:
         del edges[edge]

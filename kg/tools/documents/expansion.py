@@ -8,7 +8,7 @@ one.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -76,8 +76,6 @@ class Expansion:
     """The best path to each text that is not a hit."""
     edges: dict[Edge, None] = field(default_factory=dict)
     """The relations of the hits, and of the nodes that they mention."""
-    degrees: Counter[str] = field(default_factory=Counter)
-    """The number of relations of each node that were read."""
     mentioned: dict[str, list[str]] = field(default_factory=dict)
     """The nodes that each hit mentions."""
     notes: set[str] = field(default_factory=set)
@@ -90,8 +88,13 @@ def expand(
     hops: int,
     relations: Collection[Relation],
     weigh: Weigh,
+    *,
+    texts: bool = True,
 ) -> Expansion:
-    """Expand the `hits` of `query` (the score of each, best first) over `relations`, at most `hops` of them."""
+    """Expand the `hits` of `query` (the score of each, best first) over `relations`, at most `hops` of them.
+
+    Without `texts`, only the relations of the hits and of what they mention are read, not the texts that they lead to.
+    """
     expansion = Expansion()
     expansion.mentioned = _load_mentioned(reader, list(hits))
     if not hops or not relations:
@@ -101,9 +104,8 @@ def expand(
         for node in (hit, *expansion.mentioned.get(hit, ())):
             nodes.setdefault(node, Path(origin=hit))
     frontier = order_starts(query, hits, expansion.mentioned)
-    for hop in range(1, hops + 1):
+    for hop in range(1, (hops if texts else 1) + 1):
         edges = load_edges(reader, frontier, relations, expansion.notes)
-        expansion.degrees.update({node: len(own) for node, own in edges.items()})
         if hop == 1:
             expansion.edges = {edge: None for node in frontier for edge in edges.get(node, ())}
         reached: dict[str, Path] = {}
@@ -117,7 +119,8 @@ def expand(
                     reached[other] = path
         nodes |= reached
         frontier = sorted(reached, key=lambda node: -_rank(reached[node], weigh))
-    _reach_texts(reader, expansion, hits, {node: path for node, path in nodes.items() if path.hops}, weigh)
+    if texts:
+        _reach_texts(reader, expansion, hits, {node: path for node, path in nodes.items() if path.hops}, weigh)
     return expansion
 
 

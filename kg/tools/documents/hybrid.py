@@ -105,6 +105,14 @@ class Weights:
         part = given.hybrid_hop_weight * given.hybrid_hop_scores[hops] + given.hybrid_relation_weight * related
         return self.parts.setdefault((hops, relation), part)
 
+    @property
+    def hits_lead(self) -> bool:
+        """Whether no text that relations lead to can rank before a hit that is at least as similar."""
+        given = self.settings
+        relations: list[Relation | None] = [None, *PROPERTIES]
+        reached = (self.graph(hops, each) for hops in range(1, len(given.hybrid_hop_scores)) for each in relations)
+        return self.graph(0, None) >= max(reached, default=0.0)
+
     def score(self, semantic: float, hops: int, relation: Relation | None) -> float:
         """Compute the final score."""
         return round(self.settings.hybrid_semantic_weight * semantic + self.graph(hops, relation), 6)
@@ -150,7 +158,9 @@ def hybrid_query(
     scope = Scope((FILES_OF_SOURCES,), terms={"records": [Literal(FILES_GRAPHS)]})
     found = retrieve(reader, asked, scope, limit=max(k, PREFILTER))
     hits = {each.iri: each.score for each in found.units}
-    expansion = expand(reader, words, hits, hops, relations, weights.graph)
+    # No other text is as similar as a hit, so those that relations lead to follow the hits.
+    is_full = len(hits) >= k and weights.hits_lead
+    expansion = expand(reader, words, hits, hops, relations, weights.graph, texts=not is_full)
     ranked = _rank(_score_all(reader, asked, hits, expansion), expansion, weights)[:k]
     result = _build(reader, words, ranked, expansion)
     result.relevance, result.degraded, result.reranked = found.relevance, found.degraded, found.reranked
@@ -194,7 +204,7 @@ def _build(reader: Reader, query: str, ranked: Sequence[_Ranked], expansion: Exp
     known = {*mentioned, *(each.iri for each in kept)}
     between = (edge for edge in expansion.edges if edge.src in known and edge.dst in known)
     edges = list(dict.fromkeys([*(edge for each in kept for edge in each.path.edges), *between]))[:SHOWN_EDGES]
-    stated = load_stated(reader, edges, expansion.degrees)
+    stated = load_stated(reader, edges, expansion.notes)
     nodes = dict.fromkeys(node for edge in edges for node in (edge.src, edge.dst))
     origins = [each.path.origin for each in kept if each.path.origin is not None]
     often = [thing for thing, _ in mentioned.most_common(SHOWN_ENTITIES)]

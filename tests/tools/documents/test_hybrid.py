@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
 
 from kg.errors import InvalidInputError
-from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.reader import Reader
-from kg.tools.documents.claims import load_stated
+from kg.knowledge_graph import KnowledgeGraph, Memory
+from kg.retrieval.reader import Reader, iri_of
+from kg.tools.documents import claims
+from kg.tools.documents.claims import load_claims, load_stated
 from kg.tools.documents.hybrid import HybridResult, hybrid_query
 from kg.tools.documents.relations import Edge, Relation, load_edges
 from tests.tools.documents.conftest import BRASS, HERON, HUB, LAMPS, OTTER, chunk
@@ -64,10 +66,50 @@ def test_edges_have_the_words_and_confidence_of_their_claims(notes: KnowledgeGra
 
 def test_claims_of_edges_to_a_node_with_very_many_claims_are_found(notes: KnowledgeGraph) -> None:
     edges = [Edge(each.value, "uses", HUB.value) for each in LAMPS[:24]]
-    found = load_stated(Reader(notes), edges, dict.fromkeys((each.value for each in LAMPS), 1))
+    found = load_stated(Reader(notes), edges)
     assert {edge: (each.confidence, each.unit) for edge, each in found.items()} == dict.fromkeys(
         edges, (0.4, chunk("lighthouse.md").value)
     )
+
+
+def test_claims_between_two_nodes_with_many_claims_are_found_or_said_to_be_too_many(
+    notes: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edges = [Edge(LAMPS[0].value, "uses", HUB.value), Edge(OTTER.value, "uses", HERON.value)]
+    edges.append(Edge(OTTER.value, "cites", HERON.value))  # nothing claims it
+    ends: dict[str, Counter[str]] = {}
+    for end in ("subject", "object"):
+        rows = Reader(notes).rows("ends", f"SELECT ?node WHERE {{ ?claim rdf:{end} ?node }}")
+        ends[end] = Counter(iri_of(row["node"]) for row in rows)
+    assert ends["object"][HUB.value] > 100
+    notes_: set[str] = set()
+    found = load_claims(Reader(notes), edges, notes_)
+    assert {edge: len(own) for edge, own in found.items()} == dict.fromkeys(edges[:2], 1)
+    assert not notes_
+    # Both ends of the first have more claims than are read. Nothing is cached, since the number is not part of the key.
+    monkeypatch.setattr(notes, "memory", Memory())
+    monkeypatch.setattr(claims, "CLAIMS_OF_END", min(ends["subject"][LAMPS[0].value], ends["object"][HUB.value]) - 1)
+    assert edges[0] not in load_claims(Reader(notes), edges, notes_)
+    assert len(notes_) == 1
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_texts_that_relations_lead_to_follow_the_hits_and_are_read_if_there_is_room(
+    notes: KnowledgeGraph, k: int
+) -> None:
+    found = ask(notes, k=k)
+    assert names(found) == ["notes/otter.md", "notes/heron.md", "notes/brass.md"][:k]
+    assert [each.hops for each in found.chunks] == [0, 1, 2][:k]
+
+
+def test_texts_that_relations_lead_to_come_first_where_the_settings_say_so(notes: KnowledgeGraph) -> None:
+    given = notes.settings
+    changed = {"hybrid_hop_scores": (0.1, 1.0, 0.4), "hybrid_hop_weight": 1.0}
+    notes.settings = given.model_copy(update=changed)
+    try:
+        assert names(ask(notes, k=1)) == ["notes/heron.md"]
+    finally:
+        notes.settings = given
 
 
 def test_edges_of_a_node_are_in_the_order_of_the_kinds_of_relations(notes: KnowledgeGraph) -> None:
