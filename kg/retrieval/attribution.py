@@ -15,6 +15,7 @@ from kg.vocabulary import mint
 REMARK: Final = "a remark of the record"
 UNNAMED: Final = "somebody who is not named"
 
+# The properties of the speech in patterns of their own: inside the first one, the engine reads those of all speeches.
 VOICES: Final = """
 SELECT DISTINCT ?chunk ?utterance ?type ?name ?person ?speaker ?recorded WHERE {
   VALUES (?chunk ?speech ?first ?last) { $chunks }
@@ -22,8 +23,9 @@ SELECT DISTINCT ?chunk ?utterance ?type ?name ?person ?speaker ?recorded WHERE {
     ?speech a kg:Speech . ?utterance dcterms:isPartOf ?speech .
     ?utterance kg:utteranceType ?type ; kg:start ?start ; kg:end ?end
     OPTIONAL { ?utterance kg:speakerAsRecorded ?name } OPTIONAL { ?utterance kg:speaker ?person }
-    OPTIONAL { ?speech kg:speakerAsRecorded ?recorded } OPTIONAL { ?speech kg:speaker ?speaker }
   }
+  OPTIONAL { GRAPH ?graph { ?speech kg:speakerAsRecorded ?recorded } }
+  OPTIONAL { GRAPH ?graph { ?speech kg:speaker ?speaker } }
   FILTER(?start <= ?first && ?last <= ?end)
 }"""
 
