@@ -1,8 +1,11 @@
 """Counts of results by facet: domain, place, language, type, year, party, chamber, district and concept.
 
-For a query, the passages above the relevance floor are counted, at most `MOST_COUNTED`, with the documents that they
-are in. For filters alone, all passages are counted, exactly. Both are counted by the codes of each unit in the
+For a query, the passages above the relevance floor are counted, exactly up to `MOST_COUNTED`, with the documents that
+they are in. For filters alone, all passages are counted, exactly. Both are counted by the codes of each unit in the
 index; districts and concepts, which are derived later than the texts are indexed, by SPARQL.
+
+The counts of a facet leave its own filter out: its values are alternatives, and each number is that of the passages
+with this value which pass the filters of the other facets.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote
 
 import langcodes
@@ -19,22 +22,36 @@ from pyoxigraph import NamedNode
 from kg.errors import IndexUnavailableError
 from kg.retrieval.concept_index import get_loaded_concepts, load_concepts
 from kg.retrieval.evidence import code_of
-from kg.retrieval.filters import Scope
-from kg.retrieval.hybrid_search import Asked, Retrieved, drop_unscored, find_allowed, list_units
+from kg.retrieval.filters import Scope, build_conditions
+from kg.retrieval.hybrid_search import Asked, Counted, Retrieved, count_all_units, count_units, list_units
 from kg.retrieval.places import Places, load_places
 from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.results import FacetCounts, FacetName, FacetValue
-from kg.search.index_sync import DOMAINS
 from kg.search.protocol import Codes, Conditions, get_original
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
-from kg.vocabulary import KG, iri_prefix
+from kg.vocabulary import iri_prefix
 
 MOST_COUNTED: Final = 1_000
 """Maximum number of passages of a query that are counted."""
 MOST_VALUES: Final = 100
 """Maximum number of values of a facet, those with most passages."""
 
+MOST_LISTED: Final = 5_000
+"""Maximum number of passages that the store lists to count them by facet."""
+
+_TERMS: Final[Mapping[FacetName, tuple[str, ...]]] = {
+    "domain": ("kinds",),
+    "place": ("places", "states"),
+    "language": ("languages",),
+    "type": ("corpus_types",),
+    "year": ("years",),
+    "party": ("parties",),
+    "chamber": ("chambers",),
+    "district": ("districts",),
+    "concept": ("mentioned",),
+}
+"""The terms of a scope that are the filter of a facet."""
 _FIELDS: Final[Mapping[FacetName, tuple[str, ...]]] = {
     "domain": ("domain",),
     "place": ("place", "state"),
@@ -59,11 +76,23 @@ SELECT DISTINCT ?unit ?value WHERE { VALUES ?unit { $units } ?unit kg:mentions ?
 DISTRICTS: Final = """
 SELECT DISTINCT ?unit ?value WHERE { VALUES ?unit { $units } ?rule kg:definedIn ?unit ; kg:district ?value }"""
 
+# From the documents on: a pattern of all mentions with their documents takes ten times as long for a small scope.
 MENTIONS_COUNTED: Final = """
 SELECT ?value (COUNT(DISTINCT ?unit) AS ?passages) WHERE {
-  ?unit kg:mentions ?value OPTIONAL { ?unit dcterms:isPartOf ?whole } BIND(COALESCE(?whole, ?unit) AS ?document)
-  #DOCUMENT
+  {
+    #DOCUMENT
+    ?unit dcterms:isPartOf ?document . ?unit kg:mentions ?value
+  } UNION {
+    #DOCUMENT
+    ?document kg:mentions ?value FILTER NOT EXISTS { ?document dcterms:isPartOf ?whole } BIND(?document AS ?unit)
+  }
   #UNIT
+} GROUP BY ?value ORDER BY DESC(?passages) ?value LIMIT $most"""
+
+ALL_MENTIONS_COUNTED: Final = """
+SELECT ?value (COUNT(DISTINCT ?unit) AS ?passages) WHERE {
+  #BEGIN
+  ?unit kg:mentions ?value
 } GROUP BY ?value ORDER BY DESC(?passages) ?value LIMIT $most"""
 
 DISTRICTS_COUNTED: Final = """
@@ -78,72 +107,50 @@ NAMES: Final = """
 SELECT ?node ?name WHERE { VALUES ?node { $nodes } ?node skos:prefLabel ?name }"""
 
 
-def build_conditions(scope: Scope) -> tuple[Conditions, bool]:
-    """Build the conditions on codes for a scope, and whether they are the whole scope."""
-    found: list[Codes] = []
-    rest = False
-    for name, terms in scope.terms.items():
-        if name in ("places", "states"):
-            by_field: dict[str, list[str]] = {"place": [], "state": []}
-            rows: Sequence[Any] = terms  # terms, or rows of a property and a term
-            for row in rows:
-                located, place = row if isinstance(row, tuple) else (None, row)
-                is_state = name == "states" or located == KG.state
-                by_field["state" if is_state else "place"].append(place.value)
-            found.append(by_field)
-        elif name == "kinds":
-            found.append({"domain": [DOMAINS[term.value] for term in terms]})
-        elif name in _CODED_TERMS:
-            found.append({_CODED_TERMS[name]: [term.value for term in terms]})
-        else:
-            rest = True
-    return found, not rest
-
-
-_CODED_TERMS: Final = {
-    "corpus_types": "type",
-    "languages": "languages",
-    "years": "year",
-    "parties": "party",
-    "chambers": "chamber",
-}
-
-
 def count_results(
     reader: Reader, names: Sequence[FacetName], asked: Asked, scope: Scope, found: Retrieved
 ) -> FacetCounts:
     """Count the passages that are results of a query, and their documents. Raises IndexUnavailableError."""
-    if found.relevance == "none":
-        return FacetCounts(passages=0, documents=0)
     if found.degraded == "store":
         raise IndexUnavailableError("The search index does not answer, so results cannot be counted.")
-    conditions, whole = build_conditions(scope)
-    limit = MOST_COUNTED + 1
-    while True:
-        ranking = asked.rank_codes(reader.kg.search, limit=limit, codes=conditions)
-        kept = [each.iri for each in asked.select(drop_unscored(ranking.candidates), ranking, found.relevance)]
-        if not whole:
-            allowed = find_allowed(reader, scope, kept)
-            kept = [iri for iri in kept if iri in allowed]
-        ended = ranking.exhaustive or len(ranking.candidates) < limit
-        if whole or ended or len(kept) > MOST_COUNTED or limit > 4 * MOST_COUNTED:
-            break
-        limit *= 4
-    more = not ended or len(kept) > MOST_COUNTED
-    counted = {iri: ranking.codes[iri] for iri in kept[:MOST_COUNTED] if iri in ranking.codes}
-    return _count_units(reader, names, counted, more)
+    if found.relevance == "none":
+        counted = Counted()
+    else:
+        counted = found.counted or count_units(reader, asked, scope, MOST_COUNTED)
+    counts = _count_units(reader, names, counted.units, counted.more)
+    for facet in names:
+        if (wider := _without_own(scope, facet)) is not None:
+            others = count_units(reader, asked, wider, MOST_COUNTED)
+            counts.values[facet] = _count_units(reader, [facet], others.units, others.more).values[facet]
+    return counts
 
 
-def count_scope(reader: Reader, names: Sequence[FacetName], scope: Scope) -> FacetCounts:
-    """Count all passages in a scope, exactly unless it has a filter that the index has no codes for.
+def count_scope(reader: Reader, names: Sequence[FacetName], scope: Scope) -> tuple[FacetCounts, list[str]]:
+    """Count all passages in a scope, exactly, and return notes. Raises IndexUnavailableError.
 
-    Then at most `MOST_COUNTED` are counted. Raises IndexUnavailableError.
+    If the scope has a filter that the index has no codes for, the numbers by facet are those of `MOST_LISTED` passages.
     """
     conditions, whole = build_conditions(scope)
-    if not whole:
-        units = list_units(reader, scope, MOST_COUNTED)
-        codes = reader.kg.search.load_codes([*units][:MOST_COUNTED]) if units else {}
-        return _count_units(reader, names, codes, len(units) > MOST_COUNTED)
+    own = {facet: wider for facet in names if (wider := _without_own(scope, facet)) is not None}
+    if whole:
+        counts = _count_conditions(reader, names, scope, conditions)
+        notes: list[str] = []
+    else:
+        counts, notes = _count_listed(reader, names, scope)
+    for facet, wider in own.items():
+        others, _ = count_scope(reader, [facet], wider)
+        counts.values[facet] = others.values[facet]
+    return counts, notes
+
+
+def _without_own(scope: Scope, facet: FacetName) -> Scope | None:
+    """Leave out the filter of a facet; None if the scope has none. The other values of a facet are alternatives."""
+    names = _TERMS[facet]
+    return scope.without(*names) if any(name in scope.terms for name in names) else None
+
+
+def _count_conditions(reader: Reader, names: Sequence[FacetName], scope: Scope, conditions: Conditions) -> FacetCounts:
+    """Count the passages in a scope that is these conditions on codes."""
     fields = [name for facet in names for name in _FIELDS.get(facet, ())]
     counted = reader.kg.search.count(fields, conditions)
     values: dict[FacetName, list[FacetValue]] = {}
@@ -155,10 +162,28 @@ def count_scope(reader: Reader, names: Sequence[FacetName], scope: Scope) -> Fac
                 for each in _places_of(places, field_name, [code]):
                     numbers[each] += units_of
         if facet not in _FIELDS:
-            query = MENTIONS_COUNTED if facet == "concept" else DISTRICTS_COUNTED
-            numbers.update(reader.kept(f"counts by {facet}", scope.compile(query, most=MOST_VALUES), _read_counts))
+            numbers.update(_count_by_store(reader, facet, scope))
         values[facet] = _name_values(reader, facet, {code: (many, None) for code, many in numbers.items()})
     return FacetCounts(passages=counted.units, documents=counted.documents, values=values)
+
+
+def _count_by_store(reader: Reader, facet: FacetName, scope: Scope) -> dict[str, int]:
+    """Count the passages in a scope by a facet that the index has no codes for. Cached until the next commit."""
+    query = DISTRICTS_COUNTED
+    if facet == "concept":
+        query = MENTIONS_COUNTED if scope.on_document else ALL_MENTIONS_COUNTED
+    return reader.kept(f"counts by {facet}", scope.compile(query, most=MOST_VALUES), _read_counts)
+
+
+def _count_listed(reader: Reader, names: Sequence[FacetName], scope: Scope) -> tuple[FacetCounts, list[str]]:
+    """Count the passages in a scope that the store has to list."""
+    units = list_units(reader, scope, MOST_LISTED)
+    codes = reader.kg.search.load_codes([*units][:MOST_LISTED]) if units else {}
+    counts = _count_units(reader, names, codes, more=False)
+    if len(units) <= MOST_LISTED:
+        return counts, []
+    counts.passages, counts.documents = count_all_units(reader, scope), None
+    return counts, [f"facets: The numbers by facet are those of {MOST_LISTED:,} of the passages."]
 
 
 def _read_counts(rows: list[dict[str, Term]]) -> dict[str, int]:
@@ -196,16 +221,22 @@ def _work_of(codes: Codes) -> str:
 def _list_groups(reader: Reader, facet: FacetName, codes: Mapping[str, Codes]) -> list[tuple[Codes, list[str]]]:
     """List units with their values of a facet that the index has no codes for."""
     if facet == "district":
-        units = [NamedNode(iri) for iri, each in codes.items() if "zoning" in each.get("domain", ())]
+        units = [iri for iri, each in codes.items() if "zoning" in each.get("domain", ())]
     else:
-        units = [NamedNode(iri) for iri in codes]
+        units = [*codes]
     if not units:
         return []
-    query = bind(DISTRICTS if facet == "district" else MENTIONS, units=units)
-    found: dict[str, list[str]] = defaultdict(list)
-    for row in reader.rows(f"{facet}s of the passages", query):
-        found[iri_of(row["unit"])].append(iri_of(row["value"]))
-    return [({"parent": codes[iri]["parent"], facet: values}, [iri]) for iri, values in found.items()]
+
+    def load(missing: list[str]) -> Mapping[str, list[str]]:
+        query = bind(DISTRICTS if facet == "district" else MENTIONS, units=[NamedNode(iri) for iri in missing])
+        found: dict[str, list[str]] = {iri: [] for iri in missing}
+        for unit, value in reader.tuples(f"{facet}s of the passages", query):
+            if isinstance(unit, NamedNode) and isinstance(value, NamedNode):
+                found[unit.value].append(value.value)
+        return found
+
+    found = reader.kept_by_iri(f"{facet}s", units, load)
+    return [({"parent": codes[iri]["parent"], facet: values}, [iri]) for iri, values in found.items() if values]
 
 
 def _places_of(places: Places | None, field_name: str, codes: Iterable[str]) -> set[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from pyoxigraph import Literal, NamedNode
 
@@ -20,6 +20,8 @@ from kg.retrieval.evidence import code_of
 from kg.retrieval.places import Place, Territory, find_place, load_territory
 from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.results import Domain, SearchFilters
+from kg.search.index_sync import DOMAINS
+from kg.search.protocol import Codes, Conditions
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 from kg.vocabulary import KG, SCHEMA, mint
@@ -122,6 +124,48 @@ class Scope:
             text = text.replace(place, "\n  ".join(patterns))
         needed = {name: values for name, values in self.terms.items() if f"${name}" in text}
         return bind(text, **needed, **terms)  # type: ignore[arg-type]
+
+    def without(self, *names: str) -> Scope:
+        """Leave out the patterns with any of these terms."""
+
+        def keep(patterns: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(
+                each for each in patterns if not any(f"${name} " in each or f"${name})" in each for name in names)
+            )
+
+        rest = {name: values for name, values in self.terms.items() if name not in names}
+        return Scope(keep(self.on_document), keep(self.on_unit), keep(self.alone), rest, keep(self.lists))
+
+
+def build_conditions(scope: Scope) -> tuple[Conditions, bool]:
+    """Build the conditions on codes in the index for a scope, and whether they are the whole scope."""
+    found: list[Codes] = []
+    rest = False
+    for name, terms in scope.terms.items():
+        if name in ("places", "states"):
+            by_field: dict[str, list[str]] = {"place": [], "state": []}
+            rows: Sequence[Any] = terms  # terms, or rows of a property and a term
+            for row in rows:
+                located, place = row if isinstance(row, tuple) else (None, row)
+                is_state = name == "states" or located == KG.state
+                by_field["state" if is_state else "place"].append(place.value)
+            found.append(by_field)
+        elif name == "kinds":
+            found.append({"domain": [DOMAINS[term.value] for term in terms]})
+        elif name in _CODED_TERMS:
+            found.append({_CODED_TERMS[name]: [term.value for term in terms]})
+        else:
+            rest = True
+    return found, not rest
+
+
+_CODED_TERMS: Final = {
+    "corpus_types": "type",
+    "languages": "languages",
+    "years": "year",
+    "parties": "party",
+    "chambers": "chamber",
+}
 
 
 def compile_scope(reader: Reader, filters: SearchFilters, *, speeches: bool = True) -> tuple[Scope, list[str]]:

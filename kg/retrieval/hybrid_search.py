@@ -10,21 +10,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, groupby, islice
 from math import ceil
-from typing import Final
+from typing import Any, Final
 
 from pyoxigraph import NamedNode
 
 from kg.errors import IndexUnavailableError, QueryLimitError
-from kg.retrieval.filters import Scope
+from kg.retrieval.filters import Scope, build_conditions
 from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.reranking import Reranking
 from kg.retrieval.results import Completeness, Degraded
 from kg.retrieval.word_ranking import rank_by_store
 from kg.search.analyzers import is_foreign
-from kg.search.protocol import Candidate, Conditions, Mode, Ranking, SearchIndex, get_original
+from kg.search.protocol import Candidate, Codes, Conditions, Mode, Ranking, SearchIndex, get_original
 from kg.search.ranking import PAIR_WEIGHT, Fusion
 from kg.search.relevance import Relevance, assess_relevance, drop_unrelated, is_english_only
 from kg.sparql.terms import bind
@@ -45,8 +46,7 @@ DEEPEST: Final = 16_384
 OWN: Final = ("unit", "document")
 """Nodes that people may declare: text units in documents of their own are found, in documents of sources not."""
 
-UNITS_IN_SCOPE: Final = """
-SELECT DISTINCT ?unit ?document WHERE {
+_UNITS: Final = """{
   {
     #DOCUMENT
     ?unit dcterms:isPartOf ?document .
@@ -55,7 +55,12 @@ SELECT DISTINCT ?unit ?document WHERE {
   } UNION {
     #WHOLE
   }
-} LIMIT $most"""
+}"""
+UNITS_IN_SCOPE: Final = f"""
+SELECT DISTINCT ?unit ?document WHERE {_UNITS} LIMIT $most"""
+
+UNITS_COUNTED: Final = f"""
+SELECT (COUNT(DISTINCT ?unit) AS ?units) WHERE {_UNITS}"""
 
 # Texts that are part of nothing are their own documents: articles of a code with a text of their own.
 WHOLE_DOCUMENTS: Final = """{ SELECT DISTINCT ?document WHERE {
@@ -142,6 +147,21 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
+class Counted:
+    """Results of a query with their codes in the index, at most the number that was asked for."""
+
+    units: Mapping[str, Codes] = field(default_factory=dict)
+    more: bool = False
+    """Whether there are more."""
+
+    @classmethod
+    def cut(cls, units: Iterable[tuple[str, Codes]], most: int, *, more: bool = False) -> Counted:
+        """Keep the first `most` units."""
+        found = list(islice(units, most + 1))
+        return cls(dict(found[:most]), more or len(found) > most)
+
+
+@dataclass(frozen=True, slots=True)
 class Retrieved:
     """A page of ranked units. `total` is known if all units in scope were scored."""
 
@@ -164,6 +184,8 @@ class Retrieved:
     """Languages other than English of units on the page, as far as the index states them."""
     incomplete: str | None = None
     """Why the index may lack texts of the store, or None. The answer is then not complete."""
+    counted: Counted | None = None
+    """The results, if it was asked to count them and the rankings of the page have them."""
 
     def with_ranking(self, ranking: Ranking, candidates: Iterable[Candidate]) -> Retrieved:
         """Add the model of `ranking`, why it is incomplete, and the languages of `candidates` that are on the page."""
@@ -209,28 +231,38 @@ class Asked:
         units: Sequence[str] | None = None,
         parents: Sequence[str] | None = None,
         mode: Mode = "hybrid",
+        codes: Conditions = (),
+        counted: int = 0,
     ) -> Ranking:
         """Rank units by it; see `SearchIndex.rank`."""
-        return search.rank(self.query, units=units, parents=parents, limit=limit, mode=mode, must=self.must)
-
-    def rank_codes(self, search: SearchIndex, *, limit: int, codes: Conditions = ()) -> Ranking:
-        """Rank units by it with their codes; see `SearchIndex.rank_codes`."""
-        return search.rank_codes(self.query, limit=limit, must=self.must, codes=codes)
+        asked: dict[str, Any] = {"codes": codes} if codes else {}
+        asked |= {"counted": counted} if counted else {}
+        return search.rank(self.query, units=units, parents=parents, limit=limit, mode=mode, must=self.must, **asked)
 
     def rank_all(
-        self, reader: Reader, *, limit: int, units: Sequence[str] | None = None, parents: Sequence[str] | None = None
+        self,
+        reader: Reader,
+        *,
+        limit: int,
+        units: Sequence[str] | None = None,
+        parents: Sequence[str] | None = None,
+        codes: Conditions = (),
+        counted: int = 0,
     ) -> Ranking:
         """Rank units by it: by words alone if their meaning takes too long, by the store if the index does not answer.
 
-        Raises IndexUnavailableError if the store has too many texts to read them in time.
+        The store ranks without `codes`, and counts nothing. Raises IndexUnavailableError if it has too many texts to
+        read them in time.
         """
-        search = reader.kg.search
+        rank = partial(
+            self.rank, reader.kg.search, limit=limit, units=units, parents=parents, codes=codes, counted=counted
+        )
         try:
-            return self.rank(search, limit=limit, units=units, parents=parents)
+            return rank()
         except IndexUnavailableError as error:
             problem = str(error)
         try:
-            return self.rank(search, limit=limit, units=units, parents=parents, mode="bm25")
+            return rank(mode="bm25")
         except IndexUnavailableError:
             try:
                 return rank_by_store(reader, self.query, self.must, limit=limit, units=units, parents=parents)
@@ -249,8 +281,20 @@ class Asked:
             return [candidate for candidate in candidates if candidate.score >= self.min_score]
         if relevance == "none":
             return []
-        keeps_all = relevance == "unknown" or not self.refuses
-        return list(candidates) if keeps_all else drop_unrelated(candidates, ranking.model)
+        return list(candidates) if self._keeps_all(relevance) else drop_unrelated(candidates, ranking.model)
+
+    def select_counted(self, ranking: Ranking, relevance: Relevance) -> Mapping[str, Codes]:
+        """Drop the counted units that `select` would drop. With a minimum score, the ranking must have all of them."""
+        if self.min_score is not None:
+            kept = {each.iri for each in ranking.candidates if each.score >= self.min_score}
+            return {iri: codes for iri, codes in ranking.counted.items() if iri in kept}
+        if relevance == "none":
+            return {}
+        near = len(ranking.counted) if self._keeps_all(relevance) else ranking.near
+        return dict(islice(ranking.counted.items(), near))
+
+    def _keeps_all(self, relevance: Relevance) -> bool:
+        return relevance == "unknown" or not self.refuses
 
 
 def retrieve(
@@ -262,18 +306,20 @@ def retrieve(
     offset: int = 0,
     per_document: int | None = None,
     concepts: Sequence[NamedNode] = (),
+    counted: int = 0,
 ) -> Retrieved:
     """Rank the units in `scope` by `asked` and return a page, with at most `per_document` units of one document.
 
     The order is by fused score, then date (newest first), family title, document title, and position. Units that share
     no word with the query and have no embedding yet are dropped. Units that mention one of `concepts` rank first, and
-    are relevant with any score.
+    are relevant with any score. With `counted`, so many results come with their codes, if one ranking has both.
     """
     reranking = Reranking(reader, asked.own_words)
     favoured = _Favoured(reader, scope, concepts) if concepts else None
     units = _listed(reader, scope)
     if units is not None:
-        ranking = asked.rank_all(reader, units=list(units), limit=len(units)) if units else NOTHING
+        counting = len(units) if counted else 0
+        ranking = asked.rank_all(reader, units=list(units), limit=len(units), counted=counting) if units else NOTHING
         scored = ranking.candidates
         relevance = asked.assess(drop_unscored(scored), ranking) if units else "none"
         candidates = _select(asked, scored, ranking, relevance, favoured)
@@ -284,9 +330,44 @@ def retrieve(
         following = offset + limit if total > offset + limit else None
         relevance = _with_mentions(relevance, asked, candidates)
         found = Retrieved(page, "complete", total, following, 0, relevance, *reranking.outcome)
+        if counted and not ranking.from_store:
+            codes = ((each.iri, ranking.counted[each.iri]) for each in candidates if each.iri in ranking.counted)
+            found = replace(found, counted=Counted.cut(codes, counted))
         found = replace(found, degraded=_find_degraded(ranking, scored)).with_ranking(ranking, scored)
         return replace(found, completeness="approximate", total=None, pending=pending) if pending else found
-    return _proposed(reader, asked, reranking, scope, limit, offset, per_document, favoured)
+    return _proposed(reader, asked, reranking, scope, limit, offset, per_document, favoured, counted)
+
+
+def count_units(reader: Reader, asked: Asked, scope: Scope, most: int) -> Counted:
+    """Count the units in `scope` that are results of `asked`, at most `most`. Raises IndexUnavailableError."""
+    units = _listed(reader, scope)
+    if units is not None and not units:
+        return Counted()
+    conditions, whole = build_conditions(scope)
+    size = most + 1
+    while True:
+        # With a minimum score, each unit needs its exact score.
+        limit = FIRST_BLOCK if asked.min_score is None and units is None else max(size, len(units or ()))
+        ranking = asked.rank_all(
+            reader,
+            limit=limit,
+            units=None if units is None else list(units),
+            codes=conditions if units is None else (),
+            counted=size,
+        )
+        if ranking.from_store:
+            raise IndexUnavailableError("The search index does not answer, so results cannot be counted.")
+        first = ranking.candidates if units is not None else _rescored(ranking.candidates[:FIRST_BLOCK])
+        relevance = asked.assess(drop_unscored(first), ranking)
+        kept = asked.select_counted(ranking, relevance)
+        ended = len(ranking.counted) < size
+        if units is None and not whole:
+            allowed = find_allowed(reader, scope, list(kept))
+            kept = {iri: codes for iri, codes in kept.items() if iri in allowed}
+        if units is not None or whole or ended or len(kept) > most or size >= DEEPEST:
+            more = not ended and units is None and not whole
+            return Counted.cut(kept.items(), most, more=more)
+        size = min(DEEPEST, 4 * size)
 
 
 def describe_nothing(must: Sequence[str], min_score: float | None) -> str:
@@ -513,9 +594,18 @@ def _listed(reader: Reader, scope: Scope) -> Mapping[str, str] | None:
 
 def list_units(reader: Reader, scope: Scope, most: int) -> Mapping[str, str]:
     """List units in scope with their documents, up to one more than `most`."""
-    whole = WHOLE_DOCUMENTS if scope.on_document else WHOLE_UNITS
-    query = scope.compile(UNITS_IN_SCOPE.replace("#WHOLE", whole), most=most + 1)
+    query = scope.compile(_with_whole(UNITS_IN_SCOPE, scope), most=most + 1)
     return reader.kept("passages that the filters leave", query, _read_units, declared=OWN)
+
+
+def count_all_units(reader: Reader, scope: Scope) -> int:
+    """Count all units in scope. Cached until the next commit."""
+    query = scope.compile(_with_whole(UNITS_COUNTED, scope))
+    return reader.kept("passages that the filters leave", query, lambda rows: int(term_text(rows[0]["units"])))
+
+
+def _with_whole(query: str, scope: Scope) -> str:
+    return query.replace("#WHOLE", WHOLE_DOCUMENTS if scope.on_document else WHOLE_UNITS)
 
 
 def _read_units(rows: Sequence[Mapping[str, Term]]) -> Mapping[str, str]:
@@ -531,9 +621,14 @@ def _proposed(
     offset: int,
     per_document: int | None,
     favoured: _Favoured | None,
+    counted: int,
 ) -> Retrieved:
     relevance: Relevance | None = None
-    parents = _parents(reader, scope)
+    conditions, whole = build_conditions(scope) if counted else ((), False)
+    # Results are counted by their codes. If these are the whole scope, the ranking that is counted is that of the page.
+    coded = whole and favoured is None and asked.min_score is None
+    first: Ranking | None = None
+    parents = None if coded else _parents(reader, scope)
     seen: set[str] = set()
     taken: Counter[str] = Counter()
     found: list[Found] = []
@@ -552,7 +647,17 @@ def _proposed(
         ordered = reranking.apply(_ordered(reader, block, favoured.units, wanted))
         found.extend(islice(_capped(ordered, per_document, taken), wanted))
     while True:
-        ranking = asked.rank_all(reader, parents=parents, limit=depth)
+        ranking = asked.rank_all(
+            reader,
+            parents=parents,
+            limit=depth,
+            codes=conditions if coded else (),
+            counted=counted + 1 if coded and first is None else 0,
+        )
+        if coded and ranking.from_store:  # which knows no codes
+            coded, parents = False, _parents(reader, scope)
+            continue
+        first = first or ranking
         fresh = [candidate for candidate in ranking.candidates if candidate.iri not in seen]
         seen.update(candidate.iri for candidate in fresh)
         allowed = find_allowed(reader, scope, [candidate.iri for candidate in fresh])
@@ -586,6 +691,8 @@ def _proposed(
     following = offset + limit if more else None
     degraded = _find_degraded(ranking, considered)
     part = Retrieved(page, completeness, total, following, pending, relevance, *reranking.outcome, degraded)
+    if coded and first is not None:
+        part = replace(part, counted=Counted.cut(asked.select_counted(first, relevance).items(), counted))
     return part.with_ranking(ranking, considered)
 
 

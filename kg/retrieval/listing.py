@@ -15,8 +15,7 @@ from typing import Any, Final, Literal
 from pyoxigraph import NamedNode
 
 from kg.fuzzy_names import fold
-from kg.retrieval.facets import build_conditions
-from kg.retrieval.filters import Scope
+from kg.retrieval.filters import Scope, build_conditions
 from kg.retrieval.hybrid_search import OWN, UNITS_IN_SCOPE, WHOLE_DOCUMENTS, WHOLE_UNITS, Found, newest_first
 from kg.retrieval.reader import Reader, iri_of
 from kg.search.protocol import get_original

@@ -212,7 +212,9 @@ class FacetCounts(BaseModel):
     passages: int
     documents: int | None = Field(None, description="Absent if they were not counted; translations count once")
     more: bool = Field(False, description="Whether there are more results than were counted")
-    values: dict[FacetName, list[FacetValue]] = Field(default_factory=dict)
+    values: dict[FacetName, list[FacetValue]] = Field(
+        default_factory=dict, description="The numbers of a facet leave its own filter out"
+    )
 
 
 class SearchResult(Judged):

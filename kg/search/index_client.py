@@ -145,6 +145,7 @@ class EdgeIndex:
         mode: Mode = "hybrid",
         must: Sequence[str] = (),
         codes: Conditions = (),
+        counted: int = 0,
         kind: UnitKind = "text",
     ) -> Ranking:
         """Return the best `limit` units of a kind for `query` by fused score (or by `mode`), equal scores by IRI.
@@ -155,7 +156,7 @@ class EdgeIndex:
 
         With `must`, only units with all of these words are ranked, in their text, title or names; words match as in
         a query: in any form (`tariff` matches `Tariffs`), without accents. A stop word matches nothing. With `codes`,
-        only units that meet these conditions.
+        only units that meet these conditions. With `counted`, so many of the units that match come with their codes.
         """
         if limit < 1:
             raise InvalidInputError(f"Invalid limit {limit}. It must be at least 1.")
@@ -169,23 +170,8 @@ class EdgeIndex:
             mode=mode,
             must=list(must),
             codes=_to_lists(codes),
+            counted=counted,
             kind=kind,
-        )
-
-    def rank_codes(
-        self, query: str, *, limit: int, mode: Mode = "hybrid", must: Sequence[str] = (), codes: Conditions = ()
-    ) -> Ranking:
-        """Return about the best `limit` units like `rank`, with their codes; see `SearchIndex.rank_codes`."""
-        conditions = _to_lists(codes)
-        return self._rank(
-            query=query,
-            units=None,
-            parents=None,
-            limit=limit,
-            mode=mode,
-            must=list(must),
-            codes=conditions,
-            with_codes=True,
         )
 
     def _rank(self, **arguments: Any) -> Ranking:
@@ -196,7 +182,6 @@ class EdgeIndex:
         self._has_ranked = True
         candidates = tuple(Candidate(*fields) for fields in found["candidates"])
         incomplete = self._describe_missing(found["lost"])
-        codes = {iri: found["distinct"][number] for iri, number in found["codes"].items()}
         return Ranking(
             candidates,
             found["exhaustive"] and incomplete is None,
@@ -204,7 +189,8 @@ class EdgeIndex:
             found["pending"],
             found["units"],
             incomplete=incomplete,
-            codes=codes,
+            counted={iri: found["codes"][number] for iri, number in found["counted"]},
+            near=found["near"],
         )
 
     def _describe_missing(self, lost: int) -> str | None:

@@ -83,15 +83,16 @@ class Server:
         must: list[str],
         codes: Conditions,
         until: float,
+        counted: int = 0,
         kind: UnitKind = "text",
-        with_codes: bool = False,
     ) -> dict[str, Any]:
         with self._vectors.pause():
             if mode != "bm25":
                 self._vectors.await_embedder(until)
-            ranking = self._indexes[kind].rank(query, units, parents, limit, mode, must, codes, with_codes=with_codes)
-        distinct: dict[str, int] = {}
-        named = {iri: json.dumps(each) for iri, each in ranking.codes.items()}
+            ranking = self._indexes[kind].rank(query, units, parents, limit, mode, must, codes, counted)
+        # Units of a document share their codes, which are sent once.
+        distinct = {id(codes): codes for codes in ranking.counted.values()}
+        numbers = {key: number for number, key in enumerate(distinct)}
         return {
             "candidates": [astuple(candidate) for candidate in ranking.candidates],
             "exhaustive": ranking.exhaustive,
@@ -99,9 +100,9 @@ class Server:
             "pending": ranking.pending,
             "units": ranking.units,
             "lost": self._count_lost(),
-            # Units of a document have the same codes, which are sent once.
-            "codes": {iri: distinct.setdefault(text, len(distinct)) for iri, text in named.items()},
-            "distinct": [json.loads(text) for text in distinct],
+            "counted": [(iri, numbers[id(codes)]) for iri, codes in ranking.counted.items()],
+            "codes": [*distinct.values()],
+            "near": ranking.near,
         }
 
     def _count(self, fields: list[str], codes: Conditions) -> dict[str, Any]:

@@ -114,8 +114,10 @@ class Ranking:
     """Whether the index did not answer: these are units of the store whose texts contain words of the query."""
     incomplete: str | None = None
     """Why the index may lack texts of the store, or None."""
-    codes: Mapping[str, Codes] = field(default_factory=dict)
-    """The codes of the candidates, with their ``parent``, if they were asked for."""
+    counted: Mapping[str, Codes] = field(default_factory=dict)
+    """Units that match, with their codes and ``parent``, if it was asked to count them: those near the query first."""
+    near: int = 0
+    """How many of these are near the query (`kg.search.relevance.drop_unrelated`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,27 +180,20 @@ class SearchIndex(Protocol):
         mode: Mode = "hybrid",
         must: Sequence[str] = (),
         codes: Conditions = (),
+        counted: int = 0,
         kind: UnitKind = "text",
     ) -> Ranking:
         """Return the best `limit` units of a kind for `query` by fused score, or by words or meaning only.
 
         With `units`, each of these is scored, without approximation. With `parents`, candidates are searched among the
         units of these documents, without both among all units. With `must`, only units that contain all of these words
-        are candidates, with `codes` only those that meet these conditions.
+        are candidates, with `codes` only those that meet these conditions. With `counted`, so many of the units that
+        match come with their codes; fewer come only if these are all.
         """
         ...
 
     def count(self, fields: Sequence[str], codes: Conditions = ()) -> Counts:
         """Count the units that meet `codes`, exactly, and by each value of `fields`: codes, or ``parent``."""
-        ...
-
-    def rank_codes(
-        self, query: str, *, limit: int, mode: Mode = "hybrid", must: Sequence[str] = (), codes: Conditions = ()
-    ) -> Ranking:
-        """Return about the best `limit` units like `rank`, with their codes, to be counted.
-
-        Units that match by meaning or words as well as these may be left out, if there are more than `limit`.
-        """
         ...
 
     def load_codes(self, units: Sequence[str]) -> Mapping[str, Codes]:

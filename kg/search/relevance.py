@@ -158,11 +158,15 @@ def _is_strong(candidate: Candidate, calibration: Calibration) -> bool:
 
 def drop_unrelated(candidates: Iterable[Candidate], model: str | None) -> list[Candidate]:
     """Drop the candidates that are far from the query and have few of its words. Keeps all for an unknown model."""
+    return [each for each in candidates if is_related(each, model)]
+
+
+def is_related(candidate: Candidate, model: str | None) -> bool:
+    """Whether a candidate is near the query or has most of its words. True for an unknown model."""
     calibration = CALIBRATIONS.get(model or "")
-    if calibration is None:
-        return list(candidates)
-    cut, words = calibration.cut, calibration.words
-    return [each for each in candidates if each.cosine is None or each.cosine >= cut or each.words >= words]
+    if calibration is None or candidate.cosine is None or candidate.cosine >= calibration.cut:
+        return True
+    return candidate.words >= calibration.words
 
 
 def is_measured(language: str | None) -> bool:

@@ -24,7 +24,7 @@ from kg.search.analyzers import ENGLISH, find_field, get_analyzer
 from kg.search.parts import PARTS_VERSION, build_part_texts, split_parts
 from kg.search.protocol import CODES, Candidate, Codes, Conditions, Counts, IndexedUnit, Mode, Ranking, get_original
 from kg.search.ranking import PAIR_WEIGHT, Fusion, is_settled
-from kg.search.relevance import CALIBRATIONS
+from kg.search.relevance import CALIBRATIONS, is_related
 from kg.search.shard import DENSE, UPDATE_POINTS, Shard
 from kg.search.shards import Shards
 from kg.search.word_overlap import NO_WORDS, QuestionWords, parse_question
@@ -46,6 +46,8 @@ _DECIMALS = 4
 _MOST_VALUES: Final = 10_000_000
 """Maximum number of values of a field that are counted: more than there are documents."""
 _MOST_TOTALS: Final = 64
+_MOST_CODES: Final = 50_000
+"""Units whose codes are kept, some 300 bytes each."""
 
 _UNIT = qe.FieldCondition("kind", match=qe.MatchValue("unit"))
 _HAS_VECTOR = qe.HasVectorCondition(DENSE)
@@ -61,18 +63,8 @@ class _Asked:
     text: str | None
     vector: Sequence[float] | None
     words: QuestionWords
-    codes: dict[str, Mapping[str, Any]] | None = None
-    """Receives the codes of the ranked units by IRI, if they are wanted."""
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """The fields to read of each ranked unit."""
-        return ("iri",) if self.codes is None else ("iri", "parent", *CODES)
-
-    def note(self, payloads: Iterable[Mapping[str, Any]]) -> None:
-        """Keep the codes of units, if they are wanted."""
-        if self.codes is not None:
-            self.codes.update((str(payload["iri"]), payload) for payload in payloads)
+    counted: int = 0
+    """How many units that match to return with their codes."""
 
     def fuse(self, bm25: Mapping[str, float], cosine: Mapping[str, float]) -> Fusion:
         """Build the fusion for these scores."""
@@ -116,8 +108,12 @@ class UnitIndex:
     """The shard of each graph that is in the index or is being replaced."""
     _counted: tuple[int, int, int] | None = None
     """Number of updates when they were counted, units, vectors."""
-    _below: tuple[tuple[int, str], int] | None = None
-    """Number of updates and digest of documents, and how many units these had."""
+    _numbers: dict[tuple[int, str], int] = field(default_factory=dict)
+    """Numbers of units by number of updates and digest of conditions."""
+    _codes: dict[str, tuple[str, Codes]] = field(default_factory=dict)
+    """IRIs and codes of units by point id, as of `_codes_written` updates."""
+    _distinct: dict[str, Codes] = field(default_factory=dict)
+    _codes_written: int = -1
     _old: dict[str, dict[str, str]] = field(default_factory=dict)
     """The digests of the units that are there of each graph that is being replaced, by point id."""
     _totals: dict[tuple[int, str], Counts] = field(default_factory=dict)
@@ -155,17 +151,16 @@ class UnitIndex:
         mode: Mode = "hybrid",
         must: Sequence[str] = (),
         codes: Conditions = (),
-        *,
-        with_codes: bool = False,
+        counted: int = 0,
     ) -> Ranking:
-        """Return the best `limit` units by fused score; see `SearchIndex.rank` and `SearchIndex.rank_codes`."""
+        """Return the best `limit` units by fused score; see `SearchIndex.rank`."""
         if (units is not None and not units) or (parents is not None and not parents):
             return Ranking((), exhaustive=True)
         asked = _Asked(
             None if mode == "dense" else to_searchable(query),
             self.embed_query(query) if query.strip() and mode != "bm25" else None,
             parse_question(query) if mode == "hybrid" else NO_WORDS,
-            {} if with_codes else None,
+            counted,
         )
         conditions: _Conditions = [_build_alternatives(condition) for condition in codes]
         required = self._analyze_required(must) if must else None
@@ -174,16 +169,15 @@ class UnitIndex:
             allowed = len(units)
             ranking = self._rank_units(asked, units, conditions, required, limit)
         else:
-            allowed = every if parents is None else self._count_below(parents)
-            if parents is not None and allowed < every:  # a filter that leaves all units takes half of a search
+            if parents is not None and self._count_units([_build_condition("parent", *parents)], *parents) < every:
+                # a filter that leaves all units takes half of a search
                 conditions.append(_build_condition("parent", *parents))
+            allowed = self._count_units(conditions, repr(codes), *(parents or ())) if conditions else every
             ranking = self._rank_proposed(asked, conditions, required, limit)
-        space = self.shard.space
-        model = space.model if space is not None and asked.vector is not None else None
+        model = self._get_model(asked)
         # Without thresholds or vectors the relevance is unknown, for which `units` counts.
         is_unknown = parents is not None and (model not in CALIBRATIONS or pending)
-        found = {iri: _read_codes(payload) for iri, payload in (asked.codes or {}).items()}
-        return replace(ranking, model=model, pending=pending, units=None if is_unknown else allowed, codes=found)
+        return replace(ranking, model=model, pending=pending, units=None if is_unknown else allowed)
 
     def count(self, fields: Sequence[str], codes: Conditions = ()) -> Counts:
         """Count the units that meet `codes`; see `SearchIndex.count`. Kept until the next update."""
@@ -243,12 +237,16 @@ class UnitIndex:
         """Find up to `limit` units that contain a word, given as the dimension of a field."""
         return self.shard.search_word(field, word, where, limit)
 
-    def _count_below(self, parents: Sequence[str]) -> int:
-        """Count the units of documents. Kept for those of the last call, since counting takes a sixth of a search."""
-        key = self.shard.written, digest(*parents)
-        if self._below is None or self._below[0] != key:
-            self._below = key, self.shard.count(qe.Filter(must=[_build_condition("parent", *parents)]))
-        return self._below[1]
+    def _count_units(self, conditions: _Conditions, *parts: str) -> int:
+        """Count the units that meet conditions. Kept by `parts`, since counting takes a sixth of a search."""
+        key = self.shard.written, digest(*parts)
+        if (known := self._numbers.get(key)) is not None:
+            return known
+        count = self.shard.count(qe.Filter(must=[_UNIT, *conditions]))
+        if len(self._numbers) >= _MOST_TOTALS or any(written != key[0] for written, _ in self._numbers):
+            self._numbers = {}
+        self._numbers[key] = count
+        return count
 
     def _rank_units(
         self,
@@ -274,7 +272,12 @@ class UnitIndex:
         fusion = asked.fuse(bm25, cosine)
         ranked = fusion.rank(iris.values(), bm25, cosine)
         ids = {iri: id_ for id_, iri in iris.items()}
-        return Ranking(self._compare_words(asked, fusion, ranked, ids)[0][:limit], exhaustive=True)
+        compared, _ = self._compare_words(asked, fusion, ranked, ids)
+        found = Ranking(compared[:limit], exhaustive=True)
+        if not asked.counted:
+            return found
+        matching = [replace(each, iri=ids[each.iri]) for each in compared if each.bm25 > 0 or each.cosine is not None]
+        return self._add_counted(asked, found, matching)
 
     def _rank_proposed(
         self, asked: _Asked, conditions: _Conditions, required: Mapping[str, Sequence[int]] | None, limit: int
@@ -288,8 +291,7 @@ class UnitIndex:
         text, vector = asked.text, asked.vector
         # the first ones are ordered again, so they are the same for every page size
         settled = max(limit, POOL)
-        # of units that are only counted, the order does not matter
-        depth = max(_FIRST_DEPTH, (1 if asked.codes is not None else _DEEPER) * limit)
+        depth = max(_FIRST_DEPTH, _DEEPER * limit, asked.counted)
         while True:
             bm25 = self._by_words(text, where, depth)
             cosine = self._by_meaning(vector, where, depth)
@@ -305,7 +307,7 @@ class UnitIndex:
             ceiling = fusion.ceiling(least_bm25, least_cosine)
             known_words, known_meaning = set(bm25), set(cosine)
             complete = words_end and meaning_end
-            deepest = complete or depth >= _MAX_DEPTH or asked.codes is not None
+            deepest = complete or depth >= _MAX_DEPTH
             bounds = fusion.bound(bm25, cosine, least_bm25, least_cosine)
             unsure = set() if words_end else known_meaning - known_words
             unsure |= set() if meaning_end else known_words - known_meaning
@@ -325,17 +327,20 @@ class UnitIndex:
                 ranked = fusion.rank([id_ for id_, score in sure.items() if score >= least], bm25, cosine)
                 if deepest or is_settled(ranked, settled, ceiling):
                     ranked, iris = self._compare_words(asked, fusion, ranked)
-                    return Ranking(
-                        self._to_page(asked, ranked, limit, iris), exhaustive=complete and len(bounds) <= limit
-                    )
+                    page = self._to_page(ranked, limit, iris)
+                    found = Ranking(page, exhaustive=complete and len(bounds) <= limit)
+                    if not asked.counted:
+                        return found
+                    # Required words have left few units of these lists: there may be more that match.
+                    if deepest or required is None or len(known_words | known_meaning) >= asked.counted:
+                        return self._add_counted(asked, found, self._iter_matching(ranked, bounds, bm25, cosine))
             depth *= _GROWTH
 
     def _add_missing(
         self, asked: _Asked, bm25: dict[str, float], cosine: dict[str, float], among: AbstractSet[str]
     ) -> None:
         """Add the scores that some units have by words and by meaning."""
-        # units that are only counted need no order, but the cosine, by which they are relevant or not
-        if asked.codes is None and (rest := among - bm25.keys()):
+        if rest := among - bm25.keys():
             bm25 |= self._by_words(asked.text, _id_filter(rest), len(rest))
         if rest := among - cosine.keys():
             cosine |= self._by_meaning(asked.vector, _id_filter(rest), len(rest), exact=True)
@@ -351,8 +356,7 @@ class UnitIndex:
         pool = {ids[each.iri] if ids is not None else each.iri: each for each in ranked[:POOL]}
         if not pool or not (asked.words.words or asked.words.pairs):
             return ranked, {}
-        payloads = self._retrieve([*pool], [*asked.fields, "language", "parts", *self.shard.fields])
-        asked.note(payloads.values())
+        payloads = self._retrieve([*pool], ["iri", "language", "parts", *self.shard.fields])
         known = [id_ for id_ in pool if id_ in payloads]
         overlaps = asked.words.measure([self._get_text(payloads[id_]) for id_ in known])
         for id_, overlap in zip(known, overlaps, strict=True):
@@ -369,9 +373,51 @@ class UnitIndex:
         first = sorted(pool.values(), key=lambda candidate: (-candidate.score, candidate.iri))
         return first + ranked[POOL:], {id_: str(payload["iri"]) for id_, payload in payloads.items()}
 
-    def _to_page(
-        self, asked: _Asked, ranked: Sequence[Candidate], limit: int, iris: Mapping[str, str]
-    ) -> list[Candidate]:
+    def _add_counted(self, asked: _Asked, found: Ranking, matching: Iterable[Candidate]) -> Ranking:
+        """Add so many of the units that match, given with their point ids, with their codes: the near ones first."""
+        model = self._get_model(asked)
+        near: list[str] = []
+        far: list[str] = []
+        for each in matching:
+            (near if is_related(each, model) else far).append(each.iri)
+            if len(near) == asked.counted:
+                break
+        wanted = [*near, *far][: asked.counted]
+        codes = self._load_codes(wanted)
+        return replace(found, counted=dict(codes[id_] for id_ in wanted if id_ in codes), near=len(near))
+
+    def _get_model(self, asked: _Asked) -> str | None:
+        """Get the model that embedded the query, if its vector counts."""
+        space = self.shard.space
+        return space.model if space is not None and asked.vector is not None else None
+
+    def _iter_matching(
+        self,
+        ranked: Sequence[Candidate],
+        bounds: Mapping[str, float],
+        bm25: Mapping[str, float],
+        cosine: Mapping[str, float],
+    ) -> Iterator[Candidate]:
+        """Yield the units that match, the ranked ones first, then the others by what they can reach."""
+        yield from ranked
+        # The list by meaning is deep enough to have every unit that is near, if all have vectors.
+        unlisted = None if self.counts()[1] else -1.0
+        rest = bounds.keys() - {each.iri for each in ranked}
+        for id_ in sorted(rest, key=lambda id_: (-bounds[id_], id_)):
+            yield Candidate(id_, bounds[id_], bm25.get(id_, 0.0), cosine.get(id_, unlisted))
+
+    def _load_codes(self, ids: Sequence[str]) -> dict[str, tuple[str, Codes]]:
+        """Load IRIs and codes by point id. The last ones are kept until the next update; equal codes are one object."""
+        written = self.shard.written
+        if self._codes_written != written or len(self._codes) > _MOST_CODES:
+            self._codes, self._distinct, self._codes_written = {}, {}, written
+        kept, distinct = self._codes, self._distinct
+        for id_, payload in self._retrieve([id_ for id_ in ids if id_ not in kept], ["iri", "parent", *CODES]).items():
+            codes = _read_codes(payload)
+            kept[id_] = str(payload["iri"]), distinct.setdefault(repr(codes), codes)
+        return {id_: kept[id_] for id_ in ids if id_ in kept}
+
+    def _to_page(self, ranked: Sequence[Candidate], limit: int, iris: Mapping[str, str]) -> list[Candidate]:
         """Return the first `limit` candidates, with IRIs instead of point ids; equal scores by IRI.
 
         IRIs are fetched only for these, if they are not in `iris`: fetching them with every hit would take most of the
@@ -379,8 +425,7 @@ class UnitIndex:
         """
         last = ranked[limit - 1].score if limit <= len(ranked) else -math.inf
         page = {candidate.iri: candidate for candidate in ranked if candidate.score >= last}
-        unread = self._retrieve([id_ for id_ in page if id_ not in iris], [*asked.fields])
-        asked.note(unread.values())
+        unread = self._retrieve([id_ for id_ in page if id_ not in iris], ["iri"])
         known = {**iris, **{id_: str(payload["iri"]) for id_, payload in unread.items()}}
         named = [replace(candidate, iri=known[id_]) for id_, candidate in page.items() if id_ in known]
         named.sort(key=lambda candidate: (-candidate.score, candidate.iri))

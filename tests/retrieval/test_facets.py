@@ -38,7 +38,8 @@ def test_the_index_counts_what_the_filter_finds(joined: KnowledgeGraph, facet: F
         within = search(joined, filters=filters, facets=["domain"]).facets
         assert within is not None
         assert (within.passages, within.documents) == (passages, documents)
-        assert sum(each.passages for each in within.values["domain"]) <= passages
+        if facet != "domain":  # which leaves its own filter out
+            assert sum(each.passages for each in within.values["domain"]) <= passages
 
 
 def test_a_query_counts_its_results_and_their_documents(joined: KnowledgeGraph) -> None:
@@ -78,6 +79,41 @@ def test_filters_together_count_as_the_store_does(joined: KnowledgeGraph, given:
     assert counted.passages == passages > 0
 
 
+@pytest.mark.parametrize("query", ["", "flood"])
+def test_the_counts_of_a_facet_leave_its_own_filter_out(joined: KnowledgeGraph, query: str) -> None:
+    everything = search(joined, query, facets=["domain", "language"]).facets
+    assert everything is not None
+    chosen = everything.values["domain"][0]
+    filters = SearchFilters.model_validate({"domain": [chosen.value]})
+    counted = search(joined, query, filters=filters, facets=["domain", "language"]).facets
+    assert counted is not None
+    assert counted.passages == chosen.passages
+    assert counted.values["domain"] == everything.values["domain"]
+    assert counted.values["language"] != everything.values["language"]
+    # With a second filter, the first facet counts what passes that one.
+    language = counted.values["language"][0]
+    both = filters.model_copy(update={"language": [language.value]})
+    narrowed = search(joined, query, filters=both, facets=["domain"]).facets
+    alone = search(joined, query, filters=SearchFilters(language=[language.value]), facets=["domain"]).facets
+    assert narrowed is not None
+    assert alone is not None
+    assert narrowed.values == alone.values
+
+
+def test_more_passages_than_are_listed_are_counted_exactly(
+    joined: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filters = SearchFilters(topic=["Energy"])
+    whole = search(joined, filters=filters, facets=["domain"])
+    monkeypatch.setattr("kg.retrieval.facets.MOST_LISTED", 2)
+    cut = search(joined, filters=filters, facets=["domain"])
+    assert whole.facets is not None
+    assert cut.facets is not None
+    assert cut.facets.passages == whole.facets.passages > 2
+    assert sum(each.passages for each in cut.facets.values["domain"]) == 2
+    assert len(cut.notes) > len(whole.notes)
+
+
 def test_without_words_only_counts_can_be_asked_for(joined: KnowledgeGraph) -> None:
     with pytest.raises(InvalidInputError):
         search(joined, "  ")
@@ -87,7 +123,9 @@ def test_without_words_only_counts_can_be_asked_for(joined: KnowledgeGraph) -> N
 def test_the_most_results_are_counted_and_said_to_be_more(
     joined: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kg.retrieval.facets.MOST_COUNTED", 3)
-    counted = search(joined, "energy", facets=["domain"]).facets
-    assert counted is not None
-    assert (counted.passages, counted.more) == (3, True)
+    for module in ("kg.retrieval.facets", "kg.tools.search.passages"):
+        monkeypatch.setattr(f"{module}.MOST_COUNTED", 3)
+    for filters in (None, SearchFilters(domain=["climate"]), SearchFilters(topic=["Energy"])):
+        counted = search(joined, "energy", filters=filters, facets=["domain"]).facets
+        assert counted is not None
+        assert (counted.passages, counted.more) == (3, True)

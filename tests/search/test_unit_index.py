@@ -13,9 +13,11 @@ from kg.search import unit_index
 from kg.search.analyzers import ENGLISH, PLAIN
 from kg.search.protocol import Candidate, IndexedUnit, Ranking
 from kg.search.ranking import PAIR_WEIGHT, Fusion
+from kg.search.relevance import CALIBRATIONS
 from kg.search.shard import VectorSpace
 from kg.search.shards import Shards
-from kg.search.unit_index import POOL, UnitIndex
+from kg.search.unit_index import POOL, UnitIndex, point_id
+from kg.search.word_overlap import NO_WORDS
 
 QUERY = "wind power"
 Scores = dict[str, float]
@@ -260,9 +262,28 @@ def test_codes_that_are_derived_later_are_set_and_replaced_with_the_unit(shard_i
 
 def test_a_ranking_to_be_counted_has_the_codes_of_its_units(shard_index: UnitIndex) -> None:
     fill_codes(shard_index)
-    ranking = shard_index.rank("wind power", None, None, 10, with_codes=True)
+    ranking = shard_index.rank("wind power", None, None, 10, counted=10)
     plain = shard_index.rank("wind power", None, None, 10)
     assert [each.iri for each in ranking.candidates] == [each.iri for each in plain.candidates]
-    assert ranking.codes == shard_index.load_codes([each.iri for each in plain.candidates])
-    assert ranking.exhaustive
-    assert plain.codes == {}
+    assert ranking.counted == shard_index.load_codes([each.iri for each in plain.candidates])
+    assert ranking.near == len(ranking.counted)
+    assert plain.counted == {}
+    given = shard_index.rank("wind power", ["urn:a", "urn:c"], None, 1, counted=10)
+    assert given.counted == shard_index.load_codes(["urn:a", "urn:c"])
+    # The codes are read again after an update.
+    shard_index.label({"urn:e": {"party": ["urn:greens"]}})
+    assert shard_index.rank("wind power", None, None, 10, counted=10).counted["urn:c"]["party"] == ["urn:greens"]
+
+
+def test_units_far_from_the_query_are_counted_after_those_near_it(
+    shard_index: UnitIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill_codes(shard_index)
+    cosines = {"urn:a": 0.2, "urn:b": 0.9, "urn:c": 0.1}
+    found = [Candidate(point_id(iri), 0.5, 1.0, cosine) for iri, cosine in cosines.items()]
+    [model] = CALIBRATIONS
+    monkeypatch.setattr(UnitIndex, "_get_model", lambda self, asked: model)
+    asked = unit_index._Asked("wind", None, NO_WORDS, counted=2)
+    counted = shard_index._add_counted(asked, Ranking((), exhaustive=False), found)
+    assert [*counted.counted] == ["urn:b", "urn:a"]
+    assert counted.near == 1

@@ -10,7 +10,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -190,6 +190,8 @@ class WordIndex:
         limit: int,
         mode: Mode = "hybrid",
         must: Sequence[str] = (),
+        codes: Conditions = (),
+        counted: int = 0,
     ) -> Ranking:
         self.ranked.append((None if units is None else len(units), None if parents is None else len(parents), limit))
         if units is not None:
@@ -201,18 +203,14 @@ class WordIndex:
         # The set's own best score is what scores are measured by, as in the real fusion.
         best = max((score for score, _ in scored), default=0.0) or 1.0
         candidates = [Candidate(iri, score / best, score, 0.0) for score, iri in scored[:limit]]
-        return Ranking(candidates, exhaustive=units is not None or len(scored) <= limit)
+        first = self.load_codes([iri for _, iri in scored[:counted]])
+        exhaustive = units is not None or len(scored) <= limit
+        return Ranking(candidates, exhaustive, counted=first, near=len(first))
 
     def count(self, fields: Sequence[str], codes: Conditions = ()) -> Counts:
         return Counts(
             len(self.units), len({parent for parent, _ in self.units.values()}), {name: {} for name in fields}
         )
-
-    def rank_codes(
-        self, query: str, *, limit: int, mode: Mode = "hybrid", must: Sequence[str] = (), codes: Conditions = ()
-    ) -> Ranking:
-        ranking = self.rank(query, limit=limit, mode=mode, must=must)
-        return replace(ranking, codes=self.load_codes([each.iri for each in ranking.candidates]))
 
     def load_codes(self, units: Sequence[str]) -> dict[str, Codes]:
         return {iri: {"parent": [self.units[iri][0]]} for iri in units if iri in self.units}

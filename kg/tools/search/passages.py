@@ -146,6 +146,7 @@ def search(
         offset=offset if ranked else 0,
         per_document=filters.max_passages_per_doc,
         concepts=[NamedNode(concept.iri) for concept in concepts],
+        counted=MOST_COUNTED if facets else 0,
     )
     if sort != "relevance":
         ordered = sort_found(reader, found.units, sort)
@@ -213,7 +214,10 @@ def _list_all(
     reader = Reader(kg)
     scope, notes = compile_scope(reader, filters)
     reader.ran.clear()
-    counts = count_scope(reader, list(dict.fromkeys(facets)), scope) if facets else None
+    counts = None
+    if facets:
+        counts, partial = count_scope(reader, list(dict.fromkeys(facets)), scope)
+        notes += partial
     if sort == "relevance":
         return reader.finish(
             SearchResult(results=[], facets=counts, notes=notes), total=None if counts is None else counts.passages
