@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -280,7 +280,7 @@ class Loading:
         self.gate = _bundled_gate() if gate else None
         self.index = index
         if loader.refuse is not None:
-            located = _refuse(located, loader.refuse)
+            located = located.refuse(loader.refuse)
             self.located = located
         self.report = LoadReport(loader.domain, warnings=list(located.warnings))
         sources = [_source_file(file.snapshot) for file in located.files]
@@ -764,14 +764,6 @@ class Loading:
             log.warning("%s", to_single_line(warning))
         if (more := len(self.report.warnings) - SHOWN_WARNINGS) > 0:
             log.warning("%d more warnings", more)
-
-
-def _refuse(located: Located, refuse: Callable[[File | Unread], Unread | None]) -> Located:
-    """Move the files that are refused for their paths to those that are not read. Nothing has their paths then."""
-    checked = [(file, refuse(file)) for file in located.files]
-    kept = tuple(file for file, unread in checked if unread is None)
-    unopened = (refuse(unread) or unread for unread in located.unread)
-    return replace(located, files=kept, unread=(*unopened, *(unread for _, unread in checked if unread)))
 
 
 @cache

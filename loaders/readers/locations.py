@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -65,6 +65,16 @@ class Located:
     warnings: Sequence[str] = ()
     unread: Sequence[Unread] = ()
     """Files of folders and patterns that cannot be read, where the caller asked for the others."""
+
+    def refuse(self, is_refused: Callable[[File | Unread], Unread | None]) -> Located:
+        """Move the files that are refused for their paths to those that are not read. Nothing has their paths then."""
+        checked = [(file, is_refused(file)) for file in self.files]
+        unopened = (is_refused(unread) or unread for unread in self.unread)
+        return replace(
+            self,
+            files=tuple(file for file, unread in checked if unread is None),
+            unread=(*unopened, *(unread for _, unread in checked if unread is not None)),
+        )
 
     def covers(self, source: str) -> bool:
         """Whether `source` is at these locations."""
