@@ -58,6 +58,8 @@ PAGES = {
     "matrix": "/id/section/us-ut-quarry-bend/17.52.010",
     "town": "/id/municipality/us-ut-quarry-bend",
     "country": "/id/place/AUS",
+    "district": "/id/district/us-ut-quarry-bend/R-1",
+    "party": "/id/party/labor",
     "person": "/id/person/aph-FZ3",
     "concept": href_of("cpr://concept/Q1009"),
     "family": href_of("cpr://family/fictional-geothermal-programme_d0f0"),

@@ -16,10 +16,12 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader
 from kg.server import pages
 from kg.server.html import href_of
-from kg.server.pages.reading import passage_href, why_triple_href
+from kg.server.pages.reading import passage_href, why_href, why_triple_href
 from kg.server.pages.site import Site
 from kg.store.protocol import term_text
+from kg.tools.parliament.speakers import list_speakers, speech_stats
 from kg.tools.reading.documents import PASSAGES
+from kg.tools.zoning.provisions import kg_query_permissions, kg_query_standards
 from kg.vocabulary import DCTERMS, ELI, KG, OA, RDF, SCHEMA, SKOS, mint, mint_mention
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
@@ -365,3 +367,46 @@ def test_a_page_of_an_older_snapshot_still_names_its_links(kg, hostile) -> None:
     )
     for link in [link for link in first if link.startswith("/passage/")][:5]:
         assert hostile.get(link, headers=BROWSER).status_code == 200
+
+
+# Districts and parties.
+
+
+@pytest.mark.parametrize("district", ["us-ut-quarry-bend/R-1", "us-ct-lower-quill/RA"])
+def test_a_district_shows_its_uses_and_standards_with_their_sources(
+    whole: TestClient, joined: KnowledgeGraph, district: str
+) -> None:
+    town, _, code = district.partition("/")
+    state = town.split("-")[1]
+    found = read(whole, href_of(mint("district", town, code).value))
+    permissions = kg_query_permissions(joined, town, state, district=code, limit=200).permissions
+    standards = kg_query_standards(joined, town, state, district=code, limit=200).standards
+    assert len(permissions) > 1
+    assert standards
+    for each in permissions:
+        assert each.use in found.words
+    whys = {why_href(each.evidence.id) for each in [*permissions, *standards]}
+    assert whys <= set(found.links)
+    for each in permissions[:2]:
+        read(whole, why_href(each.evidence.id))
+    assert href_of(mint("municipality", town).value) in found.links
+    read(whole, next(link for link in found.links if link.startswith("/search?district=")))
+
+
+def test_each_district_and_party_in_the_store_has_a_page(whole: TestClient, joined: KnowledgeGraph) -> None:
+    things = select(joined, "SELECT ?thing WHERE { VALUES ?class { kg:ZoningDistrict kg:Party } ?thing a ?class }")
+    assert len(things) > 10
+    for row in things:
+        assert "Properties of" not in read(whole, href_of(row["thing"])).words
+
+
+def test_a_party_shows_its_speeches_by_year_and_its_people(whole: TestClient, joined: KnowledgeGraph) -> None:
+    party = mint("party", "labor").value
+    found = read(whole, href_of(party))
+    people = list_speakers(joined, party="Australian Labor Party", limit=50).speakers
+    assert people
+    assert all(href_of(each.id) in found.links for each in people if each.id)
+    total = speech_stats(joined, group_by="year", party="Australian Labor Party").totals.speeches
+    assert f"{total} speeches" in found.words
+    assert "/search?party=labor" in found.links
+    read(whole, "/search?party=labor")

@@ -27,12 +27,14 @@ from starlette.routing import Route
 from kg.server.pages import (
     charts,
     concepts,
+    districts,
     docs,
     documents,
     entities,
     home,
     laws,
     lists,
+    parties,
     people,
     places,
     reviews,
@@ -54,10 +56,12 @@ __all__: Final = ["Asked", "Site", "ask", "list_queries", "problem_page", "route
 READERS: Final = Readers(
     {
         "concept": concepts.show,
+        "district": districts.show,
         "document": documents.show,
         "entity": entities.show,
         "family": laws.show,
         "law": laws.show,
+        "party": parties.show,
         "person": people.show,
         "place": places.show,
         "section": sections.show,

@@ -135,7 +135,7 @@ def _find_examples(reader: Reader, concepts: Sequence[FacetValue]) -> list[str]:
 
 
 def _list_datasets(resources: Sequence[Resource]) -> list[dict[str, Any]]:
-    """List the datasets that changed last."""
+    """List the largest datasets."""
     found = []
     for each in resources:
         if each.kind == "dataset" and len(each.values) == 3:
@@ -149,7 +149,7 @@ def _list_datasets(resources: Sequence[Resource]) -> list[dict[str, Any]]:
                     "changed": changed.removeprefix("last changed ")[:19].replace("T", " "),
                 }
             )
-    found.sort(key=lambda each: each["changed"], reverse=True)
+    found.sort(key=lambda each: (-int(each["records"].replace(",", "")), each["title"]))
     return found[:DATASETS]
 
 

@@ -23,7 +23,7 @@ def show(site: Site, request: Request, target: Target) -> Response:
         "heading": place.overview.name,
         "pages": max(1, -(-place.families_total // FAMILIES)),
         "most": most,
-        "notes": [note for note in place.overview.notes if "top_concepts" not in note],
+        "notes": [note for note in place.overview.notes if "top_concepts" not in note and "`search`" not in note],
         "concept_href": lambda qid: href_of(qid if ":" in qid else iri_prefix("concept") + qid),
     }
     return reading_page(

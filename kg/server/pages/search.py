@@ -12,6 +12,7 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import ceil
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -256,7 +257,7 @@ def _context(
         "relevance": RELEVANCE.get(relevance or ""),
         "warnings": notes if is_warning else [],
         "notes": [] if is_warning else notes,
-        "hits": [_show(hit, evidence.get(hit.id), state, places) for hit in found.results],
+        "hits": _show_all(found.results, evidence, state, places),
         "first": (state.page - 1) * state.limit + 1,
         "facets": _list_facets(state, found.facets),
         "chosen": _list_chosen(state, found.facets),
@@ -333,6 +334,16 @@ def _list_chosen(state: State, counts: FacetCounts | None) -> list[dict[str, str
     ]
 
 
+def _show_all(
+    hits: Sequence[SearchHit], evidence: Mapping[str, Evidence], state: State, places: Places
+) -> list[dict[str, Any]]:
+    """Build the results. Where a passage follows one of the same document, ``again`` is true."""
+    shown = [_show(hit, evidence.get(hit.id), state, places) for hit in hits]
+    for before, each in pairwise(shown):
+        each["again"] = bool(each["where"]) and each["document"] is not None and each["document"] == before["document"]
+    return shown
+
+
 def _show(hit: SearchHit, evidence: Evidence | None, state: State, places: Places) -> dict[str, Any]:
     """Build a result: its text verbatim, with the words of the query marked, its document, and its place there.
 
@@ -346,6 +357,7 @@ def _show(hit: SearchHit, evidence: Evidence | None, state: State, places: Place
     return {
         "href": passage_href(hit.id, span),
         "title": hit.title,
+        "again": False,
         "document": {"href": href_of(document), "iri": document} if document != hit.id else None,
         "outside": hit.url if hit.url.startswith(("http://", "https://")) and not hit.url.startswith(BASE) else None,
         "where": where,

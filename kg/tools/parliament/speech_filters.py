@@ -288,7 +288,7 @@ def speech_scope(reader: Reader, filters: SpeechFilters, *, quoted: bool = False
         patterns.append(IS_SPEECH)
     elif quoted and lists:
         lists.append(IS_SPEECH_TOO)
-    elif quoted or not (filters.party or filters.state):  # only speeches have these properties; laws mention topics too
+    else:  # interjections have a party and a state too, and laws mention topics
         patterns.append(IS_SPEECH_TOO)
     return Scope(tuple(patterns), (SAID, *on_unit) if on_unit else (), lists=tuple(lists), terms=terms), notes
 

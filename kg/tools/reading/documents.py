@@ -18,8 +18,9 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 from kg.tools.claims.citations import Citation, find_citing, find_targets, load_citations
 from kg.tools.entities.dereference import names_of
+from kg.tools.reading.facts import load_facts
 from kg.tools.reading.marks import Marks, load_marks
-from kg.vocabulary import mint
+from kg.vocabulary import DCTERMS, ELI, KG, SCHEMA, mint
 
 PASSAGES: Final = 200
 """Passages on a page."""
@@ -40,13 +41,11 @@ SELECT ?unit ?type ?text ?path WHERE {
   BIND(SUBSTR(?words, 1, $most) AS ?text)
 }"""
 
-FACTS: Final = """
-SELECT ?property ?value WHERE {
-  $document ?property ?value
-  FILTER(?property IN (dcterms:description, dcterms:identifier, dcterms:creator, dcterms:subject, dcterms:date,
-                       eli:date_document, eli:is_member_of, kg:isLaw, kg:corpusType, kg:jurisdiction, kg:path,
-                       schema:inLanguage, schema:encodingFormat, schema:numberOfPages, schema:keywords))
-}"""
+FACTS: Final = (
+    DCTERMS.description, DCTERMS.identifier, DCTERMS.creator, DCTERMS.subject, DCTERMS.date, ELI.date_document,
+    ELI.is_member_of, KG.isLaw, KG.corpusType, KG.jurisdiction, KG.path, SCHEMA.inLanguage, SCHEMA.encodingFormat,
+    SCHEMA.numberOfPages, SCHEMA.keywords,
+)  # fmt: skip
 
 VERSIONS: Final = """
 SELECT DISTINCT ?document ?language WHERE {
@@ -140,9 +139,7 @@ def read_document(kg: KnowledgeGraph, iri: str, page: int = 1, citing_page: int 
     shown = [unit for _, unit in order[first : first + PASSAGES]]
     units = load_units(reader, shown)
     passages = drop_overlaps([units[each] for each in shown if each in units])
-    facts: dict[NamedNode, list[Term]] = {}
-    for row in reader.rows("properties of the document", bind(FACTS, document=node)):
-        facts.setdefault(NamedNode(iri_of(row["property"])), []).append(row["value"])
+    facts = load_facts(reader, iri, FACTS, "properties of the document")
     graph = passages[0].graph if passages else ""
     descriptions = describe(reader, [iri], [graph])
     return DocumentPage(

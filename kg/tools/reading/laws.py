@@ -10,22 +10,18 @@ from pyoxigraph import NamedNode
 
 from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.reader import Reader, iri_of
+from kg.retrieval.reader import Reader
 from kg.retrieval.results import Statement
-from kg.sparql.terms import bind
-from kg.store.protocol import Term, term_text
 from kg.tools.climate.families import LineageResult, policy_lineage
 from kg.tools.entities.dereference import names_of, short_name
 from kg.tools.reading.documents import CitedBy, load_cited_by
+from kg.tools.reading.facts import list_texts, load_facts
 from kg.vocabulary import DCTERMS, KG, iri_prefix
 
 DOCUMENTS: Final = 50
 """Documents of a family on a page."""
 
-FACTS: Final = """
-SELECT DISTINCT ?property ?value WHERE {
-  $law ?property ?value FILTER(?property IN (dcterms:title, dcterms:identifier, kg:jurisdiction, kg:lawType, kg:isLaw))
-}"""
+FACTS: Final = (DCTERMS.title, DCTERMS.identifier, KG.jurisdiction, KG.lawType, KG.isLaw)
 
 _FAMILIES: Final = iri_prefix("family")
 
@@ -60,9 +56,7 @@ class LawPage:
 def read_law(kg: KnowledgeGraph, iri: str, page: int = 1, citing_page: int = 1) -> LawPage:
     """Load a law or policy family by IRI. Raises NotFoundError for others."""
     reader, node = Reader(kg), NamedNode(iri)
-    facts: dict[NamedNode, list[Term]] = {}
-    for row in reader.rows("properties of the law", bind(FACTS, law=node)):
-        facts.setdefault(NamedNode(iri_of(row["property"])), []).append(row["value"])
+    facts = load_facts(reader, iri, FACTS, "properties of the law")
     lineage = None
     if iri.startswith(_FAMILIES):
         lineage = policy_lineage(kg, family_slug=iri, limit=DOCUMENTS, offset=(page - 1) * DOCUMENTS)
@@ -70,14 +64,11 @@ def read_law(kg: KnowledgeGraph, iri: str, page: int = 1, citing_page: int = 1) 
         raise NotFoundError(f"<{iri}> is not a law that is known.")
     names = names_of(kg, [each.value for some in facts.values() for each in some if isinstance(each, NamedNode)])
 
-    def texts(name: NamedNode) -> list[str]:
-        return sorted({term_text(term) for term in facts.get(name, ())})
-
     def links(name: NamedNode) -> list[Linked]:
         nodes = [term.value for term in facts.get(name, ()) if isinstance(term, NamedNode)]
         return [Linked(each, names.get(each) or short_name(each)) for each in sorted(nodes)]
 
-    titles, identifiers = texts(DCTERMS.title), texts(DCTERMS.identifier)
+    titles, identifiers = list_texts(facts, DCTERMS.title), list_texts(facts, DCTERMS.identifier)
     title = lineage.family_title if lineage is not None else next(iter([*titles, *identifiers]), short_name(iri))
     return LawPage(
         iri=iri,

@@ -18,7 +18,8 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 from kg.tools.parliament.speakers import Counted, speech_stats
 from kg.tools.parliament.votes import HowVoted, how_voted
-from kg.vocabulary import DERIVED, FOAF, KG, ORG, SCHEMA, SKOS
+from kg.tools.reading.facts import list_texts, load_facts
+from kg.vocabulary import DCTERMS, DERIVED, FOAF, KG, ORG, OWL, SCHEMA, SKOS
 
 SPEECHES: Final = 30
 """Speeches on a page."""
@@ -27,11 +28,7 @@ VOTES: Final = 30
 COUNTED: Final = 10_000
 """Maximum number of speeches that are counted and sorted. Truncation is reported."""
 
-NAMES: Final = """
-SELECT DISTINCT ?property ?value WHERE {
-  $person ?property ?value
-  FILTER(?property IN (foaf:name, skos:altLabel, dcterms:identifier, kg:identityStatus, owl:sameAs, skos:exactMatch))
-}"""
+NAMES: Final = (FOAF.name, SKOS.altLabel, DCTERMS.identifier, KG.identityStatus, OWL.sameAs, SKOS.exactMatch)
 
 MEMBERSHIPS: Final = """
 SELECT DISTINCT ?membership ?graph ?property ?value WHERE {
@@ -100,12 +97,10 @@ class PersonPage:
 def read_person(kg: KnowledgeGraph, iri: str, page: int = 1, votes_page: int = 1) -> PersonPage:
     """Load a person by IRI. Raises NotFoundError for others and for a page that does not exist."""
     reader, node = Reader(kg), NamedNode(iri)
-    facts: dict[NamedNode, list[Term]] = {}
-    for row in reader.rows("names of the person", bind(NAMES, person=node)):
-        facts.setdefault(NamedNode(iri_of(row["property"])), []).append(row["value"])
+    facts = load_facts(reader, iri, NAMES, "names of the person")
     if not facts:
         raise NotFoundError(f"<{iri}> is not a person with a name.")
-    names = sorted({term_text(term) for name in (FOAF.name, SKOS.altLabel) for term in facts.get(name, ())})
+    names = list_texts(facts, FOAF.name, SKOS.altLabel)
     name = min((term_text(term) for term in facts.get(FOAF.name, ())), default=names[0] if names else code_of(iri))
 
     def read(rows: list[dict[str, Term]]) -> list[tuple[str, int, str]]:

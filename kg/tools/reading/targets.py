@@ -13,7 +13,10 @@ from kg.sparql.terms import bind
 from kg.store.protocol import term_text
 from kg.vocabulary import BASE, FOAF, KG, SKOS, WIKIBASE
 
-PageKind = Literal["document", "speech", "sitting", "section", "place", "person", "concept", "family", "law", "entity"]
+PageKind = Literal[
+    "document", "speech", "sitting", "section", "place", "district", "person", "party", "concept", "family", "law",
+    "entity",
+]  # fmt: skip
 
 CLASSES: Final = """
 SELECT ?class ?whole ?source ?start ?end WHERE {
@@ -30,7 +33,9 @@ _OWN: Final[Mapping[str, PageKind]] = {
     KG.CodeSection.value: "section",
     KG.Municipality.value: "place",
     KG.Place.value: "place",
+    KG.ZoningDistrict.value: "district",
     FOAF.Person.value: "person",
+    KG.Party.value: "party",
     SKOS.Concept.value: "concept",
     WIKIBASE.Item.value: "concept",
     WIKIBASE.Property.value: "concept",

@@ -173,3 +173,15 @@ def test_nothing_loaded_is_nothing_counted():
     empty = open_speeches([]).kg
     assert speech_stats(empty).groups == list_speakers(empty).speakers == []
     assert speech_stats(empty).totals.speeches == 0
+
+
+def test_a_party_has_as_many_speeches_alone_as_among_the_others(parliament):
+    """Interjections have the party of their speakers, and are not speeches."""
+    groups = [group for group in speech_stats(parliament, group_by="party").groups if group.key]
+    assert {group.label for group in groups} >= {"Liberal Party of Australia", "Australian Labor Party"}
+    for group in groups:
+        for by in ("year", "chamber", "speaker"):
+            alone = speech_stats(parliament, group_by=by, party=group.label)
+            assert (alone.totals.speeches, alone.totals.words) == (group.speeches, group.words), (group.label, by)
+        spoke = list_speakers(parliament, party=group.label, limit=200).speakers
+        assert sum(each.speeches for each in spoke) == group.speeches
