@@ -18,6 +18,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, astuple, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -30,6 +31,7 @@ from kg.search.reranker import AT_ONCE
 from kg.search.shard import optimize_folder
 from kg.search.shards import Shards, compact_folders
 from kg.search.unit_index import UnitIndex
+from kg.search.vector_cache import VectorCache
 from kg.search.vector_worker import VectorWorker
 from kg.settings import Settings
 
@@ -49,11 +51,12 @@ class Server:
         self._lock = _lock(folder)
         self._vectors = vectors
         self._reranker = reranker
+        self._cache = VectorCache(folder)
         self._indexes: dict[UnitKind, UnitIndex] = {
-            "text": UnitIndex(Shards(folder), vectors.embed_query, vectors.wake),
-            "entity": UnitIndex(Shards(folder / ENTITIES), vectors.embed_query, vectors.wake),
+            "text": UnitIndex(Shards(folder), vectors.embed_query, self._cache, vectors.wake),
+            "entity": UnitIndex(Shards(folder / ENTITIES), vectors.embed_query, self._cache, vectors.wake),
         }
-        vectors.start([*self._indexes.values()])
+        vectors.start([*self._indexes.values()], self._cache)
         self.operations: dict[str, Callable[..., Any]] = {
             "rank": self._rank,
             "embed": vectors.embed,
@@ -120,7 +123,7 @@ class Server:
         units, pending, graphs = counted["text"]
         entities, without, more = counted["entity"]
         status = IndexStatus(units, pending + without, graphs + more, self._vectors.model, self._vectors.error)
-        known = asdict(replace(status, entities=entities))
+        known = asdict(replace(status, entities=entities, vectors_per_s=self._vectors.rate))
         del known["incomplete"]
         return {"status": known, "lost": self._count_lost()}
 
@@ -137,12 +140,14 @@ class Server:
     def _copy(self, target: str) -> dict[str, str]:
         read = self._indexes["text"].shard.copy(Path(target))
         entities = self._indexes["entity"].shard.copy(Path(target) / ENTITIES)
+        read |= self._cache.copy(Path(target))
         return read | {f"{ENTITIES}/{path}": digest for path, digest in entities.items()}
 
     def _close(self) -> None:
         self._vectors.stop()
         for index in self._indexes.values():
             index.shard.close()
+        self._cache.close()
 
     def _begin(self, graphs: list[str]) -> None:
         for kind, index in self._indexes.items():
@@ -250,6 +255,18 @@ def _lock(folder: Path) -> int:
             return file
 
 
+def _compact(folder: Path) -> None:
+    """Write the files of an index again, without deleted texts and their vectors."""
+    for each in (folder, folder / ENTITIES):
+        compact_folders(each)
+    cache = VectorCache(folder)
+    indexes = [UnitIndex(Shards(each), lambda _: None, cache) for each in (folder, folder / ENTITIES) if each.is_dir()]
+    cache.keep(chain.from_iterable(index.list_text_hashes() for index in indexes))
+    for index in indexes:
+        index.shard.close()
+    cache.close()
+
+
 def main(open_embedder: Callable[[Settings], embedding.Embedder] = embedding.open_embedder) -> None:
     """Serve one client on standard input and output, or optimize or compact a shard."""
     confine.ignore_interrupts()
@@ -258,8 +275,7 @@ def main(open_embedder: Callable[[Settings], embedding.Embedder] = embedding.ope
     if sys.argv[1:2] == ["compact"]:
         folder = Path(sys.argv[2])
         _lock(folder)
-        for each in (folder, folder / ENTITIES):
-            compact_folders(each)
+        _compact(folder)
         return
     if sys.argv[1:2] == ["optimize"]:
         os.nice(10)

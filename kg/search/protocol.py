@@ -136,6 +136,13 @@ class IndexStatus:
     """Items and properties of Wikibases, which are not among the units."""
     incomplete: str | None = None
     """Why the index may lack texts of the store, or None."""
+    vectors_per_s: float | None = field(default=None, compare=False)
+    """Texts embedded a second, of late; None before the first."""
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds until no vector is pending, at the rate of late."""
+        return self.pending_vectors / self.vectors_per_s if self.vectors_per_s and self.pending_vectors else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from kg.search.ranking import PAIR_WEIGHT, Fusion, is_settled
 from kg.search.relevance import CALIBRATIONS, is_related
 from kg.search.shard import DENSE, UPDATE_POINTS, Shard
 from kg.search.shards import Shards
+from kg.search.vector_cache import Rows, VectorCache, to_lists
 from kg.search.word_overlap import NO_WORDS, QuestionWords, parse_question
 from kg.words import UNSPACED
 
@@ -52,7 +53,6 @@ _MOST_CODES: Final = 50_000
 _UNIT = qe.FieldCondition("kind", match=qe.MatchValue("unit"))
 _HAS_VECTOR = qe.HasVectorCondition(DENSE)
 
-Vector = list[list[float]]
 _Conditions = list["qe.ConditionType"]
 
 
@@ -101,6 +101,8 @@ class UnitIndex:
     shard: Shards
     embed_query: Callable[[str], Sequence[float] | None]
     """Returns the vector of a query, or None without an embedder."""
+    cache: VectorCache
+    """The vectors of texts, which may be there before the texts are."""
     on_pending: Callable[[], None] = lambda: None
     """Called after units without a vector were written."""
     _state: dict[str, str] = field(init=False)
@@ -487,7 +489,9 @@ class UnitIndex:
                     homes.setdefault(self._homes[unit.graph], []).append(id_)
                     changed[id_] = (digest(*_build_parts(unit)), _unit_payload(unit, fingerprint))
                     fields[id_] = name
-            vectors = self.vectors_of({text_hash for text_hash, _ in changed.values()})
+            space = self.shard.space
+            hashes = {text_hash for text_hash, _ in changed.values()}
+            vectors = self.cache.get(hashes, space.model) if space is not None else {}
             for shard, ids in homes.items():
                 for batch in _batches(ids):
                     points, words = {}, {}
@@ -496,7 +500,7 @@ class UnitIndex:
                         name = fields[id_]
                         weights = get_analyzer(name).embed_document(payload[name])
                         words[id_] = {name: weights.indices}
-                        vector = {DENSE: vectors[text_hash]} if text_hash in vectors else {}
+                        vector = {DENSE: to_lists(vectors[text_hash])} if text_hash in vectors else {}
                         points[id_] = qe.Point(id_, {name: weights, **vector}, payload | {"text_hash": text_hash})
                     self.shard.put(shard, points, words)
 
@@ -563,18 +567,15 @@ class UnitIndex:
             return (whole,)
         return build_part_texts(whole[:length], whole[length + bool(length) :])
 
-    def vectors_of(self, text_hashes: Iterable[str]) -> dict[str, Vector]:
-        """Return the vectors that are already in the index for texts with these hashes."""
-        found: dict[str, Vector] = {}
-        where = qe.Filter(must=[_build_condition("text_hash", *text_hashes), _HAS_VECTOR])
-        for _, record in self.shard.scroll(where, ["text_hash"], vectors=True):
-            found[_payload(record)["text_hash"]] = _vector(record)
-        return found
-
-    def set_vectors(self, vectors: Mapping[str, tuple[str, Vector]]) -> None:
-        """Write vectors of units (point id -> (hash of the text, vector)) whose text has not changed since."""
+    def set_vectors(self, vectors: Mapping[str, tuple[str, Rows]]) -> None:
+        """Write vectors of units (point id -> (hash of the text, vectors)) whose text has not changed since."""
         for ids in _batches(list(vectors)):
-            self.shard.set_vectors({id_: vectors[id_] for id_ in ids})
+            self.shard.set_vectors({id_: (vectors[id_][0], to_lists(vectors[id_][1])) for id_ in ids})
+
+    def list_text_hashes(self) -> Iterator[str]:
+        """Yield the hashes of the texts of all units that vectors are computed from."""
+        for _, record in self.shard.scroll(qe.Filter(must=[_UNIT]), ["text_hash"]):
+            yield _payload(record)["text_hash"]
 
 
 def _searched_text(unit: IndexedUnit) -> str:
@@ -617,12 +618,6 @@ def _read_codes(payload: Mapping[str, Any]) -> Codes:
 
 def _payload(point: qe.Record | qe.ScoredPoint) -> Mapping[str, Any]:
     return point.payload or {}
-
-
-def _vector(record: qe.Record) -> Vector:
-    rows: Any = record.vector
-    vector: Vector = rows[DENSE]
-    return vector
 
 
 def _build_condition(name: str, *values: str) -> qe.FieldCondition:

@@ -56,6 +56,8 @@ def store_status(kg: KnowledgeGraph) -> Document:
         "indexed_text_units": indexed.units,
         "indexed_graphs": indexed.graphs,
         "pending_vectors": indexed.pending_vectors,
+        "vectors_per_s": indexed.vectors_per_s and round(indexed.vectors_per_s, 1),
+        "vectors_seconds_left": indexed.seconds_left and round(indexed.seconds_left),
         "model": indexed.model,
         "model_problem": indexed.embedder_error,
         "quarantined": sum(1 for _ in quarantine.glob("*.json")) if quarantine.is_dir() else 0,

@@ -26,6 +26,7 @@ from kg.search.index_sync import repair_index
 from kg.search.protocol import GraphUnits, IndexedUnit, Mode
 from kg.search.shards import Shards
 from kg.search.unit_index import UnitIndex
+from kg.search.vector_cache import VectorCache
 from kg.settings import Settings
 from kg.store.protocol import Rows, term_text
 from kg.vocabulary import DCTERMS, FOAF, KG, RDF, SCHEMA, SKOS, XSD, mint, mint_part, mint_span, sha256
@@ -261,7 +262,7 @@ def _by_words(
     folder: Path, units: Sequence[IndexedUnit], languages: Mapping[str, str | None], keys: Mapping[str, str]
 ) -> Callable[[Asked], Sequence[str]]:
     """Index `units` in `folder` as texts in these languages, by IRI; return the search by words."""
-    index = UnitIndex(Shards(folder), lambda query: None)
+    index = UnitIndex(Shards(folder), lambda query: None, VectorCache(folder))
     index.begin(["urn:all"])
     index.put([replace(unit, graph="urn:all", language=languages[unit.iri]) for unit in units])
     index.finish({"urn:all": ""})

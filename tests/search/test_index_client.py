@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kg.errors import IndexUnavailableError, InvalidInputError, ModelError
@@ -24,6 +25,7 @@ from kg.search.protocol import GraphUnits, IndexedUnit, IndexStatus, Ranking
 from kg.search.shard import VectorSpace, optimize_folder
 from kg.search.shards import Shards
 from kg.search.unit_index import UnitIndex, to_searchable
+from kg.search.vector_cache import VectorCache
 from kg.settings import Settings
 from tests.examples import spread
 from tests.search.conftest import WordIndex, graph_units
@@ -563,6 +565,24 @@ class TestProcess:
         second.replace(graph_units("a", "text"))
         assert iris(second.rank("text", limit=1)) == ["urn:d:a#p=0"]
 
+    def test_vectors_survive_a_new_index_and_a_copy(self, open_index: Open, words: Settings, tmp_path: Path) -> None:
+        first = open_index()
+        first.replace(graph_units("a", "solar levy", "wind levy"))
+        first.wait()
+        first.copy(tmp_path / "copy")
+        first.close()
+        journal = (words.models_dir / "journal").read_text("utf-8")
+        for shard_folder in (tmp_path / "index").glob("shard-*"):
+            shutil.rmtree(shard_folder)
+        second = open_index()
+        copied = WordIndex(tmp_path / "copy", words)
+        for index in (second, copied):
+            index.replace(graph_units("b", "wind levy", "solar levy"))
+            index.wait()
+            assert index.rank("solar levy", limit=1, mode="dense").candidates[0].iri in {"urn:d:b#p=1", "urn:d:a#p=0"}
+        copied.close()
+        assert (words.models_dir / "journal").read_text("utf-8") == journal, "no text was embedded again"
+
     def test_answers_are_approximate_until_a_lost_shard_is_there_again(self, open_index: Open, tmp_path: Path) -> None:
         first = open_index()
         first.replace(graph_units("a", "text"))
@@ -626,7 +646,9 @@ class TestOptimizing:
 
     def make(self, folder: Path, count: int) -> tuple[UnitIndex, WordEmbedder]:
         embedder = WordEmbedder("words/16", 16)
-        units = UnitIndex(Shards(folder, exact_vectors=300), lambda text: embedder.embed_query(text).tolist())
+        units = UnitIndex(
+            Shards(folder, exact_vectors=300), lambda text: embedder.embed_query(text).tolist(), VectorCache(folder)
+        )
         units.shard.use_space(VectorSpace(embedder.name, embedder.dimensions))
         self.put(units, embedder, "a", *(f"energy clause {i} of {i % 7}" for i in range(count)))
         return units, embedder
@@ -639,7 +661,7 @@ class TestOptimizing:
         while waiting := units.pending(500):
             rows = embedder.embed_documents([text for _, (text,) in waiting.values()])
             units.set_vectors(
-                {id_: (waiting[id_][0], vector.tolist()) for id_, vector in zip(waiting, rows, strict=True)}
+                {id_: (waiting[id_][0], vector.astype(np.float16)) for id_, vector in zip(waiting, rows, strict=True)}
             )
 
     def test_the_optimized_copy_answers_the_same_and_has_what_was_written_meanwhile(
@@ -661,7 +683,7 @@ class TestOptimizing:
         assert units.rank("geothermal surprise", None, None, 1).candidates[0].iri == "urn:d:late#p=0"
         self.put(units, embedder, "late")
         units.shard.close()
-        again = UnitIndex(Shards(tmp_path), lambda text: embedder.embed_query(text).tolist())
+        again = UnitIndex(Shards(tmp_path), lambda text: embedder.embed_query(text).tolist(), VectorCache(tmp_path))
         assert again.state() == {"urn:g:a": "1", "urn:g:late": "1"}
         after = again.rank("energy clause 12", None, None, 10)
         assert after.candidates == before.candidates
@@ -683,7 +705,7 @@ class TestOptimizing:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(shard, "_MIN_GROWING", 300)
-        units = UnitIndex(Shards(tmp_path), lambda text: None)
+        units = UnitIndex(Shards(tmp_path), lambda text: None, VectorCache(tmp_path))
         content = graph_units("a", *(f"energy clause {i} of {i % 7}" for i in range(400)))
         for graph, given in content.items():
             units.begin([graph])

@@ -14,6 +14,7 @@ from kg.search.protocol import IndexedUnit, Ranking
 from kg.search.shard import Shard, VectorSpace
 from kg.search.shards import Shards
 from kg.search.unit_index import UnitIndex
+from kg.search.vector_cache import VectorCache
 
 DIMENSIONS = 16
 GRAPHS = 24
@@ -56,11 +57,13 @@ def put(index: UnitIndex, name: str, seed: int = 0, units: int = UNITS) -> None:
 
 def add_vectors(index: UnitIndex) -> None:
     while waiting := index.pending(500):
-        index.set_vectors({id_: (digest, [embed(texts[0])]) for id_, (digest, texts) in waiting.items()})
+        index.set_vectors(
+            {id_: (digest, np.array([embed(texts[0])], np.float16)) for id_, (digest, texts) in waiting.items()}
+        )
 
 
 def open_index(folder: Path, *, most_texts: int = 10_000, exact_vectors: int = 10_000) -> UnitIndex:
-    index = UnitIndex(Shards(folder, exact_vectors=exact_vectors, most_texts=most_texts), embed)
+    index = UnitIndex(Shards(folder, exact_vectors=exact_vectors, most_texts=most_texts), embed, VectorCache(folder))
     index.shard.use_space(SPACE)
     return index
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from kg.search import unit_index
@@ -17,6 +18,7 @@ from kg.search.relevance import CALIBRATIONS
 from kg.search.shard import VectorSpace
 from kg.search.shards import Shards
 from kg.search.unit_index import POOL, UnitIndex, point_id
+from kg.search.vector_cache import VectorCache
 from kg.search.word_overlap import NO_WORDS
 
 QUERY = "wind power"
@@ -95,7 +97,7 @@ def test_few_scores_are_looked_up_where_the_first_units_are_clear() -> None:
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[UnitIndex]:
     shard = Shards(tmp_path / "index")
-    yield UnitIndex(shard, lambda query: None)
+    yield UnitIndex(shard, lambda query: None, VectorCache(tmp_path))
     shard.close()
 
 
@@ -142,9 +144,9 @@ def test_required_words_are_found_in_each_language(index: UnitIndex) -> None:
 
 def test_fields_and_texts_without_vectors_are_kept_when_the_index_is_opened_again(tmp_path: Path) -> None:
     shard = Shards(tmp_path)
-    put(UnitIndex(shard, lambda query: None), TEXTS)
+    put(UnitIndex(shard, lambda query: None, VectorCache(tmp_path)), TEXTS)
     shard.close()
-    index = UnitIndex(Shards(tmp_path), lambda query: None)
+    index = UnitIndex(Shards(tmp_path), lambda query: None, VectorCache(tmp_path))
     assert index.shard.fields == (ENGLISH, "search_de", "search_es", PLAIN)
     assert find(index, "Haus") == ["de"]
     assert sorted(text for _, (text,) in index.pending(10).values()) == sorted(text for text, _ in TEXTS.values())
@@ -155,7 +157,10 @@ def test_a_text_that_gets_a_language_is_indexed_again_and_keeps_its_vector(index
     index.shard.use_space(VectorSpace("m", 2))
     put(index, {"x": ("Die Häuser.", None), "y": ("Homes.", None)})
     pending = index.pending(10)
-    index.set_vectors({id_: (digest, [[1.0, 0.0]]) for id_, (digest, _) in pending.items()})
+    rows = np.array([[1.0, 0.0]], np.float16)
+    index.cache.use("m", 2)
+    index.cache.put({digest: rows for digest, _ in pending.values()})
+    index.set_vectors({id_: (digest, rows) for id_, (digest, _) in pending.items()})
     assert find(index, "Haus") == []
     put(index, {"x": ("Die Häuser.", "de"), "y": ("Homes.", None)}, "2")
     assert find(index, "Haus") == ["x"]
@@ -216,7 +221,7 @@ def coded(name: str, parent: str, text: str, **codes: list[str]) -> IndexedUnit:
 @pytest.fixture
 def shard_index(tmp_path: Path) -> Iterator[UnitIndex]:
     shard = Shards(tmp_path / "codes")
-    yield UnitIndex(shard, lambda text: None)
+    yield UnitIndex(shard, lambda text: None, VectorCache(tmp_path))
     shard.close()
 
 

@@ -1,0 +1,168 @@
+"""The vectors of texts by the hash of the text, in a file: no text is embedded twice by one model.
+
+The file is in the folder of the index, but no part of it: it stays when texts are indexed again, and is copied with the
+index. It has vectors in half precision, which is what shards store, so a vector from here is the same as a new one.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kg.files import copy_with_holes
+
+log = logging.getLogger(__name__)
+
+FILE: Final = "vectors.sqlite"
+
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS space (name TEXT NOT NULL, dimensions INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS vectors (text_hash BLOB PRIMARY KEY, rows BLOB NOT NULL);
+"""
+_AT_ONCE: Final = 500
+
+Rows = NDArray[np.float16]
+"""The vectors of a text: one for each window or part."""
+
+
+class VectorCache:
+    """The cache in a folder. Calls are safe from any thread. A damaged file is removed, and an empty one begun.
+
+    Raises sqlite3.OperationalError for a full disk.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path: Final = folder / FILE
+        self._lock: Final = Lock()
+        self._space = ("", 0)
+        self._database = self._open()
+
+    def use(self, model: str, dimensions: int) -> None:
+        """Keep vectors of a model from now on, and drop those of another one."""
+        self._space = model, dimensions
+        with self._writing() as database:
+            self._use(database)
+
+    def _use(self, database: sqlite3.Connection) -> None:
+        if database.execute("SELECT name, dimensions FROM space").fetchall() != [self._space]:
+            database.execute("DELETE FROM vectors")
+            database.execute("DELETE FROM space")
+            database.execute("INSERT INTO space VALUES (?, ?)", self._space)
+
+    def get(self, hashes: Iterable[str], model: str) -> dict[str, Rows]:
+        """Get the vectors by a model of the texts with these hashes, as far as they are known."""
+        wanted = [bytes.fromhex(each) for each in hashes]
+        found: dict[str, Rows] = {}
+        with self._writing() as database:
+            space = database.execute("SELECT dimensions FROM space WHERE name = ?", (model,)).fetchone()
+            for start in range(0, len(wanted) if space else 0, _AT_ONCE):
+                some = wanted[start : start + _AT_ONCE]
+                marks = ",".join("?" * len(some))
+                for key, rows in database.execute(
+                    f"SELECT text_hash, rows FROM vectors WHERE text_hash IN ({marks})",  # noqa: S608 marks alone
+                    some,
+                ):
+                    found[key.hex()] = np.frombuffer(rows, np.float16).reshape(-1, space[0])
+        return found
+
+    def put(self, vectors: Mapping[str, Rows]) -> None:
+        """Add the vectors of texts by their hashes."""
+        with self._writing() as database:
+            database.executemany(
+                "INSERT OR REPLACE INTO vectors VALUES (?, ?)",
+                [(bytes.fromhex(key), rows.astype(np.float16).tobytes()) for key, rows in vectors.items()],
+            )
+
+    def count(self) -> int:
+        """Count the texts."""
+        number = 0
+        with self._writing() as database:
+            [(number,)] = database.execute("SELECT count(*) FROM vectors")
+        return int(number)
+
+    def keep(self, hashes: Iterable[str]) -> None:
+        """Write the file again with the vectors of these texts alone: after it, no file has those of others."""
+        partial = self._path.with_suffix(".partial")
+        partial.unlink(missing_ok=True)
+        with self._writing() as database:
+            database.execute("CREATE TEMP TABLE kept (text_hash BLOB PRIMARY KEY)")
+            database.executemany("INSERT OR IGNORE INTO kept VALUES (?)", ((bytes.fromhex(each),) for each in hashes))
+            database.execute("DELETE FROM vectors WHERE text_hash NOT IN kept")
+            database.execute("DROP TABLE kept")
+        with self._lock:
+            self._database.execute("VACUUM INTO ?", (str(partial),))
+            self._database.close()
+            self._remove()
+            partial.replace(self._path)
+            self._database = self._open()
+
+    def copy(self, target: Path) -> dict[str, str]:
+        """Copy the file into a folder; return the SHA-256 of the bytes read, by path in it."""
+        with self._lock:
+            self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            return {FILE: copy_with_holes(self._path, target / FILE)}
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._database.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            try:
+                with self._database:
+                    yield self._database
+            except sqlite3.OperationalError:
+                raise
+            except sqlite3.DatabaseError as error:
+                log.error("Cannot read %s: %s. Its texts are embedded again.", self._path, error)
+                self._database.close()
+                self._remove()
+                self._database = self._open()
+                with self._database:
+                    self._use(self._database)
+
+    def _open(self) -> sqlite3.Connection:
+        for is_last in (False, True):
+            database = sqlite3.connect(self._path, check_same_thread=False)
+            try:
+                database.execute("PRAGMA journal_mode=WAL")
+                database.execute("PRAGMA synchronous=NORMAL")
+                database.executescript(_SCHEMA)
+                database.execute("SELECT text_hash FROM vectors LIMIT 1").fetchall()
+            except sqlite3.OperationalError:
+                database.close()
+                raise
+            except sqlite3.DatabaseError as error:
+                database.close()
+                if is_last:
+                    raise
+                log.error("Cannot read %s: %s. Its texts are embedded again.", self._path, error)
+                self._remove()
+            else:
+                return database
+        raise AssertionError
+
+    def _remove(self) -> None:
+        for suffix in ("", "-wal", "-shm"):
+            self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+
+
+def to_lists(rows: Rows) -> list[list[float]]:
+    """Convert vectors to the lists that a shard takes."""
+    found: list[list[float]] = rows.astype(np.float32).tolist()
+    return found
+
+
+def from_rows(rows: Sequence[NDArray[np.float32]]) -> Rows:
+    """Convert vectors of the windows of a text to the form of the cache."""
+    return np.concatenate(rows).astype(np.float16)

@@ -1,0 +1,95 @@
+"""Vectors are kept by the hash of their text, for one model, until they are dropped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kg.search.vector_cache import FILE, Rows, VectorCache
+
+SECRET = bytes.fromhex("abcdef0123456789abcdef0123456789")
+
+
+def make_rows(seed: int, rows: int = 2) -> Rows:
+    return np.random.default_rng(seed).standard_normal((rows, 8)).astype(np.float16)
+
+
+def make_hash(number: int) -> str:
+    return f"{number:032x}"
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> VectorCache:
+    cache = VectorCache(tmp_path)
+    cache.use("m", 8)
+    return cache
+
+
+def test_vectors_come_back_as_they_were_put(cache: VectorCache, tmp_path: Path) -> None:
+    given = {make_hash(number): make_rows(number, number % 3 + 1) for number in range(1_200)}
+    cache.put(given)
+    cache.close()
+    again = VectorCache(tmp_path)
+    again.use("m", 8)
+    found = again.get([*given, make_hash(9_999)], "m")
+    assert found.keys() == given.keys()
+    assert all(np.array_equal(found[key], given[key]) for key in given)
+    again.close()
+
+
+def test_vectors_of_another_model_are_dropped(cache: VectorCache) -> None:
+    cache.put({make_hash(1): make_rows(1)})
+    cache.use("other", 8)
+    assert cache.get([make_hash(1)], "m") == cache.get([make_hash(1)], "other") == {}
+    cache.close()
+
+
+def test_dropped_texts_are_in_no_file(cache: VectorCache, tmp_path: Path) -> None:
+    secret = make_rows(7_777)
+    cache.put({make_hash(number): make_rows(number) for number in range(50)} | {SECRET.hex(): secret})
+    assert any(SECRET in path.read_bytes() for path in tmp_path.iterdir())
+    cache.keep(make_hash(number) for number in range(40))
+    assert cache.count() == 40
+    cache.put({make_hash(60): make_rows(60)})
+    cache.close()
+    for path in tmp_path.iterdir():
+        assert SECRET not in path.read_bytes()
+        assert secret.tobytes() not in path.read_bytes()
+
+
+@pytest.mark.parametrize("content", [b"not a database" * 100, b"SQLite format 3\0" + b"\xff" * 9_000])
+def test_a_damaged_file_is_begun_again(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / FILE).write_bytes(content)
+    cache = VectorCache(tmp_path)
+    cache.use("m", 8)
+    cache.put({make_hash(1): make_rows(1)})
+    assert cache.count() == 1
+    cache.close()
+
+
+def test_damage_that_is_found_later_costs_the_vectors_and_no_answer(cache: VectorCache, tmp_path: Path) -> None:
+    cache.put({make_hash(number): make_rows(number, 40) for number in range(300)})
+    cache.close()
+    path = tmp_path / FILE
+    content = path.read_bytes()
+    path.write_bytes(content[:8_192] + b"\xff" * (len(content) - 8_192))
+    again = VectorCache(tmp_path)
+    again.use("m", 8)
+    found = [again.get([make_hash(number)], "m") for number in range(300)]
+    assert {} in found
+    again.put({make_hash(1): make_rows(1)})
+    assert np.array_equal(again.get([make_hash(1)], "m")[make_hash(1)], make_rows(1))
+    again.close()
+
+
+def test_a_copy_has_all_vectors(cache: VectorCache, tmp_path: Path) -> None:
+    cache.put({make_hash(1): make_rows(1)})
+    target = tmp_path / "copy"
+    target.mkdir()
+    assert cache.copy(target).keys() == {FILE}
+    copied = VectorCache(target)
+    assert np.array_equal(copied.get([make_hash(1)], "m")[make_hash(1)], make_rows(1))
+    copied.close()
+    cache.close()
