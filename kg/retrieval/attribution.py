@@ -74,15 +74,27 @@ def other_voice(
 
 
 def load_voices(reader: Reader, chunks: Collection[Chunk]) -> dict[str, Voice]:
-    """Load the utterance and person of each chunk, by IRI. Chunks without utterances (from tables) are absent."""
+    """Load the utterance and person of each chunk, by IRI. Chunks without utterances (from tables) are absent.
+
+    Cached until the next commit.
+    """
     if not chunks:
         return {}
-    rows = [(NamedNode(each.iri), NamedNode(each.speech), Literal(each.start), Literal(each.end)) for each in chunks]
-    found: dict[str, Voice] = {}
-    for row in reader.rows("who said them", bind(VOICES, chunks=rows)):
-        name, person, recorded, speaker = (
-            term_text(row[key]) if key in row else None for key in ("name", "person", "recorded", "speaker")
-        )
-        other = other_voice(iri_of(row["type"]), name, person, recorded, speaker)
-        found[iri_of(row["chunk"])] = Voice(iri_of(row["utterance"]), other or name or recorded or UNNAMED, other)
-    return found
+    known = {each.iri: each for each in chunks}
+
+    def load(missing: list[str]) -> dict[str, tuple[Voice, ...]]:
+        found: dict[str, tuple[Voice, ...]] = dict.fromkeys(missing, ())
+        wanted = [known[iri] for iri in missing]
+        listed = [
+            (NamedNode(each.iri), NamedNode(each.speech), Literal(each.start), Literal(each.end)) for each in wanted
+        ]
+        for row in reader.rows("who said them", bind(VOICES, chunks=listed)):
+            name, person, recorded, speaker = (
+                term_text(row[key]) if key in row else None for key in ("name", "person", "recorded", "speaker")
+            )
+            other = other_voice(iri_of(row["type"]), name, person, recorded, speaker)
+            voice = Voice(iri_of(row["utterance"]), other or name or recorded or UNNAMED, other)
+            found[iri_of(row["chunk"])] = (voice,)
+        return found
+
+    return {iri: each[0] for iri, each in reader.kept_by_iri("voices", known, load).items() if each}

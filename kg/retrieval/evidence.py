@@ -74,6 +74,9 @@ SELECT DISTINCT ?unit ?concept ?type ?start ?end ?longer WHERE {
   OPTIONAL { ?mention kg:nestedIn ?longer }
 }"""
 
+UNITS_KEPT: Final = 400
+"""Passages that are kept with their texts: those of some pages of results."""
+
 Properties = Mapping[NamedNode, Sequence[Term]]
 _DERIVED_REFERENCE: Final = NamedNode(DERIVED + KG.hansardReference.value)
 """The key of a reference that is derived, not stated by the source."""
@@ -132,9 +135,21 @@ def code_of(iri: str) -> str:
 
 
 def load_units(reader: Reader, iris: Sequence[str]) -> dict[str, Unit]:
-    """Load the passages among `iris`."""
-    if not iris:
-        return {}
+    """Load the passages among `iris`. The last ones are cached until the next commit: what was found is then read."""
+    read: list[str] = []
+
+    def load(missing: list[str]) -> dict[str, Unit]:
+        read.extend(missing)
+        return _read_units(reader, missing)
+
+    wanted = list(dict.fromkeys(iris))
+    found = reader.kept_by_iri("units", wanted, load, most=UNITS_KEPT)
+    if len(read) < len(wanted):
+        reader.note("passages", bind(PASSAGES, units=[NamedNode(iri) for iri in wanted]))
+    return {iri: found[iri] for iri in wanted if iri in found}
+
+
+def _read_units(reader: Reader, iris: Sequence[str]) -> dict[str, Unit]:
     said: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
     query = bind(PASSAGES, units=[NamedNode(iri) for iri in iris])
     for row in drop_user_rows(reader, reader.rows("passages", query, declared=("unit",))):

@@ -88,7 +88,7 @@ class Reader:
         answer = self.kg.query(query, all_graphs=all_graphs)
         if not isinstance(answer.result, Rows):
             raise TypeError(f"a tool compiled something that is not a SELECT: {query}")
-        self.ran.append(Statement(purpose=purpose, sparql=query.strip()))
+        self.note(purpose, query)
         self.generation = max(self.generation, answer.generation)
         self.truncated = self.truncated or answer.truncated
         return answer.result
@@ -104,7 +104,7 @@ class Reader:
         generation = self.kg.store.statistics().generation
         known: tuple[T] | None = answers.get((query, generation))
         if known is not None:
-            self.ran.append(Statement(purpose=purpose, sparql=query.strip()))
+            self.note(purpose, query)
             self.generation = max(self.generation, generation)
             return known[0]
         before, self.truncated = self.truncated, False
@@ -117,12 +117,20 @@ class Reader:
         self.generation = max(self.generation, earlier)
         return value
 
-    def kept_by_iri(self, kind: str, iris: Iterable[str], load: Callable[[list[str]], Mapping[str, T]]) -> dict[str, T]:
+    def note(self, purpose: str, query: str) -> None:
+        """Record a query whose answer was cached."""
+        self.ran.append(Statement(purpose=purpose, sparql=query.strip()))
+
+    def kept_by_iri(
+        self, kind: str, iris: Iterable[str], load: Callable[[list[str]], Mapping[str, T]], *, most: int | None = None
+    ) -> dict[str, T]:
         """Get a value of each IRI, cached until the next commit, and `load` those that are missing. Do not modify them.
 
-        `kind` distinguishes the values of different callers.
+        `kind` distinguishes the values of different callers. For large values, `most` is how many of them are kept.
         """
         memory, statistics = self.kg.memory, self.kg.store.statistics
+        if most is not None:
+            memory = memory.get(kind) or memory.keep(kind, Memory(most))
         generation = self.generation or statistics().generation
         known: dict[str, T | None] = {iri: memory.get((kind, iri, generation)) for iri in iris}
         missing = sorted(iri for iri, value in known.items() if value is None)

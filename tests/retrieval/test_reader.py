@@ -10,7 +10,7 @@ from kg.tools.search.passages import fetch, search
 COUNTRY = SearchFilters(iso3=["DJI"])
 
 
-def test_a_second_search_asks_for_nothing_but_its_passages(kg: KnowledgeGraph) -> None:
+def test_a_second_search_asks_for_nothing_but_their_order(kg: KnowledgeGraph) -> None:
     first = search(kg, "solar", COUNTRY, limit=200)
     kg.pool.asked.clear()
     with recording() as ran:
@@ -19,7 +19,12 @@ def test_a_second_search_asks_for_nothing_but_its_passages(kg: KnowledgeGraph) -
     assert second.meta == first.meta
     purposes = [statement.purpose for statement in ran]
     assert purposes == ["passages that the filters leave", "order of equal scores", "passages"]
-    assert len(kg.pool.asked) == 2
+    assert len(kg.pool.asked) == 1
+    hits = [hit.id for hit in first.results][:20]
+    fetched = fetch(kg, ids=hits, limit=20)
+    assert [each.id for each in fetched.evidence] == hits
+    assert "passages" in {statement.purpose for statement in fetched.meta.sparql}
+    assert not any("schema:text" in query for query in kg.pool.asked)
 
 
 def test_a_commit_is_seen_by_the_next_search(kg: KnowledgeGraph) -> None:

@@ -197,7 +197,7 @@ def list_speakers(
     reader.ran.clear()
     tallies: dict[tuple[str | None, str], _Tally] = defaultdict(_Tally)
     labelled: set[str] = set()
-    for row in reader.rows("speakers", scope.compile(BY_SPEAKER)):
+    for row in reader.kept("speakers", scope.compile(BY_SPEAKER), list):
         if "chamber" not in row:  # the one row of an empty GROUP BY
             continue
         recorded = term_text(row["recorded"]) if "recorded" in row else NOBODY
