@@ -41,30 +41,35 @@ PROGRESS: Final[ContextVar[Progress]] = ContextVar("progress", default=lambda do
 
 
 class Memory:
-    """A thread-safe cache of computed values that evicts the least recently used ones beyond `size`.
+    """A thread-safe cache of computed values that evicts the least recently used ones beyond `size`, the total weight.
 
     Keys include the state of the data that the value depends on (a content hash, a generation), so no value is stale.
     """
 
     def __init__(self, size: int = 50_000) -> None:
         self.size: Final = size
-        self._values: OrderedDict[Hashable, Any] = OrderedDict()
+        self._values: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._weight = 0
         self._lock = threading.Lock()
 
     def get(self, key: Hashable) -> Any | None:
         """Get the value of `key`, or None."""
         with self._lock:
-            if key in self._values:
-                self._values.move_to_end(key)
-            return self._values.get(key)
-
-    def keep(self, key: Hashable, value: T) -> T:
-        """Store `value` for `key`, and return it."""
-        with self._lock:
-            self._values[key] = value
+            if key not in self._values:
+                return None
             self._values.move_to_end(key)
-            while len(self._values) > self.size:
-                self._values.popitem(last=False)
+            return self._values[key][0]
+
+    def keep(self, key: Hashable, value: T, weight: int = 1) -> T:
+        """Store `value` for `key`, and return it. A value heavier than `size` is not stored."""
+        with self._lock:
+            self._weight -= self._values.pop(key, (None, 0))[1]
+            if weight > self.size:
+                return value
+            self._values[key] = value, weight
+            self._weight += weight
+            while self._weight > self.size:
+                self._weight -= self._values.popitem(last=False)[1][1]
         return value
 
 

@@ -26,8 +26,10 @@ USER_GRAPHS: Final = 3
 """Maximum number of user graphs that a note names."""
 NAME_CHARACTERS: Final = 200
 """Maximum characters of the name of a user graph in a note: its writer chooses it."""
-KEPT_ANSWERS: Final = 64
-"""Maximum number of cached query results. Each is cached until the next commit and has some thousand rows at most."""
+KEPT_ROWS: Final = 200_000
+"""Maximum number of rows of cached query results, some 300 bytes each. Each result is cached until the next commit."""
+LEAST_ROWS: Final = 20
+"""Rows that a result counts for at least, for its query and what was read of it."""
 
 
 @contextmanager
@@ -100,7 +102,7 @@ class Reader:
 
         `declared` is that of `rows`. For queries that many requests share and that have small results.
         """
-        answers: Memory = self.kg.memory.get("answers") or self.kg.memory.keep("answers", Memory(KEPT_ANSWERS))
+        answers: Memory = self.kg.memory.get("answers") or self.kg.memory.keep("answers", Memory(KEPT_ROWS))
         generation = self.kg.store.statistics().generation
         known: tuple[T] | None = answers.get((query, generation))
         if known is not None:
@@ -110,9 +112,10 @@ class Reader:
         before, self.truncated = self.truncated, False
         # From zero, so that it is the generation of these rows and not that of an earlier query.
         self.generation, earlier = 0, self.generation
-        value = read(self.rows(purpose, query, declared=declared))
+        rows = self.rows(purpose, query, declared=declared)
+        value = read(rows)
         if not self.truncated:
-            answers.keep((query, self.generation), (value,))
+            answers.keep((query, self.generation), (value,), max(LEAST_ROWS, len(rows)))
         self.truncated = self.truncated or before
         self.generation = max(self.generation, earlier)
         return value

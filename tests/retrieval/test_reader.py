@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kg.knowledge_graph import KnowledgeGraph
+from kg.knowledge_graph import KnowledgeGraph, Memory
 from kg.retrieval.reader import Reader, recording
 from kg.retrieval.results import SearchFilters
 from kg.tools.search.passages import fetch, search
@@ -102,3 +102,28 @@ def test_values_by_iri_of_a_cut_result_or_an_unknown_generation_are_not_cached(k
         cut = Reader(kg)
         assert cut.kept_by_iri("made up", [iri], load) == {iri: "value"}
     assert loaded == ["urn:cut", "urn:cut", "urn:late", "urn:late", "urn:whole"]
+
+
+def test_cached_values_are_evicted_by_their_total_weight() -> None:
+    memory = Memory(10)
+    for key, weight in (("a", 4), ("b", 4)):
+        memory.keep(key, key.upper(), weight)
+    assert memory.get("a") == "A"
+    memory.keep("c", "C", 4)  # b is the least recently used
+    assert [memory.get(key) for key in "abc"] == ["A", None, "C"]
+    memory.keep("a", "less", 1)
+    memory.keep("d", "D", 5)
+    assert [memory.get(key) for key in "acd"] == ["less", "C", "D"]
+    assert memory.keep("all", "heavy", 11) == "heavy"
+    assert [memory.get(key) for key in ("a", "c", "d", "all")] == ["less", "C", "D", None]
+
+
+def test_results_are_kept_by_their_rows(kg: KnowledgeGraph, monkeypatch) -> None:
+    monkeypatch.setattr("kg.retrieval.reader.KEPT_ROWS", 100)
+    monkeypatch.setattr("kg.retrieval.reader.LEAST_ROWS", 40)
+    monkeypatch.setattr(kg, "memory", Memory())
+    queries = [f"SELECT ?document WHERE {{ ?document a kg:PolicyDocument }} LIMIT {most}" for most in (1, 2, 3)]
+    kg.pool.asked.clear()
+    for query in (*queries, *queries[1:], queries[0]):
+        Reader(kg).kept("documents", query, len)
+    assert len(kg.pool.asked) == 4  # two of them at a time
