@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -23,6 +24,7 @@ from kg.tools.parliament.speakers import list_speakers, speech_stats
 from kg.tools.reading.documents import PASSAGES
 from kg.tools.zoning.provisions import kg_query_permissions, kg_query_standards
 from kg.vocabulary import DCTERMS, ELI, KG, OA, RDF, SCHEMA, SKOS, mint, mint_mention
+from tests.conftest import opened
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 EVIL = "\"><script>alert(1)</script>'<img src=x onerror=alert(1)>{{ 7*7 }}"
@@ -410,3 +412,20 @@ def test_a_party_shows_its_speeches_by_year_and_its_people(whole: TestClient, jo
     assert f"{total} speeches" in found.words
     assert "/search?party=labor" in found.links
     read(whole, "/search?party=labor")
+
+
+def test_a_document_without_text_has_a_page_that_reports_it(tmp_path: Path) -> None:
+    graph, document = mint("graph", "src", "climate", "no-text"), mint("document", "no-text")
+    with opened(tmp_path) as kg:
+        kg.store.commit(
+            {
+                graph: [
+                    Quad(document, RDF.type, KG.PolicyDocument, graph),
+                    Quad(document, DCTERMS.title, Literal("Act without words"), graph),
+                ]
+            }
+        )
+        with client_of(kg) as http:
+            found = read(http, href_of(document.value))
+    assert "Act without words" in found.words
+    assert "No text of this document is loaded" in found.words

@@ -20,7 +20,7 @@ from kg.tools.claims.citations import Citation, find_citing, find_targets, load_
 from kg.tools.entities.dereference import names_of
 from kg.tools.reading.facts import load_facts
 from kg.tools.reading.marks import Marks, load_marks
-from kg.vocabulary import DCTERMS, ELI, KG, SCHEMA, mint
+from kg.vocabulary import DCTERMS, ELI, KG, SCHEMA, SOURCED, mint
 
 PASSAGES: Final = 200
 """Passages on a page."""
@@ -32,6 +32,9 @@ HEADING_CHARACTERS: Final = 120
 
 ORDER: Final = """
 SELECT ?unit ?position WHERE { ?unit dcterms:isPartOf $document . ?unit schema:position ?position }"""
+
+GRAPHS: Final = """
+SELECT DISTINCT ?graph WHERE { GRAPH ?graph { $document a ?class } }"""
 
 # With the document in each branch: outside of them, the engine would find the headings of all documents first.
 HEADINGS: Final = """
@@ -126,13 +129,11 @@ class DocumentPage:
 def read_document(kg: KnowledgeGraph, iri: str, page: int = 1, citing_page: int = 1) -> DocumentPage:
     """Load a page of a document, by its IRI.
 
-    Raises NotFoundError for a document without passages and for a page that it does not have.
+    A document without passages has one empty page. Raises NotFoundError for a page that it does not have.
     """
     reader, node = Reader(kg), NamedNode(iri)
     order = load_order(reader, node)
-    pages = -(-len(order) // PASSAGES)
-    if not order:
-        raise NotFoundError(f"<{iri}> has no passages.")
+    pages = max(1, -(-len(order) // PASSAGES))
     if not 1 <= page <= pages:
         raise NotFoundError(f"Page {page} does not exist. <{iri}> has the pages 1 to {pages}.")
     first = (page - 1) * PASSAGES
@@ -140,7 +141,7 @@ def read_document(kg: KnowledgeGraph, iri: str, page: int = 1, citing_page: int 
     units = load_units(reader, shown)
     passages = drop_overlaps([units[each] for each in shown if each in units])
     facts = load_facts(reader, iri, FACTS, "properties of the document")
-    graph = passages[0].graph if passages else ""
+    graph = passages[0].graph if passages else _find_graph(reader, node)
     descriptions = describe(reader, [iri], [graph])
     return DocumentPage(
         iri=iri,
@@ -162,6 +163,12 @@ def read_document(kg: KnowledgeGraph, iri: str, page: int = 1, citing_page: int 
         generation=reader.generation,
         queries=list(reader.ran),
     )
+
+
+def _find_graph(reader: Reader, document: NamedNode) -> str:
+    """Find the graph of a source that has a document; empty if none has it."""
+    graphs = (iri_of(row["graph"]) for row in reader.rows("graph of the document", bind(GRAPHS, document=document)))
+    return min((graph for graph in graphs if graph.startswith(SOURCED)), default="")
 
 
 def load_order(reader: Reader, document: NamedNode) -> Sequence[tuple[int, str]]:
