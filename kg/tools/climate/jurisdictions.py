@@ -43,18 +43,18 @@ SELECT ?value (COUNT(DISTINCT ?document) AS ?count) WHERE {
   ?document a ?value FILTER(?value IN (kg:Speech, kg:Bill, kg:CodeSection, kg:ZoningDistrict))
 } GROUP BY ?value"""
 
+# The mentions in each branch: after the UNION, the engine joins them with those of the whole store.
 CONCEPTS_BY: Final = """
 SELECT ?value (COUNT(DISTINCT ?unit) AS ?count) (COUNT(DISTINCT ?work) AS ?documents) WHERE {
   {
     #DOCUMENT
     ?document a ?kind FILTER(?kind IN (kg:PolicyDocument, kg:Speech))
-    ?unit dcterms:isPartOf ?document .
+    OPTIONAL { ?document kg:slug ?slug }
+    ?unit dcterms:isPartOf ?document . ?unit kg:mentions ?value
   } UNION {
     #DOCUMENT
-    ?document a kg:CodeSection BIND(?document AS ?unit)
+    ?document a kg:CodeSection . ?document kg:mentions ?value BIND(?document AS ?unit)
   }
-  ?unit kg:mentions ?value .
-  OPTIONAL { ?document kg:slug ?slug }
   BIND(COALESCE(?slug, STR(?document)) AS ?work)
 } GROUP BY ?value"""
 
