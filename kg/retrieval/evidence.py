@@ -135,7 +135,7 @@ def code_of(iri: str) -> str:
 
 
 def load_units(reader: Reader, iris: Sequence[str]) -> dict[str, Unit]:
-    """Load the passages among `iris`. The last ones are cached until the next commit: what was found is then read."""
+    """Load the passages among `iris`. The last ones are cached until the next commit, for a `fetch` after a search."""
     read: list[str] = []
 
     def load(missing: list[str]) -> dict[str, Unit]:

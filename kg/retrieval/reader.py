@@ -29,7 +29,7 @@ NAME_CHARACTERS: Final = 200
 KEPT_ROWS: Final = 200_000
 """Maximum number of rows of cached query results, some 300 bytes each. Each result is cached until the next commit."""
 LEAST_ROWS: Final = 20
-"""Rows that a result counts for at least, for its query and what was read of it."""
+"""Rows that a result counts for at least: its query is kept too."""
 
 
 @contextmanager
