@@ -20,10 +20,11 @@ import langcodes
 from pyoxigraph import NamedNode
 
 from kg.errors import IndexUnavailableError
+from kg.retrieval.asked import Asked
 from kg.retrieval.concept_index import get_loaded_concepts, load_concepts
 from kg.retrieval.evidence import code_of
 from kg.retrieval.filters import Scope, build_conditions
-from kg.retrieval.hybrid_search import Asked, Counted, Retrieved, count_all_units, count_units, list_units
+from kg.retrieval.hybrid_search import Counted, Retrieved, count_all_units, count_units, list_units
 from kg.retrieval.places import Places, load_places
 from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.results import FacetCounts, FacetName, FacetValue

@@ -11,23 +11,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import chain, groupby, islice
 from math import ceil
-from typing import Any, Final
+from typing import Final
 
 from pyoxigraph import NamedNode
 
-from kg.errors import IndexUnavailableError, QueryLimitError
+from kg.errors import IndexUnavailableError
+from kg.retrieval.asked import Asked
 from kg.retrieval.filters import Scope, build_conditions
 from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.reranking import Reranking
 from kg.retrieval.results import Completeness, Degraded
-from kg.retrieval.word_ranking import rank_by_store
 from kg.search.analyzers import is_foreign
-from kg.search.protocol import Candidate, Codes, Conditions, Mode, Ranking, SearchIndex, get_original
+from kg.search.protocol import Candidate, Codes, Ranking, get_original
 from kg.search.ranking import PAIR_WEIGHT, Fusion
-from kg.search.relevance import Relevance, assess_relevance, drop_unrelated, is_english_only
+from kg.search.relevance import (
+    Relevance,
+    is_english_only,
+)
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 
@@ -182,12 +184,14 @@ class Retrieved:
     """The model that embedded the query, if any."""
     languages: Sequence[str] = ()
     """Languages other than English of units on the page, as far as the index states them."""
+    is_foreign_query: bool = False
+    """Whether the query is in another language than English, which is all that the model knows."""
     incomplete: str | None = None
     """Why the index may lack texts of the store, or None. The answer is then not complete."""
     counted: Counted | None = None
     """The results, if it was asked to count them and the rankings of the page have them."""
 
-    def with_ranking(self, ranking: Ranking, candidates: Iterable[Candidate]) -> Retrieved:
+    def with_ranking(self, asked: Asked, ranking: Ranking, candidates: Iterable[Candidate]) -> Retrieved:
         """Add the model of `ranking`, why it is incomplete, and the languages of `candidates` that are on the page."""
         page = {each.iri for each in self.units}
         languages = {each.language for each in candidates if each.language and each.iri in page}
@@ -195,106 +199,12 @@ class Retrieved:
             self,
             model=ranking.model,
             languages=sorted(filter(is_foreign, languages)),
+            is_foreign_query=asked.is_foreign_to(ranking.model),
             incomplete=ranking.incomplete,
         )
         if found.incomplete is not None and found.completeness == "complete":
             return replace(found, completeness="approximate", total=None)
         return found
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What to search: a query, words that each unit must contain, and the minimum score of a unit.
-
-    Without a minimum score, an answer that is not relevant has no units, and units far from the query are dropped.
-    """
-
-    query: str
-    must: Sequence[str] = ()
-    min_score: float | None = None
-    typed: str | None = None
-    """The query as the caller wrote it, if `query` adds names of concepts to it."""
-    refuses: bool = True
-    """Whether an answer can be refused by its cosines alone. False for texts on which the thresholds were not measured:
-    then it is refused only if no candidate has a word of the query either."""
-
-    @property
-    def own_words(self) -> str:
-        """The words of the caller, without names of concepts."""
-        return self.typed or self.query
-
-    def rank(
-        self,
-        search: SearchIndex,
-        *,
-        limit: int,
-        units: Sequence[str] | None = None,
-        parents: Sequence[str] | None = None,
-        mode: Mode = "hybrid",
-        codes: Conditions = (),
-        counted: int = 0,
-    ) -> Ranking:
-        """Rank units by it; see `SearchIndex.rank`."""
-        asked: dict[str, Any] = {"codes": codes} if codes else {}
-        asked |= {"counted": counted} if counted else {}
-        return search.rank(self.query, units=units, parents=parents, limit=limit, mode=mode, must=self.must, **asked)
-
-    def rank_all(
-        self,
-        reader: Reader,
-        *,
-        limit: int,
-        units: Sequence[str] | None = None,
-        parents: Sequence[str] | None = None,
-        codes: Conditions = (),
-        counted: int = 0,
-    ) -> Ranking:
-        """Rank units by it: by words alone if their meaning takes too long, by the store if the index does not answer.
-
-        The store ranks without `codes`, and counts nothing. Raises IndexUnavailableError if it has too many texts to
-        read them in time.
-        """
-        rank = partial(
-            self.rank, reader.kg.search, limit=limit, units=units, parents=parents, codes=codes, counted=counted
-        )
-        try:
-            return rank()
-        except IndexUnavailableError as error:
-            problem = str(error)
-        try:
-            return rank(mode="bm25")
-        except IndexUnavailableError:
-            try:
-                return rank_by_store(reader, self.query, self.must, limit=limit, units=units, parents=parents)
-            except QueryLimitError as error:
-                raise IndexUnavailableError(f"{problem} Reading the texts in the store failed: {error}") from None
-
-    def assess(self, candidates: Sequence[Candidate], ranking: Ranking) -> Relevance:
-        """Assess an answer by its candidates; see `assess_relevance`."""
-        found = assess_relevance(self.own_words, candidates, ranking.model, ranking.pending, ranking.units)
-        has_words = any(candidate.words for candidate in candidates)
-        return "unknown" if found == "none" and has_words and not self.refuses else found
-
-    def select(self, candidates: Sequence[Candidate], ranking: Ranking, relevance: Relevance) -> list[Candidate]:
-        """Drop the candidates below the minimum score, or without one those that are not relevant."""
-        if self.min_score is not None:
-            return [candidate for candidate in candidates if candidate.score >= self.min_score]
-        if relevance == "none":
-            return []
-        return list(candidates) if self._keeps_all(relevance) else drop_unrelated(candidates, ranking.model)
-
-    def select_counted(self, ranking: Ranking, relevance: Relevance) -> Mapping[str, Codes]:
-        """Drop the counted units that `select` would drop. With a minimum score, the ranking must have all of them."""
-        if self.min_score is not None:
-            kept = {each.iri for each in ranking.candidates if each.score >= self.min_score}
-            return {iri: codes for iri, codes in ranking.counted.items() if iri in kept}
-        if relevance == "none":
-            return {}
-        near = len(ranking.counted) if self._keeps_all(relevance) else ranking.near
-        return dict(islice(ranking.counted.items(), near))
-
-    def _keeps_all(self, relevance: Relevance) -> bool:
-        return relevance == "unknown" or not self.refuses
 
 
 def retrieve(
@@ -321,7 +231,7 @@ def retrieve(
         counting = len(units) if counted else 0
         ranking = asked.rank_all(reader, units=list(units), limit=len(units), counted=counting) if units else NOTHING
         scored = ranking.candidates
-        relevance = asked.assess(drop_unscored(scored), ranking) if units else "none"
+        relevance = asked.judge(reader.kg.search, drop_unscored(scored), ranking) if units else "none"
         candidates = _select(asked, scored, ranking, relevance, favoured)
         pending = _pending(scored)
         total = _count(Counter(get_original(units[candidate.iri]) for candidate in candidates), per_document)
@@ -333,7 +243,7 @@ def retrieve(
         if counted and not ranking.from_store:
             codes = ((each.iri, ranking.counted[each.iri]) for each in candidates if each.iri in ranking.counted)
             found = replace(found, counted=Counted.cut(codes, counted))
-        found = replace(found, degraded=_find_degraded(ranking, scored)).with_ranking(ranking, scored)
+        found = replace(found, degraded=_find_degraded(ranking, scored)).with_ranking(asked, ranking, scored)
         return replace(found, completeness="approximate", total=None, pending=pending) if pending else found
     return _proposed(reader, asked, reranking, scope, limit, offset, per_document, favoured, counted)
 
@@ -358,7 +268,7 @@ def count_units(reader: Reader, asked: Asked, scope: Scope, most: int) -> Counte
         if ranking.from_store:
             raise IndexUnavailableError("The search index does not answer, so results cannot be counted.")
         first = ranking.candidates if units is not None else _rescored(ranking.candidates[:FIRST_BLOCK])
-        relevance = asked.assess(drop_unscored(first), ranking)
+        relevance = asked.judge(reader.kg.search, drop_unscored(first), ranking)
         kept = asked.select_counted(ranking, relevance)
         ended = len(ranking.counted) < size
         if units is None and not whole:
@@ -397,7 +307,13 @@ def describe_ranking(found: Retrieved, units: str) -> list[str]:
             f"{found.pending} of the {units} considered have no embedding yet and are ranked by keywords only. The "
             "order and the pages can change until health reports no pending vectors."
         )
-    if found.languages and found.model is not None and is_english_only(found.model):
+    if found.is_foreign_query:
+        notes.append(
+            f"The query is not in English, and the embedding model {found.model} was trained on English texts. "
+            f"{units.capitalize()} without words of the query are probably unrelated. Ask in English. QUADCITE_MODEL "
+            "selects a multilingual model."
+        )
+    elif found.languages and found.model is not None and is_english_only(found.model):
         notes.append(
             f"The embedding model {found.model} was trained on English texts. Results in other languages "
             f"({', '.join(found.languages)}) are found by their words rather than their meaning: use words of that "
@@ -516,7 +432,7 @@ def _best_proposals(
             blocks.append([])
         depth = min(deepest, 4 * depth)
     first = drop_unscored(_rescored(blocks[0]))
-    relevance = asked.assess(first, ranking) if first or done else "unknown"
+    relevance = asked.judge(reader.kg.search, first, ranking) if first or done else "unknown"
     kept = [first, *(drop_unscored(_rescored(block, blocks[0])) for block in blocks[1:])]
     selected = [asked.select(block, ranking, relevance) for block in kept]
     reranking = Reranking(reader, asked.own_words)
@@ -528,11 +444,11 @@ def _best_proposals(
     if done and ranking.exhaustive and not pending:
         total = len({documents[each.iri] for block in selected for each in block})
         whole = Retrieved(found[page], "complete", total, following, 0, relevance, *reranking.outcome)
-        return whole.with_ranking(ranking, chain.from_iterable(blocks))
+        return whole.with_ranking(asked, ranking, chain.from_iterable(blocks))
     enough = done or len({documents[each.iri] for block in kept for each in block}) >= limit
     completeness: Completeness = "approximate" if enough else "truncated"
     part = Retrieved(found[page], completeness, None, following, pending, relevance, *reranking.outcome, degraded)
-    return part.with_ranking(ranking, chain.from_iterable(blocks))
+    return part.with_ranking(asked, ranking, chain.from_iterable(blocks))
 
 
 class _Favoured:
@@ -667,7 +583,7 @@ def _proposed(
         rescored = _rescored(proposed)
         if relevance is None and (kept := drop_unscored(rescored)):
             # by the first block that has any, so that it is the same for all pages
-            relevance = asked.assess(kept, ranking)
+            relevance = asked.judge(reader.kg.search, kept, ranking)
         block = _select(asked, rescored, ranking, relevance or "unknown", favoured)
         counts.update(get_original(allowed[candidate.iri]) for candidate in block)
         left = wanted - len(found)
@@ -686,14 +602,14 @@ def _proposed(
     elif not more and not done:
         completeness = "truncated"
     if relevance is None:
-        relevance = asked.assess((), ranking) if done else "unknown"
+        relevance = asked.judge(reader.kg.search, (), ranking) if done else "unknown"
     relevance = _with_mentions(relevance, asked, found)
     following = offset + limit if more else None
     degraded = _find_degraded(ranking, considered)
     part = Retrieved(page, completeness, total, following, pending, relevance, *reranking.outcome, degraded)
     if coded and first is not None:
         part = replace(part, counted=Counted.cut(asked.select_counted(first, relevance).items(), counted))
-    return part.with_ranking(ranking, considered)
+    return part.with_ranking(asked, ranking, considered)
 
 
 def _parents(reader: Reader, scope: Scope) -> Sequence[str] | None:

@@ -101,6 +101,7 @@ MANY: Final = 5_000
 FEW: Final = 30
 """Units below which it does not decrease further: fewer were not measured."""
 
+_NAME: Final = re.compile(r"(?<=[^\s.:;!?] )[\"'(]?([^\W\d_a-z]\w+)")
 _FIRST: Final = 50
 """Units whose languages are considered: if all of them are in other languages than English, nothing is judged."""
 _ENGLISH: Final = STOP_WORDS["en"]
@@ -128,11 +129,14 @@ def assess_relevance(
         return "unknown"
     if any(_is_strong(candidate, calibration) for candidate in candidates):
         return "strong"
-    if max(cosines) >= find_floor(calibration, _count_vectors(candidates, units)) or any(
-        candidate.words >= calibration.words for candidate in candidates
-    ):
-        return "weak"
-    return "none"
+    is_near = max(cosines) >= find_floor(calibration, _count_vectors(candidates, units))
+    return "weak" if is_near or has_words(candidates, model) else "none"
+
+
+def has_words(candidates: Iterable[Candidate], model: str | None) -> bool:
+    """Whether a candidate has so many words of the query that it is relevant with any cosine."""
+    calibration = CALIBRATIONS.get(model or "")
+    return calibration is not None and any(candidate.words >= calibration.words for candidate in candidates)
 
 
 def find_floor(calibration: Calibration, units: int | None) -> float:
@@ -154,6 +158,12 @@ def _is_strong(candidate: Candidate, calibration: Calibration) -> bool:
     near = candidate.cosine is not None and candidate.cosine >= calibration.strong
     worded = candidate.words >= calibration.strong_words and (candidate.pairs or 0.0) >= calibration.strong_pairs
     return near and worded
+
+
+def find_names(query: str) -> list[str]:
+    """Find the names in a query: words with a capital within a sentence. None if most words have one, as in titles."""
+    names = list(dict.fromkeys(_NAME.findall(query)))
+    return names if 2 * len(names) < len(query.split()) else []
 
 
 def drop_unrelated(candidates: Iterable[Candidate], model: str | None) -> list[Candidate]:

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Final
 
 from kg import bundle
+from kg.retrieval.asked import has_unknown_name
 from kg.retrieval.excerpts import PART_SNIPPET_CHARACTERS, SNIPPET_CHARACTERS
 from kg.search.index_client import EdgeIndex
 from kg.search.protocol import Candidate, GraphUnits, IndexedUnit
-from kg.search.relevance import Relevance, assess_relevance
+from kg.search.relevance import Relevance, assess_relevance, has_words
 from kg.settings import Settings
 from kg.text import HEADING_SEPARATOR
 from kg.tools.search.passages import build_snippet
@@ -81,6 +82,7 @@ class Asked:
 
     question: Question
     candidates: Sequence[Candidate]
+    has_unknown_name: bool = False
 
 
 def flatten(text: str) -> str:
@@ -120,7 +122,10 @@ def load_collection(name: str, folder: Path, questions: Path) -> Collection:
 
 def ask(index: EdgeIndex, questions: Iterable[Question]) -> list[Asked]:
     """Ask the index."""
-    return [Asked(each, index.rank(each.text, limit=POOL).candidates) for each in questions]
+    return [
+        Asked(each, index.rank(each.text, limit=POOL).candidates, has_unknown_name(index, each.text))
+        for each in questions
+    ]
 
 
 def run(arguments: Sequence[str]) -> Iterator[Comparison]:
@@ -187,7 +192,9 @@ def is_shown(asked: Asked, units: Mapping[str, IndexedUnit], most: int) -> bool:
 
 def judge(asked: Asked, model: str | None, units: int) -> Relevance:
     """Judge the relevance of an answer."""
-    return assess_relevance(asked.question.text, asked.candidates, model, 0, units)
+    found = assess_relevance(asked.question.text, asked.candidates, model, 0, units)
+    is_refused = found == "weak" and asked.has_unknown_name and not has_words(asked.candidates, model)
+    return "none" if is_refused else found
 
 
 def drop_answers(asked: Asked, units: Mapping[str, IndexedUnit]) -> list[Candidate]:

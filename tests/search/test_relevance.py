@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import cast
 
 import pytest
 from fastembed import TextEmbedding
 
+from kg.errors import IndexUnavailableError
+from kg.retrieval.asked import Asked, has_unknown_name
 from kg.retrieval.hybrid_search import Found, Retrieved, describe_ranking
-from kg.search.protocol import Candidate, Ranking
+from kg.search.protocol import Candidate, Ranking, SearchIndex
 from kg.search.relevance import (
     CALIBRATIONS,
     FEW,
@@ -17,6 +20,7 @@ from kg.search.relevance import (
     assess_relevance,
     drop_unrelated,
     find_floor,
+    find_names,
     is_english,
     is_english_only,
 )
@@ -136,8 +140,8 @@ def test_results_in_other_languages_state_that_the_model_is_english(
 
 def test_an_answer_of_an_index_that_lacks_texts_is_approximate() -> None:
     found = Retrieved([Found("urn:1", "urn:d", 0.5)], "complete", 1, None)
-    assert found.with_ranking(Ranking((), True), ()).completeness == "complete"
-    partial = found.with_ranking(Ranking((), False, incomplete="2 shards were missing."), ())
+    assert found.with_ranking(Asked("pump"), Ranking((), True), ()).completeness == "complete"
+    partial = found.with_ranking(Asked("pump"), Ranking((), False, incomplete="2 shards were missing."), ())
     assert (partial.completeness, partial.total) == ("approximate", None)
     assert describe_ranking(partial, "passages") == ["The answer is approximate: 2 shards were missing."]
 
@@ -147,7 +151,7 @@ def test_the_languages_of_an_answer_are_those_of_its_page() -> None:
     candidates = [
         Candidate(f"urn:{number}", 0.5, 1.0, 0.1, language=tag) for number, tag in enumerate(("fr", "de", "en-GB"))
     ]
-    found = Retrieved(page, "complete", 2, None).with_ranking(Ranking((), True, "m"), candidates)
+    found = Retrieved(page, "complete", 2, None).with_ranking(Asked("pump"), Ranking((), True, "m"), candidates)
     assert (found.languages, found.model) == (["de"], "m")
 
 
@@ -161,3 +165,75 @@ def test_a_text_with_a_vector_for_each_part_is_judged_by_their_number() -> None:
     few = replace(candidate(between), parts=1)
     assert assess_relevance("rooftop solar", [few], MODEL, 0, 100) == "weak"
     assert assess_relevance("rooftop solar", [replace(few, parts=20)], MODEL, 0, 100) == "none"
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("How do I connect Quadcite to PostgreSQL?", ["Quadcite", "PostgreSQL"]),
+        ("Which pump is in Marlow? The Otter, or the Heron?", ["Marlow", "Otter", "Heron"]),
+        ("I know what I read (in Pellworth).", ["Pellworth"]),
+        ("Where is ISO 27001 required?", ["ISO"]),
+        ("How Do I Start The Pump", []),
+        ("WHERE IS THE PUMP", []),
+        ("where is the pump", []),
+        ("", []),
+    ],
+)
+def test_names_are_words_with_a_capital_within_a_sentence(query: str, names: list[str]) -> None:
+    assert find_names(query) == names
+
+
+@dataclass
+class Words:
+    """An index that finds some words, or does not answer."""
+
+    known: set[str]
+    fails: bool = False
+
+    def rank(self, query: str, *, limit: int, mode: str) -> Ranking:
+        assert (limit, mode) == (1, "bm25")
+        if self.fails:
+            raise IndexUnavailableError("It does not answer.")
+        return Ranking([Candidate("urn:1", 1.0, 2.0, None)] if query in self.known else [], True)
+
+
+@pytest.mark.parametrize(
+    ("query", "known", "fails", "expected"),
+    [
+        ("How do I connect Quadcite to PostgreSQL?", {"Quadcite"}, False, True),
+        ("How do I connect Quadcite to PostgreSQL?", {"Quadcite", "PostgreSQL"}, False, False),
+        ("How do I connect it to postgresql?", set(), False, False),
+        (
+            "Which pumps, valves, gates, locks and basins of the harbour did old Walter build?",
+            set(),
+            False,
+            False,
+        ),
+        ("How do I connect Quadcite to PostgreSQL?", set(), True, False),
+    ],
+)
+def test_name_that_no_text_has_is_found(query: str, known: set[str], fails: bool, expected: bool) -> None:
+    assert has_unknown_name(cast(SearchIndex, Words(known, fails)), query) is expected
+
+
+def test_query_in_another_language_than_the_model_knows_is_told() -> None:
+    ranking = Ranking((), True, "sentence-transformers/all-MiniLM-L6-v2/int8")
+    found = Retrieved((), "complete", 0, None)
+    for words, expected in (("Wie mache ich ein Backup?", True), ("how do I make a backup", False)):
+        notes = describe_ranking(found.with_ranking(Asked(words), ranking, ()), "passages")
+        assert bool(notes) == expected
+    multilingual = Ranking((), True, "intfloat/multilingual-e5-large")
+    asked = Asked("Wie mache ich ein Backup?")
+    assert describe_ranking(found.with_ranking(asked, multilingual, ()), "passages") == []
+
+
+def test_weak_answer_is_refused_for_an_unknown_name_unless_a_text_has_most_words() -> None:
+    ranking, asked = Ranking((), True, MODEL), Asked("How do I connect it to PostgreSQL?")
+    index = cast(SearchIndex, Words(set()))
+    near, worded = candidate(LIMITS.floor), candidate(LIMITS.floor, LIMITS.words)
+    assert asked.judge(index, [near], ranking) == "none"
+    assert asked.judge(index, [near, worded], ranking) == "weak"
+    assert asked.judge(cast(SearchIndex, Words({"PostgreSQL"})), [near], ranking) == "weak"
+    assert replace(asked, min_score=0.0).judge(index, [near], ranking) == "weak"
+    assert replace(asked, refuses=False).judge(index, [near], ranking) == "weak"

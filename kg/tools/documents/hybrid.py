@@ -12,10 +12,11 @@ from pyoxigraph import Literal
 
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.asked import Asked
 from kg.retrieval.evidence import Unit, describe, load_units, origin_of, place_of
 from kg.retrieval.excerpts import PART_SNIPPET_CHARACTERS
 from kg.retrieval.filters import Scope
-from kg.retrieval.hybrid_search import Asked, Retrieved, describe_nothing, describe_ranking, retrieve
+from kg.retrieval.hybrid_search import Retrieved, describe_nothing, describe_ranking, retrieve
 from kg.retrieval.reader import Reader, bounded, clean_text
 from kg.retrieval.results import MOST_RESULTS, QUERY_CHARACTERS, Judged, Layout, Provenance, Query
 from kg.retrieval.token_budget import Lean, clipped

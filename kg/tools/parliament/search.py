@@ -11,9 +11,10 @@ from pydantic import BaseModel, Field
 
 from kg.errors import StoreDamagedError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.asked import Asked
 from kg.retrieval.evidence import code_of, describe, load_units, origin_of
 from kg.retrieval.excerpts import EXCERPT_CHARACTERS, best_window, trim_to_words, window
-from kg.retrieval.hybrid_search import Asked, Found, best_of_each, describe_nothing, describe_ranking
+from kg.retrieval.hybrid_search import Found, best_of_each, describe_nothing, describe_ranking
 from kg.retrieval.reader import Reader, bounded, clean_text, clean_words
 from kg.retrieval.results import (
     MOST_SKIPPED,

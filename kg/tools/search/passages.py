@@ -12,6 +12,7 @@ from pyoxigraph import NamedNode
 
 from kg.errors import IndexUnavailableError, InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.asked import Asked
 from kg.retrieval.concept_index import Concept
 from kg.retrieval.evidence import (
     Unit,
@@ -29,7 +30,7 @@ from kg.retrieval.evidence import (
 from kg.retrieval.excerpts import SNIPPET_CHARACTERS, best_window
 from kg.retrieval.facets import MOST_COUNTED, count_results, count_scope
 from kg.retrieval.filters import compile_scope, resolve_concept_filter
-from kg.retrieval.hybrid_search import Asked, Found, describe_nothing, describe_ranking, retrieve
+from kg.retrieval.hybrid_search import Found, describe_nothing, describe_ranking, retrieve
 from kg.retrieval.listing import list_scope, sort_found
 from kg.retrieval.reader import Reader, bounded_page, clean_text, clean_words, page_of
 from kg.retrieval.results import (

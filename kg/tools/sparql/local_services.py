@@ -22,7 +22,8 @@ from kg.fuzzy_names import nearest
 from kg.knowledge_graph import KnowledgeGraph
 from kg.queries.federation import Federation
 from kg.queries.text_check import find_clauses
-from kg.retrieval.hybrid_search import FIRST_BLOCK, Asked, drop_unscored
+from kg.retrieval.asked import Asked
+from kg.retrieval.hybrid_search import FIRST_BLOCK, drop_unscored
 from kg.search.protocol import Candidate, Mode
 from kg.search.relevance import Relevance
 from kg.sparql import label_service
@@ -150,7 +151,7 @@ def _find(kg: KnowledgeGraph, search: _Search) -> tuple[Sequence[Candidate], Rel
     if search.mode == "bm25":
         least = search.min_score or 0.0
         return [each for each in kept if each.bm25 >= least][: search.limit], "unknown"
-    relevance = asked.assess(kept, ranking)
+    relevance = asked.judge(kg.search, kept, ranking)
     return asked.select(kept, ranking, relevance)[: search.limit], relevance
 
 

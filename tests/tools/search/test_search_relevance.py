@@ -10,7 +10,7 @@ import pytest
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval import hybrid_search
-from kg.retrieval.hybrid_search import Asked
+from kg.retrieval.asked import Asked
 from kg.retrieval.results import SearchFilters
 from kg.search.protocol import Candidate, Mode, Ranking
 from kg.search.relevance import CALIBRATIONS
