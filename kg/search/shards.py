@@ -61,7 +61,8 @@ class Shards:
                 lost.add(name)
             self.parts = (*self.parts, part)
         self._lost = lost
-        self._vectors: tuple[int, int] | None = None
+        self._large: set[str] = set()
+        """Names of the shards with large files, as of the last flush."""
         if not self.parts:
             self._add()
         for name in self.fields:
@@ -94,6 +95,14 @@ class Shards:
     def count(self, where: qe.Filter | None = None) -> int:
         """Count the points that meet a condition."""
         return sum(part.count(where) for part in self.parts)
+
+    def count_units(self) -> int:
+        """Count the units."""
+        return sum(part.count_units() for part in self.parts)
+
+    def count_vectors(self) -> int:
+        """Count the units with a vector."""
+        return sum(part.count_vectors() for part in self.parts)
 
     def count_values(self, field: str, where: qe.Filter, limit: int) -> dict[str, int]:
         """Count the points that meet a condition, by value of a field; exact below `limit` values."""
@@ -152,13 +161,13 @@ class Shards:
     ) -> dict[str, float]:
         """Score the best `limit` units by their cosines with a vector: exactly, or the first `_RESCORED` only."""
         asked = [list(vector)]
-        every = qe.SearchParams(exact=True, quantization=qe.QuantizationSearchParams(ignore=True))
-        if exact or self._count_vectors() <= self._exact_vectors:
-            return self._search(DENSE, asked, where, limit, every)
-        quick = qe.SearchParams(quantization=qe.QuantizationSearchParams(rescore=False))
-        found = self._search(DENSE, asked, where, limit, quick)
+        original = qe.SearchParams(quantization=qe.QuantizationSearchParams(ignore=True))
+        if exact or self.count_vectors() <= self._exact_vectors:
+            return self._search(DENSE, asked, where, limit, original)
+        quantized = qe.SearchParams(quantization=qe.QuantizationSearchParams(rescore=False))
+        found = self._search(DENSE, asked, where, limit, quantized)
         first = nlargest(_RESCORED, found, key=found.__getitem__)
-        return found | self._search(DENSE, asked, qe.Filter(must=[qe.HasIdCondition({*first})]), len(first), every)
+        return found | self._search(DENSE, asked, qe.Filter(must=[qe.HasIdCondition({*first})]), len(first), original)
 
     def _search(
         self, field: str, query: Any, where: qe.Filter | None, limit: int, params: qe.SearchParams | None = None
@@ -189,19 +198,13 @@ class Shards:
             if number
         }
 
-    def _count_vectors(self) -> int:
-        written = self.written
-        if self._vectors is None or self._vectors[0] != written:
-            self._vectors = written, sum(part.count_stored()[1] for part in self.parts)
-        return self._vectors[1]
-
     # Writing
 
     def choose(self) -> Shard:
         """Choose the shard of a new graph: the first that is not full, else a new one."""
         with self.writing:
             for part in self.parts:
-                if part.count_stored()[0] < self._most_texts and _measure(part.folder) < _MOST_BYTES:
+                if part.count_texts() < self._most_texts and part.folder.name not in self._large:
                     return part
             return self._add()
 
@@ -264,6 +267,7 @@ class Shards:
         """Flush the write-ahead logs, so that the next start does not replay them."""
         for part in self.parts:
             part.flush()
+        self._large = {part.folder.name for part in self.parts if _measure(part.folder) > _MOST_BYTES}
 
     def find_grown(self, *, at_rest: bool = False) -> Shard | None:
         """Find a shard that is to be optimized; `at_rest` while nothing is written."""

@@ -108,8 +108,6 @@ class UnitIndex:
     _state: dict[str, str] = field(init=False)
     _homes: dict[str, Shard] = field(default_factory=dict)
     """The shard of each graph that is in the index or is being replaced."""
-    _counted: tuple[int, int, int] | None = None
-    """Number of updates when they were counted, units, vectors."""
     _numbers: dict[tuple[int, str], int] = field(default_factory=dict)
     """Numbers of units by number of updates and digest of conditions."""
     _codes: dict[str, tuple[str, Codes]] = field(default_factory=dict)
@@ -136,12 +134,7 @@ class UnitIndex:
 
     def counts(self) -> tuple[int, int, int]:
         """Return the numbers of units, of units without a vector, and of graphs."""
-        written = self.shard.written
-        if self._counted is None or self._counted[0] != written:
-            units = self.shard.count(qe.Filter(must=[_UNIT]))
-            vectors = self.shard.count(qe.Filter(must=[_HAS_VECTOR]))
-            self._counted = written, units, vectors
-        _, units, vectors = self._counted
+        units, vectors = self.shard.count_units(), self.shard.count_vectors()
         return units, max(0, units - vectors), len(self._state)
 
     def rank(

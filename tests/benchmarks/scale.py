@@ -17,8 +17,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -116,9 +118,13 @@ def read_memory(pid: int) -> Figures:
     return {name: int(status[name].split()[0]) * 1024.0 for name in ("RssAnon", "RssFile", "VmHWM")}
 
 
-def find_children() -> list[int]:
-    """Find the processes that this one has started."""
-    return [int(pid) for file in Path("/proc/self/task").glob("*/children") for pid in file.read_text().split()]
+def find_children(parent: int | None = None) -> list[int]:
+    """Find the processes that a process has started, by default this one."""
+    found: list[int] = []
+    for file in Path(f"/proc/{parent or os.getpid()}/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # of a thread that has ended
+            found += [int(pid) for pid in file.read_text().split()]
+    return found
 
 
 @contextlib.contextmanager
@@ -135,7 +141,7 @@ def load_source(source: Path, data: Path, vectors: bool) -> Figures:
     """Load the file, wait until the index rests, and report rates and peaks."""
     progress: list[tuple[float, int]] = []
     found: Figures = {}
-    with opened(data, vectors) as kg:
+    with opened(data, vectors) as kg, watching_memory() as most:
         begun = time.perf_counter()
         load(
             kg,
@@ -155,10 +161,50 @@ def load_source(source: Path, data: Path, vectors: bool) -> Figures:
         begun = time.perf_counter()
         wait_until_at_rest(data / "index")
         found["optimizing after the load: s"] = time.perf_counter() - begun
+        found["load: most anonymous memory of the index process, MiB"] = max(most.index, default=0.0) / MIB
+        found["load: most anonymous memory of optimizing, MiB"] = max(most.optimizing, default=0.0) / MIB
+        quarters = [max(part, default=0.0) / MIB for part in divide(most.index, 4)]
+        for number, used in enumerate(quarters, 1):
+            found[f"load: anonymous memory of the index process, quarter {number}, MiB"] = used
         [index] = [pid for pid in find_children() if b"index" in Path(f"/proc/{pid}/cmdline").read_bytes()]
         found["load: peak of the index process, MiB"] = read_memory(index)["VmHWM"] / MIB
         found["load: peak of the loading process, MiB"] = read_memory(os.getpid())["VmHWM"] / MIB
     return found
+
+
+@dataclass(slots=True)
+class Watched:
+    """Anonymous memory in bytes over time: of the index process, and of the one that optimizes a shard."""
+
+    index: list[float] = field(default_factory=list)
+    optimizing: list[float] = field(default_factory=list)
+
+
+@contextlib.contextmanager
+def watching_memory(pause_s: float = 0.5) -> Iterator[Watched]:
+    """Read the memory of the index process and its child until the block ends."""
+    watched, stop = Watched(), threading.Event()
+
+    def watch() -> None:
+        while not stop.wait(pause_s):
+            for pid in find_children():
+                with contextlib.suppress(OSError, KeyError):  # of a process that has ended
+                    if b"index" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                        watched.index.append(read_memory(pid)["RssAnon"])
+                        watched.optimizing += [read_memory(child)["RssAnon"] for child in find_children(pid)]
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield watched
+    finally:
+        stop.set()
+        thread.join()
+
+
+def divide(values: Sequence[float], parts: int) -> list[Sequence[float]]:
+    """Divide values in order into parts of the same number."""
+    return [values[len(values) * each // parts : len(values) * (each + 1) // parts] for each in range(parts)]
 
 
 def wait_until_at_rest(index: Path, quiet_s: float = 12.0) -> None:
