@@ -126,7 +126,7 @@ def _require_ended(store: Path) -> None:
     if graphs := find_invalidated_graphs(pyoxigraph.Store.read_only(str(store))):
         shown = join_first([graph.value for graph in graphs], _SHOWN)
         raise StoreError(
-            f"The removal of files was interrupted, and nothing was changed. What was extracted from them remains: "
+            f"The removal of files was interrupted, and nothing was changed. Entities and claims of them remain: "
             f"{shown}. `kg serve` and `kg load files` complete the removal. Then run `kg compact` again."
         )
 
