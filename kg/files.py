@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -54,4 +55,13 @@ def get_folder_bytes(folder: Path) -> int:
                 total += entry.stat().st_size
             except FileNotFoundError:  # removed by a compaction in the meantime
                 continue
+    return total
+
+
+def measure_disk(folder: Path) -> int:
+    """Measure the bytes that the files of a folder take on the disk, without holes."""
+    total = 0
+    for path in folder.rglob("*"):
+        with suppress(OSError):  # removed in the meantime
+            total += path.lstat().st_blocks * 512
     return total

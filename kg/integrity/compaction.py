@@ -11,13 +11,13 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 import pyoxigraph
 
 from kg.errors import StoreDamagedError, StoreError, StoreLockedError
+from kg.files import measure_disk
 from kg.integrity.backups import list_known_backups
 from kg.integrity.inspection import copy_store, inspect_logs
 from kg.interruption import sweep_temporary_folders
@@ -77,15 +77,6 @@ def compact(data_dir: Path) -> dict[str, Any]:
         "store_seconds": round(stored - started, 1),
         "seconds": round(ended - started, 1),
     }
-
-
-def measure_disk(folder: Path) -> int:
-    """Measure the bytes that the files of a folder take on the disk, without holes."""
-    total = 0
-    for path in folder.rglob("*"):
-        with suppress(OSError):  # removed in the meantime
-            total += path.lstat().st_blocks * 512
-    return total
 
 
 def _finish_leftovers(data_dir: Path) -> None:

@@ -23,7 +23,7 @@ from typing import Any
 
 import qdrant_edge as qe
 
-from kg.files import copy_with_holes, write_file
+from kg.files import copy_with_holes, measure_disk, write_file
 from kg.processes import child
 from kg.search import analyzers, word_counts
 from kg.search.protocol import CODES
@@ -100,6 +100,8 @@ class Shard:
     _unflushed: int = 0
     _optimized_at: int = 0
     """Texts and vectors when the shard was last optimized; the further ones are in the growing segment."""
+    _is_short: bool = False
+    """Whether the disk had no room for the last attempt to optimize."""
     _failed_at: int = 0
     """Texts and vectors when the last attempt to optimize failed."""
 
@@ -307,8 +309,10 @@ class Shard:
         """Replace the shard by an optimized copy, without blocking searches and writes.
 
         Another process optimizes the copy; then the updates made in the meantime are replayed on it. Returns False, and
-        leaves the shard unchanged, if there were too many updates or the process failed.
+        leaves the shard unchanged, if the disk has no room, there were too many updates or the process failed.
         """
+        if not self._has_room():
+            return False
         name = f"edge-{int(self._name.partition('-')[2]) + 1}"
         copy = self.folder / name
         with self.writing:
@@ -341,6 +345,21 @@ class Shard:
             self._replay = None
             if self._name != name:
                 shutil.rmtree(copy, ignore_errors=True)
+
+    def _has_room(self) -> bool:
+        """Return whether the disk has room for a copy of the files and an optimized one; say so once if it has not."""
+        needed = 2 * measure_disk(self.folder / self._name)
+        free = shutil.disk_usage(self.folder).free
+        if free < needed and not self._is_short:
+            log.error(
+                "The search index was not optimized: the disk of %s has %d MB of free space, and %d MB are needed for "
+                "a while. Free some. Until then searches work, and take more memory.",
+                self.folder,
+                free >> 20,
+                -(-needed >> 20),
+            )
+        self._is_short = free < needed
+        return not self._is_short
 
     def _swap(self, fresh: qe.EdgeShard, name: str) -> None:
         old_folder, self._name = self.folder / self._name, name

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import qdrant_edge as qe
 
-from kg.files import copy_with_holes, get_folder_bytes, write_file
+from kg.files import copy_with_holes, measure_disk, write_file
 from kg.search.analyzers import ENGLISH, get_analyzer
 from kg.search.shard import DENSE, UPDATE_POINTS, Shard, VectorSpace, compact_folder
 from kg.search.word_counts import Words
@@ -267,7 +267,7 @@ class Shards:
         """Flush the write-ahead logs, so that the next start does not replay them."""
         for part in self.parts:
             part.flush()
-        self._large = {part.folder.name for part in self.parts if _measure(part.folder) > _MOST_BYTES}
+        self._large = {part.folder.name for part in self.parts if measure_disk(part.folder) > _MOST_BYTES}
 
     def find_grown(self, *, at_rest: bool = False) -> Shard | None:
         """Find a shard that is to be optimized; `at_rest` while nothing is written."""
@@ -323,10 +323,6 @@ def compact_folders(folder: Path) -> None:
     for each in sorted(folder.glob("shard-*")):
         if (each / _RECORD).is_file():
             compact_folder(each)
-
-
-def _measure(folder: Path) -> int:
-    return sum(get_folder_bytes(each) for each in folder.rglob("*") if each.is_dir())
 
 
 def _get_number(name: str) -> tuple[int, str]:
