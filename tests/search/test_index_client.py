@@ -583,6 +583,20 @@ class TestProcess:
         copied.close()
         assert (words.models_dir / "journal").read_text("utf-8") == journal, "no text was embedded again"
 
+    def test_compaction_drops_the_vectors_of_texts_that_are_gone(self, open_index: Open, tmp_path: Path) -> None:
+        first = open_index()
+        first.replace(graph_units("a", "solar levy") | graph_units("b", "wind levy"))
+        first.wait()
+        first.remove(["urn:g:a"])
+        first.close()
+        folder = tmp_path / "index"
+        assert VectorCache(folder).count() == 2
+        subprocess.run([*WordIndex.command, "compact", str(folder)], check=True)
+        assert VectorCache(folder).count() == 1
+        second = open_index()
+        second.wait()
+        assert iris(second.rank("wind levy", limit=5)) == ["urn:d:b#p=0"]
+
     def test_answers_are_approximate_until_a_lost_shard_is_there_again(self, open_index: Open, tmp_path: Path) -> None:
         first = open_index()
         first.replace(graph_units("a", "text"))
