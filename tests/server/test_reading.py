@@ -21,7 +21,7 @@ from kg.server.pages.reading import passage_href, why_href, why_triple_href
 from kg.server.pages.site import Site
 from kg.store.protocol import term_text
 from kg.tools.parliament.speakers import list_speakers, speech_stats
-from kg.tools.reading.documents import PASSAGES
+from kg.tools.reading.documents import OUTLINE, PASSAGES, Heading, LeftOut, choose_headings
 from kg.tools.zoning.provisions import kg_query_permissions, kg_query_standards
 from kg.vocabulary import DCTERMS, ELI, KG, OA, RDF, SCHEMA, SKOS, mint, mint_mention
 from tests.conftest import opened
@@ -355,6 +355,80 @@ def test_pages_of_a_long_document_have_their_passages(kg, hostile) -> None:
     found = read(hostile, passage_href(last, (0, 7)))
     assert found.marked == "passage"
     assert "Page 3 of 3" in found.words
+
+
+def make_headings(levels: list[int]) -> list[Heading]:
+    """Make headings of these levels, ten on a page."""
+    return [
+        Heading(f"urn:{number}", f"Heading {number}", number * 20, number // 10 + 1, level)
+        for number, level in enumerate(levels)
+    ]
+
+
+def check_outline(headings: list[Heading], page: int) -> list[Heading]:
+    """Check that an outline is in order, counts what it leaves out, and has the headings of its page."""
+    outline = choose_headings(headings, page)
+    place = 0
+    for entry in outline:
+        assert (entry.first if isinstance(entry, LeftOut) else entry) == headings[place]
+        place += entry.count if isinstance(entry, LeftOut) else 1
+    assert place == len(headings)
+    shown = [entry for entry in outline if isinstance(entry, Heading)]
+    assert len(shown) == min(OUTLINE, len(headings))
+    own = [each for each in headings if each.page == page]
+    assert all(each in shown for each in own[: OUTLINE // 2])
+    return shown
+
+
+@pytest.mark.parametrize("page", [1, 40, 80])
+def test_the_outline_of_a_long_document_has_the_headings_near_the_page(page: int) -> None:
+    shown = check_outline(make_headings([1] * 800), page)
+    places = [each.place for each in shown]
+    assert places == list(range(places[0], places[-1] + 1, 20))
+    short = make_headings([1, 2] * (OUTLINE // 2))
+    assert choose_headings(short, 3) == short
+
+
+@pytest.mark.parametrize("page", [1, 15, 73])
+def test_the_outline_has_the_chapters_and_what_the_page_is_below(page: int) -> None:
+    levels = ([1, *([2, *[3] * 9] * 4)] * 20)[:800]
+    headings = make_headings(levels)
+    shown = check_outline(headings, page)
+    assert [each for each in headings if each.level == 1] == [each for each in shown if each.level == 1]
+    before = [each for each in headings if each.page < page]
+    for level in (2, 3) if before else ():
+        last = [each for each in before if each.level == level][-1]
+        is_open = not any(each.level < level for each in before[before.index(last) :])
+        assert not is_open or last in shown
+
+
+@pytest.mark.parametrize("page", [1, 2, 3])
+def test_a_page_with_more_headings_than_an_outline(page: int) -> None:
+    headings = [Heading(f"urn:{number}", "x", number, number // 200 + 1) for number in range(600)]
+    check_outline(headings, page)
+
+
+def test_headings_that_are_left_out_are_one_link_away(kg, hostile) -> None:
+    document, graph = mint("document", "headed"), mint("graph", "src", "headed")
+    quads = [Quad(document, RDF.type, KG.PolicyDocument, graph), Quad(document, DCTERMS.title, Literal("x"), graph)]
+    count = PASSAGES * 3
+    for number in range(count):
+        unit = mint("passage", "headed", str(number))
+        kind = "sectionHeading" if number % 2 else "Text"
+        quads += [
+            Quad(unit, DCTERMS.isPartOf, document, graph),
+            Quad(unit, SCHEMA.position, Literal(number), graph),
+            Quad(unit, SCHEMA.text, Literal(f"Heading {number}"), graph),
+            Quad(unit, KG.blockType, mint("code", "blockType", kind), graph),
+        ]
+    kg.store.commit({graph: quads})
+    text = hostile.get(href_of(document.value), headers=BROWSER).text
+    outline = text[text.index('id="contents"') :]
+    assert outline.count('class="level-') == OUTLINE + 1
+    links = re.findall(r'class="left-out" href="([^"]*)">(\d+) more', outline)
+    assert [int(number) for _, number in links] == [count // 2 - OUTLINE]
+    target, _, anchor = links[0][0].replace("&amp;", "&").partition("#")
+    assert f'id="{anchor}"' in hostile.get(target, headers=BROWSER).text
 
 
 def test_a_page_of_an_older_snapshot_still_names_its_links(kg, hostile) -> None:

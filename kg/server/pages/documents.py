@@ -18,7 +18,7 @@ from kg.server.pages.reading import get_number, list_cited, list_citing, page_hr
 from kg.server.pages.site import Site
 from kg.store.protocol import Term, term_text
 from kg.tools.entities.dereference import short_name
-from kg.tools.reading.documents import DocumentPage, Heading, find_page, load_order, read_document
+from kg.tools.reading.documents import DocumentPage, Heading, LeftOut, find_page, load_order, read_document
 from kg.tools.reading.targets import Target
 from kg.vocabulary import DCTERMS, ELI, KG, SCHEMA
 
@@ -76,12 +76,11 @@ def show(site: Site, request: Request, target: Target) -> Response:
         "document": document,
         "facts": _list_facts(document),
         "passages": _show_passages(document, part, highlight),
-        "outline": [_outline_entry(document, heading) for heading in document.outline.headings],
-        "outline_more": document.outline.total - len(document.outline.headings),
+        "outline": [_outline_entry(document, each) for each in document.outline],
         "pages": [(each, page_href(target.iri, page=each)) for each in range(1, document.pages + 1)],
         "cites": list_cited(document.marks.citations),
         "citing": list_citing(document.cited_by),
-        "has_contents": bool(document.outline.headings) or document.pages > 1,
+        "has_contents": bool(document.outline) or document.pages > 1,
         "heading": document.title,
     }
     return reading_page(
@@ -108,11 +107,18 @@ def _list_facts(document: DocumentPage) -> list[dict[str, Any]]:
     return [{"heading": heading, "values": values} for heading, values in found.items()]
 
 
-def _outline_entry(document: DocumentPage, heading: Heading) -> dict[str, Any]:
+def _outline_entry(document: DocumentPage, entry: Heading | LeftOut) -> dict[str, Any]:
+    """Build an entry of the outline. Headings that are left out are listed on the page that the entry leads to."""
+    heading = entry.first if isinstance(entry, LeftOut) else entry
     here = "" if heading.page == document.page else page_href(document.iri, page=heading.page)
     if not here and document.page != heading.page:
         here = page_href(document.iri)
-    return {"text": heading.text, "href": f"{here}#p-{heading.place + 1}", "level": min(heading.level, 4)}
+    return {
+        "text": heading.text,
+        "href": f"{here}#p-{heading.place + 1}",
+        "level": min(heading.level, 4),
+        "left_out": entry.count if isinstance(entry, LeftOut) else 0,
+    }
 
 
 def _show_passages(document: DocumentPage, part: str | None, highlight: tuple[int, int] | None) -> list[ShownPassage]:

@@ -26,8 +26,8 @@ PASSAGES: Final = 200
 """Passages on a page."""
 CITING: Final = 20
 """Citing texts on a page."""
-OUTLINE: Final = 500
-"""Maximum number of headings in an outline. Truncation is reported."""
+OUTLINE: Final = 100
+"""Maximum number of headings that a page lists of a document: 500 take half of the size of a page."""
 HEADING_CHARACTERS: Final = 120
 
 # In one graph: over all graphs together, each lookup takes longer (20,000 passages: 245 ms, or 150).
@@ -73,11 +73,11 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True)
-class Outline:
-    """The headings of a document in order, at most `OUTLINE`, with the number of all."""
+class LeftOut:
+    """Adjacent headings that an outline leaves out: the first one and their number."""
 
-    headings: Sequence[Heading]
-    total: int
+    first: Heading
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,8 @@ class DocumentPage:
     labels: Mapping[str, str]
     """Labels of the IRIs among the facts."""
     versions: Sequence[Version]
-    outline: Outline
+    outline: Sequence[Heading | LeftOut]
+    """The headings of the document, of a long one those near the page."""
     passages: Sequence[Unit]
     shown: Sequence[str]
     """The IRIs of all passages on this page, also of those whose text the ones before them have."""
@@ -153,7 +154,7 @@ def read_document(kg: KnowledgeGraph, iri: str, page: int = 1, citing_page: int 
         facts=facts,
         labels=names_of(kg, [each.value for some in facts.values() for each in some if isinstance(each, NamedNode)]),
         versions=_load_versions(reader, node),
-        outline=_load_outline(reader, node, order),
+        outline=choose_headings(_load_headings(reader, node, order), page),
         passages=passages,
         shown=shown,
         first=first,
@@ -200,11 +201,43 @@ def drop_overlaps(units: Sequence[Unit]) -> list[Unit]:
     return kept
 
 
-def _load_outline(reader: Reader, document: NamedNode, order: Sequence[tuple[int, str]]) -> Outline:
-    """Load the headings of a document. Cached until the next commit."""
-    places = {unit: place for place, (_, unit) in enumerate(order)}
+def choose_headings(headings: Sequence[Heading], page: int) -> list[Heading | LeftOut]:
+    """Choose at most `OUTLINE` of the headings of a document for the outline beside a page.
 
-    def read(rows: list[dict[str, Term]]) -> Outline:
+    These are the headings that the page is below, those on it, those of the first level if they are few, and the
+    nearest others.
+    """
+    if len(headings) <= OUTLINE:
+        return list(headings)
+    start = bisect_left(headings, page, key=lambda each: each.page)
+    end = bisect_left(headings, page + 1, key=lambda each: each.page)
+    chosen: dict[int, None] = {}
+    level = max(each.level for each in headings) + 1
+    for number in reversed(range(start)):  # the headings that are open where the page begins
+        if headings[number].level < level:
+            level = headings[number].level
+            chosen[number] = None
+    chosen |= dict.fromkeys(range(start, end))
+    top = [number for number, each in enumerate(headings) if each.level == 1]
+    if len(top) <= OUTLINE // 2:
+        chosen |= dict.fromkeys(top)
+    near = range(max(0, start - OUTLINE), min(len(headings), end + OUTLINE))
+    chosen |= dict.fromkeys(sorted(near, key=lambda number: max(start - number, number - end + 1)))
+    found: list[Heading | LeftOut] = []
+    following = 0
+    for number in (*sorted([*chosen][:OUTLINE]), len(headings)):
+        if number > following:
+            found.append(LeftOut(headings[following], number - following))
+        found += headings[number : number + 1]
+        following = number + 1
+    return found
+
+
+def _load_headings(reader: Reader, document: NamedNode, order: Sequence[tuple[int, str]]) -> Sequence[Heading]:
+    """Load the headings of a document. Cached until the next commit."""
+
+    def read(rows: list[dict[str, Term]]) -> Sequence[Heading]:
+        places = {unit: place for place, (_, unit) in enumerate(order)}
         said: dict[str, tuple[str, int]] = {}
         for row in rows:
             if "text" in row:
@@ -224,7 +257,7 @@ def _load_outline(reader: Reader, document: NamedNode, order: Sequence[tuple[int
             headings = [
                 Heading(each.iri, each.text, each.place, each.page, each.level - least + 1) for each in headings
             ]
-        return Outline(headings[:OUTLINE], len(headings))
+        return headings
 
     types = [mint("code", "blockType", name) for name in _HEADING_TYPES]
     query = bind(HEADINGS, document=document, types=types, most=HEADING_CHARACTERS + 40)
