@@ -105,7 +105,7 @@ def test_a_full_disk_refuses_writes_only_and_only_until_it_is_freed(tmp_path: Pa
         assert status == 503
         state = client.get("/health").json()
         assert state["status"] == "degraded"
-        assert any("No space" in problem for problem in state["problems"])
+        assert any("No space" in problem for problem in state["problems"]), state["problems"]
         good(client)
         disk.free()
         begun = time.monotonic()
