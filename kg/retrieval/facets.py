@@ -40,6 +40,12 @@ MOST_VALUES: Final = 100
 
 MOST_LISTED: Final = 5_000
 """Maximum number of passages that the store lists to count them by facet."""
+_MOST_DOCUMENTS: Final = 5_000
+"""Maximum number of documents whose mentions are added up, document by document."""
+_AT_ONCE: Final = 1_000
+"""Maximum number of documents of one query for mentions."""
+_KEPT: Final = 20_000
+"""Documents whose mentions are kept, some 20 concepts each."""
 
 _TERMS: Final[Mapping[FacetName, tuple[str, ...]]] = {
     "domain": ("kinds",),
@@ -89,6 +95,16 @@ SELECT ?value (COUNT(DISTINCT ?unit) AS ?passages) WHERE {
   }
   #UNIT
 } GROUP BY ?value ORDER BY DESC(?passages) ?value LIMIT $most"""
+
+# With the documents in each branch: outside of them, the engine would read all mentions.
+MENTIONS_BY_DOCUMENT: Final = """
+SELECT ?document ?value (COUNT(DISTINCT ?unit) AS ?passages) WHERE {
+  { VALUES ?document { $documents } ?unit dcterms:isPartOf ?document . ?unit kg:mentions ?value }
+  UNION {
+    VALUES ?document { $documents }
+    ?document kg:mentions ?value FILTER NOT EXISTS { ?document dcterms:isPartOf ?whole } BIND(?document AS ?unit)
+  }
+} GROUP BY ?document ?value"""
 
 ALL_MENTIONS_COUNTED: Final = """
 SELECT ?value (COUNT(DISTINCT ?unit) AS ?passages) WHERE {
@@ -153,7 +169,9 @@ def _without_own(scope: Scope, facet: FacetName) -> Scope | None:
 def _count_conditions(reader: Reader, names: Sequence[FacetName], scope: Scope, conditions: Conditions) -> FacetCounts:
     """Count the passages in a scope that is these conditions on codes."""
     fields = [name for facet in names for name in _FIELDS.get(facet, ())]
-    counted = reader.kg.search.count(fields, conditions)
+    if "district" in names:
+        fields.append("domain")
+    counted = reader.kg.search.count(list(dict.fromkeys(fields)), conditions)
     values: dict[FacetName, list[FacetValue]] = {}
     places = load_places(reader) if "place" in names else None
     for facet in names:
@@ -162,10 +180,35 @@ def _count_conditions(reader: Reader, names: Sequence[FacetName], scope: Scope, 
             for code, units_of in counted.by_field[field_name].items():
                 for each in _places_of(places, field_name, [code]):
                     numbers[each] += units_of
-        if facet not in _FIELDS:
+        if facet == "concept" and conditions and not scope.on_unit and counted.documents <= _MOST_DOCUMENTS:
+            numbers.update(_add_up_mentions(reader, conditions))
+        elif facet == "concept" or (facet == "district" and "zoning" in counted.by_field["domain"]):
             numbers.update(_count_by_store(reader, facet, scope))
         values[facet] = _name_values(reader, facet, {code: (many, None) for code, many in numbers.items()})
     return FacetCounts(passages=counted.units, documents=counted.documents, values=values)
+
+
+def _add_up_mentions(reader: Reader, conditions: Conditions) -> Counter[str]:
+    """Count the passages in few documents by the concepts that they mention. Conditions are those of documents.
+
+    The numbers of a document are the same for all scopes that it is in.
+    """
+
+    def load(missing: list[str]) -> Mapping[str, Mapping[str, int]]:
+        found: dict[str, dict[str, int]] = {iri: {} for iri in missing}
+        for start in range(0, len(missing), _AT_ONCE):
+            nodes = [NamedNode(iri) for iri in missing[start : start + _AT_ONCE]]
+            query = bind(MENTIONS_BY_DOCUMENT, documents=nodes)
+            for document, value, passages in reader.tuples("counts by concept", query):
+                if isinstance(document, NamedNode) and isinstance(value, NamedNode):
+                    found[document.value][value.value] = int(term_text(passages))
+        return found
+
+    documents = reader.kg.search.count(["parent"], conditions).by_field["parent"]
+    added: Counter[str] = Counter()
+    for numbers in reader.kept_by_iri("mentions by document", documents, load, most=_KEPT).values():
+        added.update(numbers)
+    return added
 
 
 def _count_by_store(reader: Reader, facet: FacetName, scope: Scope) -> dict[str, int]:

@@ -202,7 +202,7 @@ def drop_overlaps(units: Sequence[Unit]) -> list[Unit]:
 
 
 def choose_headings(headings: Sequence[Heading], page: int) -> list[Heading | LeftOut]:
-    """Choose at most `OUTLINE` of the headings of a document for the outline beside a page.
+    """Choose at most `OUTLINE` of the headings of a document for the outline next to a page.
 
     These are the headings that the page is below, those on it, those of the first level if they are few, and the
     nearest others.
