@@ -1,4 +1,6 @@
-"""Text utilities: escape control characters for a terminal, shorten and sort lists, and find the ends of sentences."""
+"""Text utilities: escape control characters for a terminal, shorten and sort lists, read numbers, and find the ends of
+sentences.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +18,9 @@ HEADING_SEPARATOR: Final = " \u2022 "
 
 MAX_LINE_CHARS: Final = 1_000
 """Maximum length of a printed line of untrusted text."""
+
+_DIGITS: Final = 18
+"""Maximum number of digits of a number: fewer than 64 bits have."""
 
 
 def escape_controls(text: str) -> str:
@@ -48,6 +53,12 @@ def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
 _BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7f]")
 _QUOTES: Final = {0x2018: "'", 0x2019: "'", 0x201A: "'", 0x201B: "'", 0x201C: '"', 0x201D: '"', 0x201E: '"'}
 _STOPS: Final = {0x2026: ".", 0x3002: ".", 0xFF01: "!", 0xFF1F: "?"}
+
+
+def to_number(text: str) -> int | None:
+    """Read a whole number of at most 18 digits; None for any other text."""
+    digits = text.removeprefix("-")
+    return int(text) if digits.isascii() and digits.isdecimal() and len(digits) <= _DIGITS else None
 
 
 def find_sentence_ends(text: str) -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""Escaping of untrusted text for terminals, and the ends of sentences."""
+"""Escaping of untrusted text for terminals, numbers in texts, and the ends of sentences."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from kg.cli import output
-from kg.text import escape_controls, find_sentence_ends, to_single_line
+from kg.text import escape_controls, find_sentence_ends, to_number, to_single_line
 from tests.examples import dear
 
 
@@ -74,3 +74,13 @@ def test_only_a_terminal_is_spared(
     monkeypatch.setattr("sys.stdout.isatty", lambda: terminal)
     output.put("\x1b[2J")
     assert capsys.readouterr().out == shown
+
+
+@given(st.integers(-(10**18) + 1, 10**18 - 1))
+def test_a_number_is_read(number: int) -> None:
+    assert to_number(str(number)) == number
+
+
+@pytest.mark.parametrize("text", ["", "-", "1.5", "first", " 1", "+1", "1_0", "\u0663", "--1", "9" * 5_000])
+def test_any_other_text_is_no_number(text: str) -> None:
+    assert to_number(text) is None

@@ -22,6 +22,7 @@ from kg.retrieval.results import ConceptMatch, Document, Evidence, Passage, Prov
 from kg.sparql.terms import bind
 from kg.store.ownership import is_user_graph
 from kg.store.protocol import Term, term_text
+from kg.text import to_number
 from kg.vocabulary import DCTERMS, DERIVED, ELI, FOAF, KG, PROV, PROV_GRAPH, SCHEMA, SKOS, iri_prefix, slug_of
 
 # Properties are selected by FILTER, after the lookup by subject: with a second VALUES, or with OPTIONAL patterns inside
@@ -153,21 +154,22 @@ def _read_units(reader: Reader, iris: Sequence[str]) -> dict[str, Unit]:
     said: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
     query = bind(PASSAGES, units=[NamedNode(iri) for iri in iris])
     for row in drop_user_rows(reader, reader.rows("passages", query, declared=("unit",))):
-        said[iri_of(row["unit"]), iri_of(row["graph"])][iri_of(row["property"])] = term_text(row["value"])
+        if row["property"] != DCTERMS.isPartOf or isinstance(row["value"], NamedNode):
+            said[iri_of(row["unit"]), iri_of(row["graph"])][iri_of(row["property"])] = term_text(row["value"])
     units: dict[str, Unit] = {}
     # Sorted, so that a passage which several graphs have is always cited from the same one.
     for (iri, graph), values in sorted(said.items()):
-        document, position = values.get(DCTERMS.isPartOf.value), values.get(SCHEMA.position.value)
-        text, page = values.get(SCHEMA.text.value), values.get(KG.pageNumber.value)
+        document, text = values.get(DCTERMS.isPartOf.value), values.get(SCHEMA.text.value)
+        position, page = (to_number(values.get(name.value, "")) for name in (SCHEMA.position, KG.pageNumber))
         if position is None or text is None:
             continue
         units[iri] = Unit(
             iri=iri,
             graph=graph,
             document=document or iri,
-            position=int(position),
+            position=position,
             text=text,
-            page=int(page) if page is not None and page.isdecimal() else None,
+            page=page,
             kind=code_of(values[KG.blockType.value]) if KG.blockType.value in values else None,
             span=_span(values),
             lines=values.get(KG.sourceLines.value),
@@ -194,8 +196,8 @@ def drop_user_rows(reader: Reader, rows: Sequence[dict[str, Term]]) -> list[dict
 
 
 def _span(values: Mapping[str, str]) -> tuple[int, int] | None:
-    start, end = values.get(KG.start.value), values.get(KG.end.value)
-    return None if start is None or end is None else (int(start), int(end))
+    start, end = (to_number(values.get(name.value, "")) for name in (KG.start, KG.end))
+    return None if start is None or end is None else (start, end)
 
 
 def speakers_of(reader: Reader, units: Iterable[Unit]) -> dict[str, Voice]:

@@ -26,12 +26,10 @@ from kg.retrieval.results import Completeness, Degraded
 from kg.search.analyzers import is_foreign
 from kg.search.protocol import Candidate, Codes, Ranking, get_original
 from kg.search.ranking import PAIR_WEIGHT, Fusion
-from kg.search.relevance import (
-    Relevance,
-    is_english_only,
-)
+from kg.search.relevance import Relevance, is_english_only
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
+from kg.text import to_number
 
 NARROW: Final = 1_000
 """Maximum number of units in a narrow scope. Listing, sending and sorting take about 20 microseconds per unit."""
@@ -691,7 +689,7 @@ def _tie_breakers(reader: Reader, units: Sequence[str]) -> dict[str, TieKey]:
         values[key] = min(value, values.get(key, value))
     keys: dict[str, TieKey] = {}
     for iri, values in said.items():
-        position = int(values.get("position", 0))
+        position = to_number(values.get("position", "")) or 0
         keys[iri] = (newest_first(values.get("date")), values.get("family", ""), values.get("title", ""), position, iri)
     return keys
 

@@ -15,7 +15,8 @@ from kg.knowledge_graph import KnowledgeGraph, Memory
 from kg.retrieval.results import MOST_RESULTS, MOST_SKIPPED, Completeness, Meta, Result, Statement
 from kg.retrieval.token_budget import clipped
 from kg.store.ownership import find_described
-from kg.store.protocol import Rows, Term
+from kg.store.protocol import Rows, Term, term_text
+from kg.text import to_number
 
 R = TypeVar("R", bound=Result)
 T = TypeVar("T")
@@ -30,6 +31,8 @@ KEPT_ROWS: Final = 200_000
 """Maximum number of rows of cached query results, some 300 bytes each. Each result is cached until the next commit."""
 LEAST_ROWS: Final = 20
 """Rows that a result counts for at least: its query is kept too."""
+NUMBERS: Final = frozenset({"position", "start", "end"})
+"""Variables that are whole numbers in every query that has them."""
 
 
 @contextmanager
@@ -74,8 +77,8 @@ class Reader:
         known = {frozenset(row.items()) for row in found}
         everything = self._selected(purpose, query, all_graphs=True)
         rows = [row for row in everything if frozenset(row.items()) not in known]
-        nodes = {row[name] for row in rows for name in names if name in row}
-        described = self.find_described([node for node in nodes if isinstance(node, NamedNode)])
+        rows = [row for row in rows if _is_valid(row, names)]
+        described = self.find_described({node for row in rows for name in names if (node := _get_node(row, name))})
         return [row for row in rows if not any(row.get(name) in described for name in names)]
 
     def find_described(self, nodes: Collection[NamedNode]) -> set[NamedNode]:
@@ -173,6 +176,18 @@ class Reader:
             sparql=self.ran[:1],
         )
         return result
+
+
+def _is_valid(row: Mapping[str, Term], names: Sequence[str]) -> bool:
+    """Whether nodes are IRIs and numbers are numbers. Shapes guarantee it for sources, but not for user graphs."""
+    if any(name in row and _get_node(row, name) is None for name in names):
+        return False
+    return all(to_number(term_text(row[name])) is not None for name in NUMBERS & row.keys())
+
+
+def _get_node(row: Mapping[str, Term], name: str) -> NamedNode | None:
+    term = row.get(name)
+    return term if isinstance(term, NamedNode) else None
 
 
 def list_user_graphs(kg: KnowledgeGraph, properties: AbstractSet[str] | None) -> str:

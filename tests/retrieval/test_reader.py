@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kg.knowledge_graph import KnowledgeGraph, Memory
 from kg.retrieval.reader import Reader, recording
 from kg.retrieval.results import SearchFilters
 from kg.tools.search.passages import fetch, search
+from kg.vocabulary import mint
+from tests.conftest import load_once, opened
 
 COUNTRY = SearchFilters(iso3=["DJI"])
 
@@ -43,6 +47,25 @@ def test_a_commit_is_seen_by_the_next_search(kg: KnowledgeGraph) -> None:
         hit.id for hit in before.results if hit.id.partition("#")[0] != document
     }
     assert after.meta.snapshot == before.meta.snapshot + 2
+
+
+@pytest.mark.long
+def test_malformed_units_that_people_write_leave_other_results_as_they_are(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    graph = mint("graph", "user", "minutes").value
+    with opened(load_once(tmp_path_factory, "fixtures")) as kg:
+        before = [hit.id for hit in search(kg, "geothermal heat").results]
+        kg.store.update(
+            f"""INSERT DATA {{ GRAPH <{graph}> {{
+              <urn:minutes> dcterms:title "Minutes" .
+              <urn:minutes:1> dcterms:isPartOf <urn:minutes> ; schema:position "first" ; schema:text "geothermal" .
+              <urn:minutes:2> dcterms:isPartOf "minutes" ; schema:position 2 ; schema:text "geothermal" .
+              <urn:minutes:3> dcterms:isPartOf "minutes", <urn:minutes> ; schema:position 3 ; schema:text "heat" .
+            }} }}"""
+        )
+        assert [hit.id for hit in search(kg, "geothermal heat").results] == before
+        assert [each.id for each in fetch(kg, id="urn:minutes").evidence] == ["urn:minutes:3"]
 
 
 def test_one_query_finds_the_rows_of_all_graphs(kg: KnowledgeGraph, made) -> None:
