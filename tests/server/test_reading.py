@@ -24,7 +24,7 @@ from kg.tools.parliament.speakers import list_speakers, speech_stats
 from kg.tools.reading.documents import OUTLINE, PASSAGES, Heading, LeftOut, choose_headings
 from kg.tools.zoning.provisions import kg_query_permissions, kg_query_standards
 from kg.vocabulary import DCTERMS, ELI, KG, OA, RDF, SCHEMA, SKOS, mint, mint_mention
-from tests.conftest import opened
+from tests.conftest import load_once, opened
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 EVIL = "\"><script>alert(1)</script>'<img src=x onerror=alert(1)>{{ 7*7 }}"
@@ -486,6 +486,21 @@ def test_a_party_shows_its_speeches_by_year_and_its_people(whole: TestClient, jo
     assert f"{total} speeches" in found.words
     assert "/search?party=labor" in found.links
     read(whole, "/search?party=labor")
+
+
+def test_a_party_without_speeches_shows_none_of_a_party_with_such_a_name(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    graph, party = mint("graph", "ref", "parties"), mint("party", "other-labor")
+    with opened(load_once(tmp_path_factory, "parliament")) as kg:
+        assert speech_stats(kg, party="Labor").totals.speeches
+        kg.store.commit(
+            {graph: [Quad(party, RDF.type, KG.Party, graph), Quad(party, SKOS.prefLabel, Literal("Labor"), graph)]}
+        )
+        with client_of(kg) as http:
+            found = read(http, href_of(party.value))
+    assert "No speech of this party is loaded" in found.words
+    assert not [link for link in found.links if "/id/person/" in link]
 
 
 def test_a_document_without_text_has_a_page_that_reports_it(tmp_path: Path) -> None:

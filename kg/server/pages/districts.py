@@ -48,7 +48,8 @@ def show(site: Site, request: Request, target: Target) -> Response:
             gap.partition(": see ")[0].rstrip(".") + "."
             for gap in dict.fromkeys(filter(None, (uses.result.incomplete, standards.result.incomplete)))
         ],
-        "more": uses.result.next_offset is not None or standards.result.next_offset is not None,
+        "more_uses": uses.result.next_offset is not None,
+        "more_standards": standards.result.next_offset is not None,
         "sections": f"/search?district={target.iri.partition('/id/district/')[2]}",
     }
     return reading_page(

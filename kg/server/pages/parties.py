@@ -31,9 +31,9 @@ def show(site: Site, request: Request, target: Target) -> Response:
     people: list[Speaker] = []
     queries: list[Statement] = [*reader.ran]
     speeches, more = 0, False
-    try:
-        counted = ask(site.kg, speech_stats, group_by="year", party=party.name, limit=YEARS)
-        found = ask(site.kg, list_speakers, party=party.name, limit=PEOPLE, offset=(number - 1) * PEOPLE)
+    try:  # by its IRI: other parties have the same words in their names
+        counted = ask(site.kg, speech_stats, group_by="year", party=target.iri, limit=YEARS)
+        found = ask(site.kg, list_speakers, party=target.iri, limit=PEOPLE, offset=(number - 1) * PEOPLE)
         years, speeches, people = counted.result.groups, counted.result.totals.speeches, found.result.speakers
         more = found.result.next_offset is not None
         queries += [*counted.queries, *found.queries]
