@@ -32,6 +32,10 @@ ORDER_KEYS: Final = """
 SELECT DISTINCT ?document ?key ?value WHERE {
   { VALUES ?document { $documents } ?document dcterms:title|skos:prefLabel ?value BIND("title" AS ?key) }
   UNION { VALUES ?document { $documents } ?document eli:date_document|dcterms:date ?value BIND("date" AS ?key) }
+  UNION {
+    VALUES ?document { $documents } ?document eli:is_member_of ?family . ?family dcterms:title ?value
+    BIND("family" AS ?key)
+  }
 }"""
 
 UNITS_BY_DOCUMENT: Final = """
@@ -55,9 +59,10 @@ UNITS_OF_DOCUMENT: Final = """{
 
 @dataclass(frozen=True, slots=True)
 class DocumentKey:
-    """What documents are sorted by: the first date (ISO 8601) and the title."""
+    """What documents are sorted by: the first date (ISO 8601), and the titles of the family and the document."""
 
     date: str | None = None
+    family: str = ""
     title: str = ""
 
     def sort_key(self, order: Order) -> tuple[Any, ...]:

@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader
 from kg.server.app import create_app
+from kg.server.pages.charts import OTHERS
 from kg.server.pages.site import ask
 from kg.tools.climate.document_counts import count_documents
 from kg.tools.climate.jurisdictions import compare_jurisdictions
@@ -59,6 +60,10 @@ def test_speeches_are_those_that_the_tool_counts(joined: KnowledgeGraph, client:
     years = ask(joined, speech_stats, group_by="year").result
     for group in years.groups:
         assert sum(row["speeches"] for row in by_year if row["year"] == group.label) == group.speeches
+    for name in {row["party"] for row in by_year} - {OTHERS}:
+        of_party = ask(joined, speech_stats, group_by="year", party=name).result.groups
+        counted = {row["year"]: row["speeches"] for row in by_year if row["party"] == name}
+        assert counted == {group.label: group.speeches for group in of_party if group.speeches}
 
 
 def test_two_places_are_compared_as_the_tool_does(joined: KnowledgeGraph, client: TestClient) -> None:

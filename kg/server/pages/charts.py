@@ -19,7 +19,6 @@ from starlette.routing import Route
 from kg.errors import InvalidInputError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader
-from kg.retrieval.results import Statement
 from kg.server.html import page
 from kg.server.pages.reading import why_href
 from kg.server.pages.site import Site, ask, list_queries
@@ -187,32 +186,20 @@ def _chart_speeches(kg: KnowledgeGraph) -> list[Chart]:
             parties.result.notes, list_queries(parties.queries),
         )
     ]  # fmt: skip
-    whole = ask(kg, speakers.speech_stats, group_by="year", limit=ROWS)
-    ran: list[Statement] = [*whole.queries]
-    of_party: dict[str, dict[str, int]] = {}
-    for group in groups[:SERIES]:
-        if group.key is None:
-            continue
-        try:
-            one = ask(kg, speakers.speech_stats, group_by="year", party=group.label, limit=ROWS)
-        except QuadciteError:  # a name that two parties share: their speeches count among the others
-            continue
-        ran += one.queries
-        of_party[group.label] = {each.label: each.speeches for each in one.result.groups if each.label.isdigit()}
-    of_series = {name: Counter(of) for name, of in of_party.items()}
-    of_series[OTHERS] = Counter()
-    notes = list(whole.result.notes)
-    for group in whole.result.groups:
-        if not group.label.isdigit():
-            notes.append(f"{group.speeches:,} speeches have no date.")
-            continue
-        of_series[OTHERS][group.label] = max(
-            0, group.speeches - sum(of.get(group.label, 0) for of in of_party.values())
-        )
-    if any(group.speeches for group in whole.result.groups):
+    yearly = speakers.count_speeches_by_year(kg)
+    series = {group.key: group.label for group in groups[:SERIES] if group.key is not None}
+    of_series: dict[str, Counter[str]] = {name: Counter() for name in (*series.values(), OTHERS)}
+    undated = 0
+    for (party, year), count in yearly.speeches.items():
+        if year is None or not year.isdigit():
+            undated += count
+        else:
+            of_series[series.get(party or "", OTHERS)][year] += count
+    notes = [f"{undated:,} speeches have no date."] if undated else []
+    if any(of_series.values()):
         charts.append(
             _stack("speeches-by-year", "Speeches by year and party", "party", "speeches", of_series,
-                   {}, notes, list_queries(ran))
+                   {}, notes, list_queries(yearly.queries))
         )  # fmt: skip
     return charts
 

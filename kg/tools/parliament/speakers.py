@@ -15,7 +15,7 @@ from kg.retrieval.concept_index import load_concepts
 from kg.retrieval.evidence import code_of
 from kg.retrieval.filters import Scope
 from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of
-from kg.retrieval.results import Limit, Offset, Result
+from kg.retrieval.results import Limit, Offset, Result, Statement
 from kg.retrieval.speech_records import INTERJECTION, labels_of
 from kg.retrieval.token_budget import Lean
 from kg.store.protocol import Term, term_text
@@ -87,6 +87,17 @@ SELECT ?group (COUNT(?document) AS ?speeches) (COUNT(?counted) AS ?known) (SUM(?
     BIND(COALESCE(?counted, 0) AS ?said)
   } }
 } GROUP BY ?group"""
+
+BY_PARTY_AND_YEAR: Final = f"""
+SELECT ?group ?year (COUNT(?document) AS ?speeches) WHERE {{
+  {{ SELECT DISTINCT ?document ?group ?year WHERE {{
+    {{ SELECT DISTINCT ?document WHERE {{
+  #DOCUMENT
+    }} }}
+    {GROUPS["party"]}
+    {GROUPS["year"].replace("?group", "?year")}
+  }} }}
+}} GROUP BY ?group ?year"""
 
 INTERJECTIONS: Final = """
 SELECT ?group (COUNT(DISTINCT ?utterance) AS ?interjections) WHERE {
@@ -317,6 +328,31 @@ def speech_stats(
         total=len(groups),
         next_offset=page_of(groups, offset, limit),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class YearlySpeeches:
+    """Numbers of speeches by the key of the party, as in `speech_stats`, and year. None: not recorded."""
+
+    speeches: Mapping[tuple[str | None, str | None], int]
+    queries: Sequence[Statement]
+
+
+def count_speeches_by_year(kg: KnowledgeGraph) -> YearlySpeeches:
+    """Count the speeches of each party by year."""
+    reader = Reader(kg)
+    scope, _ = speech_scope(reader, SpeechFilters(None, None, None, None, None))
+    reader.ran.clear()
+
+    def read(rows: Sequence[Mapping[str, Term]]) -> dict[tuple[str | None, str | None], int]:
+        return {
+            (_key(row), term_text(row["year"]) if "year" in row else None): int(term_text(row["speeches"]))
+            for row in rows
+            if term_text(row["speeches"]) != "0"
+        }
+
+    found = reader.kept("speeches by party and year", scope.compile(BY_PARTY_AND_YEAR), read)
+    return YearlySpeeches(found, reader.ran)
 
 
 def _counted(reader: Reader, scope: Scope, made: Scope | None, group_by: GroupBy | None) -> list[Counted]:
