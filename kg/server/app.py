@@ -326,11 +326,9 @@ def _find_entities(kg: KnowledgeGraph, *given: Any, **options: Any) -> Any:
 
 
 def _complete_removals(kg: KnowledgeGraph, is_stopped: Callable[[], bool]) -> None:
-    """Complete the removal of files that an earlier process has begun. Imported here because it is rare."""
-    from loaders.files.graph.entities import remove_invalidated
-
+    """Complete the removal of files that an earlier process has begun: their entities, and the links of these."""
     with exclusive_load(PROGRESS.get(), is_stopped):
-        remove_invalidated(kg.store)
+        _find_entities(kg, ())
 
 
 def _find_address(data_dir: Path) -> str | None:

@@ -32,6 +32,7 @@ from kg.server.http_server import address_of, listen
 from kg.settings import Settings
 from kg.store.protocol import Rows
 from kg.tools.catalog.health import health
+from kg.vocabulary import BASE
 from loaders import pipeline
 from loaders.sources import build_loader
 from tests.examples import spread
@@ -152,15 +153,21 @@ def test_a_removal_that_was_interrupted_is_completed_at_the_start(tmp_path, monk
     settings = Settings(data_dir=tmp_path / "data", models_dir=tmp_path / "none", _env_file=None)
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "kept.md").write_text("The tide is out.")
-    (tmp_path / "notes" / "pump.md").write_text("# Log\n\nThe Tide Gateway uses the Brine Pump in Ferrowick.\n")
+    (tmp_path / "notes" / "pump.md").write_text(
+        "# Log\n\nThe Tide Gateway uses the Brine Pump in Ferrowick. The **Tide Gatewey** is old.\n"
+    )
+    links = BASE + "graph/ext/entities/links/"
     with KnowledgeGraph.open(tmp_path / "data", settings) as kg:
         loader = build_loader("files", settings)
         pipeline.load(kg, loader, [str(tmp_path / "notes")])
         (tmp_path / "notes" / "pump.md").unlink()
         pipeline.load(kg, replace(loader, refresh=None), [str(tmp_path / "notes")], prune=True)
         assert kg.store.find_invalidated_graphs()
+        assert any(graph.value.startswith(links) for graph in kg.store.graphs())
         with repairing_index(kg):
-            until(lambda: not kg.store.find_invalidated_graphs())
+            until(lambda: not any(graph.value.startswith(links) for graph in kg.store.graphs()))
+        assert not kg.store.find_invalidated_graphs()
+        assert not any("/graph/ref/entity/" in graph.value for graph in kg.store.graphs())
 
 
 @pytest.mark.parametrize(
