@@ -24,7 +24,7 @@ from kg.tools.parliament.speakers import list_speakers, speech_stats
 from kg.tools.reading.documents import OUTLINE, PASSAGES, Heading, LeftOut, choose_headings
 from kg.tools.zoning.provisions import kg_query_permissions, kg_query_standards
 from kg.vocabulary import DCTERMS, ELI, KG, OA, RDF, SCHEMA, SKOS, mint, mint_mention
-from tests.conftest import load_once, opened
+from tests.conftest import load, load_once, opened, shipped
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 EVIL = "\"><script>alert(1)</script>'<img src=x onerror=alert(1)>{{ 7*7 }}"
@@ -224,6 +224,7 @@ def test_rdf_is_the_same_and_the_properties_are_one_click_away(whole) -> None:
     [
         ("/passage/cpr%3A%2F%2Fdoc%2Fnothing%23p%3D1", 404),
         ("/passage/%20", 400),
+        ("/passage/fictional-geothermal-and-solar-levy-act_ke01%23p=9999", 404),
         ("/id/section/us-ut-quarry-bend/17.20.030?cited=0", 400),
         ("/id/sitting/representatives/2024-03-21?page=9", 404),
         ("/id/person/aph-FZ3?page=9", 404),
@@ -518,3 +519,17 @@ def test_a_document_without_text_has_a_page_that_reports_it(tmp_path: Path) -> N
             found = read(http, href_of(document.value))
     assert "Act without words" in found.words
     assert "No text of this document is loaded" in found.words
+
+
+def test_a_speaker_whom_no_list_names_has_a_page(tmp_path: Path) -> None:
+    with opened(tmp_path) as graph:
+        load(graph, "parliament", [shipped("parlamint")])
+        unnamed = [
+            each
+            for each in list_speakers(graph, limit=200).speakers
+            if each.id and not select(graph, f"SELECT ?name WHERE {{ <{each.id}> foaf:name|skos:altLabel ?name }}")
+        ]
+        assert unnamed
+        with client_of(graph) as http:
+            for each in unnamed:
+                assert each.name in read(http, href_of(each.id)).words

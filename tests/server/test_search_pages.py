@@ -259,7 +259,8 @@ def test_the_links_of_a_list_lead_to_pages(client: TestClient, path: str) -> Non
 def test_lists_are_filtered_and_paged(client: TestClient) -> None:
     assert "geothermal" in page(client, "/concepts?q=geothrmal").text
     assert page(client, "/people?page=0", 400).text
-    assert "None is named like that" in page(client, "/codes?q=zzz").text
+    for path in ("/codes", "/people", "/documents"):
+        assert "None is named like that" in page(client, f"{path}?q=zzz").text
 
 
 # Citations.

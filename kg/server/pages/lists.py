@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from kg.errors import InvalidInputError
+from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.places import Places, load_places
 from kg.retrieval.reader import Reader
@@ -34,8 +34,8 @@ class Listed:
     """One page of a list: its columns, its rows of cells, and the queries that it was read with."""
 
     columns: Sequence[str]
-    rows: Sequence[Sequence[dict[str, Any]]]
-    queries: Sequence[Statement]
+    rows: Sequence[Sequence[dict[str, Any]]] = ()
+    queries: Sequence[Statement] = ()
     more: bool = False
     notes: Sequence[str] = ()
 
@@ -96,7 +96,12 @@ def _find_outer(places: Places, code: str, listed: dict[str, FacetValue]) -> str
 
 def _people(kg: KnowledgeGraph, request: Request) -> Response:
     words, number = _read(request)
-    found = ask(kg, list_speakers, query=words or None, limit=PER_PAGE, offset=(number - 1) * PER_PAGE)
+    columns = ("Name", "Parties", "Chambers", "Years", "Speeches")
+    about = "Speakers in parliament, most speeches first."
+    try:
+        found = ask(kg, list_speakers, query=words or None, limit=PER_PAGE, offset=(number - 1) * PER_PAGE)
+    except NotFoundError:
+        return _answer(request, "People", about, "Name", Listed(columns))
     rows = [
         [
             _cell(each.name, href_of(each.id) if each.id else None),
@@ -107,10 +112,7 @@ def _people(kg: KnowledgeGraph, request: Request) -> Response:
         ]
         for each in found.result.speakers
     ]
-    columns = ("Name", "Parties", "Chambers", "Years", "Speeches")
-    return _answer(
-        request, "People", "Speakers in parliament, most speeches first.", "Name", _list(found, columns, rows)
-    )
+    return _answer(request, "People", about, "Name", _list(found, columns, rows))
 
 
 def _concepts(kg: KnowledgeGraph, request: Request) -> Response:
@@ -150,7 +152,13 @@ def _iri_of_concept(qid: str) -> str:
 def _documents(kg: KnowledgeGraph, request: Request) -> Response:
     words, number = _read(request)
     place = [words] if words else None
-    found = ask(kg, family_overview, place=place, limit=PER_PAGE, offset=(number - 1) * PER_PAGE)
+    columns = ("Family", "A document of it", "Documents")
+    about = "Laws and policies: a law with its amendments, a plan with its annexes, is one family."
+    hint = "Country, state or code"
+    try:
+        found = ask(kg, family_overview, place=place, limit=PER_PAGE, offset=(number - 1) * PER_PAGE)
+    except NotFoundError:
+        return _answer(request, "Documents", about, hint, Listed(columns))
     rows = [
         [
             _cell(each.family_title, href_of(each.id)),
@@ -159,9 +167,7 @@ def _documents(kg: KnowledgeGraph, request: Request) -> Response:
         ]
         for each in found.result.families
     ]
-    columns = ("Family", "A document of it", "Documents")
-    about = "Laws and policies: a law with its amendments, a plan with its annexes, is one family."
-    return _answer(request, "Documents", about, "Country, state or code", _list(found, columns, rows))
+    return _answer(request, "Documents", about, hint, _list(found, columns, rows))
 
 
 def _codes(kg: KnowledgeGraph, request: Request) -> Response:

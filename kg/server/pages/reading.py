@@ -123,6 +123,8 @@ class Readers:
         def passage(request: Request) -> Response:
             given: str = request.path_params["id"]
             [name] = complete_ids(Reader(site.kg), [given])
+            if name.strip() and ":" not in name:
+                raise NotFoundError(f"Unknown id {name[:200]!r}. Give the IRI of a passage, or the slug of a document.")
             iri = parse_iri(name).value
             target = self.find(site, iri)
             if target is None:

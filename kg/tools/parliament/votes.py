@@ -54,8 +54,13 @@ BILLS: Final = "SELECT ?debate ?bill ?title WHERE { ?debate kg:concernsBill ?bil
 
 PEOPLE: Final = """
 SELECT DISTINCT ?person ?property ?name WHERE {
-  ?person kg:identityStatus ?status ; ?property ?name FILTER(?property IN (foaf:name, skos:altLabel))
+  ?person kg:identityStatus ?status
+  { ?person ?property ?name FILTER(?property IN (foaf:name, skos:altLabel)) }
+  UNION
+  { VALUES ?property { dcterms:identifier } ?person ?property ?name
+    FILTER NOT EXISTS { ?person foaf:name ?known } FILTER NOT EXISTS { ?person skos:altLabel ?known } }
 }"""
+"""The names of people, and the identifiers of those whom no list names."""
 
 PARTIES: Final = """
 SELECT DISTINCT ?party ?property ?name WHERE {

@@ -101,7 +101,6 @@ def read_person(kg: KnowledgeGraph, iri: str, page: int = 1, votes_page: int = 1
     if not facts:
         raise NotFoundError(f"<{iri}> is not a person with a name.")
     names = list_texts(facts, FOAF.name, SKOS.altLabel)
-    name = min((term_text(term) for term in facts.get(FOAF.name, ())), default=names[0] if names else code_of(iri))
 
     def read(rows: list[dict[str, Term]]) -> list[tuple[str, int, str]]:
         found = {}
@@ -116,6 +115,9 @@ def read_person(kg: KnowledgeGraph, iri: str, page: int = 1, votes_page: int = 1
         raise NotFoundError(f"Page {page} of the speeches does not exist.")
     shown = [each for _, _, each in found[start : start + SPEECHES]]
     loaded = load_speeches(reader, shown)
+    # A speaker whom no list of the source names has only the names that the record uses.
+    names = names or sorted({text for each in loaded.values() for text in each.all(KG.speakerAsRecorded)})
+    name = min((term_text(term) for term in facts.get(FOAF.name, ())), default=names[0] if names else code_of(iri))
     years = list(speech_stats(kg, group_by="year", speaker=iri, limit=200).groups) if found else []
     votes = how_voted(kg, person=iri, limit=VOTES, offset=(votes_page - 1) * VOTES)
     return PersonPage(
