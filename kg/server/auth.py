@@ -97,11 +97,11 @@ class HostGuard:
             return None
         if _is_link(scope, headers):
             return None
-        sender = f"from {origins[0][:100]!r} " if origins else ""
+        sender = f", {origins[0][:100]!r}" if origins else ""
         return (
             403,
             "forbidden",
-            f"The request comes {sender}from a web page of another origin. Only pages of this server may send "
+            f"The request comes from a web page of another origin{sender}. Only pages of this server may send "
             "requests. QUADCITE_ALLOWED_ORIGINS names further origins.",
         )
 
