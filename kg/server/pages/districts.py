@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,6 +17,7 @@ from kg.tools.reading.facts import read_district
 from kg.tools.reading.targets import Target
 from kg.tools.schema.term_index import split_words
 from kg.tools.zoning.provisions import Permission, Standard, kg_query_permissions, kg_query_standards
+from kg.vocabulary import iri_prefix, parts_of
 
 RULES: Final = 200
 """Uses, and standards, on the page."""
@@ -27,7 +29,7 @@ def show(site: Site, request: Request, target: Target) -> Response:
     district = read_district(reader, target.iri)
     town = load_places(reader).get(district.municipality)
     name = town.name if town is not None else district.municipality
-    asked = {"municipality": district.municipality, "state": district.state, "district": district.code, "limit": RULES}
+    asked = {"municipality": district.municipality, "state": district.state, "district": target.iri, "limit": RULES}
     uses = ask(site.kg, kg_query_permissions, **asked)
     standards = ask(site.kg, kg_query_standards, **asked)
     by_level: dict[str, list[dict[str, Any]]] = {}
@@ -50,7 +52,7 @@ def show(site: Site, request: Request, target: Target) -> Response:
         ],
         "more_uses": uses.result.next_offset is not None,
         "more_standards": standards.result.next_offset is not None,
-        "sections": f"/search?district={target.iri.partition('/id/district/')[2]}",
+        "sections": "/search?" + urlencode({"district": "/".join(parts_of(target.iri, iri_prefix("district")))}),
     }
     return reading_page(
         request,
