@@ -7,6 +7,7 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from html import unescape
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -17,8 +18,11 @@ from starlette.testclient import TestClient
 
 from kg.errors import IndexUnavailableError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.filters import hint
+from kg.retrieval.hybrid_search import Retrieved, describe_nothing, describe_ranking
 from kg.server import pages, static
-from kg.server.pages.search import State, _to_cell
+from kg.server.pages.search import State, _reword_note, _to_cell
+from kg.tools.registry import TOOLS
 from kg.tools.search.passages import fetch, search
 from tests.server.test_pages import Page, page
 
@@ -215,9 +219,31 @@ def test_hostile_and_foreign_words_are_only_words(client: TestClient, words: str
 
 
 def test_nothing_relevant_is_said_as_such(client: TestClient) -> None:
-    found = page(client, "/search?q=qzxvw+jjkkpp")
-    assert "0 passages" in found.text or "No passage found" in found.text
-    assert "<mark>" not in markup(client, "/search?q=qzxvw+jjkkpp")
+    text = markup(client, "/search?q=qzxvw+jjkkpp")
+    assert '<blockquote class="found"' not in text
+    assert "<mark>" not in text
+    found = json.loads(client.get("/search?q=qzxvw+jjkkpp&format=json").text)
+    assert (found["results"], found["facets"]["passages"]) == ([], 0)
+
+
+NOTHING = Retrieved([], "approximate", None, None)
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        describe_nothing([], None),
+        describe_nothing([], 0.5),
+        *describe_ranking(replace(NOTHING, degraded="store"), "passages"),
+        *describe_ranking(replace(NOTHING, degraded="words"), "passages"),
+        *describe_ranking(replace(NOTHING, pending=3), "passages"),
+        hint("x", [f"value {number}" for number in range(40)]),
+    ],
+)
+def test_a_note_on_a_page_names_no_tool(note: str) -> None:
+    names = {tool.name for tool in TOOLS} - {"search", "status"}
+    assert names & set(re.findall(r"\w+", note))
+    assert not names & set(re.findall(r"\w+", _reword_note(note)))
 
 
 def test_an_index_that_does_not_answer_degrades_and_is_said(

@@ -136,21 +136,18 @@ def _find_examples(reader: Reader, concepts: Sequence[FacetValue]) -> list[str]:
 
 def _list_datasets(resources: Sequence[Resource]) -> list[dict[str, Any]]:
     """List the largest datasets."""
-    found = []
-    for each in resources:
-        if each.kind == "dataset" and len(each.values) == 3:
-            loader, quads, changed = each.values
-            found.append(
-                {
-                    "title": each.title,
-                    "loader": loader,
-                    "records": f"{each.count or 0:,}",
-                    "quads": quads,
-                    "changed": changed.removeprefix("last changed ")[:19].replace("T", " "),
-                }
-            )
-    found.sort(key=lambda each: (-int(each["records"].replace(",", "")), each["title"]))
-    return found[:DATASETS]
+    datasets = [each for each in resources if each.kind == "dataset" and len(each.values) == 3]
+    datasets.sort(key=lambda each: (-(each.count or 0), each.title))
+    return [
+        {
+            "title": each.title,
+            "loader": each.values[0],
+            "records": f"{each.count or 0:,}",
+            "quads": each.values[1],
+            "changed": each.values[2].removeprefix("last changed ")[:19].replace("T", " "),
+        }
+        for each in datasets[:DATASETS]
+    ]
 
 
 def _describe_checks(state: Health) -> str:

@@ -56,6 +56,8 @@ _IRI: Final = re.compile(r"(?:https?|cpr)://\S+|urn:\S+")
 _OF_AGENTS: Final = {
     "health has the reason.": "The status page has the reason.",
     "health has the state.": "The status page has the state.",
+    "until health reports no pending vectors": "until the status page reports no pending vectors",
+    " in total: see list_resources)": " in total)",
     " list_resources and family_overview list the contents of the graph.": "",
     " Use other words, or see list_resources.": " Use other words.",
     " min_score=0 lists the nearest passages.": "",
@@ -201,10 +203,11 @@ def _search(kg: KnowledgeGraph, request: Request) -> Response:
 
 def _reword(error: InvalidInputError | NotFoundError) -> str:
     """Word an error of the tool for a person: without the name of the tool and its arguments."""
-    return _ARGUMENTS.sub(".", str(error).removeprefix("search: "))
+    return _reword_note(_ARGUMENTS.sub(".", str(error).removeprefix("search: ")))
 
 
 def _reword_note(note: str) -> str:
+    """Word a note of the tool for a person: without the names of other tools."""
     for said, instead in _OF_AGENTS.items():
         note = note.replace(said, instead)
     return note
