@@ -14,9 +14,12 @@ from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph, Memory
 from kg.retrieval.results import MOST_RESULTS, MOST_SKIPPED, Completeness, Meta, Result, Statement
 from kg.retrieval.token_budget import clipped
+from kg.sparql.terms import bind
+from kg.store.commits import commit_iri
 from kg.store.ownership import find_described
 from kg.store.protocol import Rows, Term, term_text
 from kg.text import to_number
+from kg.vocabulary import PROV_GRAPH
 
 R = TypeVar("R", bound=Result)
 T = TypeVar("T")
@@ -29,10 +32,16 @@ NAME_CHARACTERS: Final = 200
 """Maximum characters of the name of a user graph in a note: its writer chooses it."""
 KEPT_ROWS: Final = 200_000
 """Maximum number of rows of cached query results, some 300 bytes each. Each result is cached until the next commit."""
+MOST_COMMITS: Final = 200
+"""Commits after which the graphs that they touched are not compared any more (`Reader.kept_in_graphs`)."""
 LEAST_ROWS: Final = 20
 """Rows that a result counts for at least: its query is kept too."""
 NUMBERS: Final = frozenset({"position", "start", "end"})
 """Variables that are whole numbers in every query that has them."""
+
+
+TOUCHED: Final = """
+SELECT DISTINCT ?commit ?graph WHERE { GRAPH $prov { VALUES ?commit { $commits } ?commit kg:touched ?graph } }"""
 
 
 @contextmanager
@@ -91,12 +100,11 @@ class Reader:
 
     def _selected(self, purpose: str, query: str, *, all_graphs: bool = False) -> Rows:
         answer = self.kg.query(query, all_graphs=all_graphs)
-        if not isinstance(answer.result, Rows):
-            raise TypeError(f"a tool compiled something that is not a SELECT: {query}")
+        rows = _rows_of(answer.result)
         self.note(purpose, query)
         self.generation = max(self.generation, answer.generation)
         self.truncated = self.truncated or answer.truncated
-        return answer.result
+        return rows
 
     def kept(
         self, purpose: str, query: str, read: Callable[[list[dict[str, Term]]], T], *, declared: Sequence[str] = ()
@@ -105,7 +113,7 @@ class Reader:
 
         `declared` is that of `rows`. For queries that many requests share and that have small results.
         """
-        answers: Memory = self.kg.memory.get("answers") or self.kg.memory.keep("answers", Memory(KEPT_ROWS))
+        answers = self._get_answers()
         generation = self.kg.store.statistics().generation
         known: tuple[T] | None = answers.get((query, generation))
         if known is not None:
@@ -122,6 +130,54 @@ class Reader:
         self.truncated = self.truncated or before
         self.generation = max(self.generation, earlier)
         return value
+
+    def kept_in_graphs(self, purpose: str, query: str, graphs: str, read: Callable[[list[dict[str, Term]]], T]) -> T:
+        """Run a SELECT and return `read` of its rows, cached until a commit touches the graphs that it reads.
+
+        `graphs` is a SELECT of these as ?graph, now: those that can change the result of `query`.
+        """
+        answers = self._get_answers()
+        known: tuple[int, frozenset[str], int, T] | None = answers.get((query, graphs))
+        if known is not None:
+            since, held, weight, value = known
+            latest = self.kg.store.statistics().generation
+            if since < latest <= since + MOST_COMMITS:
+                now, latest = self._find_graphs(graphs)
+                touched = self._find_touched(since, latest)
+                if now == held and touched is not None and held.isdisjoint(touched):
+                    answers.keep((query, graphs), (latest, held, weight, value), weight)
+                    since = latest
+            if since == latest:
+                self.note(purpose, query)
+                self.generation = max(self.generation, latest)
+                return value
+        before, self.truncated = self.truncated, False
+        self.generation, earlier = 0, self.generation
+        held, latest = self._find_graphs(graphs)
+        rows = self.rows(purpose, query)
+        value = read(rows)
+        # After a commit in the meantime it is unknown which graphs these rows are from.
+        if self.generation == latest and not self.truncated:
+            weight = max(LEAST_ROWS, len(rows))
+            answers.keep((query, graphs), (latest, held, weight, value), weight)
+        self.truncated = self.truncated or before
+        self.generation = max(self.generation, earlier)
+        return value
+
+    def _get_answers(self) -> Memory:
+        found: Memory = self.kg.memory.get("answers") or self.kg.memory.keep("answers", Memory(KEPT_ROWS))
+        return found
+
+    def _find_graphs(self, query: str) -> tuple[frozenset[str], int]:
+        """Run a SELECT of ?graph; return the graphs, and the generation that they are of."""
+        answer = self.kg.query(query)
+        return frozenset(iri_of(row["graph"]) for row in _rows_of(answer.result)), answer.generation
+
+    def _find_touched(self, since: int, until: int) -> set[str] | None:
+        """Find the graphs that the commits after generation `since`, up to `until`, touched; None if not recorded."""
+        commits = {commit_iri(number) for number in range(since + 1, until + 1)}
+        rows = list(_rows_of(self.kg.query(bind(TOUCHED, prov=PROV_GRAPH, commits=sorted(commits, key=str))).result))
+        return {iri_of(row["graph"]) for row in rows} if {row["commit"] for row in rows} == commits else None
 
     def note(self, purpose: str, query: str) -> None:
         """Record a query whose answer was cached."""
@@ -188,6 +244,12 @@ def _is_valid(row: Mapping[str, Term], names: Sequence[str]) -> bool:
 def _get_node(row: Mapping[str, Term], name: str) -> NamedNode | None:
     term = row.get(name)
     return term if isinstance(term, NamedNode) else None
+
+
+def _rows_of(result: object) -> Rows:
+    if not isinstance(result, Rows):
+        raise TypeError(f"a tool compiled something that is not a SELECT: its result is {type(result).__name__}")
+    return result
 
 
 def list_user_graphs(kg: KnowledgeGraph, properties: AbstractSet[str] | None) -> str:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
+from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.knowledge_graph import KnowledgeGraph, Memory
 from kg.retrieval.reader import Reader, recording
 from kg.retrieval.results import SearchFilters
+from kg.store.protocol import Term
+from kg.tools.reading.documents import load_order
 from kg.tools.search.passages import fetch, search
-from kg.vocabulary import mint
+from kg.vocabulary import DCTERMS, SCHEMA, mint
 from tests.conftest import load_once, opened
 
 COUNTRY = SearchFilters(iso3=["DJI"])
@@ -47,6 +53,56 @@ def test_a_commit_is_seen_by_the_next_search(kg: KnowledgeGraph) -> None:
         hit.id for hit in before.results if hit.id.partition("#")[0] != document
     }
     assert after.meta.snapshot == before.meta.snapshot + 2
+
+
+def test_the_order_of_a_document_outlives_commits_elsewhere_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document, graph, other = mint("document", "kept"), mint("graph", "src", "kept"), mint("graph", "src", "elsewhere")
+    with opened(tmp_path / "data") as kg:
+        read_rows = Reader.rows
+        asked: list[str] = []
+
+        def count_rows(reader: Reader, purpose: str, query: str, **more: Any) -> list[dict[str, Term]]:
+            asked.append(purpose)
+            return read_rows(reader, purpose, query, **more)
+
+        monkeypatch.setattr(Reader, "rows", count_rows)
+
+        def add(number: int, into: NamedNode) -> None:
+            unit = mint("passage", "kept", str(number))
+            about = ((DCTERMS.isPartOf, document), (SCHEMA.position, Literal(number)))
+            kg.store.extend(into, [Quad(unit, name, value, into) for name, value in about])
+
+        def read() -> tuple[list[int], int]:
+            reader = Reader(kg)
+            asked.clear()
+            order = load_order(reader, document)
+            assert reader.generation == kg.store.statistics().generation
+            assert [each.purpose for each in reader.ran] == ["order of the passages"]
+            return [position for position, _ in order], len(asked)
+
+        def change(number: int) -> None:
+            kg.store.commit({other: [Quad(other, DCTERMS.title, Literal(str(number)), other)]})
+
+        add(0, graph)
+        assert read() == ([0], 1)
+        assert read() == ([0], 0)
+        change(0)
+        assert read() == ([0], 0)
+        add(1, graph)
+        assert read() == ([0, 1], 1)
+        add(2, other)  # a graph that had nothing of it
+        assert read() == ([0, 1, 2], 1)
+        change(1)
+        assert read() == ([0, 1], 1)
+        for number in range(3):
+            change(number)
+        assert read() == ([0, 1], 0)
+        add(3, mint("graph", "user", "someone"))
+        assert read()[0] == [0, 1]
+        kg.store.commit({graph: []})
+        assert read() == ([], 1)
 
 
 @pytest.mark.long

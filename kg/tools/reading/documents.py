@@ -34,6 +34,10 @@ HEADING_CHARACTERS: Final = 120
 ORDER: Final = """
 SELECT ?unit ?position WHERE { GRAPH ?graph { ?unit dcterms:isPartOf $document . ?unit schema:position ?position } }"""
 
+# The graphs that `ORDER` and `HEADINGS` read.
+GRAPHS_OF_PARTS: Final = """
+SELECT DISTINCT ?graph WHERE { GRAPH ?graph { ?unit dcterms:isPartOf $document } }"""
+
 GRAPHS: Final = """
 SELECT DISTINCT ?graph WHERE { GRAPH ?graph { $document a ?class } }"""
 
@@ -176,13 +180,14 @@ def _find_graph(reader: Reader, document: NamedNode) -> str:
 
 
 def load_order(reader: Reader, document: NamedNode) -> Sequence[tuple[int, str]]:
-    """Load the positions and IRIs of the passages of a document, in order. Cached until the next commit."""
+    """Load the positions and IRIs of the passages of a document, in order. Cached until a commit changes them."""
 
     def read(rows: list[dict[str, Term]]) -> Sequence[tuple[int, str]]:
         found = {iri_of(row["unit"]): int(term_text(row["position"])) for row in rows}
         return sorted((position, unit) for unit, position in found.items())
 
-    return reader.kept("order of the passages", bind(ORDER, document=document), read)
+    graphs = bind(GRAPHS_OF_PARTS, document=document)
+    return reader.kept_in_graphs("order of the passages", bind(ORDER, document=document), graphs, read)
 
 
 def find_page(order: Sequence[tuple[int, str]], unit: str, position: int) -> int:
@@ -234,7 +239,7 @@ def choose_headings(headings: Sequence[Heading], page: int) -> list[Heading | Le
 
 
 def _load_headings(reader: Reader, document: NamedNode, order: Sequence[tuple[int, str]]) -> Sequence[Heading]:
-    """Load the headings of a document. Cached until the next commit."""
+    """Load the headings of a document. Cached until a commit changes them."""
 
     def read(rows: list[dict[str, Term]]) -> Sequence[Heading]:
         places = {unit: place for place, (_, unit) in enumerate(order)}
@@ -261,7 +266,8 @@ def _load_headings(reader: Reader, document: NamedNode, order: Sequence[tuple[in
 
     types = [mint("code", "blockType", name) for name in _HEADING_TYPES]
     query = bind(HEADINGS, document=document, types=types, most=HEADING_CHARACTERS + 40)
-    return reader.kept("headings of the document", query, read)
+    graphs = bind(GRAPHS_OF_PARTS, document=document)
+    return reader.kept_in_graphs("headings of the document", query, graphs, read)
 
 
 def _load_versions(reader: Reader, document: NamedNode) -> list[Version]:
