@@ -209,8 +209,8 @@ def repairing_index(kg: KnowledgeGraph) -> Iterator[None]:
                     _complete_removals(kg, stop.is_set)
                 index_sync.repair_index(kg.store, kg.search, stop=stop)
                 pause_s = REPAIR_PAUSE_S
-            except QuadciteError as error:
-                log.warning("Cannot update the search index: %s", error)
+            except Exception as error:  # any, since no other thread repairs the index
+                log.warning("Cannot update the search index: %s", error, exc_info=not isinstance(error, QuadciteError))
                 kg.unindexed.set()
                 stop.wait(pause_s)
                 pause_s = min(2 * pause_s, MOST_PAUSE_S)

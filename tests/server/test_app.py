@@ -131,9 +131,10 @@ def test_health_is_degraded_while_the_index_lacks_a_commit(kg, monkeypatch):
     assert health(kg).status == "degraded"
 
 
-def test_a_change_that_the_index_did_not_take_is_indexed_later(kg, monkeypatch):
+@pytest.mark.parametrize("error", [IndexUnavailableError("It is being restarted."), ValueError("unforeseen")])
+def test_a_change_that_the_index_did_not_take_is_indexed_later(kg, monkeypatch, error):
     monkeypatch.setattr(app, "REPAIR_PAUSE_S", 0.01)
-    state, failures = kg.search.state, iter([IndexUnavailableError("It is being restarted.")] * 3)
+    state, failures = kg.search.state, iter([error] * 3)
     repaired = threading.Event()
 
     def fail_first():
