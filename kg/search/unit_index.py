@@ -10,6 +10,7 @@ import json
 import math
 import re
 import uuid
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -47,6 +48,8 @@ _DECIMALS = 4
 _MOST_VALUES: Final = 10_000_000
 """Maximum number of values of a field that are counted: more than there are documents."""
 _MOST_TOTALS: Final = 64
+_MOST_RANKINGS: Final = 32
+"""Rankings that are kept, some 150 KB each with 1,000 counted units."""
 _MOST_CODES: Final = 50_000
 """Units whose codes are kept, some 300 bytes each."""
 
@@ -116,6 +119,8 @@ class UnitIndex:
     _codes_written: int = -1
     _old: dict[str, dict[str, str]] = field(default_factory=dict)
     """The digests of the units that are there of each graph that is being replaced, by point id."""
+    _rankings: OrderedDict[tuple[int, str], Ranking] = field(default_factory=OrderedDict)
+    """The last rankings, by number of updates and digest of the request."""
     _totals: dict[tuple[int, str], Counts] = field(default_factory=dict)
     """Counts by number of updates and digest of the request."""
 
@@ -157,6 +162,28 @@ class UnitIndex:
             parse_question(query) if mode == "hybrid" else NO_WORDS,
             counted,
         )
+        if units is not None:
+            return self._rank(asked, units, parents, limit, must, codes)
+        # The next pages of a query, and the counts of a facet after a filter was added, need the same ranking again.
+        known = self._rankings
+        request = (query, mode, asked.vector is None, limit, counted, [*must], [*map(dict, codes)], parents)
+        key = self.shard.written, digest(repr(request))
+        found = known.get(key) or self._rank(asked, units, parents, limit, must, codes)
+        if self.shard.written == key[0]:
+            known[key] = found
+        while len(known) > _MOST_RANKINGS:
+            known.popitem(last=False)
+        return found
+
+    def _rank(
+        self,
+        asked: _Asked,
+        units: Sequence[str] | None,
+        parents: Sequence[str] | None,
+        limit: int,
+        must: Sequence[str],
+        codes: Conditions,
+    ) -> Ranking:
         conditions: _Conditions = [_build_alternatives(condition) for condition in codes]
         required = self._analyze_required(must) if must else None
         every, pending, _ = self.counts()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -33,6 +34,8 @@ class Scored(UnitIndex):
         self.shard = cast(Shards, self)
         self.fields = (ENGLISH,)
         self.space = None
+        self.written = 0
+        self._rankings = OrderedDict()
         self.embed_query = lambda query: [1.0]
 
     def counts(self) -> tuple[int, int, int]:
@@ -252,6 +255,28 @@ def test_a_ranking_is_limited_by_codes(shard_index: UnitIndex) -> None:
     assert {each.iri for each in ranking.candidates} == {"urn:a", "urn:b"}
     ranking = shard_index.rank("wind", ["urn:a", "urn:c"], None, 10, "bm25", codes=[{"state": ["urn:nsw"]}])
     assert [each.iri for each in ranking.candidates] == ["urn:c"]
+
+
+def test_a_ranking_is_kept_until_the_next_update(shard_index: UnitIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill_codes(shard_index)
+    first = shard_index.rank("wind", None, None, 10, "bm25", counted=5)
+    assert shard_index.rank("wind", None, None, 10, "bm25", counted=5) is first
+    others = [
+        shard_index.rank("wind", None, None, 10, "bm25"),
+        shard_index.rank("wind", None, None, 1, "bm25", counted=5),
+        shard_index.rank("wind", None, None, 10, "hybrid", counted=5),
+        shard_index.rank("wind", None, None, 10, "bm25", ["farms"], counted=5),
+        shard_index.rank("wind", None, None, 10, "bm25", codes=[{"domain": ["climate"]}], counted=5),
+        shard_index.rank("wind", None, ["urn:e"], 10, "bm25", counted=5),
+        shard_index.rank("power", None, None, 10, "bm25", counted=5),
+    ]
+    assert all(other is not first and other != first for other in others)
+    shard_index.remove(["urn:g"])
+    assert not shard_index.rank("wind", None, None, 10, "bm25", counted=5).candidates
+    monkeypatch.setattr("kg.search.unit_index._MOST_RANKINGS", 3)
+    for number in range(5):
+        shard_index.rank(f"wind {number}", None, None, 10, "bm25")
+    assert len(shard_index._rankings) == 3
 
 
 def test_codes_that_are_derived_later_are_set_and_replaced_with_the_unit(shard_index: UnitIndex) -> None:
