@@ -204,7 +204,10 @@ def reject_copies(store: Store, deltas: Sequence[Delta]) -> None:
     if found:
         listed = ", ".join(f"{line} is in {graph}" for line, graph in found[:_MAX_REPORTED])
         more = " and more" if len(found) > _MAX_REPORTED else ""
-        raise ConflictError(f"Duplicate triples: {listed}{more}. A triple can be in one graph only. Omit it here.")
+        raise ConflictError(
+            f"Duplicate triples: {listed}{more}. A triple, and the text of a unit (schema:text), can be in one graph "
+            "only. Omit it here."
+        )
 
 
 def _find_copies(store: Store, delta: Delta, deltas: Sequence[Delta]) -> Iterator[tuple[str, NamedNode]]:
@@ -219,7 +222,7 @@ def _find_copies(store: Store, delta: Delta, deltas: Sequence[Delta]) -> Iterato
                 continue
             if graph in others and _statement(held) in others[graph].removed:
                 continue
-            yield line, graph
+            yield (line if held.object == quad.object else f"another text of {held.subject}"), graph
             break
         else:
             yield from ((line, graph) for graph, other in others.items() if line in other.added)

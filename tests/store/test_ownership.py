@@ -94,7 +94,7 @@ def test_a_unit_has_the_text_that_its_loader_gave_it(store: OxigraphStore) -> No
     store.commit({USER: [forged, *said(USER, "own")]})
     store.commit({graph: [Quad(unit, SCHEMA.text, Literal("verbatim"), graph)]})
     assert store.graph(USER) == said(USER, "own")
-    with pytest.raises(ConflictError):
+    with pytest.raises(ConflictError, match=f"another text of {unit} is in {graph}"):
         store.commit({USER: [forged]})
 
 
