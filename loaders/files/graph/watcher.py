@@ -12,6 +12,7 @@ import math
 import os
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
@@ -291,6 +292,8 @@ class Watcher:
         self._report(watch)
         try:
             if self._observer is None:
+                # Of folders that are made while the folder above is added, which are then added twice: harmless.
+                warnings.filterwarnings("ignore", "Callback with id", RuntimeWarning)
                 self._observer = Observer()
                 self._observer.start()
             watch.observed = self._observer.schedule(watch, watch.real_root, recursive=True, event_filter=_EVENTS)

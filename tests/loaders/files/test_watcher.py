@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -83,6 +85,19 @@ def test_files_are_loaded_removed_and_moved_as_they_change(kg: KnowledgeGraph, w
     status = kg.ingestion.get_status()
     assert status.last_file in ("notes/new.txt", "notes/uno/two/b.md")
     assert status.mean_commit_ms
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="of inotify")
+def test_a_folder_that_the_observer_adds_twice_is_no_error(kg: KnowledgeGraph, watcher: Watcher, notes: Path) -> None:
+    from watchdog.observers.inotify_c import InotifyFD, Mask
+
+    watcher.watch(notes, None)
+    until(lambda: is_watching(kg))
+    inotify = InotifyFD.get_instance()
+    added = [inotify.add_callback(os.fsencode(notes), Mask(0x100), lambda *_: None, "twice") for _ in range(2)]
+    inotify.remove_callbacks([(added[0], "twice")])
+    (notes / "a.md").write_text(WORDS.format("a"))
+    until(lambda: paths_of(kg) == {"a.md"})
 
 
 def test_file_that_is_moved_into_a_new_folder_leads_there(kg: KnowledgeGraph, watcher: Watcher, notes: Path) -> None:
