@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 from kg.server.html import href_of
 from kg.server.pages.marked_text import Span, split_text
-from kg.server.pages.reading import get_number, page_href, passage_href, reading_page
-from kg.server.pages.site import Site
+from kg.server.pages.reading import page_href, passage_href, reading_page
+from kg.server.pages.site import Site, get_number
 from kg.tools.reading.concepts import read_concept
 from kg.tools.reading.targets import Target
 from kg.vocabulary import iri_prefix

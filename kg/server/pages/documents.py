@@ -14,8 +14,8 @@ from kg.retrieval.evidence import Unit, load_units
 from kg.retrieval.reader import Reader
 from kg.server.html import href_of
 from kg.server.pages.marked_text import Run, parse_span, split_text
-from kg.server.pages.reading import get_number, list_cited, list_citing, page_href, reading_page
-from kg.server.pages.site import Site
+from kg.server.pages.reading import list_cited, list_citing, page_href, reading_page
+from kg.server.pages.site import Site, get_number
 from kg.store.protocol import Term, term_text
 from kg.tools.entities.dereference import short_name
 from kg.tools.reading.documents import DocumentPage, Heading, LeftOut, find_page, load_order, read_document

@@ -7,8 +7,8 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from kg.server.pages.reading import get_number, page_href, reading_page
-from kg.server.pages.site import Site, ask
+from kg.server.pages.reading import page_href, reading_page
+from kg.server.pages.site import Site, ask, get_number
 from kg.tools.documents.entities import explain_entity
 from kg.tools.reading.targets import Target
 

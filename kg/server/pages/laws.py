@@ -5,8 +5,8 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from kg.server.pages.reading import get_number, list_citing, page_href, reading_page
-from kg.server.pages.site import Site
+from kg.server.pages.reading import list_citing, page_href, reading_page
+from kg.server.pages.site import Site, get_number
 from kg.tools.reading.laws import DOCUMENTS, read_law
 from kg.tools.reading.targets import Target
 

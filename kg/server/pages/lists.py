@@ -11,13 +11,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from kg.errors import InvalidInputError, NotFoundError
+from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.places import Places, load_places
 from kg.retrieval.reader import Reader
 from kg.retrieval.results import FacetName, FacetValue, Result, Statement
 from kg.server.html import href_of, page
-from kg.server.pages.site import Site, ask, list_queries
+from kg.server.pages.site import Site, ask, get_number, list_queries
 from kg.tools.climate.families import family_overview
 from kg.tools.concepts.find import concept_find
 from kg.tools.parliament.speakers import list_speakers
@@ -195,10 +195,7 @@ def _list(found: Any, columns: Sequence[str], rows: Sequence[Sequence[dict[str, 
 
 def _read(request: Request) -> tuple[str, int]:
     """Read the words of the filter and the number of the page."""
-    number = request.query_params.get("page", "1")
-    if not (number.isascii() and number.isdecimal() and len(number) < 6 and 1 <= int(number) <= LAST_PAGE):
-        raise InvalidInputError(f"Invalid page {number[:40]!r}. Valid: a number from 1 to {LAST_PAGE:,}.")
-    return request.query_params.get("q", "").strip(), int(number)
+    return request.query_params.get("q", "").strip(), get_number(request, "page", most=LAST_PAGE)
 
 
 def _answer(request: Request, title: str, about: str, hint: str, listed: Listed) -> Response:

@@ -12,8 +12,8 @@ from kg.errors import NotFoundError
 from kg.retrieval.evidence import code_of
 from kg.retrieval.reader import Reader
 from kg.retrieval.results import Statement
-from kg.server.pages.reading import get_number, page_href, reading_page
-from kg.server.pages.site import Site, ask
+from kg.server.pages.reading import page_href, reading_page
+from kg.server.pages.site import Site, ask, get_number
 from kg.tools.parliament.speakers import Counted, Speaker, list_speakers, speech_stats
 from kg.tools.reading.facts import read_party
 from kg.tools.reading.targets import Target

@@ -5,8 +5,8 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from kg.server.pages.reading import get_number, page_href, reading_page
-from kg.server.pages.site import Site
+from kg.server.pages.reading import page_href, reading_page
+from kg.server.pages.site import Site, get_number
 from kg.store.protocol import term_text
 from kg.tools.reading.people import SPEECHES, VOTES, read_person
 from kg.tools.reading.targets import Target

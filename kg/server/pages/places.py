@@ -6,8 +6,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from kg.server.html import href_of
-from kg.server.pages.reading import get_number, reading_page
-from kg.server.pages.site import Site
+from kg.server.pages.reading import reading_page
+from kg.server.pages.site import Site, get_number
 from kg.tools.reading.places import FAMILIES, read_place
 from kg.tools.reading.targets import Target
 from kg.vocabulary import iri_prefix

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from kg.errors import InvalidInputError, NotFoundError
+from kg.errors import NotFoundError
 from kg.retrieval.reader import Reader
 from kg.retrieval.results import Statement
 from kg.server.html import formats, href_of, page
@@ -62,14 +62,6 @@ def page_href(iri: str, **query: Any) -> str:
     """Build the address of the page of an IRI; parameters that are None, empty or 1 are left out."""
     kept = {name: value for name, value in query.items() if value not in (None, "", 1)}
     return href_of(iri) + ("&" + urlencode(kept) if kept else "")
-
-
-def get_number(request: Request, name: str) -> int:
-    """Get a number from 1 out of the address; 1 if it is absent. Raises InvalidInputError."""
-    text = request.query_params.get(name, "1")
-    if not text.isascii() or not text.isdecimal() or len(text) > 6 or int(text) < 1:
-        raise InvalidInputError(f"Invalid {name} {text[:40]!r}. Valid: a number from 1.")
-    return int(text)
 
 
 def reading_page(

@@ -41,7 +41,7 @@ from kg.retrieval.results import (
 )
 from kg.server.html import href_of, page
 from kg.server.pages.reading import passage_href
-from kg.server.pages.site import Site, ask, list_queries
+from kg.server.pages.site import Site, ask, get_number, list_queries
 from kg.tools.answers import content_of
 from kg.tools.search.passages import fetch, search
 from kg.vocabulary import BASE, iri_prefix
@@ -155,8 +155,8 @@ class State:
 def read_state(request: Request) -> State:
     """Read the state from the address. Raises InvalidInputError for a page or its size that is none."""
     given = request.query_params
-    limit = _read_number("limit", given.get("limit", str(PER_PAGE)), MOST_RESULTS)
-    number = _read_number("page", given.get("page", "1"), MOST_SKIPPED // limit + 1)
+    limit = get_number(request, "limit", PER_PAGE, MOST_RESULTS)
+    number = get_number(request, "page", most=MOST_SKIPPED // limit + 1)
     filters = {
         facet: list(dict.fromkeys(value.strip() for value in given.getlist(facet) if value.strip())) for facet in FACETS
     }
@@ -168,12 +168,6 @@ def read_state(request: Request) -> State:
         once=given.get("once", "") not in ("", "0"),
         limit=limit,
     )
-
-
-def _read_number(name: str, text: str, most: int) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) < 7 and 1 <= int(text) <= most):
-        raise InvalidInputError(f"Invalid {name} {text[:40]!r}. Valid: a number from 1 to {most:,}.")
-    return int(text)
 
 
 def _search(kg: KnowledgeGraph, request: Request) -> Response:

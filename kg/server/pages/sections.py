@@ -10,9 +10,9 @@ from starlette.responses import Response
 
 from kg.server.html import href_of
 from kg.server.pages.marked_text import Note, Span, parse_span, split_blocks
-from kg.server.pages.reading import get_number, list_cited, list_citing, reading_page
+from kg.server.pages.reading import list_cited, list_citing, reading_page
 from kg.server.pages.reviews import get_csrf
-from kg.server.pages.site import Site
+from kg.server.pages.site import Site, get_number
 from kg.tools.reading.sections import SectionPage, SectionRule, group_rules, read_section
 from kg.tools.reading.targets import Target
 from kg.tools.zoning.sections import SectionLine

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route, request_response
 
 from kg.actors import EVERYONE, Actor
-from kg.errors import NotFoundError, QuadciteError
+from kg.errors import InvalidInputError, NotFoundError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import recording
 from kg.retrieval.results import Result, Statement
@@ -33,6 +33,8 @@ R = TypeVar("R", bound=Result)
 Answer = Callable[[Request], Response]
 
 READS: Final = ("GET", "HEAD")
+MOST_NUMBER: Final = 999_999
+"""Greatest number in an address, where nothing else bounds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,14 @@ class Site:
 
         app = Compression(request_response(answering(handle)))
         return Route(path, CancelOnDisconnect(app, self.actor), name=path)
+
+
+def get_number(request: Request, name: str, default: int = 1, most: int = MOST_NUMBER) -> int:
+    """Read a number from 1 to `most` in the address; `default` if it is absent. Raises InvalidInputError for others."""
+    text = request.query_params.get(name, str(default))
+    if not (text.isascii() and text.isdecimal() and len(text) <= len(str(most)) and 1 <= int(text) <= most):
+        raise InvalidInputError(f"Invalid {name} {text[:40]!r}. Valid: a number from 1 to {most:,}.")
+    return int(text)
 
 
 @dataclass(frozen=True, slots=True)

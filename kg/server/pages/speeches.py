@@ -13,8 +13,8 @@ from kg.errors import NotFoundError
 from kg.retrieval.reader import Reader
 from kg.retrieval.speech_records import INTERJECTION
 from kg.server.pages.marked_text import Run, Span, parse_span, split_text
-from kg.server.pages.reading import get_number, list_cited, list_citing, page_href, reading_page
-from kg.server.pages.site import Site
+from kg.server.pages.reading import list_cited, list_citing, page_href, reading_page
+from kg.server.pages.site import Site, get_number
 from kg.store.protocol import term_text
 from kg.tools.parliament.votes import Side
 from kg.tools.reading.speeches import Item, SpeechText, Voice, load_entries, read_sitting, read_speech

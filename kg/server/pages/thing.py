@@ -23,7 +23,7 @@ from kg.retrieval.results import Provenance
 from kg.server.html import formats, href_of, page
 from kg.server.negotiation import GRAPH_TYPES
 from kg.server.pages.reading import DATA, Readers, page_href
-from kg.server.pages.site import Site, list_queries, problem_page
+from kg.server.pages.site import Site, get_number, list_queries, problem_page
 from kg.server.resources import HTML, choose_media_type, rdf_response
 from kg.store.protocol import Term
 from kg.tools.entities.dereference import (
@@ -131,7 +131,7 @@ def _answer(site: Site, readers: Readers, request: Request, iri: str) -> Respons
 
 def _thing(kg: KnowledgeGraph, request: Request, iri: str) -> Response:
     media_type = choose_media_type(request, (*GRAPH_TYPES, HTML))
-    number = _page_number(request)
+    number = get_number(request, "page")
     found = dereference(kg, iri, number)
     headers = {
         "Quadcite-Snapshot": str(found.generation),
@@ -143,13 +143,6 @@ def _thing(kg: KnowledgeGraph, request: Request, iri: str) -> Response:
             headers["Link"] = f'<{_address(iri, number + 1, None)}>; rel="next"'
         return rdf_response((*found.quads, *found.parts, *found.references, *found.uses), media_type, headers)
     return page(request, "thing.html", {"thing": _shown(found), "asked": iri}, headers=headers)
-
-
-def _page_number(request: Request) -> int:
-    text = request.query_params.get("page", "1")
-    if not text.isascii() or not text.isdecimal() or len(text) > 6:
-        raise InvalidInputError(f"Invalid page {text[:40]!r}. Valid: a number from 1.")
-    return int(text)
 
 
 def _address(iri: str, number: int, form: str | None) -> str:
