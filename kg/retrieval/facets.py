@@ -24,7 +24,8 @@ from kg.retrieval.asked import Asked
 from kg.retrieval.concept_index import get_loaded_concepts, load_concepts
 from kg.retrieval.evidence import code_of
 from kg.retrieval.filters import Scope, build_conditions
-from kg.retrieval.hybrid_search import Counted, Retrieved, count_all_units, count_units, list_units
+from kg.retrieval.hybrid_search import Counted, Retrieved, count_units, list_units
+from kg.retrieval.listing import count_by_document
 from kg.retrieval.places import Places, load_places
 from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.results import FacetCounts, FacetName, FacetValue
@@ -226,7 +227,8 @@ def _count_listed(reader: Reader, names: Sequence[FacetName], scope: Scope) -> t
     counts = _count_units(reader, names, codes, more=False)
     if len(units) <= MOST_LISTED:
         return counts, []
-    counts.passages, counts.documents = count_all_units(reader, scope), None
+    documents = count_by_document(reader, scope)
+    counts.passages, counts.documents = sum(documents.values()), len({get_original(each) for each in documents})
     return counts, [f"facets: The numbers by facet are those of {MOST_LISTED:,} of the passages."]
 
 

@@ -59,9 +59,6 @@ _UNITS: Final = """{
 UNITS_IN_SCOPE: Final = f"""
 SELECT DISTINCT ?unit ?document WHERE {_UNITS} LIMIT $most"""
 
-UNITS_COUNTED: Final = f"""
-SELECT (COUNT(DISTINCT ?unit) AS ?units) WHERE {_UNITS}"""
-
 # Texts that are part of nothing are their own documents: articles of a code with a text of their own.
 WHOLE_DOCUMENTS: Final = """{ SELECT DISTINCT ?document WHERE {
       #DOCUMENT
@@ -73,6 +70,13 @@ WHOLE_DOCUMENTS: Final = """{ SELECT DISTINCT ?document WHERE {
 WHOLE_UNITS: Final = """{ SELECT DISTINCT ?unit WHERE {
       #BEGIN
       ?unit schema:text ?words FILTER NOT EXISTS { ?unit dcterms:isPartOf ?whole }
+    } }
+    BIND(?unit AS ?document)"""
+
+# For patterns that bind ?unit: not all of their texts are read, only to find that they are part of a document.
+WHOLE_UNITS_BOUND: Final = """{ SELECT DISTINCT ?unit WHERE {
+      #BEGIN
+      FILTER NOT EXISTS { ?unit dcterms:isPartOf ?whole } FILTER EXISTS { ?unit schema:text ?words }
     } }
     BIND(?unit AS ?document)"""
 
@@ -508,18 +512,14 @@ def _listed(reader: Reader, scope: Scope) -> Mapping[str, str] | None:
 
 def list_units(reader: Reader, scope: Scope, most: int) -> Mapping[str, str]:
     """List units in scope with their documents, up to one more than `most`."""
-    query = scope.compile(_with_whole(UNITS_IN_SCOPE, scope), most=most + 1)
+    query = scope.compile(add_whole(UNITS_IN_SCOPE, scope), most=most + 1)
     return reader.kept("passages that the filters leave", query, _read_units, declared=OWN)
 
 
-def count_all_units(reader: Reader, scope: Scope) -> int:
-    """Count all units in scope. Cached until the next commit."""
-    query = scope.compile(_with_whole(UNITS_COUNTED, scope))
-    return reader.kept("passages that the filters leave", query, lambda rows: int(term_text(rows[0]["units"])))
-
-
-def _with_whole(query: str, scope: Scope) -> str:
-    return query.replace("#WHOLE", WHOLE_DOCUMENTS if scope.on_document else WHOLE_UNITS)
+def add_whole(query: str, scope: Scope) -> str:
+    """Replace ``#WHOLE`` in `query` by the pattern of texts in `scope` that are part of nothing."""
+    alone = WHOLE_UNITS_BOUND if scope.alone else WHOLE_UNITS
+    return query.replace("#WHOLE", WHOLE_DOCUMENTS if scope.on_document else alone)
 
 
 def _read_units(rows: Sequence[Mapping[str, Term]]) -> Mapping[str, str]:

@@ -16,7 +16,7 @@ from pyoxigraph import NamedNode
 
 from kg.fuzzy_names import fold
 from kg.retrieval.filters import Scope, build_conditions
-from kg.retrieval.hybrid_search import OWN, UNITS_IN_SCOPE, WHOLE_DOCUMENTS, WHOLE_UNITS, Found, newest_first
+from kg.retrieval.hybrid_search import OWN, UNITS_IN_SCOPE, Found, add_whole, newest_first
 from kg.retrieval.reader import Reader, iri_of
 from kg.search.protocol import get_original
 from kg.sparql.terms import bind
@@ -164,9 +164,13 @@ class _Documents:
         """Load all of them: by the codes in the index, or if it has none for a filter, by SPARQL."""
         if self._is_coded:
             return self._count("parent")
-        whole = WHOLE_DOCUMENTS if self._scope.on_document else WHOLE_UNITS
-        query = self._scope.compile(UNITS_BY_DOCUMENT.replace("#WHOLE", whole))
-        return self._reader.kept("documents that the filters leave", query, _read_counts, declared=("document",))
+        return count_by_document(self._reader, self._scope)
+
+
+def count_by_document(reader: Reader, scope: Scope) -> Mapping[str, int]:
+    """Count the units in a scope by document, by SPARQL. Cached until the next commit."""
+    query = scope.compile(add_whole(UNITS_BY_DOCUMENT, scope))
+    return reader.kept("documents that the filters leave", query, _read_counts, declared=("document",))
 
 
 def _read_counts(rows: list[dict[str, Term]]) -> Mapping[str, int]:

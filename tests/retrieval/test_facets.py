@@ -110,6 +110,7 @@ def test_more_passages_than_are_listed_are_counted_exactly(
     assert whole.facets is not None
     assert cut.facets is not None
     assert cut.facets.passages == whole.facets.passages > 2
+    assert cut.facets.documents == whole.facets.documents
     assert sum(each.passages for each in cut.facets.values["domain"]) == 2
     assert len(cut.notes) > len(whole.notes)
 
