@@ -32,7 +32,7 @@ from kg.search.protocol import GraphUnits, IndexedUnit, SearchIndex, get_kind
 from kg.sparql.terms import bind
 from kg.store.ownership import CURATED, USER, find_described, is_user_graph
 from kg.store.protocol import FOREIGN, Query, Store, preference, select, term_text
-from kg.text import HEADING_SEPARATOR
+from kg.text import HEADING_SEPARATOR, to_number
 from kg.vocabulary import DCTERMS, DERIVED, ELI, KG, PROV_GRAPH, RDF, RDFS, SCHEMA, SKOS, SOURCED, mint, sha256
 
 HEADINGS: Final = frozenset(mint("code", "blockType", code).value for code in ("Title", "title", "sectionHeading"))
@@ -555,14 +555,18 @@ def _load_text_units(
         for row in _select(store, bind(VALUES_OF, graphs=nodes, property=name)):
             facts[row["graph"].value].shown[name][row["node"].value].append(row["value"].value)
     for row in _select(store, bind(UNITS, graphs=nodes)):
+        position, parent = to_number(row["position"].value), row.get("parent", row["unit"])
+        # No shape constrains the text units of people.
+        if position is None or not isinstance(parent, NamedNode):
+            continue
         if row["unit"].value in left_out.get(row["graph"].value, ()):
             continue
         kind, language = row.get("type"), row.get("language")
         facts[row["graph"].value].units.append(
             UnitFacts(
                 row["unit"].value,
-                row.get("parent", row["unit"]).value,
-                int(row["position"].value),
+                parent.value,
+                position,
                 row["text"].value,
                 None if kind is None else kind.value,
                 None if language is None else language.value,

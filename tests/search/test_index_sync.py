@@ -132,6 +132,27 @@ def test_texts_of_users_in_documents_of_sources_are_not_indexed(tmp_path):
         assert indexed() == {"urn:added", "urn:mine"}
 
 
+@pytest.mark.parametrize(
+    ("parent", "position"),
+    [
+        (mint("document", "own"), Literal("first")),
+        (mint("document", "own"), Literal(1.5)),
+        (Literal("own"), Literal(0)),
+    ],
+)
+def test_malformed_texts_of_users_are_left_out_of_the_index(tmp_path, parent, position):
+    user = mint("graph", "user", "notes")
+    described = frozenset({Quad(user, KG.contentSha256, Literal("h"), PROV_GRAPH)})
+    index = Kept()
+    with OxigraphStore(tmp_path) as store:
+        for unit, said in (("urn:bad", (parent, position)), ("urn:good", (mint("document", "own"), Literal(1)))):
+            values = zip((DCTERMS.isPartOf, SCHEMA.position, SCHEMA.text), (*said, Literal(f"Of {unit}.")), strict=True)
+            quads = [Quad(NamedNode(unit), name, value, user) for name, value in values]
+            store.extend(user, quads, lambda _: Patch(remove=frozenset(), add=described))
+        repair_index(store, index)
+    assert [unit.iri for content in index.graphs.values() for unit in content.units] == ["urn:good"]
+
+
 @pytest.mark.parametrize("held", [index_sync.HELD, 0])
 def test_names_that_a_load_adds_later_are_indexed_in_its_earlier_graphs_too(held, monkeypatch):
     monkeypatch.setattr(index_sync, "HELD", held)
