@@ -21,7 +21,7 @@ from loaders.files.extraction.entity_model import (
     normalize_name,
     to_name,
 )
-from loaders.files.extraction.gazetteer import find_aliases, find_collected, mine_names
+from loaders.files.extraction.gazetteer import ORDERS, find_aliases, find_collected, mine_names
 from loaders.files.extraction.patterns import classify_code, find_patterns, find_type, has_year, is_plain
 from loaders.files.extraction.plain_text import Outline, Snippet, build_outline
 from loaders.files.extraction.sentence_relations import Spot, Stated, build_matcher, find_relations
@@ -57,6 +57,7 @@ _NO_WORD: Final = re.compile(r"\S{1000,}")
 """Characters that are not parsed: the tokenizer takes the square of the length of a text without spaces."""
 _EDGES: Final = " \t\n.,;:!?\"'\u201c\u201d\u2018\u2019()[]{}*_`"
 _ARTICLE: Final = re.compile(r"(?:the|an?|our|its|this|your|their)\s+", re.IGNORECASE)
+_FIRST_WORD: Final = re.compile(r"([A-Z][a-z]+)\s+(?=[A-Z])")
 _POSSESSIVE: Final = re.compile(r"['\u2019]s?$")
 Steps = Generator[None, None, Extraction]
 """An extraction that can pause between two steps."""
@@ -422,6 +423,8 @@ def _read_entity(span: Span) -> _Named | None:
     while end > start and text[end - 1] in _EDGES:
         end -= 1
     start, end = _widen(span, start, end)
+    if (order := _FIRST_WORD.match(text, start, end)) is not None and order[1].casefold() in ORDERS:
+        start = order.end()
     if (article := _ARTICLE.match(text, start, end)) is not None:
         start = article.end()
     if (possessive := _POSSESSIVE.search(text[start:end])) is not None:

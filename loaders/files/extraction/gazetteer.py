@@ -27,7 +27,14 @@ _SHOWN: Final = re.compile(r"(?<![\\*])\*\*(?P<bold>[^*\n]{2,80})\*\*|(?<![\\`])
 """Bold words and code in the notation of Markdown."""
 _WORD: Final = re.compile(r"[^\W_][\w'\u2019+#&./-]*")
 _CAPITAL: Final = re.compile(r"[A-Z][\w'\u2019&/-]*")
-_LEADING: Final = to_word_set(
+ORDERS: Final = to_word_set(
+    """
+    add choose configure connect create deploy disable enable install integrate introduce migrate prepare recover remove
+    replace restart rotate start stop troubleshoot understand uninstall upgrade use verify write
+    """
+)
+"""Verbs that lead to a name in an order, as in "Restart Emberline", and are hardly ever the first word of one."""
+_LEADING: Final = ORDERS | to_word_set(
     """
     about adding against and at before building changing checking choosing configuring connecting creating debugging
     deploying for from getting how installing integrating introducing introduction managing meet migrating moving on

@@ -64,7 +64,7 @@ from loaders.mentions.graph_words import Vocabularies
 
 log = logging.getLogger(__name__)
 
-VERSION: Final = "4"
+VERSION: Final = "5"
 """A new version reads all files again."""
 
 RULE: Final = Rule("entity-names", "1", "an entity has the names by which files mention it")

