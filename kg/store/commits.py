@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
 from typing import Final
@@ -77,8 +77,8 @@ class PreparedCommit:
     remove: Mapping[NamedNode, Collection[str]]
     drop: Collection[NamedNode]
     add: Mapping[NamedNode, Collection[str]]
-    invalidated: Mapping[NamedNode, AbstractSet[str]] = field(default_factory=dict)
-    """The graphs that it invalidates (`kg.store.protocol.Patch`), with their properties."""
+    invalidated: AbstractSet[NamedNode] = frozenset()
+    """The graphs that it invalidates (`kg.store.protocol.Patch`)."""
 
 
 def commit_iri(generation: int) -> NamedNode:

@@ -56,7 +56,7 @@ def prepare_commit(
     deltas += [cession.delta for cession in ceded]
     changes += [cession.delta.change() for cession in ceded]
     patched = reduce_patch(store, patch)
-    touched = [*(delta.graph for delta in deltas), *invalidated.properties] or [PROV_GRAPH]
+    touched = [*(delta.graph for delta in deltas), *sorted(invalidated.graphs, key=str)] or [PROV_GRAPH]
     gone = (statement for delta in deltas for statement in delta.removed)
     record = build_commit_record(old.generation + 1, touched, gone, patched)
     emptied = frozenset(delta.graph for delta in deltas if delta.content_sha256 is None)
@@ -69,7 +69,7 @@ def prepare_commit(
     before = difference.canonical_statements(PROV_GRAPH, old.as_quads() if old.generation else ())
     after = difference.canonical_statements(PROV_GRAPH, [*record, *head.as_quads()])
     out[PROV_GRAPH], into[PROV_GRAPH] = [*patched.removed, *before], [*patched.added, *after]
-    return PreparedCommit(head, deltas, tuple(changes), out, emptied, into, invalidated.properties)
+    return PreparedCommit(head, deltas, tuple(changes), out, emptied, into, invalidated.graphs)
 
 
 def _remove_orphans(

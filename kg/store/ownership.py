@@ -304,12 +304,6 @@ def find_invalidated_graphs(store: Store) -> list[NamedNode]:
     return [node for node in found if isinstance(node, NamedNode) and node.value.startswith(_GRAPHS)]
 
 
-def _load_properties(store: Store, graph: NamedNode) -> AbstractSet[str]:
-    """Load the properties in a graph, which the engine finds among 35,000 quads in 11 ms."""
-    rows = cast(QuerySolutions, store.query(bind(PROPERTIES_IN, graph=graph)))
-    return {row[0].value for row in rows if isinstance(row[0], NamedNode)}
-
-
 class _BloomFilter:
     """A set of any number of terms in constant memory. It may seem to contain others, and none is removed."""
 
@@ -327,9 +321,9 @@ class _BloomFilter:
 
 @dataclass(frozen=True, slots=True)
 class Invalidated:
-    """The graphs that a commit invalidates with the properties in each, and the changes of ``graph/prov``."""
+    """The graphs that a commit invalidates, and the changes of ``graph/prov``."""
 
-    properties: Mapping[NamedNode, AbstractSet[str]]
+    graphs: AbstractSet[NamedNode]
     remove: frozenset[Quad]
     add: frozenset[Quad]
 
@@ -350,8 +344,9 @@ class UserStatements:
         """The number of properties of each graph."""
         self._various: set[NamedNode] = set()
         self._all: set[NamedNode] = set()
-        self.invalidated: Final[dict[NamedNode, AbstractSet[str]]] = {}
-        """The invalidated graphs (`kg.store.protocol.Patch`), with the properties in each."""
+        self.invalidated: Final[dict[NamedNode, AbstractSet[str] | None]] = {}
+        """The invalidated graphs (`kg.store.protocol.Patch`), with the properties in each, or None before they are
+        known (`load_properties`)."""
         self._takers: set[object] = {
             quad.object for quad in store.quads_for_pattern(None, KG.cededTo, None, PROV_GRAPH)
         }
@@ -360,8 +355,7 @@ class UserStatements:
         for graph in store.named_graphs():
             if is_user_graph(graph) and isinstance(graph, NamedNode):
                 self._add(graph, store.quads_for_pattern(None, None, None, graph))
-        for graph in find_invalidated_graphs(store):
-            self.invalidated[graph] = _load_properties(store, graph)
+        self.invalidated.update(dict.fromkeys(find_invalidated_graphs(store)))
 
     def _add(self, graph: NamedNode, quads: Iterable[Quad]) -> None:
         names: set[str] = set()
@@ -388,10 +382,22 @@ class UserStatements:
                 if not graphs:
                     del self._graphs[name]
 
-    def follow(self, deltas: Sequence[Delta], invalidated: Mapping[NamedNode, AbstractSet[str]]) -> None:
+    def load_properties(self, store: Store) -> None:
+        """Load the properties in invalidated graphs, unless they are known. Call it before `hide`.
+
+        The commit that invalidates a graph does not wait for it: for 120,000 quads it takes 40 ms.
+        """
+        for graph, known in tuple(self.invalidated.items()):
+            if known is None:
+                rows = cast(QuerySolutions, store.query(bind(PROPERTIES_IN, graph=graph)))
+                names = {row[0].value for row in rows if isinstance(row[0], NamedNode)}
+                if graph in self.invalidated:  # not removed in the meantime
+                    self.invalidated[graph] = names
+
+    def follow(self, deltas: Sequence[Delta], invalidated: AbstractSet[NamedNode]) -> None:
         """Add the written statements and the invalidated graphs; forget graphs that are removed."""
         if invalidated:
-            self.invalidated.update(invalidated)
+            self.invalidated.update(dict.fromkeys(invalidated))
             self.version = next(_versions)
         for delta in deltas:
             if self.invalidated.pop(delta.graph, None) is not None:
@@ -429,7 +435,7 @@ class UserStatements:
         named = {
             graph.value
             for graph, own in tuple(self.invalidated.items())
-            if properties is None or not properties.isdisjoint(own)
+            if properties is None or own is None or not properties.isdisjoint(own)
         }
         conditions = []
         if len(found) > _MOST_NAMED:
@@ -446,7 +452,7 @@ class UserStatements:
         """Determine which of `graphs` a commit invalidates: those that exist, and that `deltas` do not write."""
         written = {delta.graph for delta in deltas}
         found = {
-            graph: _load_properties(store, graph)
+            graph
             for graph in graphs
             if graph not in written and graph not in self.invalidated and store.contains_named_graph(graph)
         }

@@ -274,7 +274,11 @@ class OxigraphStore:
     def hide_user_graphs(self, query: str) -> str:
         """Rewrite a trusted query so that it does not read statements of the graphs that people write, nor those of
         invalidated graphs (`Patch`)."""
-        return self._get_user_statements().hide(query)
+        statements = self._get_user_statements()
+        if None in statements.invalidated.values():
+            with self._engine_errors(), self._reading() as store:
+                statements.load_properties(store)
+        return statements.hide(query)
 
     def find_invalidated_graphs(self) -> list[NamedNode]:
         """Find the invalidated graphs (`Patch`) that no commit has removed yet."""
