@@ -15,6 +15,8 @@ from kg.errors import SourceError, StoreLockedError, UpstreamError
 
 _PAUSE_S: Final = 0.5
 """Seconds between two questions for events."""
+_RESTART_S: Final = 5.0
+"""Seconds in which a server that has ended may be started again, before this process takes over."""
 _GONE_S: Final = 30.0
 """Seconds in which another process may take over the data directory of a server that has ended."""
 
@@ -56,7 +58,7 @@ def show_changes(
             if now - lost_at > _GONE_S or after is None:
                 raise
             output.say(f"kg: {error}")
-            time.sleep(_PAUSE_S)
+            time.sleep(_RESTART_S if isinstance(error, UpstreamError) else _PAUSE_S)
 
 
 def _ask(

@@ -148,6 +148,13 @@ def test_filters_alone_list_all_passages_page_by_page(client: TestClient, filter
     assert not any(row["score"] for row in rows)
 
 
+def test_the_page_of_refused_filters_does_not_grow_with_their_square(client: TestClient) -> None:
+    sizes = [
+        len(markup(client, f"/search?{urlencode([('year', str(n)) for n in range(most)])}", 400)) for most in (400, 800)
+    ]
+    assert sizes[1] < 1.1 * sizes[0]
+
+
 def test_a_concept_as_a_filter_is_marked_where_it_is_mentioned(client: TestClient) -> None:
     text = markup(client, "/search?concept=Q1012")
     quotes = re.findall(r'<blockquote class="found"[^>]*>(.*?)</blockquote>', text, re.DOTALL)

@@ -36,6 +36,9 @@ def _chapter(request: Request) -> Response:
     topic: str = request.path_params["topic"]
     if topic.endswith(".md"):  # links between the chapters name files
         return RedirectResponse(f"/docs/{topic.removesuffix('.md')}", 308)
+    if topic in bundle.FIGURES:
+        headers = {"Content-Security-Policy": "default-src 'none'", "X-Content-Type-Options": "nosniff"}
+        return Response(bundle.figure(topic), media_type="image/svg+xml", headers=headers)
     if topic not in bundle.CHAPTERS:
         raise HttpError(404, "not_found", f"Unknown topic {topic[:80]!r}. Available: {', '.join(bundle.CHAPTERS)}.")
     if choose_media_type(request, (HTML, MARKDOWN)) == MARKDOWN:

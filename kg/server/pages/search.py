@@ -66,6 +66,8 @@ _OF_AGENTS: Final = {
 _ARGUMENTS: Final = re.compile(r" \((?:arguments|filters): [^()]*\)\Z")
 QUERY_SHOWN: Final = 500
 """Characters of a refused query that the page repeats."""
+FILTERS_SHOWN: Final = 10
+"""Values of each filter that the page shows, each with an address that has all others."""
 
 TITLES: Final[Mapping[FacetName, str]] = {
     "domain": "Domain",
@@ -177,7 +179,8 @@ def _search(kg: KnowledgeGraph, request: Request) -> Response:
     try:
         found, queries = _find(kg, state)
     except (InvalidInputError, NotFoundError) as error:
-        shown = replace(state, words=state.words[:QUERY_SHOWN])
+        filters = {facet: values[:FILTERS_SHOWN] for facet, values in state.filters.items()}
+        shown = replace(state, words=state.words[:QUERY_SHOWN], filters=filters)
         context = _context(kg, shown, SearchResult(results=[]), [], {}) | {"refused": _reword(error)}
         return page(request, "search.html", context, status=error.http_status)
     form = request.query_params.get("format", "html")
@@ -327,7 +330,7 @@ def _list_chosen(state: State, counts: FacetCounts | None) -> list[dict[str, str
     return [
         {"facet": TITLES[facet], "label": labels.get((facet, value), value), "href": state.toggle(facet, value).href}
         for facet, values in state.filters.items()
-        for value in values
+        for value in values[:FILTERS_SHOWN]
     ]
 
 
