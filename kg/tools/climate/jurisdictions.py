@@ -49,8 +49,8 @@ SELECT ?value (COUNT(DISTINCT ?unit) AS ?count) (COUNT(DISTINCT ?work) AS ?docum
   {
     #DOCUMENT
     ?document a ?kind FILTER(?kind IN (kg:PolicyDocument, kg:Speech))
-    OPTIONAL { ?document kg:slug ?slug }
     ?unit dcterms:isPartOf ?document . ?unit kg:mentions ?value
+    OPTIONAL { ?document kg:slug ?slug }
   } UNION {
     #DOCUMENT
     ?document a kg:CodeSection . ?document kg:mentions ?value BIND(?document AS ?unit)

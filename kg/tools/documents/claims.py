@@ -31,7 +31,9 @@ _OF_END: Final = """{ SELECT ?claim ($number AS ?number) ?other WHERE {
   } }"""
 
 _CLAIMS: Final = """SELECT ?number ?other ?graph ?claim ?property ?confidence WHERE {
-  { SELECT * WHERE { #ENDS } }
+  { SELECT ?claim ?number ?other WHERE {
+    #ENDS
+  } }
   GRAPH ?graph { ?claim rdf:predicate ?property } GRAPH ?graph { ?claim kg:confidence ?confidence }
 }"""
 
