@@ -25,11 +25,15 @@ CHAPTERS: Final = (
     "settings",
     "errors",
     "operations",
+    "scaling",
     "conformance",
     "architecture",
     "contributing",
 )
 """The topics of the documentation, in reading order."""
+
+FIGURES: Final = ("scaling.svg",)
+"""The figures in the chapters."""
 
 
 def folder(name: Literal["ontology", "shapes", "fixtures"]) -> Path:
@@ -43,6 +47,13 @@ def chapter(topic: str) -> str:
     if topic not in CHAPTERS:
         raise KeyError(topic)
     return (_PACKAGE / "docs" / f"{topic}.md").read_text(encoding="utf-8")
+
+
+def figure(name: str) -> str:
+    """Return a figure of the chapters as SVG. Raises KeyError for an unknown name."""
+    if name not in FIGURES:
+        raise KeyError(name)
+    return (_PACKAGE / "docs" / name).read_text(encoding="utf-8")
 
 
 def chapter_title(topic: str) -> str:

@@ -36,19 +36,23 @@ Rows = NDArray[np.float16]
 class VectorCache:
     """The cache in a folder. Calls are safe from any thread. A damaged file is removed, and an empty one begun.
 
-    Raises sqlite3.OperationalError for a full disk.
+    While the file cannot be opened or written, as on a full disk, no vectors are found or kept; that is logged once.
+    `keep` and `copy` raise sqlite3.OperationalError then.
     """
 
     def __init__(self, folder: Path) -> None:
         self._path: Final = folder / FILE
         self._lock: Final = Lock()
         self._space = ("", 0)
-        self._database = self._open()
+        self._is_unusable = False
+        self._database: sqlite3.Connection | None = None
+        with self._tolerating(), self._writing():
+            pass
 
     def use(self, model: str, dimensions: int) -> None:
         """Keep vectors of a model from now on, and drop those of another one."""
         self._space = model, dimensions
-        with self._writing() as database:
+        with self._tolerating(), self._writing() as database:
             self._use(database)
 
     def _use(self, database: sqlite3.Connection) -> None:
@@ -61,7 +65,7 @@ class VectorCache:
         """Get the vectors by a model of the texts with these hashes, as far as they are known."""
         wanted = [bytes.fromhex(each) for each in hashes]
         found: dict[str, Rows] = {}
-        with self._writing() as database:
+        with self._tolerating(), self._writing() as database:
             space = database.execute("SELECT dimensions FROM space WHERE name = ?", (model,)).fetchone()
             for start in range(0, len(wanted) if space else 0, _AT_ONCE):
                 some = wanted[start : start + _AT_ONCE]
@@ -75,7 +79,7 @@ class VectorCache:
 
     def put(self, vectors: Mapping[str, Rows]) -> None:
         """Add the vectors of texts by their hashes."""
-        with self._writing() as database:
+        with self._tolerating(), self._writing() as database:
             database.executemany(
                 "INSERT OR REPLACE INTO vectors VALUES (?, ?)",
                 [(bytes.fromhex(key), rows.astype(np.float16).tobytes()) for key, rows in vectors.items()],
@@ -84,7 +88,7 @@ class VectorCache:
     def count(self) -> int:
         """Count the texts."""
         number = 0
-        with self._writing() as database:
+        with self._tolerating(), self._writing() as database:
             [(number,)] = database.execute("SELECT count(*) FROM vectors")
         return int(number)
 
@@ -98,38 +102,61 @@ class VectorCache:
             database.execute("DELETE FROM vectors WHERE text_hash NOT IN kept")
             database.execute("DROP TABLE kept")
         with self._lock:
-            self._database.execute("VACUUM INTO ?", (str(partial),))
-            self._database.close()
+            database = self._get()
+            database.execute("VACUUM INTO ?", (str(partial),))
+            database.close()
+            self._database = None
             self._remove()
             partial.replace(self._path)
-            self._database = self._open()
 
     def copy(self, target: Path) -> dict[str, str]:
         """Copy the file into a folder; return the SHA-256 of the bytes read, by path in it."""
         with self._lock:
-            self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._get().execute("PRAGMA wal_checkpoint(TRUNCATE)")
             return {FILE: copy_with_holes(self._path, target / FILE)}
 
     def close(self) -> None:
         """Close the file."""
         with self._lock:
-            self._database.close()
+            if self._database is not None:
+                self._database.close()
+
+    @contextmanager
+    def _tolerating(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            if not self._is_unusable:
+                log.warning("Cannot use %s: %s. Until it can be used, vectors are not kept.", self._path, error)
+            self._is_unusable = True
+        else:
+            self._is_unusable = False
+
+    def _get(self) -> sqlite3.Connection:
+        """Get the open database. Call it with the lock. Raises sqlite3.OperationalError if it cannot be opened."""
+        if self._database is None:
+            database = self._open()
+            if self._space[0]:
+                with database:
+                    self._use(database)
+            self._database = database
+        return self._database
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         with self._lock:
+            database = self._get()
             try:
-                with self._database:
-                    yield self._database
+                with database:
+                    yield database
             except sqlite3.OperationalError:
                 raise
             except sqlite3.DatabaseError as error:
                 log.error("Cannot read %s: %s. Its texts are embedded again.", self._path, error)
-                self._database.close()
+                database.close()
+                self._database = None
                 self._remove()
-                self._database = self._open()
-                with self._database:
-                    self._use(self._database)
+                self._get()
 
     def _open(self) -> sqlite3.Connection:
         for is_last in (False, True):

@@ -93,3 +93,16 @@ def test_a_copy_has_all_vectors(cache: VectorCache, tmp_path: Path) -> None:
     assert np.array_equal(copied.get([make_hash(1)], "m")[make_hash(1)], make_rows(1))
     copied.close()
     cache.close()
+
+
+def test_a_file_that_cannot_be_opened_costs_only_the_cache(tmp_path: Path) -> None:
+    (tmp_path / FILE).mkdir()
+    cache = VectorCache(tmp_path)
+    cache.use("model", 2)
+    key, rows = "ab" * 32, np.ones((1, 2), np.float16)
+    cache.put({key: rows})
+    assert cache.get([key], "model") == {}
+    (tmp_path / FILE).rmdir()
+    cache.put({key: rows})
+    assert cache.get([key], "model").keys() == {key}
+    cache.close()
