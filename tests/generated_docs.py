@@ -18,6 +18,7 @@ from kg.server.instructions import MOUNTS
 from kg.settings import Settings
 from kg.tools.calls import SHARED
 from kg.tools.registry import TOOLS, mounted
+from tests.benchmarks import scale_report
 from tests.conformance import figures
 
 ROOT = Path(__file__).parent.parent
@@ -114,6 +115,12 @@ def made(section: str) -> str:
             return _table(("W3C test suite", "tests", "passed", "the others, each an expected failure"), figures.rows())
         case "modules":
             return _table(("module", "contents"), modules())
+        case "scale_figures":
+            head, *rows = scale_report.list_figures(scale_report.load_figures())
+            return _table(head, iter(rows))
+        case "scale_plan":
+            head, *rows = scale_report.list_plan(scale_report.load_figures())
+            return _table(head, iter(rows))
         case "groups":
             return _table(("MCP path", "tools", "names"), tool_groups())
     raise ValueError(f"the documentation has a section {section!r} that nothing makes")
@@ -138,5 +145,6 @@ def tool_groups() -> Iterator[tuple[str, str, str]]:
 
 if __name__ == "__main__":
     figures.renew()
+    (ROOT / "kg" / "docs" / "scaling.svg").write_text(scale_report.draw(scale_report.load_figures()))
     for page in pages():
         page.write_text(renewed(page.read_text()))

@@ -40,6 +40,8 @@ def test_every_generated_part_is_in_one_page() -> None:
         "errors",
         "groups",
         "modules",
+        "scale_figures",
+        "scale_plan",
         "settings",
         "standards",
         "tools",

@@ -24,6 +24,7 @@ from typing import Any, BinaryIO
 
 from kg.errors import IndexUnavailableError, ModelError, QuadciteError
 from kg.processes import confine, frames
+from kg.processes.garbage_collection import exempt_present_objects
 from kg.search import embedding
 from kg.search.cross_encoder import CrossEncoder, CrossEncoderWorker
 from kg.search.protocol import Conditions, IndexedUnit, IndexStatus, Mode, UnitKind, get_kind
@@ -203,6 +204,7 @@ def serve(requests: BinaryIO, answers: int, open_embedder: Callable[[Settings], 
     if not server:
         return
     operations = server[0].operations
+    exempt_present_objects()
     with (
         ThreadPoolExecutor(1, "writes") as writes,
         ThreadPoolExecutor(_SEARCHES, "searches") as searches,

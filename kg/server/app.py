@@ -27,6 +27,7 @@ from kg.actors import EVERYONE
 from kg.errors import QuadciteError, StoreError
 from kg.knowledge_graph import PROGRESS, KnowledgeGraph
 from kg.loading import exclusive_load
+from kg.processes.garbage_collection import exempt_present_objects
 from kg.processes.leases import Leases
 from kg.queries.pool import QueryPool
 from kg.search import index_sync
@@ -286,6 +287,7 @@ def serve(
                 server_header=False,
             )
             server = Server(config, address, on_ready, (kg.pool.close, raw.close))
+            exempt_present_objects()
             if stdio:
                 with _run_in_thread(server, listening):
                     try:

@@ -211,7 +211,7 @@ def wait_until_at_rest(index: Path, quiet_s: float = 12.0) -> None:
     """Wait until no shard of the index has been written or replaced for `quiet_s` seconds."""
     state, since = "", time.monotonic()
     while time.monotonic() < since + quiet_s:
-        shards, copies = sorted(index.glob("**/shard-*")), sorted(index.glob("**/edge-*"))
+        shards, copies = sorted(index.glob("shard-*")), sorted(index.glob("shard-*/edge-*"))
         now = json.dumps([str(path) for path in copies])
         if now != state or len(copies) > len(shards):
             state, since = now, time.monotonic()

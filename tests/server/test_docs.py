@@ -31,6 +31,15 @@ def test_every_chapter_is_listed_and_served_as_html_and_markdown(client: TestCli
         assert client.get(f"/docs/{topic}?format=md").text == bundle.chapter(topic)
 
 
+@pytest.mark.parametrize("name", bundle.FIGURES)
+def test_figures_are_served_without_scripts(client: TestClient, name: str) -> None:
+    answer = client.get(f"/docs/{name}")
+    assert answer.headers["content-type"] == "image/svg+xml"
+    assert answer.headers["content-security-policy"] == "default-src 'none'"
+    assert answer.text == bundle.figure(name)
+    assert any(f"]({name})" in bundle.chapter(topic) for topic in bundle.CHAPTERS)
+
+
 def test_links_between_chapters_work(client: TestClient) -> None:
     links = {
         target
