@@ -9,11 +9,13 @@ byte a dimension, next to the original ones in half precision, by which the firs
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -50,6 +52,8 @@ _QUANTILE = 0.99
 _DRAFT = "edge-draft"
 """Folder of a copy of the points, which the next opening removes unless it is complete."""
 _UNLIMITED_KB = 1 << 40
+_REMOVALS = 50
+_REMOVAL_PAUSE_S = 0.02
 
 DENSE = "dense"
 _ROWS = qe.MultiVectorConfig(qe.MultiVectorComparator.MaxSim)
@@ -115,7 +119,7 @@ class Shard:
         self._lease = _Lease(shard)
         for other in self.folder.glob("edge-*"):
             if other.name != self._name:
-                shutil.rmtree(other)
+                _remove_left(other)
         self.counts = WordCounts(self.folder)
         self.counts.open(self._read_words, self._count_texts(), self._scan_words())
 
@@ -472,6 +476,22 @@ def build_config(fields: Sequence[str], space: VectorSpace | None = None, *, opt
         payload_memory=qe.Memory.Cold,
         id_tracker_memory=qe.Memory.Cold,
     )
+
+
+def _remove_left(folder: Path) -> None:
+    """Remove a folder that a killed process has left. One that optimizes dies with it, but a moment later."""
+    for _ in range(_REMOVALS):
+        try:
+            shutil.rmtree(folder)
+        except OSError as error:
+            if not folder.exists():
+                return
+            if error.errno not in (errno.ENOENT, errno.ENOTEMPTY):
+                raise
+            time.sleep(_REMOVAL_PAUSE_S)
+        else:
+            return
+    shutil.rmtree(folder)
 
 
 def compact_folder(folder: Path) -> None:
