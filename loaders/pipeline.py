@@ -94,7 +94,7 @@ class Loader:
     """Computes the derived graphs to commit together with graphs that are replaced."""
     find_invalidated: Callable[[Store, Mapping[NamedNode, Sequence[Quad]]], Collection[NamedNode]] | None = None
     """Finds the derived graphs that a commit which replaces these graphs invalidates, since their removal takes long.
-    `refresh` removes them."""
+    `refresh` removes them. Called after `derive`, with its graphs."""
     prepare: Callable[[KnowledgeGraph], None] | None = None
     """Reads what it needs to know of the store before a load."""
     load_freed: Callable[[KnowledgeGraph, LoadReport], None] | None = None

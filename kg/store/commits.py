@@ -86,6 +86,11 @@ def commit_iri(generation: int) -> NamedNode:
     return mint("commit", str(generation))
 
 
+def build_time() -> Literal:
+    """Build the literal of the current time, to the millisecond."""
+    return Literal(datetime.now(UTC).isoformat(timespec="milliseconds"), datatype=XSD.dateTime)
+
+
 def build_commit_record(
     generation: int, touched: Sequence[NamedNode], removed: Iterable[str], patched: Delta
 ) -> list[Quad]:
@@ -94,8 +99,7 @@ def build_commit_record(
     It changes the graphs `touched`, removes the statements `removed` from them, and changes ``graph/prov`` by
     `patched`.
     """
-    node = commit_iri(generation)
-    now = Literal(datetime.now(UTC).isoformat(timespec="milliseconds"), datatype=XSD.dateTime)
+    node, now = commit_iri(generation), build_time()
     nodes: set[str] = set()
     properties: set[str] = set()
     count = 0

@@ -18,7 +18,6 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from itertools import count, islice
 from typing import Any, Final, cast
 
@@ -28,7 +27,7 @@ from kg.errors import ConflictError
 from kg.sparql.graph_exclusion import exclude_graphs
 from kg.sparql.terms import bind
 from kg.store import difference
-from kg.store.commits import commit_iri
+from kg.store.commits import build_time, commit_iri
 from kg.store.difference import Delta, Statements
 from kg.store.protocol import GraphChange, Patch, Query, named_node, select
 from kg.vocabulary import (
@@ -42,7 +41,6 @@ from kg.vocabulary import (
     PROV_GRAPH,
     RDF,
     SCHEMA,
-    XSD,
     iri_prefix,
     mint,
     sha256,
@@ -456,7 +454,7 @@ class UserStatements:
             for graph in graphs
             if graph not in written and graph not in self.invalidated and store.contains_named_graph(graph)
         }
-        now = Literal(datetime.now(UTC).isoformat(timespec="milliseconds"), datatype=XSD.dateTime)
+        now = build_time()
         return Invalidated(
             found,
             frozenset(

@@ -287,10 +287,14 @@ def _build_relation(
 
 
 def find_invalidated(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> list[NamedNode]:
-    """Find the graphs of entities that a commit invalidates which replaces or removes these files: the large ones."""
+    """Find the graphs of entities of the files in a commit that `drop_entities` has left out of it: the large ones."""
+    return [graph for graph in _find_existing(store, replace) if graph not in replace]
+
+
+def _find_existing(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> list[NamedNode]:
+    # By queries, since the graph of a long file has a hundred thousand quads.
     graphs = [get_entity_graph(source) for source in replace if source.value.startswith(GRAPHS)]
-    large = [graph for graph in graphs if _is_large(store, graph)]
-    return large[: max(0, _MOST_INVALIDATED - len(store.find_invalidated_graphs()))]
+    return [graph for graph in graphs if store.query(bind(EXISTS, graph=graph))]
 
 
 def _is_large(store: Store, graph: NamedNode) -> bool:
@@ -300,14 +304,13 @@ def _is_large(store: Store, graph: NamedNode) -> bool:
 
 
 def drop_entities(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Derived:
-    """Remove the mentions and claims of the files that a commit replaces or removes, except `find_invalidated`.
+    """Remove the mentions and claims of the files that a commit replaces or removes, except the first large ones.
 
     The entities keep the names that the mentions in other files have. Those that no file mentions go with the commit.
     """
-    # By queries, since the graph of a long file has a hundred thousand quads.
-    graphs = [get_entity_graph(source) for source in replace if source.value.startswith(GRAPHS)]
-    exist = [graph for graph in graphs if store.query(bind(EXISTS, graph=graph))]
-    later = find_invalidated(store, replace) if exist else ()
+    exist = _find_existing(store, replace)
+    large = [graph for graph in exist if _is_large(store, graph)]
+    later = set(large[: max(0, _MOST_INVALIDATED - len(store.find_invalidated_graphs()))]) if large else set()
     return _drop(store, [graph for graph in exist if graph not in later])
 
 
