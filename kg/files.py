@@ -59,9 +59,10 @@ def get_folder_bytes(folder: Path) -> int:
 
 
 def measure_disk(folder: Path) -> int:
-    """Measure the bytes that the files of a folder take on the disk, without holes."""
+    """Measure the bytes that the files of a folder take on the disk, without holes, while others may remove some."""
     total = 0
-    for path in folder.rglob("*"):
-        with suppress(OSError):  # removed in the meantime
-            total += path.lstat().st_blocks * 512
+    for path, folders, files in os.walk(folder):  # passes over folders that were removed; `Path.rglob` raises
+        for name in (*folders, *files):
+            with suppress(FileNotFoundError):
+                total += os.lstat(os.path.join(path, name)).st_blocks * 512
     return total

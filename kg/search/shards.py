@@ -57,7 +57,7 @@ class Shards:
         """The shards, in the order in which they were made."""
         for name in sorted(names, key=_get_number):
             part = Shard(folder / name)
-            if part.is_new:
+            if part.is_new and (name in recorded or not recorded):  # else its making was interrupted
                 lost.add(name)
             self.parts = (*self.parts, part)
         self._lost = lost

@@ -186,6 +186,19 @@ def test_a_lost_shard_is_missing_alone_until_its_graphs_are_there_again(tmp_path
     index.shard.close()
 
 
+def test_a_shard_whose_making_was_interrupted_is_made_again_and_is_not_lost(tmp_path: Path) -> None:
+    index = open_index(tmp_path, most_texts=UNITS)
+    put(index, "a")
+    index.shard.close()
+    (tmp_path / "shard-2" / "edge-1").mkdir(parents=True)
+    index = open_index(tmp_path, most_texts=UNITS)
+    assert (index.shard.lost, len(index.shard.parts)) == (0, 2)
+    assert index.state() == {"urn:g:a": "0"}
+    put(index, "b")
+    assert index.state() == {"urn:g:a": "0", "urn:g:b": "0"}
+    index.shard.close()
+
+
 def kill(folder: Path, copy: Path) -> UnitIndex:
     """Copy the files as a killed process leaves them, and open them."""
     shutil.copytree(folder, copy)
