@@ -129,25 +129,25 @@ class Server:
         return {"status": known, "lost": self._count_lost()}
 
     def _count_lost(self) -> int:
-        return sum(index.shard.lost for index in self._indexes.values())
+        return sum(index.shards.lost for index in self._indexes.values())
 
     def _note_complete(self) -> None:
         for index in self._indexes.values():
-            index.shard.note_complete()
+            index.shards.note_complete()
 
     def _state(self) -> dict[str, str]:
         return {graph: state for index in self._indexes.values() for graph, state in index.state().items()}
 
     def _copy(self, target: str) -> dict[str, str]:
-        read = self._indexes["text"].shard.copy(Path(target))
-        entities = self._indexes["entity"].shard.copy(Path(target) / ENTITIES)
+        read = self._indexes["text"].shards.copy(Path(target))
+        entities = self._indexes["entity"].shards.copy(Path(target) / ENTITIES)
         read |= self._cache.copy(Path(target))
         return read | {f"{ENTITIES}/{path}": digest for path, digest in entities.items()}
 
     def _close(self) -> None:
         self._vectors.stop()
         for index in self._indexes.values():
-            index.shard.close()
+            index.shards.close()
         self._cache.close()
 
     def _begin(self, graphs: list[str]) -> None:
@@ -265,7 +265,7 @@ def _compact(folder: Path) -> None:
     indexes = [UnitIndex(Shards(each), lambda _: None, cache) for each in (folder, folder / ENTITIES) if each.is_dir()]
     cache.keep(chain.from_iterable(index.list_text_hashes() for index in indexes))
     for index in indexes:
-        index.shard.close()
+        index.shards.close()
     cache.close()
 
 

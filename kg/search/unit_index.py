@@ -101,7 +101,7 @@ def to_searchable(text: str) -> str:
 class UnitIndex:
     """The units of an index. Any thread may read; only one thread at a time may write."""
 
-    shard: Shards
+    shards: Shards
     embed_query: Callable[[str], Sequence[float] | None]
     """Returns the vector of a query, or None without an embedder."""
     cache: VectorCache
@@ -127,7 +127,7 @@ class UnitIndex:
     def __post_init__(self) -> None:
         self._state = {}
         where = qe.Filter(must=[_build_condition("kind", "graph")])
-        for shard, marker in self.shard.scroll(where, ["graph_iri", "content_sha256"]):
+        for shard, marker in self.shards.scroll(where, ["graph_iri", "content_sha256"]):
             graph = str(_payload(marker)["graph_iri"])
             self._state[graph], self._homes[graph] = str(_payload(marker)["content_sha256"]), shard
 
@@ -139,7 +139,7 @@ class UnitIndex:
 
     def counts(self) -> tuple[int, int, int]:
         """Return the numbers of units, of units without a vector, and of graphs."""
-        units, vectors = self.shard.count_units(), self.shard.count_vectors()
+        units, vectors = self.shards.count_units(), self.shards.count_vectors()
         return units, max(0, units - vectors), len(self._state)
 
     def rank(
@@ -167,9 +167,9 @@ class UnitIndex:
         # The next pages of a query, and the counts of a facet after a filter was added, need the same ranking again.
         known = self._rankings
         request = (query, mode, asked.vector is None, limit, counted, [*must], [*map(dict, codes)], parents)
-        key = self.shard.written, digest(repr(request))
+        key = self.shards.written, digest(repr(request))
         found = known.get(key) or self._rank(asked, units, parents, limit, must, codes)
-        if self.shard.written == key[0]:
+        if self.shards.written == key[0]:
             known[key] = found
         while len(known) > _MOST_RANKINGS:
             known.popitem(last=False)
@@ -203,13 +203,13 @@ class UnitIndex:
 
     def count(self, fields: Sequence[str], codes: Conditions = ()) -> Counts:
         """Count the units that meet `codes`; see `SearchIndex.count`. Kept until the next update."""
-        key = self.shard.written, digest(repr(fields), repr(codes))
+        key = self.shards.written, digest(repr(fields), repr(codes))
         if (known := self._totals.get(key)) is not None:
             return known
         where = qe.Filter(must=[_UNIT, *(_build_alternatives(condition) for condition in codes)])
-        units = self.shard.count(where)
+        units = self.shards.count(where)
         names = dict.fromkeys(("parent", *fields))
-        by_field = {name: self.shard.count_values(name, where, _MOST_VALUES) for name in names}
+        by_field = {name: self.shards.count_values(name, where, _MOST_VALUES) for name in names}
         documents = len({get_original(parent) for parent in by_field["parent"]})
         if "parent" not in fields:
             del by_field["parent"]
@@ -226,7 +226,7 @@ class UnitIndex:
     def _analyze_required(self, must: Sequence[str]) -> dict[str, list[int]]:
         """Return the words that a unit must contain, as dimensions of each field. A stop word matches nothing."""
         found: dict[str, list[int]] = {}
-        for name in self.shard.fields:
+        for name in self.shards.fields:
             parts = [list(get_analyzer(name).embed_query(to_searchable(words)).indices) for words in must]
             if all(parts):
                 found[name] = sorted({word for part in parts for word in part})
@@ -257,14 +257,14 @@ class UnitIndex:
 
     def _find_having(self, field: str, word: int, where: qe.Filter | None, limit: int) -> set[str]:
         """Find up to `limit` units that contain a word, given as the dimension of a field."""
-        return self.shard.search_word(field, word, where, limit)
+        return self.shards.search_word(field, word, where, limit)
 
     def _count_units(self, conditions: _Conditions, *parts: str) -> int:
         """Count the units that meet conditions. Kept by `parts`, since counting takes a sixth of a search."""
-        key = self.shard.written, digest(*parts)
+        key = self.shards.written, digest(*parts)
         if (known := self._numbers.get(key)) is not None:
             return known
-        count = self.shard.count(qe.Filter(must=[_UNIT, *conditions]))
+        count = self.shards.count(qe.Filter(must=[_UNIT, *conditions]))
         if len(self._numbers) >= _MOST_TOTALS or any(written != key[0] for written, _ in self._numbers):
             self._numbers = {}
         self._numbers[key] = count
@@ -281,7 +281,7 @@ class UnitIndex:
         iris = {point_id(iri): iri for iri in units}
         if conditions:
             where = qe.Filter(must=[qe.HasIdCondition(set(iris)), *conditions])
-            iris = {str(record.id): iris[str(record.id)] for _, record in self.shard.scroll(where, [])}
+            iris = {str(record.id): iris[str(record.id)] for _, record in self.shards.scroll(where, [])}
         if required is not None:
             iris = {id_: iris[id_] for id_ in self._keep_required(iris.keys(), required)}
         if not iris:
@@ -378,7 +378,7 @@ class UnitIndex:
         pool = {ids[each.iri] if ids is not None else each.iri: each for each in ranked[:POOL]}
         if not pool or not (asked.words.words or asked.words.pairs):
             return ranked, {}
-        payloads = self._retrieve([*pool], ["iri", "language", "parts", *self.shard.fields])
+        payloads = self._retrieve([*pool], ["iri", "language", "parts", *self.shards.fields])
         known = [id_ for id_ in pool if id_ in payloads]
         overlaps = asked.words.measure([self._get_text(payloads[id_]) for id_ in known])
         for id_, overlap in zip(known, overlaps, strict=True):
@@ -410,7 +410,7 @@ class UnitIndex:
 
     def _get_model(self, asked: _Asked) -> str | None:
         """Get the model that embedded the query, if its vector counts."""
-        space = self.shard.space
+        space = self.shards.space
         return space.model if space is not None and asked.vector is not None else None
 
     def _iter_matching(
@@ -430,7 +430,7 @@ class UnitIndex:
 
     def _load_codes(self, ids: Sequence[str]) -> dict[str, tuple[str, Codes]]:
         """Load IRIs and codes by point id. The last ones are kept until the next update; equal codes are one object."""
-        written = self.shard.written
+        written = self.shards.written
         if self._codes_written != written or len(self._codes) > _MOST_CODES:
             self._codes, self._distinct, self._codes_written = {}, {}, written
         kept, distinct = self._codes, self._distinct
@@ -455,39 +455,39 @@ class UnitIndex:
 
     def _retrieve(self, ids: Sequence[str], fields: list[str]) -> dict[str, Mapping[str, Any]]:
         """Load fields of the points among `ids` that exist."""
-        return self.shard.retrieve(ids, fields) if ids else {}
+        return self.shards.retrieve(ids, fields) if ids else {}
 
     def _get_text(self, payload: Mapping[str, Any]) -> str:
         """Return the searched text of a unit, which is in the field of its language."""
-        return next(str(payload[name]) for name in (ENGLISH, *self.shard.fields) if name in payload)
+        return next(str(payload[name]) for name in (ENGLISH, *self.shards.fields) if name in payload)
 
     def _by_words(self, text: str | None, where: qe.Filter | None, limit: int) -> dict[str, float]:
-        return {} if text is None else self.shard.search_words(text, where, limit)
+        return {} if text is None else self.shards.search_words(text, where, limit)
 
     def _by_meaning(
         self, vector: Sequence[float] | None, where: qe.Filter | None, limit: int, *, exact: bool = False
     ) -> dict[str, float]:
         if vector is None:
             return {}
-        return self.shard.search_vectors(vector, where, limit, exact=exact or limit >= _MAX_DEPTH)
+        return self.shards.search_vectors(vector, where, limit, exact=exact or limit >= _MAX_DEPTH)
 
     # Writing
 
     def begin(self, graphs: Sequence[str]) -> None:
         """Begin to replace `graphs`: they count as incomplete until `finish`."""
-        with self.shard.writing:
+        with self.shards.writing:
             self._forget(graphs)
             self._old = {graph: {} for graph in graphs}
             for batch in _batches(graphs):
                 where = qe.Filter(must=[_build_condition("graph", *batch)])
-                for shard, record in self.shard.scroll(where, ["graph", "digest"]):
+                for shard, record in self.shards.scroll(where, ["graph", "digest"]):
                     graph = _payload(record)["graph"]
                     self._homes.setdefault(graph, shard)
                     self._old[graph][str(record.id)] = _payload(record)["digest"]
 
     def put(self, units: Sequence[IndexedUnit]) -> None:
         """Write units of the graphs being replaced; unchanged units are skipped."""
-        with self.shard.writing:
+        with self.shards.writing:
             changed: dict[str, tuple[str, dict[str, Any]]] = {}
             fields: dict[str, str] = {}
             homes: dict[Shard, list[str]] = {}
@@ -500,16 +500,16 @@ class UnitIndex:
                 said.append(json.dumps(sorted(unit.codes.items())))
                 if (name := find_field(unit.language)) != ENGLISH:
                     said.append(name)  # units that were indexed as English are written again
-                    self.shard.add_field(name)
+                    self.shards.add_field(name)
                 if unit.graph not in self._homes:
-                    self._homes[unit.graph] = home = home or self.shard.choose()
+                    self._homes[unit.graph] = home = home or self.shards.choose()
                 fingerprint = digest(unit.iri, unit.graph, unit.parent, *said)
                 old = self._old[unit.graph].pop(id_, None)
                 if old != fingerprint:
                     homes.setdefault(self._homes[unit.graph], []).append(id_)
                     changed[id_] = (digest(*_build_parts(unit)), _unit_payload(unit, fingerprint))
                     fields[id_] = name
-            space = self.shard.space
+            space = self.shards.space
             hashes = {text_hash for text_hash, _ in changed.values()}
             vectors = self.cache.get(hashes, space.model) if space is not None else {}
             for shard, ids in homes.items():
@@ -522,18 +522,18 @@ class UnitIndex:
                         words[id_] = {name: weights.indices}
                         vector = {DENSE: to_lists(vectors[text_hash])} if text_hash in vectors else {}
                         points[id_] = qe.Point(id_, {name: weights, **vector}, payload | {"text_hash": text_hash})
-                    self.shard.put(shard, points, words)
+                    self.shards.put(shard, points, words)
 
     def finish(self, hashes: Mapping[str, str]) -> None:
         """End the replacement: delete units that were not put again, and write the content hashes."""
-        with self.shard.writing:
+        with self.shards.writing:
             for graph in hashes:
                 # with the graph as a condition: a unit may have moved to another graph in the meantime
                 self._delete(self._old.pop(graph), [_build_condition("graph", graph)])
             homes: dict[Shard, list[str]] = {}
             for graph in hashes:
                 if graph not in self._homes:  # without units
-                    self._homes[graph] = self.shard.choose()
+                    self._homes[graph] = self.shards.choose()
                 homes.setdefault(self._homes[graph], []).append(graph)
             for shard, graphs in homes.items():
                 for batch in _batches(graphs):
@@ -547,17 +547,17 @@ class UnitIndex:
 
     def label(self, documents: Mapping[str, Codes]) -> None:
         """Set fields of the codes of all units of documents; see `SearchIndex.label`."""
-        with self.shard.writing:
+        with self.shards.writing:
             for document, codes in documents.items():
                 # Without its digest, so that the next replacement writes the unit as it is then.
                 payload = {**{name: list(values) for name, values in codes.items()}, "digest": ""}
                 where = qe.Filter(must=[_UNIT, _build_condition("parent", document)])
-                self.shard.set_payload(where, payload)
+                self.shards.set_payload(where, payload)
 
     def remove(self, graphs: Sequence[str]) -> None:
         """Delete all units of `graphs`."""
         self.begin(graphs)
-        with self.shard.writing:
+        with self.shards.writing:
             for graph in graphs:
                 self._delete(self._old.pop(graph), [_build_condition("graph", graph)])
                 self._homes.pop(graph, None)
@@ -567,15 +567,15 @@ class UnitIndex:
         self._delete([point_id(graph) for graph in known], [])
 
     def _delete(self, ids: Iterable[str], also: list[qe.FieldCondition]) -> None:
-        self.shard.delete(list(ids), also)
+        self.shards.delete(list(ids), also)
 
     # Vectors
 
     def pending(self, limit: int) -> dict[str, tuple[str, Sequence[str]]]:
         """Return up to `limit` units without a vector: point id -> (hash of the texts, texts to embed)."""
         where = qe.Filter(must=[_UNIT], must_not=[_HAS_VECTOR])
-        fields = ["text_hash", "text", "text_start", "prelude_length", *self.shard.fields]
-        records = (record for _, record in islice(self.shard.scroll(where, fields, limit=limit), limit))
+        fields = ["text_hash", "text", "text_start", "prelude_length", *self.shards.fields]
+        records = (record for _, record in islice(self.shards.scroll(where, fields, limit=limit), limit))
         found = ((str(record.id), _payload(record)) for record in records)
         return {id_: (payload["text_hash"], self._get_embedded_texts(payload)) for id_, payload in found}
 
@@ -590,11 +590,11 @@ class UnitIndex:
     def set_vectors(self, vectors: Mapping[str, tuple[str, Rows]]) -> None:
         """Write vectors of units (point id -> (hash of the text, vectors)) whose text has not changed since."""
         for ids in _batches(list(vectors)):
-            self.shard.set_vectors({id_: (vectors[id_][0], to_lists(vectors[id_][1])) for id_ in ids})
+            self.shards.set_vectors({id_: (vectors[id_][0], to_lists(vectors[id_][1])) for id_ in ids})
 
     def list_text_hashes(self) -> Iterator[str]:
         """Yield the hashes of the texts of all units that vectors are computed from."""
-        for _, record in self.shard.scroll(qe.Filter(must=[_UNIT]), ["text_hash"]):
+        for _, record in self.shards.scroll(qe.Filter(must=[_UNIT]), ["text_hash"]):
             yield _payload(record)["text_hash"]
 
 

@@ -153,7 +153,7 @@ class VectorWorker:
         embedder = self.open_embedder()
         self.cache.use(embedder.name, embedder.dimensions)
         for units in self.indexes:
-            units.shard.use_space(VectorSpace(embedder.name, embedder.dimensions))
+            units.shards.use_space(VectorSpace(embedder.name, embedder.dimensions))
         self._embedder, self.model = embedder, embedder.name
         self._opened.set()
         return embedder
@@ -211,10 +211,10 @@ class VectorWorker:
             return
         self._maintained = time.monotonic()
         for units in self.indexes:
-            units.shard.flush()
+            units.shards.flush()
             if self._optimizing is None or not self._optimizing.is_alive():
                 self._optimizing = None
-                if (grown := units.shard.find_grown(at_rest=at_rest)) is not None:
+                if (grown := units.shards.find_grown(at_rest=at_rest)) is not None:
                     self._optimizing = threading.Thread(
                         target=self._optimize, args=[grown], name="optimizing", daemon=True
                     )

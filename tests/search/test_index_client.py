@@ -663,7 +663,7 @@ class TestOptimizing:
         units = UnitIndex(
             Shards(folder, exact_vectors=300), lambda text: embedder.embed_query(text).tolist(), VectorCache(folder)
         )
-        units.shard.use_space(VectorSpace(embedder.name, embedder.dimensions))
+        units.shards.use_space(VectorSpace(embedder.name, embedder.dimensions))
         self.put(units, embedder, "a", *(f"energy clause {i} of {i % 7}" for i in range(count)))
         return units, embedder
 
@@ -684,7 +684,7 @@ class TestOptimizing:
         monkeypatch.setattr(shard, "_MIN_GROWING", 1_000)
         units, embedder = self.make(tmp_path, 1_000)
         before = units.rank("energy clause 12", None, None, 10)
-        assert units.shard.find_grown() is units.shard.parts[0]
+        assert units.shards.find_grown() is units.shards.parts[0]
 
         def run(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
             self.put(units, embedder, "late", "geothermal surprise")
@@ -692,17 +692,17 @@ class TestOptimizing:
             return subprocess.CompletedProcess(command, 0)
 
         monkeypatch.setattr(shard.subprocess, "run", run)
-        assert units.shard.parts[0].optimize()
-        assert units.shard.find_grown() is None
+        assert units.shards.parts[0].optimize()
+        assert units.shards.find_grown() is None
         assert units.rank("geothermal surprise", None, None, 1).candidates[0].iri == "urn:d:late#p=0"
         self.put(units, embedder, "late")
-        units.shard.close()
+        units.shards.close()
         again = UnitIndex(Shards(tmp_path), lambda text: embedder.embed_query(text).tolist(), VectorCache(tmp_path))
         assert again.state() == {"urn:g:a": "1", "urn:g:late": "1"}
         after = again.rank("energy clause 12", None, None, 10)
         assert after.candidates == before.candidates
         assert [path.name for path in tmp_path.glob("shard-1/edge-*")] == ["edge-2"]
-        again.shard.close()
+        again.shards.close()
 
     def test_a_failed_optimization_leaves_the_shard_as_it_was(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -710,10 +710,10 @@ class TestOptimizing:
         units, _ = self.make(tmp_path, 400)
         failed = subprocess.CompletedProcess([], 137)
         monkeypatch.setattr(shard.subprocess, "run", lambda *_, **__: failed)
-        assert not units.shard.parts[0].optimize()
+        assert not units.shards.parts[0].optimize()
         assert [path.name for path in tmp_path.glob("shard-1/edge-*")] == ["edge-1"]
         assert units.rank("energy clause 12", None, None, 1).candidates[0].iri == "urn:d:a#p=12"
-        units.shard.close()
+        units.shards.close()
 
     def test_words_without_vectors_are_moved_out_of_memory(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -727,17 +727,17 @@ class TestOptimizing:
             units.finish({graph: "1"})
         questions = ("energy clause 12", "clause 300")
         before = [units.rank(question, None, None, 10) for question in questions]
-        assert units.shard.find_grown() is units.shard.parts[0]
-        assert units.shard.parts[0].optimize()
-        assert units.shard.find_grown() is None
+        assert units.shards.find_grown() is units.shards.parts[0]
+        assert units.shards.parts[0].optimize()
+        assert units.shards.find_grown() is None
         assert [units.rank(question, None, None, 10) for question in questions] == before
-        units.shard.close()
+        units.shards.close()
 
     def test_the_optimizing_process_does_it(self, tmp_path: Path) -> None:
         units, _ = self.make(tmp_path, 400)
-        assert units.shard.parts[0].optimize()
+        assert units.shards.parts[0].optimize()
         assert units.rank("energy clause 12", None, None, 1).candidates[0].iri == "urn:d:a#p=12"
-        units.shard.close()
+        units.shards.close()
 
 
 def test_only_unspaced_scripts_are_split() -> None:

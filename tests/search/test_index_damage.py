@@ -24,7 +24,7 @@ from tests.search.test_shards import add_vectors, open_index, put
 index = open_index(Path(sys.argv[1]), most_texts=120)
 def optimize():
     while True:
-        for part in index.shard.parts:
+        for part in index.shards.parts:
             part.optimize()
 threading.Thread(target=optimize, daemon=True).start()
 for number in range(10_000):
@@ -32,7 +32,7 @@ for number in range(10_000):
     put(index, name, number)
     add_vectors(index)
     if number % 5 == 0:
-        index.shard.flush()
+        index.shards.flush()
     print(name, number, flush=True)
 """
 
@@ -52,7 +52,7 @@ def test_a_kill_while_shards_are_written_and_optimized_loses_nothing(tmp_path: P
         written = dict(line.split() for line in lines if line.endswith("\n"))
         index = UnitIndex(Shards(folder, most_texts=120), lambda _: None, VectorCache(folder))
         state = index.state()
-        assert index.shard.lost == 0
+        assert index.shards.lost == 0
         for name, seed in written.items():
             if (held := state.get(f"urn:g:{name}")) is None:
                 continue  # being replaced when it was killed, at most one
@@ -63,14 +63,14 @@ def test_a_kill_while_shards_are_written_and_optimized_loses_nothing(tmp_path: P
             assert index.load_codes([unit.iri for unit in units]).keys() == {unit.iri for unit in units}
         assert sum(f"urn:g:{name}" not in state for name in written) <= 1
         ranked = [index.rank(word, None, None, 20, "bm25") for word in WORDS]
-        for part in index.shard.parts:
+        for part in index.shards.parts:
             assert len(list(part.folder.glob("edge-*"))) == 1
-        index.shard.close()
+        index.shards.close()
         for path in folder.glob("shard-*/words.npz"):
             path.unlink()
         again = UnitIndex(Shards(folder, most_texts=120), lambda _: None, VectorCache(folder))
         assert [again.rank(word, None, None, 20, "bm25") for word in WORDS] == ranked, "counted again"
-        again.shard.close()
+        again.shards.close()
 
 
 @pytest.fixture
@@ -88,9 +88,9 @@ def test_a_full_disk_leaves_the_shard_as_it_was_until_there_is_room(
     index = UnitIndex(Shards(disk.folder / "index"), lambda _: None, VectorCache(disk.folder))
     put(index, "a")
     before = index.rank("wind", None, None, 10, "bm25")
-    index.shard.flush()
+    index.shards.flush()
     disk.fill()
-    [part] = index.shard.parts
+    [part] = index.shards.parts
     assert not part.optimize()
     assert not part.optimize()
     assert len([each for each in caplog.messages if "free space" in each]) == 1, "said once"
@@ -99,4 +99,4 @@ def test_a_full_disk_leaves_the_shard_as_it_was_until_there_is_room(
     disk.free()
     assert part.optimize()
     assert index.rank("wind", None, None, 10, "bm25") == before
-    index.shard.close()
+    index.shards.close()

@@ -64,7 +64,7 @@ def add_vectors(index: UnitIndex) -> None:
 
 def open_index(folder: Path, *, most_texts: int = 10_000, exact_vectors: int = 10_000) -> UnitIndex:
     index = UnitIndex(Shards(folder, exact_vectors=exact_vectors, most_texts=most_texts), embed, VectorCache(folder))
-    index.shard.use_space(SPACE)
+    index.shards.use_space(SPACE)
     return index
 
 
@@ -85,13 +85,13 @@ def indexes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[UnitInde
     for index in (one, four):
         fill(index)
     yield one, four
-    one.shard.close()
-    four.shard.close()
+    one.shards.close()
+    four.shards.close()
 
 
 def test_four_shards_answer_as_one(indexes: tuple[UnitIndex, UnitIndex]) -> None:
     one, four = indexes
-    assert (len(one.shard.parts), len(four.shard.parts)) == (1, 4)
+    assert (len(one.shards.parts), len(four.shards.parts)) == (1, 4)
     assert one.state() == four.state()
     assert one.counts() == four.counts()
     chance = random.Random(1)
@@ -114,7 +114,7 @@ def test_quantized_vectors_find_the_same(tmp_path: Path) -> None:
     exact, quick = open_index(tmp_path / "exact"), open_index(tmp_path / "quick", most_texts=60, exact_vectors=0)
     for index in (exact, quick):
         fill(index)
-    for part in quick.shard.parts:
+    for part in quick.shards.parts:
         assert part.optimize()
     same = 0
     chance = random.Random(2)
@@ -125,22 +125,22 @@ def test_quantized_vectors_find_the_same(tmp_path: Path) -> None:
         ]
         same += len(pages[0] & pages[1])
     assert same >= 0.99 * 500
-    exact.shard.close()
-    quick.shard.close()
+    exact.shards.close()
+    quick.shards.close()
 
 
 def test_a_unit_that_moves_to_a_graph_in_another_shard_is_there_once(tmp_path: Path) -> None:
     index = open_index(tmp_path, most_texts=UNITS)
     put(index, "a")
     put(index, "b")
-    assert len(index.shard.parts) == 2
+    assert len(index.shards.parts) == 2
     [moved, *_] = make_units("a", 0)
     index.begin(["urn:g:b"])
     index.put([IndexedUnit(moved.iri, "urn:g:b", moved.parent, "geothermal")])
     index.finish({"urn:g:b": "1"})
     assert index.counts()[0] == UNITS
     assert [each.iri for each in index.rank("geothermal", None, None, 10, "bm25").candidates] == [moved.iri]
-    index.shard.close()
+    index.shards.close()
 
 
 def test_a_replaced_graph_stays_in_its_shard(tmp_path: Path) -> None:
@@ -149,9 +149,9 @@ def test_a_replaced_graph_stays_in_its_shard(tmp_path: Path) -> None:
     put(index, "b")
     for seed in range(1, 4):
         put(index, "a", seed)
-    assert len(index.shard.parts) == 2
-    assert [sum(part.counts.count_texts().values()) for part in index.shard.parts] == [UNITS, UNITS]
-    index.shard.close()
+    assert len(index.shards.parts) == 2
+    assert [sum(part.counts.count_texts().values()) for part in index.shards.parts] == [UNITS, UNITS]
+    index.shards.close()
 
 
 @pytest.mark.parametrize("damage", ["missing", "record", "segments"])
@@ -160,7 +160,7 @@ def test_a_lost_shard_is_missing_alone_until_its_graphs_are_there_again(tmp_path
     for name in ("a", "b", "c"):
         put(index, name)
     before = index.rank("wind", None, None, 50, "bm25")
-    index.shard.close()
+    index.shards.close()
     lost = tmp_path / "shard-2"
     if damage == "missing":
         shutil.rmtree(lost)
@@ -173,30 +173,30 @@ def test_a_lost_shard_is_missing_alone_until_its_graphs_are_there_again(tmp_path
     for _ in range(2):
         index = open_index(tmp_path, most_texts=UNITS)
         assert index.state() == {"urn:g:a": "0", "urn:g:c": "0"}
-        assert index.shard.lost == 1, "also after another start"
-        index.shard.close()
+        assert index.shards.lost == 1, "also after another start"
+        index.shards.close()
     index = open_index(tmp_path, most_texts=UNITS)
     put(index, "b")
-    index.shard.note_complete()
+    index.shards.note_complete()
     assert index.rank("wind", None, None, 50, "bm25") == before
-    assert len(index.shard.parts) == 3
-    index.shard.close()
+    assert len(index.shards.parts) == 3
+    index.shards.close()
     index = open_index(tmp_path, most_texts=UNITS)
-    assert index.shard.lost == 0
-    index.shard.close()
+    assert index.shards.lost == 0
+    index.shards.close()
 
 
 def test_a_shard_whose_making_was_interrupted_is_made_again_and_is_not_lost(tmp_path: Path) -> None:
     index = open_index(tmp_path, most_texts=UNITS)
     put(index, "a")
-    index.shard.close()
+    index.shards.close()
     (tmp_path / "shard-2" / "edge-1").mkdir(parents=True)
     index = open_index(tmp_path, most_texts=UNITS)
-    assert (index.shard.lost, len(index.shard.parts)) == (0, 2)
+    assert (index.shards.lost, len(index.shards.parts)) == (0, 2)
     assert index.state() == {"urn:g:a": "0"}
     put(index, "b")
     assert index.state() == {"urn:g:a": "0", "urn:g:b": "0"}
-    index.shard.close()
+    index.shards.close()
 
 
 def kill(folder: Path, copy: Path) -> UnitIndex:
@@ -208,7 +208,7 @@ def kill(folder: Path, copy: Path) -> UnitIndex:
 def test_the_rarity_of_words_survives_a_kill(tmp_path: Path) -> None:
     index = open_index(tmp_path / "a")
     put(index, "a")
-    index.shard.flush()
+    index.shards.flush()
     put(index, "a", 1)
     put(index, "b")
     index.remove(["urn:g:b"])
@@ -216,10 +216,10 @@ def test_the_rarity_of_words_survives_a_kill(tmp_path: Path) -> None:
     expected: list[Ranking] = [index.rank(word, None, None, 20, "bm25") for word in WORDS]
     again = kill(tmp_path / "a", tmp_path / "b")
     assert [again.rank(word, None, None, 20, "bm25") for word in WORDS] == expected
-    again.shard.close()
+    again.shards.close()
     journal = tmp_path / "b" / "shard-1" / "words.journal"
     assert not journal.exists()
-    index.shard.close()
+    index.shards.close()
 
 
 @pytest.mark.parametrize("damage", ["missing", "garbage", "other"])
@@ -228,7 +228,7 @@ def test_counts_of_words_that_are_lost_or_wrong_are_made_again(tmp_path: Path, d
     put(index, "a")
     put(index, "b")
     expected = [index.rank(word, None, None, 20, "bm25") for word in WORDS]
-    index.shard.close()
+    index.shards.close()
     counts = tmp_path / "a" / "shard-1" / "words.npz"
     if damage == "missing":
         counts.unlink()
@@ -237,21 +237,21 @@ def test_counts_of_words_that_are_lost_or_wrong_are_made_again(tmp_path: Path, d
     else:
         other = open_index(tmp_path / "other")
         put(other, "c", 0, 3)
-        other.shard.close()
+        other.shards.close()
         counts.write_bytes((tmp_path / "other" / "shard-1" / "words.npz").read_bytes())
     again = open_index(tmp_path / "a")
     assert [again.rank(word, None, None, 20, "bm25") for word in WORDS] == expected
-    again.shard.close()
+    again.shards.close()
 
 
 def test_fields_and_vectors_are_those_of_all_shards(tmp_path: Path) -> None:
     index = open_index(tmp_path, most_texts=UNITS)
     put(index, "a")
     put(index, "b")
-    assert {part.fields for part in index.shard.parts} == {index.shard.fields}
-    assert {part.space for part in index.shard.parts} == {SPACE}
-    index.shard.close()
+    assert {part.fields for part in index.shards.parts} == {index.shards.fields}
+    assert {part.space for part in index.shards.parts} == {SPACE}
+    index.shards.close()
     index = open_index(tmp_path, most_texts=UNITS)
-    assert isinstance(index.shard.parts[1], Shard)
-    assert index.shard.fields == ("search", "search_de")
-    index.shard.close()
+    assert isinstance(index.shards.parts[1], Shard)
+    assert index.shards.fields == ("search", "search_de")
+    index.shards.close()

@@ -31,7 +31,7 @@ class Scored(UnitIndex):
 
     def __init__(self, bm25: Scores, cosine: Scores) -> None:
         self.bm25, self.cosine, self.looked_up = bm25, cosine, 0
-        self.shard = cast(Shards, self)
+        self.shards = cast(Shards, self)
         self.fields = (ENGLISH,)
         self.space = None
         self.written = 0
@@ -128,7 +128,7 @@ TEXTS = {
 
 def test_words_are_stemmed_as_in_the_language_of_the_text(index: UnitIndex) -> None:
     put(index, TEXTS)
-    assert index.shard.fields == (ENGLISH, "search_de", "search_es", PLAIN)
+    assert index.shards.fields == (ENGLISH, "search_de", "search_es", PLAIN)
     assert find(index, "Haus") == ["de"]
     assert find(index, "bürger einer Gemeinde") == ["de"]
     assert find(index, "vivienda") == ["es"]
@@ -150,14 +150,14 @@ def test_fields_and_texts_without_vectors_are_kept_when_the_index_is_opened_agai
     put(UnitIndex(shard, lambda query: None, VectorCache(tmp_path)), TEXTS)
     shard.close()
     index = UnitIndex(Shards(tmp_path), lambda query: None, VectorCache(tmp_path))
-    assert index.shard.fields == (ENGLISH, "search_de", "search_es", PLAIN)
+    assert index.shards.fields == (ENGLISH, "search_de", "search_es", PLAIN)
     assert find(index, "Haus") == ["de"]
     assert sorted(text for _, (text,) in index.pending(10).values()) == sorted(text for text, _ in TEXTS.values())
-    index.shard.close()
+    index.shards.close()
 
 
 def test_a_text_that_gets_a_language_is_indexed_again_and_keeps_its_vector(index: UnitIndex) -> None:
-    index.shard.use_space(VectorSpace("m", 2))
+    index.shards.use_space(VectorSpace("m", 2))
     put(index, {"x": ("Die Häuser.", None), "y": ("Homes.", None)})
     pending = index.pending(10)
     rows = np.array([[1.0, 0.0]], np.float16)
