@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import json
 import logging
+import math
 import shutil
 import subprocess
 import sys
@@ -43,10 +44,15 @@ _FLUSH_UPDATES = 300
 
 _MAX_REPLAY = 20_000
 _MIN_DEAD_POINTS = 20_000
-_MIN_GROWING = 40_000
-"""Texts and vectors in the growing segment, which has its indexes in memory: 2 KiB for a text, 1 KiB for a vector."""
+_MIN_GROWING = 130_000
+"""Texts and vectors in the growing segment, which has its indexes in memory: 2 KiB for a text, 1 KiB for a vector.
+
+More than the texts of a shard, so that a load does not copy again and again the shard that it fills.
+"""
 _MIN_GROWING_AT_REST = 8_000
 """The same, while nothing is written."""
+_REST_S = 5.0
+"""Seconds without an update after which a shard is at rest."""
 _QUANTILE = 0.99
 """Share of the components of vectors between the least and the most byte."""
 _DRAFT = "edge-draft"
@@ -93,6 +99,8 @@ class Shard:
     """Points deleted or overwritten since the shard was opened or optimized; they still take space."""
     written: int = 0
     """Updates since the shard was opened."""
+    _written_s: float = -math.inf
+    """When the last one was made."""
     fields: tuple[str, ...] = (analyzers.ENGLISH,)
     """The fields of texts (`kg.search.analyzers`): one for each analyzer of a text that it has or had."""
     _name: str = "edge-1"
@@ -201,6 +209,7 @@ class Shard:
         with self.writing:
             self._lease.shard.update(operation)
             self.written += 1
+            self._written_s = time.monotonic()
             self._unflushed += 1
             if self._replay is not None:
                 self._replay.append(operation)
@@ -274,7 +283,12 @@ class Shard:
             self.space = space
             self._write_record()
 
-    def needs_optimizing(self, *, at_rest: bool = False) -> bool:
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing has been written for some seconds."""
+        return time.monotonic() > self._written_s + _REST_S
+
+    def needs_optimizing(self) -> bool:
         """Return whether there are many texts and vectors in the growing segment, or a quarter of them is dead.
 
         The growing segment has its indexes in memory. Optimizing copies all files.
@@ -282,7 +296,7 @@ class Shard:
         stored = sum(self.count_stored())
         if self.dead_points > max(_MIN_DEAD_POINTS, stored // 4):
             return True
-        least = _MIN_GROWING_AT_REST if at_rest else _MIN_GROWING
+        least = _MIN_GROWING_AT_REST if self.is_at_rest else _MIN_GROWING
         # A text that is written again is in the growing segment, too. Not again for a few more after a failed attempt.
         growing = stored - self._optimized_at + self.dead_points
         return growing > least and stored > self._failed_at + least

@@ -269,9 +269,14 @@ class Shards:
             part.flush()
         self._large = {part.folder.name for part in self.parts if measure_disk(part.folder) > _MOST_BYTES}
 
-    def find_grown(self, *, at_rest: bool = False) -> Shard | None:
-        """Find a shard that is to be optimized; `at_rest` while nothing is written."""
-        return next((part for part in self.parts if part.needs_optimizing(at_rest=at_rest)), None)
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing has been written for some seconds."""
+        return all(part.is_at_rest for part in self.parts)
+
+    def find_grown(self) -> Shard | None:
+        """Find a shard that is to be optimized."""
+        return next((part for part in self.parts if part.needs_optimizing()), None)
 
     def copy(self, target: Path) -> dict[str, str]:
         """Copy the files, flushed, into a new folder; return the SHA-256 of the bytes read, by path in the folder."""

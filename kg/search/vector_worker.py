@@ -35,7 +35,7 @@ _RETRY_S = (5.0, 300.0)
 _OPENING_S = 60.0
 _IDLE_S = 5.0
 _MAINTENANCE_S = 30.0
-"""Seconds between two looks at the growth of the shard while it is written."""
+"""Seconds between two looks at the growth of the shards while they are written."""
 _CACHED_QUERIES = 512
 _RATE_WEIGHT = 0.02
 """Weight of a batch in the mean rate: of late means of some 50 batches."""
@@ -137,7 +137,7 @@ class VectorWorker:
                     self._embed_pending(embedder, units)
                 self.error, retry_s = None, _RETRY_S[0]
                 if not self._wake.wait(_IDLE_S):
-                    self._maintain(at_rest=True)
+                    self._maintain()
             except Exception as error:  # noqa: BLE001 Qdrant Edge raises plain Exception; status() reports it
                 if self._stopping.is_set():
                     return
@@ -165,7 +165,7 @@ class VectorWorker:
 
     def _embed_pending(self, embedder: Embedder, units: UnitIndex) -> None:
         while not self._stopping.is_set() and (pending := units.pending(_FETCH)):
-            self._maintain_if_due()
+            self._maintain()
             texts = dict(pending.values())
             known = self.cache.get(texts, embedder.name)
             self._store(units, pending, known)
@@ -175,7 +175,7 @@ class VectorWorker:
             for batch in _batches(missing, texts):
                 if self._stopping.is_set():
                     return
-                self._maintain_if_due()
+                self._maintain()
                 self._wait_for_searches()
                 begun = time.monotonic()
                 made = iter(embedder.embed_documents([part for text_hash in batch for part in texts[text_hash]]))
@@ -201,20 +201,17 @@ class VectorWorker:
         with self._quiet:
             self._quiet.wait_for(lambda: self._searching == 0, _PATIENCE_S)
 
-    def _maintain_if_due(self) -> None:
-        if time.monotonic() > self._maintained + _MAINTENANCE_S:
-            self._maintain()
-
-    def _maintain(self, *, at_rest: bool = False) -> None:
-        """Flush the write-ahead logs, and start to optimize a shard that has grown."""
-        if self._stopping.is_set():
+    def _maintain(self) -> None:
+        """Flush the write-ahead logs, and start to optimize a shard that has grown. Seldom, while texts are written."""
+        at_rest = all(units.shards.is_at_rest for units in self.indexes)
+        if self._stopping.is_set() or not (at_rest or time.monotonic() > self._maintained + _MAINTENANCE_S):
             return
         self._maintained = time.monotonic()
         for units in self.indexes:
             units.shards.flush()
             if self._optimizing is None or not self._optimizing.is_alive():
                 self._optimizing = None
-                if (grown := units.shards.find_grown(at_rest=at_rest)) is not None:
+                if (grown := units.shards.find_grown()) is not None:
                     self._optimizing = threading.Thread(
                         target=self._optimize, args=[grown], name="optimizing", daemon=True
                     )
@@ -222,7 +219,7 @@ class VectorWorker:
 
     def _maintain_without_model(self) -> None:
         try:
-            self._maintain(at_rest=True)
+            self._maintain()
         except Exception:  # Qdrant Edge raises plain Exception, as on a full disk; tried again
             log.exception("The search index could not be flushed or optimized.")
 

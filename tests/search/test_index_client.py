@@ -733,6 +733,16 @@ class TestOptimizing:
         assert [units.rank(question, None, None, 10) for question in questions] == before
         units.shards.close()
 
+    def test_a_shard_that_is_being_written_is_optimized_later(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(shard, "_MIN_GROWING_AT_REST", 100)
+        units, _ = self.make(tmp_path, 200)
+        assert units.shards.find_grown() is None
+        monkeypatch.setattr(shard, "_REST_S", 0.0)
+        assert units.shards.find_grown() is units.shards.parts[0]
+        units.shards.close()
+
     def test_the_optimizing_process_does_it(self, tmp_path: Path) -> None:
         units, _ = self.make(tmp_path, 400)
         assert units.shards.parts[0].optimize()
