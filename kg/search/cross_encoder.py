@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kg.errors import IndexUnavailableError, ModelError, QuadciteError
+from kg.search.devices import Device, load_on
 
 if TYPE_CHECKING:
     from fastembed.rerank.cross_encoder import TextCrossEncoder
@@ -27,9 +28,9 @@ BATCH: Final = 4
 class CrossEncoder:
     """The cross-encoder in `folder`."""
 
-    def __init__(self, folder: Path, threads: int = 0) -> None:
+    def __init__(self, folder: Path, threads: int = 0, device: Device = "cpu") -> None:
         self._folder = folder
-        self._model = _load(folder, threads)
+        self._model = _load(folder, threads, device)
 
     def score(self, query: str, texts: Sequence[str], until: float) -> list[float]:
         """Score `texts` for `query`, in their order; higher is better.
@@ -83,8 +84,8 @@ class CrossEncoderWorker:
             self._using.release()
 
 
-def _load(folder: Path, threads: int) -> TextCrossEncoder:
-    """Load the model in `folder`. Raises ModelError if it is not a cross-encoder with one score."""
+def _load(folder: Path, threads: int, device: Device) -> TextCrossEncoder:
+    """Load the model in `folder`. Raises ModelError if it is not a cross-encoder with one score, or not on `device`."""
     graph = next((name for name in GRAPHS if (folder / name).is_file()), None)
     if graph is None:
         raise ModelError(f"{folder.name} has no {' or '.join(GRAPHS)}. Set QUADCITE_RERANKER_PATH to a cross-encoder.")
@@ -99,7 +100,12 @@ def _load(folder: Path, threads: int) -> TextCrossEncoder:
             raise ModelError(f"The model in {folder.name} has {len(labels)} outputs. A reranker has one score.")
         with suppress(ValueError):  # registered by an earlier call
             TextCrossEncoder.add_custom_model(name, sources=ModelSource(hf=name), model_file=graph)
-        return TextCrossEncoder(name, specific_model_path=str(folder), threads=threads or None, lazy_load=False)
+        return load_on(
+            device,
+            lambda providers: TextCrossEncoder(
+                name, specific_model_path=str(folder), threads=threads or None, providers=providers, lazy_load=False
+            ),
+        )
     except ModelError:
         raise
     except Exception as error:  # onnxruntime and tokenizers raise various classes, some a plain Exception

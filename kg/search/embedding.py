@@ -7,18 +7,21 @@ truncated; a search uses the score of the best window.
 from __future__ import annotations
 
 import json
+import math
 import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kg.errors import InvalidInputError, UpstreamError
-from kg.remote.http import Reply, request_with_retry
+from kg.remote.http import Reply, TooLargeError, request_with_retry, send_request
 from kg.search import models
 from kg.search.models import BUILT_IN
 from kg.settings import Settings
@@ -56,6 +59,12 @@ REMOTE_WINDOW, REMOTE_OVERLAP = 1_600, 200
 REMOTE_BATCH = 64
 """Inputs per request."""
 
+REMOTE_MAX_BYTES = 16 << 20
+"""Maximum size of a response: 64 vectors of 4,096 numbers of some 20 characters are 5 MiB."""
+
+QUERY_S = 2.0
+"""Maximum seconds that a search waits for a remote vector. Without it, the search is by words."""
+
 
 class Embedder(Protocol):
     """Turns text into unit vectors. Calls block and are safe from any thread."""
@@ -68,6 +77,11 @@ class Embedder(Protocol):
     @property
     def dimensions(self) -> int:
         """Length of every vector."""
+        ...
+
+    @property
+    def at_once(self) -> int:
+        """How many short texts to give one call: with fewer it is slower, with more no faster."""
         ...
 
     def embed_documents(self, texts: Sequence[str]) -> list[Vectors]:
@@ -89,7 +103,8 @@ def open_embedder(settings: Settings) -> Embedder:
     """
     if settings.embedding_url is not None:
         token = settings.embedding_token.get_secret_value() if settings.embedding_token else None
-        return RemoteEmbedder(str(settings.embedding_url), settings.model, token)
+        url = str(settings.embedding_url)
+        return RemoteEmbedder(url, settings.model, token, requests=settings.embedding_requests)
     precision = f"/{settings.model_precision}" if settings.model == BUILT_IN else ""
     return LocalEmbedder(models.load_model(settings), settings.model + precision)
 
@@ -181,6 +196,11 @@ class LocalEmbedder:
         """Length of every vector."""
         return int(self._model.embedding_size)
 
+    @property
+    def at_once(self) -> int:
+        """Two batches of the model: less than a second of work."""
+        return 2 * BATCH
+
     def embed_documents(self, texts: Sequence[str]) -> list[Vectors]:
         """Embed texts as one array per text with a row per window; see Embedder."""
         return _embed_distinct(texts, self._cut(texts), self._embed)
@@ -213,8 +233,9 @@ class LocalEmbedder:
 class RemoteEmbedder:
     """An OpenAI-compatible endpoint: ``POST {url}`` with ``{"model", "input"}`` returns ``{"data": [{"embedding"}]}``.
 
-    Raises UpstreamError for every failure: failed retries (`kg.remote.http.request_with_retry`), an error status, or a
-    response that is not one finite vector of the same length per input.
+    Several requests run at once. Raises UpstreamError for every failure: failed retries
+    (`kg.remote.http.request_with_retry`), an error status, or a response that is not one finite vector of the same
+    length per input.
     """
 
     def __init__(
@@ -223,19 +244,22 @@ class RemoteEmbedder:
         model: str,
         token: str | None = None,
         *,
+        requests: int = 4,
         timeout_s: float = 60.0,
+        query_s: float = QUERY_S,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        import httpx  # slow to import, and needed only for a remote model
-
         path = url.rstrip("/")
         self._url = path if path.endswith("/embeddings") else f"{path}/embeddings"
         self._model = model
-        self._name = f"{httpx.URL(self._url).host}/{model}"
+        self._token = token
+        self._name = f"{urlsplit(self._url).hostname}/{model}"
         self._sleep = sleep
+        self._timeout_s = timeout_s
+        self._query_s = query_s
         self._dimensions: int | None = None
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._client = httpx.Client(headers=headers, timeout=httpx.Timeout(timeout_s, connect=min(10.0, timeout_s)))
+        self._requests = requests
+        self._pool = ThreadPoolExecutor(requests, "embedding requests")
 
     @property
     def name(self) -> str:
@@ -246,20 +270,28 @@ class RemoteEmbedder:
     def dimensions(self) -> int:
         """Length of every vector; the first call sends a request."""
         if self._dimensions is None:
-            self._embed(["length"])
+            self._ask(["length"])
         return self._dimensions or 0
+
+    @property
+    def at_once(self) -> int:
+        """A batch for each of the requests that run at once."""
+        return REMOTE_BATCH * self._requests
 
     def embed_documents(self, texts: Sequence[str]) -> list[Vectors]:
         """Embed texts as one array per text with a row per window of `REMOTE_WINDOW` characters; see Embedder."""
         return _embed_distinct(texts, self._cut(texts), self._embed)
 
     def embed_query(self, text: str) -> Vectors:
-        """Embed a query as one vector; see Embedder."""
-        return _mean(self._embed([part for _, part, _ in self._cut([text])]))
+        """Embed a query as one vector, within `QUERY_S`; see Embedder."""
+        parts = [part for _, part, _ in self._cut([text])]
+        until = time.monotonic() + self._query_s
+        batches = [self._ask(batch, until) for batch in _split(parts, REMOTE_BATCH)]
+        return _mean(_normalize(row for batch in batches for row in batch))
 
     def close(self) -> None:
-        """Close the connections to the endpoint."""
-        self._client.close()
+        """Give up the requests that have not begun."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _cut(self, texts: Sequence[str]) -> Iterator[tuple[int, str, int]]:
         for number, text in enumerate(texts):
@@ -275,17 +307,21 @@ class RemoteEmbedder:
             yield number, rest or " ", len(rest)
 
     def _embed(self, parts: Sequence[str]) -> Vectors:
-        answers = [self._ask(parts[at : at + REMOTE_BATCH]) for at in range(0, len(parts), REMOTE_BATCH)]
-        return _normalize(row for answer in answers for row in answer)
+        running = [self._pool.submit(self._ask, batch) for batch in _split(parts, REMOTE_BATCH)]
+        try:
+            return _normalize(row for answer in running for row in answer.result())
+        finally:
+            for each in running:  # after a failure; those that run end at their own timeouts
+                each.cancel()
 
-    def _ask(self, batch: Sequence[str]) -> Vectors:
-        reply = self._post({"model": self._model, "input": list(batch), "encoding_format": "float"})
+    def _ask(self, batch: Sequence[str], until: float = math.inf) -> Vectors:
+        reply = self._post({"model": self._model, "input": list(batch), "encoding_format": "float"}, until)
         try:
             data = sorted(json.loads(reply.body)["data"], key=lambda item: int(item["index"]))
             vectors = np.array([item["embedding"] for item in data], dtype=np.float32)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise UpstreamError(
-                f"{self._url} returned an invalid response: not a list of embeddings: {error!r}."
+                f"{self._url} returned an invalid response: not a list of embeddings: {error!r:.200}."
             ) from error
         expected = (len(batch), self._dimensions or (vectors.shape[1] if vectors.ndim == 2 else 0))
         if vectors.shape != expected or not expected[1]:
@@ -295,12 +331,21 @@ class RemoteEmbedder:
         self._dimensions = vectors.shape[1]
         return vectors
 
-    def _post(self, body: dict[str, object]) -> Reply:
+    def _post(self, body: dict[str, object], until: float) -> Reply:
         def send() -> Reply:
-            response = self._client.post(self._url, json=body)
-            return Reply(response.status_code, response.headers, response.content)
+            seconds = max(0.0, min(self._timeout_s, until - time.monotonic()))
+            try:
+                return send_request(
+                    self._url, None, "application/json", seconds, REMOTE_MAX_BYTES, json=body, token=self._token
+                )
+            except TooLargeError:
+                raise UpstreamError(f"The response of {self._url} exceeds {REMOTE_MAX_BYTES >> 20} MiB.") from None
 
-        return request_with_retry(send, self._url, "embed", sleep=self._sleep)
+        return request_with_retry(send, self._url, "embed", sleep=self._sleep, deadline=until)
+
+
+def _split(items: Sequence[str], size: int) -> list[Sequence[str]]:
+    return [items[at : at + size] for at in range(0, len(items), size)]
 
 
 def _embed_distinct(

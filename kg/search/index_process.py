@@ -228,7 +228,7 @@ def _open_reranker(settings: Settings) -> CrossEncoderWorker | None:
     folder = settings.reranker_path
     if folder is None:
         return None
-    return CrossEncoderWorker(lambda: CrossEncoder(folder, settings.embedding_threads))
+    return CrossEncoderWorker(lambda: CrossEncoder(folder, settings.embedding_threads, settings.embedding_device))
 
 
 def _lock(folder: Path) -> int:

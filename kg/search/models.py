@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from kg.errors import ModelError
 from kg.search import bert_onnx
+from kg.search.devices import CPU, load_on
 from kg.settings import Settings
 from kg.settings import settings as default_settings
 
@@ -315,21 +316,33 @@ def get_installed_folder(settings: Settings) -> Path:
 def load_model(settings: Settings) -> TextEmbedding:
     """Load the configured model from its folder, without network access.
 
-    Raises ModelError if the model is not installed or cannot be loaded.
+    Raises ModelError if the model is not installed, cannot be loaded, or does not run on the configured device.
     """
     folder = get_installed_folder(settings)
     try:
-        return _load(settings.model, folder, settings.embedding_threads)
+        return load_on(
+            settings.embedding_device,
+            lambda providers: _load(settings.model, folder, settings.embedding_threads, providers),
+            is_quantized=settings.model == BUILT_IN and settings.model_precision == "int8",
+        )
+    except ModelError:
+        raise
     except Exception as error:  # onnxruntime and tokenizers raise various classes, some a plain Exception
         reason = str(error).replace(str(folder), folder.name)
         raise ModelError(f"Cannot load the embedding model in {folder.name}: {reason}. Run `{PULL}`.") from error
 
 
-def _load(name: str, folder: Path, threads: int = 0) -> TextEmbedding:
+def _load(name: str, folder: Path, threads: int = 0, providers: Sequence[str] = (CPU,)) -> TextEmbedding:
     from fastembed import TextEmbedding
 
     # Without a cache_dir, fastembed would create an unused folder in the system's temporary folder.
-    return TextEmbedding(name, cache_dir=str(folder), specific_model_path=str(folder), threads=threads or None)
+    return TextEmbedding(
+        name,
+        cache_dir=str(folder),
+        specific_model_path=str(folder),
+        threads=threads or None,
+        providers=[*providers],
+    )
 
 
 def _load_catalogue() -> dict[str, dict[str, Any]]:

@@ -13,7 +13,7 @@ from itertools import islice
 
 import numpy as np
 
-from kg.errors import QuadciteError
+from kg.errors import QuadciteError, UpstreamError
 from kg.search.embedding import Embedder
 from kg.search.shard import Shard, VectorSpace
 from kg.search.unit_index import UnitIndex
@@ -22,11 +22,10 @@ from kg.search.vector_cache import Rows, VectorCache, from_rows
 log = logging.getLogger(__name__)
 
 _FETCH = 2_048
-"""Pending units fetched at once; sorted by length, so that batches have little padding."""
+"""Pending units fetched at once, or more; sorted by length, so that batches have little padding."""
 
-_BATCH_TEXTS = 32
-_BATCH_CHARACTERS = 64_000
-"""Size of a batch, between two checks for running searches: less than a second of work, except for a huge text."""
+_CHARACTERS_OF_TEXT = 2_000
+"""Characters for each text of a batch. A batch is what runs between two checks for running searches."""
 
 _PATIENCE_S = 0.5
 """Maximum time that a batch waits for searches, so that constant searches do not stop the embedding."""
@@ -34,6 +33,8 @@ _PATIENCE_S = 0.5
 _RETRY_S = (5.0, 300.0)
 _OPENING_S = 60.0
 _IDLE_S = 5.0
+_QUERY_PAUSE_S = 5.0
+"""Seconds after a failure in which queries are not embedded: each would wait for an endpoint that does not answer."""
 _MAINTENANCE_S = 30.0
 """Seconds between two looks at the growth of the shards while they are written."""
 _CACHED_QUERIES = 512
@@ -62,6 +63,8 @@ class VectorWorker:
     _optimizing: threading.Thread | None = None
     _maintained: float = field(default_factory=time.monotonic)
     _queries: OrderedDict[str, list[float]] = field(default_factory=OrderedDict)
+    _next_query: float = 0.0
+    """The time of the monotonic clock from which queries are embedded."""
 
     def start(self, indexes: Sequence[UnitIndex], cache: VectorCache) -> None:
         """Start embedding the units of some indexes in a daemon thread."""
@@ -102,8 +105,14 @@ class VectorWorker:
             if text in self._queries:
                 self._queries.move_to_end(text)
                 return self._queries[text]
+        if time.monotonic() < self._next_query:
+            return None
         try:
             vector: list[float] = embedder.embed_query(text).tolist()
+        except UpstreamError as error:
+            self._fail(error)
+            self._next_query = time.monotonic() + _QUERY_PAUSE_S
+            return None
         except QuadciteError as error:
             self._fail(error)
             return None
@@ -164,7 +173,7 @@ class VectorWorker:
         self.error = str(error)
 
     def _embed_pending(self, embedder: Embedder, units: UnitIndex) -> None:
-        while not self._stopping.is_set() and (pending := units.pending(_FETCH)):
+        while not self._stopping.is_set() and (pending := units.pending(max(_FETCH, 4 * embedder.at_once))):
             self._maintain()
             texts = dict(pending.values())
             known = self.cache.get(texts, embedder.name)
@@ -172,7 +181,7 @@ class VectorWorker:
             missing = sorted(
                 texts.keys() - known.keys(), key=lambda text_hash: (sum(map(len, texts[text_hash])), text_hash)
             )
-            for batch in _batches(missing, texts):
+            for batch in _batches(missing, texts, embedder.at_once):
                 if self._stopping.is_set():
                     return
                 self._maintain()
@@ -230,13 +239,13 @@ class VectorWorker:
             log.exception("The search index was not optimized.")
 
 
-def _batches(hashes: Sequence[str], texts: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:
+def _batches(hashes: Sequence[str], texts: Mapping[str, Sequence[str]], at_once: int) -> Iterator[list[str]]:
     batch: list[str] = []
     characters = 0
     for text_hash in hashes:
         batch.append(text_hash)
         characters += sum(map(len, texts[text_hash]))
-        if len(batch) == _BATCH_TEXTS or characters >= _BATCH_CHARACTERS:
+        if len(batch) == at_once or characters >= at_once * _CHARACTERS_OF_TEXT:
             yield batch
             batch, characters = [], 0
     if batch:

@@ -57,6 +57,7 @@ class RandomEmbedder:
 
     name = "random"
     dimensions = 384
+    at_once = 32
 
     def embed_documents(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
         return [self.embed_query(text)[None, :] for text in texts]

@@ -342,7 +342,7 @@ def test_remote_vectors_come_back_in_order_and_normalized(remote: RemoteEmbedder
     for text, vectors in zip(texts, found, strict=False):
         expected = np.array([ord(text[0]), 2.0 * len(text), 1, 0], dtype=np.float32)
         np.testing.assert_allclose(vectors, [expected / np.linalg.norm(expected)], rtol=1e-5)
-    assert [len(request["input"]) for request in endpoint.requests] == [64, 36]
+    assert sorted(len(request["input"]) for request in endpoint.requests) == [36, 64]
     assert endpoint.tokens == {"Bearer secret-token"}
 
 
@@ -369,7 +369,7 @@ def test_a_busy_endpoint_is_asked_again_when_it_says(
         (503, {"Retry-After": formatdate(usegmt=True)}, {}),
         (500, {}, {}),
     ]
-    assert remote.embed_query("text").shape == (4,)
+    assert remote.embed_documents(["text"])[0].shape == (1, 4)
     assert slept[0] == 7
     assert slept[1] < 2
     assert slept[2] == 4
@@ -380,21 +380,21 @@ def test_an_endpoint_that_stays_busy_is_given_up(
 ) -> None:
     endpoint.answers = [(503, {}, {"error": "overloaded"})] * 9
     with pytest.raises(UpstreamError, match=r"did not embed after 4 attempts: HTTP 503 .*overloaded"):
-        remote.embed_query("text")
+        remote.embed_documents(["text"])
     assert len(slept) == 3
 
 
 def test_a_long_retry_after_is_not_waited_for(remote: RemoteEmbedder, endpoint: Endpoint, slept: list[float]) -> None:
     endpoint.answers = [(429, {"Retry-After": "3600"}, {})]
     with pytest.raises(UpstreamError, match="3600 s"):
-        remote.embed_query("text")
+        remote.embed_documents(["text"])
     assert slept == []
 
 
 def test_a_refusal_is_not_repeated_and_tells_no_secret(remote: RemoteEmbedder, endpoint: Endpoint) -> None:
     endpoint.answers = [(401, {}, {"error": "bad key"})]
     with pytest.raises(UpstreamError, match=r"refused to embed: HTTP 401 .*bad key") as raised:
-        remote.embed_query("text")
+        remote.embed_documents(["text"])
     assert "secret-token" not in str(raised.value)
     assert len(endpoint.requests) == 1
 
@@ -402,8 +402,80 @@ def test_a_refusal_is_not_repeated_and_tells_no_secret(remote: RemoteEmbedder, e
 def test_an_endpoint_that_is_gone_is_said(endpoint: Endpoint, slept: list[float]) -> None:
     gone = RemoteEmbedder("http://127.0.0.1:9/v1", "m", sleep=slept.append)
     with pytest.raises(UpstreamError, match=r"after 4 attempts: ConnectError"):
-        gone.embed_query("text")
+        gone.embed_documents(["text"])
     gone.close()
+
+
+def test_requests_for_documents_run_at_once_and_no_more_than_allowed(endpoint: Endpoint) -> None:
+    running, most, lock = 0, 0, threading.Lock()
+    together = threading.Barrier(3, timeout=30)
+
+    def answer(body: dict[str, Any]) -> Answer:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        together.wait()
+        with lock:
+            running -= 1
+        return endpoint.vectors(body)
+
+    endpoint.answers = [answer] * 6
+    opened = RemoteEmbedder(endpoint.url, "m", requests=3)
+    texts = [f"{number} text" for number in range(6 * embedding.REMOTE_BATCH)]
+    found = opened.embed_documents(texts)
+    assert (most, opened.at_once) == (3, 3 * embedding.REMOTE_BATCH)
+    for text, vectors in zip(texts, found, strict=True):
+        expected = np.array([ord(text[0]), 2.0 * len(text), 1, 0], dtype=np.float32)
+        np.testing.assert_allclose(vectors, [expected / np.linalg.norm(expected)], rtol=1e-5)
+    opened.close()
+
+
+def test_after_a_refusal_no_further_request_begins(endpoint: Endpoint) -> None:
+    endpoint.answers = [(400, {}, {})] * 50
+    opened = RemoteEmbedder(endpoint.url, "m", requests=2)
+    with pytest.raises(UpstreamError, match="HTTP 400"):
+        opened.embed_documents([f"{number} text" for number in range(50 * embedding.REMOTE_BATCH)])
+    assert len(endpoint.requests) < 50
+    opened.close()
+
+
+def test_a_query_does_not_wait_for_a_slow_or_busy_endpoint(endpoint: Endpoint) -> None:
+    release = threading.Event()
+
+    def stall(body: dict[str, Any]) -> Answer:
+        release.wait(30)
+        return endpoint.vectors(body)
+
+    slept: list[float] = []
+    opened = RemoteEmbedder(endpoint.url, "m", query_s=0.2, sleep=slept.append)
+    endpoint.answers = [stall]
+    with pytest.raises(UpstreamError, match="did not embed before the deadline, in 1 attempts: timeout"):
+        opened.embed_query("text")
+    release.set()
+    endpoint.answers = [(503, {"Retry-After": "1"}, {})]
+    with pytest.raises(UpstreamError, match=r"before the deadline.*503"):
+        opened.embed_query("text")
+    assert slept == []
+    assert opened.embed_query("text").shape == (4,)
+    opened.close()
+
+
+def test_a_response_too_large_is_refused(
+    remote: RemoteEmbedder, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding, "REMOTE_MAX_BYTES", 1 << 20)
+    endpoint.answers = [(200, {}, b" " * (3 << 20))]
+    with pytest.raises(UpstreamError, match="exceeds 1 MiB"):
+        remote.embed_documents(["text"])
+
+
+def test_no_proxy_of_the_environment_sees_the_texts(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+    opened = RemoteEmbedder(endpoint.url, "m")
+    assert opened.embed_query("text").shape == (4,)
+    opened.close()
 
 
 @pytest.mark.parametrize(

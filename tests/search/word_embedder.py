@@ -25,6 +25,8 @@ WINDOW_WORDS = 8
 class WordEmbedder:
     """Writes each text it embeds to `journal`, a line each, so that a test can see what was computed."""
 
+    at_once = 32
+
     def __init__(self, name: str, dimensions: int = 32, journal: Path | None = None) -> None:
         self.name = name
         self.dimensions = dimensions
