@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.search.index_sync import DERIVED_CODES, SHOWN_PROPERTIES, DerivedCodes, GraphFacts, UnitFacts
-from kg.vocabulary import DCTERMS, DERIVED, KG, RDF
+from kg.vocabulary import DCTERMS, KG, RDF
 from loaders.model import SourceDocument, SourceGraph
 
 
@@ -16,11 +16,11 @@ def find_derived_codes(graphs: Mapping[NamedNode, Sequence[Quad]]) -> DerivedCod
     """Find the codes that these graphs derive for documents and text units."""
     found: dict[str, dict[NamedNode, list[str]]] = defaultdict(lambda: defaultdict(list))
     for graph, quads in graphs.items():
-        if graph.value.startswith(DERIVED):
-            for quad in quads:
-                subject, predicate, value = quad.triple
-                if predicate in DERIVED_CODES and isinstance(value, NamedNode | Literal):
-                    found[subject.value][predicate].append(value.value)
+        names = {name for name, family in DERIVED_CODES.items() if graph.value.startswith(family)}
+        for quad in quads if names else ():
+            subject, predicate, value = quad.triple
+            if predicate in names and isinstance(value, NamedNode | Literal):
+                found[subject.value][predicate].append(value.value)
     return found
 
 

@@ -564,12 +564,14 @@ class Loading:
         if self.index:
             self.wait_for_indexing()
             committed = {
-                graph: (digest, document)
+                graph.value: document
                 for graph, document in batch.documents.items()
-                if (digest := hashes.get(graph)) is not None
-                and (isinstance(document, SourceDocument) or document.units)
+                if hashes.get(graph) is not None and (isinstance(document, SourceDocument) or document.units)
             }
-            self.indexing = self.indexer.submit(self.index_records, committed, self.languages, self.derived)
+            # Before the next commit, which may change derived parties and states.
+            digests = {graph.value: digest for graph, digest in hashes.items() if digest and graph.value in committed}
+            states = index_sync.find_states(self.kg.store, digests)
+            self.indexing = self.indexer.submit(self.index_records, committed, states, self.languages, self.derived)
         self.report_progress()
 
     def skip_older(self, batch: _Batch) -> set[NamedNode]:
@@ -606,17 +608,14 @@ class Loading:
 
     def index_records(
         self,
-        committed: Mapping[NamedNode, tuple[str, SourceDocument | SourceGraph]],
+        committed: Mapping[str, SourceDocument | SourceGraph],
+        states: Mapping[str, str],
         languages: Mapping[str, str],
         derived: DerivedCodes,
     ) -> None:
         """Index one batch. Runs in its own thread, so that the next batch is committed meanwhile."""
         self.indexed.replace(
-            {
-                graph.value: (digest, find_facts(document, languages, derived))
-                for graph, (digest, document) in committed.items()
-            },
-            derived,
+            {graph: (states[graph], find_facts(document, languages, derived)) for graph, document in committed.items()}
         )
 
     def wait_for_indexing(self) -> None:

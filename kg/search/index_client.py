@@ -224,13 +224,6 @@ class EdgeIndex:
         found: dict[str, Codes] = self._ask("load_codes", units=list(units))
         return found
 
-    def label(self, documents: Mapping[str, Codes]) -> None:
-        """Set fields of the codes of all units of these documents. Other fields stay."""
-        with self._writing:
-            for part in _split_list(list(documents), _GRAPHS_PER_REPLACEMENT):
-                given = {document: _to_lists([documents[document]])[0] for document in part}
-                self._retry(partial(_label, documents=given))
-
     def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]] | None:
         """Return a unit vector for each of a few hundred short texts, or None if no vectors are being computed."""
         vectors: list[list[float]] | None = self._ask("embed", texts=list(texts))
@@ -549,10 +542,6 @@ def _replace(connection: _Connection, part: Mapping[str, GraphUnits]) -> None:
 
 def _remove(connection: _Connection, graphs: Sequence[str]) -> None:
     connection.call("remove", graphs=list(graphs))
-
-
-def _label(connection: _Connection, documents: Mapping[str, Codes]) -> None:
-    connection.call("label", documents=documents)
 
 
 def _to_lists(conditions: Conditions) -> list[dict[str, list[str]]]:

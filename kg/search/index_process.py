@@ -64,7 +64,6 @@ class Server:
             "rerank": self._rerank,
             "count": self._count,
             "load_codes": self._indexes["text"].load_codes,
-            "label": self._indexes["text"].label,
             "state": self._state,
             "status": self._status,
             "await_embedder": vectors.await_embedder,

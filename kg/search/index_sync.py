@@ -13,7 +13,10 @@ The language of a unit, by which its words are stemmed, is the stated one of the
 one (`loaders.languages`), unless that is English or unknown.
 
 The codes of a unit, by which results are counted, are those that its graph states of it and its document, and what is
-derived where the graph states none: the language, and the party and state of a speaker.
+derived where the graph states none: the language, and the party and state of a speaker. A party may follow from the
+speeches of another graph, and change with a commit that leaves this graph as it is. So the state of a graph in the
+index has a hash of the graphs of parties and states derived from it: a change of these is repaired like a change of
+texts, also after a crash.
 """
 
 from __future__ import annotations
@@ -49,6 +52,16 @@ HELD: Final = 8_000_000
 
 DERIVED_LANGUAGE: Final = f"{DERIVED}language/"
 """The graphs of derived languages."""
+DERIVED_PARTY: Final = f"{DERIVED}party/"
+"""The graphs of derived parties of speakers. Each is derived from the graphs of the speeches that it is about."""
+DERIVED_STATE: Final = f"{DERIVED}seat/"
+"""The graphs of derived states of speakers. Each is derived from the graphs of the speeches that it is about."""
+DERIVED_CODES: Final = {
+    SCHEMA.inLanguage: DERIVED_LANGUAGE,
+    KG.party: DERIVED_PARTY,
+    KG.state: DERIVED_STATE,
+}
+"""Properties that are derived where a source does not state them, each with the graphs that have it."""
 
 _YEAR: Final = re.compile(r"[0-9]{4}(?![0-9])")
 
@@ -102,10 +115,6 @@ CODED: Final[Mapping[NamedNode, str]] = {
     KG.chamber: "chamber",
 }
 """The field of the codes by the property that has their values."""
-DERIVED_CODES: Final = (SCHEMA.inLanguage, KG.party, KG.state)
-"""Properties that are derived where a source does not state them."""
-_DERIVED_NAMES: Final = {"language": SCHEMA.inLanguage, "party": KG.party, "state": KG.state}
-
 _SPEAKERS_AND_PLACES: Final = (KG.speaker, KG.jurisdiction)
 SHOWN_PROPERTIES: Final = frozenset(
     (DCTERMS.title, SCHEMA.inLanguage, KG.speakerAsRecorded, KG.path, KG.breadcrumb, *_SPEAKERS_AND_PLACES, *CODED)
@@ -114,7 +123,6 @@ SHOWN_PROPERTIES: Final = frozenset(
 
 DerivedCodes = Mapping[str, Mapping[NamedNode, Sequence[str]]]
 """Derived values by the IRI of a document or unit and by property."""
-_NOT_DERIVED: Final[DerivedCodes] = {}
 
 
 @dataclass(slots=True)
@@ -262,31 +270,45 @@ SELECT ?graph ?entity ?class ?property ?value WHERE {
 }"""
 """The items and properties of Wikibases with their names and descriptions."""
 
+# With OPTIONAL inside GRAPH the engine reads the whole store.
 UNITS: Final = """
 SELECT ?graph ?unit ?parent ?position ?text ?type ?language ?start WHERE {
   VALUES ?graph { $graphs }
-  GRAPH ?graph {
-    ?unit schema:text ?text ; schema:position ?position
-    OPTIONAL { ?unit dcterms:isPartOf ?parent }
-    OPTIONAL { ?unit kg:blockType ?type }
-    OPTIONAL { ?unit schema:inLanguage ?language }
-    OPTIONAL { ?unit kg:start ?start }
-  }
+  GRAPH ?graph { ?unit schema:text ?text ; schema:position ?position }
+  OPTIONAL { GRAPH ?graph { ?unit dcterms:isPartOf ?parent } }
+  OPTIONAL { GRAPH ?graph { ?unit kg:blockType ?type } }
+  OPTIONAL { GRAPH ?graph { ?unit schema:inLanguage ?language } }
+  OPTIONAL { GRAPH ?graph { ?unit kg:start ?start } }
 }"""
 
 WRITTEN_UNITS: Final = """
 SELECT ?graph ?unit ?parent WHERE {
-  VALUES ?graph { $graphs } GRAPH ?graph { ?unit schema:text ?text OPTIONAL { ?unit dcterms:isPartOf ?parent } }
+  VALUES ?graph { $graphs }
+  GRAPH ?graph { ?unit schema:text ?text } OPTIONAL { GRAPH ?graph { ?unit dcterms:isPartOf ?parent } }
 }"""
 
 TEXT_UNITS: Final = """
 SELECT (COUNT(DISTINCT ?unit) AS ?units) WHERE { ?unit schema:text ?text MINUS { ?unit a kg:Summary } }"""
 
 DERIVED_VALUES: Final = """
-SELECT ?thing ?property ?value WHERE {
-  VALUES ?thing { $things } GRAPH ?graph { ?thing ?property ?value }
-  FILTER(?property IN ($language, $party, $state) && STRSTARTS(STR(?graph), $derived))
+SELECT ?thing ?value WHERE {
+  VALUES ?thing { $things } GRAPH ?graph { ?thing $property ?value } FILTER(STRSTARTS(STR(?graph), $family))
 }"""
+
+DERIVED_FROM: Final = """
+SELECT ?graph ?derived ?hash WHERE {
+  VALUES ?graph { $graphs }
+  GRAPH $prov { ?derived prov:wasDerivedFrom ?graph ; kg:contentSha256 ?hash }
+  FILTER(STRSTARTS(STR(?derived), $party) || STRSTARTS(STR(?derived), $state))
+}"""
+"""The graphs of parties and states that are derived from some graphs, with their hashes."""
+
+DERIVED_FROM_ANY: Final = """
+SELECT ?graph ?derived ?hash WHERE {
+  GRAPH $prov { ?derived kg:contentSha256 ?hash ; prov:wasDerivedFrom ?graph }
+  FILTER(STRSTARTS(STR(?derived), $party) || STRSTARTS(STR(?derived), $state))
+}"""
+"""The same of all graphs, in a third of the time."""
 
 VALUES_OF: Final = """
 SELECT ?graph ?node ?value WHERE {
@@ -383,12 +405,12 @@ def refresh(store: Store, search: SearchIndex, graphs: Mapping[str, str], emptie
     `emptied` are graphs that have no text units any more, or were deleted.
     """
     left_out = _find_left_out(store, graphs)
+    states = find_states(store, graphs, left_out)
     units = _load_units(store, list(graphs), left_out) if graphs else {}
     removed = [*emptied, *(graph for graph in left_out if not units[graph] and graph not in emptied)]
     if removed:
         search.remove(removed)
-    hashes = {graph: _to_state(content, left_out.get(graph, ())) for graph, content in graphs.items()}
-    for batch in _build_batches({graph: found for graph, found in units.items() if found}, hashes):
+    for batch in _build_batches({graph: found for graph, found in units.items() if found}, states):
         search.replace(batch)
 
 
@@ -397,6 +419,7 @@ class LoadedGraphs:
 
     The names of speakers and places are those in the store. Where a later commit of the load changes one, the graphs
     that show it are indexed again by `finish`: from their records too, as far as these have at most `HELD` characters.
+    Where a later commit changes the party or state of a speaker in a graph, `repair_index` indexes it again.
     """
 
     def __init__(self, store: Store, search: SearchIndex) -> None:
@@ -407,34 +430,23 @@ class LoadedGraphs:
         self._changed: Final[set[str]] = set()
         """Speakers and places whose names changed after they were first read."""
         self._held: Final[dict[str, tuple[str, GraphFacts]]] = {}
-        """The first graphs of this load that show a speaker or place, with their content hashes."""
+        """The first graphs of this load that show a speaker or place, with their states."""
         self._left = HELD
 
-    def replace(self, graphs: Mapping[str, tuple[str, GraphFacts]], derived: DerivedCodes = _NOT_DERIVED) -> None:
-        """Index graphs that are committed, each given with its content hash.
-
-        `derived` are the codes that the same commit derives, which may be of documents in other graphs too.
-        """
+    def replace(self, graphs: Mapping[str, tuple[str, GraphFacts]]) -> None:
+        """Index graphs that are committed, each given with its state after the commit (`find_states`)."""
         named = {graph: facts.find_named() for graph, (_, facts) in graphs.items()}
         self._read_names(set().union(*named.values()))
-        for graph, (digest, facts) in graphs.items():
+        for graph, (state, facts) in graphs.items():
             if named[graph] and self._left > 0:
-                self._held[graph] = digest, facts
+                self._held[graph] = state, facts
                 self._left -= sum(len(unit.text) for unit in facts.units)
         self._search.replace(
             {
-                graph: GraphUnits(_to_state(digest), facts.build_units(graph, self._known))
-                for graph, (digest, facts) in graphs.items()
+                graph: GraphUnits(state, facts.build_units(graph, self._known))
+                for graph, (state, facts) in graphs.items()
             }
         )
-        here = {iri for _, facts in graphs.values() for unit in facts.units for iri in (unit.iri, unit.parent)}
-        others = {
-            iri: {CODED[name]: values for name, values in said.items() if name != SCHEMA.inLanguage}
-            for iri, said in derived.items()
-            if iri not in here
-        }
-        if others := {iri: codes for iri, codes in others.items() if codes}:
-            self._search.label(others)
 
     def finish(self) -> None:
         """Index the graphs again whose speakers and places have other names since."""
@@ -444,12 +456,13 @@ class LoadedGraphs:
         rows = list(_select(self._store, query)) if changed else []
         for start in range(0, len(rows), _GRAPHS_AT_ONCE):
             part = {row["graph"].value: row["hash"].value for row in rows[start : start + _GRAPHS_AT_ONCE]}
+            states = find_states(self._store, part)
             units = {
                 graph: held[1].build_units(graph, self._known)
-                for graph, digest in part.items()
-                if (held := self._held.get(graph)) is not None and held[0] == digest
+                for graph, state in states.items()
+                if (held := self._held.get(graph)) is not None and held[0] == state
             }
-            for batch in _build_batches(units, {graph: _to_state(digest) for graph, digest in part.items()}):
+            for batch in _build_batches(units, states):
                 self._search.replace(batch)
             refresh(self._store, self._search, {graph: part[graph] for graph in part.keys() - units.keys()})
         self._changed.clear()
@@ -467,7 +480,53 @@ def _load_states(store: Store) -> tuple[dict[str, str], dict[str, set[str]]]:
         row["graph"].value: row["hash"].value for row in _select(store, bind(HASHES, prov=PROV_GRAPH, **families))
     }
     left_out = _find_left_out(store, hashes)
-    return {graph: _to_state(content, left_out.get(graph, ())) for graph, content in hashes.items()}, left_out
+    derived = _find_derived(store, bind(DERIVED_FROM_ANY, prov=PROV_GRAPH, **_DERIVED_ROOTS))
+    return _build_states(hashes, left_out, derived), left_out
+
+
+def find_states(
+    store: Store, hashes: Mapping[str, str], left_out: Mapping[str, Collection[str]] = _NOTHING
+) -> dict[str, str]:
+    """Find the states that the index must have of graphs, given with their content hashes."""
+    if not hashes:
+        return {}
+    graphs = [NamedNode(graph) for graph in hashes]
+    derived = _find_derived(store, bind(DERIVED_FROM, graphs=graphs, prov=PROV_GRAPH, **_DERIVED_ROOTS))
+    return _build_states(hashes, left_out, derived)
+
+
+_DERIVED_ROOTS: Final = {"party": Literal(DERIVED_PARTY), "state": Literal(DERIVED_STATE)}
+
+
+def _find_derived(store: Store, query: str) -> dict[str, int]:
+    """Find one hash of all graphs of parties and states that are derived from a graph, by graph."""
+    found: dict[str, int] = defaultdict(int)
+    of_one: dict[str, int] = {}
+    for row in _select(store, query):
+        derived = f"{row['derived'].value} {row['hash'].value}"
+        if derived not in of_one:
+            of_one[derived] = int(sha256(derived)[:16], 16)
+        # One number for each graph: there may be millions of them, and of rows. The order of rows does not matter.
+        found[row["graph"].value] ^= of_one[derived]
+    return found
+
+
+def _build_states(
+    hashes: Mapping[str, str], left_out: Mapping[str, Collection[str]], derived: Mapping[str, int]
+) -> dict[str, str]:
+    """Build the states that the index keeps of graphs.
+
+    A state has the hash of the content, that of the units that are left out, and that of the graphs derived from it.
+    """
+    states = {}
+    for graph, content in hashes.items():
+        parts = [content, _FORMAT]
+        if graph in left_out:
+            parts.append(sha256("\n".join(sorted(left_out[graph])))[:16])
+        if graph in derived:
+            parts.append(f"derived-{derived[graph]:016x}")
+        states[graph] = "/".join(parts)
+    return states
 
 
 def _find_left_out(store: Store, graphs: Iterable[str]) -> dict[str, set[str]]:
@@ -481,12 +540,6 @@ def _find_left_out(store: Store, graphs: Iterable[str]) -> dict[str, set[str]]:
         if row["unit"] in described or row.get("parent") in described:
             left_out[row["graph"].value].add(row["unit"].value)
     return left_out
-
-
-def _to_state(content_sha256: str, left_out: Collection[str] = ()) -> str:
-    """Build the hash that the index keeps of a graph, from the hash of its content and the units that are left out."""
-    state = f"{content_sha256}/{_FORMAT}"
-    return f"{state}/{sha256(chr(10).join(sorted(left_out)))[:16]}" if left_out else state
 
 
 def _build_batches(
@@ -585,12 +638,12 @@ def _load_derived(store: Store, facts: Collection[GraphFacts]) -> None:
     codes: dict[str, dict[NamedNode, list[str]]] = defaultdict(lambda: defaultdict(list))
     for start in range(0, len(things), _THINGS_AT_ONCE):
         nodes = [NamedNode(iri) for iri in sorted(things)[start : start + _THINGS_AT_ONCE]]
-        query = bind(DERIVED_VALUES, things=nodes, derived=Literal(DERIVED), **_DERIVED_NAMES)
-        for row in _select(store, query):
-            thing, value = row["thing"].value, row["value"].value
-            codes[thing][NamedNode(row["property"].value)].append(value)
-            if row["property"] == SCHEMA.inLanguage and is_foreign(value):
-                derived[thing] = value
+        for name, family in DERIVED_CODES.items():
+            for row in _select(store, bind(DERIVED_VALUES, things=nodes, property=name, family=Literal(family))):
+                thing, value = row["thing"].value, row["value"].value
+                codes[thing][name].append(value)
+                if name == SCHEMA.inLanguage and is_foreign(value):
+                    derived[thing] = value
     unstated = {
         iri for found in facts for unit in found.units if unit.language is None for iri in (unit.iri, unit.parent)
     }

@@ -207,10 +207,6 @@ class SearchIndex(Protocol):
         """Return the codes of those of `units` that are in the index, with their ``parent``."""
         ...
 
-    def label(self, documents: Mapping[str, Codes]) -> None:
-        """Set fields of the codes of all units of these documents. Other fields stay."""
-        ...
-
     def note_missing(self, graphs: int) -> None:
         """Note how many graphs of the store the index lacks or has in an older state; 0 once all were compared.
 

@@ -223,13 +223,6 @@ class Shards:
                 for part in self.parts:
                     part.delete(ids[start : start + UPDATE_POINTS], also)
 
-    def set_payload(self, where: qe.Filter, payload: Mapping[str, Any]) -> None:
-        """Set fields of the points that meet a condition."""
-        with self.writing:
-            for part in self.parts:
-                if part.count(where):
-                    part.write(qe.UpdateOperation.set_payload_by_filter(where, dict(payload)))
-
     def set_vectors(self, vectors: Mapping[str, tuple[str, Sequence[Sequence[float]]]]) -> None:
         """Write the vectors of at most UPDATE_POINTS texts (id -> hash, vectors) that have the same hash still."""
         with self.writing:

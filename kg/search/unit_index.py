@@ -545,15 +545,6 @@ class UnitIndex:
             self._state.update(hashes)
         self.on_pending()
 
-    def label(self, documents: Mapping[str, Codes]) -> None:
-        """Set fields of the codes of all units of documents; see `SearchIndex.label`."""
-        with self.shards.writing:
-            for document, codes in documents.items():
-                # Without its digest, so that the next replacement writes the unit as it is then.
-                payload = {**{name: list(values) for name, values in codes.items()}, "digest": ""}
-                where = qe.Filter(must=[_UNIT, _build_condition("parent", document)])
-                self.shards.set_payload(where, payload)
-
     def remove(self, graphs: Sequence[str]) -> None:
         """Delete all units of `graphs`."""
         self.begin(graphs)

@@ -12,7 +12,7 @@ import pytest
 from pyoxigraph import NamedNode, Quad, RdfFormat, parse
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.search.protocol import Codes, GraphUnits, IndexedUnit, IndexStatus
+from kg.search.protocol import GraphUnits, IndexedUnit, IndexStatus
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from kg.vocabulary import PROV_GRAPH
@@ -25,7 +25,6 @@ class MemoryIndex:
     def __init__(self) -> None:
         self.graphs: dict[str, GraphUnits] = {}
         self.replaced: list[str] = []
-        self.labelled: dict[str, dict[str, list[str]]] = {}
         self.missing: list[int] = []
 
     def replace(self, graphs: Mapping[str, GraphUnits]) -> None:
@@ -35,10 +34,6 @@ class MemoryIndex:
     def remove(self, graphs: Iterable[str]) -> None:
         for graph in graphs:
             self.graphs.pop(graph, None)
-
-    def label(self, documents: Mapping[str, Codes]) -> None:
-        for document, codes in documents.items():
-            self.labelled[document] = {name: list(values) for name, values in codes.items()}
 
     def note_missing(self, graphs: int) -> None:
         self.missing.append(graphs)

@@ -7,11 +7,13 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.search import index_sync
 from kg.search.index_sync import (
+    DERIVED_PARTY,
     GraphFacts,
     IndexRepair,
     LoadedGraphs,
     UnitFacts,
     build_units,
+    find_states,
     refresh,
     repair_index,
     to_code,
@@ -19,7 +21,7 @@ from kg.search.index_sync import (
 from kg.search.protocol import GraphUnits
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Patch
-from kg.vocabulary import DCTERMS, FOAF, KG, PROV_GRAPH, RDF, SCHEMA, SKOS, mint
+from kg.vocabulary import DCTERMS, DERIVED, FOAF, KG, PROV, PROV_GRAPH, RDF, SCHEMA, SKOS, mint
 from tests.tools.made_up import MemoryStore
 
 HEADING = mint("code", "blockType", "sectionHeading").value
@@ -176,7 +178,7 @@ def test_names_that_a_load_adds_later_are_indexed_in_its_earlier_graphs_too(held
         facts = GraphFacts([UnitFacts(chunk.value, speech.value, 0, "I rise.")])
         for each in said:
             facts.add(*each)
-        loaded.replace({graph.value: ("h", facts)})
+        loaded.replace({graph.value: (find_states(store, {graph.value: "h"})[graph.value], facts)})
 
     commit(first, "Ada Quill")
     commit(second, "Adelaide Quill")
@@ -223,18 +225,35 @@ def test_a_year_is_the_first_four_digits_of_a_date(value, year):
     assert to_code("year", value) == year
 
 
-def test_codes_derived_for_documents_of_other_graphs_are_set_in_the_index():
-    labelled = {}
+def test_what_is_derived_of_a_graph_is_in_its_state_and_only_that():
+    store, index = MemoryStore(), Kept()
+    graphs = [mint("graph", "src", "hansard", key) for key in "12"]
+    for graph in graphs:
+        store.inner.extend(
+            Quad(NamedNode(f"{graph.value}/d"), name, value, graph)
+            for name, value in ((SCHEMA.position, Literal(0)), (SCHEMA.text, Literal("I rise.")))
+        )
+        store.inner.add(Quad(graph, KG.contentSha256, Literal("h"), PROV_GRAPH))
+    assert repair_index(store, index) == IndexRepair(2)
 
-    class Labelling(Kept):
-        def label(self, documents):
-            labelled.update(documents)
+    def derive(root: str, value: str) -> None:
+        derived, speech = NamedNode(f"{root}2019-05-14"), NamedNode(f"{graphs[0].value}/d")
+        store.inner.update(f"DROP SILENT GRAPH <{derived.value}>")
+        store.inner.update(f"DELETE WHERE {{ GRAPH <{PROV_GRAPH.value}> {{ <{derived.value}> ?p ?o }} }}")
+        if value:
+            store.inner.add(Quad(speech, KG.party, NamedNode(value), derived))
+            store.inner.add(Quad(derived, KG.contentSha256, Literal(value), PROV_GRAPH))
+            store.inner.add(Quad(derived, PROV.wasDerivedFrom, graphs[0], PROV_GRAPH))
 
-    facts = GraphFacts([UnitFacts("urn:d#1", "urn:d", 0, "I rise.")])
-    derived = {
-        "urn:d": {KG.party: ["urn:labor"]},
-        "urn:other": {KG.party: ["urn:greens"], SCHEMA.inLanguage: ["en"]},
-        "urn:third": {SCHEMA.inLanguage: ["en"]},
-    }
-    LoadedGraphs(MemoryStore(), Labelling()).replace({"urn:g": ("h", facts)}, derived)
-    assert labelled == {"urn:other": {"party": ["urn:greens"]}}
+    for root, value, replaced in (
+        (DERIVED_PARTY, "urn:greens", 1),
+        (DERIVED_PARTY, "urn:greens", 0),
+        (DERIVED_PARTY, "urn:labor", 1),
+        (f"{DERIVED}membership/", "urn:labor", 0),
+        (f"{DERIVED}membership/", "", 0),
+        (DERIVED_PARTY, "", 1),
+    ):
+        derive(root, value)
+        assert repair_index(store, index) == IndexRepair(replaced), (root, value)
+        parties = {unit.codes.get("party", ("",))[0] for content in index.graphs.values() for unit in content.units}
+        assert parties == {"", value} if root == DERIVED_PARTY else parties <= {"", "urn:labor"}

@@ -228,11 +228,12 @@ def shard_index(tmp_path: Path) -> Iterator[UnitIndex]:
     shard.close()
 
 
-def fill_codes(index: UnitIndex) -> None:
+def fill_codes(index: UnitIndex, **derived: list[str]) -> None:
+    """Put three units, the last one with the codes of a speech and `derived` ones."""
     units = [
         coded("a", "urn:d", "wind power", domain=["climate"], place=["urn:bra"], year=["2030"]),
         coded("b", "urn:d#lang=en", "wind power", domain=["climate"], place=["urn:bra", "urn:ken"]),
-        coded("c", "urn:e", "wind farms", domain=["parliament"], state=["urn:nsw"]),
+        coded("c", "urn:e", "wind farms", domain=["parliament"], state=["urn:nsw"], **derived),
     ]
     index.begin(["urn:g"])
     index.put(units)
@@ -279,9 +280,9 @@ def test_a_ranking_is_kept_until_the_next_update(shard_index: UnitIndex, monkeyp
     assert len(shard_index._rankings) == 3
 
 
-def test_codes_that_are_derived_later_are_set_and_replaced_with_the_unit(shard_index: UnitIndex) -> None:
+def test_codes_that_are_derived_later_replace_the_unit(shard_index: UnitIndex) -> None:
     fill_codes(shard_index)
-    shard_index.label({"urn:e": {"party": ["urn:greens"]}})
+    fill_codes(shard_index, party=["urn:greens"])
     assert shard_index.load_codes(["urn:c", "urn:none"]) == {
         "urn:c": {"parent": ["urn:e"], "domain": ["parliament"], "state": ["urn:nsw"], "party": ["urn:greens"]}
     }
@@ -301,7 +302,7 @@ def test_a_ranking_to_be_counted_has_the_codes_of_its_units(shard_index: UnitInd
     given = shard_index.rank("wind power", ["urn:a", "urn:c"], None, 1, counted=10)
     assert given.counted == shard_index.load_codes(["urn:a", "urn:c"])
     # The codes are read again after an update.
-    shard_index.label({"urn:e": {"party": ["urn:greens"]}})
+    fill_codes(shard_index, party=["urn:greens"])
     assert shard_index.rank("wind power", None, None, 10, counted=10).counted["urn:c"]["party"] == ["urn:greens"]
 
 

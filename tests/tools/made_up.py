@@ -215,9 +215,6 @@ class WordIndex:
     def load_codes(self, units: Sequence[str]) -> dict[str, Codes]:
         return {iri: {"parent": [self.units[iri][0]]} for iri in units if iri in self.units}
 
-    def label(self, documents: Mapping[str, Codes]) -> None:
-        pass
-
     def note_missing(self, graphs: int) -> None:
         pass
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import csv
 import random
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from kg.knowledge_graph import KnowledgeGraph
+from kg.search.index_sync import repair_index
 from kg.settings import Settings
 from kg.vocabulary import mint
 from loaders.hansard.electorates import find_state
@@ -228,3 +234,47 @@ def test_states_and_parties_come_from_turns_of_the_day_and_from_the_register(
     load(last, "members", [register], prune=True, index=False)
     assert parties(last) == parties(without)
     assert states(last) == states(without)
+
+
+# The index.
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from kg.knowledge_graph import KnowledgeGraph
+from kg.search import index_sync
+from kg.settings import Settings
+from loaders.sources import load
+def kill(*_, **__): os.kill(os.getpid(), signal.SIGKILL)
+data_dir, source = map(Path, sys.argv[1:])
+index_sync.LoadedGraphs.replace = kill
+with KnowledgeGraph.open(data_dir, Settings(data_dir=data_dir, models_dir=data_dir / "none", _env_file=None)) as kg:
+    load(kg, "hansard", [str(source)])
+"""
+
+
+@pytest.mark.long
+def test_parties_of_other_speeches_are_counted_right_after_a_kill_between_commit_and_index(tmp_path: Path) -> None:
+    given = Settings(data_dir=tmp_path / "kg", models_dir=tmp_path / "none", _env_file=None)  # type: ignore[call-arg]
+
+    def count(repair: bool) -> dict[str, int]:
+        with KnowledgeGraph.open(given.data_dir, given) as kg:
+            if repair:
+                repair_index(kg.store, kg.search)
+            found = kg.search.count(["party"]).by_field["party"]
+            return {party.rpartition("/")[2]: number for party, number in found.items()}
+
+    with KnowledgeGraph.open(given.data_dir, given) as kg:
+        load(kg, "hansard", [write_speeches(tmp_path / "0.csv", "b,1990-05-08,House,Ms Ashby,Q1,,,")])
+    assert count(repair=False) == {}
+    steps: list[tuple[str, dict[str, int], dict[str, int]]] = [
+        ("a,1990-05-08,House,Ms Ashby,Q1,ALP,,", {}, {"labor": 2}),
+        ("c,1990-05-08,House,Ms Ashby,Q1,LP,,", {"labor": 2}, {"labor": 1, "liberal": 1}),
+    ]
+    for number, (row, before, after) in enumerate(steps, 1):
+        source = write_speeches(tmp_path / f"{number}.csv", row)
+        command = [sys.executable, "-c", KILLED, str(given.data_dir), source]
+        root = Path(__file__).parent.parent.parent.parent.parent
+        assert subprocess.run(command, cwd=root, capture_output=True).returncode == -signal.SIGKILL
+        assert count(repair=False) == before
+        assert count(repair=True) == after
