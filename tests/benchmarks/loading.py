@@ -77,8 +77,8 @@ def make_words(chance: random.Random) -> list[str]:
     return ["".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=chance.randint(3, 9))) for _ in range(20_000)]
 
 
-def write_passages(path: Path, passages: int) -> None:
-    """Write made-up passages of about 40 words, a hundred a document, two documents a family."""
+def write_passages(path: Path, passages: int, first: int = 0) -> None:
+    """Write made-up passages of about 40 words from number `first`, a hundred a document, two documents a family."""
     chance = random.Random(0)
     words = make_words(chance)
 
@@ -102,7 +102,7 @@ def write_passages(path: Path, passages: int) -> None:
             "text": " ".join(chance.choices(words, k=40)),
         }
 
-    numbers = iter(range(passages))
+    numbers = iter(range(first, first + passages))
     writer: pq.ParquetWriter | None = None
     while rows := [row(number) for number in islice(numbers, 10_000)]:
         table = pa.Table.from_pylist(rows)

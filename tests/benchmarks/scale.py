@@ -25,22 +25,30 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from pyoxigraph import NamedNode
 from rich.console import Console
 from rich.table import Table
 
+from kg.integrity.backups import write_backup
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.results import SearchFilters
 from kg.search import index_process
 from kg.search.index_client import EdgeIndex
+from kg.search.index_sync import repair_index
 from kg.settings import Settings
 from kg.tools import registry
+from kg.tools.reading.why import explain
+from kg.tools.shacl.background_validation import DatasetChecks
+from loaders.mentions.graph.refresh import refresh as refresh_mentions
 from loaders.sources import load
 from tests.benchmarks.comparison import Comparison, median, p95, table
-from tests.benchmarks.loading import make_words, tenths, write_passages
+from tests.benchmarks.loading import PASSAGES_A_DOCUMENT, make_words, tenths, write_passages
+from tests.benchmarks.mentions import concept as make_concept
 from tests.benchmarks.search import RandomEmbedder
 
 SIZES: Final = (10_000, 100_000, 1_000_000)
 QUESTIONS: Final = 40
+CHECK_S: Final = 3_600.0
 MIB: Final = 1 << 20
 SCRIPT: Final = (sys.executable, "-m", "tests.benchmarks.scale")
 
@@ -52,6 +60,15 @@ SPARQL: Final = {
         ?document a kg:PolicyDocument ; kg:jurisdiction ?place } GROUP BY ?place""",
     "SPARQL, count all passages": "SELECT (COUNT(?unit) AS ?n) { ?unit a kg:Passage }",
 }
+TOOLS: Final[dict[str, dict[str, Any]]] = {
+    "family_overview": {"place": ["KEN"]},
+    "jurisdiction_overview": {"place": "KEN"},
+    "compare_jurisdictions": {"iso3_a": "KEN", "iso3_b": "BRA"},
+    "list_resources": {},
+    "describe_schema": {},
+    "find_terms": {"text": "Kenya"},
+}
+"""Arguments of further tools, each of which is measured."""
 
 
 def run(arguments: Sequence[str]) -> Iterator[Comparison]:
@@ -87,6 +104,8 @@ def measure(passages: int, vectors: bool) -> Figures:
             used = sum(file.stat().st_blocks * 512 for file in (data / part).rglob("*") if file.is_file())
             found[f"{part}: bytes on disk a passage"] = used / passages
         found |= run_child("ask", str(data), str(int(vectors)), str(passages))
+        write_passages(source, PASSAGES_A_DOCUMENT, first=passages)
+        found |= run_child("change", str(source), str(data), str(int(vectors)))
         found |= run_child("kill", str(data), str(int(vectors)))
         found |= {
             f"{name}, after kill -9": value for name, value in run_child("open", str(data), str(int(vectors))).items()
@@ -239,7 +258,7 @@ def ask(data: Path, vectors: bool, passages: int) -> Figures:
         def question() -> str:
             return " ".join(chance.sample(vocabulary, 4))
 
-        tools = {name: registry.get(name) for name in ("search", "fetch", "family_overview", "list_resources")}
+        tools = {name: registry.get(name) for name in ("search", "fetch", *TOOLS)}
         known = [each.iri for each in kg.search.rank(question(), limit=100, mode="bm25").candidates]
 
         def search(**filters: Any) -> None:
@@ -252,11 +271,18 @@ def ask(data: Path, vectors: bool, passages: int) -> Figures:
             "tool search, a quarter": lambda: search(filters=SearchFilters(place=["KEN"])),
             "tool fetch": lambda: tools["fetch"].function(kg, ids=[chance.choice(known)]),
         }
-        jobs |= {name: partial(kg.query, query) for name, query in SPARQL.items()}
+        jobs |= {f"tool {name}": partial(tools[name].function, kg, **given) for name, given in TOOLS.items()}
+        jobs |= {
+            "why of a passage": lambda: explain(kg, NamedNode(chance.choice(known))),
+            **{name: partial(kg.query, query) for name, query in SPARQL.items()},
+        }
         for name, job in jobs.items():
+            begun = time.perf_counter()
             job()
+            if name.removeprefix("tool ") in TOOLS:  # which keep what they count until the next commit
+                found[f"{name}: first ms"] = (time.perf_counter() - begun) * 1_000
             times = []
-            for _ in range(QUESTIONS if "SPARQL" not in name else 10):
+            for _ in range(QUESTIONS if name.startswith(("search", "tool search", "tool fetch", "why")) else 10):
                 begun = time.perf_counter()
                 job()
                 times.append((time.perf_counter() - begun) * 1_000)
@@ -269,6 +295,34 @@ def ask(data: Path, vectors: bool, passages: int) -> Figures:
                 found["index process: anonymous bytes a passage"] = used["RssAnon"] / passages
                 found["index process: anonymous MiB"] = used["RssAnon"] / MIB
                 found["index process: of files, MiB"] = used["RssFile"] / MIB
+    return found
+
+
+def change(source: Path, data: Path, vectors: bool) -> Figures:
+    """Measure the costs of a small change, and of a backup: all should depend on the change, and on the files."""
+    found: Figures = {}
+
+    def measure_s(name: str, job: Callable[[], object]) -> None:
+        begun = time.perf_counter()
+        job()
+        found[f"{name}: s"] = time.perf_counter() - begun
+
+    with opened(data, vectors) as kg, tempfile.TemporaryDirectory(prefix="bench-scale-", dir=data.parent) as folder:
+        checks = DatasetChecks(kg, pause_s=0.0)
+
+        def check() -> None:
+            checks.schedule()
+            if not checks.wait(CHECK_S) or (result := checks.result()) is None or result.problem:
+                raise RuntimeError(f"the check of the dataset failed: {checks.result()}")
+
+        graph, quads = make_concept(1, make_words(random.Random(0))[0])
+        measure_s("check of the dataset, first", check)
+        measure_s("one document more", lambda: load(kg, "climate", [str(source)]))
+        measure_s("check of the dataset after it", check)
+        kg.store.commit({graph: quads})
+        measure_s("mentions of a new concept", lambda: refresh_mentions(kg))
+        measure_s("comparison of index and store", lambda: repair_index(kg.store, kg.search))
+        measure_s("backup", lambda: write_backup(kg, Path(folder) / "backup"))
     return found
 
 
@@ -290,6 +344,8 @@ if __name__ == "__main__":
         print(json.dumps(load_source(Path(given[0]), Path(given[1]), given[2] == "1")))
     elif mode == "ask":
         print(json.dumps(ask(Path(given[0]), given[1] == "1", int(given[2]))))
+    elif mode == "change":
+        print(json.dumps(change(Path(given[0]), Path(given[1]), given[2] == "1")))
     elif mode == "open":
         print(json.dumps(open_only(Path(given[0]), given[1] == "1")))
     elif mode == "kill":
