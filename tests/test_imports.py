@@ -239,6 +239,12 @@ def test_rdflib_and_pyshacl_are_imported_only_where_they_are_the_reference() -> 
     assert strays == []
 
 
+def test_qdrant_edge_is_imported_only_by_the_shard_and_its_analyzers() -> None:
+    """Its types cannot be sent to another process: all others use those of `kg.search.points`."""
+    importers = {name_of(path) for path in MODULES for target in imports(path) if target.startswith("qdrant_edge")}
+    assert importers == {"kg/search/analyzers.py", "kg/search/shard.py"}
+
+
 def test_only_settings_reads_the_environment() -> None:
     """Passing the environment on to a child process (`os.environ` as the start of `env=`) is reading it too."""
     readers = [

@@ -4,8 +4,9 @@
 * `index_sync`: the index follows the store
 * `index_client`: the embedded index; starts, feeds and restarts `index_process`
 * `index_process`: Qdrant Edge and the embedder, in a process of their own
-* `shard`: one Qdrant Edge shard on disk
-* `unit_index`: the text units in a shard, replaced by graph and ranked
+* `shard`: one Qdrant Edge shard on disk; `shard_group`: those of one process; `shards`: all of an index
+* `points`: what shards are asked and given, as plain data
+* `unit_index`: the text units in the shards, replaced by graph and ranked
 * `vector_worker`: the thread that embeds units and queries, and optimizes the shard
 * `ranking`: fusion of BM25 and embedding scores
 * `embedding`: text to vectors, by a local model or a remote endpoint

@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -29,13 +29,11 @@ import qdrant_edge as qe
 from kg.files import copy_with_holes, measure_disk, write_file
 from kg.processes import child
 from kg.search import analyzers, word_counts
-from kg.search.protocol import CODES
+from kg.search.points import DENSE, UNIT, UPDATE_POINTS, Filter, Point, VectorSpace, unpack
+from kg.search.protocol import CODES, Codes, Conditions
 from kg.search.word_counts import WordCounts, Words
 
 log = logging.getLogger(__name__)
-
-UPDATE_POINTS = 200
-"""Points per update: 3,000 hold the GIL for 132 ms, 200 for some 10 ms."""
 
 _VERSION = 3
 _LOAD_ATTEMPTS = 2
@@ -51,7 +49,7 @@ More than the texts of a shard, so that a load does not copy again and again the
 """
 _MIN_GROWING_AT_REST = 8_000
 """The same, while nothing is written."""
-_REST_S = 5.0
+REST_S = 5.0
 """Seconds without an update after which a shard is at rest."""
 _QUANTILE = 0.99
 """Share of the components of vectors between the least and the most byte."""
@@ -61,22 +59,27 @@ _UNLIMITED_KB = 1 << 40
 _REMOVALS = 50
 _REMOVAL_PAUSE_S = 0.02
 
-DENSE = "dense"
 _ROWS = qe.MultiVectorConfig(qe.MultiVectorComparator.MaxSim)
 """One row per window of the text; the best row is the score."""
 _HALF = qe.VectorStorageDatatype.Float16
-_WITH_VECTOR = qe.Filter(must=[qe.HasVectorCondition(DENSE)])
 _PAGE = 1_000
-_UNIT = qe.Filter(must=[qe.FieldCondition("kind", match=qe.MatchValue("unit"))])
+_ORIGINAL = qe.SearchParams(quantization=qe.QuantizationSearchParams(ignore=True))
+_QUANTIZED = qe.SearchParams(quantization=qe.QuantizationSearchParams(rescore=False))
 _KEYWORDS = ("kind", "graph", "parent", "text_hash")
 
 
-@dataclass(frozen=True, slots=True)
-class VectorSpace:
-    """The model and dimensions of the stored vectors. Vectors of different spaces cannot be compared."""
+class Hits:
+    """The points that a search found, best first. Ids are read of those that are used: each takes microseconds."""
 
-    model: str
-    dimensions: int
+    __slots__ = ("_points", "scores")
+
+    def __init__(self, points: Sequence[qe.ScoredPoint]) -> None:
+        self._points = points
+        self.scores: list[float] = [each.score for each in points]
+
+    def read(self, number: int) -> dict[str, float]:
+        """Read the first `number` ids with their scores."""
+        return {str(each.id): score for each, score in zip(self._points[:number], self.scores, strict=False)}
 
 
 @dataclass(slots=True)
@@ -132,7 +135,7 @@ class Shard:
         self.counts.open(self._read_words, self._count_texts(), self._scan_words())
 
     @contextmanager
-    def borrow(self) -> Iterator[qe.EdgeShard]:
+    def _borrow(self) -> Iterator[qe.EdgeShard]:
         """Borrow the current shard; it stays open until the block ends, even if an optimized copy replaces it."""
         with self._leases:
             lease = self._lease
@@ -144,30 +147,93 @@ class Shard:
                 lease.readers -= 1
                 self._leases.notify_all()
 
-    def count(self, where: qe.Filter | None = None) -> int:
-        """Count the points that meet a condition."""
-        with self.borrow() as shard:
+    def count(self, where: Filter | None = None) -> int:
+        """Count the points that meet some conditions."""
+        return self._count(_build_filter(where) if where else None)
+
+    def _count(self, where: qe.Filter | None) -> int:
+        with self._borrow() as shard:
             return shard.count(qe.CountRequest(True, where))
+
+    def count_values(self, name: str, where: Filter, limit: int) -> dict[str, int]:
+        """Count the points that meet some conditions, by value of a field; exact below `limit` values."""
+        with self._borrow() as shard:
+            hits = shard.facet(qe.FacetRequest(name, limit, exact=True, filter=_build_filter(where))).hits
+        return {str(hit.value): hit.count for hit in hits}
 
     def find(self, ids: Sequence[str]) -> list[str]:
         """Find the points that are there."""
-        with self.borrow() as shard:
+        with self._borrow() as shard:
             return [str(record.id) for record in shard.retrieve([*ids], False, False)]
 
-    def put(self, points: Mapping[str, qe.Point], words: Mapping[str, Words]) -> None:
-        """Write at most UPDATE_POINTS points by id, each in place of the one there, with the words of their texts."""
+    def retrieve(self, ids: Sequence[str], fields: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+        """Load fields of those points that are there, by id."""
+        with self._borrow() as shard:
+            return {str(each.id): each.payload or {} for each in shard.retrieve([*ids], [*fields], False)}
+
+    def scroll(
+        self, where: Filter, fields: Sequence[str], start: str | None, limit: int
+    ) -> tuple[dict[str, Mapping[str, Any]], str | None]:
+        """Load fields of `limit` of the points that meet some conditions, and the id at which the next page starts."""
+        request = qe.ScrollRequest(
+            limit=limit, offset=start, filter=_build_filter(where), with_payload=[*fields], with_vector=False
+        )
+        with self._borrow() as shard:
+            records, offset = shard.scroll(request)
+        return {str(each.id): each.payload or {} for each in records}, None if offset is None else str(offset)
+
+    def search_words(
+        self, name: str, words: Sequence[int], weights: Sequence[float], where: Filter | None, limit: int
+    ) -> Hits:
+        """Score the best `limit` texts of a field by weighed words."""
+        if name not in self.fields:
+            return Hits([])
+        return self._search(name, qe.SparseVector([*words], [*weights]), where, limit, None)
+
+    def search_vectors(self, vector: Sequence[float], where: Filter | None, limit: int, *, quantized: bool) -> Hits:
+        """Score the best `limit` texts by their cosines with a vector, of the quantized or the original vectors."""
+        if self.space is None:
+            return Hits([])
+        params = _QUANTIZED if quantized else _ORIGINAL
+        return self._search(DENSE, [[*vector]], where, limit, params)
+
+    def _search(self, name: str, query: Any, where: Filter | None, limit: int, params: qe.SearchParams | None) -> Hits:
+        request = qe.QueryRequest(
+            limit=limit,
+            query=qe.Query.Nearest(query, using=name),
+            filter=_build_filter(where) if where else None,
+            params=params,
+            with_payload=False,
+        )
+        with self._borrow() as shard:
+            return Hits(shard.query(request))
+
+    def put(self, points: Sequence[Point]) -> None:
+        """Write at most UPDATE_POINTS points, each in place of the one with its id."""
+        built, words = [], {}
+        for point in points:
+            vectors: dict[str, Any] = {}
+            if (name := point.get("field")) is not None:
+                vectors[name] = weights = analyzers.get_analyzer(name).embed_document(point["payload"][name])
+                words[point["id"]] = {name: weights.indices}
+            if (packed := point.get("vectors")) is not None and self.space is not None:
+                vectors[DENSE] = unpack(packed, self.space.dimensions)
+            built.append(qe.Point(point["id"], vectors, dict(point["payload"])))
+        self._put(built, words)
+
+    def _put(self, points: Sequence[qe.Point], words: Mapping[str, Words]) -> None:
         with self.writing:
-            old = self._read_words([*points])
+            old = self._read_words([str(point.id) for point in points])
             self.counts.note({id_: old.get(id_, {}) for id_ in words.keys() | old.keys()})
-            self.write(qe.UpdateOperation.upsert_points([*points.values()]))
+            self._write(qe.UpdateOperation.upsert_points([*points]))
             self.counts.replace(old.values(), words.values())
             self.dead_points += len(old)
 
-    def delete(self, ids: Sequence[str], also: Sequence[qe.FieldCondition] = ()) -> None:
+    def delete(self, ids: Sequence[str], also: Conditions = ()) -> None:
         """Delete those of at most UPDATE_POINTS points that meet further conditions."""
-        where = qe.Filter(must=[qe.HasIdCondition({*ids}), *also])
+        where = _build_filter({"ids": ids, "fields": also})
         with self.writing:
-            with self.borrow() as shard:
+            with self._borrow() as shard:
                 records, _ = shard.scroll(
                     qe.ScrollRequest(limit=len(ids), filter=where, with_payload=False, with_vector=[*self.fields])
                 )
@@ -175,15 +241,30 @@ class Shard:
                 return
             old = {str(record.id): words for record in records if (words := _get_words(record))}
             self.counts.note(old)
-            self.write(qe.UpdateOperation.delete_points_by_filter(where))
+            self._write(qe.UpdateOperation.delete_points_by_filter(where))
             self.counts.replace(old.values(), ())
             self.dead_points += len(records)
+
+    def set_vectors(self, vectors: Mapping[str, tuple[str, str]]) -> None:
+        """Write the vectors of at most UPDATE_POINTS texts (id -> hash, packed vectors) that have the same hash still.
+
+        Packed vectors are in the space of the shard.
+        """
+        with self.writing:
+            found = self.retrieve([*vectors], ["text_hash"]) if self.space is not None else {}
+            points = [
+                qe.PointVectors(id_, {DENSE: unpack(vectors[id_][1], self.space.dimensions)})
+                for id_, payload in found.items()
+                if self.space is not None and vectors[id_][0] == payload["text_hash"]
+            ]
+            if points:
+                self._write(qe.UpdateOperation.update_vectors(points))
 
     def _read_words(self, ids: Sequence[str]) -> dict[str, Words]:
         """Read the words of those texts that are there."""
         found: dict[str, Words] = {}
         for start in range(0, len(ids), UPDATE_POINTS):
-            with self.borrow() as shard:
+            with self._borrow() as shard:
                 records = shard.retrieve([*ids[start : start + UPDATE_POINTS]], False, [*self.fields])
             found |= {str(record.id): words for record in records if (words := _get_words(record))}
         return found
@@ -191,7 +272,7 @@ class Shard:
     def _scan_words(self) -> Iterator[Words]:
         offset: Any = None
         while True:
-            with self.borrow() as shard:
+            with self._borrow() as shard:
                 records, offset = shard.scroll(
                     qe.ScrollRequest(limit=_PAGE, offset=offset, with_payload=False, with_vector=[*self.fields])
                 )
@@ -201,10 +282,10 @@ class Shard:
 
     def _count_texts(self) -> dict[str, int]:
         """Count the texts of each field."""
-        counted = {name: self.count(qe.Filter(must=[qe.HasVectorCondition(name)])) for name in self.fields}
+        counted = {name: self._count(qe.Filter(must=[qe.HasVectorCondition(name)])) for name in self.fields}
         return {name: texts for name, texts in counted.items() if texts}
 
-    def write(self, operation: qe.UpdateOperation) -> None:
+    def _write(self, operation: qe.UpdateOperation) -> None:
         """Apply an update of at most UPDATE_POINTS points; it is in the write-ahead log on return."""
         with self.writing:
             self._lease.shard.update(operation)
@@ -220,7 +301,7 @@ class Shard:
         """Add a field of texts, unless the shard has it."""
         with self.writing:
             if field not in self.fields:
-                self.write(qe.UpdateOperation.create_sparse_vector(field))
+                self._write(qe.UpdateOperation.create_sparse_vector(field))
                 self.flush()
                 # Recorded last: after a crash in between, the field is created again, which changes nothing.
                 self.fields = tuple(sorted((*self.fields, field)))
@@ -269,8 +350,8 @@ class Shard:
             # recorded first: a crash in between leaves vectors of no space, which the next call drops
             self.space = None
             self._write_record()
-            self.write(qe.UpdateOperation.delete_vector_name(DENSE))
-            self.write(
+            self._write(qe.UpdateOperation.delete_vector_name(DENSE))
+            self._write(
                 qe.UpdateOperation.create_dense_vector(
                     DENSE,
                     space.dimensions,
@@ -286,7 +367,7 @@ class Shard:
     @property
     def is_at_rest(self) -> bool:
         """Whether nothing has been written for some seconds."""
-        return time.monotonic() > self._written_s + _REST_S
+        return time.monotonic() > self._written_s + REST_S
 
     def needs_optimizing(self) -> bool:
         """Return whether there are many texts and vectors in the growing segment, or a quarter of them is dead.
@@ -311,13 +392,13 @@ class Shard:
 
     def count_units(self) -> int:
         """Count the units. Kept until the next update, as counting takes 8 ms for 125,000."""
-        return self._count_kept("units", _UNIT)
+        return self._count_kept("units", {"fields": [UNIT]})
 
     def count_vectors(self) -> int:
         """Count the units with a vector. Kept until the next update."""
-        return self._count_kept("vectors", _WITH_VECTOR) if self.space is not None else 0
+        return self._count_kept("vectors", {"has_vector": True}) if self.space is not None else 0
 
-    def _count_kept(self, name: str, where: qe.Filter) -> int:
+    def _count_kept(self, name: str, where: Filter) -> int:
         written = self.written
         if (known := self._counted.get(name)) is None or known[0] != written:
             self._counted[name] = known = written, self.count(where)
@@ -453,6 +534,29 @@ class Shard:
         write_file(self.folder / "index.json", json.dumps(record), sync=True)
 
 
+def _build_filter(where: Filter) -> qe.Filter:
+    must: list[qe.ConditionType] = [_build_alternatives(each) for each in where.get("fields", ())]
+    must_not: list[qe.ConditionType] = []
+    if (ids := where.get("ids")) is not None:
+        must.append(qe.HasIdCondition({*ids}))
+    if (has_vector := where.get("has_vector")) is not None:
+        (must if has_vector else must_not).append(qe.HasVectorCondition(DENSE))
+    return qe.Filter(must=must, must_not=must_not)
+
+
+def _build_alternatives(fields: Codes) -> qe.ConditionType:
+    found = [_build_condition(name, values) for name, values in fields.items() if values]
+    if not found:
+        never = _build_alternatives(UNIT)
+        return qe.Filter(must=[never], must_not=[never])
+    return found[0] if len(found) == 1 else qe.Filter(should=[*found])
+
+
+def _build_condition(name: str, values: Collection[str]) -> qe.FieldCondition:
+    match = qe.MatchValue(next(iter(values))) if len(values) == 1 else qe.MatchAny([*values])
+    return qe.FieldCondition(name, match=match)
+
+
 def build_config(fields: Sequence[str], space: VectorSpace | None = None, *, optimizers: bool = False) -> qe.EdgeConfig:
     """Build the configuration of a shard. Its optimized segments are files, which the system caches.
 
@@ -522,16 +626,16 @@ def compact_folder(folder: Path) -> None:
         draft.use_space(old.space)
     offset: Any = None
     while True:
-        with old.borrow() as shard:
+        with old._borrow() as shard:
             records, offset = shard.scroll(
                 qe.ScrollRequest(limit=UPDATE_POINTS, offset=offset, with_payload=True, with_vector=True)
             )
-        points = {str(each.id): qe.Point(str(each.id), _get_vectors(each), each.payload or {}) for each in records}
+        points = [qe.Point(str(each.id), _get_vectors(each), each.payload or {}) for each in records]
         if points:
-            draft.put(points, {str(each.id): words for each in records if (words := _get_words(each))})
+            draft._put(points, {str(each.id): words for each in records if (words := _get_words(each))})
         if offset is None:
             break
-    with old.borrow() as before, draft.borrow() as after:
+    with old._borrow() as before, draft._borrow() as after:
         if before.info().points_count != after.info().points_count:
             raise RuntimeError("The copy of the search index is incomplete.")
     draft.close()

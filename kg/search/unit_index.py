@@ -19,16 +19,14 @@ from heapq import nlargest
 from itertools import islice
 from typing import Any, Final
 
-import qdrant_edge as qe
-
 from kg.search.analyzers import ENGLISH, find_field, get_analyzer
 from kg.search.parts import PARTS_VERSION, build_part_texts, split_parts
+from kg.search.points import UNIT, UPDATE_POINTS, Filter, Point, pack
 from kg.search.protocol import CODES, Candidate, Codes, Conditions, Counts, IndexedUnit, Mode, Ranking, get_original
 from kg.search.ranking import PAIR_WEIGHT, Fusion, is_settled
 from kg.search.relevance import CALIBRATIONS, is_related
-from kg.search.shard import DENSE, UPDATE_POINTS, Shard
 from kg.search.shards import Shards
-from kg.search.vector_cache import Rows, VectorCache, to_lists
+from kg.search.vector_cache import Rows, VectorCache
 from kg.search.word_overlap import NO_WORDS, QuestionWords, parse_question
 from kg.words import UNSPACED
 
@@ -52,11 +50,6 @@ _MOST_RANKINGS: Final = 32
 """Rankings that are kept, some 150 KB each with 1,000 counted units."""
 _MOST_CODES: Final = 50_000
 """Units whose codes are kept, some 300 bytes each."""
-
-_UNIT = qe.FieldCondition("kind", match=qe.MatchValue("unit"))
-_HAS_VECTOR = qe.HasVectorCondition(DENSE)
-
-_Conditions = list["qe.ConditionType"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +102,7 @@ class UnitIndex:
     on_pending: Callable[[], None] = lambda: None
     """Called after units without a vector were written."""
     _state: dict[str, str] = field(init=False)
-    _homes: dict[str, Shard] = field(default_factory=dict)
+    _homes: dict[str, str] = field(default_factory=dict)
     """The shard of each graph that is in the index or is being replaced."""
     _numbers: dict[tuple[int, str], int] = field(default_factory=dict)
     """Numbers of units by number of updates and digest of conditions."""
@@ -126,10 +119,10 @@ class UnitIndex:
 
     def __post_init__(self) -> None:
         self._state = {}
-        where = qe.Filter(must=[_build_condition("kind", "graph")])
-        for shard, marker in self.shards.scroll(where, ["graph_iri", "content_sha256"]):
-            graph = str(_payload(marker)["graph_iri"])
-            self._state[graph], self._homes[graph] = str(_payload(marker)["content_sha256"]), shard
+        markers = self.shards.scroll({"fields": [{"kind": ["graph"]}]}, ["graph_iri", "content_sha256"])
+        for shard, _, marker in markers:
+            graph = str(marker["graph_iri"])
+            self._state[graph], self._homes[graph] = str(marker["content_sha256"]), shard
 
     # Reading
 
@@ -139,7 +132,7 @@ class UnitIndex:
 
     def counts(self) -> tuple[int, int, int]:
         """Return the numbers of units, of units without a vector, and of graphs."""
-        units, vectors = self.shards.count_units(), self.shards.count_vectors()
+        units, vectors = self.shards.count_stored()
         return units, max(0, units - vectors), len(self._state)
 
     def rank(
@@ -184,16 +177,16 @@ class UnitIndex:
         must: Sequence[str],
         codes: Conditions,
     ) -> Ranking:
-        conditions: _Conditions = [_build_alternatives(condition) for condition in codes]
+        conditions = [*codes]
         required = self._analyze_required(must) if must else None
         every, pending, _ = self.counts()
         if units is not None:
             allowed = len(units)
             ranking = self._rank_units(asked, units, conditions, required, limit)
         else:
-            if parents is not None and self._count_units([_build_condition("parent", *parents)], *parents) < every:
+            if parents is not None and self._count_units([{"parent": parents}], *parents) < every:
                 # a filter that leaves all units takes half of a search
-                conditions.append(_build_condition("parent", *parents))
+                conditions.append({"parent": parents})
             allowed = self._count_units(conditions, repr(codes), *(parents or ())) if conditions else every
             ranking = self._rank_proposed(asked, conditions, required, limit)
         model = self._get_model(asked)
@@ -206,7 +199,7 @@ class UnitIndex:
         key = self.shards.written, digest(repr(fields), repr(codes))
         if (known := self._totals.get(key)) is not None:
             return known
-        where = qe.Filter(must=[_UNIT, *(_build_alternatives(condition) for condition in codes)])
+        where = Filter(fields=[UNIT, *codes])
         units = self.shards.count(where)
         names = dict.fromkeys(("parent", *fields))
         by_field = {name: self.shards.count_values(name, where, _MOST_VALUES) for name in names}
@@ -232,11 +225,11 @@ class UnitIndex:
                 found[name] = sorted({word for part in parts for word in part})
         return found
 
-    def _find_required(self, required: Mapping[str, Sequence[int]], also: _Conditions) -> set[str] | None:
+    def _find_required(self, required: Mapping[str, Sequence[int]], also: Conditions) -> set[str] | None:
         """Find the units that contain all words of one field; None if there may be more than `_FEW`."""
         found: set[str] = set()
         for name, words in required.items():
-            where = qe.Filter(must=also) if also else None
+            where = Filter(fields=also) if also else None
             having = [self._find_having(name, word, where, _FEW + 1) for word in words]
             fewest = min(having, key=len)
             if len(fewest) > _FEW:
@@ -255,16 +248,16 @@ class UnitIndex:
             kept |= having
         return kept
 
-    def _find_having(self, field: str, word: int, where: qe.Filter | None, limit: int) -> set[str]:
+    def _find_having(self, field: str, word: int, where: Filter | None, limit: int) -> set[str]:
         """Find up to `limit` units that contain a word, given as the dimension of a field."""
         return self.shards.search_word(field, word, where, limit)
 
-    def _count_units(self, conditions: _Conditions, *parts: str) -> int:
+    def _count_units(self, conditions: Conditions, *parts: str) -> int:
         """Count the units that meet conditions. Kept by `parts`, since counting takes a sixth of a search."""
         key = self.shards.written, digest(*parts)
         if (known := self._numbers.get(key)) is not None:
             return known
-        count = self.shards.count(qe.Filter(must=[_UNIT, *conditions]))
+        count = self.shards.count({"fields": [UNIT, *conditions]})
         if len(self._numbers) >= _MOST_TOTALS or any(written != key[0] for written, _ in self._numbers):
             self._numbers = {}
         self._numbers[key] = count
@@ -274,19 +267,19 @@ class UnitIndex:
         self,
         asked: _Asked,
         units: Sequence[str],
-        conditions: _Conditions,
+        conditions: Conditions,
         required: Mapping[str, Sequence[int]] | None,
         limit: int,
     ) -> Ranking:
         iris = {point_id(iri): iri for iri in units}
         if conditions:
-            where = qe.Filter(must=[qe.HasIdCondition(set(iris)), *conditions])
-            iris = {str(record.id): iris[str(record.id)] for _, record in self.shards.scroll(where, [])}
+            having = self.shards.scroll({"ids": [*iris], "fields": conditions}, [])
+            iris = {id_: iris[id_] for _, id_, _ in having}
         if required is not None:
             iris = {id_: iris[id_] for id_ in self._keep_required(iris.keys(), required)}
         if not iris:
             return Ranking((), exhaustive=True)
-        where = qe.Filter(must=[qe.HasIdCondition(set(iris))])
+        where = _id_filter(iris.keys())
         bm25 = {iris[id_]: score for id_, score in self._by_words(asked.text, where, len(iris)).items()}
         cosine = {
             iris[id_]: score for id_, score in self._by_meaning(asked.vector, where, len(iris), exact=True).items()
@@ -302,14 +295,16 @@ class UnitIndex:
         return self._add_counted(asked, found, matching)
 
     def _rank_proposed(
-        self, asked: _Asked, conditions: _Conditions, required: Mapping[str, Sequence[int]] | None, limit: int
+        self, asked: _Asked, conditions: Conditions, required: Mapping[str, Sequence[int]] | None, limit: int
     ) -> Ranking:
         """Fetch the best by words and by meaning, and more of both until no other unit can enter the page."""
         if required is not None and (having := self._find_required(required, conditions)) is not None:
             if not having:
                 return Ranking((), exhaustive=True)
-            conditions, required = [qe.HasIdCondition({*having})], None
-        where = qe.Filter(must=conditions) if conditions else None
+            where: Filter | None = _id_filter(having)
+            required = None
+        else:
+            where = Filter(fields=conditions) if conditions else None
         text, vector = asked.text, asked.vector
         # the first ones are ordered again, so they are the same for every page size
         settled = max(limit, POOL)
@@ -461,11 +456,11 @@ class UnitIndex:
         """Return the searched text of a unit, which is in the field of its language."""
         return next(str(payload[name]) for name in (ENGLISH, *self.shards.fields) if name in payload)
 
-    def _by_words(self, text: str | None, where: qe.Filter | None, limit: int) -> dict[str, float]:
+    def _by_words(self, text: str | None, where: Filter | None, limit: int) -> dict[str, float]:
         return {} if text is None else self.shards.search_words(text, where, limit)
 
     def _by_meaning(
-        self, vector: Sequence[float] | None, where: qe.Filter | None, limit: int, *, exact: bool = False
+        self, vector: Sequence[float] | None, where: Filter | None, limit: int, *, exact: bool = False
     ) -> dict[str, float]:
         if vector is None:
             return {}
@@ -479,19 +474,18 @@ class UnitIndex:
             self._forget(graphs)
             self._old = {graph: {} for graph in graphs}
             for batch in _batches(graphs):
-                where = qe.Filter(must=[_build_condition("graph", *batch)])
-                for shard, record in self.shards.scroll(where, ["graph", "digest"]):
-                    graph = _payload(record)["graph"]
+                for shard, id_, payload in self.shards.scroll({"fields": [{"graph": batch}]}, ["graph", "digest"]):
+                    graph = payload["graph"]
                     self._homes.setdefault(graph, shard)
-                    self._old[graph][str(record.id)] = _payload(record)["digest"]
+                    self._old[graph][id_] = payload["digest"]
 
     def put(self, units: Sequence[IndexedUnit]) -> None:
         """Write units of the graphs being replaced; unchanged units are skipped."""
         with self.shards.writing:
             changed: dict[str, tuple[str, dict[str, Any]]] = {}
             fields: dict[str, str] = {}
-            homes: dict[Shard, list[str]] = {}
-            home: Shard | None = None
+            homes: dict[str, list[str]] = {}
+            home: str | None = None
             for unit in units:
                 id_ = point_id(unit.iri)
                 said = [unit.prelude, unit.text, unit.language or "", str(unit.in_context), unit.names]
@@ -514,34 +508,38 @@ class UnitIndex:
             vectors = self.cache.get(hashes, space.model) if space is not None else {}
             for shard, ids in homes.items():
                 for batch in _batches(ids):
-                    points, words = {}, {}
+                    points: list[Point] = []
                     for id_ in batch:
                         text_hash, payload = changed[id_]
-                        name = fields[id_]
-                        weights = get_analyzer(name).embed_document(payload[name])
-                        words[id_] = {name: weights.indices}
-                        vector = {DENSE: to_lists(vectors[text_hash])} if text_hash in vectors else {}
-                        points[id_] = qe.Point(id_, {name: weights, **vector}, payload | {"text_hash": text_hash})
-                    self.shards.put(shard, points, words)
+                        point = Point(id=id_, payload=payload | {"text_hash": text_hash}, field=fields[id_])
+                        if text_hash in vectors:
+                            point["vectors"] = pack(vectors[text_hash])
+                        points.append(point)
+                    self.shards.put(shard, points)
 
     def finish(self, hashes: Mapping[str, str]) -> None:
         """End the replacement: delete units that were not put again, and write the content hashes."""
         with self.shards.writing:
             for graph in hashes:
                 # with the graph as a condition: a unit may have moved to another graph in the meantime
-                self._delete(self._old.pop(graph), [_build_condition("graph", graph)])
-            homes: dict[Shard, list[str]] = {}
+                self._delete(self._old.pop(graph), [{"graph": [graph]}])
+            homes: dict[str, list[str]] = {}
             for graph in hashes:
                 if graph not in self._homes:  # without units
                     self._homes[graph] = self.shards.choose()
                 homes.setdefault(self._homes[graph], []).append(graph)
             for shard, graphs in homes.items():
                 for batch in _batches(graphs):
-                    points = {}
-                    for graph in batch:
-                        payload = {"kind": "graph", "graph_iri": graph, "content_sha256": hashes[graph]}
-                        points[point_id(graph)] = qe.Point(point_id(graph), {}, payload)
-                    shard.put(points, {})
+                    self.shards.put(
+                        shard,
+                        [
+                            {
+                                "id": point_id(graph),
+                                "payload": {"kind": "graph", "graph_iri": graph, "content_sha256": hashes[graph]},
+                            }
+                            for graph in batch
+                        ],
+                    )
             self._state.update(hashes)
         self.on_pending()
 
@@ -550,25 +548,24 @@ class UnitIndex:
         self.begin(graphs)
         with self.shards.writing:
             for graph in graphs:
-                self._delete(self._old.pop(graph), [_build_condition("graph", graph)])
+                self._delete(self._old.pop(graph), [{"graph": [graph]}])
                 self._homes.pop(graph, None)
 
     def _forget(self, graphs: Sequence[str]) -> None:
         known = [graph for graph in graphs if self._state.pop(graph, None) is not None]
         self._delete([point_id(graph) for graph in known], [])
 
-    def _delete(self, ids: Iterable[str], also: list[qe.FieldCondition]) -> None:
+    def _delete(self, ids: Iterable[str], also: Conditions) -> None:
         self.shards.delete(list(ids), also)
 
     # Vectors
 
     def pending(self, limit: int) -> dict[str, tuple[str, Sequence[str]]]:
         """Return up to `limit` units without a vector: point id -> (hash of the texts, texts to embed)."""
-        where = qe.Filter(must=[_UNIT], must_not=[_HAS_VECTOR])
+        where = Filter(fields=[UNIT], has_vector=False)
         fields = ["text_hash", "text", "text_start", "prelude_length", *self.shards.fields]
-        records = (record for _, record in islice(self.shards.scroll(where, fields, limit=limit), limit))
-        found = ((str(record.id), _payload(record)) for record in records)
-        return {id_: (payload["text_hash"], self._get_embedded_texts(payload)) for id_, payload in found}
+        found = islice(self.shards.scroll(where, fields, limit=limit), limit)
+        return {id_: (payload["text_hash"], self._get_embedded_texts(payload)) for _, id_, payload in found}
 
     def _get_embedded_texts(self, payload: Mapping[str, Any]) -> Sequence[str]:
         """Return the texts that vectors are computed from, stored separately only if `to_searchable` changed them."""
@@ -581,12 +578,12 @@ class UnitIndex:
     def set_vectors(self, vectors: Mapping[str, tuple[str, Rows]]) -> None:
         """Write vectors of units (point id -> (hash of the text, vectors)) whose text has not changed since."""
         for ids in _batches(list(vectors)):
-            self.shards.set_vectors({id_: (vectors[id_][0], to_lists(vectors[id_][1])) for id_ in ids})
+            self.shards.set_vectors({id_: (vectors[id_][0], pack(vectors[id_][1])) for id_ in ids})
 
     def list_text_hashes(self) -> Iterator[str]:
         """Yield the hashes of the texts of all units that vectors are computed from."""
-        for _, record in self.shards.scroll(qe.Filter(must=[_UNIT]), ["text_hash"]):
-            yield _payload(record)["text_hash"]
+        for _, _, payload in self.shards.scroll({"fields": [UNIT]}, ["text_hash"]):
+            yield payload["text_hash"]
 
 
 def _searched_text(unit: IndexedUnit) -> str:
@@ -627,25 +624,8 @@ def _read_codes(payload: Mapping[str, Any]) -> Codes:
     return {"parent": [str(payload["parent"])], **{name: payload[name] for name in CODES if name in payload}}
 
 
-def _payload(point: qe.Record | qe.ScoredPoint) -> Mapping[str, Any]:
-    return point.payload or {}
-
-
-def _build_condition(name: str, *values: str) -> qe.FieldCondition:
-    match = qe.MatchValue(values[0]) if len(values) == 1 else qe.MatchAny(list(values))
-    return qe.FieldCondition(name, match=match)
-
-
-def _build_alternatives(fields: Codes) -> qe.ConditionType:
-    """Build the condition that a unit has one of the values of one of the fields. Without a value, none has."""
-    found: _Conditions = [_build_condition(name, *values) for name, values in fields.items() if values]
-    if not found:
-        return qe.Filter(must=[_UNIT], must_not=[_UNIT])
-    return found[0] if len(found) == 1 else qe.Filter(should=found)
-
-
-def _id_filter(ids: AbstractSet[str]) -> qe.Filter:
-    return qe.Filter(must=[qe.HasIdCondition({*ids})])
+def _id_filter(ids: AbstractSet[str]) -> Filter:
+    return {"ids": [*ids]}
 
 
 def _find_nth(scores: Iterable[float], number: int) -> float:

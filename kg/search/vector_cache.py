@@ -184,12 +184,6 @@ class VectorCache:
             self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
 
 
-def to_lists(rows: Rows) -> list[list[float]]:
-    """Convert vectors to the lists that a shard takes."""
-    found: list[list[float]] = rows.astype(np.float32).tolist()
-    return found
-
-
 def from_rows(rows: Sequence[NDArray[np.float32]]) -> Rows:
     """Convert vectors of the windows of a text to the form of the cache."""
     return np.concatenate(rows).astype(np.float16)

@@ -15,7 +15,8 @@ import numpy as np
 
 from kg.errors import QuadciteError, UpstreamError
 from kg.search.embedding import Embedder
-from kg.search.shard import Shard, VectorSpace
+from kg.search.points import VectorSpace
+from kg.search.shards import Shards
 from kg.search.unit_index import UnitIndex
 from kg.search.vector_cache import Rows, VectorCache, from_rows
 
@@ -222,7 +223,7 @@ class VectorWorker:
                 self._optimizing = None
                 if (grown := units.shards.find_grown()) is not None:
                     self._optimizing = threading.Thread(
-                        target=self._optimize, args=[grown], name="optimizing", daemon=True
+                        target=self._optimize, args=[units.shards, grown], name="optimizing", daemon=True
                     )
                     self._optimizing.start()
 
@@ -232,9 +233,9 @@ class VectorWorker:
         except Exception:  # Qdrant Edge raises plain Exception, as on a full disk; tried again
             log.exception("The search index could not be flushed or optimized.")
 
-    def _optimize(self, shard: Shard) -> None:
+    def _optimize(self, shards: Shards, name: str) -> None:
         try:
-            shard.optimize()
+            shards.optimize(name)
         except Exception:  # Qdrant Edge raises plain Exception; the shard is as it was, and is optimized later
             log.exception("The search index was not optimized.")
 

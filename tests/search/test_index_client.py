@@ -21,8 +21,9 @@ import pytest
 from kg.errors import IndexUnavailableError, InvalidInputError, ModelError
 from kg.search import index_client, shard
 from kg.search.index_client import EdgeIndex
+from kg.search.points import VectorSpace
 from kg.search.protocol import GraphUnits, IndexedUnit, IndexStatus, Ranking
-from kg.search.shard import VectorSpace, optimize_folder
+from kg.search.shard import optimize_folder
 from kg.search.shards import Shards
 from kg.search.unit_index import UnitIndex, to_searchable
 from kg.search.vector_cache import VectorCache
@@ -684,7 +685,7 @@ class TestOptimizing:
         monkeypatch.setattr(shard, "_MIN_GROWING", 1_000)
         units, embedder = self.make(tmp_path, 1_000)
         before = units.rank("energy clause 12", None, None, 10)
-        assert units.shards.find_grown() is units.shards.parts[0]
+        assert units.shards.find_grown() == "shard-1"
 
         def run(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
             self.put(units, embedder, "late", "geothermal surprise")
@@ -692,7 +693,7 @@ class TestOptimizing:
             return subprocess.CompletedProcess(command, 0)
 
         monkeypatch.setattr(shard.subprocess, "run", run)
-        assert units.shards.parts[0].optimize()
+        assert units.shards.optimize("shard-1")
         assert units.shards.find_grown() is None
         assert units.rank("geothermal surprise", None, None, 1).candidates[0].iri == "urn:d:late#p=0"
         self.put(units, embedder, "late")
@@ -710,7 +711,7 @@ class TestOptimizing:
         units, _ = self.make(tmp_path, 400)
         failed = subprocess.CompletedProcess([], 137)
         monkeypatch.setattr(shard.subprocess, "run", lambda *_, **__: failed)
-        assert not units.shards.parts[0].optimize()
+        assert not units.shards.optimize("shard-1")
         assert [path.name for path in tmp_path.glob("shard-1/edge-*")] == ["edge-1"]
         assert units.rank("energy clause 12", None, None, 1).candidates[0].iri == "urn:d:a#p=12"
         units.shards.close()
@@ -727,8 +728,8 @@ class TestOptimizing:
             units.finish({graph: "1"})
         questions = ("energy clause 12", "clause 300")
         before = [units.rank(question, None, None, 10) for question in questions]
-        assert units.shards.find_grown() is units.shards.parts[0]
-        assert units.shards.parts[0].optimize()
+        assert units.shards.find_grown() == "shard-1"
+        assert units.shards.optimize("shard-1")
         assert units.shards.find_grown() is None
         assert [units.rank(question, None, None, 10) for question in questions] == before
         units.shards.close()
@@ -739,13 +740,13 @@ class TestOptimizing:
         monkeypatch.setattr(shard, "_MIN_GROWING_AT_REST", 100)
         units, _ = self.make(tmp_path, 200)
         assert units.shards.find_grown() is None
-        monkeypatch.setattr(shard, "_REST_S", 0.0)
-        assert units.shards.find_grown() is units.shards.parts[0]
+        monkeypatch.setattr(shard, "REST_S", 0.0)
+        assert units.shards.find_grown() == "shard-1"
         units.shards.close()
 
     def test_the_optimizing_process_does_it(self, tmp_path: Path) -> None:
         units, _ = self.make(tmp_path, 400)
-        assert units.shards.parts[0].optimize()
+        assert units.shards.optimize("shard-1")
         assert units.rank("energy clause 12", None, None, 1).candidates[0].iri == "urn:d:a#p=12"
         units.shards.close()
 

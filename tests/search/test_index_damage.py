@@ -24,8 +24,8 @@ from tests.search.test_shards import add_vectors, open_index, put
 index = open_index(Path(sys.argv[1]), most_texts=120)
 def optimize():
     while True:
-        for part in index.shards.parts:
-            part.optimize()
+        for name in index.shards.names:
+            index.shards.optimize(name)
 threading.Thread(target=optimize, daemon=True).start()
 for number in range(10_000):
     name = str(number % 40)
@@ -63,8 +63,8 @@ def test_a_kill_while_shards_are_written_and_optimized_loses_nothing(tmp_path: P
             assert index.load_codes([unit.iri for unit in units]).keys() == {unit.iri for unit in units}
         assert sum(f"urn:g:{name}" not in state for name in written) <= 1
         ranked = [index.rank(word, None, None, 20, "bm25") for word in WORDS]
-        for part in index.shards.parts:
-            assert len(list(part.folder.glob("edge-*"))) == 1
+        for name in index.shards.names:
+            assert len(list((folder / name).glob("edge-*"))) == 1
         index.shards.close()
         for path in folder.glob("shard-*/words.npz"):
             path.unlink()
@@ -90,13 +90,13 @@ def test_a_full_disk_leaves_the_shard_as_it_was_until_there_is_room(
     before = index.rank("wind", None, None, 10, "bm25")
     index.shards.flush()
     disk.fill()
-    [part] = index.shards.parts
-    assert not part.optimize()
-    assert not part.optimize()
+    [name] = index.shards.names
+    assert not index.shards.optimize(name)
+    assert not index.shards.optimize(name)
     assert len([each for each in caplog.messages if "free space" in each]) == 1, "said once"
-    assert [path.name for path in part.folder.glob("edge-*")] == ["edge-1"]
+    assert [path.name for path in (disk.folder / "index" / name).glob("edge-*")] == ["edge-1"]
     assert index.rank("wind", None, None, 10, "bm25") == before
     disk.free()
-    assert part.optimize()
+    assert index.shards.optimize(name)
     assert index.rank("wind", None, None, 10, "bm25") == before
     index.shards.close()
