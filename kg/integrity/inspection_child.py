@@ -15,9 +15,12 @@ from kg.integrity.graph_reader import GraphReader
 from kg.processes import task
 from kg.provenance.shipped import INFERENCES
 from kg.shacl.data_graph import DataGraph
+from kg.shacl.incremental import find_influences
 from kg.shacl.shapes import Shapes
 from kg.store.commits import HEAD
 from kg.store.difference import Statements, compare_inferred, statements_sha256
+from kg.store.ownership import is_user_graph
+from kg.store.protocol import Term
 from kg.vocabulary import (
     CATALOG_GRAPH,
     DCTERMS,
@@ -137,7 +140,8 @@ def _check_graph(reader: GraphReader, graph: NamedNode, held: Statements, findin
     recorded: dict[object, str] = {}
     wholes: dict[object, object] = {}
     starts: dict[object, int] = {}
-    for quad in held.values():
+    # What people state of a text need not be true, and is no damage.
+    for quad in () if is_user_graph(graph) else held.values():
         value = quad.object
         if quad.predicate == DCTERMS.isPartOf:
             wholes[quad.subject] = value
@@ -187,17 +191,28 @@ def _load_counters(store: Store) -> dict[NamedNode, int]:
 
 def _check_shapes(store: Store, findings: Findings) -> None:
     """Check provenance, evidence and the references of records by the dataset shapes."""
-    first: dict[str, str] = {}
-    number: dict[str, int] = defaultdict(int)
-    for result in Shapes.load_dataset().results(DataGraph.from_store(store, None)):
+    shapes = Shapes.load_dataset()
+    found: dict[str, dict[Term, int]] = defaultdict(lambda: defaultdict(int))
+    for target, result in shapes.results_by_target(DataGraph.from_store(store, None)):
         if result.blocks:
-            focus = result.focus.value if isinstance(result.focus, NamedNode) else str(result.focus)
-            first.setdefault(result.message, focus)
-            number[result.message] += 1
-    for message, where in first.items():
-        findings.add(
-            "shape", where, f"{message} ({number[message]:,} results; `kg validate --suite dataset` lists them.)"
-        )
+            found[result.message][target] += 1
+    written = [graph for graph in store.named_graphs() if isinstance(graph, NamedNode) and is_user_graph(graph)]
+    nodes = {target for targets in found.values() for target in targets} if written else set()
+    influences = find_influences(shapes, store, written, nodes) if nodes else {}
+    for message, targets in found.items():
+        for by_users in (False, True):
+            some = {target: number for target, number in targets.items() if (target in influences) == by_users}
+            if not some:
+                continue
+            told = f"{message} ({sum(some.values()):,} results; `kg validate --suite dataset` lists them.)"
+            where = min(some, key=str)
+            name = where.value if isinstance(where, NamedNode) else str(where)
+            if by_users:
+                graph, *_ = influences[where]
+                told = f"{told} Statements of this user graph about it may be the cause."
+                findings.add("user graph", graph.value, f"{name}: {told}")
+            else:
+                findings.add("shape", name, told)
 
 
 def _check_copies(store: Store, findings: Findings) -> None:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
@@ -164,6 +165,29 @@ def find_affected(suite: Shapes, data: DataGraph, change: Change) -> Affected:
         not change.by.isdisjoint(suite.shapes[node].targets.objects_of) for node in suite.roots
     )
     return Affected(nodes, whole=whole, literals=literals)
+
+
+def find_influences(
+    suite: Shapes, store: Store, graphs: Iterable[NamedNode], nodes: AbstractSet[Term]
+) -> dict[Term, list[NamedNode]]:
+    """Find which of `graphs` state something of `nodes` that may alter their results in the union of all graphs."""
+    found: dict[Term, list[NamedNode]] = defaultdict(list)
+    data = DataGraph.from_store(store)
+    for graph in graphs:
+        described = {
+            node
+            for node in nodes
+            if isinstance(node, NamedNode | BlankNode)
+            and next(store.quads_for_pattern(node, None, None, graph), None) is not None
+        }
+        if not described:
+            continue
+        quads = list(islice(store.quads_for_pattern(None, None, None, graph), MAX_QUADS + 1))
+        many = f"{graph.value} has more than {MAX_QUADS:,} quads" if len(quads) > MAX_QUADS else ""
+        affected = find_affected(suite, data, Change(() if many else quads, unknown=many))
+        for node in described if affected.nodes is None else described & affected.nodes:
+            found[node].append(graph)
+    return found
 
 
 def _build_compiler(suite: Shapes, data: DataGraph) -> Compiler:

@@ -14,9 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyoxigraph import Literal, NamedNode, Quad, Store
+from pyoxigraph import Literal, NamedNode, Quad, Store, Triple
 
 from kg import bundle
+from kg.actors import HOLDER
 from kg.cli import backups
 from kg.errors import (
     ConflictError,
@@ -34,11 +35,13 @@ from kg.integrity.doctor import inspect_and_repair, inspect_closed, rebuild_stor
 from kg.integrity.findings import FINDINGS
 from kg.integrity.inspection import Inspection, inspect_store
 from kg.knowledge_graph import KnowledgeGraph
+from kg.search.index_sync import repair_index
 from kg.settings import Settings
 from kg.store.commits import HEAD
 from kg.store.lock import DirectoryLock
 from kg.tools.commands import store_status
-from kg.vocabulary import KG, PROV_GRAPH, SCHEMA
+from kg.user_graphs import UserGraphs
+from kg.vocabulary import KG, PROV_GRAPH, SCHEMA, mint
 from loaders.sources import load
 
 pytestmark = pytest.mark.long
@@ -380,6 +383,35 @@ def test_a_forged_text_is_named_and_the_next_load_restores_it(data: Path) -> Non
         assert load(kg, "climate", [LAWS]).loaded == 1
         assert inspect_and_repair(kg, read=True, repair=False)["ok"]
         assert quad in kg.store.graph(NamedNode(by_kind["changed"].where))
+
+
+def test_what_a_user_graph_forges_of_a_text_is_no_damage_of_the_source(data: Path) -> None:
+    forged = mint("graph", "user", "forger")
+    with open_graph(data) as kg:
+        rows = kg.store.query("SELECT ?unit ?text ?graph { GRAPH ?graph { ?unit schema:text ?text } } LIMIT 1").rows  # type: ignore[union-attr]
+        [[unit, text, _]] = rows
+        assert isinstance(unit, NamedNode)
+        said = [
+            Triple(unit, KG.textSha256, Literal("f" * 64)),
+            Triple(unit, KG.start, Literal("one")),
+            Triple(NamedNode("urn:own"), SCHEMA.text, Literal("Own.")),
+            Triple(NamedNode("urn:own"), KG.textSha256, Literal("f" * 64)),
+        ]
+        UserGraphs(kg).put(forged, said, HOLDER)
+        repair_index(kg.store, kg.search)  # the backup has none
+        problems = inspect_and_repair(kg, read=True, repair=False)["problems"]
+        assert {(problem["kind"], problem["where"]) for problem in problems} == {("user graph", forged.value)}
+        assert any(unit.value in problem["message"] for problem in problems)
+        write_backup(kg, data.parent / "of-forged")
+    graph = next(iter(row[2] for row in rows))
+    engine = Store(str(data / "store"))
+    engine.remove(Quad(unit, SCHEMA.text, text, graph))
+    engine.add(Quad(unit, SCHEMA.text, Literal("Damaged."), graph))
+    engine.flush()
+    del engine
+    assert {("text", unit.value), ("user graph", forged.value)} <= {
+        (problem.kind, problem.where) for problem in inspect_closed(data).problems
+    }
 
 
 def test_what_is_derived_is_repaired(data: Path) -> None:

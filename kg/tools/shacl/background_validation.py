@@ -13,7 +13,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
@@ -25,7 +25,7 @@ from kg.errors import QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.results import DatasetCheck
 from kg.shacl.data_graph import DataGraph
-from kg.shacl.incremental import Affected, Change, find_affected, get_generation, load_change
+from kg.shacl.incremental import Affected, Change, find_affected, find_influences, get_generation, load_change
 from kg.shacl.report import Violation
 from kg.shacl.shapes import Shapes
 from kg.store.ownership import CURATED, is_user_graph
@@ -172,6 +172,7 @@ class DatasetChecks:
         found = Affected(None) if since is None else find_affected(suite, data, change)
         outdated = found.find_outdated(self._nodes.counts)
         self._nodes.replace(outdated, suite.results_by_target(data, found.nodes, details=False))
+        self._name_causes(store, suite, outdated)
         touched = list(store.named_graphs()) if change.unknown else change.graphs | change.lost
         graphs = [graph for graph in touched if isinstance(graph, NamedNode) and is_user_graph(graph)]
         self._graphs.replace(
@@ -195,6 +196,15 @@ class DatasetChecks:
             by_shape=dict(self._count_by_shape().most_common(_TOLD)),
             seconds=round(time.perf_counter() - begun, 3),
         )
+
+    def _name_causes(self, store: pyoxigraph.Store, suite: Shapes, outdated: Set[Term] | None) -> None:
+        """Name the user graphs that may be the cause of the violations of nodes, which need not be of users."""
+        messages = self._nodes.messages
+        nodes = messages.keys() if outdated is None else messages.keys() & outdated
+        written = [graph for graph in store.named_graphs() if is_user_graph(graph)] if nodes else ()
+        for node, graphs in find_influences(suite, store, written, nodes).items():  # type: ignore[arg-type]
+            more = f" and {len(graphs) - 1} other user graphs" if len(graphs) > 1 else ""
+            messages[node] += f" Statements of the user graph {graphs[0].value}{more} may be the cause."
 
 
 def _name_shape(violation: Violation) -> str:

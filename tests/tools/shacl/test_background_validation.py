@@ -22,7 +22,7 @@ from kg.tools.catalog.health import health
 from kg.tools.commands import store_status
 from kg.tools.shacl.background_validation import DatasetChecks
 from kg.user_graphs import UserGraphs
-from kg.vocabulary import DCTERMS, KG, PROV_GRAPH, RDF, mint
+from kg.vocabulary import DCTERMS, KG, PROV_GRAPH, RDF, SCHEMA, mint
 from tests.tools.made_up import WordIndex
 
 GRAPH = mint("graph", "user", "mine")
@@ -76,6 +76,24 @@ def test_what_an_update_wrote_against_the_shapes_is_told_in_the_status(kg: Knowl
     told = store_status(kg)["dataset_shapes"]
     assert told.startswith(f"generation 1: {found.violations} violation")
     assert told.endswith(found.messages[0])
+
+
+def test_the_user_graph_that_breaks_a_text_of_a_source_is_named(kg: KnowledgeGraph) -> None:
+    graph, units = mint("graph", "src", "climate", "act"), [NamedNode(f"urn:unit{number}") for number in range(2)]
+    hashed = Quad(units[1], KG.textSha256, Literal("0" * 64), graph)
+    kg.store.commit({graph: [hashed, *(Quad(unit, SCHEMA.text, Literal("Words."), graph) for unit in units)]})
+    checks = DatasetChecks(kg, pause_s=0)
+    first = checked(checks)
+    forged = [Triple(units[0], KG.textSha256, Literal("f" * 64)), Triple(units[0], KG.start, Literal("x"))]
+    UserGraphs(kg).put(GRAPH, forged, EVERYONE)
+    second = checked(checks)
+    [genuine] = [message for message in first.messages if "was altered" in message]
+    [by_user] = [message for message in second.messages if units[0].value in message and "was altered" in message]
+    assert units[1].value in genuine
+    assert GRAPH.value not in genuine
+    assert genuine in second.messages
+    assert GRAPH.value in by_user
+    assert set(checked(DatasetChecks(kg, pause_s=0)).messages) == set(second.messages)
 
 
 def test_a_state_that_was_checked_is_not_checked_again(kg: KnowledgeGraph) -> None:
