@@ -8,22 +8,19 @@ FOLDER`` it writes the files of an index again.
 from __future__ import annotations
 
 import fcntl
-import json
 import logging
 import os
 import sys
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import asdict, astuple, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from kg.errors import IndexUnavailableError, ModelError, QuadciteError
-from kg.processes import confine, frames
+from kg.errors import IndexUnavailableError, ModelError
+from kg.processes import confine, rpc
 from kg.processes.garbage_collection import exempt_present_objects
 from kg.search import embedding
 from kg.search.cross_encoder import CrossEncoder, CrossEncoderWorker
@@ -172,23 +169,10 @@ class Server:
 
 def serve(requests: BinaryIO, answers: int, open_embedder: Callable[[Settings], embedding.Embedder]) -> None:
     """Answer requests until the client closes or is gone. The first one contains the folder and the settings."""
-    hello = frames.read(requests)
+    hello = rpc.read(requests)
     if hello is None:
         return
-    sending = threading.Lock()
-
-    def answer(request: dict[str, Any], run: Callable[..., Any]) -> None:
-        reply: dict[str, Any] = {"id": request["id"]}
-        try:
-            reply["result"] = run(**request["arguments"])
-        except QuadciteError as error:
-            reply["error"] = [type(error).__name__, str(error)]
-        except Exception as error:  # Qdrant Edge raises plain Exception; the client gets it, the process continues
-            log.exception("The search index failed at %r", request["operation"])
-            reply["error"] = [IndexUnavailableError.__name__, f"The search index failed: {error}"]
-        with sending, suppress(BrokenPipeError):  # of a client that is gone, whose requests have ended too
-            confine.write_all(answers, frames.encode_json(b"R", reply))
-
+    sent = rpc.Answers(answers)
     server: list[Server] = []
 
     def open_folder(folder: str, settings: dict[str, Any]) -> None:
@@ -199,7 +183,7 @@ def serve(requests: BinaryIO, answers: int, open_embedder: Callable[[Settings], 
         except OSError as error:
             raise IndexUnavailableError(f"The search index in {folder} cannot be opened: {error}") from error
 
-    answer(json.loads(hello[1]), open_folder)
+    sent.send(hello, open_folder)
     if not server:
         return
     operations = server[0].operations
@@ -212,15 +196,7 @@ def serve(requests: BinaryIO, answers: int, open_embedder: Callable[[Settings], 
     ):
         pools = {"rank": searches, "embed": searches, "await_embedder": searches, "state": states, "status": states}
         pools |= {"rerank": reranks, "count": searches, "load_codes": searches}
-        while (frame := frames.read(requests)) is not None:
-            request = json.loads(frame[1])
-            name = request["operation"]
-            if name == "ping":  # here, so that it is answered however busy the threads are
-                answer(request, lambda: None)
-                continue
-            pools.get(name, writes).submit(answer, request, operations[name])
-            if name == "close":
-                break
+        rpc.serve(requests, sent, operations, pools, writes)
 
 
 def _open_reranker(settings: Settings) -> CrossEncoderWorker | None:

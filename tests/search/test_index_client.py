@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 from kg.errors import IndexUnavailableError, InvalidInputError, ModelError
+from kg.processes import rpc
 from kg.search import index_client, shard
 from kg.search.index_client import EdgeIndex
 from kg.search.points import VectorSpace
@@ -425,8 +426,8 @@ class TestProcess:
     def impatient(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(index_client.TIMEOUT_S, "status", 0.5)
         monkeypatch.setitem(index_client.TIMEOUT_S, "rank", 1.0)
-        monkeypatch.setattr(index_client, "SILENT_S", 2.0)
-        monkeypatch.setattr(index_client, "_PING_S", 0.5)
+        monkeypatch.setattr(rpc, "SILENT_S", 2.0)
+        monkeypatch.setattr(rpc, "_PING_S", 0.5)
 
     @pytest.mark.long
     def test_calls_to_a_stopped_process_end_in_time_and_it_is_restarted(
@@ -503,7 +504,7 @@ class TestProcess:
         while index.status().problem is None and time.monotonic() - begun < 5:
             time.sleep(0.05)
         index.wait()
-        assert time.monotonic() - begun > index_client.SILENT_S
+        assert time.monotonic() - begun > rpc.SILENT_S
         assert index._connection.child.process.pid == first
 
     @pytest.mark.long
@@ -515,7 +516,7 @@ class TestProcess:
         assert connection is not None
         woken = itertools.count()
         monkeypatch.setattr(connection.child, "get_processor_s", lambda: 100 + next(woken) / 1_000_000)
-        monkeypatch.setattr(index_client, "BUSY_S", 1_000.0)
+        monkeypatch.setattr(rpc, "BUSY_S", 1_000.0)
         os.kill(connection.child.process.pid, signal.SIGSTOP)
         index.status()
         assert connection.child.process.wait(60) != 0
