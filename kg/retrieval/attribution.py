@@ -97,4 +97,4 @@ def load_voices(reader: Reader, chunks: Collection[Chunk]) -> dict[str, Voice]:
             found[iri_of(row["chunk"])] = (voice,)
         return found
 
-    return {iri: each[0] for iri, each in reader.kept_by_iri("voices", known, load).items() if each}
+    return {iri: each[0] for iri, each in reader.kept_by_iri("voices", known, load, query=VOICES).items() if each}

@@ -207,7 +207,9 @@ def _add_up_mentions(reader: Reader, conditions: Conditions) -> Counter[str]:
 
     documents = reader.kg.search.count(["parent"], conditions).by_field["parent"]
     added: Counter[str] = Counter()
-    for numbers in reader.kept_by_iri("mentions by document", documents, load, most=_KEPT).values():
+    for numbers in reader.kept_by_iri(
+        "mentions by document", documents, load, most=_KEPT, query=MENTIONS_BY_DOCUMENT
+    ).values():
         added.update(numbers)
     return added
 
@@ -272,16 +274,17 @@ def _list_groups(reader: Reader, facet: FacetName, codes: Mapping[str, Codes]) -
         units = [*codes]
     if not units:
         return []
+    template = DISTRICTS if facet == "district" else MENTIONS
 
     def load(missing: list[str]) -> Mapping[str, list[str]]:
-        query = bind(DISTRICTS if facet == "district" else MENTIONS, units=[NamedNode(iri) for iri in missing])
+        query = bind(template, units=[NamedNode(iri) for iri in missing])
         found: dict[str, list[str]] = {iri: [] for iri in missing}
         for unit, value in reader.tuples(f"{facet}s of the passages", query):
             if isinstance(unit, NamedNode) and isinstance(value, NamedNode):
                 found[unit.value].append(value.value)
         return found
 
-    found = reader.kept_by_iri(f"{facet}s", units, load)
+    found = reader.kept_by_iri(f"{facet}s", units, load, query=template)
     return [({"parent": codes[iri]["parent"], facet: values}, [iri]) for iri, values in found.items() if values]
 
 
@@ -343,7 +346,7 @@ def _load_labels(reader: Reader, facet: FacetName, codes: Sequence[str]) -> dict
             found[iri_of(row["node"])] = term_text(row["name"])
         return found
 
-    names = reader.kept_by_iri("facet names", codes, load)
+    names = reader.kept_by_iri("facet names", codes, load, query=NAMES)
     if facet != "district":
         return {code: names.get(code, code_of(code)) for code in codes}
     places = load_places(reader)

@@ -98,7 +98,7 @@ def load_document_keys(reader: Reader, documents: Iterable[str]) -> Mapping[str,
                 values[key] = min(value, values.get(key, value))
         return {iri: DocumentKey(**values) for iri, values in said.items()}
 
-    return reader.kept_by_iri("order of documents", documents, load)
+    return reader.kept_by_iri("order of documents", documents, load, query=ORDER_KEYS, declared=("document",))
 
 
 def sort_found(reader: Reader, found: Sequence[Found], order: Order) -> list[Found]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Final, TypeVar
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Final, Generic, TypeVar
 
 from pyoxigraph import NamedNode
 
@@ -14,6 +16,7 @@ from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph, Memory
 from kg.retrieval.results import MOST_RESULTS, MOST_SKIPPED, Completeness, Meta, Result, Statement
 from kg.retrieval.token_budget import clipped
+from kg.sparql.graph_exclusion import find_reads
 from kg.sparql.terms import bind
 from kg.store.commits import commit_iri
 from kg.store.ownership import find_described
@@ -30,14 +33,34 @@ USER_GRAPHS: Final = 3
 """Maximum number of user graphs that a note names."""
 NAME_CHARACTERS: Final = 200
 """Maximum characters of the name of a user graph in a note: its writer chooses it."""
+SMALL: Final = 500
+"""Rows of a small result. These have a cache of their own: a large result would displace hundreds of them."""
+KEPT_SMALL: Final = 100_000
+"""Maximum number of rows of cached small results, some 300 bytes each."""
 KEPT_ROWS: Final = 200_000
-"""Maximum number of rows of cached query results, some 300 bytes each. Each result is cached until the next commit."""
+"""Maximum number of rows of cached large results."""
 MOST_COMMITS: Final = 200
 """Commits after which the graphs that they touched are not compared any more (`Reader.kept_in_graphs`)."""
+SHORT: Final = 4_000
+"""Characters of a query whose properties are cached."""
 LEAST_ROWS: Final = 20
 """Rows that a result counts for at least: its query is kept too."""
 NUMBERS: Final = frozenset({"position", "start", "end"})
 """Variables that are whole numbers in every query that has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept(Generic[T]):
+    """A value that was computed from query results of generation `since`, and what these depend on."""
+
+    value: T
+    since: int
+    rows: int
+    reads: frozenset[str] | None
+    """The properties that the queries read, or None for any."""
+    users: bool = False
+    """Whether they read user graphs too."""
+    graphs: frozenset[str] = frozenset()
 
 
 TOUCHED: Final = """
@@ -109,26 +132,21 @@ class Reader:
     def kept(
         self, purpose: str, query: str, read: Callable[[list[dict[str, Term]]], T], *, declared: Sequence[str] = ()
     ) -> T:
-        """Run a SELECT and return `read` of its rows, cached until the next commit. Do not modify the value.
+        """Run a SELECT and return `read` of its rows, cached until a commit changes statements with its properties.
 
-        `declared` is that of `rows`. For queries that many requests share and that have small results.
+        Do not modify the value. `declared` is that of `rows`.
         """
-        answers = self._get_answers()
-        generation = self.kg.store.statistics().generation
-        known: tuple[T] | None = answers.get((query, generation))
-        if known is not None:
+        key = (query, *declared)
+        known: _Kept[T] | None = self._get_kept(key)
+        latest = self.kg.store.statistics().generation
+        if known is not None and self._is_valid(known):
             self.note(purpose, query)
-            self.generation = max(self.generation, generation)
-            return known[0]
-        before, self.truncated = self.truncated, False
-        # From zero, so that it is the generation of these rows and not that of an earlier query.
-        self.generation, earlier = 0, self.generation
-        rows = self.rows(purpose, query, declared=declared)
-        value = read(rows)
-        if not self.truncated:
-            answers.keep((query, self.generation), (value,), max(LEAST_ROWS, len(rows)))
-        self.truncated = self.truncated or before
-        self.generation = max(self.generation, earlier)
+            self.generation = max(self.generation, latest)
+            return known.value
+        with self._reading_anew():
+            rows = self.rows(purpose, query, declared=declared)
+            value = read(rows)
+            self._keep(key, _Kept(value, latest, len(rows), self._find_reads(query, declared), bool(declared)))
         return value
 
     def kept_in_graphs(self, purpose: str, query: str, graphs: str, read: Callable[[list[dict[str, Term]]], T]) -> T:
@@ -136,37 +154,58 @@ class Reader:
 
         `graphs` is a SELECT of these as ?graph, now: those that can change the result of `query`.
         """
-        answers = self._get_answers()
-        known: tuple[int, frozenset[str], int, T] | None = answers.get((query, graphs))
+        known: _Kept[T] | None = self._get_kept((query, graphs))
+        latest = self.kg.store.statistics().generation
         if known is not None:
-            since, held, weight, value = known
-            latest = self.kg.store.statistics().generation
-            if since < latest <= since + MOST_COMMITS:
-                now, latest = self._find_graphs(graphs)
-                touched = self._find_touched(since, latest)
-                if now == held and touched is not None and held.isdisjoint(touched):
-                    answers.keep((query, graphs), (latest, held, weight, value), weight)
-                    since = latest
-            if since == latest:
+            if not (is_valid := self._is_valid(known)) and latest <= known.since + MOST_COMMITS:
+                held, latest = self._find_graphs(graphs)
+                touched = self._find_touched(known.since, latest)
+                is_valid = held == known.graphs and touched is not None and held.isdisjoint(touched)
+            if is_valid:
+                if known.since < latest:
+                    self._keep((query, graphs), replace(known, since=latest))
                 self.note(purpose, query)
                 self.generation = max(self.generation, latest)
-                return value
-        before, self.truncated = self.truncated, False
-        self.generation, earlier = 0, self.generation
-        held, latest = self._find_graphs(graphs)
-        rows = self.rows(purpose, query)
-        value = read(rows)
-        # After a commit in the meantime it is unknown which graphs these rows are from.
-        if self.generation == latest and not self.truncated:
-            weight = max(LEAST_ROWS, len(rows))
-            answers.keep((query, graphs), (latest, held, weight, value), weight)
-        self.truncated = self.truncated or before
-        self.generation = max(self.generation, earlier)
+                return known.value
+        with self._reading_anew():
+            held, latest = self._find_graphs(graphs)
+            rows = self.rows(purpose, query)
+            value = read(rows)
+            # After a commit in the meantime it is unknown which graphs these rows are from.
+            if self.generation == latest:
+                reads, also = find_reads(query), find_reads(graphs)
+                names = None if reads is None or also is None else reads | also
+                self._keep((query, graphs), _Kept(value, latest, len(rows), names, graphs=held))
         return value
 
-    def _get_answers(self) -> Memory:
-        found: Memory = self.kg.memory.get("answers") or self.kg.memory.keep("answers", Memory(KEPT_ROWS))
-        return found
+    @contextmanager
+    def _reading_anew(self) -> Iterator[None]:
+        """Note the generation and the truncation of the queries in the block apart from those of earlier ones."""
+        before, self.truncated = self.truncated, False
+        earlier, self.generation = self.generation, 0
+        try:
+            yield
+        finally:
+            self.truncated = self.truncated or before
+            self.generation = max(self.generation, earlier)
+
+    def _get_kept(self, key: Hashable) -> Any:
+        return next((known for memory in self._get_memories() if (known := memory.get(key)) is not None), None)
+
+    def _keep(self, key: Hashable, found: _Kept[Any]) -> None:
+        """Keep a value, unless rows are missing, or a commit has changed it since."""
+        if self.truncated or not self._is_valid(found):
+            return
+        small, large = self._get_memories()
+        (small if found.rows <= SMALL else large).keep(key, found, max(LEAST_ROWS, found.rows))
+
+    def _is_valid(self, known: _Kept[Any]) -> bool:
+        return self.kg.store.find_last_change(known.reads, users=known.users) <= known.since
+
+    def _get_memories(self) -> tuple[Memory, Memory]:
+        """Get the caches of small and of large results."""
+        found: tuple[Memory, Memory] | None = self.kg.memory.get("answers")
+        return found or self.kg.memory.keep("answers", (Memory(KEPT_SMALL), Memory(KEPT_ROWS)))
 
     def _find_graphs(self, query: str) -> tuple[frozenset[str], int]:
         """Run a SELECT of ?graph; return the graphs, and the generation that they are of."""
@@ -184,27 +223,54 @@ class Reader:
         self.ran.append(Statement(purpose=purpose, sparql=query.strip()))
 
     def kept_by_iri(
-        self, kind: str, iris: Iterable[str], load: Callable[[list[str]], Mapping[str, T]], *, most: int | None = None
+        self,
+        kind: str,
+        iris: Iterable[str],
+        load: Callable[[list[str]], Mapping[str, T]],
+        *,
+        most: int | None = None,
+        query: str = "",
+        declared: Sequence[str] = (),
     ) -> dict[str, T]:
-        """Get a value of each IRI, cached until the next commit, and `load` those that are missing. Do not modify them.
+        """Get a value of each IRI, cached, and `load` those that are missing. Do not modify them.
 
         `kind` distinguishes the values of different callers. For large values, `most` is how many of them are kept.
+        They are cached until the next commit, or if `load` runs only `query`, until one changes statements with its
+        properties. `declared` is that of its `rows`.
         """
-        memory, statistics = self.kg.memory, self.kg.store.statistics
+        memory, store = self.kg.memory, self.kg.store
         if most is not None:
             memory = memory.get(kind) or memory.keep(kind, Memory(most))
-        generation = self.generation or statistics().generation
-        known: dict[str, T | None] = {iri: memory.get((kind, iri, generation)) for iri in iris}
-        missing = sorted(iri for iri, value in known.items() if value is None)
+        wanted = list(dict.fromkeys(iris))
+        latest = store.statistics().generation
+        reads = self._find_reads(query, declared) if query else None
+        changed = store.find_last_change(reads, users=bool(declared))
+        found: dict[str, T] = {}
+        missing = []
+        for iri in wanted:
+            known: tuple[int, T] | None = memory.get((kind, iri))
+            if known is not None and known[0] >= changed:
+                found[iri] = known[1]
+            else:
+                missing.append(iri)
+        if found:
+            self.generation = max(self.generation, latest)
         if missing:
-            before = statistics().generation
-            loaded = load(missing)
-            known.update(loaded)
-            # After a commit in the meantime it is unknown to which generation they belong.
-            if statistics().generation == before and not self.truncated:
-                for iri, value in loaded.items():
-                    memory.keep((kind, iri, before), value)
-        return {iri: value for iri, value in known.items() if value is not None}
+            with self._reading_anew():
+                loaded = load(sorted(missing))
+                # After such a commit in the meantime it is unknown to which generation they belong.
+                if store.find_last_change(reads, users=bool(declared)) <= latest and not self.truncated:
+                    for iri, value in loaded.items():
+                        memory.keep((kind, iri), (latest, value))
+            found.update(loaded)
+        return {iri: found[iri] for iri in wanted if found.get(iri) is not None}
+
+    def _find_reads(self, query: str, declared: Sequence[str]) -> frozenset[str] | None:
+        """Find the properties that `rows` reads; None for any."""
+        # Rows that user graphs take part in can depend on any description of their nodes.
+        if declared and self.kg.store.hide_user_graphs(query) != query:
+            return None
+        return _find_reads(query) if len(query) < SHORT else find_reads(query)
 
     def finish(
         self,
@@ -232,6 +298,9 @@ class Reader:
             sparql=self.ran[:1],
         )
         return result
+
+
+_find_reads = lru_cache(maxsize=512)(find_reads)
 
 
 def _is_valid(row: Mapping[str, Term], names: Sequence[str]) -> bool:

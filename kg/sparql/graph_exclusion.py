@@ -6,6 +6,8 @@ the graph to those patterns that need one::
     ?document dcterms:title ?title      ->  GRAPH ?_g1 { ?document dcterms:title ?title } FILTER(?_g1 NOT IN (...))
 
 A list of allowed graphs as the dataset would be simpler, but the engine looks up each pattern in each of them.
+
+`find_reads` returns what such a query reads, so that its result need not be computed again after other changes.
 """
 
 from __future__ import annotations
@@ -52,6 +54,25 @@ def exclude_graphs(query: str, condition: Condition) -> str:
     return _Rewriting(query, condition).rewrite()
 
 
+def find_reads(query: str) -> frozenset[str] | None:
+    """Find the properties that `query` reads; None for any. Other statements, in any graph, do not change its result.
+
+    For patterns with rdf:type and a class, it is the key of that class (`type_key`).
+    """
+    reading = _Rewriting(query, lambda properties, variable: None)
+    try:
+        reading.rewrite()
+    except TypeError:  # SPARQL that is not supported
+        return None
+    found = _known(reading.reads)
+    return None if found is None else frozenset(found)
+
+
+def type_key(cls: str) -> str:
+    """Return the key of the statements that something is of a class."""
+    return f"{RDF.type.value} {cls}"
+
+
 class _Rewriting:
     """Reads the tokens of one query once. It collects replacements of parts of the text."""
 
@@ -65,6 +86,8 @@ class _Rewriting:
         self._made = 0
         self._all = False
         """Whether a SELECT selects all variables."""
+        self.reads: set[str | None] = set()
+        """The properties and classes in patterns (`find_reads`); None is any property."""
 
     def rewrite(self) -> str:
         while self._word() in ("PREFIX", "BASE"):
@@ -74,6 +97,8 @@ class _Rewriting:
             name, iri = self._next(), self._next()
             self._prefixes[name.text[:-1]] = iri.text[1:-1]
         self._select()
+        if any(token.text == "{" for token in self._tokens[self._at :]):  # EXISTS after the last group
+            self.reads.add(None)
         if self._all and self._edits:
             raise TypeError(f"SELECT * cannot exclude graphs: {self._query}")
         pieces, end = [], 0
@@ -167,6 +192,8 @@ class _Rewriting:
         name = self._next()
         properties: set[str | None] = set()
         self._group(properties)
+        if not properties:  # the graphs themselves
+            self.reads.add(None)
         if name.kind != "variable" or not properties:
             return
         if (condition := self._condition(_known(properties), name.text)) is not None:
@@ -204,12 +231,24 @@ class _Rewriting:
             if self._word() in (".", "}", "{") or self._word() in _CLAUSES:
                 break
         end = self._tokens[self._at - 1].end
+        self.reads.update(*(self._find_keys(steps, names, path, value) for steps, names, path, value in found))
         if inside is not None:
             inside.update(*(properties for _, properties, _, _ in found))
             return
         parts = [part for steps, names, path, value in found for part in self._cut(subject, steps, names, path, value)]
         if any(part.restricted for part in parts):
             self._edits.append((start, end, " . ".join(part.text for part in parts)))
+
+    def _find_keys(
+        self, steps: list[_Step] | None, properties: set[str | None], path: str, value: str
+    ) -> set[str | None]:
+        """Find what a pattern reads: its properties, or the statements of one class."""
+        if steps is None and ("*" in path or "?" in path):
+            return {None}  # a path of no step starts at any node
+        is_forward = steps is not None and [inverse for _, inverse in steps] == [False]
+        if is_forward and properties == {RDF.type.value} and value[0] not in "?$":
+            return {type_key(value[1:-1] if value[0] == "<" else self._iri(Token("name", value, 0)))}
+        return properties
 
     def _cut(
         self, subject: str, steps: list[_Step] | None, properties: set[str | None], path: str, value: str

@@ -291,7 +291,8 @@ which the engine has to read for each row."""
 _NOT_OF_USERS: Final = (
     f'!STRSTARTS(STR(%s), "{USER}") && !STRSTARTS(STR(%s), "{CURATED}") && !sameTerm(%s, {PROV_GRAPH})'
 )
-_VERDICTS: Final = frozenset({KG.accepts.value, KG.rejects.value})
+VERDICTS: Final = frozenset({KG.accepts.value, KG.rejects.value})
+"""The properties of reviews, which trusted queries read in ``graph/cur/``."""
 _CEDED: Final = frozenset({RDF.subject.value, RDF.predicate.value, RDF.object.value})
 
 
@@ -428,7 +429,7 @@ class UserStatements:
 
     def _condition(self, properties: AbstractSet[str] | None, variable: str) -> str | None:
         found = self.find_graphs(properties)
-        if properties is not None and properties <= _VERDICTS:
+        if properties is not None and properties <= VERDICTS:
             found = {graph for graph in found if not graph.value.startswith(CURATED)}
         named = {
             graph.value

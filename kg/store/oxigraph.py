@@ -44,6 +44,7 @@ from kg.files import get_folder_bytes
 from kg.processes.child import Limits
 from kg.sparql.guard import build_syntax_error
 from kg.store import difference, ownership
+from kg.store.changes import Changes
 from kg.store.commits import HEAD, Head, PreparedCommit, has_touched
 from kg.store.consequences import prepare_commit
 from kg.store.difference import Delta, Infer
@@ -124,6 +125,7 @@ class OxigraphStore:
         try:
             self._store = self._open()
             self._head = self._load_head()
+            self._changes: Final = Changes(self._head.generation)
             self._user_statements: UserStatements | None = None  # loaded with the first commit or query of a tool
             self._snapshots: Final = Snapshots(
                 data_dir / "snapshots",
@@ -201,6 +203,7 @@ class OxigraphStore:
                 self._store, self._problem, self._user_statements = store, None, None
                 self._log.reset()
                 self._head = self._load_head()
+                self._changes.forget(self._head.generation)
                 _log.warning("%s can be written again.", self._folder)
                 if self._lock.problem is not None:
                     with suppress(OSError):
@@ -291,6 +294,13 @@ class OxigraphStore:
     def user_graphs_version(self) -> int:
         """Return a number that changes when `hide_user_graphs` may have another result."""
         return self._get_user_statements().version
+
+    def find_last_change(self, reads: AbstractSet[str] | None, *, users: bool = False) -> int:
+        """Find the last generation that changed what a trusted query reads (`kg.sparql.graph_exclusion.find_reads`).
+
+        With `users`, statements in user graphs count too. Commits before the store was opened count as changing all.
+        """
+        return self._changes.find_last(reads, users=users)
 
     def _get_user_statements(self) -> UserStatements:
         found = self._user_statements
@@ -576,13 +586,16 @@ class OxigraphStore:
         # No reference to the engine here: `write` may have to close it.
         try:
             write(prepared)
+            self._changes.follow(prepared)
             self._head = prepared.head
         except BaseException as error:  # also an interrupt, which may come after the engine has written
             # Whether the engine has written is unknown, so both are read again.
             self._user_statements = None
             if isinstance(error, (OSError, RuntimeError)):
                 self._read_only(error)
-            self._head = self._load_head()
+            head = self._load_head()
+            self._changes.forget(head.generation)
+            self._head = head
             if isinstance(error, (OSError, RuntimeError)):
                 if self._head == prepared.head:
                     raise WriteUncertainError(

@@ -208,6 +208,13 @@ class Store(Snapshotted, Protocol):
         """Return a number that changes when `hide_user_graphs` may have another result."""
         ...
 
+    def find_last_change(self, reads: AbstractSet[str] | None, *, users: bool = False) -> int:
+        """Find the last generation that changed what a trusted query reads (`kg.sparql.graph_exclusion.find_reads`).
+
+        With `users`, statements in user graphs count too. Commits before the store was opened count as changing all.
+        """
+        ...
+
     def commit(
         self,
         replace: Mapping[NamedNode, Iterable[Quad]],

@@ -11,10 +11,11 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.knowledge_graph import KnowledgeGraph, Memory
 from kg.retrieval.reader import Reader, recording
 from kg.retrieval.results import SearchFilters
-from kg.store.protocol import Term
+from kg.sparql.terms import bind
+from kg.store.protocol import Term, term_text
 from kg.tools.reading.documents import load_order
 from kg.tools.search.passages import fetch, search
-from kg.vocabulary import DCTERMS, SCHEMA, mint
+from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, mint
 from tests.conftest import load_once, opened
 
 COUNTRY = SearchFilters(iso3=["DJI"])
@@ -197,12 +198,127 @@ def test_cached_values_are_evicted_by_their_total_weight() -> None:
     assert [memory.get(key) for key in ("a", "c", "d", "all")] == ["less", "C", "D", None]
 
 
-def test_results_are_kept_by_their_rows(kg: KnowledgeGraph, monkeypatch) -> None:
-    monkeypatch.setattr("kg.retrieval.reader.KEPT_ROWS", 100)
+def test_results_are_kept_by_their_rows_and_large_ones_do_not_evict_small_ones(kg: KnowledgeGraph, monkeypatch) -> None:
+    monkeypatch.setattr("kg.retrieval.reader.KEPT_ROWS", 20)
+    monkeypatch.setattr("kg.retrieval.reader.KEPT_SMALL", 100)
     monkeypatch.setattr("kg.retrieval.reader.LEAST_ROWS", 40)
+    monkeypatch.setattr("kg.retrieval.reader.SMALL", 3)
     monkeypatch.setattr(kg, "memory", Memory())
-    queries = [f"SELECT ?document WHERE {{ ?document a kg:PolicyDocument }} LIMIT {most}" for most in (1, 2, 3)]
-    kg.pool.asked.clear()
-    for query in (*queries, *queries[1:], queries[0]):
-        Reader(kg).kept("documents", query, len)
-    assert len(kg.pool.asked) == 4  # two of them at a time
+
+    def ask(*limits: int) -> int:
+        kg.pool.asked.clear()
+        for most in limits:
+            query = f"SELECT ?unit WHERE {{ ?unit dcterms:isPartOf ?document }} LIMIT {most}"
+            assert Reader(kg).kept("passages", query, len) == most
+        return len(kg.pool.asked)
+
+    monkeypatch.setattr("kg.retrieval.reader.KEPT_ROWS", 100)
+    assert ask(1, 2, 3, 2, 3, 1) == 4  # two of them at a time
+    assert ask(4, 5, 6, 5, 6, 4) == 4
+    assert ask(3, 1) == 0
+
+
+TITLES = "SELECT ?document ?title WHERE { ?document a kg:File ; dcterms:title ?title }"
+
+
+def titles_of(kg: KnowledgeGraph, *, declared: bool = False) -> tuple[list[str], bool]:
+    """The titles of files, and whether they were cached."""
+    loaded = []
+
+    def read(rows: list[dict[str, Term]]) -> list[str]:
+        loaded.append(rows)
+        return sorted(term_text(row["title"]) for row in rows)
+
+    reader = Reader(kg)
+    found = reader.kept("titles", TITLES, read, declared=("document",) if declared else ())
+    assert reader.generation == kg.store.statistics().generation
+    assert reader.ran[0].purpose == "titles"
+    return found, not loaded
+
+
+def write(kg: KnowledgeGraph, graph: NamedNode, *values: str, kind: NamedNode = KG.File) -> None:
+    document = NamedNode(f"{graph.value}/document")
+    about = [Quad(document, DCTERMS.title, Literal(value), graph) for value in values]
+    kg.store.commit({graph: [Quad(document, RDF.type, kind, graph), *about] if values else []})
+
+
+def test_a_cached_result_outlives_the_commits_that_do_not_change_it_and_no_other(tmp_path: Path) -> None:
+    graph, other, user = mint("graph", "src", "a"), mint("graph", "src", "b"), mint("graph", "user", "a")
+    with opened(tmp_path / "data") as kg:
+        write(kg, graph, "one")
+        assert titles_of(kg) == (["one"], False)
+        assert titles_of(kg) == (["one"], True)
+        kg.store.commit({other: [Quad(other, KG.keyword, Literal("k"), other)]})
+        assert titles_of(kg) == (["one"], True)
+        kg.store.commit({other: [Quad(other, RDF.type, KG.Speech, other)]})
+        assert titles_of(kg) == (["one"], True)
+        write(kg, user, "of a user")
+        assert titles_of(kg) == (["one"], True)
+        write(kg, other, "two")
+        assert titles_of(kg) == (["one", "two"], False)
+        write(kg, other, "two", kind=KG.Speech)
+        assert titles_of(kg) == (["one"], False)
+        kg.store.update(f'INSERT DATA {{ GRAPH <{graph.value}> {{ <{graph.value}/document> dcterms:title "three" }} }}')
+        assert titles_of(kg) == (["one", "three"], False)
+        write(kg, graph)
+        assert titles_of(kg) == ([], False)
+
+
+def test_a_cached_result_with_declared_nodes_follows_user_graphs(tmp_path: Path) -> None:
+    graph, user, other = mint("graph", "src", "a"), mint("graph", "user", "a"), mint("graph", "user", "b")
+    document = NamedNode(f"{user.value}/document")
+    with opened(tmp_path / "data") as kg:
+        write(kg, graph, "one")
+        assert titles_of(kg, declared=True) == (["one"], False)
+        kg.store.commit({other: [Quad(other, KG.keyword, Literal("k"), other)]})
+        assert titles_of(kg, declared=True) == (["one"], True)
+        write(kg, user, "of a user")
+        assert titles_of(kg, declared=True) == (["of a user", "one"], False)
+        assert titles_of(kg, declared=True)[1]
+        assert titles_of(kg) == (["one"], False)
+        # A source describes it now, in words that the query does not read.
+        kg.store.extend(graph, [Quad(document, KG.keyword, Literal("k"), graph)])
+        assert titles_of(kg, declared=True) == (["one"], False)
+        kg.store.commit({user: []})
+        assert titles_of(kg, declared=True) == (["one"], False)
+
+
+def test_a_result_is_not_cached_if_a_commit_changed_it_meanwhile(tmp_path: Path) -> None:
+    graph = mint("graph", "src", "a")
+    with opened(tmp_path / "data") as kg:
+        write(kg, graph, "one")
+
+        def read(rows: list[dict[str, Term]]) -> int:
+            write(kg, graph, "one", "two")
+            return len(rows)
+
+        assert Reader(kg).kept("titles", TITLES, read) == 1
+        assert titles_of(kg) == (["one", "two"], False)
+
+
+def test_values_by_iri_with_a_query_outlive_the_commits_that_do_not_change_them(tmp_path: Path) -> None:
+    graph, other = mint("graph", "src", "a"), mint("graph", "src", "b")
+    template = "SELECT ?title WHERE { VALUES ?document { $documents } ?document dcterms:title ?title }"
+    iri = f"{graph.value}/document"
+    with opened(tmp_path / "data") as kg:
+        loaded: list[str] = []
+
+        def load(missing: list[str]) -> dict[str, list[str]]:
+            loaded.extend(missing)
+            rows = reader.rows("titles", bind(template, documents=[NamedNode(each) for each in missing]))
+            return {each: [term_text(row["title"]) for row in rows] for each in missing}
+
+        def get() -> tuple[list[str], int]:
+            loaded.clear()
+            return reader.kept_by_iri("titles", [iri], load, query=template)[iri], len(loaded)
+
+        for words, cached in (("one", False), ("one", True), ("two", False)):
+            write(kg, graph, words)
+            reader = Reader(kg)
+            assert get() == ([words], not cached)
+            kg.store.commit({other: [Quad(other, KG.keyword, Literal(words), other)]})
+            reader = Reader(kg)
+            assert get() == ([words], 0)
+        write(kg, graph)
+        reader = Reader(kg)
+        assert get() == ([], 1)

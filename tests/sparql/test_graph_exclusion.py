@@ -13,8 +13,8 @@ from pyoxigraph import NamedNode, Quad, QuerySolutions, RdfFormat, Store, parse
 import kg.retrieval
 import kg.tools
 import kg.zoning_summaries
-from kg.sparql.graph_exclusion import exclude_graphs
-from kg.vocabulary import PREFIXES
+from kg.sparql.graph_exclusion import exclude_graphs, find_reads, type_key
+from kg.vocabulary import PREFIXES, RDF, SKOS
 
 DATA = """
 @prefix : <urn:> . @prefix skos: <http://www.w3.org/2004/02/skos/core#> .
@@ -116,6 +116,43 @@ def test_negated_property_counts_as_any_property() -> None:
 def test_unsupported_query_is_refused(query: str) -> None:
     with pytest.raises(TypeError):
         exclude_graphs(query, not_forged)
+
+
+READ = {
+    "SELECT ?s { ?s <urn:p> ?o ; <urn:q>/^<urn:r> 1 }": {"urn:p", "urn:q", "urn:r"},
+    "SELECT ?s { ?s a <urn:C> . ?s a skos:Concept }": {type_key("urn:C"), type_key(SKOS.Concept.value)},
+    "SELECT ?s { VALUES ?c { <urn:C> } ?s a ?c }": {RDF.type.value},
+    "SELECT ?s { ?s a/<urn:p> ?o }": {RDF.type.value, "urn:p"},
+    "SELECT ?s { ?o ^a <urn:C> }": {RDF.type.value},
+    "SELECT ?s { GRAPH <urn:g> { ?s <urn:p> ?o } GRAPH ?g { ?s <urn:q> ?o } }": {"urn:p", "urn:q"},
+    "SELECT ?s { { SELECT ?s { ?s <urn:p> ?o } } MINUS { ?s <urn:q> ?o } FILTER NOT EXISTS { ?s <urn:r> 1 } }": {
+        "urn:p", "urn:q", "urn:r",
+    },
+    "SELECT ?s { ?s <urn:p>|<urn:q> ?o } VALUES ?s { <urn:s> }": {"urn:p", "urn:q"},
+    "SELECT ?s { ?s ?p ?o }": None,
+    "SELECT ?s { ?s !<urn:p> ?o }": None,
+    "SELECT ?s { ?s <urn:p>* ?o }": None,
+    "SELECT ?s { ?s <urn:p>? ?o }": None,
+    "SELECT ?g { GRAPH ?g {} }": None,
+    "SELECT ?s { SERVICE <urn:x> { ?s <urn:p> ?o } }": None,
+    "SELECT (COUNT(?s) AS ?n) { ?s <urn:p> ?o } GROUP BY ?s HAVING (EXISTS { ?s <urn:q> 1 })": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("query", READ)
+def test_what_a_query_reads_are_its_properties_and_classes(query: str) -> None:
+    assert find_reads(query) == READ[query]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_statements_that_a_query_does_not_read_leave_its_result(query: str) -> None:
+    reads = find_reads(query)
+    if reads is None:
+        assert "?p" in query
+        return
+    quads = list(parse(DATA, format=RdfFormat.TRIG))
+    read = [quad for quad in quads if quad.predicate.value in reads]
+    assert rows(store_of(read), query) == rows(store_of(quads), query)
 
 
 def templates() -> Iterator[tuple[str, str]]:

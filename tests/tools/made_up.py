@@ -100,6 +100,9 @@ class MemoryStore:
     def user_graphs_version(self) -> int:
         return 0
 
+    def find_last_change(self, reads: Set[str] | None, *, users: bool = False) -> int:
+        return self.generation
+
     def find_invalidated_graphs(self) -> list[NamedNode]:
         return []
 
