@@ -58,6 +58,8 @@ _UNITS: Final = """{
 }"""
 UNITS_IN_SCOPE: Final = f"""
 SELECT DISTINCT ?unit ?document WHERE {_UNITS} LIMIT $most"""
+UNITS_BY_DOCUMENT: Final = f"""
+SELECT ?document (COUNT(DISTINCT ?unit) AS ?units) WHERE {_UNITS} GROUP BY ?document"""
 
 # Texts that are part of nothing are their own documents: articles of a code with a text of their own.
 WHOLE_DOCUMENTS: Final = """{ SELECT DISTINCT ?document WHERE {
@@ -73,12 +75,18 @@ WHOLE_UNITS: Final = """{ SELECT DISTINCT ?unit WHERE {
     } }
     BIND(?unit AS ?document)"""
 
-# For patterns that bind ?unit: not all of their texts are read, only to find that they are part of a document.
-WHOLE_UNITS_BOUND: Final = """{ SELECT DISTINCT ?unit WHERE {
-      #BEGIN
-      FILTER NOT EXISTS { ?unit dcterms:isPartOf ?whole } FILTER EXISTS { ?unit schema:text ?words }
-    } }
-    BIND(?unit AS ?document)"""
+# For patterns that bind ?unit: their texts are looked up once, and the documents of those on the list alone.
+_UNITS_BOUND: Final = """{
+  { SELECT DISTINCT ?unit WHERE {
+    #BEGIN
+    FILTER EXISTS { ?unit schema:text ?words }
+  } #LIMIT }
+  OPTIONAL { ?unit dcterms:isPartOf ?whole } BIND(COALESCE(?whole, ?unit) AS ?document)
+}"""
+UNITS_BOUND: Final = f"""
+SELECT ?unit ?document WHERE {_UNITS_BOUND.replace("#LIMIT", "LIMIT $most")}"""
+UNITS_BOUND_BY_DOCUMENT: Final = f"""
+SELECT ?document (COUNT(DISTINCT ?unit) AS ?units) WHERE {_UNITS_BOUND.replace("#LIMIT", "")} GROUP BY ?document"""
 
 DOCUMENTS_IN_SCOPE: Final = """
 SELECT DISTINCT ?document WHERE {
@@ -512,14 +520,16 @@ def _listed(reader: Reader, scope: Scope) -> Mapping[str, str] | None:
 
 def list_units(reader: Reader, scope: Scope, most: int) -> Mapping[str, str]:
     """List units in scope with their documents, up to one more than `most`."""
-    query = scope.compile(add_whole(UNITS_IN_SCOPE, scope), most=most + 1)
+    query = scope.compile(build_units_query(scope), most=most + 1)
     return reader.kept("passages that the filters leave", query, _read_units, declared=OWN)
 
 
-def add_whole(query: str, scope: Scope) -> str:
-    """Replace ``#WHOLE`` in `query` by the pattern of texts in `scope` that are part of nothing."""
-    alone = WHOLE_UNITS_BOUND if scope.alone else WHOLE_UNITS
-    return query.replace("#WHOLE", WHOLE_DOCUMENTS if scope.on_document else alone)
+def build_units_query(scope: Scope, *, by_document: bool = False) -> str:
+    """Build the query for the units in scope with their documents, or for the numbers of units by document."""
+    if scope.alone and not scope.on_document:
+        return UNITS_BOUND_BY_DOCUMENT if by_document else UNITS_BOUND
+    whole = WHOLE_DOCUMENTS if scope.on_document else WHOLE_UNITS
+    return (UNITS_BY_DOCUMENT if by_document else UNITS_IN_SCOPE).replace("#WHOLE", whole)
 
 
 def _read_units(rows: Sequence[Mapping[str, Term]]) -> Mapping[str, str]:

@@ -16,7 +16,7 @@ from pyoxigraph import NamedNode
 
 from kg.fuzzy_names import fold
 from kg.retrieval.filters import Scope, build_conditions
-from kg.retrieval.hybrid_search import OWN, UNITS_IN_SCOPE, Found, add_whole, newest_first
+from kg.retrieval.hybrid_search import OWN, Found, build_units_query, newest_first
 from kg.retrieval.reader import Reader, iri_of
 from kg.search.protocol import get_original
 from kg.sparql.terms import bind
@@ -29,19 +29,14 @@ AT_ONCE: Final = 2_000
 """Maximum number of documents of one query for dates and titles."""
 
 ORDER_KEYS: Final = """
-SELECT DISTINCT ?document ?key ?value WHERE {
+SELECT DISTINCT ?document ?key ?value ?family WHERE {
   { VALUES ?document { $documents } ?document dcterms:title|skos:prefLabel ?value BIND("title" AS ?key) }
   UNION { VALUES ?document { $documents } ?document eli:date_document|dcterms:date ?value BIND("date" AS ?key) }
   UNION {
-    VALUES ?document { $documents } ?document eli:is_member_of ?family . ?family dcterms:title ?value
+    VALUES ?document { $documents } ?document eli:is_member_of ?family OPTIONAL { ?family dcterms:title ?value }
     BIND("family" AS ?key)
   }
 }"""
-
-UNITS_BY_DOCUMENT: Final = """
-SELECT ?document (COUNT(DISTINCT ?unit) AS ?units) WHERE {""" + UNITS_IN_SCOPE.partition("WHERE {")[2].replace(
-    "LIMIT $most", "GROUP BY ?document"
-)  # fmt: skip
 
 # Joined to a UNION without it, Oxigraph reads all texts: 250 ms for 30,000, against 1 ms.
 UNITS_OF_DOCUMENT: Final = """{
@@ -64,6 +59,8 @@ class DocumentKey:
     date: str | None = None
     family: str = ""
     title: str = ""
+    families: tuple[str, ...] = ()
+    """Their IRIs."""
 
     def sort_key(self, order: Order) -> tuple[Any, ...]:
         """Build the key for an order. Documents without a date or title are last."""
@@ -87,18 +84,30 @@ class Listed:
 
 
 def load_document_keys(reader: Reader, documents: Iterable[str]) -> Mapping[str, DocumentKey]:
-    """Load what documents are sorted by. Cached until the next commit."""
+    """Load what documents are sorted by. Cached until a commit changes statements about the document or its family."""
 
     def load(missing: list[str]) -> Mapping[str, DocumentKey]:
         said: dict[str, dict[str, str]] = {iri: {} for iri in missing}
+        families: dict[str, set[str]] = {iri: set() for iri in missing}
         for start in range(0, len(missing), AT_ONCE):
             query = bind(ORDER_KEYS, documents=[NamedNode(iri) for iri in missing[start : start + AT_ONCE]])
             for row in reader.rows("dates and titles", query, declared=("document",)):
-                values, key, value = said[iri_of(row["document"])], term_text(row["key"]), term_text(row["value"])
-                values[key] = min(value, values.get(key, value))
-        return {iri: DocumentKey(**values) for iri, values in said.items()}
+                values, key = said[iri_of(row["document"])], term_text(row["key"])
+                if "value" in row:
+                    value = term_text(row["value"])
+                    values[key] = min(value, values.get(key, value))
+                if isinstance(family := row.get("family"), NamedNode):
+                    families[iri_of(row["document"])].add(family.value)
+        return {iri: DocumentKey(**values, families=tuple(families[iri])) for iri, values in said.items()}
 
-    return reader.kept_by_iri("order of documents", documents, load, query=ORDER_KEYS, declared=("document",))
+    return reader.kept_by_iri(
+        "order of documents",
+        documents,
+        load,
+        query=ORDER_KEYS,
+        declared=("document",),
+        subjects=lambda iri, key: (iri, *key.families),
+    )
 
 
 def sort_found(reader: Reader, found: Sequence[Found], order: Order) -> list[Found]:
@@ -169,7 +178,7 @@ class _Documents:
 
 def count_by_document(reader: Reader, scope: Scope) -> Mapping[str, int]:
     """Count the units in a scope by document, by SPARQL. Cached until the next commit."""
-    query = scope.compile(add_whole(UNITS_BY_DOCUMENT, scope))
+    query = scope.compile(build_units_query(scope, by_document=True))
     return reader.kept("documents that the filters leave", query, _read_counts, declared=("document",))
 
 

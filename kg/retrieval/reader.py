@@ -231,12 +231,14 @@ class Reader:
         most: int | None = None,
         query: str = "",
         declared: Sequence[str] = (),
+        subjects: Callable[[str, T], Iterable[str]] | None = None,
     ) -> dict[str, T]:
         """Get a value of each IRI, cached, and `load` those that are missing. Do not modify them.
 
         `kind` distinguishes the values of different callers. For large values, `most` is how many of them are kept.
         They are cached until the next commit, or if `load` runs only `query`, until one changes statements with its
-        properties. `declared` is that of its `rows`.
+        properties. `declared` is that of its `rows`. If a value depends only on the statements about some nodes,
+        `subjects` returns these for its IRI and the value: it then outlives commits about other nodes.
         """
         memory, store = self.kg.memory, self.kg.store
         if most is not None:
@@ -249,7 +251,12 @@ class Reader:
         missing = []
         for iri in wanted:
             known: tuple[int, T] | None = memory.get((kind, iri))
-            if known is not None and known[0] >= changed:
+            is_valid = known is not None and known[0] >= changed
+            if known is not None and not is_valid and subjects is not None:
+                since, value = known
+                if is_valid := all(store.find_last_change_of(node) <= since for node in subjects(iri, value)):
+                    memory.keep((kind, iri), (latest, value))
+            if known is not None and is_valid:
                 found[iri] = known[1]
             else:
                 missing.append(iri)

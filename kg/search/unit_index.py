@@ -114,8 +114,8 @@ class UnitIndex:
     """The digests of the units that are there of each graph that is being replaced, by point id."""
     _rankings: OrderedDict[tuple[int, str], Ranking] = field(default_factory=OrderedDict)
     """The last rankings, by number of updates and digest of the request."""
-    _totals: dict[tuple[int, str], Counts] = field(default_factory=dict)
-    """Counts by number of updates and digest of the request."""
+    _totals: OrderedDict[tuple[int, str], Counts] = field(default_factory=OrderedDict)
+    """The last counts, by number of updates and digest of the request. Those of the start page are asked most often."""
 
     def __post_init__(self) -> None:
         self._state = {}
@@ -197,8 +197,10 @@ class UnitIndex:
     def count(self, fields: Sequence[str], codes: Conditions = ()) -> Counts:
         """Count the units that meet `codes`; see `SearchIndex.count`. Kept until the next update."""
         key = self.shards.written, digest(repr(fields), repr(codes))
-        if (known := self._totals.get(key)) is not None:
-            return known
+        known = self._totals
+        if (found := known.pop(key, None)) is not None:
+            known[key] = found  # as the last one
+            return found
         where = Filter(fields=[UNIT, *codes])
         units = self.shards.count(where)
         names = dict.fromkeys(("parent", *fields))
@@ -206,15 +208,16 @@ class UnitIndex:
         documents = len({get_original(parent) for parent in by_field["parent"]})
         if "parent" not in fields:
             del by_field["parent"]
-        if len(self._totals) >= _MOST_TOTALS or any(written != key[0] for written, _ in self._totals):
-            self._totals = {}
-        self._totals[key] = found = Counts(units, documents, by_field)
+        if next(iter(known), key)[0] != key[0]:
+            known.clear()
+        known[key] = found = Counts(units, documents, by_field)
+        while len(known) > _MOST_TOTALS:
+            known.popitem(last=False)
         return found
 
     def load_codes(self, units: Sequence[str]) -> dict[str, Codes]:
         """Return the codes of units that are in the index; see `SearchIndex.load_codes`."""
-        payloads = self._retrieve([point_id(iri) for iri in units], ["iri", "parent", *CODES])
-        return {str(payload["iri"]): _read_codes(payload) for payload in payloads.values()}
+        return dict(self._load_codes([point_id(iri) for iri in units]).values())
 
     def _analyze_required(self, must: Sequence[str]) -> dict[str, list[int]]:
         """Return the words that a unit must contain, as dimensions of each field. A stop word matches nothing."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from kg.sparql.lexer import Token, token_at
@@ -88,6 +89,8 @@ class _Rewriting:
         """Whether a SELECT selects all variables."""
         self.reads: set[str | None] = set()
         """The properties and classes in patterns (`find_reads`); None is any property."""
+        self._variables: list[set[str]] = []
+        """The variable properties in each group that is being read."""
 
     def rewrite(self) -> str:
         while self._word() in ("PREFIX", "BASE"):
@@ -143,8 +146,24 @@ class _Rewriting:
                 raise TypeError(f"{token.text} cannot exclude graphs")
         self._group(inside)
 
-    def _group(self, inside: set[str | None] | None) -> None:
-        """Read ``{ ... }``. `inside` collects the properties of patterns in GRAPH; None is any property."""
+    def _group(self, inside: set[str | None] | None, *, is_part: bool = False) -> None:
+        """Read ``{ ... }``. `inside` collects the properties of patterns in GRAPH; None is any property.
+
+        A filter of the group around it also applies to its variables, if it `is_part` of that.
+        """
+        self._variables.append(set())
+        limits: dict[str, set[str]] = {}
+        self._read_group(inside, limits)
+        variables = self._variables.pop()
+        self.reads.update(*(limits.get(name, ()) for name in variables))
+        if rest := variables - limits.keys():
+            if is_part:
+                self._variables[-1].update(rest)
+            else:
+                self.reads.add(None)
+
+    def _read_group(self, inside: set[str | None] | None, limits: dict[str, set[str]]) -> None:
+        """Read ``{ ... }``, and add the values that its filters allow of variables to `limits`."""
         if self._next().text != "{":
             raise TypeError(f"a group was expected: {self._query}")
         if self._word() == "SELECT":
@@ -158,11 +177,13 @@ class _Rewriting:
             if word == ".":
                 self._at += 1
             elif word == "{":
-                self._group(inside)
+                self._group(inside, is_part=True)
                 while self._word() == "UNION":
                     self._at += 1
-                    self._group(inside)
+                    self._group(inside, is_part=True)
             elif word in _CLAUSES:
+                if word == "FILTER":
+                    limits |= self._find_limit()
                 self._clause(word, inside)
             elif word == "SERVICE":
                 raise TypeError("SERVICE cannot exclude graphs")
@@ -188,10 +209,25 @@ class _Rewriting:
         else:
             self._group(inside)
 
+    def _find_limit(self) -> dict[str, set[str]]:
+        """Find the values that ``FILTER(?name IN (...))`` allows, if the next clause is that; it is not read here."""
+        tokens = self._tokens[self._at + 1 :]
+        if len(tokens) < 6 or [each.text.upper() for each in (tokens[0], *tokens[2:4])] != ["(", "IN", "("]:
+            return {}
+        values: set[str] = set()
+        for token, following in pairwise(tokens[4:]):
+            if token.kind in ("iri", "name"):
+                values.add(self._iri(token))
+            elif token.text == ")" and following.text == ")":
+                return {tokens[1].text[1:]: values} if tokens[1].kind == "variable" else {}
+            elif token.text != ",":
+                break
+        return {}
+
     def _graph(self) -> None:
         name = self._next()
         properties: set[str | None] = set()
-        self._group(properties)
+        self._group(properties, is_part=True)
         if not properties:  # the graphs themselves
             self.reads.add(None)
         if name.kind != "variable" or not properties:
@@ -248,6 +284,9 @@ class _Rewriting:
         is_forward = steps is not None and [inverse for _, inverse in steps] == [False]
         if is_forward and properties == {RDF.type.value} and value[0] not in "?$":
             return {type_key(value[1:-1] if value[0] == "<" else self._iri(Token("name", value, 0)))}
+        if None in properties and steps is not None:
+            self._variables[-1].update(token.text[1:] for token, _ in steps if token.kind == "variable")
+            return properties - {None}
         return properties
 
     def _cut(

@@ -1,7 +1,8 @@
-"""Which commits changed statements with which properties, so that computed values outlive all others.
+"""Which commits changed statements with which properties and subjects, so that computed values outlive all others.
 
 A value that was computed from the statements with some properties stays valid until a commit adds or removes such a
-statement. Statements with rdf:type are told apart by their class (`kg.sparql.graph_exclusion.find_reads`).
+statement. Statements with rdf:type are told apart by their class (`kg.sparql.graph_exclusion.find_reads`). A value that
+was computed from the statements about some nodes stays valid until a commit changes one about these.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from kg.sparql.graph_exclusion import type_key
 from kg.store.commits import PreparedCommit
 from kg.store.ownership import VERDICTS, is_user_graph
 from kg.vocabulary import RDF
@@ -19,6 +19,8 @@ _MOST_NAMES: Final = 20_000
 """Maximum number of properties and classes that are told apart, some 200 bytes each. Users can write any."""
 _MOST_STATEMENTS: Final = 200_000
 """Maximum number of statements of a commit that are read, in 0.1 s. A larger one counts as changing all properties."""
+_MOST_SUBJECTS: Final = 50_000
+"""Maximum number of subjects that are told apart, some 100 bytes each. Beyond them, all before count as changed."""
 _TYPE: Final = str(RDF.type)
 
 
@@ -35,6 +37,9 @@ class Changes:
         self._sources: dict[str, int] = {}
         self._users: dict[str, int] = {}
         """The changes of graphs that trusted queries do not read."""
+        self._subjects: dict[int, int] = {}
+        """By the hash of the subject. A hash that two subjects share makes a value seem older than it is."""
+        self._subjects_since = since
 
     def find_last(self, reads: AbstractSet[str] | None, *, users: bool = False) -> int:
         """Find the last generation that changed statements with these properties (None: any).
@@ -48,6 +53,10 @@ class Changes:
             found += [names.get(name, 0) for name in reads]
         return max(found)
 
+    def find_last_of(self, subject: str) -> int:
+        """Find the last generation that changed statements about the node with an IRI, in any graph."""
+        return max(self._subjects_since, self._subjects.get(hash(f"<{subject}>"), 0))
+
     def follow(self, commit: PreparedCommit) -> None:
         """Add a commit, before its generation is the current one."""
         generation = commit.head.generation
@@ -58,25 +67,32 @@ class Changes:
         if is_large or commit.invalidated or len(self._sources) + len(self._users) > _MOST_NAMES:
             self.forget(generation)
             return
+        subjects: set[int] = set()
         for graph, lines in statements:
             is_hidden = is_user_graph(graph)
-            for name in _find_names(lines):
+            for name in _read(lines, subjects):
                 into = self._users if is_hidden and name not in VERDICTS else self._sources
                 into[name] = generation
+        if len(self._subjects) + len(subjects) > _MOST_SUBJECTS:
+            self._subjects_since = generation
+            self._subjects = {}
+        else:
+            self._subjects.update(dict.fromkeys(subjects, generation))
         self._last = generation
 
     def forget(self, generation: int) -> None:
         """Count everything as changed by a generation."""
-        self._since = self._last = generation
-        self._sources, self._users = {}, {}
+        self._since = self._subjects_since = self._last = generation
+        self._sources, self._users, self._subjects = {}, {}, {}
 
 
-def _find_names(statements: Iterable[str]) -> set[str]:
-    """Find the properties of statements, and the keys of their classes."""
+def _read(statements: Iterable[str], subjects: set[int]) -> set[str]:
+    """Find the properties of statements, and the keys of their classes (`type_key`); add the hashes of subjects."""
     found: set[str] = set()
     for statement in statements:
-        _, name, value = statement.split(" ", 2)
-        found.add(name[1:-1])
+        subject, name, value = statement.split(" ", 2)
+        subjects.add(hash(subject))
+        found.add(name)
         if name == _TYPE:
-            found.add(type_key(value[1:-1]))
-    return found
+            found.add(f"{name} {value}")
+    return {name.replace("<", "").replace(">", "") for name in found}

@@ -302,6 +302,10 @@ class OxigraphStore:
         """
         return self._changes.find_last(reads, users=users)
 
+    def find_last_change_of(self, subject: str) -> int:
+        """Find the last generation that changed statements about the node with an IRI, in any graph."""
+        return self._changes.find_last_of(subject)
+
     def _get_user_statements(self) -> UserStatements:
         found = self._user_statements
         if found is not None:

@@ -215,6 +215,10 @@ class Store(Snapshotted, Protocol):
         """
         ...
 
+    def find_last_change_of(self, subject: str) -> int:
+        """Find the last generation that changed statements about the node with an IRI, in any graph."""
+        ...
+
     def commit(
         self,
         replace: Mapping[NamedNode, Iterable[Quad]],

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
@@ -16,6 +19,8 @@ from kg.retrieval.reader import Reader
 from kg.retrieval.results import SearchFilters
 from kg.search.protocol import get_original
 from kg.tools.search.passages import search
+from kg.vocabulary import DCTERMS, ELI, mint
+from tests.conftest import opened
 
 ORDERS = get_args(Order)
 FILTERS: list[dict[str, Any]] = [
@@ -113,3 +118,37 @@ def test_titles_are_compared_without_case_accents_and_by_numbers() -> None:
     keys = {title: DocumentKey(title=title) for title in titles}
     ordered = sorted(titles, key=lambda title: keys[title].sort_key("title"))
     assert ordered == ["٣", "apple", "Ärger", "Banana", "Zone 2", "zone 10", ""]
+
+
+def test_keys_of_documents_follow_the_commits_about_them_and_their_families(tmp_path: Path) -> None:
+    document, family = mint("document", "a"), mint("family", "a")
+    graph, other, shared = mint("graph", "src", "a"), mint("graph", "src", "b"), mint("graph", "ref", "family", "a")
+    with opened(tmp_path / "data") as kg:
+
+        def read() -> tuple[DocumentKey, int]:
+            reader = Reader(kg)
+            key = load_document_keys(reader, [document.value])[document.value]
+            return key, len(reader.ran)
+
+        def say(into: NamedNode, about: NamedNode, *said: tuple[NamedNode, NamedNode | Literal]) -> None:
+            kg.store.commit({into: [Quad(about, name, value, into) for name, value in said]})
+
+        say(graph, document, (DCTERMS.title, Literal("A")), (ELI.is_member_of, family))
+        key = DocumentKey(title="A", families=(family.value,))
+        assert read() == (key, 1)
+        say(other, NamedNode("urn:other"), (DCTERMS.title, Literal("B")))
+        assert read() == (key, 0)
+        say(mint("graph", "user", "a"), NamedNode("urn:own"), (DCTERMS.title, Literal("C")))
+        assert read() == (key, 0)
+        say(shared, family, (DCTERMS.title, Literal("F")))
+        assert read()[0] == replace(key, family="F")
+        say(other, document, (DCTERMS.date, Literal("2020-01-01")))
+        assert read()[0] == replace(key, family="F", date="2020-01-01")
+        kg.store.commit({shared: []})
+        assert read()[0] == replace(key, date="2020-01-01")
+        say(mint("graph", "user", "a"), document, (DCTERMS.title, Literal("0 forged")))
+        assert read()[0] == replace(key, date="2020-01-01")
+        kg.store.commit({graph: [], other: []})  # the document is that of the user now
+        assert read()[0] == DocumentKey(title="0 forged")
+        kg.store.commit({mint("graph", "user", "a"): []})
+        assert read()[0] == DocumentKey()

@@ -115,3 +115,17 @@ def test_a_write_of_unknown_outcome_changes_everything(store: OxigraphStore, mon
         with pytest.raises(StoreError):
             store.commit(dict([titles("a", "y")]))
     assert store.find_last_change({"urn:p"}) == store.statistics().generation
+
+
+def test_subjects_are_told_apart_up_to_a_number(store: OxigraphStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = store.commit(dict([titles("a", "x"), titles("b", "y")])).generation
+    second = store.commit(dict([titles("b", "z")])).generation
+    known = [mint("document", name).value for name in "ab"]
+    assert [store.find_last_change_of(each) for each in known] == [first, second]
+    own = store.commit({USER: [said(USER, DCTERMS.title, Literal("own"))]}).generation
+    assert [store.find_last_change_of(each) for each in (*known, "urn:a")] == [first, second, own]
+    removed = store.commit({titles("a")[0]: []}).generation
+    assert [store.find_last_change_of(each) for each in known] == [removed, second]
+    monkeypatch.setattr(changes, "_MOST_SUBJECTS", 2)
+    last = store.commit(dict([titles("c", "x")])).generation
+    assert [store.find_last_change_of(each) for each in (*known, "urn:never")] == [last, last, last]

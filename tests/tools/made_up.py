@@ -103,6 +103,9 @@ class MemoryStore:
     def find_last_change(self, reads: Set[str] | None, *, users: bool = False) -> int:
         return self.generation
 
+    def find_last_change_of(self, subject: str) -> int:
+        return self.generation
+
     def find_invalidated_graphs(self) -> list[NamedNode]:
         return []
 

@@ -41,6 +41,8 @@ _DERIVED_GRAPHS: Final = f"{BASE}graph/der/"
 _Finder = Callable[[str, str, Sequence[Choice]], list[Choice]]
 _SEARCHED: Final = 200
 """Maximum divisions that are searched for open names that may be a person."""
+_VOTES_KEPT: Final = 500
+"""Divisions whose votes are kept, some 40 KB each with 100 names."""
 _SHOWN_QUESTION: Final = 400
 """Maximum characters of the text before the names of a division."""
 
@@ -76,17 +78,12 @@ SELECT ?division ?vote ?name ?side ?by ?voter WHERE {
   OPTIONAL { GRAPH ?by { ?vote kg:voter ?voter } }
 }"""
 
+# One row for each division, since most names are of known voters.
 OPEN_NAMES: Final = """
-SELECT ?name (COUNT(?vote) AS ?votes) WHERE {
+SELECT ?division (GROUP_CONCAT(?open; separator="\\u001f") AS ?names) WHERE {
   VALUES ?division { $divisions } ?vote dcterms:isPartOf ?division ; kg:voteAsRecorded ?name
-  FILTER NOT EXISTS { ?vote kg:voter ?voter }
-} GROUP BY ?name"""
-
-# A join: with EXISTS, the engine reads all votes for each division.
-NAMED: Final = """
-SELECT DISTINCT ?division WHERE {
-  VALUES ?division { $divisions } ?vote dcterms:isPartOf ?division ; kg:voteAsRecorded ?name
-}"""
+  OPTIONAL { ?vote kg:voter ?voter } BIND(IF(BOUND(?voter), "", STR(?name)) AS ?open)
+} GROUP BY ?division"""
 
 SAID: Final = """
 SELECT ?thing ?property ?value WHERE {
@@ -193,6 +190,22 @@ class _Vote(NamedTuple):
     side: Side
     voter: str | None
     by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenNames:
+    """The names of a division whose voters are not known, with their numbers, by folded surname."""
+
+    lists_names: bool = False
+    by_surname: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    @classmethod
+    def build(cls, names: Mapping[str, int]) -> _OpenNames:
+        """Group the names by surname."""
+        by_surname: dict[str, dict[str, int]] = defaultdict(dict)
+        for name, count in names.items():
+            by_surname[fold(name.partition(",")[0])][name] = count
+        return cls(True, by_surname)
 
 
 @dataclass(slots=True)
@@ -376,16 +389,13 @@ def _report_others(
     may be, of the latest of these divisions."""
     if not others:
         return []
-    latest = [NamedNode(each.iri) for each in others[-_SEARCHED:]]
-    unnamed = len(latest) - len(reader.rows("divisions that list names", bind(NAMED, divisions=latest)))
+    latest = _load_open_names(reader, [each.iri for each in others[-_SEARCHED:]])
+    unnamed = sum(not each.lists_names for each in latest.values())
     surnames = {fold(_surname(label)) for label in people.values()}
-    alike = Counter(
-        {
-            name: int(term_text(row["votes"]))
-            for row in reader.rows("names left open", bind(OPEN_NAMES, divisions=latest))
-            if "name" in row and fold((name := term_text(row["name"])).partition(",")[0]) in surnames
-        }
-    )
+    alike: Counter[str] = Counter()
+    for each in latest.values():
+        for surname in surnames:
+            alike.update(each.by_surname.get(surname, {}))
     note = f"In {len(others)} of {considered} divisions in this scope no name is known to be this person"
     searched = (
         f" Only the latest {len(latest)} of them were searched for names left open."
@@ -399,21 +409,40 @@ def _report_others(
     return [f"{note}, and none of the names left open has this surname.{searched}"]
 
 
+def _load_open_names(reader: Reader, divisions: Sequence[str]) -> dict[str, _OpenNames]:
+    """Load the names without a known voter in divisions. Cached until a commit changes votes."""
+
+    def load(missing: list[str]) -> dict[str, _OpenNames]:
+        found: dict[str, _OpenNames] = {iri: _OpenNames() for iri in missing}
+        query = bind(OPEN_NAMES, divisions=[NamedNode(iri) for iri in missing])
+        for row in reader.rows("names left open", query) if missing else ():
+            if "division" in row:  # not the one row about nothing
+                names = Counter(name for name in term_text(row["names"]).split("\x1f") if name)
+                found[iri_of(row["division"])] = _OpenNames.build(names)
+        return found
+
+    return reader.kept_by_iri("names left open", divisions, load, query=OPEN_NAMES)
+
+
 def _surname(label: str) -> str:
     return label.partition(",")[0] if "," in label else label.split()[-1]
 
 
-def _load_votes(reader: Reader, divisions: Sequence[str]) -> dict[str, list[_Vote]]:
-    """Load the votes of divisions."""
-    votes: dict[str, dict[str, _Vote]] = {iri: {} for iri in divisions}
-    for start in range(0, len(divisions), 200):
-        part = [NamedNode(iri) for iri in divisions[start : start + 200]]
-        for row in reader.rows("names of divisions", bind(VOTES, divisions=part)):
-            voter = iri_of(row["voter"]) if "voter" in row else None
-            by = iri_of(row["by"]) if "by" in row else None
-            vote = _Vote(iri_of(row["vote"]), term_text(row["name"]), _side(row["side"]), voter, by)
-            votes[iri_of(row["division"])].setdefault(vote.iri, vote)
-    return {iri: list(each.values()) for iri, each in votes.items()}
+def _load_votes(reader: Reader, divisions: Sequence[str]) -> Mapping[str, Sequence[_Vote]]:
+    """Load the votes of divisions. The last ones are cached until a commit changes votes."""
+
+    def load(missing: list[str]) -> dict[str, list[_Vote]]:
+        votes: dict[str, dict[str, _Vote]] = {iri: {} for iri in missing}
+        for start in range(0, len(missing), 200):
+            part = [NamedNode(iri) for iri in missing[start : start + 200]]
+            for row in reader.rows("names of divisions", bind(VOTES, divisions=part)):
+                voter = iri_of(row["voter"]) if "voter" in row else None
+                by = iri_of(row["by"]) if "by" in row else None
+                vote = _Vote(iri_of(row["vote"]), term_text(row["name"]), _side(row["side"]), voter, by)
+                votes[iri_of(row["division"])].setdefault(vote.iri, vote)
+        return {iri: list(each.values()) for iri, each in votes.items()}
+
+    return reader.kept_by_iri("votes", divisions, load, most=_VOTES_KEPT, query=VOTES)
 
 
 def load_division_names(reader: Reader, divisions: Sequence[str]) -> dict[str, DivisionNames]:
