@@ -244,21 +244,41 @@ def _count_units(reader: Reader, names: Sequence[FacetName], codes: Mapping[str,
     alike: dict[int, tuple[Codes, list[str]]] = {}
     for iri, each in codes.items():
         alike.setdefault(id(each), (each, []))[1].append(iri)
-    groups = list(alike.values())
+    groups = [(each, units, _work_of(each)) for each, units in alike.values()]
     values: dict[FacetName, list[FacetValue]] = {}
     places = load_places(reader) if "place" in names else None
     for facet in names:
+        fields = _FIELDS.get(facet, (facet,))
         passages: Counter[str] = Counter()
         documents: dict[str, set[str]] = defaultdict(set)
-        for found, units in groups if facet in _FIELDS else _list_groups(reader, facet, codes):
-            fields = _FIELDS.get(facet, (facet,))
-            for value in {code for name in fields for code in _places_of(places, name, found.get(name, ()))}:
-                passages[value] += len(units)
-                documents[value].add(_work_of(found))
+        listed = groups if facet in _FIELDS else _list_groups(reader, facet, codes)
+        for combination, (number, works) in _add_up(listed, fields).items():
+            for value in _values_of(places, fields, combination):
+                passages[value] += number
+                documents[value] |= works
         counted = {value: (count, len(documents[value])) for value, count in passages.items()}
         values[facet] = _name_values(reader, facet, counted)
-    works = {_work_of(found) for found, _ in groups}
-    return FacetCounts(passages=len(codes), documents=len(works), more=more, values=values)
+    return FacetCounts(passages=len(codes), documents=len({work for _, _, work in groups}), more=more, values=values)
+
+
+_Group = tuple[Codes, list[str], str]
+"""Units with the same codes, and the original of their document."""
+
+
+def _add_up(groups: Iterable[_Group], fields: Sequence[str]) -> dict[tuple[tuple[str, ...], ...], tuple[int, set[str]]]:
+    """Count units and collect their documents, by the codes in `fields`, of which there are few combinations."""
+    numbers: Counter[tuple[tuple[str, ...], ...]] = Counter()
+    works: dict[tuple[tuple[str, ...], ...], set[str]] = defaultdict(set)
+    for codes, units, work in groups:
+        combination = tuple([tuple(codes.get(name, ())) for name in fields])
+        numbers[combination] += len(units)
+        works[combination].add(work)
+    return {combination: (number, works[combination]) for combination, number in numbers.items()}
+
+
+def _values_of(places: Places | None, fields: Sequence[str], combination: Sequence[Iterable[str]]) -> set[str]:
+    """Get the values that units count for: each once."""
+    return set().union(*(_places_of(places, name, codes) for name, codes in zip(fields, combination, strict=True)))
 
 
 def _work_of(codes: Codes) -> str:
@@ -266,7 +286,7 @@ def _work_of(codes: Codes) -> str:
     return get_original(codes["parent"][0])
 
 
-def _list_groups(reader: Reader, facet: FacetName, codes: Mapping[str, Codes]) -> list[tuple[Codes, list[str]]]:
+def _list_groups(reader: Reader, facet: FacetName, codes: Mapping[str, Codes]) -> list[_Group]:
     """List units with their values of a facet that the index has no codes for."""
     if facet == "district":
         units = [iri for iri, each in codes.items() if "zoning" in each.get("domain", ())]
@@ -285,7 +305,7 @@ def _list_groups(reader: Reader, facet: FacetName, codes: Mapping[str, Codes]) -
         return found
 
     found = reader.kept_by_iri(f"{facet}s", units, load, query=template)
-    return [({"parent": codes[iri]["parent"], facet: values}, [iri]) for iri, values in found.items() if values]
+    return [({facet: values}, [iri], _work_of(codes[iri])) for iri, values in found.items() if values]
 
 
 def _places_of(places: Places | None, field_name: str, codes: Iterable[str]) -> set[str]:
