@@ -278,7 +278,7 @@ class _Rewriting:
     def _find_keys(
         self, steps: list[_Step] | None, properties: set[str | None], path: str, value: str
     ) -> set[str | None]:
-        """Find what a pattern reads: its properties, or the statements of one class."""
+        """Find the properties in a pattern, or its class."""
         if steps is None and ("*" in path or "?" in path):
             return {None}  # a path of no step starts at any node
         is_forward = steps is not None and [inverse for _, inverse in steps] == [False]

@@ -1,7 +1,7 @@
 """Which commits changed statements with which properties and subjects, so that computed values outlive all others.
 
 A value that was computed from the statements with some properties stays valid until a commit adds or removes such a
-statement. Statements with rdf:type are told apart by their class (`kg.sparql.graph_exclusion.find_reads`). A value that
+statement. Statements with rdf:type count by their class (`kg.sparql.graph_exclusion.find_reads`). A value that
 was computed from the statements about some nodes stays valid until a commit changes one about these.
 """
 
@@ -16,11 +16,11 @@ from kg.store.ownership import VERDICTS, is_user_graph
 from kg.vocabulary import RDF
 
 _MOST_NAMES: Final = 20_000
-"""Maximum number of properties and classes that are told apart, some 200 bytes each. Users can write any."""
+"""Maximum number of properties and classes that are kept, some 200 bytes each. Users can write any."""
 _MOST_STATEMENTS: Final = 200_000
 """Maximum number of statements of a commit that are read, in 0.1 s. A larger one counts as changing all properties."""
 _MOST_SUBJECTS: Final = 50_000
-"""Maximum number of subjects that are told apart, some 100 bytes each. Beyond them, all before count as changed."""
+"""Maximum number of subjects that are kept, some 100 bytes each. Beyond them, all before count as changed."""
 _TYPE: Final = str(RDF.type)
 
 

@@ -296,7 +296,7 @@ class OxigraphStore:
         return self._get_user_statements().version
 
     def find_last_change(self, reads: AbstractSet[str] | None, *, users: bool = False) -> int:
-        """Find the last generation that changed what a trusted query reads (`kg.sparql.graph_exclusion.find_reads`).
+        """Find the last generation that changed statements with these properties (`graph_exclusion.find_reads`).
 
         With `users`, statements in user graphs count too. Commits before the store was opened count as changing all.
         """
