@@ -176,9 +176,9 @@ class KnowledgeGraph:
         """
         reads_all = raw or all_graphs
         while True:
-            version = None if reads_all else self.store.user_graphs_version()
+            version = None if reads_all else self.store.hidden_graphs_version()
             answer = (self.raw_pool if raw else self.pool).run(
-                query if reads_all else self.store.hide_user_graphs(query),
+                query if reads_all else self.store.exclude_hidden_graphs(query),
                 client=CALLER.get() if raw else "",
                 limit=limit,
                 timeout_s=timeout_s,
@@ -186,7 +186,7 @@ class KnowledgeGraph:
                 cancellation=CANCELLATION.get(),
             )
             # A graph that a user has written in the meantime was perhaps read.
-            if reads_all or self.store.user_graphs_version() == version:
+            if reads_all or self.store.hidden_graphs_version() == version:
                 return answer
 
     def close(self) -> None:

@@ -140,7 +140,7 @@ def _check_graph(reader: GraphReader, graph: NamedNode, held: Statements, findin
     recorded: dict[object, str] = {}
     wholes: dict[object, object] = {}
     starts: dict[object, int] = {}
-    # What people state of a text need not be true, and is no damage.
+    # People may state anything of a text: that is not damage.
     for quad in () if is_user_graph(graph) else held.values():
         value = quad.object
         if quad.predicate == DCTERMS.isPartOf:

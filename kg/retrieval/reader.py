@@ -98,7 +98,7 @@ class Reader:
         """
         found = list(self._selected(purpose, query, all_graphs=all_graphs))
         # Without a user graph that the query could read, nothing is declared.
-        if declared and self.kg.store.hide_user_graphs(query) != query:
+        if declared and self.kg.store.exclude_hidden_graphs(query) != query:
             found += self._declared(purpose, query, found, declared)
         return found
 
@@ -275,7 +275,7 @@ class Reader:
     def _find_reads(self, query: str, declared: Sequence[str]) -> frozenset[str] | None:
         """Find the properties that `rows` reads; None for any."""
         # Rows that user graphs take part in can depend on any description of their nodes.
-        if declared and self.kg.store.hide_user_graphs(query) != query:
+        if declared and self.kg.store.exclude_hidden_graphs(query) != query:
             return None
         return _find_reads(query) if len(query) < SHORT else find_reads(query)
 

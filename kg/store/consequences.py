@@ -13,7 +13,7 @@ from pyoxigraph import NamedNode, Store
 from kg.store import difference, ownership
 from kg.store.commits import Head, PreparedCommit, build_commit_record, reduce_patch
 from kg.store.difference import Delta, Infer
-from kg.store.ownership import UserStatements, find_orphans, load_provenance
+from kg.store.ownership import HiddenGraphs, find_orphans, load_provenance
 from kg.store.protocol import GraphChange, Patch
 from kg.vocabulary import PROV_GRAPH, UNCOUNTED_GRAPHS
 
@@ -21,7 +21,7 @@ from kg.vocabulary import PROV_GRAPH, UNCOUNTED_GRAPHS
 def prepare_commit(
     store: Store,
     old: Head,
-    user_statements: UserStatements,
+    hidden_graphs: HiddenGraphs,
     deltas: list[Delta],
     kept: Collection[NamedNode],
     describe: Callable[[Sequence[GraphChange]], Patch] | None,
@@ -45,10 +45,10 @@ def prepare_commit(
         orphans += _remove_orphans(store, deltas, changes, [*kept, *orphans], searched)
     # The graphs that follow are written with the others, but are not reported, counted or described.
     consequences = [*infer(store, deltas, described)] if infer is not None else []
-    returns = user_statements.find_returns(store, [*deltas, *consequences])
-    ceded = user_statements.cessions(store, [*deltas, *consequences], returns)
+    returns = hidden_graphs.find_returns(store, [*deltas, *consequences])
+    ceded = hidden_graphs.cessions(store, [*deltas, *consequences], returns)
     patch = ownership.add_cessions(store, described, ceded, returns, old.generation + 1)
-    invalidated = user_statements.find_invalidated(store, described.invalidated, deltas)
+    invalidated = hidden_graphs.find_invalidated(store, described.invalidated, deltas)
     patch = Patch(
         patch.remove | load_provenance(store, orphans) | invalidated.remove,
         patch.add | invalidated.add,

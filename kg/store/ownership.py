@@ -327,12 +327,13 @@ class Invalidated:
     add: frozenset[Quad]
 
 
-class UserStatements:
-    """The subjects in user graphs and the properties in each of them, in bounded memory; and the invalidated graphs.
+class HiddenGraphs:
+    """The graphs that trusted queries do not read: those that people write, and invalidated ones.
 
-    So a commit about other subjects needs no lookup for cessions, and a query for other properties needs no condition
-    on graphs. Properties are removed only with their graph and subjects never, so there may be more than the graphs
-    contain. A graph with very many properties counts as having all.
+    Of user graphs it has the subjects, and the properties in each of them, in bounded memory. So a commit about other
+    subjects needs no lookup for cessions, and a query for other properties needs no condition on graphs. Properties are
+    removed only with their graph and subjects never, so there may be more than the graphs contain. A graph with very
+    many properties counts as having all.
     """
 
     def __init__(self, store: Store) -> None:
@@ -382,7 +383,7 @@ class UserStatements:
                     del self._graphs[name]
 
     def load_properties(self, store: Store) -> None:
-        """Load the properties in invalidated graphs, unless they are known. Call it before `hide`.
+        """Load the properties in invalidated graphs, unless they are known. Call it before `exclude`.
 
         The commit that invalidates a graph does not wait for it: for 120,000 quads it takes 40 ms.
         """
@@ -411,7 +412,7 @@ class UserStatements:
                 self._add(delta.graph, delta.added.values())
             self.version = next(_versions)
 
-    def hide(self, query: str) -> str:
+    def exclude(self, query: str) -> str:
         """Rewrite `query` so that it reads no statements of user graphs and invalidated ones
         (`kg.sparql.graph_exclusion`).
 

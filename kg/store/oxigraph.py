@@ -50,7 +50,7 @@ from kg.store.consequences import prepare_commit
 from kg.store.difference import Delta, Infer
 from kg.store.engine import STORE, Readers, clearing_frames, has_open, open_engine, require_files
 from kg.store.lock import DirectoryLock, is_unwritable
-from kg.store.ownership import UserStatements
+from kg.store.ownership import HiddenGraphs
 from kg.store.payload_commits import Comparison, compare_payload, write_commit
 from kg.store.payloads import Payload
 from kg.store.protocol import Commit, Content, GraphChange, Patch, Result, Rows, Snapshot, Statistics, select, term_text
@@ -126,7 +126,7 @@ class OxigraphStore:
             self._store = self._open()
             self._head = self._load_head()
             self._changes: Final = Changes(self._head.generation)
-            self._user_statements: UserStatements | None = None  # loaded with the first commit or query of a tool
+            self._hidden_graphs: HiddenGraphs | None = None  # loaded with the first commit or query of a tool
             self._snapshots: Final = Snapshots(
                 data_dir / "snapshots",
                 self._checkpoint,
@@ -187,7 +187,7 @@ class OxigraphStore:
         except (OSError, RuntimeError) as unreadable:
             _log.warning("Cannot read %s: %s", self._folder, unreadable)  # the engine that fails still reads
             return
-        self._user_statements = None
+        self._hidden_graphs = None
         self._refuse(error)
 
     def _recover(self) -> None:
@@ -200,7 +200,7 @@ class OxigraphStore:
             except (OSError, RuntimeError) as error:
                 self._problem = f"{self._folder} cannot be written: {error}"
             else:
-                self._store, self._problem, self._user_statements = store, None, None
+                self._store, self._problem, self._hidden_graphs = store, None, None
                 self._log.reset()
                 self._head = self._load_head()
                 self._changes.forget(self._head.generation)
@@ -271,29 +271,29 @@ class OxigraphStore:
         return Rows(variables, rows)
 
     def query_sources(self, query: str, *, limit: int | None = None) -> Result:
-        """Run a trusted query like `query`, over all graphs except those that `hide_user_graphs` leaves out."""
-        return self.query(self.hide_user_graphs(query), limit=limit)
+        """Run a trusted query like `query`, over all graphs except hidden ones (`exclude_hidden_graphs`)."""
+        return self.query(self.exclude_hidden_graphs(query), limit=limit)
 
-    def hide_user_graphs(self, query: str) -> str:
-        """Rewrite a trusted query so that it does not read statements of the graphs that people write, nor those of
-        invalidated graphs (`Patch`)."""
-        statements = self._get_user_statements()
-        if None in statements.invalidated.values():
+    def exclude_hidden_graphs(self, query: str) -> str:
+        """Rewrite a trusted query so that it does not read hidden graphs: those that people write, and invalidated ones
+        (`Patch`)."""
+        hidden = self._get_hidden_graphs()
+        if None in hidden.invalidated.values():
             with self._engine_errors(), self._reading() as store:
-                statements.load_properties(store)
-        return statements.hide(query)
+                hidden.load_properties(store)
+        return hidden.exclude(query)
 
     def find_invalidated_graphs(self) -> list[NamedNode]:
         """Find the invalidated graphs (`Patch`) that no commit has removed yet."""
-        return sorted(self._get_user_statements().invalidated, key=lambda graph: graph.value)
+        return sorted(self._get_hidden_graphs().invalidated, key=lambda graph: graph.value)
 
     def find_user_graphs(self, properties: AbstractSet[str] | None) -> list[NamedNode]:
         """Find the graphs that people wrote with any of these properties; None: with any property."""
-        return sorted(self._get_user_statements().find_graphs(properties), key=lambda graph: graph.value)
+        return sorted(self._get_hidden_graphs().find_graphs(properties), key=lambda graph: graph.value)
 
-    def user_graphs_version(self) -> int:
-        """Return a number that changes when `hide_user_graphs` may have another result."""
-        return self._get_user_statements().version
+    def hidden_graphs_version(self) -> int:
+        """Return a number that changes when `exclude_hidden_graphs` may have another result."""
+        return self._get_hidden_graphs().version
 
     def find_last_change(self, reads: AbstractSet[str] | None, *, users: bool = False) -> int:
         """Find the last generation that changed statements with these properties (`graph_exclusion.find_reads`).
@@ -306,15 +306,15 @@ class OxigraphStore:
         """Find the last generation that changed statements about the node with an IRI, in any graph."""
         return self._changes.find_last_of(subject)
 
-    def _get_user_statements(self) -> UserStatements:
-        found = self._user_statements
+    def _get_hidden_graphs(self) -> HiddenGraphs:
+        found = self._hidden_graphs
         if found is not None:
             return found
         if self._writer == threading.get_ident():  # called by `describe`: this thread has the lock already
-            found = self._user_statements = UserStatements(self._opened())
+            found = self._hidden_graphs = HiddenGraphs(self._opened())
             return found
         with self._write_lock, self._engine_errors():
-            found = self._user_statements = self._user_statements or UserStatements(self._opened())
+            found = self._hidden_graphs = self._hidden_graphs or HiddenGraphs(self._opened())
             return found
 
     def graph(self, graph: NamedNode) -> list[Quad]:
@@ -583,8 +583,8 @@ class OxigraphStore:
         kept: Collection[NamedNode],
         describe: Callable[[Sequence[GraphChange]], Patch] | None,
     ) -> PreparedCommit:
-        self._user_statements = self._user_statements or UserStatements(store)
-        return prepare_commit(store, self._head, self._user_statements, deltas, kept, describe, self._infer)
+        self._hidden_graphs = self._hidden_graphs or HiddenGraphs(store)
+        return prepare_commit(store, self._head, self._hidden_graphs, deltas, kept, describe, self._infer)
 
     def _finish(self, prepared: PreparedCommit, write: Callable[[PreparedCommit], None]) -> Commit:
         # No reference to the engine here: `write` may have to close it.
@@ -594,7 +594,7 @@ class OxigraphStore:
             self._head = prepared.head
         except BaseException as error:  # also an interrupt, which may come after the engine has written
             # Whether the engine has written is unknown, so both are read again.
-            self._user_statements = None
+            self._hidden_graphs = None
             if isinstance(error, (OSError, RuntimeError)):
                 self._read_only(error)
             head = self._load_head()
@@ -608,8 +608,8 @@ class OxigraphStore:
                     ) from error
                 raise StoreError(f"Cannot write the commit to {self._folder}: {error}. Nothing was written.") from error
             raise
-        if self._user_statements is not None:
-            self._user_statements.follow(prepared.deltas, prepared.invalidated)
+        if self._hidden_graphs is not None:
+            self._hidden_graphs.follow(prepared.deltas, prepared.invalidated)
         self._last_write = time.monotonic()
         if self._unflushed >= self._flush_quads or self._last_write - self._last_checkpoint < _WANTED_S:
             self._flush(self._opened())

@@ -101,7 +101,8 @@ class Patch:
     derived from the committed ones.
 
     Derived graphs can also be *invalidated*, if their removal takes long: a later commit removes them, and until then
-    trusted queries do not read them (`Store.hide_user_graphs`). ``graph/prov`` has the time (prov:invalidatedAtTime).
+    trusted queries do not read them (`Store.exclude_hidden_graphs`). ``graph/prov`` has the time
+    (prov:invalidatedAtTime).
     """
 
     remove: frozenset[Quad] = frozenset()
@@ -188,12 +189,12 @@ class Store(Snapshotted, Protocol):
         ...
 
     def query_sources(self, query: str, *, limit: int | None = None) -> Result:
-        """Run a trusted query in this process over all graphs except those that `hide_user_graphs` leaves out."""
+        """Run a trusted query in this process over all graphs except hidden ones (`exclude_hidden_graphs`)."""
         ...
 
-    def hide_user_graphs(self, query: str) -> str:
-        """Rewrite a trusted query so that it does not read statements of the graphs that people write, nor those of
-        invalidated graphs (`Patch`)."""
+    def exclude_hidden_graphs(self, query: str) -> str:
+        """Rewrite a trusted query so that it does not read hidden graphs: those that people write, and invalidated ones
+        (`Patch`)."""
         ...
 
     def find_invalidated_graphs(self) -> list[NamedNode]:
@@ -204,8 +205,8 @@ class Store(Snapshotted, Protocol):
         """Find the graphs that people wrote with any of these properties; None: with any property."""
         ...
 
-    def user_graphs_version(self) -> int:
-        """Return a number that changes when `hide_user_graphs` may have another result."""
+    def hidden_graphs_version(self) -> int:
+        """Return a number that changes when `exclude_hidden_graphs` may have another result."""
         ...
 
     def find_last_change(self, reads: AbstractSet[str] | None, *, users: bool = False) -> int:

@@ -212,7 +212,7 @@ def list_counted(kg: KnowledgeGraph, ran: Sequence[Statement]) -> list[Statement
             continue
         for count in find_counts(statement.sparql):
             with suppress(InvalidInputError):
-                listing = kg.store.hide_user_graphs(count.compile())
+                listing = kg.store.exclude_hidden_graphs(count.compile())
                 found.setdefault(listing, f"lists ?{count.column} of: {statement.purpose}")
     return [Statement(purpose=purpose, sparql=listing) for listing, purpose in found.items()]
 

@@ -13,7 +13,7 @@ from pyoxigraph import Literal, NamedNode, Quad, Triple
 from kg.errors import ConflictError, QueryMemoryError, QueryTimeoutError
 from kg.store import oxigraph
 from kg.store.difference import canonical_statements
-from kg.store.ownership import UserStatements
+from kg.store.ownership import HiddenGraphs
 from kg.store.oxigraph import OxigraphStore
 from kg.store.payloads import Payload
 from kg.store.protocol import Content, GraphChange, Patch, Rows
@@ -194,7 +194,7 @@ def test_large_payload_is_written_while_others_read(store: OxigraphStore, monkey
     assert read(store) == {"1"}
 
 
-def test_user_statements_take_bounded_memory(store: OxigraphStore) -> None:
+def test_hidden_graphs_take_bounded_memory(store: OxigraphStore) -> None:
     """Of properties and subjects that change with each write, nothing accumulates."""
     for sent in range(3):
         quads = [
@@ -202,8 +202,8 @@ def test_user_statements_take_bounded_memory(store: OxigraphStore) -> None:
         ]
         store.commit({GRAPH: quads})
         assert store.find_user_graphs({"urn:anything"}) == [GRAPH]
-    statements = store._user_statements
-    assert isinstance(statements, UserStatements)
+    statements = store._hidden_graphs
+    assert isinstance(statements, HiddenGraphs)
     assert not statements._graphs
     store.commit({GRAPH: [], OTHER: payload(1, graph=OTHER).quads()})
     assert store.find_user_graphs({"urn:anything"}) == []

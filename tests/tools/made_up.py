@@ -94,10 +94,10 @@ class MemoryStore:
     def query_sources(self, query: str, *, limit: int | None = None) -> Rows:
         return self.query(query, limit=limit)
 
-    def hide_user_graphs(self, query: str) -> str:
+    def exclude_hidden_graphs(self, query: str) -> str:
         return query  # it has none
 
-    def user_graphs_version(self) -> int:
+    def hidden_graphs_version(self) -> int:
         return 0
 
     def find_last_change(self, reads: Set[str] | None, *, users: bool = False) -> int:
