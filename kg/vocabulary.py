@@ -136,6 +136,15 @@ PREFIXES: Final[dict[str, str]] = {
 
 PROV_GRAPH: Final = NamedNode(BASE + "graph/prov")
 """The graph with the provenance of every other graph."""
+PROVENANCE_PROPERTIES: Final = (
+    KG.cededBy, KG.cededTo, KG.configuration, KG.contentSha256, KG.datasetRevision, KG.generation, KG.givenTag,
+    KG.graphCount, KG.location, KG.loader, KG.minHash, KG.nameCounts, KG.quadCount, KG.redacted, KG.removedCount,
+    KG.retrievedAt, KG.sha256, KG.sourceRows, KG.sourceSha256, KG.threshold, KG.touched, PROV.endedAtTime, PROV.entity,
+    PROV.invalidatedAtTime, PROV.qualifiedDerivation, PROV.specializationOf, PROV.startedAtTime, PROV.used,
+    PROV.wasAssociatedWith, PROV.wasAttributedTo, PROV.wasDerivedFrom, PROV.wasGeneratedBy, RDF.object, RDF.predicate,
+    RDF.subject, RDF.type, RDFS.label, SCHEMA.position, SCHEMA.softwareVersion,
+)  # fmt: skip
+"""The properties that may be in ``graph/prov``."""
 SOURCED: Final = BASE + "graph/src/"
 """IRI prefix of graphs read from sources."""
 EXTRACTED: Final = BASE + "graph/ext/"

@@ -23,6 +23,7 @@ from kg.server import fair_limiter
 from kg.settings import Settings
 from kg.tools.schema.schema_measurement import Schema, _Measurements
 from loaders.sources import load
+from tests.adversarial.small_disk import SmallDisk, mount_small_disk
 from tests.folders import copy_folder
 from tests.waiting import HANG_S
 from tests.watching import WITH_PROCESSES, watched
@@ -196,3 +197,12 @@ def joined(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]
     """The fixtures of all domains in one graph, with the records that share concepts, places and laws."""
     with opened(load_once(tmp_path_factory, "joined")) as graph:
         yield graph
+
+
+@pytest.fixture
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SmallDisk]:
+    """A disk of as many megabytes as ``DISK_MB`` of the module says. The test is skipped where none can be mounted."""
+    with mount_small_disk(tmp_path / "disk", request.module.DISK_MB) as mounted:
+        if mounted is None:
+            pytest.skip("file systems cannot be mounted here: it needs root")
+        yield mounted

@@ -9,17 +9,7 @@ from typing import Final
 from pyoxigraph import Literal, NamedNode, Quad, Store
 
 from kg.store.difference import Statements, key_by_statement, statements_sha256
-from kg.vocabulary import KG, PROV, PROV_GRAPH, RDF, RDFS, SCHEMA
-
-_PROVENANCE_PROPERTIES: Final = (
-    KG.cededBy, KG.cededTo, KG.configuration, KG.contentSha256, KG.datasetRevision, KG.generation, KG.givenTag,
-    KG.graphCount, KG.location, KG.loader, KG.minHash, KG.nameCounts, KG.quadCount, KG.redacted, KG.removedCount,
-    KG.retrievedAt, KG.sha256, KG.sourceRows, KG.sourceSha256, KG.threshold, KG.touched, PROV.endedAtTime, PROV.entity,
-    PROV.invalidatedAtTime, PROV.qualifiedDerivation, PROV.specializationOf, PROV.startedAtTime, PROV.used,
-    PROV.wasAssociatedWith, PROV.wasAttributedTo, PROV.wasDerivedFrom, PROV.wasGeneratedBy, RDF.object, RDF.predicate,
-    RDF.subject, RDF.type, RDFS.label, SCHEMA.position, SCHEMA.softwareVersion,
-)  # fmt: skip
-"""Properties in ``graph/prov``, by which it is read where its own order is damaged."""
+from kg.vocabulary import KG, PROV_GRAPH, PROVENANCE_PROPERTIES
 
 
 class GraphReader:
@@ -30,7 +20,7 @@ class GraphReader:
         self.hashes: Final[dict[NamedNode, set[str]]] = defaultdict(set)
         """The recorded hashes of the graphs."""
         self.problem: str | None = None
-        self._properties: Final[set[NamedNode]] = {KG.contentSha256, *_PROVENANCE_PROPERTIES}
+        self._properties: Final[set[NamedNode]] = {KG.contentSha256, *PROVENANCE_PROPERTIES}
         try:
             for quad in store.quads_for_pattern(None, KG.contentSha256, None, PROV_GRAPH):
                 if isinstance(quad.subject, NamedNode) and isinstance(quad.object, Literal):

@@ -16,7 +16,7 @@ from pyoxigraph import Literal as RdfLiteral
 from pyoxigraph import NamedNode, RdfFormat, Triple, serialize
 
 from kg.retrieval.results import Evidence
-from kg.vocabulary import DCTERMS, FOAF, PREFIXES, PROV, SCHEMA
+from kg.vocabulary import DCTERMS, FOAF, PREFIXES, PROV, SCHEMA, iri_prefix
 
 CitationFormat = Literal["text", "markdown", "bibtex", "csl", "ttl"]
 
@@ -28,6 +28,7 @@ NAMES: Final[Mapping[CitationFormat, str]] = {
     "ttl": "RDF (Turtle)",
 }
 
+_COUNTED_FROM_0: Final = iri_prefix("document")
 _DAY: Final = re.compile(r"\b([0-9]{4})-([0-9]{2})-([0-9]{2})\b")
 _BIBTEX: Final = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "%": r"\%", "#": r"\#", "$": r"\$", "&": r"\&", "_": r"\_",
@@ -62,12 +63,22 @@ class CitedWords:
         return f"graph {self.graph}{file}{digest}"
 
 
+def count_page(iri: str, number: int) -> int:
+    """Count the page of a text from 1, as its readers do, given its IRI and the number that its source gives.
+
+    Climate Policy Radar counts pages from 0, and gives texts of HTML the page 0
+    (https://github.com/climatepolicyradar/cpr-sdk, ``parser_models``). Other sources count from 1.
+    """
+    return number + 1 if iri.startswith(_COUNTED_FROM_0) else number
+
+
 def cite(evidence: Evidence, start: int = 0, end: int | None = None) -> CitedWords:
     """Describe the words from `start` to `end` of a passage as they are cited."""
     origin = evidence.provenance
     passage = evidence.passage
     place = [
-        f"page {passage.page_number}" if passage.page_number else "",  # texts without pages can have page 0
+        # A text without pages can have the page 0.
+        f"page {count_page(evidence.id, passage.page_number)}" if passage.page_number else "",
         f"passage {passage.index + 1}",
         f"pages {origin.pages} of the file" if origin.pages else "",
         f"lines {origin.lines} of the file" if origin.lines else "",

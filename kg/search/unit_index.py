@@ -46,6 +46,8 @@ _DECIMALS = 4
 _MOST_VALUES: Final = 10_000_000
 """Maximum number of values of a field that are counted: more than there are documents."""
 _MOST_TOTALS: Final = 64
+_MOST_COUNTED_VALUES: Final = 200_000
+"""Values of all counts that are kept, such as the documents: some 150 bytes each. The last count is always kept."""
 _MOST_RANKINGS: Final = 32
 """Rankings that are kept, some 150 KB each with 1,000 counted units."""
 _MOST_CODES: Final = 50_000
@@ -211,8 +213,9 @@ class UnitIndex:
         if next(iter(known), key)[0] != key[0]:
             known.clear()
         known[key] = found = Counts(units, documents, by_field)
-        while len(known) > _MOST_TOTALS:
-            known.popitem(last=False)
+        values = sum(_count_values(each) for each in known.values())
+        while len(known) > _MOST_TOTALS or (values > _MOST_COUNTED_VALUES and len(known) > 1):
+            values -= _count_values(known.popitem(last=False)[1])
         return found
 
     def load_codes(self, units: Sequence[str]) -> dict[str, Codes]:
@@ -587,6 +590,10 @@ class UnitIndex:
         """Yield the hashes of the texts of all units that vectors are computed from."""
         for _, _, payload in self.shards.scroll({"fields": [UNIT]}, ["text_hash"]):
             yield payload["text_hash"]
+
+
+def _count_values(counts: Counts) -> int:
+    return sum(map(len, counts.by_field.values()))
 
 
 def _searched_text(unit: IndexedUnit) -> str:

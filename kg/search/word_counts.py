@@ -4,13 +4,15 @@ Qdrant Edge counts by shard, with deleted texts until their segment is optimized
 added up over shards, the score of a text depends on the texts of the index alone.
 
 The counts are in a file as of the last flush. A journal has the words that each text had then, for all texts written or
-deleted since: after a crash, the counts follow from the file, the journal and the texts as they are.
+deleted since. It is on the disk before a text changes: after a crash, the counts follow from the file, the journal and
+the texts as they are.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -105,6 +107,10 @@ class WordCounts:
         head = "" if self._noted else f"{self._number}\n"
         with (self._folder / JOURNAL).open("a" if self._noted else "w", encoding="ascii") as journal:
             journal.write(f"{head}{json.dumps(lists)}\n")
+            # After a loss of power the index may have the change: without the old words, it would be counted twice.
+            # It takes some 4 ms for 200 texts.
+            journal.flush()
+            os.fsync(journal.fileno())
         self._noted = True
 
     def replace(self, old: Iterable[Words], new: Iterable[Words]) -> None:

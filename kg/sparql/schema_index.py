@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from rapidfuzz import fuzz
 
 from kg.sparql.measured_schema import PropertyUse, Schema
-from kg.vocabulary import BASE, RDF, curie
+from kg.vocabulary import BASE, PROVENANCE_PROPERTIES, RDF, curie
 from kg.words import singular
 
 TermKind = Literal["class", "property", "individual"]
@@ -70,6 +70,8 @@ class SchemaIndex:
         }
         self.used_classes: Final = used["class"]
         self.known: Final[dict[TermKind, set[str]]] = {kind: set(iris) for kind, iris in used.items()}
+        # Some of these are written by few commits only, such as the time at which a graph was invalidated.
+        self.known["property"].update(name.value for name in PROVENANCE_PROPERTIES)
         for term in schema.terms.values():
             if term.kind in self.known:
                 self.known[term.kind].add(term.iri)

@@ -15,8 +15,10 @@ import pytest
 
 from kg.vocabulary import DCTERMS, mint
 from tests.adversarial.running import Running, good, running
-from tests.adversarial.small_disk import SmallDisk, mount_small_disk
+from tests.adversarial.small_disk import SmallDisk
 from tests.examples import spread
+
+DISK_MB = 96
 
 NOTES = "/graphs?graph=" + mint("graph", "user", "notes").value
 LATER = "/graphs?graph=" + mint("graph", "user", "later").value
@@ -78,14 +80,6 @@ def test_a_stopped_index_process_delays_no_answer_beyond_its_deadline(server: Ru
             assert time.monotonic() - begun < 100, "the write is not in the index"
             time.sleep(0.2)
         assert search(client, "lighthouse")["ids"] == ["urn:lamp"]
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[SmallDisk]:
-    with mount_small_disk(tmp_path / "disk", 96) as mounted:
-        if mounted is None:
-            pytest.skip("mounting needs root")
-        yield mounted
 
 
 def put(client: httpx.Client, number: int) -> int:

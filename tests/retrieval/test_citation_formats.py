@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from pyoxigraph import RdfFormat, parse
 
-from kg.retrieval.citation_formats import NAMES, CitedWords, format_citation
+from kg.retrieval.citation_formats import NAMES, CitedWords, count_page, format_citation
 from kg.vocabulary import SCHEMA
 
 CITED = CitedWords(
@@ -27,6 +27,11 @@ CITED = CitedWords(
     sha256="ab" * 32,
 )
 WORDS = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1, max_size=60)
+
+
+def test_pages_are_counted_from_1_where_the_source_counts_from_0():
+    assert count_page("cpr://doc/act_x1#p=3", 0) == 1
+    assert count_page("https://w3id.org/quadcite/id/file/notes/a.pdf#p=3", 2) == 2
 
 
 @pytest.mark.parametrize("form", NAMES)

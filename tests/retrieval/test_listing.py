@@ -12,14 +12,14 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.filters import compile_scope
+from kg.retrieval.filters import Scope, compile_scope
 from kg.retrieval.hybrid_search import list_units
-from kg.retrieval.listing import DocumentKey, Order, load_document_keys
+from kg.retrieval.listing import DocumentKey, Order, _load_units, load_document_keys
 from kg.retrieval.reader import Reader
 from kg.retrieval.results import SearchFilters
 from kg.search.protocol import get_original
 from kg.tools.search.passages import search
-from kg.vocabulary import DCTERMS, ELI, mint
+from kg.vocabulary import DCTERMS, ELI, KG, RDF, SCHEMA, mint
 from tests.conftest import opened
 
 ORDERS = get_args(Order)
@@ -111,6 +111,19 @@ def test_results_of_a_query_are_sorted_by_title(joined: KnowledgeGraph) -> None:
 def test_what_needs_a_query_is_refused_without_one(joined: KnowledgeGraph, arguments: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError):
         search(joined, " ", **arguments)
+
+
+def test_a_passage_with_two_positions_is_listed_once(tmp_path: Path) -> None:
+    graph, document = mint("graph", "src", "a"), mint("document", "a")
+    with opened(tmp_path / "data") as kg:
+        quads = []
+        for unit, positions in (("urn:first", (0, 7)), ("urn:second", (1,))):
+            values = [(SCHEMA.position, Literal(position)) for position in positions]
+            values += [(DCTERMS.isPartOf, document), (SCHEMA.text, Literal(f"Of {unit}.")), (RDF.type, KG.Passage)]
+            quads += [Quad(NamedNode(unit), name, value, graph) for name, value in values]
+        kg.store.commit({graph: quads})
+        parts = _load_units(Reader(kg), Scope(), [(document.value, 0, 5)])
+        assert [each.iri for each in parts] == ["urn:first", "urn:second"]
 
 
 def test_titles_are_compared_without_case_accents_and_by_numbers() -> None:

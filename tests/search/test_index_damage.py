@@ -6,7 +6,6 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ import pytest
 from kg.search.shards import Shards
 from kg.search.unit_index import UnitIndex
 from kg.search.vector_cache import VectorCache
-from tests.adversarial.small_disk import SmallDisk, mount_small_disk
+from tests.adversarial.small_disk import SmallDisk
 from tests.search.test_shards import UNITS, WORDS, make_units, put
 
 WRITER = """
@@ -35,6 +34,8 @@ for number in range(10_000):
         index.shards.flush()
     print(name, number, flush=True)
 """
+
+DISK_MB = 300
 
 
 @pytest.mark.long
@@ -71,14 +72,6 @@ def test_a_kill_while_shards_are_written_and_optimized_loses_nothing(tmp_path: P
         again = UnitIndex(Shards(folder, most_texts=120), lambda _: None, VectorCache(folder))
         assert [again.rank(word, None, None, 20, "bm25") for word in WORDS] == ranked, "counted again"
         again.shards.close()
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[SmallDisk]:
-    with mount_small_disk(tmp_path / "disk", 300) as mounted:
-        if mounted is None:
-            pytest.skip("file systems cannot be mounted here")
-        yield mounted
 
 
 @pytest.mark.long

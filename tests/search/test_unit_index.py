@@ -250,6 +250,15 @@ def test_units_are_counted_by_their_codes_exactly(shard_index: UnitIndex) -> Non
     assert shard_index.count([], [{"place": []}]).units == 0
 
 
+def test_counts_are_kept_up_to_a_number_of_values(shard_index: UnitIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill_codes(shard_index)
+    monkeypatch.setattr("kg.search.unit_index._MOST_COUNTED_VALUES", 4)
+    for names, kept in ((["domain"], [2]), (["place"], [2, 2]), (["parent"], [3]), (["domain", "parent"], [5])):
+        found = shard_index.count(names)
+        assert [sum(map(len, each.by_field.values())) for each in shard_index._totals.values()] == kept
+        assert shard_index.count(names) is found
+
+
 def test_a_ranking_is_limited_by_codes(shard_index: UnitIndex) -> None:
     fill_codes(shard_index)
     ranking = shard_index.rank("wind", None, None, 10, "bm25", codes=[{"domain": ["climate"]}])

@@ -45,6 +45,12 @@ def all_kinds(tmp_path_factory: pytest.TempPathFactory) -> Schema:
         return measure_schema(kg)
 
 
+def test_properties_of_provenance_that_few_commits_write_are_known(schema: Schema) -> None:
+    assert [code for code, _ in said("SELECT * { GRAPH ?g { ?s prov:invalidatedAtTime ?t } }", schema)] == [
+        "unused_property"
+    ]
+
+
 def said(query: str, schema: Schema) -> list[tuple[str, str]]:
     return [(hint.code, hint.suggestions[0] if hint.suggestions else "") for hint in check(query, schema)]
 

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from kg.errors import StoreError, StoreReadOnlyError
 from kg.store.oxigraph import OxigraphStore
-from tests.adversarial.small_disk import SmallDisk, mount_small_disk
+from tests.adversarial.small_disk import SmallDisk
 from tests.store.conftest import counters, recount, titles, values
 from tests.waiting import until
 
+DISK_MB = 24
+
 pytestmark = pytest.mark.long
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[SmallDisk]:
-    with mount_small_disk(tmp_path / "disk", 24) as mounted:
-        if mounted is None:
-            pytest.skip("mounting needs root")
-        yield mounted
 
 
 def fill_until_refused(store: OxigraphStore, disk: SmallDisk) -> int:

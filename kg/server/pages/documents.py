@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from kg.errors import NotFoundError
+from kg.retrieval.citation_formats import count_page
 from kg.retrieval.evidence import Unit, load_units
 from kg.retrieval.reader import Reader
 from kg.server.html import href_of
@@ -126,6 +127,7 @@ def _show_passages(document: DocumentPage, part: str | None, highlight: tuple[in
     own = document.values(SCHEMA.inLanguage)
     language = own[0] if len(own) == 1 else None
     shown = []
+    paged = any(unit.page for unit in document.passages)  # a text without pages can have the page 0
     page: int | None = None
     end = 0
     for unit in document.passages:
@@ -133,8 +135,9 @@ def _show_passages(document: DocumentPage, part: str | None, highlight: tuple[in
         lit = parse_span("{}-{}".format(*highlight), len(unit.text)) if asked and highlight else None
         kind = (unit.kind or "").casefold()
         style = "heading" if kind in _HEADINGS else "quiet" if kind in _QUIET else "list" if kind == "list" else ""
-        turned = unit.page if unit.page is not None and unit.page != page else None
-        page = unit.page if unit.page is not None else page
+        turned = None
+        if paged and unit.page is not None and unit.page != page:
+            page, turned = unit.page, count_page(unit.iri, unit.page)
         repeated = max(0, end - unit.span[0]) if unit.span and not asked else 0  # chunks of files may overlap
         end = unit.span[1] if unit.span else 0
         runs = split_text(unit.text, document.marks.of(unit.iri), lit, start=repeated)

@@ -23,7 +23,7 @@ from starlette.routing import Route
 
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.citation_formats import NAMES, CitationFormat, cite, format_citation
+from kg.retrieval.citation_formats import NAMES, CitationFormat, cite, count_page, format_citation
 from kg.retrieval.excerpts import EXCERPT_CHARACTERS, best_window, find_words, trim_to_words, window
 from kg.retrieval.places import Places, load_places
 from kg.retrieval.reader import Reader
@@ -399,7 +399,7 @@ def _place_of(evidence: Evidence) -> str:
     passage = evidence.passage
     if evidence.id.startswith(_SECTIONS):  # its title has its number
         return ""
-    page_number = f"page {passage.page_number}, " if passage.page_number else ""
+    page_number = f"page {count_page(evidence.id, passage.page_number)}, " if passage.page_number else ""
     return f"{page_number}passage {passage.index + 1}"
 
 

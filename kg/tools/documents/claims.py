@@ -48,8 +48,6 @@ CLAIMS_OF_EDGE: Final = 5
 """Maximum number of claims that are read for a relation, the surest first."""
 CLAIMS_OF_END: Final = 5_000
 """Maximum number of claims of the end of a relation among which those of the relation are searched."""
-_LOST: Final[Sequence[Stated]] = ()
-"""The claims of an edge both of whose ends have more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +71,7 @@ def load_claims(reader: Reader, edges: Collection[Edge], notes: set[str] | None 
         keys,
         lambda missing: dict(zip(missing, _load_claims(reader, [keys[key] for key in missing]), strict=True)),
     )
-    lost = sum(claims is _LOST for claims in found.values())
+    lost = sum(claims is None for claims in found.values())
     if lost and notes is not None:
         notes.add(
             f"No confidence and no words are given for {lost} relations: both of their ends have more than "
@@ -82,7 +80,8 @@ def load_claims(reader: Reader, edges: Collection[Edge], notes: set[str] | None 
     return {keys[key]: [*claims] for key, claims in found.items() if claims}
 
 
-def _load_claims(reader: Reader, edges: Sequence[Edge]) -> list[Sequence[Stated]]:
+def _load_claims(reader: Reader, edges: Sequence[Edge]) -> list[Sequence[Stated] | None]:
+    """Load the claims of each edge; None for one both of whose ends have more than `CLAIMS_OF_END`."""
     chosen, lost = _choose_ends(reader, edges)
     # One that a person rejected asserts nothing; another claim of the same relation does.
     rejected = {iri_of(claim) for claim in Verdicts.load(reader.kg.store).rejected}
@@ -117,7 +116,7 @@ def _load_claims(reader: Reader, edges: Sequence[Edge]) -> list[Sequence[Stated]
     said = _load_words(reader, {claim for claims in surest.values() for claim, _ in claims})
     nothing: tuple[None, None] = (None, None)
     return [
-        _LOST
+        None
         if edge in lost
         else [Stated(claim, confidence, *said.get(claim, nothing)) for claim, confidence in surest.get(edge, ())]
         for edge in edges
