@@ -35,7 +35,7 @@ function show(holder, { mark, title, x, y, by, rows }) {
   draw(holder, (width) => ({
     height: 62 + names.length * 24, marginBottom: 42, marginLeft: Math.min(width * 0.42, 24 + 6.6 * longest(x)), marginRight: 40,
     x: { label: y, grid: true, tickFormat: formatCount, ticks: ticksOf(rows.map((row) => row[y])) }, y: { label: null, domain: names, tickFormat: short }, color: { range: SERIES, ...legend },
-    marks: [Plot.barX(rows, { x: y, y: x, fill, tip: true }), ...(by ? [] : [Plot.text(rows, { x: y, y: x, text: (row) => row[y].toLocaleString(), textAnchor: "start", dx: 5 })]), Plot.ruleX([0])],
+    marks: [Plot.barX(rows, { x: y, y: x, fill, fillOpacity: by ? 1 : 0.75, tip: true }), ...(by ? [] : [Plot.text(rows, { x: y, y: x, text: (row) => row[y].toLocaleString(), textAnchor: "start", dx: 5 })]), Plot.ruleX([0])],
   }), title);
 }
 

@@ -6,6 +6,9 @@ import { SERIES } from "./series.js";
 /** Cytoscape adds an inline style unless an element with this id exists; its rule is in the style sheet. */
 const STYLE_ID = "__________cytoscape_stylesheet";
 
+/** The least zoom at which labels can be read. */
+const READABLE = 0.75;
+
 /**
  * @typedef {{id: string, label: string, kind?: string, href?: string}} Node
  * @typedef {{source: string, target: string, label?: string, href?: string}} Edge
@@ -34,6 +37,11 @@ export function drawGraph(holder, data, options = {}) {
     maxZoom: 2.5,
     minZoom: 0.1,
   });
+  // A graph too large for its place begins at a size that can be read, with its most connected node in the middle.
+  if (drawn.zoom() < READABLE) {
+    drawn.zoom(READABLE);
+    drawn.center(drawn.nodes().max((node) => node.degree(false)).ele);
+  }
   drawn.on("tap", "node[href], edge[href]", (event) => location.assign(event.target.data("href")));
   drawn.on("mouseover", "node[href], edge[href]", () => canvas.classList.add("link"));
   drawn.on("mouseout", "node, edge", () => canvas.classList.remove("link"));
@@ -69,13 +77,18 @@ function className(kinds, kind) {
 
 function chooseLayout(data, wanted) {
   if (wanted) return { name: wanted, animate: false, padding: 24 };
-  const chain = data.edges.length < data.nodes.length + 2 && data.nodes.length <= 40;
+  const counts = new Map();
+  for (const { source } of data.edges) counts.set(source, (counts.get(source) ?? 0) + 1);
+  const broadest = Math.max(0, ...counts.values());
+  const chain = data.edges.length < data.nodes.length + 2 && data.nodes.length <= 40 && broadest <= 5;
   if (chain) return { name: "breadthfirst", directed: true, animate: false, padding: 24, spacingFactor: 1.1 };
-  return { name: "cose", animate: false, padding: 24, nodeRepulsion: () => 60000, idealEdgeLength: () => 110, randomize: false };
+  const star = counts.size === 1 && broadest <= 24;
+  if (star) return { name: "concentric", animate: false, padding: 24, minNodeSpacing: 16, concentric: (node) => node.outdegree(), levelWidth: () => 1 };
+  return { name: "cose", animate: false, padding: 24, nodeRepulsion: () => 40000, idealEdgeLength: () => 90, nodeOverlap: 40, componentSpacing: 40, randomize: false };
 }
 
 function buildStyle(kinds) {
-  const [ink, soft, card, line] = ["--ink", "--soft", "--card", "--line"].map(colour);
+  const [ink, soft, card, line] = ["--ink", "--soft", "--card", "--strong-line"].map(colour);
   return /** @type {any} */ ([
     { selector: "node", style: {
       "background-color": card, "border-color": soft, "border-width": 1.5, shape: "round-rectangle", label: "data(short)",

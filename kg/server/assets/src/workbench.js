@@ -107,7 +107,7 @@ function start() {
     showPinned();
   } });
   const pinLabel = element("span", {});
-  const downloads = element("details", { class: "menu" }, element("summary", {}, "Download"), element("ul", {}));
+  const downloads = element("details", { class: "menu away" }, element("summary", {}, "Download"), element("ul", {}));
   const share = element("button", { type: "button", onclick: copyLink }, "Copy link");
   const saved = buildSaved({
     current: () => ({ name: current().getName(), query: current().getQuery() }),
@@ -116,19 +116,24 @@ function start() {
   const savedMenu = element("details", { class: "menu", ontoggle: () => saved.suggest() }, element("summary", {}, "Saved queries"), saved.element);
   holder.before(element("div", { class: "workbench-tools" },
     element("button", { type: "button", class: "primary", onclick: () => toggleRun() }, "Run"),
-    savedMenu, downloads, share,
+    savedMenu, share,
     element("label", { class: "pin" }, pin, " ", pinLabel),
+    downloads, // last, and its place kept while there is no result: nothing moves when one arrives
     element("span", { class: "note keys" }, "Ctrl+Enter runs, Ctrl+Space completes")));
 
   const running = /** @type {HTMLDetailsElement} */ (document.getElementById("running-queries"));
   if (running) {
-    running.hidden = false;
+    running.classList.remove("away"); // its place is kept while the page loads
     watchQueries(running, running.querySelector("div"));
   }
+  const examples = /** @type {HTMLDetailsElement | null} */ (document.getElementById("examples"));
+  const beside = matchMedia("(min-width: 75rem)"); // as in the style sheet
+  if (examples) examples.open = beside.matches;
   for (const link of document.querySelectorAll("a[data-query]")) {
     link.addEventListener("click", (event) => {
       event.preventDefault();
       open(link.textContent?.trim().slice(0, 40) ?? "Example", /** @type {HTMLElement} */ (link).dataset.query ?? "");
+      if (examples && !beside.matches) examples.open = false; // it is above the editor
       holder.scrollIntoView({ block: "start" });
     });
   }
@@ -141,7 +146,8 @@ function start() {
     else open("From a link", query);
     prepare(current());
     if (view) current().getYasr().selectPlugin(view);
-    if (!given.has("run")) current().query().catch(() => {});
+    document.getElementById("server-result")?.remove();
+    if (given.get("run") !== "check") current().query().catch(() => {});
   }
   prepare(current());
   showPinned();
@@ -151,6 +157,7 @@ function start() {
   function open(name, text) {
     const tab = yasgui.addTab(true, { name: yasgui.createTabName(name), yasqe: { value: text } });
     prepare(tab);
+    showOutcome(tab);
     nameTabs();
     return tab;
   }
@@ -185,7 +192,7 @@ function start() {
     const kind = results.form === "GRAPH" ? "statements" : "rows";
     const seconds = (tab.getYasr().results.getResponseTime() / 1000).toFixed(2);
     const limit = results.limit ?? results.rows.length;
-    const count = results.form === "ASK" ? (results.boolean ? "Yes." : "No.") : `${rows} ${kind}.`;
+    const count = results.form === "ASK" ? "" : `${rows} ${kind}.`;
     const cut = results.cut || (results.rows.length > 0 && results.rows.length === results.limit && !tab.getYasr().results.res.headers.has("Quadcite-Truncated"));
     status.replaceChildren(
       ...(cut ? [element("strong", {}, `Cut at ${rows} ${kind}${results.rows.length === limit ? ", the limit of this server" : ""}: more exist. `)] : [`${count} `]),
@@ -194,7 +201,7 @@ function start() {
 
   function showDownloads(tab, results) {
     const formats = results ? (results.form === "GRAPH" ? DOWNLOADS.GRAPH : DOWNLOADS.SELECT) : [];
-    downloads.hidden = !formats.length;
+    downloads.classList.toggle("away", !formats.length);
     downloads.querySelector("ul").replaceChildren(...formats.map(([format, name]) =>
       element("li", {}, element("a", { href: "#", onclick: (event) => download(event, tab, format) }, name))));
   }

@@ -39,7 +39,8 @@ export function watchQuery(yasqe) {
   const show = (hint) => {
     const wrong = hint.code === "syntax" || hint.code === "undeclared_prefix" || hint.line === null;
     const place = hint.line === null ? null : { line: hint.line - 1, ch: hint.column - 1 };
-    const message = hint.message.replace(/^line \d+, column \d+: /, "");
+    const repairs = hint.suggestions.slice(0, 4);
+    const message = hint.message.replace(/^line \d+, column \d+: /, "").replace(repairs.length ? / Did you mean [^?]*\?$/ : /$^/, "");
     if (place) {
       const end = { line: place.line, ch: place.ch + Math.max(1, (hint.found ?? "").split("\n")[0].length) };
       marks.push(yasqe.getDoc().markText(place, end, { className: wrong ? "mark-error" : "mark-hint", attributes: { title: message } }));
@@ -48,8 +49,8 @@ export function watchQuery(yasqe) {
     }
     return element("li", { class: wrong ? "error" : "hint" },
       place && element("button", { type: "button", class: "quiet", onclick: () => go(place) }, `Line ${hint.line}`), " ",
-      element("span", {}, message),
-      ...hint.suggestions.slice(0, 4).map((suggestion) =>
+      element("span", {}, message), repairs.length > 0 && element("span", { class: "note" }, "Use"),
+      ...repairs.map((suggestion) =>
         element("button", { type: "button", class: "repair", onclick: () => repair(hint, suggestion) }, suggestion)));
   };
 

@@ -33,7 +33,10 @@ export function buildErrors() {
         // not from this server's handlers
       }
       const stopped = /abort/i.test(text);
-      const message = stopped ? "The query was stopped." : (problem?.detail ?? explain(text));
+      // The whole message of an error of syntax is next to the editor, at its line.
+      const line = problem?.code === "query_syntax" ? /line (\d+)/.exec(problem.detail ?? "")?.[1] : null;
+      const told = line ? `The query was not run, since line ${line} has an error.` : problem?.detail;
+      const message = stopped ? "The query was stopped." : (told ?? explain(text));
       this.yasr.resultsEl.append(element("p", { class: stopped ? "note" : "warn pre", role: "alert" },
         message, problem?.code && element("span", { class: "note" }, ` (${problem.code})`)));
     }

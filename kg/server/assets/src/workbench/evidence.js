@@ -28,11 +28,11 @@ export function buildEvidence(page) {
       : element("span", { dir: "auto" }, term.value.length > 300 ? `${term.value.slice(0, 299)}…` : term.value);
     body.replaceChildren(
       ...(found.reason ? [element("p", { class: "note" }, found.reason)] : []),
-      ...(found.statements.length ? [element("div", { class: "wide-table" }, element("table", {},
+      ...(found.statements.length ? [element("div", { class: "wide-table", tabindex: "0", role: "region", "aria-label": "Statements behind the row" }, element("table", {},
         element("thead", {}, element("tr", {}, ...["Subject", "Property", "Value", "Graph", ""].map((name) => element("th", { scope: "col" }, name)))),
         element("tbody", {}, ...found.statements.map((one) => element("tr", {},
           element("td", {}, show(one.subject)), element("td", {}, show(one.predicate)), element("td", {}, show(one.object)),
-          element("td", {}, one.graph ? element("a", { href: pageOf(one.graph), title: one.graph }, one.graph_name) : ""),
+          element("td", {}, one.graph ? element("a", { class: "graph-name", href: pageOf(one.graph), title: one.graph }, one.graph_name.replace(/^graph\//, "")) : ""),
           element("td", {}, element("a", { href: one.why }, "why")))))))] : []),
       ...found.traces.map((trace) => element("section", {}, element("h3", {}, trace.of),
         trace.sparql ? element("a", { href: `/sparql?${new URLSearchParams({ query: trace.sparql })}` }, "The query that lists this evidence") : element("p", { class: "note" }, trace.reason ?? ""))),

@@ -89,7 +89,10 @@ export function dateOf(term) {
 const SAMPLE = 5_000;
 const described = new WeakMap();
 
-/** The columns of results by what their values are: a column is of numbers if all that its first rows have are. */
+/**
+ * The columns of results by what their values are: a column is of numbers if all that its first rows have are. Whole
+ * numbers from 1000 to 2199 may be years, which are no amounts if the result has another number.
+ */
 export function describeColumns(results) {
   if (described.has(results)) return described.get(results);
   const rows = results.rows.slice(0, SAMPLE);
@@ -97,7 +100,8 @@ export function describeColumns(results) {
     const terms = rows.map((row) => row[name]).filter(Boolean);
     const all = (read) => terms.length > 0 && terms.every((term) => read(term) !== null);
     const kind = all(numberOf) ? "number" : all(dateOf) ? "date" : terms.some((term) => term.type === "uri") ? "iri" : "text";
-    return { name, kind, distinct: new Set(terms.map(textOf)).size };
+    const isYear = kind === "number" && terms.every((term) => Number.isInteger(numberOf(term)) && numberOf(term) > 999 && numberOf(term) < 2200);
+    return { name, kind, isYear, distinct: new Set(terms.map(textOf)).size };
   });
   described.set(results, columns);
   return columns;

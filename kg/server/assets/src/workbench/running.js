@@ -15,10 +15,10 @@ export function watchQueries(details, holder) {
     else if (!queries.length) holder.replaceChildren(element("p", { class: "note" }, "No query is running or waiting."));
     else {
       holder.replaceChildren(element("table", {},
-        element("thead", {}, element("tr", {}, ...["Query", "State", "Slot", "Seconds", ""].map((name) => element("th", { scope: "col" }, name)))),
+        element("thead", {}, element("tr", {}, ...["Query", "State", "Seconds", ""].map((name) => element("th", { scope: "col", class: name === "Seconds" && "number" }, name)))),
         element("tbody", {}, ...queries.map((query) => element("tr", {},
-          element("td", {}, element("code", { title: `SHA-256 of the text: ${query.sha256}` }, query.sha256.slice(0, 12))),
-          element("td", {}, query.state), element("td", {}, query.lane),
+          element("td", {}, element("code", { title: `SHA-256 of the text: ${query.sha256}` }, query.sha256.slice(0, 8))),
+          element("td", { title: `Slot: ${query.lane}` }, query.state),
           element("td", { class: "number" }, query.age_s.toFixed(1)),
           element("td", {}, element("button", { type: "button", "aria-label": `Cancel query ${query.id}`, onclick: () => cancel(query.id) }, "Cancel")))))));
     }

@@ -5,6 +5,7 @@ import { numberOf, readResults, textOf } from "./results.js";
 
 const ROWS = 100;
 const CHARACTERS = 600;
+const LABEL_CHARACTERS = 120;
 
 /** Build the Yasr plugin of the table. @param {{prefixes: Record<string, string>, why: Function}} page */
 export function buildTable(page) {
@@ -75,10 +76,13 @@ function shown(term, prefixes) {
   return term.type === "uri" ? `${labelOf(term.value, prefixes)} ${term.value}` : textOf(term);
 }
 
+/** The label of a passage is its text. */
+const cutLabel = (label) => (label.length > LABEL_CHARACTERS ? `${label.slice(0, LABEL_CHARACTERS - 1)}…` : label);
+
 function cell(term, prefixes) {
   if (!term) return "";
   if (term.type === "uri") {
-    return element("a", { href: pageOf(term.value), title: term.value, dir: "auto" }, labelOf(term.value, prefixes));
+    return element("a", { href: pageOf(term.value), title: term.value, dir: "auto" }, cutLabel(labelOf(term.value, prefixes)));
   }
   const text = textOf(term);
   const kind = term["xml:lang"] ? `@${term["xml:lang"]}` : "";

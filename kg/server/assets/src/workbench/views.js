@@ -55,7 +55,11 @@ export function buildViews(page) {
       const { Plot, draw, formatCount } = await import("../plotting.js");
       const numbers = columns.filter((column) => column.kind === "number");
       const others = columns.filter((column) => column.kind !== "number");
-      const state = { y: numbers[0].name, x: (others[0] ?? numbers[1] ?? numbers[0]).name, by: others[1] && others[1].distinct <= 8 ? others[1].name : "" };
+      const value = numbers.find((column) => !column.isYear) ?? numbers[0];
+      const years = numbers.find((column) => column.isYear && column !== value);
+      const along = years ?? others[0] ?? numbers.find((column) => column !== value) ?? value;
+      const series = others.filter((column) => column !== along && column.distinct <= 8).map((column) => column.name);
+      const state = { y: value.name, x: along.name, by: series[0] ?? "" };
       const canvas = element("div", { class: "chart-holder" });
       const note = element("p", { class: "note", role: "status" });
       const choose = (label, key, choices) => {
@@ -80,7 +84,7 @@ export function buildViews(page) {
         if (x.kind === "number" || x.kind === "date") {
           marks.sort((a, b) => (a.x > b.x ? 1 : a.x < b.x ? -1 : 0));
           draw(fresh, () => ({
-            ...withColours(legend), x: { label: state.x }, y: { label: state.y, grid: true, zero: true, ...whole },
+            ...withColours(legend), x: { label: state.x, ...(x.isYear ? { tickFormat: String } : {}) }, y: { label: state.y, grid: true, zero: true, ...whole },
             marks: [Plot.ruleY([0]), ...(marks.length > 1 ? [Plot.lineY(marks, { x: "x", y: "y", stroke: by ?? colour("--link"), z: by ?? null })] : []),
               Plot.dot(marks, { x: "x", y: "y", fill: by ?? colour("--link"), r: 2.5, tip: true })],
           }), `${state.y} by ${state.x}`);
@@ -91,14 +95,14 @@ export function buildViews(page) {
           const bars = marks.filter((mark) => kept.has(mark.x));
           draw(fresh, (width) => ({
             ...withColours(legend), marginLeft: Math.min(width * 0.4, 30 + 6.5 * Math.max(...[...kept].map((name) => Math.min(name.length, 34)))),
-            height: 66 + kept.size * 24, marginBottom: 42, x: { label: state.y, grid: true, ...whole },
+            height: 66 + kept.size * 24, marginBottom: 42, marginRight: 56, x: { label: state.y, grid: true, ...whole },
             y: { label: null, domain: [...kept], tickFormat: (name) => (name.length > 34 ? `${name.slice(0, 33)}…` : name) },
-            marks: [Plot.barX(bars, { x: "y", y: "x", fill: by ?? colour("--link"), tip: true }), Plot.ruleX([0])],
+            marks: [Plot.barX(bars, { x: "y", y: "x", fill: by ?? colour("--link"), fillOpacity: by ? 1 : 0.75, tip: true }), Plot.ruleX([0]),
+              ...(by || bars.length > kept.size ? [] : [Plot.text(bars, { x: "y", y: "x", text: (bar) => bar.y.toLocaleString(), textAnchor: "start", dx: 5 })])],
           }), `${state.y} by ${state.x}`);
         }
         note.textContent = cut.filter(Boolean).join(" ");
       };
-      const series = others.filter((column) => column.distinct <= 8).map((column) => column.name);
       holder.append(
         element("div", { class: "result-tools" },
           choose("Value", "y", numbers.map((column) => column.name)),
@@ -131,7 +135,7 @@ export function buildViews(page) {
       if (events.length <= 60 && title) {
         events.sort((a, b) => a.date - b.date);
         draw(canvas, (width) => ({
-          height: 60 + events.length * 20, marginLeft: 20, marginRight: Math.min(320, width * 0.45), x: { label: date, type: "utc", grid: true }, y: { axis: null },
+          height: 60 + events.length * 20, marginLeft: 20, marginRight: Math.min(320, width * 0.45), x: { label: date, type: "utc", grid: true }, y: { axis: null, reverse: true },
           marks: [Plot.dot(events, { x: "date", y: (_, number) => number, fill: colour("--link"), r: 4, title: "about", tip: true }),
             Plot.text(events, { x: "date", y: (_, number) => number, text: (event) => (event.title.length > 48 ? `${event.title.slice(0, 47)}…` : event.title), textAnchor: "start", dx: 9 })],
         }), `${events.length} rows by ${date}`);
