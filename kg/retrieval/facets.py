@@ -350,7 +350,7 @@ def _load_labels(reader: Reader, facet: FacetName, codes: Sequence[str]) -> dict
     if facet == "domain":
         return {code: _DOMAIN_NAMES.get(code, code) for code in codes}
     if facet == "language":
-        return {code: _name_language(code) for code in codes}
+        return {code: name_language(code) for code in codes}
     if facet == "place":
         places = load_places(reader)
         return {code: place.name if (place := places.get(code)) else code_of(code) for code in codes}
@@ -380,7 +380,8 @@ def _load_labels(reader: Reader, facet: FacetName, codes: Sequence[str]) -> dict
 
 
 @cache
-def _name_language(tag: str) -> str:
+def name_language(tag: str) -> str:
+    """Name a language in English by its tag (BCP 47); other tags name themselves."""
     try:
         return langcodes.Language.get(tag).display_name()
     except ValueError:  # no tag of BCP 47

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from kg.errors import NotFoundError
 from kg.retrieval.citation_formats import count_page
 from kg.retrieval.evidence import Unit, load_units
+from kg.retrieval.facets import name_language
 from kg.retrieval.reader import Reader
 from kg.server.html import href_of
 from kg.server.pages.marked_text import Run, parse_span, split_text
@@ -83,6 +84,7 @@ def show(site: Site, request: Request, target: Target) -> Response:
         "citing": list_citing(document.cited_by),
         "has_contents": bool(document.outline) or document.pages > 1,
         "heading": document.title,
+        "name_language": name_language,
     }
     return reading_page(
         request,
@@ -104,6 +106,8 @@ def _list_facts(document: DocumentPage) -> list[dict[str, Any]]:
                 text, href = document.labels.get(term.value) or short_name(term.value), href_of(term.value)
             else:
                 text, href = term_text(term), None
+                if name == SCHEMA.inLanguage:
+                    text = name_language(text)
             found.setdefault(heading, []).append({"text": text, "href": href})
     return [{"heading": heading, "values": values} for heading, values in found.items()]
 

@@ -162,7 +162,10 @@ def _documents(kg: KnowledgeGraph, request: Request) -> Response:
     rows = [
         [
             _cell(each.family_title, href_of(each.id)),
-            _cell(each.sample_doc.title, href_of(each.sample_doc.id)),
+            _cell(
+                each.sample_doc.title if each.sample_doc.title != each.family_title else "same title",
+                href_of(each.sample_doc.id),
+            ),
             _cell(f"{each.doc_count:,}", number=True),
         ]
         for each in found.result.families

@@ -16,7 +16,8 @@ from kg.vocabulary import KG
 def show(site: Site, request: Request, target: Target) -> Response:
     """Answer with the page of a person."""
     person = read_person(site.kg, target.iri, get_number(request, "page"), get_number(request, "votes"))
-    statuses = [term_text(term).rpartition("/")[2] for term in person.facts.get(KG.identityStatus, ())]
+    codes = [term_text(term).rpartition("/")[2] for term in person.facts.get(KG.identityStatus, ())]
+    statuses = [code for code in codes if code != "identified"]  # what a reader expects of a page of a person
     pages = max(1, -(-person.speeches_total // SPEECHES))
     context = {
         "person": person,

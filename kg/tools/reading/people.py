@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -13,7 +14,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.evidence import code_of
 from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.results import Statement
-from kg.retrieval.speech_records import Speech, labels_of, load_speeches
+from kg.retrieval.speech_records import Speech, labels_of, load_spans, load_speeches, load_texts
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 from kg.tools.parliament.speakers import Counted, speech_stats
@@ -23,6 +24,8 @@ from kg.vocabulary import DCTERMS, DERIVED, FOAF, KG, ORG, OWL, SCHEMA, SKOS
 
 SPEECHES: Final = 30
 """Speeches on a page."""
+OPENING: Final = 90
+"""Characters of the first words of a speech."""
 VOTES: Final = 30
 """Divisions on a page."""
 COUNTED: Final = 10_000
@@ -79,6 +82,8 @@ class PersonPage:
     memberships: Sequence[Membership]
     years: Sequence[Counted]
     speeches: Sequence[Speech]
+    openings: Mapping[str, str]
+    """The first words of those without a title, by IRI."""
     speeches_total: int
     speeches_cut: bool
     page: int
@@ -115,6 +120,7 @@ def read_person(kg: KnowledgeGraph, iri: str, page: int = 1, votes_page: int = 1
         raise NotFoundError(f"Page {page} of the speeches does not exist.")
     shown = [each for _, _, each in found[start : start + SPEECHES]]
     loaded = load_speeches(reader, shown)
+    untitled = [each for each in shown if each in loaded and not loaded[each].one(DCTERMS.title)]
     # A speaker whom no list of the source names has only the names that the record uses.
     names = names or sorted({text for each in loaded.values() for text in each.all(KG.speakerAsRecorded)})
     name = min((term_text(term) for term in facts.get(FOAF.name, ())), default=names[0] if names else code_of(iri))
@@ -128,6 +134,7 @@ def read_person(kg: KnowledgeGraph, iri: str, page: int = 1, votes_page: int = 1
         memberships=_load_memberships(reader, node),
         years=years,
         speeches=[loaded[each] for each in shown if each in loaded],
+        openings=_load_openings(reader, untitled),
         speeches_total=min(len(found), COUNTED),
         speeches_cut=len(found) > COUNTED,
         page=page,
@@ -137,6 +144,15 @@ def read_person(kg: KnowledgeGraph, iri: str, page: int = 1, votes_page: int = 1
         generation=reader.generation,
         queries=[*reader.ran, *votes.meta.sparql],
     )
+
+
+def _load_openings(reader: Reader, speeches: Sequence[str]) -> dict[str, str]:
+    """Load the first words of speeches."""
+    first = {iri: spans[0].iri for iri, spans in load_spans(reader, speeches).items() if spans} if speeches else {}
+    texts = load_texts(reader, list(first.values())) if first else {}
+    return {
+        iri: textwrap.shorten(texts[unit], OPENING, placeholder=" …") for iri, unit in first.items() if unit in texts
+    }
 
 
 def _load_memberships(reader: Reader, person: NamedNode) -> list[Membership]:

@@ -8,6 +8,7 @@ const STYLE_ID = "__________cytoscape_stylesheet";
 
 /** The least zoom at which labels can be read. */
 const READABLE = 0.75;
+const MOST_SEPARATED = 300;
 
 /**
  * @typedef {{id: string, label: string, kind?: string, href?: string}} Node
@@ -37,6 +38,7 @@ export function drawGraph(holder, data, options = {}) {
     maxZoom: 2.5,
     minZoom: 0.1,
   });
+  separate(drawn);
   // A graph too large for its place begins at a size that can be read, with its most connected node in the middle.
   if (drawn.zoom() < READABLE) {
     drawn.zoom(READABLE);
@@ -69,6 +71,31 @@ function boxOf(label) {
 
 /** A label of at most 60 letters, in which lines may end after separators. */
 const cut = (text) => (text.length > 60 ? `${text.slice(0, 59)}…` : text).replace(/[/_.#:-](?=.)/g, "$&\u200b");
+
+/** Move boxes that overlap apart, which the layouts do not prevent, then fit the graph into its place. */
+function separate(drawn) {
+  const nodes = drawn.nodes().toArray();
+  if (nodes.length > MOST_SEPARATED) return;
+  const boxes = nodes.map((node) => ({ node, ...node.position(), width: node.width() + 12, height: node.height() + 12 }));
+  for (let round = 0, moved = true; moved && round < 60; round += 1) {
+    moved = false;
+    for (let first = 0; first < boxes.length; first += 1) {
+      for (let second = first + 1; second < boxes.length; second += 1) {
+        const [a, b] = [boxes[first], boxes[second]];
+        const across = (a.width + b.width) / 2 - Math.abs(a.x - b.x);
+        const down = (a.height + b.height) / 2 - Math.abs(a.y - b.y);
+        if (across <= 0.5 || down <= 0.5) continue;
+        moved = true;
+        const axis = across < down ? "x" : "y";
+        const step = ((axis === "x" ? across : down) / 2) * (a[axis] <= b[axis] ? 1 : -1);
+        a[axis] -= step;
+        b[axis] += step;
+      }
+    }
+  }
+  drawn.batch(() => boxes.forEach(({ node, x, y }) => node.position({ x, y })));
+  drawn.fit(undefined, 24);
+}
 
 function className(kinds, kind) {
   const at = kinds.indexOf(kind ?? "");
