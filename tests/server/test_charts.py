@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
+from html import unescape
 
 import pytest
 from starlette.testclient import TestClient
@@ -13,6 +13,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader
 from kg.server.app import create_app
 from kg.server.pages.charts import OTHERS
+from kg.server.pages.plots import COLUMNS_HEIGHT, draw_bars, draw_columns
 from kg.server.pages.site import ask
 from kg.tools.climate.document_counts import count_documents
 from kg.tools.climate.jurisdictions import compare_jurisdictions
@@ -28,10 +29,13 @@ def client(joined: KnowledgeGraph) -> Iterator[TestClient]:
         yield client
 
 
-def spec(text: str, name: str) -> dict:
-    block = re.search(rf'<script type="application/json" id="{name}-data">(.*?)</script>', text, re.DOTALL)
+def read_drawing(text: str, name: str) -> dict[str, int]:
+    """Read what each rectangle of a chart stands for, and its number."""
+    block = re.search(rf'<div class="drawn" id="{name}".*?<details', text, re.DOTALL)
     assert block is not None
-    return json.loads(block[1])
+    titles = [unescape(title).rpartition(": ") for title in re.findall(r"<title>(.*?)</title>", block[0])]
+    assert len({title for title, _, _ in titles}) == len(titles)
+    return {title: int(number.replace(",", "")) for title, _, number in titles}
 
 
 def test_documents_by_place_and_year_add_up(joined: KnowledgeGraph, client: TestClient) -> None:
@@ -40,38 +44,63 @@ def test_documents_by_place_and_year_add_up(joined: KnowledgeGraph, client: Test
     query = "SELECT (COUNT(DISTINCT ?s) AS ?n) WHERE { ?d a kg:PolicyDocument ; kg:slug ?s }"
     total = client.get("/sparql", params={"query": query}).json()["results"]["bindings"][0]["n"]["value"]
     assert sum(counts.by_year.values()) == int(total)
-    by_place = spec(text, "documents-by-place")["rows"]
-    assert sum(row["documents"] for row in by_place) == sum(each.documents for each in counts.by_place if each.place)
-    by_year = spec(text, "documents-by-year")
-    assert sum(row["documents"] for row in by_year["rows"]) == sum(
-        each.documents for each in counts.by_place if each.year
-    )
-    for row in by_place:
-        assert row["place"] in text
+    by_place = read_drawing(text, "documents-by-place")
+    assert sum(by_place.values()) == sum(each.documents for each in counts.by_place if each.place)
+    by_year = read_drawing(text, "documents-by-year")
+    assert sum(by_year.values()) == sum(each.documents for each in counts.by_place if each.year)
+    for place in by_place:
+        assert place in text
     assert 'href="/sparql?query=' in text
 
 
 def test_speeches_are_those_that_the_tool_counts(joined: KnowledgeGraph, client: TestClient) -> None:
     text = client.get("/charts", headers=BROWSER).text
     parties = ask(joined, speech_stats, group_by="party").result
-    drawn = {row["party"]: row["speeches"] for row in spec(text, "speeches-by-party")["rows"]}
+    drawn = read_drawing(text, "speeches-by-party")
     assert drawn == {group.label: group.speeches for group in parties.groups if group.speeches}
-    by_year = spec(text, "speeches-by-year")["rows"]
+    by_year = {tuple(title.split(", ", 1)): count for title, count in read_drawing(text, "speeches-by-year").items()}
     years = ask(joined, speech_stats, group_by="year").result
     for group in years.groups:
-        assert sum(row["speeches"] for row in by_year if row["year"] == group.label) == group.speeches
-    for name in {row["party"] for row in by_year} - {OTHERS}:
+        assert sum(count for (year, _), count in by_year.items() if year == group.label) == group.speeches
+    for name in {party for _, party in by_year} - {OTHERS}:
         of_party = ask(joined, speech_stats, group_by="year", party=name).result.groups
-        counted = {row["year"]: row["speeches"] for row in by_year if row["party"] == name}
+        counted = {year: count for (year, party), count in by_year.items() if party == name}
         assert counted == {group.label: group.speeches for group in of_party if group.speeches}
 
 
 def test_two_places_are_compared_as_the_tool_does(joined: KnowledgeGraph, client: TestClient) -> None:
     text = client.get("/charts/places", params={"a": "BRA", "b": "FJI", "by": "corpus_type"}, headers=BROWSER).text
     found = ask(joined, compare_jurisdictions, iso3_a="BRA", iso3_b="FJI", by="corpus_type").result
-    drawn = spec(text, "comparison")["rows"]
-    assert [row["documents"] for row in drawn if row["place"] == "BRA"] == found.a
-    assert [row["documents"] for row in drawn if row["place"] == "FJI"] == found.b
+    drawn = read_drawing(text, "comparison")
+    assert [drawn[f"{name}, Brazil"] for name in found.bins] == found.a
+    assert [drawn[f"{name}, Fiji"] for name in found.bins] == found.b
+
+
+def test_bars_and_columns_have_lengths_in_proportion() -> None:
+    rows = [
+        {"year": "1999", "party": "A", "n": 3},
+        {"year": "1999", "party": "B", "n": 1},
+        {"year": 2001, "party": "A", "n": 2},
+    ]
+    columns = draw_columns(rows, "year", "n", "party", ("A", "B"))
+    assert [round(each.height / columns.columns[1].height) for each in columns.columns] == [3, 1, 2]
+    lowest = [each.y + each.height for each in columns.columns]
+    assert lowest == [COLUMNS_HEIGHT, columns.columns[0].y, COLUMNS_HEIGHT]
+    assert [number for _, number in columns.ticks] == ["0", "1", "2", "3", "4"]
+    assert all(each.x >= 0 and each.x + each.width <= 100 for each in columns.columns)
+    bars = draw_bars(rows, "year", "n", "party")
+    assert [(row.label, [bar.text for bar in row.bars]) for row in bars.rows] == [("1999", ["3", "1"]), ("2001", ["2"])]
+    assert [bar.series for row in bars.rows for bar in row.bars] == [0, 1, 0]
+    assert draw_bars([], "year", "n", None).rows == []
+    assert draw_columns([], "year", "n").columns == []
+
+
+@pytest.mark.parametrize("most", [1, 3, 7, 12, 99, 1_000, 48_211])
+def test_an_axis_has_few_round_numbers(most: int) -> None:
+    ticks = [int(number.replace(",", "")) for _, number in draw_columns([{"y": 2000, "n": most}], "y", "n").ticks]
+    assert 2 <= len(ticks) <= 6
+    assert ticks[0] == 0
+    assert ticks[-1] >= most
 
 
 def test_two_codes_are_compared(joined: KnowledgeGraph, client: TestClient) -> None:

@@ -46,7 +46,7 @@ rmSync(PARTIAL, { recursive: true, force: true });
 mkdirSync(PARTIAL, { recursive: true });
 await build({
   absWorkingDir: HERE,
-  entryPoints: ["src/workbench.js", "src/charts.js", "src/graphs.js"],
+  entryPoints: ["src/workbench.js", "src/graphs.js"],
   outdir: PARTIAL,
   bundle: true,
   splitting: true,

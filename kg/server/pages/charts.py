@@ -20,6 +20,7 @@ from kg.errors import InvalidInputError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader
 from kg.server.html import page
+from kg.server.pages.plots import Bars, Columns, draw_bars, draw_columns
 from kg.server.pages.reading import why_href
 from kg.server.pages.site import Site, ask, list_queries
 from kg.tools.climate import jurisdictions
@@ -29,7 +30,6 @@ from kg.tools.schema.term_index import split_words
 from kg.tools.zoning import compare
 from kg.tools.zoning.municipalities import load_places as load_municipalities
 
-SCRIPT: Final = "built/charts.js"
 PLACES: Final = 25
 """Maximum places of a chart. The table has all."""
 SERIES: Final = 7
@@ -38,7 +38,7 @@ OTHERS: Final = "others"
 SEVERAL: Final = "A document of several places counts in each of them."
 ROWS: Final = 100
 
-Mark = Literal["bar", "stack", "line"]
+Mark = Literal["bar", "stack"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +58,11 @@ class Chart:
     queries: Sequence[dict[str, str]] = field(default=())
 
     @property
-    def spec(self) -> dict[str, Any]:
-        """The data for the script that draws it."""
-        return {
-            "mark": self.mark, "title": self.title, "x": self.x, "y": self.y, "by": self.by, "rows": list(self.drawn),
-        }  # fmt: skip
+    def plot(self) -> Bars | Columns:
+        """The drawing of its rows."""
+        if self.mark == "bar":
+            return draw_bars(self.drawn, self.x, self.y, self.by)
+        return draw_columns(self.drawn, self.x, self.y, self.by, self.columns[1:-1])
 
 
 def routes(site: Site) -> list[Route]:
@@ -87,7 +87,7 @@ def routes(site: Site) -> list[Route]:
             "comparison": None,
             "tab": "overview",
         }
-        return page(request, "charts.html", context, scripts=[SCRIPT])
+        return page(request, "charts.html", context)
 
     return [
         site.route("/charts", overview),
@@ -240,15 +240,17 @@ def _compare_places(kg: KnowledgeGraph, request: Request) -> Response:
         else:
             result = asked.result
             rows = list(zip(result.bins, result.a, result.b, strict=True))
+            names = {code: name for name, code, _ in places}
+            named = [names.get(code, code) for code in (result.iso3_a, result.iso3_b)]
             drawn = [
                 {"bin": name, "place": place, result.counted: count}
                 for name, *counts in rows[:PLACES]
-                for place, count in zip((result.iso3_a, result.iso3_b), counts, strict=True)
+                for place, count in zip(named, counts, strict=True)
             ]
             charts = [
                 Chart(
-                    "comparison", f"{result.iso3_a} and {result.iso3_b}: {result.counted} by {by.replace('_', ' ')}",
-                    (by.replace("_", " ").capitalize(), result.iso3_a, result.iso3_b), rows, "bar", "bin",
+                    "comparison", f"{' and '.join(named)}: {result.counted} by {by.replace('_', ' ')}",
+                    (by.replace("_", " ").capitalize(), *named), rows, "bar", "bin",
                     result.counted, "place", drawn, result.notes, list_queries(asked.queries),
                 )
             ]  # fmt: skip
@@ -262,7 +264,7 @@ def _compare_places(kg: KnowledgeGraph, request: Request) -> Response:
         "choices": [(name, name.replace("_", " ")) for name in get_args(jurisdictions.By)],
         "options": [{"value": code, "text": f"{name} ({code})"} for name, code, _ in places],
     }
-    return page(request, "charts.html", context, scripts=[SCRIPT], status=400 if problem else 200)
+    return page(request, "charts.html", context, status=400 if problem else 200)
 
 
 def _compare_codes(kg: KnowledgeGraph, request: Request) -> Response:
@@ -310,7 +312,7 @@ def _compare_codes(kg: KnowledgeGraph, request: Request) -> Response:
         "queries": queries,
         "address": "/charts/codes?" + urlencode({"a": a, "b": b}),
     }
-    return page(request, "charts.html", context, scripts=[SCRIPT], status=400 if problem else 200)
+    return page(request, "charts.html", context, status=400 if problem else 200)
 
 
 def _format(value: float | None) -> str:

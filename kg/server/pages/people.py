@@ -17,7 +17,7 @@ def show(site: Site, request: Request, target: Target) -> Response:
     """Answer with the page of a person."""
     person = read_person(site.kg, target.iri, get_number(request, "page"), get_number(request, "votes"))
     codes = [term_text(term).rpartition("/")[2] for term in person.facts.get(KG.identityStatus, ())]
-    statuses = [code for code in codes if code != "identified"]  # what a reader expects of a page of a person
+    statuses = [code for code in codes if code != "identified"]  # the normal case is not reported
     pages = max(1, -(-person.speeches_total // SPEECHES))
     context = {
         "person": person,

@@ -4,13 +4,15 @@
 // {"nodes": [{"id", "label", "kind"?, "href"?}], "edges": [{"source", "target", "label"?, "href"?}]}.
 // The page has the same content as text, so a graph is hidden from screen readers. Where the server has drawn the graph
 // already, a button replaces its drawing by one that can be moved and zoomed.
-import { element, readData } from "./dom.js";
+import { readData } from "./dom.js";
 
 for (const holder of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-graph]"))) {
   if (!holder.querySelector("svg")) show(holder);
   else {
-    const button = element("button", { type: "button", class: "explore", onclick: () => { button.remove(); show(holder); } }, "Move and zoom the graph");
-    holder.after(button);
+    const button = holder.nextElementSibling; // its place is kept from the start, so that nothing moves when it appears
+    if (!button?.matches("button.explore")) continue;
+    button.classList.remove("away");
+    button.addEventListener("click", () => { button.remove(); show(holder); });
   }
 }
 
