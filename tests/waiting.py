@@ -1,9 +1,11 @@
-"""Waiting for what another thread or process does, on a machine of any speed."""
+"""Waiting for what another thread or process does, on a machine of any speed, and finding processes."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 HANG_S: Final = 60.0
@@ -21,3 +23,20 @@ def until(condition: Callable[[], object]) -> None:
     while not condition():
         assert time.monotonic() < end, "what was waited for did not happen"
         time.sleep(0.002)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def find_children(parent: int) -> list[int]:
+    """Find the processes that a process has started."""
+    found: list[int] = []
+    for file in Path(f"/proc/{parent}/task").glob("*/children"):
+        with suppress(OSError):  # of a thread that has ended
+            found += [int(pid) for pid in file.read_text().split()]
+    return found

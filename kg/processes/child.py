@@ -92,12 +92,20 @@ def command(module: str, *arguments: str) -> list[str]:
 class Child:
     """A process that exchanges frames with this one. One thread may send while another receives; any may `kill`.
 
-    Deadlines are times of the monotonic clock.
+    Deadlines are times of the monotonic clock. `inherited` are descriptors that the process has open too.
     """
 
-    def __init__(self, command: Sequence[str], *, stderr: int | None = subprocess.DEVNULL) -> None:
+    def __init__(
+        self, command: Sequence[str], *, stderr: int | None = subprocess.DEVNULL, inherited: Sequence[int] = ()
+    ) -> None:
         self.process: Final = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, bufsize=0, process_group=0
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            bufsize=0,
+            process_group=0,
+            pass_fds=inherited,
         )
         assert self.process.stdin is not None  # noqa: S101 -- PIPE above
         assert self.process.stdout is not None  # noqa: S101 -- PIPE above

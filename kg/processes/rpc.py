@@ -66,6 +66,8 @@ class RestartedProcess:
     """Maximum seconds for an answer by operation; by default `LONG_S`."""
     reads: Collection[str] = ()
     """Operations that give up soon while the process answers nothing, see `SUSPECT_S`."""
+    _inherited: Sequence[int] = ()
+    """Descriptors of files that the process has open too, until it ends."""
 
     def __init__(self) -> None:
         self.calls: Final[Leases[Future[Any]]] = Leases()
@@ -95,9 +97,10 @@ class RestartedProcess:
                 self._discard(connection)
                 if not self._closed:
                     log.warning("The %s has died. Restarting it.", self.name)
+        times = "again" if attempts == 1 else f"{attempts} times in a row"
         raise IndexUnavailableError(
-            f"The {self.name} died {attempts} times in a row. Its messages are on standard error. The index is derived "
-            "data: stop the program, delete its folder and run `kg reindex` to rebuild it."
+            f"The {self.name} died {times}. Its messages are on standard error. The index is derived data: stop the "
+            "program, delete its folder and run `kg reindex` to rebuild it."
         )
 
     def _require_rest(self) -> None:
@@ -126,7 +129,9 @@ class RestartedProcess:
     def _start(self, opening: Future[Connection]) -> None:
         """Start the process and send the first request, in a thread that no caller waits for beyond its deadline."""
         try:
-            connection = Connection(self._build_command(), self.calls, self.name, self.timeouts, self.reads)
+            connection = Connection(
+                self._build_command(), self.calls, self.name, self.timeouts, self.reads, self._inherited
+            )
             try:
                 self._open(connection)
             except IndexUnavailableError:
@@ -183,6 +188,7 @@ class Connection:
         name: str,
         timeouts: Mapping[str, float],
         reads: Collection[str],
+        inherited: Sequence[int] = (),
     ) -> None:
         self._name, self._timeouts, self._reads = name, timeouts, reads
         self._alive = True
@@ -199,7 +205,9 @@ class Connection:
         """Calls without an answer, also those that were given up, and their times."""
         started: Future[Child] = Future()
         # Linux kills the process when the thread that started it ends, so that thread must last as long: the reader.
-        self._reader = threading.Thread(target=self._read, args=(command, started), name="replies", daemon=True)
+        self._reader = threading.Thread(
+            target=self._read, args=(command, inherited, started), name="replies", daemon=True
+        )
         self._reader.start()
         self.child = started.result()
 
@@ -283,9 +291,9 @@ class Connection:
         self.child.kill()
         self._reader.join()
 
-    def _read(self, command: Sequence[str], started: Future[Child]) -> None:
+    def _read(self, command: Sequence[str], inherited: Sequence[int], started: Future[Child]) -> None:
         try:
-            process = Child(command, stderr=None)
+            process = Child(command, stderr=None, inherited=inherited)
         except OSError as error:
             started.set_exception(IndexUnavailableError(f"The {self._name} cannot be started: {error}"))
             return

@@ -145,7 +145,7 @@ class EdgeIndex(RestartedProcess):
         found = self._ask("rank", limit_s, until=until, **arguments)
         self._has_ranked = True
         candidates = tuple(Candidate(*fields) for fields in found["candidates"])
-        incomplete = self._describe_missing(found["lost"])
+        incomplete = self._describe_missing(found["lost"], found["silent"])
         return Ranking(
             candidates,
             found["exhaustive"] and incomplete is None,
@@ -157,13 +157,15 @@ class EdgeIndex(RestartedProcess):
             near=found["near"],
         )
 
-    def _describe_missing(self, lost: int) -> str | None:
-        """Describe the missing graphs and shards; `lost` is the number of shards that could not be opened."""
+    def _describe_missing(self, lost: int, silent: int = 0) -> str | None:
+        """Describe the missing graphs and shards: `lost` ones could not be opened, `silent` ones did not answer."""
         if self._missing:
             return (
                 f"the search index lacks {self._missing:,} graphs of the store, or has them in an older state. They "
                 "are being indexed."
             )
+        if silent:
+            return f"{silent} shard(s) of the search index did not answer. Their process is restarted: ask again soon."
         if lost:
             return (
                 f"{lost} shard(s) of the search index were missing or unreadable. Their texts are indexed again when "
@@ -271,7 +273,7 @@ class EdgeIndex(RestartedProcess):
         return {
             name: value.get_secret_value() if isinstance(value, SecretStr) else _to_json(value)
             for name, value in self._settings
-            if name.startswith(("model", "embedding", "reranker_path")) and value is not None
+            if name.startswith(("model", "embedding", "reranker_path", "index")) and value is not None
         }
 
 

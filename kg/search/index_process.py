@@ -21,6 +21,7 @@ from typing import Any, BinaryIO
 
 from kg.errors import IndexUnavailableError, ModelError
 from kg.processes import confine, rpc
+from kg.processes.cores import count_cores
 from kg.processes.garbage_collection import exempt_present_objects
 from kg.search import embedding
 from kg.search.cross_encoder import CrossEncoder, CrossEncoderWorker
@@ -39,20 +40,28 @@ ENTITIES = "entities"
 """Folder of the shard of entities, in that of the shard of texts: neither changes the order of the other."""
 
 _SEARCHES = 8
-_LOCK_WAIT_S = 2.0
+_LOCK_WAIT_S = 5.0
 
 
 class Server:
     """Answers one client's requests: searches in parallel, writes one after the other."""
 
-    def __init__(self, folder: Path, vectors: VectorWorker, reranker: CrossEncoderWorker | None = None) -> None:
+    def __init__(
+        self, folder: Path, vectors: VectorWorker, reranker: CrossEncoderWorker | None = None, processes: int = 1
+    ) -> None:
         self._lock = _lock(folder)
         self._vectors = vectors
         self._reranker = reranker
         self._cache = VectorCache(folder)
         self._indexes: dict[UnitKind, UnitIndex] = {
-            "text": UnitIndex(Shards(folder), vectors.embed_query, self._cache, vectors.wake),
-            "entity": UnitIndex(Shards(folder / ENTITIES), vectors.embed_query, self._cache, vectors.wake),
+            kind: UnitIndex(
+                # The processes have the lock too: an index is not opened again while one of them still writes.
+                Shards(place, processes=processes, inherited=[self._lock], on_lost=_give_up),
+                vectors.embed_query,
+                self._cache,
+                vectors.wake,
+            )
+            for kind, place in _find_places(folder).items()
         }
         vectors.start([*self._indexes.values()], self._cache)
         self.operations: dict[str, Callable[..., Any]] = {
@@ -86,10 +95,12 @@ class Server:
         counted: int = 0,
         kind: UnitKind = "text",
     ) -> dict[str, Any]:
+        index = self._indexes[kind]
         with self._vectors.pause():
             if mode != "bm25":
                 self._vectors.await_embedder(until)
-            ranking = self._indexes[kind].rank(query, units, parents, limit, mode, must, codes, counted)
+            with index.shards.tolerating() as silent:
+                ranking = index.rank(query, units, parents, limit, mode, must, codes, counted)
         # Units of a document share their codes, which are sent once.
         distinct = {id(codes): codes for codes in ranking.counted.values()}
         numbers = {key: number for number, key in enumerate(distinct)}
@@ -100,6 +111,7 @@ class Server:
             "pending": ranking.pending,
             "units": ranking.units,
             "lost": self._count_lost(),
+            "silent": len(silent),
             "counted": [(iri, numbers[id(codes)]) for iri, codes in ranking.counted.items()],
             "codes": [*distinct.values()],
             "near": ranking.near,
@@ -179,7 +191,8 @@ def serve(requests: BinaryIO, answers: int, open_embedder: Callable[[Settings], 
         configured = Settings(**settings)
         vectors = VectorWorker(lambda: open_embedder(configured), configured.model)
         try:
-            server.append(Server(Path(folder), vectors, _open_reranker(configured)))
+            processes = configured.index_processes or count_cores()
+            server.append(Server(Path(folder), vectors, _open_reranker(configured), processes))
         except OSError as error:
             raise IndexUnavailableError(f"The search index in {folder} cannot be opened: {error}") from error
 
@@ -197,6 +210,15 @@ def serve(requests: BinaryIO, answers: int, open_embedder: Callable[[Settings], 
         pools = {"rank": searches, "embed": searches, "await_embedder": searches, "state": states, "status": states}
         pools |= {"rerank": reranks, "count": searches, "load_codes": searches}
         rpc.serve(requests, sent, operations, pools, writes)
+
+
+def _find_places(folder: Path) -> dict[UnitKind, Path]:
+    return {"text": folder, "entity": folder / ENTITIES}
+
+
+def _give_up() -> None:
+    """End this process at once: the client starts another one, which reads again which graphs are in the index."""
+    os._exit(1)
 
 
 def _open_reranker(settings: Settings) -> CrossEncoderWorker | None:
@@ -234,10 +256,11 @@ def _lock(folder: Path) -> int:
 
 def _compact(folder: Path) -> None:
     """Write the files of an index again, without deleted texts and their vectors."""
-    for each in (folder, folder / ENTITIES):
+    places = _find_places(folder).values()
+    for each in places:
         compact_folders(each)
     cache = VectorCache(folder)
-    indexes = [UnitIndex(Shards(each), lambda _: None, cache) for each in (folder, folder / ENTITIES) if each.is_dir()]
+    indexes = [UnitIndex(Shards(each), lambda _: None, cache) for each in places if each.is_dir()]
     cache.keep(chain.from_iterable(index.list_text_hashes() for index in indexes))
     for index in indexes:
         index.shards.close()

@@ -68,6 +68,10 @@ _QUANTIZED = qe.SearchParams(quantization=qe.QuantizationSearchParams(rescore=Fa
 _KEYWORDS = ("kind", "graph", "parent", "text_hash")
 
 
+Prepared = qe.Filter | None
+"""Conditions in the form of Qdrant Edge."""
+
+
 class Hits:
     """The points that a search found, best first. Ids are read of those that are used: each takes microseconds."""
 
@@ -149,7 +153,7 @@ class Shard:
 
     def count(self, where: Filter | None = None) -> int:
         """Count the points that meet some conditions."""
-        return self._count(_build_filter(where) if where else None)
+        return self._count(prepare(where))
 
     def _count(self, where: qe.Filter | None) -> int:
         with self._borrow() as shard:
@@ -183,27 +187,23 @@ class Shard:
         return {str(each.id): each.payload or {} for each in records}, None if offset is None else str(offset)
 
     def search_words(
-        self, name: str, words: Sequence[int], weights: Sequence[float], where: Filter | None, limit: int
+        self, name: str, words: Sequence[int], weights: Sequence[float], where: Prepared, limit: int
     ) -> Hits:
         """Score the best `limit` texts of a field by weighed words."""
         if name not in self.fields:
             return Hits([])
         return self._search(name, qe.SparseVector([*words], [*weights]), where, limit, None)
 
-    def search_vectors(self, vector: Sequence[float], where: Filter | None, limit: int, *, quantized: bool) -> Hits:
+    def search_vectors(self, vector: Sequence[float], where: Prepared, limit: int, *, quantized: bool) -> Hits:
         """Score the best `limit` texts by their cosines with a vector, of the quantized or the original vectors."""
         if self.space is None:
             return Hits([])
         params = _QUANTIZED if quantized else _ORIGINAL
         return self._search(DENSE, [[*vector]], where, limit, params)
 
-    def _search(self, name: str, query: Any, where: Filter | None, limit: int, params: qe.SearchParams | None) -> Hits:
+    def _search(self, name: str, query: Any, where: Prepared, limit: int, params: qe.SearchParams | None) -> Hits:
         request = qe.QueryRequest(
-            limit=limit,
-            query=qe.Query.Nearest(query, using=name),
-            filter=_build_filter(where) if where else None,
-            params=params,
-            with_payload=False,
+            limit=limit, query=qe.Query.Nearest(query, using=name), filter=where, params=params, with_payload=False
         )
         with self._borrow() as shard:
             return Hits(shard.query(request))
@@ -532,6 +532,11 @@ class Shard:
             "optimized_at": self._optimized_at,
         }
         write_file(self.folder / "index.json", json.dumps(record), sync=True)
+
+
+def prepare(where: Filter | None) -> Prepared:
+    """Prepare conditions for searches of several shards: a thousand ids take 2 ms."""
+    return _build_filter(where) if where else None
 
 
 def _build_filter(where: Filter) -> qe.Filter:

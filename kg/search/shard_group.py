@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from kg.search.points import Filter, Point, VectorSpace
 from kg.search.protocol import Conditions
-from kg.search.shard import Hits, Shard
+from kg.search.shard import Hits, Shard, prepare
 
 _DECIMALS: Final = 4
 """Scores are single precision, summed in any order: further digits are noise that would reorder equal scores."""
@@ -25,11 +26,15 @@ class ShardGroup:
         """The shards by name."""
 
     def open(self, name: str) -> dict[str, Any]:
-        """Open a shard, or make one, and describe it."""
-        part = Shard(self._folder / name)
+        """Open a shard unless it is open, or make one, and describe it."""
+        part = self.parts.get(name) or Shard(self._folder / name)
         self.parts = {**self.parts, name: part}
         space = None if part.space is None else [part.space.model, part.space.dimensions]
         return {"is_new": part.is_new, "fields": part.fields, "space": space}
+
+    def begin(self, operation: str, **arguments: Any) -> Callable[[], Any]:
+        """Return the function that runs an operation."""
+        return partial(getattr(self, operation), **arguments)
 
     # Reading
 
@@ -81,9 +86,10 @@ class ShardGroup:
         self, words: Mapping[str, tuple[Sequence[int], Sequence[float]]], where: Filter | None, limit: int
     ) -> dict[str, float]:
         """Score the best `limit` texts by the weighed words of each field."""
+        prepared = prepare(where)
         return _merge(
             [
-                part.search_words(field, *weighed, where, limit)
+                part.search_words(field, *weighed, prepared, limit)
                 for part in self.parts.values()
                 for field, weighed in words.items()
             ],
@@ -94,8 +100,8 @@ class ShardGroup:
         self, vector: Sequence[float], where: Filter | None, limit: int, quantized: bool
     ) -> dict[str, float]:
         """Score the best `limit` texts by their cosines with a vector."""
-        parts = self.parts.values()
-        return _merge([part.search_vectors(vector, where, limit, quantized=quantized) for part in parts], limit)
+        prepared, parts = prepare(where), self.parts.values()
+        return _merge([part.search_vectors(vector, prepared, limit, quantized=quantized) for part in parts], limit)
 
     # Writing
 
@@ -150,12 +156,11 @@ class ShardGroup:
 
 
 def _merge(found: Iterable[Hits], limit: int) -> dict[str, float]:
-    """Read the best `limit` of all hits."""
-    lists = [each for each in found if each.scores]
-    scores = np.concatenate([np.asarray(each.scores) for each in lists]) if lists else np.empty(0)
+    """Read the best `limit` of all hits, or a few more that are as good as the last of these."""
+    lists = [(each, np.asarray(each.scores)) for each in found if each.scores]
+    scores = np.concatenate([each for _, each in lists]) if lists else np.empty(0)
     least = np.partition(scores, -limit)[-limit] if len(scores) > limit else -np.inf
     merged: dict[str, float] = {}
-    for each in lists:
-        # Best first, so the ones that count are the first ones.
-        merged |= each.read(sum(score >= least for score in each.scores))
-    return {id_: round(score, _DECIMALS) for id_, score in merged.items()}
+    for hits, each in lists:
+        merged |= hits.read(int(np.count_nonzero(each >= least)))  # best first, so these are the first ones
+    return dict(zip(merged, np.round([*merged.values()], _DECIMALS).tolist(), strict=True))

@@ -13,20 +13,24 @@ import json
 import logging
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from heapq import nlargest
 from itertools import count
+from operator import itemgetter
 from pathlib import Path
-from threading import RLock
+from threading import Lock, RLock, local
 from typing import Any, Final
 
+from kg.errors import IndexUnavailableError
 from kg.files import copy_with_holes, measure_disk, write_file
 from kg.search.analyzers import ENGLISH, get_analyzer
 from kg.search.points import UPDATE_POINTS, Filter, Point, VectorSpace
 from kg.search.protocol import Conditions
 from kg.search.shard import REST_S, compact_folder
 from kg.search.shard_group import ShardGroup
+from kg.search.shard_process import ShardProcess
 
 log = logging.getLogger(__name__)
 
@@ -41,14 +45,34 @@ _RECORD: Final = "index.json"
 _PAGE: Final = 1_000
 
 
-class Shards:
-    """The shards in `folder`. Any thread may read, without waiting for writes, which are serialized by `writing`."""
+_Holder = ShardGroup | ShardProcess
 
-    def __init__(self, folder: Path, *, exact_vectors: int = EXACT_VECTORS, most_texts: int = MOST_TEXTS) -> None:
+
+class Shards:
+    """The shards in `folder`, in at most `processes` processes of which this one is the first.
+
+    Any thread may read, without waiting for writes, which are serialized by `writing`. A process has the open files
+    `inherited` until it ends. `on_lost` is called when a process died and a shard of it cannot be read any more: the
+    index lacks graphs that it is known to have, and has to be opened again.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        exact_vectors: int = EXACT_VECTORS,
+        most_texts: int = MOST_TEXTS,
+        processes: int = 1,
+        inherited: Sequence[int] = (),
+        on_lost: Callable[[], object] = lambda: None,
+    ) -> None:
         self.folder: Final = folder
         self.writing: Final = RLock()
         self._exact_vectors: Final = exact_vectors
         self._most_texts: Final = most_texts
+        self._most_processes: Final = processes
+        self._inherited: Final = inherited
+        self._on_lost: Final = on_lost
         folder.mkdir(parents=True, exist_ok=True)
         recorded, lost = self._read_record()
         names = {*recorded, *(path.name for path in folder.glob("shard-*") if path.is_dir())}
@@ -58,24 +82,119 @@ class Shards:
         """The fields of texts (`kg.search.analyzers`)."""
         self.space: VectorSpace | None = None
         """The space of the vectors."""
-        self.written = 0
-        """Updates since the index was opened."""
+        self._updates = 0
         self._written_s = -math.inf
-        """When the last one was made."""
+        """When the last update was made."""
+        self._failures = 0
+        """How often a process gave no answer."""
+        self._failing: Final = Lock()
+        self._tolerated: Final = local()
         self._stored: tuple[int, tuple[int, int]] = -1, (0, 0)
         """Number of updates when units were counted, and their numbers."""
         self._group: Final = ShardGroup(folder)
-        for name in sorted(names, key=_get_number):
-            if self._open(name) and (name in recorded or not recorded):  # else its making was interrupted
-                lost.add(name)
+        self._processes: tuple[ShardProcess, ...] = ()
+        self._holders: dict[str, _Holder] = {}
+        """What has each shard open."""
         self._lost = lost
         self._large: set[str] = set()
         """Names of the shards with large files, as of the last flush."""
+        for name, found in self._open(sorted(names, key=_get_number)).items():
+            self._add_opened(name, found)
+            if found["is_new"] and (name in recorded or not recorded):  # else its making was interrupted
+                lost.add(name)
         if not self.names:
             self._add()
         for name in self.fields:
-            self._group.add_field(name)
+            self._ask("add_field", field=name)
         self._write_record()
+
+    def _open(self, names: Sequence[str]) -> dict[str, Any]:
+        """Open the shards, divided among the processes by size: in each of them at once."""
+        number = min(self._most_processes, len(names))
+        divided: list[list[str]] = [[] for _ in range(max(1, number))]
+        sizes = {name: measure_disk(self.folder / name) for name in names}
+        for name in sorted(names, key=lambda name: -sizes[name]):
+            min(divided, key=lambda part: sum(sizes[each] for each in part)).append(name)
+        self._processes = tuple(self._make_process(part) for part in divided[1:])
+        for process in self._processes:
+            process.start()
+        found = {name: self._group.open(name) for name in divided[0]}
+        self._holders = dict.fromkeys(divided[0], self._group)
+        for process in self._processes:
+            found |= process.load()
+            self._holders |= dict.fromkeys(process.names, process)
+        return {name: found[name] for name in names}
+
+    def _make_process(self, names: Sequence[str]) -> ShardProcess:
+        return ShardProcess(self.folder, names, self._inherited, self._note_lost)
+
+    def _add_opened(self, name: str, found: Mapping[str, Any]) -> None:
+        if found["space"] is not None:
+            self.space = VectorSpace(*found["space"])
+        self.fields = tuple(sorted({*self.fields, *found["fields"]}))
+        self.names = (*self.names, name)
+
+    # Processes
+
+    @contextmanager
+    def tolerating(self) -> Iterator[set[str]]:
+        """Read without the shards of a process that fails, in this thread; yields the names of these.
+
+        Outside of this block, reads raise IndexUnavailableError then.
+        """
+        names: set[str] = set()
+        self._tolerated.names = names
+        try:
+            yield names
+        finally:
+            del self._tolerated.names
+
+    def _gather(self, operation: str, asked: Mapping[_Holder, Mapping[str, Any]]) -> dict[_Holder, Any]:
+        """Ask several processes at once; return the answer of each."""
+        silent: set[str] | None = getattr(self._tolerated, "names", None)
+        error: Exception | None = None
+
+        def note(holder: _Holder, raised: Exception) -> None:
+            nonlocal error
+            if silent is None or not isinstance(holder, ShardProcess) or not isinstance(raised, IndexUnavailableError):
+                error = error or raised
+                return
+            log.warning("A search leaves out %s: %s", ", ".join(holder.names), raised)
+            silent.update(holder.names)
+            with self._failing:
+                self._failures += 1
+
+        sent: dict[_Holder, Callable[[], Any]] = {}
+        for holder, arguments in asked.items():
+            if silent is None or not isinstance(holder, ShardProcess) or silent.isdisjoint(holder.names):
+                try:
+                    sent[holder] = holder.begin(operation, **arguments)
+                except IndexUnavailableError as raised:
+                    note(holder, raised)
+        found: dict[_Holder, Any] = {}
+        for holder, finish in sent.items():  # this process first: the others work meanwhile
+            try:
+                found[holder] = finish()
+            except Exception as raised:  # noqa: BLE001 -- raised below, once no answer is awaited
+                note(holder, raised)
+        if error is not None:
+            raise error
+        return found
+
+    def _ask(self, operation: str, **arguments: Any) -> list[Any]:
+        """Ask all processes at once."""
+        return [*self._gather(operation, dict.fromkeys((self._group, *self._processes), arguments)).values()]
+
+    def _ask_holder(self, shard: str, operation: str, **arguments: Any) -> Any:
+        """Ask the process of a shard. Returns None if it fails and that is tolerated."""
+        holder = self._holders[shard]
+        return self._gather(operation, {holder: arguments}).get(holder)
+
+    def _note_lost(self, names: Sequence[str]) -> None:
+        log.error("%s cannot be read any more. The index has to be opened again.", ", ".join(names))
+        self._lost |= {*names}
+        self._write_record()
+        self._on_lost()
 
     # Reading
 
@@ -84,24 +203,33 @@ class Shards:
         """The number of shards that were missing or unreadable, whose graphs are not all there yet."""
         return len(self._lost)
 
+    @property
+    def written(self) -> int:
+        """A number that is higher after each update, and after a failure of a process."""
+        return self._updates + self._failures
+
     def count(self, where: Filter | None = None) -> int:
         """Count the points that meet some conditions."""
-        return self._group.count(where)
+        return sum(self._ask("count", where=where))
 
     def count_stored(self) -> tuple[int, int]:
         """Count the units, and those with a vector. Kept until the next update."""
         written = self.written
         if self._stored[0] != written:
-            self._stored = written, self._group.count_stored()
+            counted = self._ask("count_stored")
+            self._stored = written, (sum(units for units, _ in counted), sum(vectors for _, vectors in counted))
         return self._stored[1]
 
     def count_texts(self) -> dict[str, int]:
         """Count the texts of each shard."""
-        return self._group.count_texts()
+        return {name: texts for counted in self._ask("count_texts") for name, texts in counted.items()}
 
     def count_values(self, field: str, where: Filter, limit: int) -> dict[str, int]:
         """Count the points that meet some conditions, by value of a field; exact below `limit` values."""
-        return self._group.count_values(field, where, limit)
+        found: Counter[str] = Counter()
+        for counted in self._ask("count_values", field=field, where=where, limit=limit):
+            found.update(counted)
+        return dict(found)
 
     def scroll(
         self, where: Filter, fields: Sequence[str], *, limit: int | None = None
@@ -110,7 +238,8 @@ class Shards:
         for name in self.names:
             start: str | None = None
             while True:
-                page, start = self._group.scroll(name, where, fields, start, limit or _PAGE)
+                arguments = {"name": name, "where": where, "fields": fields, "start": start, "limit": limit or _PAGE}
+                page, start = self._ask_holder(name, "scroll", **arguments) or ({}, None)
                 for id_, payload in page.items():
                     yield name, id_, payload
                 if start is None or limit is not None:
@@ -118,16 +247,19 @@ class Shards:
 
     def retrieve(self, ids: Sequence[str], fields: Sequence[str]) -> dict[str, Mapping[str, Any]]:
         """Load fields of those points that are there, by id."""
-        return self._group.retrieve(ids, fields)
+        found: dict[str, Mapping[str, Any]] = {}
+        for part in self._ask("retrieve", ids=ids, fields=fields):
+            found |= part
+        return found
 
     def search_words(self, text: str, where: Filter | None, limit: int) -> dict[str, float]:
         """Score the best `limit` units by the words of a text, by BM25."""
         asked = {name: get_analyzer(name).embed_query(text) for name in self.fields}
-        counted = self._group.count_words({name: [*each.indices] for name, each in asked.items()})
+        counted = self._ask("count_words", words={name: [*each.indices] for name, each in asked.items()})
         weighed = {
             name: found
             for name, each in asked.items()
-            if (found := _weigh(each.indices, each.values, *counted[name]))[0]
+            if (found := _weigh(each.indices, each.values, [part[name] for part in counted]))[0]
         }
         return self._search_words(weighed, where, limit)
 
@@ -138,7 +270,8 @@ class Shards:
     def _search_words(
         self, words: Mapping[str, tuple[Sequence[int], Sequence[float]]], where: Filter | None, limit: int
     ) -> dict[str, float]:
-        return _cut(self._group.search_words(words, where, limit), limit) if words and limit else {}
+        found = self._ask("search_words", words=words, where=where, limit=limit) if words and limit else []
+        return _cut(found, limit)
 
     def search_vectors(
         self, vector: Sequence[float], where: Filter | None, limit: int, *, exact: bool = False
@@ -147,10 +280,17 @@ class Shards:
         if not limit:
             return {}
         quantized = not exact and self.count_stored()[1] > self._exact_vectors
-        found = _cut(self._group.search_vectors(vector, where, limit, quantized), limit)
+        arguments: dict[str, Any] = {"vector": vector, "where": where, "limit": limit, "quantized": quantized}
+        by_holder = self._gather("search_vectors", dict.fromkeys((self._group, *self._processes), arguments))
+        found = _cut(by_holder.values(), limit)
         if quantized:
             first = nlargest(_RESCORED, found, key=found.__getitem__)
-            found |= self._group.search_vectors(vector, {"ids": first}, len(first), False)
+            again = {}
+            for holder, scores in by_holder.items():
+                if own := [id_ for id_ in first if id_ in scores]:
+                    again[holder] = {"vector": vector, "where": {"ids": own}, "limit": len(own), "quantized": False}
+            for exact_scores in self._gather("search_vectors", again).values():
+                found |= exact_scores
         return found
 
     # Writing
@@ -167,31 +307,31 @@ class Shards:
     def put(self, home: str, points: Sequence[Point]) -> None:
         """Write at most UPDATE_POINTS points into a shard, each in place of the one in any shard."""
         with self._update():
-            self._group.delete([point["id"] for point in points], excluded=home)
-            self._group.put(home, points)
+            self._ask("delete", ids=[point["id"] for point in points], excluded=home)
+            self._ask_holder(home, "put", name=home, points=points)
 
     def delete(self, ids: Sequence[str], also: Conditions = ()) -> None:
         """Delete those of some points that meet further conditions."""
         for start in range(0, len(ids), UPDATE_POINTS):
             with self._update():
-                self._group.delete(ids[start : start + UPDATE_POINTS], also)
+                self._ask("delete", ids=ids[start : start + UPDATE_POINTS], also=also)
 
     def set_vectors(self, vectors: Mapping[str, tuple[str, str]]) -> None:
         """Write the packed vectors of at most UPDATE_POINTS texts (id -> hash, vectors) that have that hash still."""
         with self._update():
-            self._group.set_vectors(vectors)
+            self._ask("set_vectors", vectors=vectors)
 
     def add_field(self, field: str) -> None:
         """Add a field of texts, unless the shards have it."""
         if field not in self.fields:
             with self._update():
-                self._group.add_field(field)
+                self._ask("add_field", field=field)
                 self.fields = tuple(sorted((*self.fields, field)))
 
     def use_space(self, space: VectorSpace) -> None:
         """Store vectors of `space` from now on, and drop vectors of another space."""
         with self._update():
-            self._group.use_space(space.model, space.dimensions)
+            self._ask("use_space", model=space.model, dimensions=space.dimensions)
             self.space = space
 
     @contextmanager
@@ -201,7 +341,7 @@ class Shards:
             try:
                 yield
             finally:
-                self.written += 1
+                self._updates += 1
                 self._written_s = time.monotonic()
 
     def note_complete(self) -> None:
@@ -213,7 +353,7 @@ class Shards:
 
     def flush(self) -> None:
         """Flush the write-ahead logs, so that the next start does not replay them."""
-        self._group.flush()
+        self._ask("flush")
         self._large = {name for name in self.names if measure_disk(self.folder / name) > _MOST_BYTES}
 
     @property
@@ -223,18 +363,18 @@ class Shards:
 
     def find_grown(self) -> str | None:
         """Find a shard that is to be optimized."""
-        return self._group.find_grown()
+        return next((name for name in self._ask("find_grown") if name is not None), None)
 
     def optimize(self, name: str) -> bool:
         """Optimize a shard while it is searched and written; see `Shard.optimize`."""
-        return self._group.optimize(name)
+        return bool(self._ask_holder(name, "optimize", name=name))
 
     def copy(self, target: Path) -> dict[str, str]:
         """Copy the files, flushed, into a new folder; return the SHA-256 of the bytes read, by path in the folder."""
         with self.writing:
             read: dict[str, str] = {}
             for name in self.names:
-                copied = self._group.copy(name, str(target / name))
+                copied = self._ask_holder(name, "copy", name=name, target=str(target / name))
                 read |= {f"{name}/{path}": digest for path, digest in copied.items()}
             read[_RECORD] = copy_with_holes(self.folder / _RECORD, target / _RECORD)
             return read
@@ -242,26 +382,31 @@ class Shards:
     def close(self) -> None:
         """Flush and close the files."""
         with self.writing:
+            for process in self._processes:
+                process.close()
             self._group.close()
 
     def _add(self) -> str:
         name = next(name for number in count(1) if (name := f"shard-{number}") not in self.names)
-        self._open(name)
+        texts = self.count_texts()
+        holder: _Holder = self._group
+        if self.names and 1 + len(self._processes) < self._most_processes:
+            holder = self._make_process([])
+            self._processes = (*self._processes, holder)
+        elif self.names:
+            of_holders: Counter[_Holder] = Counter()
+            for each, other in self._holders.items():
+                of_holders[other] += texts[each]
+            holder = min(of_holders, key=of_holders.__getitem__)
+        found = holder.open(name)
+        self._holders = {**self._holders, name: holder}
+        self._add_opened(name, found)
         for field in self.fields:
-            self._group.add_field(field)
+            self._ask("add_field", field=field)
         if self.space is not None:
-            self._group.use_space(self.space.model, self.space.dimensions)
+            self._ask("use_space", model=self.space.model, dimensions=self.space.dimensions)
         self._write_record()
         return name
-
-    def _open(self, name: str) -> bool:
-        """Open a shard; return whether it is new."""
-        found = self._group.open(name)
-        if found["space"] is not None:
-            self.space = VectorSpace(*found["space"])
-        self.fields = tuple(sorted({*self.fields, *found["fields"]}))
-        self.names = (*self.names, name)
-        return bool(found["is_new"])
 
     def _read_record(self) -> tuple[list[str], set[str]]:
         """Read the names of the shards, and of those that were lost."""
@@ -287,9 +432,16 @@ def compact_folders(folder: Path) -> None:
 
 
 def _weigh(
-    words: Sequence[int], values: Sequence[float], texts: int, having: Sequence[int]
+    words: Sequence[int], values: Sequence[float], counted: Iterable[tuple[int, Sequence[int]]]
 ) -> tuple[list[int], list[float]]:
-    """Weigh the words of a query by their rarity in all shards. Words that no text contains are left out."""
+    """Weigh the words of a query by their rarity in all shards. Words that no text contains are left out.
+
+    `counted` are the texts of each process, and those with each word.
+    """
+    texts, having = 0, [0] * len(words)
+    for more, numbers in counted:
+        texts += more
+        having = [one + other for one, other in zip(having, numbers, strict=True)]
     weighed = {
         word: value * math.log1p((texts - number + 0.5) / (number + 0.5))
         for word, value, number in zip(words, values, having, strict=True)
@@ -303,5 +455,9 @@ def _get_number(name: str) -> tuple[int, str]:
     return int(digits) if digits.isdigit() else 0, name
 
 
-def _cut(found: dict[str, float], limit: int) -> dict[str, float]:
-    return found if len(found) <= limit else dict(nlargest(limit, found.items(), key=lambda item: item[1]))
+def _cut(parts: Iterable[Mapping[str, float]], limit: int) -> dict[str, float]:
+    """Merge the best of each process to the best `limit`."""
+    found: dict[str, float] = {}
+    for part in parts:
+        found |= part
+    return found if len(found) <= limit else dict(sorted(found.items(), key=itemgetter(1), reverse=True)[:limit])

@@ -10,7 +10,6 @@ and the results of a property shape inside a property shape, since several focus
 
 from __future__ import annotations
 
-import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +19,7 @@ from typing import Final
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, Triple
 
 from kg.errors import InvalidInputError
+from kg.processes.cores import count_cores
 from kg.shacl import prebinding, shape_model
 from kg.shacl.compiler import Compiler, Focus, Query, Values
 from kg.shacl.data_graph import DataGraph
@@ -36,7 +36,7 @@ Row = tuple[Term, ...]
 
 KEPT_ROWS: Final = 1000
 """Rows that are kept of a prefetched query. A query with more rows is run again when they are needed."""
-_THREADS: Final = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 8)
+_THREADS: Final = min(count_cores(), 8)
 
 
 def prefetch(queries: Sequence[Query], rows: Callable[[str], Iterator[Row]]) -> Mapping[str, Sequence[Row]]:

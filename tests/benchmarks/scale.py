@@ -45,6 +45,7 @@ from tests.benchmarks.comparison import Comparison, median, p95, table
 from tests.benchmarks.loading import PASSAGES_A_DOCUMENT, make_words, tenths, write_passages
 from tests.benchmarks.mentions import concept as make_concept
 from tests.benchmarks.search import RandomEmbedder
+from tests.waiting import find_children
 
 SIZES: Final = (10_000, 100_000, 1_000_000)
 QUESTIONS: Final = 40
@@ -106,6 +107,7 @@ def measure(passages: int, vectors: bool) -> Figures:
         found |= run_child("ask", str(data), str(int(vectors)), str(passages))
         write_passages(source, PASSAGES_A_DOCUMENT, first=passages)
         found |= run_child("change", str(source), str(data), str(int(vectors)))
+        found |= run_child("search", str(data), str(int(vectors)))
         found |= run_child("kill", str(data), str(int(vectors)))
         found |= {
             f"{name}, after kill -9": value for name, value in run_child("open", str(data), str(int(vectors))).items()
@@ -137,21 +139,22 @@ def read_memory(pid: int) -> Figures:
     return {name: int(status[name].split()[0]) * 1024.0 for name in ("RssAnon", "RssFile", "VmHWM")}
 
 
-def find_children(parent: int | None = None) -> list[int]:
-    """Find the processes that a process has started, by default this one."""
-    found: list[int] = []
-    for file in Path(f"/proc/{parent or os.getpid()}/task").glob("*/children"):
-        with contextlib.suppress(OSError):  # of a thread that has ended
-            found += [int(pid) for pid in file.read_text().split()]
-    return found
+def find_index_processes() -> list[int]:
+    """Find the index process and those of its shards."""
+
+    def runs(pid: int, module: bytes) -> bool:
+        return module in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+    [index] = [pid for pid in find_children(os.getpid()) if runs(pid, b"index")]
+    return [index, *(pid for pid in find_children(index) if runs(pid, b"shard_process"))]
 
 
 @contextlib.contextmanager
-def opened(data: Path, vectors: bool) -> Iterator[KnowledgeGraph]:
+def opened(data: Path, vectors: bool, processes: int = 0) -> Iterator[KnowledgeGraph]:
     """Open the graph, with the made-up embedder or without a model."""
     if vectors:
         EdgeIndex.command = (*SCRIPT, "index")
-    settings = Settings(data_dir=data, models_dir=data / "models", _env_file=None)
+    settings = Settings(data_dir=data, models_dir=data / "models", index_processes=processes, _env_file=None)
     with KnowledgeGraph.open(data, settings) as kg:
         yield kg
 
@@ -185,7 +188,7 @@ def load_source(source: Path, data: Path, vectors: bool) -> Figures:
         quarters = [max(part, default=0.0) / MIB for part in divide(most.index, 4)]
         for number, used in enumerate(quarters, 1):
             found[f"load: anonymous memory of the index process, quarter {number}, MiB"] = used
-        [index] = [pid for pid in find_children() if b"index" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        [index, *_] = find_index_processes()
         found["load: peak of the index process, MiB"] = read_memory(index)["VmHWM"] / MIB
         found["load: peak of the loading process, MiB"] = read_memory(os.getpid())["VmHWM"] / MIB
     return found
@@ -193,7 +196,7 @@ def load_source(source: Path, data: Path, vectors: bool) -> Figures:
 
 @dataclass(slots=True)
 class Watched:
-    """Anonymous memory in bytes over time: of the index process, and of the one that optimizes a shard."""
+    """Anonymous memory in bytes over time: of the index process with those of its shards, and of optimizing a shard."""
 
     index: list[float] = field(default_factory=list)
     optimizing: list[float] = field(default_factory=list)
@@ -201,16 +204,16 @@ class Watched:
 
 @contextlib.contextmanager
 def watching_memory(pause_s: float = 0.5) -> Iterator[Watched]:
-    """Read the memory of the index process and its child until the block ends."""
+    """Read the memory of the index process and its children until the block ends."""
     watched, stop = Watched(), threading.Event()
 
     def watch() -> None:
         while not stop.wait(pause_s):
-            for pid in find_children():
-                with contextlib.suppress(OSError, KeyError):  # of a process that has ended
-                    if b"index" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                        watched.index.append(read_memory(pid)["RssAnon"])
-                        watched.optimizing += [read_memory(child)["RssAnon"] for child in find_children(pid)]
+            with contextlib.suppress(OSError, KeyError, ValueError):  # of a process that has ended
+                processes = find_index_processes()
+                watched.index.append(sum(read_memory(pid)["RssAnon"] for pid in processes))
+                optimizing = {child for pid in processes for child in find_children(pid)} - {*processes}
+                watched.optimizing += [read_memory(child)["RssAnon"] for child in optimizing]
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
@@ -252,12 +255,7 @@ def ask(data: Path, vectors: bool, passages: int) -> Figures:
     with opened(data, vectors) as kg:
         kg.search.rank("solar levy", limit=10, mode="bm25")
         found["open: s until the first search"] = time.perf_counter() - begun
-        vocabulary = make_words(random.Random(0))
-        chance = random.Random(5)
-
-        def question() -> str:
-            return " ".join(chance.sample(vocabulary, 4))
-
+        chance, question = random.Random(5), make_questions()
         tools = {name: registry.get(name) for name in ("search", "fetch", *TOOLS)}
         known = [each.iri for each in kg.search.rank(question(), limit=100, mode="bm25").candidates]
 
@@ -265,8 +263,7 @@ def ask(data: Path, vectors: bool, passages: int) -> Figures:
             tools["search"].function(kg, question(), limit=10, **filters)
 
         jobs: dict[str, Callable[[], object]] = {
-            "search, words": lambda: kg.search.rank(question(), limit=100, mode="bm25"),
-            "search, all": lambda: kg.search.rank(question(), limit=100),
+            **list_searches(kg, question),
             "tool search, no filter": search,
             "tool search, a quarter": lambda: search(filters=SearchFilters(place=["KEN"])),
             "tool fetch": lambda: tools["fetch"].function(kg, ids=[chance.choice(known)]),
@@ -288,13 +285,12 @@ def ask(data: Path, vectors: bool, passages: int) -> Figures:
                 times.append((time.perf_counter() - begun) * 1_000)
             times.sort()
             found[f"{name}: p50 ms"], found[f"{name}: p95 ms"] = median(times), p95(times)
-        for pid in find_children():
-            command = Path(f"/proc/{pid}/cmdline").read_bytes()
-            if b"index" in command:
-                used = read_memory(pid)
-                found["index process: anonymous bytes a passage"] = used["RssAnon"] / passages
-                found["index process: anonymous MiB"] = used["RssAnon"] / MIB
-                found["index process: of files, MiB"] = used["RssFile"] / MIB
+        used = [read_memory(pid) for pid in find_index_processes()]
+        anonymous = sum(each["RssAnon"] for each in used)
+        found["index process: with those of its shards"] = len(used)
+        found["index process: anonymous bytes a passage"] = anonymous / passages
+        found["index process: anonymous MiB"] = anonymous / MIB
+        found["index process: of files, MiB"] = sum(each["RssFile"] for each in used) / MIB
     return found
 
 
@@ -326,12 +322,42 @@ def change(source: Path, data: Path, vectors: bool) -> Figures:
     return found
 
 
+def make_questions() -> Callable[[], str]:
+    """Return a function that makes up the next question."""
+    vocabulary, chance = make_words(random.Random(0)), random.Random(5)
+    return lambda: " ".join(chance.sample(vocabulary, 4))
+
+
+def list_searches(kg: KnowledgeGraph, question: Callable[[], str]) -> dict[str, Callable[[], object]]:
+    """List the searches that are measured."""
+    return {
+        "search, words": lambda: kg.search.rank(question(), limit=100, mode="bm25"),
+        "search, all": lambda: kg.search.rank(question(), limit=100),
+    }
+
+
+def search_in_one_process(data: Path, vectors: bool) -> Figures:
+    """Measure searches while the index process has all shards."""
+    found = {}
+    with opened(data, vectors, processes=1) as kg:
+        for name, job in list_searches(kg, make_questions()).items():
+            job()
+            times = []
+            for _ in range(QUESTIONS):
+                begun = time.perf_counter()
+                job()
+                times.append((time.perf_counter() - begun) * 1_000)
+            times.sort()
+            found[f"{name}, one process: p50 ms"], found[f"{name}, one process: p95 ms"] = median(times), p95(times)
+    return found
+
+
 def kill_while_open(data: Path, vectors: bool) -> None:
     """Open the graph, and kill its processes."""
     with opened(data, vectors) as kg:
         kg.search.rank("solar levy", limit=10, mode="bm25")
         print("{}", flush=True)
-        for pid in find_children():
+        for pid in find_children(os.getpid()):
             os.kill(pid, signal.SIGKILL)
         os._exit(0)
 
@@ -346,6 +372,8 @@ if __name__ == "__main__":
         print(json.dumps(ask(Path(given[0]), given[1] == "1", int(given[2]))))
     elif mode == "change":
         print(json.dumps(change(Path(given[0]), Path(given[1]), given[2] == "1")))
+    elif mode == "search":
+        print(json.dumps(search_in_one_process(Path(given[0]), given[1] == "1")))
     elif mode == "open":
         print(json.dumps(open_only(Path(given[0]), given[1] == "1")))
     elif mode == "kill":

@@ -32,20 +32,13 @@ from kg.settings import Settings
 from tests.examples import spread
 from tests.search.conftest import WordIndex, graph_units
 from tests.search.word_embedder import WordEmbedder
-from tests.waiting import until
+from tests.waiting import find_children, is_alive, until
 
 Open = Callable[..., WordIndex]
 
 
 def iris(ranking: Ranking) -> list[str]:
     return [candidate.iri for candidate in ranking.candidates]
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def kill(index: EdgeIndex) -> None:
@@ -520,6 +513,33 @@ class TestProcess:
         os.kill(connection.child.process.pid, signal.SIGSTOP)
         index.status()
         assert connection.child.process.wait(60) != 0
+
+    @pytest.mark.long
+    def test_a_search_leaves_out_the_shards_of_a_stopped_process_and_says_so(
+        self, open_index: Open, tmp_path: Path, words: Settings
+    ) -> None:
+        made = UnitIndex(Shards(tmp_path / "index", most_texts=2), lambda text: None, VectorCache(tmp_path))
+        for name in ("a", "b"):
+            [(graph, content)] = graph_units(name, "solar tariff", f"wind {name}").items()
+            made.begin([graph])
+            made.put(content.units)
+            made.finish({graph: content.content_sha256})
+        made.shards.close()
+        index = open_index(words.model_copy(update={"index_processes": 2}))
+        index.wait()
+        whole = index.rank("solar", limit=5)
+        assert {*iris(whole)} >= {"urn:d:a#p=0", "urn:d:b#p=0"}
+        assert (whole.exhaustive, whole.incomplete) == (True, None)
+        assert index._connection is not None
+        [pid] = find_children(index._connection.child.process.pid)
+        os.kill(pid, signal.SIGSTOP)
+        part = index.rank("solar tariff", limit=5)
+        assert {iri.partition("#")[0] for iri in iris(part)} == {"urn:d:a"}
+        assert part.incomplete is not None
+        assert not part.exhaustive
+        until(lambda: not is_alive(pid))
+        until(lambda: index.rank("solar tariff", limit=5).incomplete is None)
+        assert {*iris(index.rank("solar", limit=5))} == {*iris(whole)}
 
     @pytest.mark.long
     def test_an_index_that_cannot_be_opened_has_a_status_with_the_problem(self, open_index: Open) -> None:

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from kg.errors import IndexUnavailableError
+from kg.processes import rpc
 from kg.search.points import VectorSpace
-from kg.search.protocol import IndexedUnit, Ranking
+from kg.search.protocol import IndexedUnit, Mode, Ranking
 from kg.search.shard import Shard
 from kg.search.shards import Shards
 from kg.search.unit_index import UnitIndex
 from kg.search.vector_cache import VectorCache
+from tests.waiting import is_alive, until
 
 DIMENSIONS = 16
 GRAPHS = 24
 UNITS = 12
 SPACE = VectorSpace("made up", DIMENSIONS)
+MODES: tuple[Mode, ...] = ("hybrid", "bm25", "dense")
 WORDS = [f"{start}{end}" for start in ("wind", "solar", "tax", "river", "forest") for end in ("", "er", "land", "ing")]
 
 
@@ -63,8 +71,9 @@ def add_vectors(index: UnitIndex) -> None:
         )
 
 
-def open_index(folder: Path, *, most_texts: int = 10_000, exact_vectors: int = 10_000) -> UnitIndex:
-    index = UnitIndex(Shards(folder, exact_vectors=exact_vectors, most_texts=most_texts), embed, VectorCache(folder))
+def open_index(folder: Path, *, most_texts: int = 10_000, exact_vectors: int = 10_000, processes: int = 1) -> UnitIndex:
+    shards = Shards(folder, exact_vectors=exact_vectors, most_texts=most_texts, processes=processes)
+    index = UnitIndex(shards, embed, VectorCache(folder))
     index.shards.use_space(SPACE)
     return index
 
@@ -79,35 +88,162 @@ def fill(index: UnitIndex) -> None:
 
 
 @pytest.fixture(scope="module")
-def indexes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[UnitIndex, UnitIndex]]:
-    """The same units in one shard and in four."""
-    folder = tmp_path_factory.mktemp("shards")
-    one, four = open_index(folder / "one"), open_index(folder / "four", most_texts=GRAPHS * UNITS // 4)
-    for index in (one, four):
-        fill(index)
-    yield one, four
-    one.shards.close()
-    four.shards.close()
+def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UnitIndex]:
+    index = open_index(tmp_path_factory.mktemp("one"))
+    fill(index)
+    yield index
+    index.shards.close()
 
 
-def test_four_shards_answer_as_one(indexes: tuple[UnitIndex, UnitIndex]) -> None:
-    one, four = indexes
-    assert (len(one.shards.names), len(four.shards.names)) == (1, 4)
-    assert one.state() == four.state()
-    assert one.counts() == four.counts()
+@pytest.fixture(scope="module", params=[1, 2], ids=["in one process", "in two processes"])
+def four(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[UnitIndex]:
+    """The same units in four shards."""
+    index = open_index(tmp_path_factory.mktemp("four"), most_texts=GRAPHS * UNITS // 4, processes=request.param)
+    fill(index)
+    yield index
+    index.shards.close()
+
+
+def list_pids(index: UnitIndex) -> list[int]:
+    """The processes of shards, without this one."""
+    connections = [process._connection for process in index.shards._processes]
+    return [connection.child.process.pid for connection in connections if connection is not None]
+
+
+def ask_all(index: UnitIndex) -> list[Ranking]:
+    """Ask 200 queries in all modes, with and without filters."""
     chance = random.Random(1)
+    found = []
     for number in range(200):
         query = " ".join(chance.sample(WORDS, chance.randint(1, 5)))
-        mode = ("hybrid", "bm25", "dense")[number % 3]
+        mode: Mode = MODES[number % 3]
         codes = [{"place": ["KEN"]}] if number % 4 == 0 else []
         parents = [f"urn:d:{each}" for each in range(number % 20 + 1)] if number % 5 == 0 else None
         must = [chance.choice(WORDS)] if number % 7 == 0 else []
         limit = (1, 10, 50)[number % 3]
-        found = [index.rank(query, None, parents, limit, mode, must, codes) for index in indexes]
-        assert found[0] == found[1], (query, mode)
+        found.append(index.rank(query, None, parents, limit, mode, must, codes))
     units = [unit.iri for unit in make_units("3", 1)]
-    assert one.rank("wind taxland", units, None, 5) == four.rank("wind taxland", units, None, 5)
+    return [*found, index.rank("wind taxland", units, None, 5)]
+
+
+def test_four_shards_answer_as_one(one: UnitIndex, four: UnitIndex) -> None:
+    assert (len(one.shards.names), len(four.shards.names)) == (1, 4)
+    assert one.state() == four.state()
+    assert one.counts() == four.counts()
+    assert ask_all(one) == ask_all(four)
     assert one.count(["place"], [{"place": ["KEN"]}]) == four.count(["place"], [{"place": ["KEN"]}])
+
+
+def test_shards_are_divided_among_processes_and_one_needs_no_other(tmp_path: Path) -> None:
+    index = open_index(tmp_path, most_texts=UNITS, processes=3)
+    put(index, "a")
+    assert list_pids(index) == []
+    for name in "bcdef":
+        put(index, name)
+    assert len(list_pids(index)) == 2
+    assert sorted(len(process.names) for process in index.shards._processes) == [2, 2]
+    before = index.rank("wind", None, None, 50, "bm25")
+    index.shards.close()
+    index = open_index(tmp_path, most_texts=UNITS, processes=2)
+    assert [len(process.names) for process in index.shards._processes] == [3]
+    assert index.rank("wind", None, None, 50, "bm25") == before
+    index.shards.close()
+    assert list_pids(index) == []
+
+
+def test_a_process_that_is_killed_is_started_again_and_asked_again(tmp_path: Path) -> None:
+    index = open_index(tmp_path, most_texts=UNITS, processes=2)
+    for name in "abcd":
+        put(index, name)
+    add_vectors(index)
+    expected = [index.rank(word, None, None, 20) for word in WORDS]
+    index._rankings.clear()
+    found = []
+    for number, word in enumerate(WORDS):
+        if number % 8 == 0:
+            [pid] = list_pids(index)
+            os.kill(pid, signal.SIGKILL)
+        found.append(index.rank(word, None, None, 20))
+    assert found == expected
+    [pid] = list_pids(index)
+    os.kill(pid, signal.SIGKILL)
+    put(index, "b", 1)
+    assert index.state()["urn:g:b"] == "1"
+    units = [unit.iri for unit in make_units("b", 1)]
+    assert index.load_codes(units).keys() == {*units}
+    index.shards.close()
+
+
+def test_a_process_that_keeps_dying_is_left_out_of_searches_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = open_index(tmp_path, most_texts=UNITS, processes=2)
+    for name in "abcd":
+        put(index, name)
+    whole = index.rank("wind", None, None, 50, "bm25")
+    [process] = index.shards._processes
+    command = process._build_command()
+    monkeypatch.setattr(process, "_build_command", lambda: [sys.executable, "-c", ""])
+    [pid] = list_pids(index)
+    os.kill(pid, signal.SIGKILL)
+    index._rankings.clear()
+    with index.shards.tolerating() as silent:
+        part = index.rank("wind", None, None, 50, "bm25")
+    assert silent == {*process.names}
+    iris = {each.iri for each in part.candidates}
+    assert iris < {each.iri for each in whole.candidates}
+    assert {iri.split(":")[2] for iri in iris} == {"a", "c"}
+    for read in (lambda: index.count(["place"]), lambda: index.rank("wind", None, None, 50, "bm25")):
+        with pytest.raises(IndexUnavailableError):
+            read()
+    with pytest.raises(IndexUnavailableError):
+        put(index, "b", 1)
+    monkeypatch.setattr(process, "_build_command", lambda: command)
+    monkeypatch.setattr(rpc, "_PAUSE_S", 0.0)
+    with index.shards.tolerating() as silent:
+        assert index.rank("solar", None, None, 50, "bm25").candidates
+    assert silent == set()
+    put(index, "b", 1)
+    assert index.state()["urn:g:b"] == "1"
+    index.shards.close()
+
+
+def test_an_index_whose_process_lost_a_shard_is_to_be_opened_again(tmp_path: Path) -> None:
+    index = open_index(tmp_path, most_texts=UNITS, processes=2)
+    told: list[bool] = []
+    index.shards._on_lost = lambda: told.append(True)
+    for name in "abc":
+        put(index, name)
+    [process] = index.shards._processes
+    [pid] = list_pids(index)
+    os.kill(pid, signal.SIGKILL)
+    (tmp_path / process.names[0] / "index.json").write_text("{", "utf-8")
+    index.shards.count()
+    assert told == [True]
+    index.shards.close()
+    index = open_index(tmp_path, most_texts=UNITS, processes=2)
+    assert index.shards.lost == 1
+    assert len(index.state()) < 3
+    index.shards.close()
+
+
+def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from tests.search.test_shards import *\n"
+        "index = open_index(Path(sys.argv[1]), most_texts=UNITS, processes=3)\n"
+        "for name in 'abcd': put(index, name)\n"
+        "print(*list_pids(index), flush=True); input()"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        pids = [int(pid) for pid in parent.stdout.readline().split()]
+        parent.kill()
+    assert len(pids) == 2
+    until(lambda: not any(is_alive(pid) for pid in pids))
+    index = open_index(tmp_path, most_texts=UNITS)
+    assert len(index.state()) == 4
+    index.shards.close()
 
 
 def test_quantized_vectors_find_the_same(tmp_path: Path) -> None:
