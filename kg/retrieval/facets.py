@@ -52,7 +52,7 @@ _TERMS: Final[Mapping[FacetName, tuple[str, ...]]] = {
     "domain": ("kinds",),
     "place": ("places", "states"),
     "language": ("languages",),
-    "type": ("corpus_types",),
+    "corpus_type": ("corpus_types",),
     "year": ("years",),
     "party": ("parties",),
     "chamber": ("chambers",),
@@ -64,7 +64,7 @@ _FIELDS: Final[Mapping[FacetName, tuple[str, ...]]] = {
     "domain": ("domain",),
     "place": ("place", "state"),
     "language": ("languages",),
-    "type": ("type",),
+    "corpus_type": ("type",),
     "year": ("year",),
     "party": ("party",),
     "chamber": ("chamber",),
@@ -342,7 +342,7 @@ def _value_of(reader: Reader, facet: FacetName, code: str) -> str:
     if facet == "concept":
         concept = load_concepts(reader.kg).at(code)
         return code if concept is None else concept.qid
-    return code_of(code) if facet in ("type", "party", "chamber") else code
+    return code_of(code) if facet in ("corpus_type", "party", "chamber") else code
 
 
 def _load_labels(reader: Reader, facet: FacetName, codes: Sequence[str]) -> dict[str, str]:

@@ -7,7 +7,7 @@ are returned, and a note names the others.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -168,6 +168,35 @@ _CODED_TERMS: Final = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Filter:
+    """A filter by values: the term that they are bound to, and its pattern on ?document or on ?unit, as in `Scope`."""
+
+    term: str
+    resolve: Callable[[Reader, Sequence[Any], list[str]], Sequence[Terms]]
+    """Finds the terms that values denote, and adds a note for each value that denotes none."""
+    on_document: str | None = None
+    on_unit: str | None = None
+    alone: str | None = None
+
+
+_FILTERS: Final[Mapping[str, _Filter]] = {
+    "domain": _Filter("kinds", lambda _, wanted, notes: [KINDS[each] for each in dict.fromkeys(wanted)], DOMAIN),
+    "corpus_type": _Filter("corpus_types", lambda *given: _known("corpus_type", KG.corpusType, *given), CORPUS_TYPE),
+    "family_slug": _Filter("families", lambda *given: _families(*given), FAMILY),
+    "topic": _Filter("topics", lambda *given: _topics(*given), TOPIC),
+    "language": _Filter("languages", lambda *given: _languages(*given), on_unit=UNIT_LANGUAGE, alone=LANGUAGE_ALONE),
+    "year": _Filter(
+        "years", lambda _, wanted, notes: [Literal(f"{year:04d}") for year in dict.fromkeys(wanted)], DATED
+    ),
+    "party": _Filter("parties", lambda *given: _known("party", KG.party, *given), OF_PARTY),
+    "chamber": _Filter("chambers", lambda *given: _known("chamber", KG.chamber, *given), IN_CHAMBER),
+    "district": _Filter("districts", lambda *given: _districts(*given), on_unit=IN_DISTRICT, alone=IN_DISTRICT_ALONE),
+    "concept": _Filter("mentioned", lambda *given: _mentioned(*given), on_unit=MENTIONING, alone=MENTIONING_ALONE),
+}
+"""The filters of `SearchFilters` except places, by name. Each is resolved and compiled on its own."""
+
+
 def compile_scope(reader: Reader, filters: SearchFilters, *, speeches: bool = True) -> tuple[Scope, list[str]]:
     """Compile `filters` to a scope, with notes for the caller; `speeches`: whether its answer can have speeches.
 
@@ -184,46 +213,15 @@ def compile_scope(reader: Reader, filters: SearchFilters, *, speeches: bool = Tr
             notes.append(BY_STATE)
         on_document.append(pattern)
         terms |= of_places
-    if filters.domain:
-        terms["kinds"] = [KINDS[domain] for domain in dict.fromkeys(filters.domain)]
-        on_document.append(DOMAIN)
-    if filters.corpus_type:
-        terms["corpus_types"] = _known(reader, "corpus_type", KG.corpusType, filters.corpus_type, notes)
-        on_document.append(CORPUS_TYPE)
-    if filters.family_slug:
-        terms["families"] = _families(reader, filters.family_slug, notes)
-        on_document.append(FAMILY)
-    if filters.topic:
-        terms["topics"] = _topics(reader, filters.topic, notes)
-        on_document.append(TOPIC)
-    if filters.language:
-        terms["languages"] = _languages(reader, filters.language, notes)
-        on_unit.append(UNIT_LANGUAGE)
-        alone.append(LANGUAGE_ALONE)
-    if filters.year:
-        terms["years"] = [Literal(f"{year:04d}") for year in dict.fromkeys(filters.year)]
-        on_document.append(DATED)
-    if filters.party:
-        terms["parties"] = _known(reader, "party", KG.party, filters.party, notes)
-        on_document.append(OF_PARTY)
-    if filters.chamber:
-        terms["chambers"] = _known(reader, "chamber", KG.chamber, filters.chamber, notes)
-        on_document.append(IN_CHAMBER)
-    if filters.district:
-        terms["districts"] = _districts(reader, filters.district, notes)
-        on_unit.append(IN_DISTRICT)
-        alone.append(IN_DISTRICT_ALONE)
-    if filters.concept:
-        mentioned = resolve_concept_filter(reader, filters.concept, notes, "concept")
-        if mentioned:
-            terms["mentioned"] = [NamedNode(concept.iri) for concept in mentioned]
-            on_unit.append(MENTIONING)
-            alone.append(MENTIONING_ALONE)
-    for argument, name in (
-        ("corpus_type", "corpus_types"), ("family_slug", "families"), ("topic", "topics"), ("language", "languages"),
-        ("party", "parties"), ("chamber", "chambers"), ("district", "districts"),
-    ):  # fmt: skip
-        if name in terms and not terms[name]:
+    for argument, each in _FILTERS.items():
+        if not (wanted := getattr(filters, argument)):
+            continue
+        found = each.resolve(reader, wanted, notes)
+        if found:
+            terms[each.term] = found
+            for patterns, own in ((on_document, each.on_document), (on_unit, each.on_unit), (alone, each.alone)):
+                patterns += [own] if own is not None else []
+        elif argument != "concept":  # without concepts it has no effect, and a note says so
             raise NotFoundError(" ".join(note for note in notes if note.startswith(f"{argument}: ")))
     return Scope(tuple(on_document), tuple(on_unit), tuple(alone), terms), notes
 
@@ -266,6 +264,10 @@ def resolve_concept_filter(
     if concepts is not None and not len(concepts):
         notes.append(f"{argument} ({', '.join(qids)}) had no effect: no concepts are loaded.")
     return list(found.values())
+
+
+def _mentioned(reader: Reader, wanted: Sequence[str], notes: list[str]) -> list[NamedNode]:
+    return [NamedNode(concept.iri) for concept in resolve_concept_filter(reader, wanted, notes, "concept")]
 
 
 def _places(reader: Reader, filters: SearchFilters, notes: list[str]) -> tuple[str, dict[str, Sequence[Terms]], bool]:
@@ -338,7 +340,7 @@ def load_values_in_use(reader: Reader, name: NamedNode) -> dict[str, Terms]:
     return reader.kept("values in use", bind(VALUES_IN_USE, property=name), by_code)
 
 
-def _known(reader: Reader, argument: str, name: NamedNode, wanted: Sequence[str], notes: list[str]) -> list[Terms]:
+def _known(argument: str, name: NamedNode, reader: Reader, wanted: Sequence[str], notes: list[str]) -> list[Terms]:
     """Find the nodes with the codes `wanted`, in any case; add a note for each that no document has."""
     folded = {value.strip().casefold(): value for value in wanted}
     values = load_values_in_use(reader, name)

@@ -190,10 +190,10 @@ class Judged(Result):
     degraded: Degraded | None = Field(None, description="Ranked by words only, or by the words of the store only")
 
 
-FacetName = Literal["domain", "place", "language", "type", "year", "party", "chamber", "district", "concept"]
+FacetName = Literal["domain", "place", "language", "corpus_type", "year", "party", "chamber", "district", "concept"]
 
 FACETS: Final[tuple[FacetName, ...]] = (
-    "domain", "place", "language", "type", "year", "party", "chamber", "district", "concept",
+    "domain", "place", "language", "corpus_type", "year", "party", "chamber", "district", "concept",
 )  # fmt: skip
 
 

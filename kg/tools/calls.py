@@ -24,6 +24,8 @@ from kg.tools.argument_names import PUBLIC, resolve_names
 
 Kind = Literal["own", "light", "raw", "long"]
 Scope = Literal["read", "write", "admin"]
+DescribeInvalid = Callable[[ValidationError], str]
+"""Describes invalid arguments."""
 
 SHARED: Final = ("text_from", "max_tokens", "detail", "explain")
 """The arguments that every tool has; text_from if it returns a text to be read."""
@@ -73,18 +75,23 @@ class Command:
         }
         return create_model(f"{self.alias}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
 
-    def call(self, kg: KnowledgeGraph, arguments: Mapping[str, Any]) -> Any:
-        """Validate `arguments` and call the function. Raises InvalidInputError that names each invalid argument."""
-        return self._run(kg, self._check(arguments))
+    def call(self, kg: KnowledgeGraph, arguments: Mapping[str, Any], describe: DescribeInvalid | None = None) -> Any:
+        """Validate `arguments` and call the function. Raises InvalidInputError that names each invalid argument.
+
+        `describe` builds its message, for callers that call the arguments by other names.
+        """
+        return self._run(kg, self._check(arguments, describe))
 
     def content(self, kg: KnowledgeGraph, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Validate `arguments`, call the function, and return the document that clients receive."""
         return content_of(self.call(kg, arguments))
 
-    def _check(self, arguments: Mapping[str, Any]) -> BaseModel:
+    def _check(self, arguments: Mapping[str, Any], describe: DescribeInvalid | None = None) -> BaseModel:
         try:
             return self.arguments.model_validate(dict(arguments))
         except ValidationError as error:
+            if describe is not None:
+                raise InvalidInputError(describe(error)) from None
             raise InvalidInputError(f"{self.name}: {_explain(error, self.arguments)}") from None
 
     def _run(self, kg: KnowledgeGraph, checked: BaseModel) -> Any:
@@ -176,8 +183,9 @@ class Tool(Command):
         """Validate `arguments`, call the function, and return the content of the answer."""
         return self.answer(kg, arguments).content
 
-    def _check(self, arguments: Mapping[str, Any]) -> BaseModel:
-        return super()._check(arguments if self.single else resolve_names(arguments, self.arguments))
+    def _check(self, arguments: Mapping[str, Any], describe: DescribeInvalid | None = None) -> BaseModel:
+        given = arguments if self.single else resolve_names(arguments, self.arguments)
+        return super()._check(given, describe)
 
     def _listed(self, parameter: str) -> str:
         return PUBLIC.get(parameter, parameter)

@@ -12,12 +12,11 @@ from kg.retrieval.reader import Reader
 from kg.retrieval.results import FACETS, FacetName, SearchFilters
 from kg.tools.search.passages import search
 
-FILTERS = {"type": "corpus_type"}
 """The filter of a facet, if it has another name."""
 
 
 def filters_of(facet: str, value: str) -> SearchFilters:
-    return SearchFilters.model_validate({FILTERS.get(facet, facet): [value]})
+    return SearchFilters.model_validate({facet: [value]})
 
 
 def count_in_store(graph: KnowledgeGraph, filters: SearchFilters) -> tuple[int, int]:

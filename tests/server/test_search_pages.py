@@ -21,7 +21,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.filters import hint
 from kg.retrieval.hybrid_search import Retrieved, describe_nothing, describe_ranking
 from kg.server import pages, static
-from kg.server.pages.search import State, _reword_note, _to_cell
+from kg.server.pages.search import PARAMETERS, State, _reword_note, _to_cell
 from kg.tools.registry import TOOLS
 from kg.tools.search.passages import fetch, search
 from tests.server.test_pages import Page, page
@@ -223,6 +223,25 @@ def test_hostile_and_foreign_words_are_only_words(client: TestClient, words: str
     given = re.search(r'<input name="q"[^>]* value="([^"]*)"', text)
     assert given is not None
     assert unescape(given[1]) == words
+
+
+def test_an_error_and_a_note_name_the_parameters_of_the_page(client: TestClient) -> None:
+    def warnings(path: str) -> list[str]:
+        text = client.get(path, headers={"Accept": "text/html"}).text
+        return [unescape(each) for each in re.findall(r'<p class="warn"[^>]*>(.*?)</p>', text)]
+
+    [unknown, invalid] = warnings("/search?q=water&year=soon&colour=red")
+    assert "colour" in unknown
+    assert {*PARAMETERS} <= set(re.findall(r"\w+", unknown))
+    assert invalid.startswith("year: ")
+    for text in (invalid, *warnings("/search?q=water&place=Nowhereland")):
+        assert not {"iso3", "family_slug", "neighbours", "min_score", "filters"} & set(re.findall(r"\w+", text))
+    assert "Unknown parameter" not in markup(client, "/search?q=water&domain=climate")
+
+
+def test_a_form_names_its_field_in_an_error(client: TestClient) -> None:
+    text = client.get("/charts/places?a=Nowhereland&b=Utah").text
+    assert "iso3_a" not in text
 
 
 def test_nothing_relevant_is_said_as_such(client: TestClient) -> None:

@@ -234,7 +234,15 @@ def _compare_places(kg: KnowledgeGraph, request: Request) -> Response:
     problem = ""
     if a and b:
         try:
-            asked = ask(kg, jurisdictions.compare_jurisdictions, iso3_a=a, iso3_b=b, by=by, limit=50)
+            asked = ask(
+                kg,
+                jurisdictions.compare_jurisdictions,
+                {"iso3_a": "a", "iso3_b": "b"},
+                iso3_a=a,
+                iso3_b=b,
+                by=by,
+                limit=50,
+            )
         except QuadciteError as error:
             problem = str(error)
         else:
@@ -274,7 +282,14 @@ def _compare_codes(kg: KnowledgeGraph, request: Request) -> Response:
     result, queries, problem = None, [], ""
     if a and b:
         try:
-            asked = ask(kg, compare.compare_zoning, municipalities=[a, b], use=use or None, limit=50)
+            asked = ask(
+                kg,
+                compare.compare_zoning,
+                {"municipalities": "a and b"},
+                municipalities=[a, b],
+                use=use or None,
+                limit=50,
+            )
         except QuadciteError as error:
             problem = str(error)
         else:

@@ -99,7 +99,14 @@ def _people(kg: KnowledgeGraph, request: Request) -> Response:
     columns = ("Name", "Parties", "Chambers", "Years", "Speeches")
     about = "Speakers in parliament, most speeches first."
     try:
-        found = ask(kg, list_speakers, query=words or None, limit=PER_PAGE, offset=(number - 1) * PER_PAGE)
+        found = ask(
+            kg,
+            list_speakers,
+            {"query": "q", "offset": "page"},
+            query=words or None,
+            limit=PER_PAGE,
+            offset=(number - 1) * PER_PAGE,
+        )
     except NotFoundError:
         return _answer(request, "People", about, "Name", Listed(columns))
     rows = [
@@ -156,7 +163,14 @@ def _documents(kg: KnowledgeGraph, request: Request) -> Response:
     about = "Laws and policies: a law with its amendments, a plan with its annexes, is one family."
     hint = "Country, state or code"
     try:
-        found = ask(kg, family_overview, place=place, limit=PER_PAGE, offset=(number - 1) * PER_PAGE)
+        found = ask(
+            kg,
+            family_overview,
+            {"place": "q", "offset": "page"},
+            place=place,
+            limit=PER_PAGE,
+            offset=(number - 1) * PER_PAGE,
+        )
     except NotFoundError:
         return _answer(request, "Documents", about, hint, Listed(columns))
     rows = [

@@ -41,7 +41,7 @@ from kg.retrieval.results import (
 )
 from kg.server.html import href_of, page
 from kg.server.pages.reading import passage_href
-from kg.server.pages.site import Site, ask, get_number, list_queries
+from kg.server.pages.site import Site, ask, find_unknown, get_number, list_queries
 from kg.tools.answers import content_of
 from kg.tools.search.passages import fetch, search
 from kg.vocabulary import BASE, iri_prefix
@@ -63,7 +63,7 @@ _OF_AGENTS: Final = {
     " min_score=0 lists the nearest passages.": "",
 }
 """Parts of notes that name tools, and the text of the page instead."""
-_ARGUMENTS: Final = re.compile(r" \((?:arguments|filters): [^()]*\)\Z")
+PARAMETERS: Final = ("q", *FACETS, "sort", "once", "page", "limit", "format")
 QUERY_SHOWN: Final = 500
 """Characters of a refused query that the page repeats."""
 FILTERS_SHOWN: Final = 10
@@ -73,7 +73,7 @@ TITLES: Final[Mapping[FacetName, str]] = {
     "domain": "Domain",
     "place": "Place",
     "language": "Language",
-    "type": "Type",
+    "corpus_type": "Type",
     "year": "Year",
     "party": "Party",
     "chamber": "Chamber",
@@ -85,8 +85,6 @@ RELEVANCE: Final = {
     "weak": "These passages are related to the question. None clearly answers it.",
     "unknown": "Whether these passages are relevant was not judged.",
 }
-FILTER_NAMES: Final = {"type": "corpus_type"}
-"""Names of filters of the tool that differ from the facet."""
 _MEDIA_TYPES: Final[Mapping[CitationFormat, str]] = {
     "text": "text/plain",
     "markdown": "text/markdown",
@@ -182,6 +180,7 @@ def _search(kg: KnowledgeGraph, request: Request) -> Response:
         filters = {facet: values[:FILTERS_SHOWN] for facet, values in state.filters.items()}
         shown = replace(state, words=state.words[:QUERY_SHOWN], filters=filters)
         context = _context(kg, shown, SearchResult(results=[]), [], {}) | {"refused": _reword(error)}
+        context["unknown"] = find_unknown(request, PARAMETERS)
         return page(request, "search.html", context, status=error.http_status)
     form = request.query_params.get("format", "html")
     if form == "json":
@@ -195,12 +194,13 @@ def _search(kg: KnowledgeGraph, request: Request) -> Response:
         return _write_csv(found.results, evidence)
     if form != "html":
         raise InvalidInputError(f"Unknown format {form[:40]!r}. Available: html, csv, json.")
-    return page(request, "search.html", _context(kg, state, found, queries, evidence))
+    context = _context(kg, state, found, queries, evidence) | {"unknown": find_unknown(request, PARAMETERS)}
+    return page(request, "search.html", context)
 
 
 def _reword(error: InvalidInputError | NotFoundError) -> str:
-    """Word an error of the tool for a person: without the name of the tool and its arguments."""
-    return _reword_note(_ARGUMENTS.sub(".", str(error).removeprefix("search: ")))
+    """Word an error of the tool for a person: without the names of other tools."""
+    return _reword_note(str(error))
 
 
 def _reword_note(note: str) -> str:
@@ -216,12 +216,13 @@ def _find(kg: KnowledgeGraph, state: State) -> tuple[SearchResult, Sequence[Stat
             f"The search has {len(state.words):,} characters. The maximum is {QUERY_CHARACTERS:,}: keep the most "
             "important words."
         )
-    filters: dict[str, object] = {FILTER_NAMES.get(name, name): list(values) for name, values in state.filters.items()}
+    filters: dict[str, object] = {name: list(values) for name, values in state.filters.items()}
     if state.once:
         filters["max_passages_per_doc"] = 1
     asked = ask(
         kg,
         search,
+        {"query": "q"},
         query=state.words,
         filters=filters,
         limit=state.limit,

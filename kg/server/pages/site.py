@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from http import HTTPStatus
 from typing import Any, Final, Generic, TypeVar
 from urllib.parse import urlencode
 
+from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, request_response
@@ -33,6 +35,7 @@ R = TypeVar("R", bound=Result)
 Answer = Callable[[Request], Response]
 
 READS: Final = ("GET", "HEAD")
+_SAME_NAMES: Final[Mapping[str, str]] = {}
 MOST_NUMBER: Final = 999_999
 """Greatest number in an address, where nothing else bounds it."""
 
@@ -86,17 +89,47 @@ class Asked(Generic[R]):
     queries: Sequence[Statement]
 
 
-def ask(kg: KnowledgeGraph, function: Callable[..., R], **arguments: Any) -> Asked[R]:
+def ask(
+    kg: KnowledgeGraph, function: Callable[..., R], fields: Mapping[str, str] = _SAME_NAMES, /, **arguments: Any
+) -> Asked[R]:
     """Call the function of a tool as an agent would, by the names of its arguments, without a budget of tokens.
 
-    Arguments are validated and errors raised as for an agent. Only for tools that read.
+    Arguments are validated as for an agent. An error names the parameter of the page: `fields` has those whose name
+    differs from the argument or filter. Only for tools that read.
     """
     tool = _tools()[function]
     if tool.scope != "read":
         raise ValueError(f"{tool.name} writes")
     with recording() as ran:
-        result: R = tool.call(kg, arguments)
+        try:
+            result: R = tool.call(kg, arguments, partial(_describe_invalid, fields))
+        except (InvalidInputError, NotFoundError) as error:
+            message = str(error)
+            for name, shown in fields.items():
+                message = re.sub(rf"(?<![\w.]){name}(?=: )", shown, message)
+            error.args = (message, *error.args[1:])
+            raise
     return Asked(result, ran)
+
+
+def _describe_invalid(fields: Mapping[str, str], error: ValidationError) -> str:
+    """Build a sentence that names each invalid parameter of the page and the problem."""
+    said: dict[str, None] = {}
+    for each in error.errors(include_url=False)[:5]:
+        name = [str(step) for step in each["loc"] if isinstance(step, str)][-1]
+        given = each["input"] if isinstance(each["input"], str | int) else ""
+        said[f"{fields.get(name, name)}: {each['msg']}{f', not {str(given)[:40]!r}' if given != '' else ''}."] = None
+    return " ".join(said).encode(errors="replace").decode()
+
+
+def find_unknown(request: Request, known: Collection[str]) -> str | None:
+    """Describe the parameters of an address that the page does not have, with those that it has; None without any."""
+    unknown = [name for name in dict.fromkeys(request.query_params) if name not in known]
+    if not unknown:
+        return None
+    listed = ", ".join(repr(name[:40]) for name in unknown[:5]) + (", ..." if len(unknown) > 5 else "")
+    has_no_effect = "Unknown parameter" + (" has" if len(unknown) == 1 else "s have") + " no effect"
+    return f"{has_no_effect}: {listed}. Valid: {', '.join(known)}.".encode(errors="replace").decode()
 
 
 @cache
