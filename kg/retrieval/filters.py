@@ -299,8 +299,9 @@ def _places(reader: Reader, filters: SearchFilters, notes: list[str]) -> tuple[s
 
 def _pattern_of_places(territories: Sequence[Territory]) -> tuple[str, dict[str, Sequence[Terms]]]:
     """Compile territories to a pattern on ?document, with its terms."""
-    places = list(dict.fromkeys(place for territory in territories for place in territory.jurisdictions))
-    states = list(dict.fromkeys(state for territory in territories for state in territory.states))
+    # In order, so that the same places are the same query, whose result is cached.
+    places = sorted({place for territory in territories for place in territory.jurisdictions}, key=str)
+    states = sorted({state for territory in territories for state in territory.states}, key=str)
     if not states:
         return JURISDICTION, {"places": places}
     if not places:

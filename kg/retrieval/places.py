@@ -27,7 +27,7 @@ from kg.vocabulary import BASE, KG, SKOS, iri_prefix, mint
 
 PLACES: Final = """
 SELECT DISTINCT ?place ?graph ?property ?value WHERE {
-  VALUES ?kind { kg:Place kg:Municipality } ?place a ?kind .
+  { ?place a kg:Place } UNION { ?place a kg:Municipality }
   GRAPH ?graph { ?place ?property ?value }
   FILTER(?property IN (skos:prefLabel, skos:altLabel, skos:notation, kg:within))
 }"""

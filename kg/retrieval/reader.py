@@ -86,6 +86,8 @@ class Reader:
         self.ran: list[Statement] = []
         self.generation = 0
         self.truncated = False
+        self._declares = False
+        """Whether rows that user graphs take part in were read."""
 
     def rows(
         self, purpose: str, query: str, *, declared: Sequence[str] = (), all_graphs: bool = False
@@ -110,6 +112,7 @@ class Reader:
         everything = self._selected(purpose, query, all_graphs=True)
         rows = [row for row in everything if frozenset(row.items()) not in known]
         rows = [row for row in rows if _is_valid(row, names)]
+        self._declares = self._declares or bool(rows)
         described = self.find_described({node for row in rows for name in names if (node := _get_node(row, name))})
         return [row for row in rows if not any(row.get(name) in described for name in names)]
 
@@ -146,7 +149,7 @@ class Reader:
         with self._reading_anew():
             rows = self.rows(purpose, query, declared=declared)
             value = read(rows)
-            self._keep(key, _Kept(value, latest, len(rows), self._find_reads(query, declared), bool(declared)))
+            self._keep(key, _Kept(value, latest, len(rows), self._reads_of(query), bool(declared)))
         return value
 
     def kept_in_graphs(self, purpose: str, query: str, graphs: str, read: Callable[[list[dict[str, Term]]], T]) -> T:
@@ -180,12 +183,14 @@ class Reader:
 
     @contextmanager
     def _reading_anew(self) -> Iterator[None]:
-        """Note the generation and the truncation of the queries in the block apart from those of earlier ones."""
+        """Keep the state of the queries in the block apart from that of earlier ones: generation, truncation, users."""
         before, self.truncated = self.truncated, False
         earlier, self.generation = self.generation, 0
+        declared, self._declares = self._declares, False
         try:
             yield
         finally:
+            self._declares = self._declares or declared
             self.truncated = self.truncated or before
             self.generation = max(self.generation, earlier)
 
@@ -245,19 +250,22 @@ class Reader:
             memory = memory.get(kind) or memory.keep(kind, Memory(most))
         wanted = list(dict.fromkeys(iris))
         latest = store.statistics().generation
-        reads = self._find_reads(query, declared) if query else None
-        changed = store.find_last_change(reads, users=bool(declared))
+        reads = _find_reads(query) if query else None
+        users = bool(declared)
+        changed, changed_any = store.find_last_change(reads, users=users), store.find_last_change(None)
         found: dict[str, T] = {}
         missing = []
         for iri in wanted:
-            known: tuple[int, T] | None = memory.get((kind, iri))
-            is_valid = known is not None and known[0] >= changed
-            if known is not None and not is_valid and subjects is not None:
-                since, value = known
-                if is_valid := all(store.find_last_change_of(node) <= since for node in subjects(iri, value)):
-                    memory.keep((kind, iri), (latest, value))
-            if known is not None and is_valid:
-                found[iri] = known[1]
+            known: tuple[int, T, bool] | None = memory.get((kind, iri))
+            if known is None:
+                missing.append(iri)
+                continue
+            since, value, declares = known
+            if since >= (changed_any if declares else changed):
+                found[iri] = value
+            elif subjects and all(store.find_last_change_of(node) <= since for node in subjects(iri, value)):
+                found[iri] = value
+                memory.keep((kind, iri), (latest, value, declares))
             else:
                 missing.append(iri)
         if found:
@@ -266,18 +274,17 @@ class Reader:
             with self._reading_anew():
                 loaded = load(sorted(missing))
                 # After such a commit in the meantime it is unknown to which generation they belong.
-                if store.find_last_change(reads, users=bool(declared)) <= latest and not self.truncated:
+                read = None if self._declares else reads
+                if store.find_last_change(read, users=users) <= latest and not self.truncated:
                     for iri, value in loaded.items():
-                        memory.keep((kind, iri), (latest, value))
+                        memory.keep((kind, iri), (latest, value, self._declares))
             found.update(loaded)
         return {iri: found[iri] for iri in wanted if found.get(iri) is not None}
 
-    def _find_reads(self, query: str, declared: Sequence[str]) -> frozenset[str] | None:
-        """Find the properties that `rows` reads; None for any."""
-        # Rows that user graphs take part in can depend on any description of their nodes.
-        if declared and self.kg.store.exclude_hidden_graphs(query) != query:
-            return None
-        return _find_reads(query) if len(query) < SHORT else find_reads(query)
+    def _reads_of(self, query: str) -> frozenset[str] | None:
+        """Find the properties that the rows of a query depend on; None for any."""
+        # Rows that user graphs take part in also depend on all that sources say about their nodes.
+        return None if self._declares else _find_reads(query) if len(query) < SHORT else find_reads(query)
 
     def finish(
         self,

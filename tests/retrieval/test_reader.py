@@ -272,6 +272,11 @@ def test_a_cached_result_with_declared_nodes_follows_user_graphs(tmp_path: Path)
         assert titles_of(kg, declared=True) == (["one"], False)
         kg.store.commit({other: [Quad(other, KG.keyword, Literal("k"), other)]})
         assert titles_of(kg, declared=True) == (["one"], True)
+        # A title of a user that is in no row.
+        write(kg, other, "speech", kind=KG.Speech)
+        assert titles_of(kg, declared=True) == (["one"], False)
+        kg.store.commit({mint("graph", "src", "b"): [Quad(graph, KG.keyword, Literal("k"), mint("graph", "src", "b"))]})
+        assert titles_of(kg, declared=True) == (["one"], True)
         write(kg, user, "of a user")
         assert titles_of(kg, declared=True) == (["of a user", "one"], False)
         assert titles_of(kg, declared=True)[1]
