@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import is_
 from typing import Any, Final, Generic, TypeVar
 
 from pyoxigraph import NamedNode
@@ -137,7 +138,7 @@ class Reader:
     ) -> T:
         """Run a SELECT and return `read` of its rows, cached until a commit changes statements with its properties.
 
-        Do not modify the value. `declared` is that of `rows`.
+        `read` depends on the rows alone. Do not modify the value. `declared` is that of `rows`.
         """
         key = (query, *declared)
         known: _Kept[T] | None = self._get_kept(key)
@@ -152,10 +153,13 @@ class Reader:
             self._keep(key, _Kept(value, latest, len(rows), self._reads_of(query), bool(declared)))
         return value
 
-    def kept_in_graphs(self, purpose: str, query: str, graphs: str, read: Callable[[list[dict[str, Term]]], T]) -> T:
+    def kept_in_graphs(
+        self, purpose: str, query: str, graphs: str, read: Callable[[list[dict[str, Term]]], T], *, also: str = ""
+    ) -> T:
         """Run a SELECT and return `read` of its rows, cached until a commit touches the graphs that it reads.
 
-        `graphs` is a SELECT of these as ?graph, now: those that can change the result of `query`.
+        `graphs` is a SELECT of these as ?graph, now: those that can change the result of `query`, and of the query
+        `also`, whose result `read` uses too.
         """
         known: _Kept[T] | None = self._get_kept((query, graphs))
         latest = self.kg.store.statistics().generation
@@ -176,10 +180,21 @@ class Reader:
             value = read(rows)
             # After a commit in the meantime it is unknown which graphs these rows are from.
             if self.generation == latest:
-                reads, also = find_reads(query), find_reads(graphs)
-                names = None if reads is None or also is None else reads | also
+                reads = [find_reads(each) for each in (query, graphs, also) if each]
+                names = None if None in reads else frozenset().union(*filter(None, reads))
                 self._keep((query, graphs), _Kept(value, latest, len(rows), names, graphs=held))
         return value
+
+    def derived(self, kind: Hashable, build: Callable[..., T], *inputs: object) -> T:
+        """Get ``build(*inputs)``, cached by `kind` for as long as the inputs are the same objects, such as kept values.
+
+        Do not modify the value.
+        """
+        memory = self.kg.memory
+        known: tuple[tuple[object, ...], T] | None = memory.get(("derived", kind))
+        if known is not None and len(known[0]) == len(inputs) and all(map(is_, known[0], inputs)):
+            return known[1]
+        return memory.keep(("derived", kind), (inputs, build(*inputs)))[1]
 
     @contextmanager
     def _reading_anew(self) -> Iterator[None]:

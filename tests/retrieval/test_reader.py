@@ -13,9 +13,12 @@ from kg.retrieval.reader import Reader, recording
 from kg.retrieval.results import SearchFilters
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
-from kg.tools.reading.documents import load_order
+from kg.tools.climate.document_counts import count_documents
+from kg.tools.parliament.speech_filters import parties, speakers
+from kg.tools.reading.documents import load_order, read_document
 from kg.tools.search.passages import fetch, search
-from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, mint
+from kg.tools.zoning.municipalities import load_places as load_municipalities
+from kg.vocabulary import BASE, DCTERMS, FOAF, KG, RDF, SCHEMA, SKOS, mint
 from tests.conftest import load_once, opened
 
 COUNTRY = SearchFilters(iso3=["DJI"])
@@ -327,3 +330,68 @@ def test_values_by_iri_with_a_query_outlive_the_commits_that_do_not_change_them(
         write(kg, graph)
         reader = Reader(kg)
         assert get() == ([], 1)
+
+
+def test_values_that_several_queries_make_follow_each_of_them(tmp_path: Path) -> None:
+    """What is built out of a cached result and another one is built again after either has changed."""
+    source, names = mint("graph", "src", "a"), mint("graph", "ref", "a")
+    person, party, town, state = (NamedNode(f"{BASE}id/{name}") for name in (
+        "person/p", "party/p", "municipality/us-ut-town", "place/US-UT",
+    ))  # fmt: skip
+    speech, document = mint("speech", "a"), mint("document", "a")
+    with opened(tmp_path / "data") as kg:
+
+        def say(*said: tuple[NamedNode, NamedNode, NamedNode | Literal]) -> None:
+            kg.store.commit({names: [Quad(*each, names) for each in said]})
+
+        def read() -> tuple[list[str], list[str], list[list[str]], list[str | None]]:
+            reader = Reader(kg)
+            return (
+                [each.label for each in speakers(reader)],
+                [each.label for each in parties(reader)],
+                [sorted(each.states) for each in load_municipalities(reader)],
+                [each.place for each in count_documents(kg).by_place],
+            )
+
+        about = (
+            (speech, RDF.type, KG.Speech), (speech, KG.speaker, person), (speech, KG.speakerAsRecorded, Literal("R")),
+            (speech, KG.party, party), (town, RDF.type, KG.Municipality), (town, SKOS.prefLabel, Literal("Town")),
+            (document, RDF.type, KG.PolicyDocument), (document, KG.jurisdiction, town),
+            (document, KG.slug, Literal("a")),
+        )  # fmt: skip
+        kg.store.commit({source: [Quad(*each, source) for each in about]})
+        assert read() == (["R"], ["p"], [[]], ["Town"])
+        person_named = (person, RDF.type, FOAF.Person), (person, FOAF.name, Literal("N"))
+        say(*person_named)
+        assert read()[0] == ["N"]
+        say(*person_named, (party, SKOS.prefLabel, Literal("P")))
+        assert read()[:2] == (["N"], ["P"])
+        say((town, KG.within, state))
+        assert read() == (["R"], ["p"], [["UT", "Utah"]], ["Town"])
+        say((town, SKOS.altLabel, Literal("A")), (state, RDF.type, KG.Place), (state, SKOS.prefLabel, Literal("Z")))
+        assert read()[2:] == ([[]], ["Town"])
+
+
+def test_headings_follow_the_order_of_the_passages(tmp_path: Path) -> None:
+    document, graph = mint("document", "a"), mint("graph", "src", "climate", "a")
+    with opened(tmp_path / "data") as kg:
+
+        def write_positions(*numbers: int) -> list[str]:
+            quads = [
+                Quad(document, RDF.type, KG.PolicyDocument, graph),
+                Quad(document, DCTERMS.title, Literal("T"), graph),
+            ]
+            for number, position in enumerate(numbers):
+                unit = mint("passage", "a", str(number))
+                about: tuple[tuple[NamedNode, NamedNode | Literal], ...] = (
+                    (RDF.type, KG.Passage), (DCTERMS.isPartOf, document), (SCHEMA.position, Literal(position)),
+                    (SCHEMA.text, Literal(f"Heading {number}")),
+                    (KG.blockType, mint("code", "blockType", "sectionHeading")),
+                )  # fmt: skip
+                quads += [Quad(unit, name, value, graph) for name, value in about]
+            kg.store.commit({graph: quads})
+            return [each.text for each in read_document(kg, document.value).outline]
+
+        first = write_positions(0, 1)
+        assert first == ["Heading 0", "Heading 1"]
+        assert write_positions(1, 0) == [*reversed(first)]

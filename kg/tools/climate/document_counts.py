@@ -9,7 +9,7 @@ from typing import Final
 from pyoxigraph import NamedNode
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.places import load_places
+from kg.retrieval.places import Places, load_places
 from kg.retrieval.reader import Reader
 from kg.retrieval.results import Statement
 from kg.store.protocol import Term, term_text
@@ -54,7 +54,7 @@ def count_documents(kg: KnowledgeGraph) -> DocumentCounts:
     places = load_places(reader)
     reader.ran.clear()
 
-    def read_places(rows: Sequence[Mapping[str, Term]]) -> list[DocumentCount]:
+    def name_places(rows: Sequence[Mapping[str, Term]], places: Places) -> list[DocumentCount]:
         found = []
         for row in rows:
             term = row.get("place")
@@ -67,7 +67,8 @@ def count_documents(kg: KnowledgeGraph) -> DocumentCounts:
     def read_years(rows: Sequence[Mapping[str, Term]]) -> dict[int | None, int]:
         return {_year(row): count for row in rows if (count := int(term_text(row["documents"])))}
 
-    by_place = reader.kept("documents by place and year", COUNTS, read_places)
+    counted = reader.kept("documents by place and year", COUNTS, list)
+    by_place = reader.derived("documents by place and year", name_places, counted, places)
     return DocumentCounts(by_place, reader.kept("documents by year", BY_YEAR, read_years), reader.ran)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from itertools import chain
@@ -463,7 +463,7 @@ def speakers(reader: Reader) -> list[Choice]:
 
     people = reader.kept("names of people", PEOPLE, ordered)
 
-    def read(rows: list[dict[str, Term]]) -> list[Choice]:
+    def build(rows: Sequence[dict[str, Term]], people: Mapping[str, Sequence[str]]) -> list[Choice]:
         # The name of an office is not one of the person who holds it.
         named = [row for row in rows if "office" not in row]
         recorded = _pairs([row for row in named if "speaker" in row], "speaker", "recorded")
@@ -475,7 +475,7 @@ def speakers(reader: Reader) -> list[Choice]:
         others = {term_text(row["recorded"]) for row in named if "speaker" not in row}
         return choices + [Choice(Literal(name), name, (name,)) for name in sorted(others)]
 
-    return reader.kept("who speaks", SPEAKERS, read)
+    return reader.derived("who speaks", build, reader.kept("who speaks", SPEAKERS, list), people)
 
 
 def offices(reader: Reader) -> list[str]:
@@ -486,24 +486,24 @@ def offices(reader: Reader) -> list[str]:
 def parties(reader: Reader) -> list[Choice]:
     """Load the parties of speakers with their recorded names. Cached until the next commit."""
 
-    def read(rows: list[dict[str, Term]]) -> list[Choice]:
+    def build(rows: Sequence[dict[str, Term]], named: Sequence[dict[str, Term]]) -> list[Choice]:
         known = _pairs([row for row in rows if "party" in row and "recorded" in row], "party", "recorded")
-        nodes = sorted({iri_of(row["party"]) for row in rows if "party" in row})
         names: dict[str, list[tuple[int, str]]] = defaultdict(list)
-        if nodes:
-            query = bind(PARTY_NAMES, parties=[NamedNode(iri) for iri in nodes])
-            for row in reader.rows("names of parties", query):
-                rank = iri_of(row["property"]) != SKOS.prefLabel.value
-                names[iri_of(row["party"])].append((rank, term_text(row["name"])))
+        for row in named:
+            rank = iri_of(row["property"]) != SKOS.prefLabel.value
+            names[iri_of(row["party"])].append((rank, term_text(row["name"])))
         choices = []
-        for iri in nodes:
+        for iri in sorted({iri_of(row["party"]) for row in rows if "party" in row}):
             all_names = [name for _, name in sorted(names[iri])] + known.get(iri, [])
             label = all_names[0] if all_names else code_of(iri)
             choices.append(Choice(NamedNode(iri), label, tuple(dict.fromkeys((label, *all_names)))))
         others = {term_text(row["recorded"]) for row in rows if "party" not in row and "recorded" in row}
         return choices + [Choice(Literal(name), name, (name,)) for name in sorted(others)]
 
-    return reader.kept("parties of speakers", PARTIES, read)
+    rows = reader.kept("parties of speakers", PARTIES, list)
+    nodes = [NamedNode(iri) for iri in sorted({iri_of(row["party"]) for row in rows if "party" in row})]
+    named = reader.kept("names of parties", bind(PARTY_NAMES, parties=nodes), list)
+    return reader.derived("parties of speakers", build, rows, named)
 
 
 def tags(reader: Reader) -> list[str]:

@@ -267,7 +267,7 @@ def _load_headings(reader: Reader, document: NamedNode, order: Sequence[tuple[in
     types = [mint("code", "blockType", name) for name in _HEADING_TYPES]
     query = bind(HEADINGS, document=document, types=types, most=HEADING_CHARACTERS + 40)
     graphs = bind(GRAPHS_OF_PARTS, document=document)
-    return reader.kept_in_graphs("headings of the document", query, graphs, read)
+    return reader.kept_in_graphs("headings of the document", query, graphs, read, also=bind(ORDER, document=document))
 
 
 def _load_versions(reader: Reader, document: NamedNode) -> list[Version]:

@@ -137,13 +137,13 @@ def load_places(reader: Reader) -> list[Place]:
 def _load_all(reader: Reader) -> _Places:
     """Load all municipalities. Cached until the next commit."""
 
-    def read(rows: Sequence[Mapping[str, Term]]) -> _Places:
-        # With a reader of its own, so that the queries of a result are the same whether this is cached or not.
-        hierarchy = load_hierarchy(Reader(reader.kg))
+    def build(rows: Sequence[Mapping[str, Term]], hierarchy: Places) -> _Places:
         places = [_to_place(iri_of(row["municipality"]), term_text(row["name"]), hierarchy) for row in rows]
         return _index(hierarchy, places)
 
-    return reader.kept("all municipalities", MUNICIPALITIES, read)
+    named = reader.kept("all municipalities", MUNICIPALITIES, list)
+    # With a reader of its own: the queries of a result name what is asked about.
+    return reader.derived("all municipalities", build, named, load_hierarchy(Reader(reader.kg)))
 
 
 def _to_place(iri: str, name: str, hierarchy: Places) -> Place:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import Final
 
 from pyoxigraph import Literal as Text
@@ -155,7 +154,7 @@ def find_mentions(
     pattern = re.escape(longest.removesuffix("y"))
     query = bind(CONTAINING, municipality=NamedNode(place.iri), pattern=Text(pattern))
     headed = find_headed(tree, known)
-    found = reader.kept("sections with the words", query, partial(_read_mentions, words))
+    found = _read_mentions(words, reader.rows("sections with the words", query))
     return [get_section_key(iri) for iri in found if iri not in headed or not headed[iri].isdisjoint(districts)]
 
 
