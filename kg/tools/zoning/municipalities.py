@@ -142,7 +142,7 @@ def _load_all(reader: Reader) -> _Places:
         return _index(hierarchy, places)
 
     named = reader.kept("all municipalities", MUNICIPALITIES, list)
-    # With a reader of its own: the queries of a result name what is asked about.
+    # With a reader of its own, so that the queries of a result are those about municipalities.
     return reader.derived("all municipalities", build, named, load_hierarchy(Reader(reader.kg)))
 
 
