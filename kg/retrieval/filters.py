@@ -17,6 +17,7 @@ from kg.errors import NotFoundError
 from kg.fuzzy_names import nearest
 from kg.retrieval.concept_index import Concept, check_item, load_concepts, one
 from kg.retrieval.evidence import code_of
+from kg.retrieval.notes import SEE_RESOURCES
 from kg.retrieval.places import Place, Territory, find_place, load_territory
 from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.results import Domain, SearchFilters
@@ -221,7 +222,7 @@ def compile_scope(reader: Reader, filters: SearchFilters, *, speeches: bool = Tr
             terms[each.term] = found
             for patterns, own in ((on_document, each.on_document), (on_unit, each.on_unit), (alone, each.alone)):
                 patterns += [own] if own is not None else []
-        elif argument != "concept":  # without concepts it has no effect, and a note says so
+        elif argument != "concept":  # without concepts it has no effect, as a note states
             raise NotFoundError(" ".join(note for note in notes if note.startswith(f"{argument}: ")))
     return Scope(tuple(on_document), tuple(on_unit), tuple(alone), terms), notes
 
@@ -397,7 +398,7 @@ def hint(wanted: str, valid: Mapping[str, str] | Iterable[str], most: int = 8) -
     close = nearest(wanted.casefold(), names, most, least=50)
     close += [key for key in sorted(names) if key.startswith(wanted[:1].casefold()) and key not in close]
     chosen = [names[key] for key in (close or sorted(names))[:most]]
-    return f"Similar: {', '.join(chosen)} ({len(names)} in total: see list_resources)"
+    return f"Similar: {', '.join(chosen)} ({len(names)} in total{SEE_RESOURCES})"
 
 
 def _languages(reader: Reader, wanted: Sequence[str], notes: list[str]) -> list[Literal]:

@@ -20,6 +20,7 @@ from pyoxigraph import NamedNode
 from kg.errors import IndexUnavailableError
 from kg.retrieval.asked import Asked
 from kg.retrieval.filters import Scope, build_conditions
+from kg.retrieval.notes import Note
 from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.reranking import Reranking
 from kg.retrieval.results import Completeness, Degraded
@@ -295,27 +296,33 @@ def describe_nothing(must: Sequence[str], min_score: float | None) -> str:
     if must:
         return f"Nothing relevant contains {' and '.join(repr(words) for words in must)}. Require fewer words."
     listed = "" if min_score is not None else " min_score=0 lists the nearest passages."
-    return f"Nothing relevant to the query was found.{listed} Use other words, or see list_resources."
+    nothing = "Nothing relevant to the query was found."
+    return Note(f"{nothing}{listed} Use other words, or see list_resources.", f"{nothing} Use other words.")
 
 
 def describe_ranking(found: Retrieved, units: str) -> list[str]:
     """Describe what may differ in the order of a later answer; `units` is the noun for the ranked texts."""
-    notes = []
+    notes: list[str] = []
     if found.incomplete:
         notes.append(f"The answer is approximate: {found.incomplete}")
     if found.problem:
         notes.append(f"The reranker did not order the results: {found.problem}")
     if found.degraded == "store":
-        notes.append(
+        said = (
             f"The search index does not answer. These are {units} whose text in the store contains words of the query; "
-            "titles, names and meaning were not searched. Try again in some seconds; health has the state."
+            "titles, names and meaning were not searched. Try again in some seconds"
         )
+        notes.append(Note(f"{said}; health has the state.", f"{said}; the status page has the state."))
     elif found.degraded == "words":
-        notes.append(f"No embedding model: the {units} are ranked by words only. health has the reason.")
+        said = f"No embedding model: the {units} are ranked by words only."
+        notes.append(Note(f"{said} health has the reason.", f"{said} The status page has the reason."))
     elif found.pending:
-        notes.append(
+        said = (
             f"{found.pending} of the {units} considered have no embedding yet and are ranked by keywords only. The "
-            "order and the pages can change until health reports no pending vectors."
+            "order and the pages can change until"
+        )
+        notes.append(
+            Note(f"{said} health reports no pending vectors.", f"{said} the status page reports no pending vectors.")
         )
     if found.is_foreign_query:
         notes.append(

@@ -19,6 +19,7 @@ from kg import iso3166
 from kg.errors import InvalidInputError, NotFoundError
 from kg.fuzzy_names import fold, nearest
 from kg.iso3166 import Area
+from kg.retrieval.notes import SEE_RESOURCES
 from kg.retrieval.reader import Reader, clean_text, iri_of
 from kg.sparql.terms import bind
 from kg.store.ownership import is_user_graph
@@ -374,7 +375,7 @@ def _available(places: Places, iris: Collection[str]) -> str:
             outer = [place, *places.get_chain(place)][-1]
             outermost[outer.iri] = outer
     names = sorted(f"{place.name} ({place.code})" for place in outermost.values())
-    more = f" and {len(names) - SHOWN} more, see list_resources" if len(names) > SHOWN else ""
+    more = f" and {len(names) - SHOWN} more{SEE_RESOURCES}" if len(names) > SHOWN else ""
     return f"Available: {', '.join(names[:SHOWN])}{more}." if names else "No place has records."
 
 

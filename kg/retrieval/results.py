@@ -12,6 +12,7 @@ from typing import Annotated, ClassVar, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 
+from kg.retrieval.notes import NoteText
 from kg.retrieval.token_budget import Lean
 from kg.search.relevance import Relevance
 
@@ -88,7 +89,7 @@ class Result(BaseModel):
     """Top-level fields that are sent even if they are null."""
     layout: ClassVar[Layout] = Layout()
 
-    notes: list[str] = Field(default_factory=list, description="Remarks on this result")
+    notes: list[NoteText] = Field(default_factory=list, description="Remarks on this result")
     next_offset: int | None = Field(None, description="Offset of the next page; absent on the last page")
     explain: list[Statement] = Field(default_factory=list, description="With explain=true: every query that ran")
     meta: SkipJsonSchema[Meta] = Field(default_factory=lambda: Meta(snapshot=0), exclude=True)

@@ -20,8 +20,10 @@ from kg.errors import IndexUnavailableError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.filters import hint
 from kg.retrieval.hybrid_search import Retrieved, describe_nothing, describe_ranking
+from kg.retrieval.notes import Note, select_for_people, word_for_people
+from kg.retrieval.results import SearchResult
 from kg.server import pages, static
-from kg.server.pages.search import PARAMETERS, State, _reword_note, _to_cell
+from kg.server.pages.search import PARAMETERS, State, _to_cell
 from kg.tools.registry import TOOLS
 from kg.tools.search.passages import fetch, search
 from tests.server.test_pages import Page, page
@@ -269,7 +271,15 @@ NOTHING = Retrieved([], "approximate", None, None)
 def test_a_note_on_a_page_names_no_tool(note: str) -> None:
     names = {tool.name for tool in TOOLS} - {"search", "status"}
     assert names & set(re.findall(r"\w+", note))
-    assert not names & set(re.findall(r"\w+", _reword_note(note)))
+    assert not names & set(re.findall(r"\w+", word_for_people(note)))
+
+
+def test_notes_keep_their_words_for_people_in_a_result_and_are_plain_text_for_agents() -> None:
+    note = Note("health has it.", "The status page has it.")
+    result = SearchResult(results=[], notes=[note, "Plain.", Note("For agents.")])
+    assert select_for_people(result.notes) == ["The status page has it.", "Plain."]
+    assert json.loads(result.model_dump_json())["notes"] == ["health has it.", "Plain.", "For agents."]
+    assert SearchResult.model_json_schema()["properties"]["notes"]["items"] == {"type": "string"}
 
 
 def test_an_index_that_does_not_answer_degrades_and_is_said(

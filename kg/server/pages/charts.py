@@ -18,6 +18,7 @@ from starlette.routing import Route
 
 from kg.errors import InvalidInputError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.notes import select_for_people
 from kg.retrieval.reader import Reader
 from kg.server.html import page
 from kg.server.pages.plots import Bars, Columns, draw_bars, draw_columns
@@ -183,7 +184,7 @@ def _chart_speeches(kg: KnowledgeGraph) -> list[Chart]:
             "speeches-by-party", "Speeches by party", ("Party", "Speeches", "Words", "Interjections by others"),
             [(group.label, group.speeches, group.words, group.interjections) for group in groups], "bar", "party",
             "speeches", None, [{"party": group.label, "speeches": group.speeches} for group in groups[:PLACES]],
-            parties.result.notes, list_queries(parties.queries),
+            select_for_people(parties.result.notes), list_queries(parties.queries),
         )
     ]  # fmt: skip
     yearly = speakers.count_speeches_by_year(kg)
@@ -216,7 +217,7 @@ def _chart_concepts(kg: KnowledgeGraph, place: str) -> Chart | None:
         "concepts", f"Concepts mentioned most in {asked.result.name}", ("Concept", "Passages", "Documents"),
         [(concept.label, concept.passages, concept.documents) for concept in concepts], "bar", "concept", "passages",
         None, [{"concept": concept.label, "passages": concept.passages} for concept in concepts[:PLACES]],
-        asked.result.notes, list_queries(asked.queries),
+        select_for_people(asked.result.notes), list_queries(asked.queries),
     )  # fmt: skip
 
 
@@ -259,7 +260,7 @@ def _compare_places(kg: KnowledgeGraph, request: Request) -> Response:
                 Chart(
                     "comparison", f"{' and '.join(named)}: {result.counted} by {by.replace('_', ' ')}",
                     (by.replace("_", " ").capitalize(), *named), rows, "bar", "bin",
-                    result.counted, "place", drawn, result.notes, list_queries(asked.queries),
+                    result.counted, "place", drawn, select_for_people(result.notes), list_queries(asked.queries),
                 )
             ]  # fmt: skip
     context = {

@@ -13,6 +13,7 @@ from starlette.routing import Route
 
 from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.notes import select_for_people
 from kg.retrieval.places import Places, load_places
 from kg.retrieval.reader import Reader
 from kg.retrieval.results import FacetName, FacetValue, Result, Statement
@@ -207,7 +208,9 @@ def _codes(kg: KnowledgeGraph, request: Request) -> Response:
 
 def _list(found: Any, columns: Sequence[str], rows: Sequence[Sequence[dict[str, Any]]]) -> Listed:
     result: Result = found.result
-    return Listed(columns, rows, found.queries, more=result.next_offset is not None, notes=result.notes)
+    return Listed(
+        columns, rows, found.queries, more=result.next_offset is not None, notes=select_for_people(result.notes)
+    )
 
 
 def _read(request: Request) -> tuple[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
+from kg.retrieval.notes import select_for_people
 from kg.server.pages.reading import page_href, reading_page
 from kg.server.pages.site import Site, get_number
 from kg.store.protocol import term_text
@@ -28,7 +29,7 @@ def show(site: Site, request: Request, target: Target) -> Response:
             for kind, title in (("chamber", "Seats"), ("party", "Parties"), ("organization", "Other memberships"))
         ],
         "pages": pages,
-        "vote_notes": [note for note in person.votes.notes if note.startswith(("In ", "Not covered"))],
+        "vote_notes": select_for_people(person.votes.notes),
         "by_name": any(vote.derived_by for each in person.votes.divisions for vote in each.votes),
         "votes_previous": page_href(target.iri, votes=person.votes_page - 1) + "#votes"
         if person.votes_page > 1

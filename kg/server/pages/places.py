@@ -5,6 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
+from kg.retrieval.notes import select_for_people
 from kg.server.html import href_of
 from kg.server.pages.reading import reading_page
 from kg.server.pages.site import Site, get_number
@@ -23,7 +24,7 @@ def show(site: Site, request: Request, target: Target) -> Response:
         "heading": place.overview.name,
         "pages": max(1, -(-place.families_total // FAMILIES)),
         "most": most,
-        "notes": [note for note in place.overview.notes if "top_concepts" not in note and "`search`" not in note],
+        "notes": select_for_people(place.overview.notes),
         "concept_href": lambda qid: href_of(qid if ":" in qid else iri_prefix("concept") + qid),
     }
     return reading_page(

@@ -25,6 +25,7 @@ from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.citation_formats import NAMES, CitationFormat, cite, count_page, format_citation
 from kg.retrieval.excerpts import EXCERPT_CHARACTERS, best_window, find_words, trim_to_words, window
+from kg.retrieval.notes import select_for_people, word_for_people
 from kg.retrieval.places import Places, load_places
 from kg.retrieval.reader import Reader
 from kg.retrieval.results import (
@@ -53,16 +54,6 @@ VALUES_SHOWN: Final = 8
 _SECTIONS: Final = iri_prefix("section")
 _IRI: Final = re.compile(r"(?:https?|cpr)://\S+|urn:\S+")
 """An IRI, which is looked up instead of searched."""
-_OF_AGENTS: Final = {
-    "health has the reason.": "The status page has the reason.",
-    "health has the state.": "The status page has the state.",
-    "until health reports no pending vectors": "until the status page reports no pending vectors",
-    " in total: see list_resources)": " in total)",
-    " list_resources and family_overview list the contents of the graph.": "",
-    " Use other words, or see list_resources.": " Use other words.",
-    " min_score=0 lists the nearest passages.": "",
-}
-"""Parts of notes that name tools, and the text of the page instead."""
 PARAMETERS: Final = ("q", *FACETS, "sort", "once", "page", "limit", "format")
 QUERY_SHOWN: Final = 500
 """Characters of a refused query that the page repeats."""
@@ -179,7 +170,7 @@ def _search(kg: KnowledgeGraph, request: Request) -> Response:
     except (InvalidInputError, NotFoundError) as error:
         filters = {facet: values[:FILTERS_SHOWN] for facet, values in state.filters.items()}
         shown = replace(state, words=state.words[:QUERY_SHOWN], filters=filters)
-        context = _context(kg, shown, SearchResult(results=[]), [], {}) | {"refused": _reword(error)}
+        context = _context(kg, shown, SearchResult(results=[]), [], {}) | {"refused": word_for_people(str(error))}
         context["unknown"] = find_unknown(request, PARAMETERS)
         return page(request, "search.html", context, status=error.http_status)
     form = request.query_params.get("format", "html")
@@ -196,18 +187,6 @@ def _search(kg: KnowledgeGraph, request: Request) -> Response:
         raise InvalidInputError(f"Unknown format {form[:40]!r}. Available: html, csv, json.")
     context = _context(kg, state, found, queries, evidence) | {"unknown": find_unknown(request, PARAMETERS)}
     return page(request, "search.html", context)
-
-
-def _reword(error: InvalidInputError | NotFoundError) -> str:
-    """Word an error of the tool for a person: without the names of other tools."""
-    return _reword_note(str(error))
-
-
-def _reword_note(note: str) -> str:
-    """Word a note of the tool for a person: without the names of other tools."""
-    for said, instead in _OF_AGENTS.items():
-        note = note.replace(said, instead)
-    return note
 
 
 def _find(kg: KnowledgeGraph, state: State) -> tuple[SearchResult, Sequence[Statement]]:
@@ -243,7 +222,7 @@ def _context(
 ) -> dict[str, Any]:
     """Build the context of the template."""
     is_warning = found.degraded is not None or not found.results
-    notes = [_reword_note(note) for note in found.notes]
+    notes = select_for_people(found.notes)
     places = load_places(Reader(kg))
     following = found.next_offset is not None and state.page < state.last_page
     relevance = found.relevance if found.results and state.words else None

@@ -14,6 +14,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import Concept, load_concepts
 from kg.retrieval.evidence import code_of
 from kg.retrieval.filters import BY_STATE, Scope, compile_territory
+from kg.retrieval.notes import Note
 from kg.retrieval.places import Place, Places, Territory, find_place, load_places, load_places_in_use, load_territory
 from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of
 from kg.retrieval.results import Layout, Limit, Offset, PlaceName, Result, TopConcept
@@ -179,9 +180,10 @@ def jurisdiction_overview(
     if territory.states:
         result.notes.append(BY_STATE)
     if len(parts) > PARTS_SHOWN:
-        result.notes.append(f"parts has the first {PARTS_SHOWN} of {len(parts)} places.")
+        shown = f"the first {PARTS_SHOWN} of {len(parts)} places"
+        result.notes.append(Note(f"parts has {shown}.", f"Of the places in it, only {shown} are listed."))
     if top and set(kinds) - {"policy documents"}:
-        result.notes.append("documents of top_concepts counts speeches and sections of codes too.")
+        result.notes.append(Note("documents of top_concepts counts speeches and sections of codes too."))
     if not top and not territory.empty:
         result.notes.append(_explain_no_mentions(reader, [found]))
     return reader.finish(result, total=len(top), next_offset=page_of(top, offset, limit))
@@ -211,10 +213,8 @@ def _explain_no_mentions(reader: Reader, places: Sequence[Place]) -> str:
     if not concepts:
         return "No concepts are loaded. Load some with kg load wikibase."
     named = " or ".join(place.code for place in places)
-    return (
-        f"No mention of any of the {concepts:,} loaded concepts is recorded in passages of {named}. "
-        "`search` with filters.place finds passages by meaning."
-    )
+    said = f"No mention of any of the {concepts:,} loaded concepts is recorded in passages of {named}."
+    return Note(f"{said} `search` with filters.place finds passages by meaning.", said)
 
 
 def compare_jurisdictions(

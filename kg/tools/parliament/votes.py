@@ -17,6 +17,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.partial_dates import find_period
 from kg.retrieval.choices import NEAREST, Choice, interpretation_note, shorten
 from kg.retrieval.evidence import code_of, describe, origin_of
+from kg.retrieval.notes import Note
 from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of
 from kg.retrieval.results import Limit, Offset, Provenance, Result
 from kg.retrieval.token_budget import Lean
@@ -263,9 +264,11 @@ def how_voted(
     votes = _load_votes(reader, [each.iri for each in page])
     shown = _build(reader, page, votes, bills, people, parties)
     if unnamed := sum(not each.names for each in shown):
-        notes.append(f"{unnamed} of these divisions list no names: the source has them as an image, or not at all.")
+        message = f"{unnamed} of these divisions list no names: the source has them as an image, or not at all."
+        notes.append(Note(message))
     if any(vote.by and vote.by.startswith(_DERIVED_GRAPHS) for each in votes.values() for vote in each):
-        notes.append("Voters with derived_by are derived from the recorded name; the source does not identify them.")
+        message = "Voters with derived_by are derived from the recorded name; the source does not identify them."
+        notes.append(Note(message))
     return reader.finish(
         HowVoted(covered=covered, divisions=shown, notes=notes),
         total=len(scope),

@@ -32,6 +32,7 @@ from kg.retrieval.facets import MOST_COUNTED, count_results, count_scope
 from kg.retrieval.filters import compile_scope, resolve_concept_filter
 from kg.retrieval.hybrid_search import Found, describe_nothing, describe_ranking, retrieve
 from kg.retrieval.listing import list_scope, sort_found
+from kg.retrieval.notes import Note
 from kg.retrieval.reader import Reader, bounded_page, clean_text, clean_words, page_of
 from kg.retrieval.results import (
     FACETS,
@@ -162,12 +163,12 @@ def search(
         notes.append(describe_nothing(required, min_score))
     elif not hits:
         narrowed = [*filters.model_dump(exclude_defaults=True), *(["must"] if required else ())]
+        widen = f"Widen the filters ({', '.join(narrowed)})." if narrowed else "Use other words."
+        nothing = f"No passage found. {widen}"
         notes.append(
             f"No results from offset {offset} on. offset=0 returns the first ones, if there are any."
             if offset
-            else "No passage found. "
-            + (f"Widen the filters ({', '.join(narrowed)}). " if narrowed else "Use other words. ")
-            + "list_resources and family_overview list the contents of the graph."
+            else Note(f"{nothing} list_resources and family_overview list the contents of the graph.", nothing)
         )
     notes += describe_ranking(found, "passages")
     counts = None

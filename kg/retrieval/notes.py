@@ -1,0 +1,39 @@
+"""Notes on results, which agents read, with the words that people read instead where the note names a tool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Final
+
+from pydantic import WrapValidator
+
+SEE_RESOURCES: Final = ": see list_resources"
+"""The end of a list of values that is not complete, in notes and in errors."""
+
+
+class Note(str):
+    """A note with other words for people; without any, it is for agents only."""
+
+    __slots__ = ("people",)
+
+    people: str
+
+    def __new__(cls, text: str, people: str = "") -> Note:
+        """Make a note from the words for agents and those for people."""
+        note = super().__new__(cls, text)
+        note.people = people
+        return note
+
+
+NoteText = Annotated[str, WrapValidator(lambda value, validate: value if isinstance(value, Note) else validate(value))]
+"""The type of notes in results, which keeps the words for people."""
+
+
+def word_for_people(text: str) -> str:
+    """Word a note or the message of an error for people; empty if it is for agents only."""
+    return text.people if isinstance(text, Note) else text.replace(SEE_RESOURCES, "")
+
+
+def select_for_people(notes: Iterable[str]) -> list[str]:
+    """Select the notes that are for people, in their words."""
+    return [words for note in notes if (words := word_for_people(note))]
