@@ -57,9 +57,9 @@ def test_names_are_completed_from_the_store(open_page: Open) -> None:
 @pytest.mark.parametrize(
     ("query", "view", "drawn"),
     [
-        (COUNTS, "chart", "svg.chart g[aria-label=bar] rect"),
-        (COUNTS, "map", "svg.chart g[aria-label=geo] path"),
-        (DATED, "timeline", "svg.chart g[aria-label=dot] circle"),
+        (COUNTS, "chart", "svg.chart g[data-mark=bar] rect"),
+        (COUNTS, "map", "svg.chart g[data-mark=geo] path"),
+        (DATED, "timeline", "svg.chart g[data-mark=dot] circle"),
         (GRAPH, "graph", ".graph-canvas canvas"),
     ],
 )

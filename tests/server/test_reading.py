@@ -247,6 +247,15 @@ def test_a_misspelt_passage_offers_near_ones(whole) -> None:
     assert href_of(iri.partition("#")[0]) in answer.text
 
 
+def test_a_misspelt_document_offers_that_with_the_nearest_slug_by_its_title(whole) -> None:
+    answer = whole.get(href_of("cpr://doc/fictional-decree-on-geothermal-exploration_d0a7"), headers=BROWSER)
+    assert answer.status_code == 404
+    listed = answer.text.partition("Did you mean")[2]
+    href = href_of("cpr://doc/fictional-decree-on-geothermal-exploration_d0a1")
+    title = whole.get(href, headers=BROWSER).text.partition("</h1>")[0].rpartition(">")[2]
+    assert f'<a href="{href}">{title}</a>' in listed
+
+
 # Hostile and unusual texts, and what users write.
 
 

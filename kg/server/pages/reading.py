@@ -20,9 +20,9 @@ from kg.retrieval.reader import Reader
 from kg.retrieval.results import Statement
 from kg.server.html import formats, href_of, page
 from kg.server.pages.marked_text import verbatim
-from kg.server.pages.site import Site, list_queries, problem_page
+from kg.server.pages.site import Site, list_queries, suggestion_page
 from kg.sparql.terms import is_iri
-from kg.tools.entities.dereference import parse_iri, short_name, suggestions, worded_name
+from kg.tools.entities.dereference import parse_iri, short_name, worded_name
 from kg.tools.reading.documents import CitedBy
 from kg.tools.reading.marks import Cited
 from kg.tools.reading.targets import PageKind, Target, find_target
@@ -121,7 +121,7 @@ class Readers:
             target = self.find(site, iri)
             if target is None:
                 error = NotFoundError(f"<{iri}> is not a passage, and not a part of a text that can be read here.")
-                return problem_page(request, error, suggestions(site.kg, iri))
+                return suggestion_page(site, request, error, iri)
             return self.show(site, request, target)
 
         return [site.route("/passage/{id:path}", passage)]

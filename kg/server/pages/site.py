@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
 from urllib.parse import urlencode
 
@@ -28,6 +29,7 @@ from kg.server.problem_details import PROBLEM, HttpError, answering, method_not_
 from kg.server.resources import HTML
 from kg.server.sessions import Sessions
 from kg.tools.calls import Tool
+from kg.tools.entities.dereference import names_of, suggestions
 from kg.tools.registry import TOOLS
 
 R = TypeVar("R", bound=Result)
@@ -145,8 +147,17 @@ def list_queries(queries: Iterable[Statement]) -> list[dict[str, str]]:
     ]
 
 
-def problem_page(request: Request, error: HttpError | QuadciteError, near: Sequence[str] = ()) -> Response:
-    """Answer with an error: a page for browsers, problem details for others. `near` are similar IRIs."""
+def suggestion_page(site: Site, request: Request, error: NotFoundError, iri: str) -> Response:
+    """Answer that nothing is known of `iri`, with similar IRIs and their labels."""
+    near = suggestions(site.kg, iri)
+    labels = names_of(site.kg, near) if near else {}
+    return problem_page(request, error, {each: labels.get(each, each) for each in near})
+
+
+def problem_page(
+    request: Request, error: HttpError | QuadciteError, near: Mapping[str, str] = MappingProxyType({})
+) -> Response:
+    """Answer with an error: a page for browsers, problem details for others. `near` has labels of similar IRIs."""
     if negotiate(request.headers.getlist("accept"), (PROBLEM, "text/plain", HTML)) != HTML:
         listed = ", ".join(f"<{iri}>" for iri in near)
         return problem(request, NotFoundError(f"{error} Did you mean {listed}?") if near else error)
@@ -156,7 +167,7 @@ def problem_page(request: Request, error: HttpError | QuadciteError, near: Seque
         "message": str(error).encode(errors="replace").decode(),
         "status": plain.status_code,
         "code": error.code,
-        "near": [{"href": href_of(iri), "text": iri} for iri in near],
+        "near": [{"href": href_of(iri), "text": label, "iri": iri} for iri, label in near.items()],
         "asked": request.query_params.get("iri"),
     }
     kept = {name: plain.headers[name] for name in ("allow", "retry-after", "www-authenticate") if name in plain.headers}

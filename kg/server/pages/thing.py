@@ -23,7 +23,7 @@ from kg.retrieval.results import Provenance
 from kg.server.html import formats, href_of, page
 from kg.server.negotiation import GRAPH_TYPES
 from kg.server.pages.reading import DATA, Readers, page_href
-from kg.server.pages.site import Site, get_number, list_queries, problem_page
+from kg.server.pages.site import Site, get_number, list_queries, suggestion_page
 from kg.server.resources import HTML, choose_media_type, rdf_response
 from kg.store.protocol import Term
 from kg.tools.entities.dereference import (
@@ -34,7 +34,6 @@ from kg.tools.entities.dereference import (
     graph_of,
     parse_iri,
     short_name,
-    suggestions,
     worded_name,
 )
 from kg.tools.zoning.section_tables import Table
@@ -126,7 +125,7 @@ def _answer(site: Site, readers: Readers, request: Request, iri: str) -> Respons
                 return readers.show(site, request, target)
         return _thing(site.kg, request, iri)
     except NotFoundError as error:
-        return problem_page(request, error, suggestions(site.kg, parse_iri(iri).value))
+        return suggestion_page(site, request, error, parse_iri(iri).value)
 
 
 def _thing(kg: KnowledgeGraph, request: Request, iri: str) -> Response:

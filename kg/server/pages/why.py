@@ -20,8 +20,8 @@ from kg.errors import InvalidInputError, NotFoundError
 from kg.provenance.explanation import Explanation
 from kg.server.html import href_of, page
 from kg.server.pages.reading import DATA, page_href, passage_href
-from kg.server.pages.site import Site, problem_page
-from kg.tools.entities.dereference import names_of, parse_iri, short_name, suggestions, worded_name
+from kg.server.pages.site import Site, suggestion_page
+from kg.tools.entities.dereference import names_of, parse_iri, short_name, worded_name
 from kg.tools.reading.why import Chain, ChainNode, Triple, build_chain, explain, load_statement
 from kg.vocabulary import BASE
 
@@ -69,7 +69,7 @@ def routes(site: Site) -> list[Route]:
             found = explain(site.kg, about)
         except NotFoundError as error:
             node = about if isinstance(about, NamedNode) else about[0]
-            return problem_page(request, error, suggestions(site.kg, node.value))
+            return suggestion_page(site, request, error, node.value)
         return _show(site, request, about, found)
 
     return [site.route("/why", why)]

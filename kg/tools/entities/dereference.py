@@ -42,6 +42,7 @@ from kg.vocabulary import (
     SCHEMA,
     SHIPPED_GRAPHS,
     SKOS,
+    mint,
     prefixed_name,
     segment,
     slug_of,
@@ -110,6 +111,10 @@ SELECT DISTINCT ?thing ?property ?label WHERE {
   BIND(IF(?property IN (schema:text, dcterms:description), SUBSTR(?value, 1, $preview), ?value) AS ?label)
 }"""
 
+SLUGS_LIKE: Final = """
+SELECT DISTINCT ?document WHERE {
+  ?document a kg:PolicyDocument FILTER(CONTAINS(STR(?document), $fragment))
+} LIMIT 5000"""
 EXISTING: Final = """
 SELECT ?iri WHERE {
   VALUES ?iri { $iris }
@@ -359,6 +364,8 @@ def suggestions(kg: KnowledgeGraph, iri: str) -> list[str]:
         else set()
     )
     kept = [text for text in near if text in found or text in load_declared_terms()]
+    if not kept and iri.lower().startswith("cpr://doc/"):
+        kept += suggest_documents(reader, slug_of(iri))
     if not kept and iri.lower().startswith(("cpr://doc/", "cpr://family/")):
         words = slug_of("cpr://doc/" + iri[iri.index("//") + 2 :].partition("/")[2]).replace("-", " ").replace("_", " ")
         if words.strip():
@@ -366,6 +373,14 @@ def suggestions(kg: KnowledgeGraph, iri: str) -> list[str]:
                 best = kg.search.rank(words[:300], limit=3).candidates
                 kept += dict.fromkeys(candidate.iri.partition("#")[0] for candidate in best)
     return [text for text in kept if text != iri][:5]
+
+
+def suggest_documents(reader: Reader, slug: str) -> list[str]:
+    """Suggest at most three documents with a similar slug, the most similar first."""
+    word = max(re.split(r"[^a-z0-9]+", slug.casefold()), key=len)
+    rows = reader.rows("documents like it", bind(SLUGS_LIKE, fragment=Literal(word))) if word else []
+    close = nearest(slug, sorted({slug_of(iri_of(row["document"])) for row in rows}), 3)
+    return [mint("document", each).value for each in close]
 
 
 def _spellings(iri: str) -> Iterable[str]:

@@ -22,7 +22,7 @@ from kg.tools.reading.facts import load_facts
 from kg.tools.reading.marks import Marks, load_marks
 from kg.vocabulary import DCTERMS, ELI, KG, SCHEMA, SOURCED, mint
 
-PASSAGES: Final = 200
+PASSAGES: Final = 150
 """Passages on a page."""
 CITING: Final = 20
 """Citing texts on a page."""

@@ -23,7 +23,7 @@ from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.speech_records import is_speech, suggest_speeches
 from kg.sparql.terms import bind, is_iri
 from kg.store.protocol import Term, term_text
-from kg.tools.entities.dereference import names_of, short_name, suggestions
+from kg.tools.entities.dereference import names_of, short_name, suggest_documents, suggestions
 from kg.vocabulary import BASE, FOAF, KG, SKOS, WIKIBASE, iri_prefix, mint, segment, slug_of
 from kg.zoning_summaries import code_tree
 
@@ -64,11 +64,6 @@ SELECT DISTINCT ?asked WHERE {
   ?unit dcterms:isPartOf ?document .
   { ?unit schema:inLanguage ?language } UNION { ?document schema:inLanguage ?language }
 }"""
-
-SLUGS_LIKE: Final = """
-SELECT DISTINCT ?document WHERE {
-  ?document a kg:PolicyDocument FILTER(CONTAINS(STR(?document), $fragment))
-} LIMIT 200"""
 
 # The text that an entity without text belongs to, or the texts below it.
 AROUND: Final = """
@@ -292,11 +287,8 @@ def _explain_unknown_document(reader: Reader, node: NamedNode) -> str:
     units = load_parts(reader, [document.value]).get(document.value, [])
     if units:
         return f"The document has {len(units)} passages, from {units[0]} to {units[-1]}."
-    word = max(re.split(r"[^a-z0-9]+", slug.casefold()), key=len)
-    rows = reader.rows("documents like it", bind(SLUGS_LIKE, fragment=Literal(word))) if word else []
-    close = nearest(slug, sorted({slug_of(iri_of(row["document"])) for row in rows}), 3)
-    if close:
-        return f"Similar: {', '.join(mint('document', slug).value for slug in close)}."
+    if close := suggest_documents(reader, slug):
+        return f"Similar: {', '.join(close)}."
     return "No document has a similar slug. search returns valid ids."
 
 

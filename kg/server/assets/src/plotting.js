@@ -30,6 +30,11 @@ export function draw(holder, options, label) {
     });
     for (const style of chart.querySelectorAll("style")) style.remove();
     const svg = chart instanceof SVGElement ? chart : chart.querySelector("svg.chart:last-of-type");
+    // Groups have no role that may have a name.
+    for (const group of chart.querySelectorAll("g[aria-label]")) {
+      group.setAttribute("data-mark", group.getAttribute("aria-label") ?? "");
+      group.removeAttribute("aria-label");
+    }
     svg?.setAttribute("role", "img");
     svg?.setAttribute("aria-label", label);
     holder.replaceChildren(chart);

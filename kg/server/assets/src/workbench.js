@@ -85,6 +85,7 @@ function start() {
     yasqe.on("query", () => { tab.ranQuery = yasqe.getValue(); });
     tab.getYasr().on("drawn", () => {
       showOutcome(tab);
+      for (const field of tab.getYasr().resultsEl.querySelectorAll("textarea")) field.setAttribute("aria-label", "Response");
       queueMicrotask(() => disableViews(tab.getYasr())); // Yasr marks them right after this event
     });
   }
