@@ -64,16 +64,21 @@ def show(site: Site, request: Request, target: Target) -> Response:
     )
 
 
+_UNITS: Final = {"FT": "feet", "FT2": "square feet", "AC": "acres", "PERCENT": "%"}
+"""The words for units of QUDT, by their local names."""
+
+
 def _show_use(each: Permission) -> dict[str, Any]:
     return {"use": each.use, "conditions": each.conditions, **_show_source(each)}
 
 
 def _show_standard(each: Standard) -> dict[str, Any]:
-    named = each.raw_unit or (each.unit if each.value is not None else None)
-    unit = f" {named}" if named and named.casefold() not in each.raw_value.casefold() else ""
+    named = each.raw_unit or (_UNITS.get(each.unit or "", each.unit) if each.value is not None else None)
+    # A value in words, such as "seventy feet", has its unit.
+    unit = f" {named}" if named and not any(letter.isalpha() for letter in each.raw_value) else ""
     return {
-        "name": each.standard_type,
-        "bound": each.bound or "",
+        "name": split_words(each.standard_type),
+        "bound": {"min": "at least", "max": "at most"}.get(each.bound or "", each.bound or ""),
         "value": each.raw_value + unit,
         "applies_to": each.applies_to,
         "conditions": each.conditions or [],
