@@ -213,7 +213,7 @@ class UnitIndex:
         if next(iter(known), key)[0] != key[0]:
             known.clear()
         known[key] = found = Counts(units, documents, by_field)
-        values = sum(_count_values(each) for each in known.values())
+        values = sum(map(_count_values, [*known.values()]))  # a copy, since other threads count too
         while len(known) > _MOST_TOTALS or (values > _MOST_COUNTED_VALUES and len(known) > 1):
             values -= _count_values(known.popitem(last=False)[1])
         return found
