@@ -34,6 +34,9 @@ _ALTERNATIVES: Final = re.compile(r"[\w-]*:[\w-]+(?:\s*\|\s*[\w-]*:[\w-]+)+")
 """A path of alternative prefixed names: ``kg:mentions|eli:cites``."""
 _UNSUPPORTED: Final = frozenset({"[", "(", "<<", "<<("})
 
+_SHORT: Final = 2_000
+"""Maximum number of characters of data whose values are read."""
+
 _Step = tuple[Token, bool]
 """A property of a path, and whether it is inverse."""
 
@@ -89,8 +92,8 @@ class _Rewriting:
         """Whether a SELECT selects all variables."""
         self.reads: set[str | None] = set()
         """The properties and classes in patterns (`find_reads`); None is any property."""
-        self._variables: list[set[str]] = []
-        """The variable properties in each group that is being read."""
+        self._variables: list[set[tuple[str, bool]]] = []
+        """The variable properties in each group that is being read, and the variable classes (true)."""
 
     def rewrite(self) -> str:
         while self._word() in ("PREFIX", "BASE"):
@@ -154,16 +157,16 @@ class _Rewriting:
         self._variables.append(set())
         limits: dict[str, set[str]] = {}
         self._read_group(inside, limits)
-        variables = self._variables.pop()
-        self.reads.update(*(limits.get(name, ()) for name in variables))
-        if rest := variables - limits.keys():
-            if is_part:
-                self._variables[-1].update(rest)
+        for name, is_class in self._variables.pop():
+            if name in limits:
+                self.reads.update(map(type_key, limits[name]) if is_class else limits[name])
+            elif is_part:
+                self._variables[-1].add((name, is_class))
             else:
-                self.reads.add(None)
+                self.reads.add(RDF.type.value if is_class else None)
 
     def _read_group(self, inside: set[str | None] | None, limits: dict[str, set[str]]) -> None:
-        """Read ``{ ... }``, and add the values that its filters allow of variables to `limits`."""
+        """Read ``{ ... }``, and add the values that its filters and data allow of variables to `limits`."""
         if self._next().text != "{":
             raise TypeError(f"a group was expected: {self._query}")
         if self._word() == "SELECT":
@@ -184,6 +187,8 @@ class _Rewriting:
             elif word in _CLAUSES:
                 if word == "FILTER":
                     limits |= self._find_limit()
+                elif word == "VALUES":
+                    limits |= self._find_values()
                 self._clause(word, inside)
             elif word == "SERVICE":
                 raise TypeError("SERVICE cannot exclude graphs")
@@ -223,6 +228,16 @@ class _Rewriting:
             elif token.text != ",":
                 break
         return {}
+
+    def _find_values(self) -> dict[str, set[str]]:
+        """Find the values of ``VALUES ?name { ... }``, if they are few IRIs; the clause is not read here."""
+        variable, data = self._tokens[self._at + 1 : self._at + 3]
+        if variable.kind != "variable" or len(data.text) > _SHORT:
+            return {}
+        tokens = [token for token in _split(data.text[1:-1]) if token.kind != "space"]
+        if any(token.kind not in ("iri", "name") for token in tokens):
+            return {}
+        return {variable.text[1:]: {self._iri(token) for token in tokens}}
 
     def _graph(self) -> None:
         name = self._next()
@@ -282,10 +297,13 @@ class _Rewriting:
         if steps is None and ("*" in path or "?" in path):
             return {None}  # a path of no step starts at any node
         is_forward = steps is not None and [inverse for _, inverse in steps] == [False]
-        if is_forward and properties == {RDF.type.value} and value[0] not in "?$":
+        if is_forward and properties == {RDF.type.value}:
+            if value[0] in "?$":
+                self._variables[-1].add((value[1:], True))
+                return set()
             return {type_key(value[1:-1] if value[0] == "<" else self._iri(Token("name", value, 0)))}
         if None in properties and steps is not None:
-            self._variables[-1].update(token.text[1:] for token, _ in steps if token.kind == "variable")
+            self._variables[-1].update((token.text[1:], False) for token, _ in steps if token.kind == "variable")
             return properties - {None}
         return properties
 

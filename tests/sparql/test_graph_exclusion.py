@@ -45,6 +45,8 @@ QUERIES = (
     "SELECT ?s ?o { VALUES ?o { 'a'@en \"a\" 9 1 } ?s <urn:n>|skos:prefLabel ?o }",
     "SELECT ?s ?p ?o { ?s ?p ?o FILTER(?p IN (skos:prefLabel, skos:broader)) BIND(STR(?o) AS ?t) }",
     "PREFIX x: <urn:> SELECT ?s { ?s x:n ?n . ?s x:n -1 } # } comment",
+    "SELECT ?s ?o { VALUES ?p { skos:prefLabel <urn:n> } ?s ?p ?o }",
+    "SELECT ?s ?o { { ?s ?p ?o } UNION { ?o ?p ?s } FILTER(?p IN (skos:broader)) }",
 )
 
 
@@ -121,7 +123,15 @@ def test_unsupported_query_is_refused(query: str) -> None:
 READ = {
     "SELECT ?s { ?s <urn:p> ?o ; <urn:q>/^<urn:r> 1 }": {"urn:p", "urn:q", "urn:r"},
     "SELECT ?s { ?s a <urn:C> . ?s a skos:Concept }": {type_key("urn:C"), type_key(SKOS.Concept.value)},
-    "SELECT ?s { VALUES ?c { <urn:C> } ?s a ?c }": {RDF.type.value},
+    "SELECT ?s { VALUES ?c { <urn:C> skos:Concept } ?s a ?c }": {type_key("urn:C"), type_key(SKOS.Concept.value)},
+    "SELECT ?s { { ?s a ?c } UNION { ?s <urn:p> ?c } FILTER(?c IN (<urn:C>)) }": {type_key("urn:C"), "urn:p"},
+    "SELECT ?s { VALUES ?p { <urn:p> } GRAPH ?g { ?s ?p ?o } }": {"urn:p"},
+    "SELECT ?s { VALUES ?p { $p } ?s ?p ?o }": None,
+    "SELECT ?s { VALUES ?c { <urn:C> UNDEF } ?s a ?c }": {RDF.type.value},
+    "SELECT ?s { VALUES (?c ?p) { (<urn:C> <urn:p>) } ?s a ?c ; ?p 1 }": None,
+    "SELECT ?s { VALUES ?c { <urn:C> } OPTIONAL { ?s a ?c } }": {RDF.type.value},
+    "SELECT ?s { { SELECT ?s { ?s a ?c } } FILTER(?c IN (<urn:C>)) }": {RDF.type.value},
+    "SELECT ?s { ?s a ?c }": {RDF.type.value},
     "SELECT ?s { ?s a/<urn:p> ?o }": {RDF.type.value, "urn:p"},
     "SELECT ?s { ?o ^a <urn:C> }": {RDF.type.value},
     "SELECT ?s { GRAPH <urn:g> { ?s <urn:p> ?o } GRAPH ?g { ?s <urn:q> ?o } }": {"urn:p", "urn:q"},
