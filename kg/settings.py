@@ -60,7 +60,9 @@ class Settings(BaseSettings):
     )
     embedding_token: SecretStr | None = Field(None, description="Bearer token for `embedding_url`.")
     embedding_requests: int = Field(4, ge=1, le=64, description="Maximum concurrent requests to `embedding_url`.")
-    embedding_threads: int = Field(0, ge=0, description="Threads of the local model. 0 means all cores.")
+    embedding_threads: int = Field(
+        0, ge=0, description="Threads of the local model, each with a batch of its own. 0: one for each core."
+    )
     embedding_device: Literal["auto", "cpu", "cuda"] = Field(
         "auto",
         description="Device of local models. `auto` is an NVIDIA GPU if `onnxruntime-gpu` is installed and the model "

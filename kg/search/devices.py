@@ -66,8 +66,7 @@ def load_on(device: Device, load: Callable[[list[str]], _Model], *, is_quantized
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Attempt to set CUDAExecutionProvider", RuntimeWarning)
         model = load(providers)
-    used: list[str] = model.model.model.get_providers()
-    if CUDA in providers and CUDA not in used:
+    if CUDA in providers and CUDA not in get_providers(model):
         problem = (
             "onnxruntime-gpu is installed, but CUDA failed to start. Check the driver with `nvidia-smi` and the "
             "libraries with `python -c 'import onnxruntime; onnxruntime.preload_dlls()'`"
@@ -76,6 +75,12 @@ def load_on(device: Device, load: Callable[[list[str]], _Model], *, is_quantized
             raise ModelError(f"{problem}, or set QUADCITE_EMBEDDING_DEVICE=cpu.")
         log.warning("%s. The model runs on the CPU.", problem)
     return model
+
+
+def get_providers(model: Any) -> list[str]:
+    """Return the providers that a loaded model of fastembed uses, the preferred one first."""
+    found: list[str] = model.model.model.get_providers()
+    return found
 
 
 def _load_libraries() -> None:

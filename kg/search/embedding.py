@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from kg.errors import InvalidInputError, UpstreamError
 from kg.remote.http import Reply, TooLargeError, request_with_retry, send_request
 from kg.search import models
+from kg.search.devices import CUDA, get_providers
 from kg.search.models import BUILT_IN
 from kg.settings import Settings
 
@@ -36,7 +38,10 @@ OVERLAP = 48
 """Overlap of adjacent windows in tokens: more than a long sentence of law, so that most sentences are in one window."""
 
 BATCH = 16
-"""Windows per batch of the model. On two cores, larger batches are not faster and take more memory."""
+"""Windows per batch of the model on a CPU. Larger batches are not faster and take more memory."""
+
+GPU_BATCH = 256
+"""Windows per batch of the model on a GPU, which 16 windows do not fill."""
 
 BLOCK = 2_048
 """Windows that are sorted by length together, and in memory at once."""
@@ -106,7 +111,12 @@ def open_embedder(settings: Settings) -> Embedder:
         url = str(settings.embedding_url)
         return RemoteEmbedder(url, settings.model, token, requests=settings.embedding_requests)
     precision = f"/{settings.model_precision}" if settings.model == BUILT_IN else ""
-    return LocalEmbedder(models.load_model(settings), settings.model + precision)
+    # A thread for each batch, not several for one: they wait for each other after each operator, and spin meanwhile.
+    model = models.load_model(settings, threads=1)
+    if CUDA in get_providers(model):
+        return LocalEmbedder(model, settings.model + precision, batch=GPU_BATCH)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return LocalEmbedder(model, settings.model + precision, threads=settings.embedding_threads or cores)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,18 +173,21 @@ def count_bytes(text: str) -> int:
 
 
 class LocalEmbedder:
-    """A fastembed model in this process.
+    """A fastembed model in this process, of which several threads compute one batch each.
 
     With int8 a vector depends slightly on the other texts in its batch, because activations share one scale: the cosine
     between two calls is about 0.98 or more. A query is a batch of its own, so its vector is always the same.
     """
 
-    def __init__(self, model: TextEmbedding, name: str) -> None:
+    def __init__(self, model: TextEmbedding, name: str, *, threads: int = 1, batch: int = BATCH) -> None:
         inner = model.model.tokenizer  # type: ignore[attr-defined]
         self._model = model
         reads = inner.truncation["max_length"] if inner.truncation else UNLIMITED
         self._size = int(reads) - inner.num_special_tokens_to_add(False)
         self._name = name
+        self._batch = batch
+        self._threads = threads
+        self._pool = ThreadPoolExecutor(threads, "embedding")
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:
@@ -198,8 +211,8 @@ class LocalEmbedder:
 
     @property
     def at_once(self) -> int:
-        """Two batches of the model: less than a second of work."""
-        return 2 * BATCH
+        """Two batches for each thread: less than a second of work."""
+        return 2 * self._batch * self._threads
 
     def embed_documents(self, texts: Sequence[str]) -> list[Vectors]:
         """Embed texts as one array per text with a row per window; see Embedder."""
@@ -227,7 +240,11 @@ class LocalEmbedder:
                         yield number, text[window.start : window.end], window.tokens
 
     def _embed(self, parts: Sequence[str]) -> Vectors:
-        return _normalize(self._model.passage_embed(parts, batch_size=BATCH))
+        batches = self._pool.map(self._embed_batch, _split(parts, self._batch))
+        return _normalize(row for batch in batches for row in batch)
+
+    def _embed_batch(self, batch: Sequence[str]) -> list[NDArray[Any]]:
+        return list(self._model.passage_embed(batch, batch_size=self._batch))
 
 
 class RemoteEmbedder:

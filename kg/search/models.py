@@ -313,16 +313,18 @@ def get_installed_folder(settings: Settings) -> Path:
     return folder
 
 
-def load_model(settings: Settings) -> TextEmbedding:
+def load_model(settings: Settings, *, threads: int | None = None) -> TextEmbedding:
     """Load the configured model from its folder, without network access.
 
+    `threads` compute one batch together; without it, those of the settings.
     Raises ModelError if the model is not installed, cannot be loaded, or does not run on the configured device.
     """
     folder = get_installed_folder(settings)
+    count = settings.embedding_threads if threads is None else threads
     try:
         return load_on(
             settings.embedding_device,
-            lambda providers: _load(settings.model, folder, settings.embedding_threads, providers),
+            lambda providers: _load(settings.model, folder, count, providers),
             is_quantized=settings.model == BUILT_IN and settings.model_precision == "int8",
         )
     except ModelError:

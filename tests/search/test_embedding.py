@@ -23,6 +23,7 @@ from tokenizers import Tokenizer
 
 from kg.errors import InvalidInputError, ModelError, UpstreamError
 from kg.search import embedding, models
+from kg.search.devices import CUDA
 from kg.search.embedding import (
     BATCH,
     LocalEmbedder,
@@ -251,10 +252,30 @@ def test_an_absent_model_names_the_command(tmp_path: Path) -> None:
 
 
 def test_the_name_tells_the_arithmetic_and_threads_are_passed_on() -> None:
-    chosen = settings().model_copy(update={"embedding_threads": 1})
+    chosen = settings().model_copy(update={"embedding_threads": 3})
     opened = open_embedder(chosen)
     assert opened.name == f"{chosen.model}/{chosen.model_precision}"
-    assert models.load_model(chosen).threads == 1
+    assert opened.at_once == 2 * 3 * BATCH
+    assert models.load_model(chosen).threads == 3
+
+
+def test_each_thread_computes_a_batch_of_its_own_and_rows_keep_their_order(embedder: LocalEmbedder) -> None:
+    together = threading.Barrier(2, timeout=60)
+
+    class Meeting(Counting):
+        def passage_embed(self, texts: list[str], **options: int) -> Any:
+            together.wait()  # breaks unless two batches run at once
+            return super().passage_embed(texts, **options)
+
+    texts = [f"{GEOTHERMAL} {number}" for number in range(4 * BATCH)]
+    opened = LocalEmbedder(Meeting(models.load_model(settings(), threads=1)), "meeting", threads=2)
+    for one, other in zip(opened.embed_documents(texts), embedder.embed_documents(texts), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+def test_a_model_on_a_gpu_gets_large_batches_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedding, "get_providers", lambda _: [CUDA, "CPUExecutionProvider"])
+    assert open_embedder(settings()).at_once == 2 * embedding.GPU_BATCH
 
 
 # A remote endpoint
