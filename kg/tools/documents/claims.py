@@ -71,17 +71,24 @@ def load_claims(reader: Reader, edges: Collection[Edge], notes: set[str] | None 
         keys,
         lambda missing: dict(zip(missing, _load_claims(reader, [keys[key] for key in missing]), strict=True)),
     )
-    lost = sum(claims is None for claims in found.values())
+    lost = sum(each.is_lost for each in found.values())
     if lost and notes is not None:
         notes.add(
             f"No confidence and no words are given for {lost} relations: both of their ends have more than "
             f'{CLAIMS_OF_END:,} claims. list_claims(kind="relation") lists these.'
         )
-    return {keys[key]: [*claims] for key, claims in found.items() if claims}
+    return {keys[key]: [*each.claims] for key, each in found.items() if each.claims}
 
 
-def _load_claims(reader: Reader, edges: Sequence[Edge]) -> list[Sequence[Stated] | None]:
-    """Load the claims of each edge; None for one both of whose ends have more than `CLAIMS_OF_END`."""
+@dataclass(frozen=True, slots=True)
+class _OfEdge:
+    """The claims of an edge. They are lost if both of its ends have more than `CLAIMS_OF_END`."""
+
+    claims: Sequence[Stated] = ()
+    is_lost: bool = False
+
+
+def _load_claims(reader: Reader, edges: Sequence[Edge]) -> list[_OfEdge]:
     chosen, lost = _choose_ends(reader, edges)
     # One that a person rejected asserts nothing; another claim of the same relation does.
     rejected = {iri_of(claim) for claim in Verdicts.load(reader.kg.store).rejected}
@@ -116,9 +123,10 @@ def _load_claims(reader: Reader, edges: Sequence[Edge]) -> list[Sequence[Stated]
     said = _load_words(reader, {claim for claims in surest.values() for claim, _ in claims})
     nothing: tuple[None, None] = (None, None)
     return [
-        None
-        if edge in lost
-        else [Stated(claim, confidence, *said.get(claim, nothing)) for claim, confidence in surest.get(edge, ())]
+        _OfEdge(
+            [Stated(claim, confidence, *said.get(claim, nothing)) for claim, confidence in surest.get(edge, ())],
+            is_lost=edge in lost,
+        )
         for edge in edges
     ]
 

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import pytest
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.search.index_sync import repair_index
+from kg.search.index_sync import DERIVED_PARTY, DERIVED_STATE, repair_index
 from kg.settings import Settings
-from kg.vocabulary import mint
+from kg.vocabulary import DERIVED, mint
 from loaders.hansard.electorates import find_state
 from loaders.hansard.graph.seats import SEAT
 from loaders.sources import load
@@ -237,6 +237,17 @@ def test_states_and_parties_come_from_turns_of_the_day_and_from_the_register(
 
 
 # The index.
+
+
+def test_the_graphs_of_states_and_parties_are_those_that_the_index_follows(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    said = write(tmp_path / "said.csv", [Said("x", "2022-03-08", "Fern Ashby", "Kooyong")])
+    load(kg, "hansard", [write_speeches(tmp_path / "speeches.csv", *SPOKEN), said], index=False)
+    for query, root in ((SEATS, DERIVED_STATE), (PARTIES, DERIVED_PARTY)):
+        graphs = {graph.value for *_, graph in kg.store.query(query).rows}  # type: ignore[union-attr]
+        derived = {graph for graph in graphs if graph.startswith(DERIVED)}
+        assert derived
+        assert all(graph.startswith(root) for graph in derived)
+
 
 KILLED = """
 import os, signal, sys
