@@ -88,8 +88,10 @@ def test_the_first_tab_leads_past_the_header(open_page: Open) -> None:
     assert page.evaluate("document.activeElement.id") == "content"
 
 
-def test_nothing_moves_while_a_page_loads(open_page: Open) -> None:
-    page = open_page("/docs/quickstart")
+@pytest.mark.parametrize("name", ["chapter", "charts", "why", "workbench", "search"])
+def test_nothing_moves_while_a_page_loads(open_page: Open, name: str) -> None:
+    page = open_page(PAGES[name])
+    page.wait_for_load_state("networkidle")
     shifts = page.evaluate(
         """() => new Promise((done) => {
           new PerformanceObserver((list) => done(list.getEntries().reduce((sum, one) => sum + one.value, 0)))
