@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import subprocess
 import sys
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from kg.errors import IndexUnavailableError
 from kg.search.shards import Shards
 from kg.search.unit_index import UnitIndex
 from kg.search.vector_cache import VectorCache
 from tests.adversarial.small_disk import SmallDisk
-from tests.search.test_shards import UNITS, WORDS, make_units, put
+from tests.search.test_shards import UNITS, WORDS, add_vectors, list_pids, make_units, open_index, put
+from tests.waiting import find_children, is_alive, until
 
 WRITER = """
 import sys, threading
 from pathlib import Path
 from tests.search.test_shards import add_vectors, open_index, put
-index = open_index(Path(sys.argv[1]), most_texts=120)
+index = open_index(Path(sys.argv[1]), most_texts=120, processes=int(sys.argv[2]))
 def optimize():
     while True:
         for name in index.shards.names:
@@ -39,17 +45,21 @@ DISK_MB = 300
 
 
 @pytest.mark.long
-def test_a_kill_while_shards_are_written_and_optimized_loses_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_kill_while_shards_are_written_and_optimized_loses_nothing(tmp_path: Path, processes: int) -> None:
     chance = random.Random(3)
     folder = tmp_path / "index"
     for _ in range(4):
-        with subprocess.Popen([sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE, text=True) as writer:
+        command = [sys.executable, "-c", WRITER, str(folder), str(processes)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
             assert writer.stdout is not None
             first = writer.stdout.readline()
             time.sleep(chance.uniform(1.0, 4.0))
+            children = find_children(writer.pid)
             writer.kill()
             # The last line may be cut off.
             lines = [first, *writer.stdout.read().splitlines(keepends=True)]
+        until(lambda: not any(is_alive(pid) for pid in children))  # noqa: B023 -- called here
         written = dict(line.split() for line in lines if line.endswith("\n"))
         index = UnitIndex(Shards(folder, most_texts=120), lambda _: None, VectorCache(folder))
         state = index.state()
@@ -93,3 +103,65 @@ def test_a_full_disk_leaves_the_shard_as_it_was_until_there_is_room(
     assert index.shards.optimize(name)
     assert index.rank("wind", None, None, 10, "bm25") == before
     index.shards.close()
+
+
+@pytest.mark.long
+def test_kills_of_a_process_of_shards_lose_no_write_and_stop_no_search(tmp_path: Path) -> None:
+    index = open_index(tmp_path / "index", most_texts=60, processes=2)
+    for name in map(str, range(12)):
+        put(index, name)
+    stop = threading.Event()
+    raised: list[Exception] = []
+
+    def kill() -> None:
+        chance = random.Random(4)
+        while not stop.wait(chance.uniform(0.2, 2.0)):
+            for pid in list_pids(index):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+    def search() -> None:
+        chance = random.Random(5)
+        while not stop.is_set():
+            try:
+                with index.shards.tolerating():
+                    assert index.rank(chance.choice(WORDS), None, None, 10).candidates
+            except Exception as error:  # noqa: BLE001 -- asserted below
+                raised.append(error)
+
+    threads = [threading.Thread(target=work) for work in (kill, search)]
+    for thread in threads:
+        thread.start()
+    acknowledged: dict[str, int] = {}
+    end = time.monotonic() + 12
+    seed = 0
+    while time.monotonic() < end:
+        seed += 1
+        name = str(seed % 12)
+        try:
+            put(index, name, seed)
+            add_vectors(index)
+        except IndexUnavailableError:  # killed twice: the client writes the graph again
+            acknowledged.pop(name, None)
+        else:
+            acknowledged[name] = seed
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert raised == []
+    index.shards.close()
+    for name in map(str, range(12)):
+        acknowledged.setdefault(name, 0)
+    again, other = open_index(tmp_path / "index"), open_index(tmp_path / "other")
+    for name, seed in acknowledged.items():
+        put(other, name, seed)
+        if again.state().get(f"urn:g:{name}") != str(seed):
+            assert seed == 0, "it was acknowledged"
+            put(again, name, seed)
+    add_vectors(other)
+    add_vectors(again)
+    assert again.counts() == other.counts()
+    for word in WORDS:
+        assert again.rank(word, None, None, 20) == other.rank(word, None, None, 20)
+    again.shards.close()
+    other.shards.close()
