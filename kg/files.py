@@ -61,7 +61,7 @@ def get_folder_bytes(folder: Path) -> int:
 def measure_disk(folder: Path) -> int:
     """Measure the bytes that the files of a folder take on the disk, without holes, while others may remove some."""
     total = 0
-    for path, folders, files in os.walk(folder):  # passes over folders that were removed; `Path.rglob` raises
+    for path, folders, files in os.walk(folder):  # skips folders that were removed, where `Path.rglob` raises
         for name in (*folders, *files):
             with suppress(FileNotFoundError):
                 total += os.lstat(os.path.join(path, name)).st_blocks * 512
