@@ -46,6 +46,8 @@ _PAGE: Final = 1_000
 
 
 _Holder = ShardGroup | ShardProcess
+_Words = Mapping[str, tuple[Sequence[int], Sequence[float]]]
+"""Words and their weights by field."""
 
 
 class Shards:
@@ -89,6 +91,8 @@ class Shards:
         """How often a process gave no answer."""
         self._failing: Final = Lock()
         self._tolerated: Final = local()
+        self._weighed: tuple[int, str, _Words] = -1, "", {}
+        """Number of updates, the last query by words, and its words."""
         self._stored: tuple[int, tuple[int, int]] = -1, (0, 0)
         """Number of updates when units were counted, and their numbers."""
         self._group: Final = ShardGroup(folder)
@@ -254,22 +258,28 @@ class Shards:
 
     def search_words(self, text: str, where: Filter | None, limit: int) -> dict[str, float]:
         """Score the best `limit` units by the words of a text, by BM25."""
+        # A ranking asks several times: for the best units, and for those of other lists.
+        written, (*known, words) = self.written, self._weighed
+        if known != [written, text]:
+            words = self._weigh(text)
+            self._weighed = written, text, words
+        return self._search_words(words, where, limit)
+
+    def _weigh(self, text: str) -> _Words:
+        """Weigh the words of a query in each field by their rarity."""
         asked = {name: get_analyzer(name).embed_query(text) for name in self.fields}
         counted = self._ask("count_words", words={name: [*each.indices] for name, each in asked.items()})
-        weighed = {
+        return {
             name: found
             for name, each in asked.items()
             if (found := _weigh(each.indices, each.values, [part[name] for part in counted]))[0]
         }
-        return self._search_words(weighed, where, limit)
 
     def search_word(self, field: str, word: int, where: Filter | None, limit: int) -> set[str]:
         """Find up to `limit` units that contain a word, given as the dimension of a field."""
         return {*self._search_words({field: ([word], [1.0])}, where, limit)}
 
-    def _search_words(
-        self, words: Mapping[str, tuple[Sequence[int], Sequence[float]]], where: Filter | None, limit: int
-    ) -> dict[str, float]:
+    def _search_words(self, words: _Words, where: Filter | None, limit: int) -> dict[str, float]:
         found = self._ask("search_words", words=words, where=where, limit=limit) if words and limit else []
         return _cut(found, limit)
 
