@@ -49,7 +49,7 @@ OWN: Final = ("unit", "document")
 
 _UNITS: Final = """{
   {
-    #DOCUMENT
+    #DOCUMENTS
     ?unit dcterms:isPartOf ?document .
     #BEGIN
     FILTER EXISTS { ?unit schema:text ?words }
@@ -62,10 +62,16 @@ SELECT DISTINCT ?unit ?document WHERE {_UNITS} LIMIT $most"""
 UNITS_BY_DOCUMENT: Final = f"""
 SELECT ?document (COUNT(DISTINCT ?unit) AS ?units) WHERE {_UNITS} GROUP BY ?document"""
 
+# Of their own, so that the engine does not start at the parts of all documents, or at all texts.
+_DOCUMENTS: Final = """{ SELECT DISTINCT ?document WHERE {
+      #DOCUMENT
+    } }"""
+
 # Texts that are part of nothing are their own documents: articles of a code with a text of their own.
 WHOLE_DOCUMENTS: Final = """{ SELECT DISTINCT ?document WHERE {
       #DOCUMENT
-      ?document schema:text ?words FILTER NOT EXISTS { ?document dcterms:isPartOf ?whole }
+      FILTER EXISTS { ?document schema:text ?words }
+      FILTER NOT EXISTS { ?document dcterms:isPartOf ?whole }
     } }
     BIND(?document AS ?unit)
     #UNIT"""
@@ -535,8 +541,9 @@ def build_units_query(scope: Scope, *, by_document: bool = False) -> str:
     """Build the query for the units in scope with their documents, or for the numbers of units by document."""
     if scope.alone and not scope.on_document:
         return UNITS_BOUND_BY_DOCUMENT if by_document else UNITS_BOUND
-    whole = WHOLE_DOCUMENTS if scope.on_document else WHOLE_UNITS
-    return (UNITS_BY_DOCUMENT if by_document else UNITS_IN_SCOPE).replace("#WHOLE", whole)
+    whole, documents = (WHOLE_DOCUMENTS, _DOCUMENTS) if scope.on_document else (WHOLE_UNITS, "")
+    query = UNITS_BY_DOCUMENT if by_document else UNITS_IN_SCOPE
+    return query.replace("#WHOLE", whole).replace("#DOCUMENTS", documents)
 
 
 def _read_units(rows: Sequence[Mapping[str, Term]]) -> Mapping[str, str]:
