@@ -64,7 +64,8 @@ class Changes:
         statements += [(delta.graph, delta.removed) for delta in commit.deltas if delta.graph in commit.drop]
         is_large = sum(len(lines) for _, lines in statements) > _MOST_STATEMENTS
         # Trusted queries do not read an invalidated graph any more, although its statements are there.
-        if is_large or commit.invalidated or len(self._sources) + len(self._users) > _MOST_NAMES:
+        is_unread = commit.invalidated or commit.restored
+        if is_large or is_unread or len(self._sources) + len(self._users) > _MOST_NAMES:
             self.forget(generation)
             return
         subjects: set[int] = set()

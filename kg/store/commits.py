@@ -79,6 +79,8 @@ class PreparedCommit:
     add: Mapping[NamedNode, Collection[str]]
     invalidated: AbstractSet[NamedNode] = frozenset()
     """The graphs that it invalidates (`kg.store.protocol.Patch`)."""
+    restored: AbstractSet[NamedNode] = frozenset()
+    """The invalidated graphs that it writes: queries read all their statements again, also those that it keeps."""
 
 
 def commit_iri(generation: int) -> NamedNode:

@@ -35,7 +35,9 @@ def prepare_commit(
     changes = [delta.change() for delta in deltas]
     orphans = _remove_orphans(store, deltas, changes, kept)
     described = describe(tuple(changes)) if describe else Patch()
-    following = difference.compare_all(store, difference.canonical_graphs(described.graphs))
+    derived = difference.canonical_graphs(described.graphs)
+    following = difference.compare_all(store, derived)
+    following += hidden_graphs.find_restored(derived, following)
     deltas += following
     ownership.reject_copies(store, deltas)
     searched = len(changes)
@@ -69,7 +71,8 @@ def prepare_commit(
     before = difference.canonical_statements(PROV_GRAPH, old.as_quads() if old.generation else ())
     after = difference.canonical_statements(PROV_GRAPH, [*record, *head.as_quads()])
     out[PROV_GRAPH], into[PROV_GRAPH] = [*patched.removed, *before], [*patched.added, *after]
-    return PreparedCommit(head, deltas, tuple(changes), out, emptied, into, invalidated.graphs)
+    restored = hidden_graphs.invalidated.keys() & {delta.graph for delta in deltas} - emptied
+    return PreparedCommit(head, deltas, tuple(changes), out, emptied, into, invalidated.graphs, restored)
 
 
 def _remove_orphans(

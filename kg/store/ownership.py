@@ -467,6 +467,15 @@ class HiddenGraphs:
             frozenset(Quad(graph, PROV.invalidatedAtTime, now, PROV_GRAPH) for graph in found),
         )
 
+    def find_restored(self, wanted: Mapping[NamedNode, Statements], deltas: Sequence[Delta]) -> list[Delta]:
+        """Find the invalidated graphs that are written as they are, each with an empty change: they are valid again."""
+        changed = {delta.graph for delta in deltas}
+        return [
+            Delta(graph, {}, {}, difference.statements_sha256(graph, statements))
+            for graph, statements in wanted.items()
+            if statements and graph in self.invalidated and graph not in changed
+        ]
+
     def find_returns(self, store: Store, deltas: Sequence[Delta]) -> Returns:
         """Find the ceded statements that no graph contains after `deltas`, so that they return to their user graphs."""
         found = Returns()

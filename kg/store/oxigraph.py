@@ -393,6 +393,7 @@ class OxigraphStore:
         candidates = difference.canonical_graphs(replace)
         with self._committing() as store:
             deltas = difference.compare_all(store, candidates) + ownership.find_ceded_graphs(store, candidates)
+            deltas += self._load_hidden_graphs(store).find_restored(candidates, deltas)
             if deltas:
                 return self._write(store, deltas, candidates.keys(), describe)
             return Commit(self._head.generation)
@@ -583,8 +584,12 @@ class OxigraphStore:
         kept: Collection[NamedNode],
         describe: Callable[[Sequence[GraphChange]], Patch] | None,
     ) -> PreparedCommit:
+        return prepare_commit(store, self._head, self._load_hidden_graphs(store), deltas, kept, describe, self._infer)
+
+    def _load_hidden_graphs(self, store: pyoxigraph.Store) -> HiddenGraphs:
+        """Load the hidden graphs, once. Call it under the write lock."""
         self._hidden_graphs = self._hidden_graphs or HiddenGraphs(store)
-        return prepare_commit(store, self._head, self._hidden_graphs, deltas, kept, describe, self._infer)
+        return self._hidden_graphs
 
     def _finish(self, prepared: PreparedCommit, write: Callable[[PreparedCommit], None]) -> Commit:
         # No reference to the engine here: `write` may have to close it.

@@ -83,6 +83,20 @@ def test_an_invalidated_graph_changes_everything(store: OxigraphStore) -> None:
     assert store.find_last_change(TITLE) == generation.generation
 
 
+@pytest.mark.parametrize("title", ["x", "other"])
+def test_an_invalidated_graph_that_is_written_changes_everything(store: OxigraphStore, title: str) -> None:
+    graph, quads = titles("a", "x")
+    kept = said(graph, KG.keyword, Literal("k"))
+    store.commit({graph: [*quads, kept]})
+    store.commit(dict([titles("b", "y")]), lambda _: Patch(invalidated=[graph]))
+    generation = store.commit({graph: [*titles("a", title)[1], kept]}).generation
+    # Queries read the keyword again, though this commit did not write it.
+    assert store.find_last_change({KG.keyword.value}) == generation
+    store.commit(dict([titles("b", "z")]), lambda _: Patch(invalidated=[graph]))
+    removed = store.commit({graph: []}).generation
+    assert store.find_last_change({KG.keyword.value}) == removed
+
+
 def test_payloads_count(store: OxigraphStore) -> None:
     store.commit({SOURCE: [said(SOURCE, KG.keyword, Literal("k"))]})
     payload = Payload.build(SOURCE, [said(SOURCE, DCTERMS.title, Literal("x")).triple])

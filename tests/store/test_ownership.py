@@ -138,3 +138,17 @@ def test_an_invalidated_graph_that_is_written_is_valid(store: OxigraphStore) -> 
     store.commit(dict([titles("a", "z")]))
     assert store.find_invalidated_graphs() == []
     assert len(select(store.query_sources, "SELECT ?d { ?d dcterms:title ?t }")) == 2
+    again = titles("a", "z")
+    for number, write in enumerate(  # as it is, by itself and as a derived graph
+        (
+            lambda: store.commit(dict([again])),
+            lambda: store.commit(dict([titles("b", "w")]), lambda changes: Patch(graphs=dict([again]))),
+        )
+    ):
+        store.commit(dict([titles("b", str(number))]), lambda changes: Patch(invalidated=[graph]))
+        assert store.find_invalidated_graphs() == [graph]
+        before = store.statistics().graphs
+        write()
+        assert store.find_invalidated_graphs() == []
+        assert len(select(store.query_sources, "SELECT ?d { ?d dcterms:title ?t }")) == 2
+        assert store.statistics().graphs == before
