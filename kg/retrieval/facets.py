@@ -24,7 +24,7 @@ from kg.retrieval.asked import Asked
 from kg.retrieval.concept_index import get_loaded_concepts, load_concepts
 from kg.retrieval.evidence import code_of
 from kg.retrieval.filters import Scope, build_conditions
-from kg.retrieval.hybrid_search import Counted, Retrieved, count_units, list_units
+from kg.retrieval.hybrid_search import Counted, Retrieved, begin_count_of_all, count_units, list_units
 from kg.retrieval.listing import count_by_document
 from kg.retrieval.places import Places, load_places
 from kg.retrieval.reader import Reader, iri_of
@@ -141,6 +141,13 @@ def count_results(
             others = count_units(reader, asked, wider, MOST_COUNTED)
             counts.values[facet] = _count_units(reader, [facet], others.units, others.more).values[facet]
     return counts
+
+
+def begin_counting(reader: Reader, names: Sequence[FacetName], asked: Asked, scope: Scope) -> None:
+    """Have the index begin to rank what `count_results` counts for a facet with the only filter, while others work."""
+    for facet in names:
+        if (wider := _without_own(scope, facet)) is not None and not wider.terms:
+            begin_count_of_all(reader, asked, MOST_COUNTED)
 
 
 def count_scope(reader: Reader, names: Sequence[FacetName], scope: Scope) -> tuple[FacetCounts, list[str]]:

@@ -265,6 +265,12 @@ def retrieve(
     return _proposed(reader, asked, reranking, scope, limit, offset, per_document, favoured, counted)
 
 
+def begin_count_of_all(reader: Reader, asked: Asked, most: int) -> None:
+    """Have the index begin the ranking for `count_units` without a filter."""
+    if asked.min_score is None and reader.kg.search.status().units > NARROW:
+        asked.begin(reader.kg.search, limit=FIRST_BLOCK, codes=(), counted=most + 1)
+
+
 def count_units(reader: Reader, asked: Asked, scope: Scope, most: int) -> Counted:
     """Count the units in `scope` that are results of `asked`, at most `most`. Raises IndexUnavailableError."""
     units = _listed(reader, scope)

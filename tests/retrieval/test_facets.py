@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from kg.errors import InvalidInputError, QuadciteError
+from kg.errors import IndexUnavailableError, InvalidInputError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.asked import Asked
 from kg.retrieval.filters import compile_scope
 from kg.retrieval.hybrid_search import list_units
 from kg.retrieval.reader import Reader
-from kg.retrieval.results import FACETS, FacetName, SearchFilters
+from kg.retrieval.results import FACETS, FacetCounts, FacetName, SearchFilters
+from kg.search.protocol import Ranking, SearchIndex
 from kg.tools.search.passages import search
 
 """The filter of a facet, if it has another name."""
@@ -97,6 +101,42 @@ def test_the_counts_of_a_facet_leave_its_own_filter_out(joined: KnowledgeGraph, 
     assert narrowed is not None
     assert alone is not None
     assert narrowed.values == alone.values
+
+
+def test_a_ranking_that_was_begun_in_advance_is_counted_once(
+    joined: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask() -> FacetCounts | None:
+        return search(joined, "flood", filters=SearchFilters(domain=["climate"]), facets=["domain", "year"]).facets
+
+    expected = ask()
+    asked: list[object] = []
+    rank = type(joined.search).rank
+
+    def count(index: SearchIndex, *given: Any, **named: Any) -> Ranking:
+        asked.append(named.get("codes"))
+        ranking: Ranking = rank(index, *given, **named)  # type: ignore[arg-type]
+        return ranking
+
+    monkeypatch.setattr(type(joined.search), "rank", count)
+    monkeypatch.setattr("kg.retrieval.hybrid_search.NARROW", 1)  # the fixtures have fewer passages than are listed
+    assert ask() == expected
+    assert sum(not codes for codes in asked) == 1
+
+
+def test_a_ranking_that_was_begun_in_advance_raises_its_error(
+    joined: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> Ranking:
+        raise IndexUnavailableError("closed")
+
+    asked = Asked("flood")
+    with monkeypatch.context() as patched:
+        patched.setattr(type(joined.search), "rank", fail)
+        asked.begin(joined.search, limit=5, codes=(), counted=3)
+        with pytest.raises(IndexUnavailableError):
+            asked.rank(joined.search, limit=5, counted=3)
+    assert asked.rank(joined.search, limit=5, counted=3).candidates, "asked again"
 
 
 def test_more_passages_than_are_listed_are_counted_exactly(

@@ -28,7 +28,7 @@ from kg.retrieval.evidence import (
     url_of,
 )
 from kg.retrieval.excerpts import SNIPPET_CHARACTERS, best_window
-from kg.retrieval.facets import MOST_COUNTED, count_results, count_scope
+from kg.retrieval.facets import MOST_COUNTED, begin_counting, count_results, count_scope
 from kg.retrieval.filters import compile_scope, resolve_concept_filter
 from kg.retrieval.hybrid_search import Found, describe_nothing, describe_ranking, retrieve
 from kg.retrieval.listing import list_scope, sort_found
@@ -150,6 +150,9 @@ def search(
         concepts=[NamedNode(concept.iri) for concept in concepts],
         counted=MOST_COUNTED if facets else 0,
     )
+    wanted = list(dict.fromkeys(facets or ()))
+    if found.relevance != "none" and found.degraded != "store":
+        begin_counting(reader, wanted, question, scope)
     if sort != "relevance":
         ordered = sort_found(reader, found.units, sort)
         if found.next_offset is not None:
@@ -172,9 +175,9 @@ def search(
         )
     notes += describe_ranking(found, "passages")
     counts = None
-    if facets:
+    if wanted:
         try:
-            counts = count_results(reader, list(dict.fromkeys(facets)), question, scope, found)
+            counts = count_results(reader, wanted, question, scope, found)
         except IndexUnavailableError as error:
             notes.append(f"facets: {error}")
     return reader.finish(
