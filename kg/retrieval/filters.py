@@ -57,13 +57,6 @@ STATE: Final = "VALUES ?place { $states } ?document kg:state ?place ."
 # As a UNION, the engine would list all speeches of the states for each block of proposals.
 JURISDICTION_OR_STATE: Final = "VALUES (?located ?place) { $places } ?document ?located ?place ."
 DOMAIN: Final = "VALUES ?kind { $kinds } ?document a ?kind ."
-KINDS: Final[Mapping[Domain, NamedNode]] = {
-    "climate": KG.PolicyDocument,
-    "parliament": KG.Speech,
-    "zoning": KG.CodeSection,
-    "files": KG.File,
-}
-"""The class of the documents of each domain."""
 CORPUS_TYPE: Final = "VALUES ?corpusType { $corpus_types } ?document kg:corpusType ?corpusType ."
 FAMILY: Final = "VALUES ?family { $families } ?document eli:is_member_of ?family ."
 UNIT_LANGUAGE: Final = """OPTIONAL { ?unit schema:inLanguage ?own }
@@ -152,7 +145,7 @@ def build_conditions(scope: Scope) -> tuple[Conditions, bool]:
                 by_field["state" if is_state else "place"].append(place.value)
             found.append(by_field)
         elif name == "kinds":
-            found.append({"domain": [DOMAINS[term.value] for term in terms]})
+            found.append({"domain": list(dict.fromkeys(DOMAINS[term.value] for term in terms))})
         elif name in _CODED_TERMS:
             found.append({_CODED_TERMS[name]: [term.value for term in terms]})
         else:
@@ -182,7 +175,9 @@ class _Filter:
 
 
 _FILTERS: Final[Mapping[str, _Filter]] = {
-    "domain": _Filter("kinds", lambda _, wanted, notes: [KINDS[each] for each in dict.fromkeys(wanted)], DOMAIN),
+    "domain": _Filter(
+        "kinds", lambda _, wanted, notes: [NamedNode(kind) for kind, name in DOMAINS.items() if name in wanted], DOMAIN
+    ),
     "corpus_type": _Filter("corpus_types", lambda *given: _known("corpus_type", KG.corpusType, *given), CORPUS_TYPE),
     "family_slug": _Filter("families", lambda *given: _families(*given), FAMILY),
     "topic": _Filter("topics", lambda *given: _topics(*given), TOPIC),

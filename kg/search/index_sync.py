@@ -99,6 +99,8 @@ class UnitFacts:
 DOMAINS: Final[Mapping[str, str]] = {
     KG.PolicyDocument.value: "climate",
     KG.Speech.value: "parliament",
+    KG.Debate.value: "parliament",
+    KG.Sitting.value: "parliament",
     KG.CodeSection.value: "zoning",
     KG.File.value: "files",
 }

@@ -35,7 +35,7 @@ from kg.search.word_counts import WordCounts, Words
 
 log = logging.getLogger(__name__)
 
-_VERSION = 3
+_VERSION = 4
 _LOAD_ATTEMPTS = 2
 _FLUSH_UPDATES = 300
 """Updates that may be only in the write-ahead log: the next start has to apply them one by one."""

@@ -14,7 +14,10 @@ from kg.retrieval.hybrid_search import list_units
 from kg.retrieval.reader import Reader
 from kg.retrieval.results import FACETS, FacetCounts, FacetName, SearchFilters
 from kg.search.protocol import Ranking, SearchIndex
+from kg.sparql.terms import bind
+from kg.store.protocol import term_text
 from kg.tools.search.passages import search
+from kg.vocabulary import KG
 
 """The filter of a facet, if it has another name."""
 
@@ -43,6 +46,16 @@ def test_the_index_counts_what_the_filter_finds(joined: KnowledgeGraph, facet: F
         assert (within.passages, within.documents) == (passages, documents)
         if facet != "domain":  # which leaves its own filter out
             assert sum(each.passages for each in within.values["domain"]) <= passages
+
+
+def test_every_passage_of_a_source_is_in_a_domain(joined: KnowledgeGraph) -> None:
+    counted = search(joined, facets=["domain"]).facets
+    assert counted is not None
+    assert sum(each.passages for each in counted.values["domain"]) == counted.passages
+    query = """
+SELECT (COUNT(?unit) AS ?units) { VALUES ?kind { $kinds } ?unit schema:text ?text ; dcterms:isPartOf/a ?kind }"""
+    [row] = Reader(joined).rows("texts between speeches", bind(query, kinds=[KG.Sitting, KG.Debate]))
+    assert int(term_text(row["units"])) > 0
 
 
 def test_a_query_counts_its_results_and_their_documents(joined: KnowledgeGraph) -> None:
