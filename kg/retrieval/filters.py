@@ -20,7 +20,7 @@ from kg.retrieval.evidence import code_of
 from kg.retrieval.notes import SEE_RESOURCES
 from kg.retrieval.places import Place, Territory, find_place, load_territory
 from kg.retrieval.reader import Reader, iri_of
-from kg.retrieval.results import Domain, SearchFilters
+from kg.retrieval.results import SearchFilters
 from kg.search.index_sync import DOMAINS
 from kg.search.protocol import Codes, Conditions
 from kg.sparql.terms import bind
