@@ -76,15 +76,16 @@ def other_voice(
 def load_voices(reader: Reader, chunks: Collection[Chunk]) -> dict[str, Voice]:
     """Load the utterance and person of each chunk, by IRI. Chunks without utterances (from tables) are absent.
 
-    Cached until the next commit.
+    Cached until a commit changes statements with the properties of the query.
     """
     if not chunks:
         return {}
-    known = {each.iri: each for each in chunks}
+    # By their offsets too, which a commit may change without an utterance.
+    known = {f"{each.start}-{each.end} {each.speech} {each.iri}": each for each in chunks}
 
     def load(missing: list[str]) -> dict[str, tuple[Voice, ...]]:
-        found: dict[str, tuple[Voice, ...]] = dict.fromkeys(missing, ())
-        wanted = [known[iri] for iri in missing]
+        wanted = [known[key] for key in missing]
+        found: dict[str, tuple[Voice, ...]] = {each.iri: () for each in wanted}
         listed = [
             (NamedNode(each.iri), NamedNode(each.speech), Literal(each.start), Literal(each.end)) for each in wanted
         ]
@@ -95,6 +96,7 @@ def load_voices(reader: Reader, chunks: Collection[Chunk]) -> dict[str, Voice]:
             other = other_voice(iri_of(row["type"]), name, person, recorded, speaker)
             voice = Voice(iri_of(row["utterance"]), other or name or recorded or UNNAMED, other)
             found[iri_of(row["chunk"])] = (voice,)
-        return found
+        return {key: found[known[key].iri] for key in missing}
 
-    return {iri: each[0] for iri, each in reader.kept_by_iri("voices", known, load, query=VOICES).items() if each}
+    kept = reader.kept_by_iri("voices", known, load, query=VOICES)
+    return {known[key].iri: each[0] for key, each in kept.items() if each}

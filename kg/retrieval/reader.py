@@ -154,12 +154,18 @@ class Reader:
         return value
 
     def kept_in_graphs(
-        self, purpose: str, query: str, graphs: str, read: Callable[[list[dict[str, Term]]], T], *, also: str = ""
+        self,
+        purpose: str,
+        query: str,
+        graphs: str,
+        read: Callable[[list[dict[str, Term]]], T],
+        *,
+        also: tuple[str, int] | None = None,
     ) -> T:
         """Run a SELECT and return `read` of its rows, cached until a commit touches the graphs that it reads.
 
-        `graphs` is a SELECT of these as ?graph, now: those that can change the result of `query`, and of the query
-        `also`, whose result `read` uses too.
+        `graphs` is a SELECT of these as ?graph, now: those that can change the result of `query`, and that of `also`: a
+        query whose result `read` uses too, with the generation of that.
         """
         known: _Kept[T] | None = self._get_kept((query, graphs))
         latest = self.kg.store.statistics().generation
@@ -180,9 +186,10 @@ class Reader:
             value = read(rows)
             # After a commit in the meantime it is unknown which graphs these rows are from.
             if self.generation == latest:
-                reads = [find_reads(each) for each in (query, graphs, also) if each]
+                other, since = also or (query, latest)
+                reads = [find_reads(each) for each in (query, graphs, other)]
                 names = None if None in reads else frozenset().union(*filter(None, reads))
-                self._keep((query, graphs), _Kept(value, latest, len(rows), names, graphs=held))
+                self._keep((query, graphs), _Kept(value, min(since, latest), len(rows), names, graphs=held))
         return value
 
     def derived(self, kind: Hashable, build: Callable[..., T], *inputs: object) -> T:

@@ -9,13 +9,15 @@ import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.knowledge_graph import KnowledgeGraph, Memory
+from kg.retrieval.attribution import Chunk, load_voices
+from kg.retrieval.evidence import load_units
 from kg.retrieval.reader import Reader, recording
 from kg.retrieval.results import SearchFilters
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 from kg.tools.climate.document_counts import count_documents
 from kg.tools.parliament.speech_filters import parties, speakers
-from kg.tools.reading.documents import load_order, read_document
+from kg.tools.reading.documents import Heading, load_order, read_document
 from kg.tools.search.passages import fetch, search
 from kg.tools.zoning.municipalities import load_places as load_municipalities
 from kg.vocabulary import BASE, DCTERMS, FOAF, KG, RDF, SCHEMA, SKOS, mint
@@ -107,6 +109,63 @@ def test_the_order_of_a_document_outlives_commits_elsewhere_and_no_other(
         assert read()[0] == [0, 1]
         kg.store.commit({graph: []})
         assert read() == ([], 1)
+
+
+def test_headings_are_not_kept_by_an_order_that_a_commit_has_changed_since(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document, graph = mint("document", "kept"), mint("graph", "src", "kept")
+    unit = mint("passage", "kept", "9")
+    with opened(tmp_path / "data") as kg:
+
+        def write(before: int) -> None:
+            quads = [
+                *(
+                    (document, name, value)
+                    for name, value in ((RDF.type, KG.PolicyDocument), (KG.slug, Literal("kept")))
+                ),
+                *(
+                    (unit, name, value)
+                    for name, value in ((SCHEMA.text, Literal("Kilns")), (SCHEMA.position, Literal(9)))
+                ),
+                (unit, KG.blockType, mint("code", "blockType", "title")),
+                *((each, DCTERMS.isPartOf, document) for each in (unit, *others(before))),
+                *((each, SCHEMA.position, Literal(number)) for number, each in enumerate(others(before))),
+                *((each, SCHEMA.text, Literal("text")) for each in others(before)),
+            ]
+            kg.store.commit({graph: [Quad(*each, graph) for each in quads]})
+
+        def others(before: int) -> list[NamedNode]:
+            return [mint("passage", "kept", str(number)) for number in range(before)]
+
+        def find_places() -> list[int]:
+            return [each.place for each in read_document(kg, document.value).outline if isinstance(each, Heading)]
+
+        def load_units_late(reader: Reader, iris: Any) -> dict[str, Any]:
+            write(5)
+            return load_units(reader, iris)
+
+        write(2)
+        with monkeypatch.context() as patch:
+            patch.setattr("kg.tools.reading.documents.load_units", load_units_late)
+            assert find_places() == [2]
+        assert find_places() == [5]
+
+
+def test_the_voice_of_a_chunk_is_kept_by_its_offsets(parliament: KnowledgeGraph) -> None:
+    query = """SELECT DISTINCT ?speech ?start ?end WHERE {
+      ?speech a kg:Speech . ?utterance dcterms:isPartOf ?speech ; kg:utteranceType ?type ; kg:start ?start ; kg:end ?end
+    } ORDER BY ?speech ?start"""
+    rows = Reader(parliament).rows("utterances", query)
+    by_speech = {speech: [row for row in rows if row["speech"] == speech] for speech in {row["speech"] for row in rows}}
+    [speech, said] = max(by_speech.items(), key=lambda each: len(each[1]))
+    spans = [(int(term_text(row["start"])), int(term_text(row["end"]))) for row in said]
+    found = [
+        load_voices(Reader(parliament), [Chunk("urn:chunk", term_text(speech), *span)])["urn:chunk"].utterance
+        for span in (*spans, *spans)
+    ]
+    assert len(set(found)) == len(spans) > 1
+    assert found[: len(spans)] == found[len(spans) :]
 
 
 @pytest.mark.long

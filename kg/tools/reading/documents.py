@@ -141,6 +141,7 @@ def read_document(kg: KnowledgeGraph, iri: str, page: int = 1, citing_page: int 
     """
     reader, node = Reader(kg), NamedNode(iri)
     order = load_order(reader, node)
+    ordered = reader.generation
     pages = max(1, -(-len(order) // PASSAGES))
     if not 1 <= page <= pages:
         raise NotFoundError(f"Page {page} does not exist. <{iri}> has the pages 1 to {pages}.")
@@ -158,7 +159,7 @@ def read_document(kg: KnowledgeGraph, iri: str, page: int = 1, citing_page: int 
         facts=facts,
         labels=names_of(kg, [each.value for some in facts.values() for each in some if isinstance(each, NamedNode)]),
         versions=_load_versions(reader, node),
-        outline=choose_headings(_load_headings(reader, node, order), page),
+        outline=choose_headings(_load_headings(reader, node, order, ordered), page),
         passages=passages,
         shown=shown,
         first=first,
@@ -238,8 +239,13 @@ def choose_headings(headings: Sequence[Heading], page: int) -> list[Heading | Le
     return found
 
 
-def _load_headings(reader: Reader, document: NamedNode, order: Sequence[tuple[int, str]]) -> Sequence[Heading]:
-    """Load the headings of a document. Cached until a commit changes them."""
+def _load_headings(
+    reader: Reader, document: NamedNode, order: Sequence[tuple[int, str]], generation: int
+) -> Sequence[Heading]:
+    """Load the headings of a document, given the order of its passages and the generation of that.
+
+    Cached until a commit changes them.
+    """
 
     def read(rows: list[dict[str, Term]]) -> Sequence[Heading]:
         places = {unit: place for place, (_, unit) in enumerate(order)}
@@ -267,7 +273,8 @@ def _load_headings(reader: Reader, document: NamedNode, order: Sequence[tuple[in
     types = [mint("code", "blockType", name) for name in _HEADING_TYPES]
     query = bind(HEADINGS, document=document, types=types, most=HEADING_CHARACTERS + 40)
     graphs = bind(GRAPHS_OF_PARTS, document=document)
-    return reader.kept_in_graphs("headings of the document", query, graphs, read, also=bind(ORDER, document=document))
+    also = bind(ORDER, document=document), generation
+    return reader.kept_in_graphs("headings of the document", query, graphs, read, also=also)
 
 
 def _load_versions(reader: Reader, document: NamedNode) -> list[Version]:
