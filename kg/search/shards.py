@@ -88,7 +88,7 @@ class Shards:
         self._written_s = -math.inf
         """When the last update was made."""
         self._failures = 0
-        """How often a process gave no answer."""
+        """How often an answer lacked those of a process."""
         self._failing: Final = Lock()
         self._tolerated: Final = local()
         self._weighed: tuple[int, str, _Words] = -1, "", {}
@@ -165,16 +165,17 @@ class Shards:
                 return
             log.warning("A search leaves out %s: %s", ", ".join(holder.names), raised)
             silent.update(holder.names)
-            with self._failing:
-                self._failures += 1
+            self._count_failure()
 
         sent: dict[_Holder, Callable[[], Any]] = {}
         for holder, arguments in asked.items():
-            if silent is None or not isinstance(holder, ShardProcess) or silent.isdisjoint(holder.names):
-                try:
-                    sent[holder] = holder.begin(operation, **arguments)
-                except IndexUnavailableError as raised:
-                    note(holder, raised)
+            if silent is not None and isinstance(holder, ShardProcess) and not silent.isdisjoint(holder.names):
+                self._count_failure()  # so that this answer is not kept either
+                continue
+            try:
+                sent[holder] = holder.begin(operation, **arguments)
+            except IndexUnavailableError as raised:
+                note(holder, raised)
         found: dict[_Holder, Any] = {}
         for holder, finish in sent.items():  # this process first: the others work meanwhile
             try:
@@ -184,6 +185,10 @@ class Shards:
         if error is not None:
             raise error
         return found
+
+    def _count_failure(self) -> None:
+        with self._failing:
+            self._failures += 1
 
     def _ask(self, operation: str, **arguments: Any) -> list[Any]:
         """Ask all processes at once."""
@@ -209,7 +214,7 @@ class Shards:
 
     @property
     def written(self) -> int:
-        """A number that is higher after each update, and after a failure of a process."""
+        """A number that is higher after each update, and after each answer without the shards of a process."""
         return self._updates + self._failures
 
     def count(self, where: Filter | None = None) -> int:

@@ -208,6 +208,34 @@ def test_a_process_that_keeps_dying_is_left_out_of_searches_alone(
     index.shards.close()
 
 
+def test_nothing_is_kept_of_an_answer_without_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = open_index(tmp_path, most_texts=UNITS, processes=2)
+    for name in "abcd":
+        put(index, name)
+
+    def ask() -> list[object]:
+        in_kenya = [{"place": ["KEN"]}]
+        rankings = [index.rank("wind", None, None, 50, "bm25", codes=codes) for codes in ((), in_kenya)]
+        return [index.counts(), *rankings, index.count(["place"])]
+
+    [process] = index.shards._processes
+    command = process._build_command()
+    monkeypatch.setattr(process, "_build_command", lambda: [sys.executable, "-c", ""])
+    [pid] = list_pids(index)
+    os.kill(pid, signal.SIGKILL)
+    with index.shards.tolerating() as silent:
+        part = ask()
+    assert silent == {*process.names}
+    monkeypatch.setattr(process, "_build_command", lambda: command)
+    monkeypatch.setattr(rpc, "_PAUSE_S", 0.0)
+    found = ask()
+    assert found != part
+    index.shards.close()
+    index = open_index(tmp_path, most_texts=UNITS)
+    assert found == ask()
+    index.shards.close()
+
+
 def test_an_index_whose_process_lost_a_shard_is_to_be_opened_again(tmp_path: Path) -> None:
     index = open_index(tmp_path, most_texts=UNITS, processes=2)
     told: list[bool] = []
