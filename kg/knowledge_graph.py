@@ -72,6 +72,11 @@ class Memory:
                 self._weight -= self._values.popitem(last=False)[1][1]
         return value
 
+    def drop(self, key: Hashable) -> None:
+        """Remove the value of `key`, if there is one."""
+        with self._lock:
+            self._weight -= self._values.pop(key, (None, 0))[1]
+
 
 @dataclass(slots=True)
 class KnowledgeGraph:

@@ -224,7 +224,9 @@ class Reader:
         if self.truncated or not self._is_valid(found):
             return
         small, large = self._get_memories()
-        (small if found.rows <= SMALL else large).keep(key, found, max(LEAST_ROWS, found.rows))
+        memory, other = (small, large) if found.rows <= SMALL else (large, small)
+        other.drop(key)  # of another number of rows, before a commit
+        memory.keep(key, found, max(LEAST_ROWS, found.rows))
 
     def _is_valid(self, known: _Kept[Any]) -> bool:
         return self.kg.store.find_last_change(known.reads, users=known.users) <= known.since

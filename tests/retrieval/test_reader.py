@@ -258,6 +258,10 @@ def test_cached_values_are_evicted_by_their_total_weight() -> None:
     assert [memory.get(key) for key in "acd"] == ["less", "C", "D"]
     assert memory.keep("all", "heavy", 11) == "heavy"
     assert [memory.get(key) for key in ("a", "c", "d", "all")] == ["less", "C", "D", None]
+    memory.drop("d")
+    memory.drop("unknown")
+    memory.keep("e", "E", 5)
+    assert [memory.get(key) for key in "acde"] == ["less", "C", None, "E"]
 
 
 def test_results_are_kept_by_their_rows_and_large_ones_do_not_evict_small_ones(kg: KnowledgeGraph, monkeypatch) -> None:
@@ -324,6 +328,16 @@ def test_a_cached_result_outlives_the_commits_that_do_not_change_it_and_no_other
         assert titles_of(kg) == (["one", "three"], False)
         write(kg, graph)
         assert titles_of(kg) == ([], False)
+
+
+def test_a_result_that_becomes_large_or_small_is_kept_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kg.retrieval.reader.SMALL", 1)
+    graph = mint("graph", "src", "a")
+    with opened(tmp_path / "data") as kg:
+        for titles in (["one"], ["one", "two"], ["three"], ["one", "two"]):
+            write(kg, graph, *titles)
+            assert titles_of(kg) == (titles, False)
+            assert titles_of(kg) == (titles, True)
 
 
 def test_a_cached_result_with_declared_nodes_follows_user_graphs(tmp_path: Path) -> None:
