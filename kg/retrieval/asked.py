@@ -15,12 +15,14 @@ from kg.errors import IndexUnavailableError, QueryLimitError
 from kg.retrieval.reader import Reader
 from kg.retrieval.word_ranking import rank_by_store
 from kg.search.protocol import Candidate, Codes, Conditions, Mode, Ranking, SearchIndex
+from kg.search.ranking import POOL
 from kg.search.relevance import (
     Relevance,
     assess_relevance,
     drop_unrelated,
     find_names,
     has_words,
+    is_beyond,
     is_english,
     is_english_only,
 )
@@ -146,6 +148,18 @@ class Asked:
         if relevance == "none":
             return []
         return list(candidates) if self._keeps_all(relevance) else drop_unrelated(candidates, ranking.model)
+
+    def is_ended(self, ranking: Ranking, relevance: Relevance) -> bool:
+        """Whether `select` would drop every unit after the last one of a ranking, so that no deeper one is needed.
+
+        The words of a query are compared in the first POOL units alone, so those after them are near it or dropped.
+        """
+        if self.min_score is not None or ranking.pending or self._keeps_all(relevance):
+            return False
+        if relevance == "none":
+            return True
+        candidates = ranking.candidates
+        return len(candidates) > POOL and is_beyond(candidates[-1].score, ranking.model)
 
     def select_counted(self, ranking: Ranking, relevance: Relevance) -> Mapping[str, Codes]:
         """Drop the counted units that `select` would drop. With a minimum score, the ranking must have all of them."""

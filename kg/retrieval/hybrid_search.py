@@ -568,9 +568,9 @@ def _proposed(
     counted: int,
 ) -> Retrieved:
     relevance: Relevance | None = None
-    conditions, whole = build_conditions(scope) if counted else ((), False)
+    conditions, suffice = build_conditions(scope) if counted else ((), False)
     # Results are counted by their codes. If these are the whole scope, the ranking that is counted is that of the page.
-    coded = whole and favoured is None and asked.min_score is None
+    coded = suffice and favoured is None and asked.min_score is None
     first: Ranking | None = None
     parents = None if coded else _parents(reader, scope)
     seen: set[str] = set()
@@ -617,13 +617,16 @@ def _proposed(
         left = wanted - len(found)
         ordered = reranking.apply(_ordered(reader, block, allowed, left), _is_first(favoured))
         found.extend(islice(_capped(ordered, per_document, taken), left))
-        done = ranking.exhaustive or len(ranking.candidates) < depth
+        whole = ranking.exhaustive or (
+            favoured is None and relevance is not None and asked.is_ended(ranking, relevance)
+        )
+        done = whole or len(ranking.candidates) < depth
         if done or len(found) == wanted or depth >= DEEPEST:
             break
         depth *= 4
     more = len(found) == wanted
     page = found[offset : offset + limit]
-    total = _count(counts, per_document) if done and ranking.exhaustive and not pending else None
+    total = _count(counts, per_document) if whole and not pending else None
     completeness: Completeness = "approximate"
     if total is not None:
         completeness = "complete"

@@ -33,6 +33,9 @@ COSINE_WEIGHT = 0.65
 # about the first 50 would reach 0.885 and 0.795.
 PAIR_WEIGHT = 0.1
 
+POOL = 100
+"""The first candidates of a query, whose words are compared with the question's."""
+
 _DECIMALS = 6
 """Scores are rounded to this, so that float noise cannot swap equals."""
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from kg.search.protocol import Candidate
+from kg.search.ranking import COSINE_WEIGHT, PAIR_WEIGHT
 from kg.words import STOP_WORDS
 
 Relevance = Literal["strong", "weak", "none", "unknown"]
@@ -177,6 +178,12 @@ def is_related(candidate: Candidate, model: str | None) -> bool:
     if calibration is None or candidate.cosine is None or candidate.cosine >= calibration.cut:
         return True
     return candidate.words >= calibration.words
+
+
+def is_beyond(score: float, model: str | None) -> bool:
+    """Whether a unit with at most this fused score is far from the query. It may have its words nevertheless."""
+    calibration = CALIBRATIONS.get(model or "")
+    return calibration is not None and score < calibration.cut * COSINE_WEIGHT * (1 - PAIR_WEIGHT)
 
 
 def is_measured(language: str | None) -> bool:

@@ -23,15 +23,12 @@ from kg.search.analyzers import ENGLISH, find_field, get_analyzer
 from kg.search.parts import PARTS_VERSION, build_part_texts, split_parts
 from kg.search.points import UNIT, UPDATE_POINTS, Filter, Point, pack
 from kg.search.protocol import CODES, Candidate, Codes, Conditions, Counts, IndexedUnit, Mode, Ranking, get_original
-from kg.search.ranking import PAIR_WEIGHT, Fusion, is_settled
+from kg.search.ranking import PAIR_WEIGHT, POOL, Fusion, is_settled
 from kg.search.relevance import CALIBRATIONS, is_related
 from kg.search.shards import Shards
 from kg.search.vector_cache import Rows, VectorCache
 from kg.search.word_overlap import NO_WORDS, QuestionWords, parse_question
 from kg.words import UNSPACED
-
-POOL: Final = 100
-"""The first candidates of a query, whose words are compared with the question's."""
 
 _FIRST_DEPTH = 1_024
 """Exact search takes 6 ms for 256 of 50,000 units and 9 ms for 1,024, and each further round as long again."""

@@ -15,10 +15,10 @@ from kg.search import unit_index
 from kg.search.analyzers import ENGLISH, PLAIN
 from kg.search.points import VectorSpace
 from kg.search.protocol import Candidate, IndexedUnit, Ranking
-from kg.search.ranking import PAIR_WEIGHT, Fusion
+from kg.search.ranking import PAIR_WEIGHT, POOL, Fusion
 from kg.search.relevance import CALIBRATIONS
 from kg.search.shards import Shards
-from kg.search.unit_index import POOL, UnitIndex, point_id
+from kg.search.unit_index import UnitIndex, point_id
 from kg.search.vector_cache import VectorCache
 from kg.search.word_overlap import NO_WORDS
 

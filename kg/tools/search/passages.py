@@ -30,7 +30,7 @@ from kg.retrieval.evidence import (
 from kg.retrieval.excerpts import SNIPPET_CHARACTERS, best_window
 from kg.retrieval.facets import MOST_COUNTED, begin_counting, count_results, count_scope
 from kg.retrieval.filters import compile_scope, resolve_concept_filter
-from kg.retrieval.hybrid_search import Found, describe_nothing, describe_ranking, retrieve
+from kg.retrieval.hybrid_search import DEEPEST, Found, describe_nothing, describe_ranking, retrieve
 from kg.retrieval.listing import list_scope, sort_found
 from kg.retrieval.notes import Note
 from kg.retrieval.reader import Reader, bounded_page, clean_text, clean_words, page_of
@@ -161,7 +161,9 @@ def search(
         found = replace(found, units=ordered[offset : offset + limit], next_offset=following)
     hits = _build_hits(reader, found.units, asked, neighbours, score_parts=score_parts)
     if found.completeness == "truncated":
-        notes.append("Too few of the passages that the index proposed pass the filters. Narrow the query or filters.")
+        compared = f"Only the {DEEPEST:,} passages nearest to the query were compared with it. Use more specific words."
+        few = "Too few of the passages that the index proposed pass the filters. Narrow the query or filters."
+        notes.append(compared if filters == SearchFilters() else few)
     elif found.relevance == "none" and filters == SearchFilters() and not offset:
         notes.append(describe_nothing(required, min_score))
     elif not hits:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from kg.retrieval import hybrid_search
 from kg.retrieval.asked import Asked
 from kg.retrieval.results import SearchFilters
 from kg.search.protocol import Candidate, Mode, Ranking
+from kg.search.ranking import COSINE_WEIGHT, PAIR_WEIGHT, POOL
 from kg.search.relevance import CALIBRATIONS
 from kg.store.protocol import Rows
 from kg.tools.search import research
@@ -70,6 +72,38 @@ def test_nonsense_finds_nothing_and_says_so(calibrated: KnowledgeGraph) -> None:
     assert found.notes
     assert research.search(calibrated, NONSENSE).relevance == "none"
     assert search(calibrated, NONSENSE, SearchFilters(iso3=["DJI"])).results == []
+
+
+def test_no_more_is_ranked_than_can_be_a_result(monkeypatch: pytest.MonkeyPatch, calibrated: KnowledgeGraph) -> None:
+    monkeypatch.setattr(hybrid_search, "FIRST_BLOCK", 2)
+    monkeypatch.setattr(hybrid_search, "NARROW", 3)
+    limits: list[int] = []
+    rank = Calibrated.rank
+
+    def note(self: Calibrated, query: str, *, limit: int, **given: Any) -> Ranking:
+        limits.append(limit)
+        return rank(self, query, limit=limit, **given)
+
+    monkeypatch.setattr(Calibrated, "rank", note)
+    found = search(calibrated, NONSENSE)
+    assert (found.results, found.relevance, found.meta.completeness, found.meta.total) == ([], "none", "complete", 0)
+    assert max(limits) == 2
+
+
+def test_a_ranking_ends_where_scores_are_too_low_to_be_near() -> None:
+    asked = Asked("solar")
+    least = LIMITS.cut * COSINE_WEIGHT * (1 - PAIR_WEIGHT)
+    near, far = (
+        Ranking([Candidate(f"urn:{n}", score, 0.0, LIMITS.cut) for n in range(POOL + 1)], False, MODEL)
+        for score in (least, least - 0.001)
+    )
+    assert not asked.is_ended(near, "weak")
+    assert asked.is_ended(far, "weak")
+    assert not asked.is_ended(replace(far, candidates=far.candidates[:POOL]), "weak")
+    assert not asked.is_ended(replace(far, pending=1), "weak")
+    assert not asked.is_ended(replace(far, model=None), "weak")
+    assert not asked.is_ended(far, "unknown")
+    assert not replace(asked, min_score=0.0).is_ended(far, "none")
 
 
 def test_a_question_with_an_answer_is_answered(calibrated: KnowledgeGraph) -> None:
