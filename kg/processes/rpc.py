@@ -65,7 +65,7 @@ class RestartedProcess:
     timeouts: Mapping[str, float] = {}
     """Maximum seconds for an answer by operation; by default `LONG_S`."""
     reads: Collection[str] = ()
-    """Operations that give up soon while the process answers nothing, see `SUSPECT_S`."""
+    """Operations that, if they have a time limit, give up soon while the process answers nothing, see `SUSPECT_S`."""
     _inherited: Sequence[int] = ()
     """Descriptors of files that the process has open too, until it ends."""
 
@@ -221,7 +221,7 @@ class Connection:
     def begin(self, operation: str, timeout_s: float | None = None, **arguments: Any) -> Call:
         """Send a request, for whose answer the caller has to `wait`. Raises as `call`."""
         limit_s = self._timeouts.get(operation, LONG_S) if timeout_s is None else timeout_s
-        if self._late and operation in self._reads:
+        if self._late and operation in self._reads and timeout_s is not None:
             limit_s = min(limit_s, SUSPECT_S)
         call = Call(Future(), time.monotonic(), limit_s)
         deadline = call.begun + limit_s

@@ -32,8 +32,8 @@ class ShardGroup:
         space = None if part.space is None else [part.space.model, part.space.dimensions]
         return {"is_new": part.is_new, "fields": part.fields, "space": space}
 
-    def begin(self, operation: str, **arguments: Any) -> Callable[[], Any]:
-        """Return the function that runs an operation."""
+    def begin(self, operation: str, hurried: bool = False, **arguments: Any) -> Callable[[], Any]:
+        """Return the function that runs an operation, `hurried` or not."""
         return partial(getattr(self, operation), **arguments)
 
     # Reading

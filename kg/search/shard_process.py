@@ -31,9 +31,10 @@ _WRITES: Final = frozenset(
     ("open", "put", "delete", "set_vectors", "add_field", "use_space", "flush", "find_grown", "copy", "close")
 )
 _READING_S: Final = 4.0
-"""Maximum seconds for an answer to a read, and for a restart of the process before it: less than a search may take."""
+"""Maximum seconds for an answer to a search, and for a restart before it: less than a search may take."""
 _FIRST_READING_S: Final = 30.0
 """The same for the first read of a kind, which may read the files from the disk."""
+_TIMEOUTS: Final = {"copy": 600.0, "optimize": 3_600.0}
 _READERS: Final = 4
 
 
@@ -43,7 +44,7 @@ class ShardProcess(rpc.RestartedProcess):
     `on_lost` is called with the names of shards that were readable, and are not after the process died.
     """
 
-    timeouts = dict.fromkeys(_READS, _READING_S) | {"copy": 600.0, "optimize": 3_600.0}
+    timeouts = _TIMEOUTS
     reads = _READS
 
     def __init__(
@@ -75,29 +76,30 @@ class ShardProcess(rpc.RestartedProcess):
         self._known[name] = found
         return found
 
-    def begin(self, operation: str, **arguments: Any) -> Callable[[], Any]:
+    def begin(self, operation: str, hurried: bool = False, **arguments: Any) -> Callable[[], Any]:
         """Send a request, and return the function that waits for its answer, which has to be called.
 
-        If the process dies, that function sends the request once more to a new one. Raises IndexUnavailableError.
+        A `hurried` read gives up in time for a search; a write, and a read for it, may wait for others. If the process
+        dies, that function sends the request once more to a new one. Raises IndexUnavailableError.
         """
-        wait_s = rpc.OPENING_S
-        if operation in _READS:
+        wait_s, limit_s = rpc.OPENING_S, None
+        if hurried:
             self._require_rest()
             wait_s = _READING_S
+            limit_s = _READING_S if operation in self._answered else _FIRST_READING_S
         connection = self._connect(wait_s)
 
         def repeat() -> Any:
             self._discard(connection)
             log.warning("The %s has died. Restarting it.", self.name)
             try:
-                return self._retry(lambda again: again.call(operation, **arguments), wait_s, attempts=1)
+                return self._retry(lambda again: again.call(operation, limit_s, **arguments), wait_s, attempts=1)
             except IndexUnavailableError as error:
                 self._failed = time.monotonic(), str(error)
                 raise
 
         try:
-            first_s = _FIRST_READING_S if operation in _READS - self._answered else None
-            call = connection.begin(operation, first_s, **arguments)
+            call = connection.begin(operation, limit_s, **arguments)
         except ChildGoneError:
             return repeat
 

@@ -173,7 +173,7 @@ class Shards:
                 self._count_failure()  # so that this answer is not kept either
                 continue
             try:
-                sent[holder] = holder.begin(operation, **arguments)
+                sent[holder] = holder.begin(operation, silent is not None, **arguments)
             except IndexUnavailableError as raised:
                 note(holder, raised)
         found: dict[_Holder, Any] = {}

@@ -10,12 +10,14 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from threading import Timer
 
 import numpy as np
 import pytest
 
 from kg.errors import IndexUnavailableError
 from kg.processes import rpc
+from kg.search import shard_process
 from kg.search.points import VectorSpace
 from kg.search.protocol import IndexedUnit, Mode, Ranking
 from kg.search.shard import Shard
@@ -205,6 +207,28 @@ def test_a_process_that_keeps_dying_is_left_out_of_searches_alone(
     assert silent == set()
     put(index, "b", 1)
     assert index.state()["urn:g:b"] == "1"
+    index.shards.close()
+
+
+def test_a_write_waits_for_a_process_that_a_search_does_not_wait_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shard_process, "_READING_S", 0.2)
+    monkeypatch.setattr(shard_process, "_FIRST_READING_S", 0.2)
+    index = open_index(tmp_path, most_texts=UNITS, processes=2)
+    for name in "abc":
+        put(index, name)
+    [pid] = list_pids(index)
+    os.kill(pid, signal.SIGSTOP)
+    going_on = Timer(1.5, os.kill, (pid, signal.SIGCONT))
+    going_on.start()
+    with index.shards.tolerating() as silent:
+        index.rank("wind", None, None, 50, "bm25")
+    assert silent
+    put(index, "d")  # begins with reads: which shard has room, and which has the texts
+    assert not going_on.is_alive()
+    assert index.state().keys() == {f"urn:g:{name}" for name in "abcd"}
+    assert list_pids(index) == [pid]
     index.shards.close()
 
 
