@@ -76,8 +76,10 @@ CALLS: Final[Sequence[tuple[str, dict[str, Any]]]] = (
     ("kg_traverse_hierarchy", {**BEND, "depth": 3}),
     ("list_claims", {"kind": "relation"}),
 )
-WITHOUT: Final = frozenset({"health", "validate", "sparql", "wikidata.sparql", "describe_schema", "find_terms"})
-"""Tools that keep no results of queries, or whose answers depend on the time."""
+WITHOUT: Final = frozenset(
+    {"health", "status", "validate", "sparql", "wikidata.sparql", "describe_schema", "find_terms"}
+)
+"""Tools that keep no results of queries, or whose answers depend on the time or on what this process has loaded."""
 
 STARTS: Final = (
     "/", "/places", "/people", "/concepts", "/documents", "/codes", "/charts", "/charts/places?place=BRA&place=DJI",

@@ -100,17 +100,19 @@ class Reader:
         may declare: rows follow that user graphs take part in, where no source describes any of these nodes.
         """
         found = list(self._selected(purpose, query, all_graphs=all_graphs))
+        exclude = self.kg.store.exclude_hidden_graphs
         # Without a user graph that the query could read, nothing is declared.
-        if declared and self.kg.store.exclude_hidden_graphs(query) != query:
-            found += self._declared(purpose, query, found, declared)
+        if declared and exclude(query) != (with_users := exclude(query, users=False)):
+            found += self._declared(purpose, query, with_users, found, declared)
         return found
 
     def _declared(
-        self, purpose: str, query: str, found: Sequence[dict[str, Term]], names: Sequence[str]
+        self, purpose: str, query: str, with_users: str, found: Sequence[dict[str, Term]], names: Sequence[str]
     ) -> list[dict[str, Term]]:
-        """Run a SELECT over all graphs; return the further rows about nodes that no source describes."""
+        """Run a SELECT in the form `with_users`; return the further rows about nodes that no source describes."""
         known = {frozenset(row.items()) for row in found}
-        everything = self._selected(purpose, query, all_graphs=True)
+        everything = self._run(with_users, all_graphs=True)
+        self.note(purpose, query)
         rows = [row for row in everything if frozenset(row.items()) not in known]
         rows = [row for row in rows if _is_valid(row, names)]
         self._declares = self._declares or bool(rows)
@@ -126,9 +128,13 @@ class Reader:
         return self._selected(purpose, query).rows
 
     def _selected(self, purpose: str, query: str, *, all_graphs: bool = False) -> Rows:
+        rows = self._run(query, all_graphs=all_graphs)
+        self.note(purpose, query)
+        return rows
+
+    def _run(self, query: str, *, all_graphs: bool) -> Rows:
         answer = self.kg.query(query, all_graphs=all_graphs)
         rows = _rows_of(answer.result)
-        self.note(purpose, query)
         self.generation = max(self.generation, answer.generation)
         self.truncated = self.truncated or answer.truncated
         return rows

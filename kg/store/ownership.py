@@ -18,6 +18,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count, islice
 from typing import Any, Final, cast
 
@@ -412,13 +413,15 @@ class HiddenGraphs:
                 self._add(delta.graph, delta.added.values())
             self.version = next(_versions)
 
-    def exclude(self, query: str) -> str:
+    def exclude(self, query: str, *, users: bool = True) -> str:
         """Rewrite `query` so that it reads no statements of user graphs and invalidated ones
         (`kg.sparql.graph_exclusion`).
 
-        Reviews of claims (``kg:accepts``, ``kg:rejects``) in ``graph/cur/`` are read.
+        Reviews of claims (``kg:accepts``, ``kg:rejects``) in ``graph/cur/`` are read. Without `users` all user graphs
+        are.
         """
-        return exclude_graphs(query, self._condition) if self._all or self.invalidated else query
+        condition = partial(self._condition, users=users)
+        return exclude_graphs(query, condition) if (users and self._all) or self.invalidated else query
 
     def find_graphs(self, properties: AbstractSet[str] | None) -> set[NamedNode]:
         """Find the user graphs with any of these properties; None: with any property."""
@@ -428,8 +431,8 @@ class HiddenGraphs:
         found = {graph for name in properties for graph in tuple(self._graphs.get(name, ()))}
         return found.union(tuple(self._various))
 
-    def _condition(self, properties: AbstractSet[str] | None, variable: str) -> str | None:
-        found = self.find_graphs(properties)
+    def _condition(self, properties: AbstractSet[str] | None, variable: str, *, users: bool) -> str | None:
+        found = self.find_graphs(properties) if users else set()
         if properties is not None and properties <= VERDICTS:
             found = {graph for graph in found if not graph.value.startswith(CURATED)}
         named = {

@@ -274,14 +274,14 @@ class OxigraphStore:
         """Run a trusted query like `query`, over all graphs except hidden ones (`exclude_hidden_graphs`)."""
         return self.query(self.exclude_hidden_graphs(query), limit=limit)
 
-    def exclude_hidden_graphs(self, query: str) -> str:
+    def exclude_hidden_graphs(self, query: str, *, users: bool = True) -> str:
         """Rewrite a trusted query so that it does not read hidden graphs: those that people write, and invalidated ones
-        (`Patch`)."""
+        (`Patch`). Without `users` it does not read invalidated ones only."""
         hidden = self._get_hidden_graphs()
         if None in hidden.invalidated.values():
             with self._engine_errors(), self._reading() as store:
                 hidden.load_properties(store)
-        return hidden.exclude(query)
+        return hidden.exclude(query, users=users)
 
     def find_invalidated_graphs(self) -> list[NamedNode]:
         """Find the invalidated graphs (`Patch`) that no commit has removed yet."""

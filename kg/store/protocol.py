@@ -192,9 +192,9 @@ class Store(Snapshotted, Protocol):
         """Run a trusted query in this process over all graphs except hidden ones (`exclude_hidden_graphs`)."""
         ...
 
-    def exclude_hidden_graphs(self, query: str) -> str:
+    def exclude_hidden_graphs(self, query: str, *, users: bool = True) -> str:
         """Rewrite a trusted query so that it does not read hidden graphs: those that people write, and invalidated ones
-        (`Patch`)."""
+        (`Patch`). Without `users` it does not read invalidated ones only."""
         ...
 
     def find_invalidated_graphs(self) -> list[NamedNode]:

@@ -14,7 +14,7 @@ from kg.retrieval.evidence import load_units
 from kg.retrieval.reader import Reader, recording
 from kg.retrieval.results import SearchFilters
 from kg.sparql.terms import bind
-from kg.store.protocol import Term, term_text
+from kg.store.protocol import Patch, Term, term_text
 from kg.tools.climate.document_counts import count_documents
 from kg.tools.parliament.speech_filters import parties, speakers
 from kg.tools.reading.documents import Heading, load_order, read_document
@@ -362,6 +362,19 @@ def test_a_cached_result_with_declared_nodes_follows_user_graphs(tmp_path: Path)
         assert titles_of(kg, declared=True) == (["one"], False)
         kg.store.commit({user: []})
         assert titles_of(kg, declared=True) == (["one"], False)
+
+
+def test_what_an_invalidated_graph_states_is_not_declared(tmp_path: Path) -> None:
+    graph, user, other = mint("graph", "ext", "a"), mint("graph", "user", "a"), mint("graph", "src", "b")
+    with opened(tmp_path / "data") as kg:
+        write(kg, graph, "old")
+        quad = Quad(other, KG.keyword, Literal("k"), other)
+        kg.store.commit({other: [quad]}, lambda changes: Patch(invalidated=[graph]))
+        assert kg.store.find_invalidated_graphs() == [graph]
+        assert titles_of(kg, declared=True) == ([], False)
+        write(kg, user, "of a user")
+        assert titles_of(kg, declared=True) == (["of a user"], False)
+        assert titles_of(kg) == ([], False)
 
 
 def test_a_result_is_not_cached_if_a_commit_changed_it_meanwhile(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ class MemoryStore:
     def query_sources(self, query: str, *, limit: int | None = None) -> Rows:
         return self.query(query, limit=limit)
 
-    def exclude_hidden_graphs(self, query: str) -> str:
+    def exclude_hidden_graphs(self, query: str, *, users: bool = True) -> str:
         return query  # it has none
 
     def hidden_graphs_version(self) -> int:
