@@ -20,7 +20,7 @@ Figures = Mapping[str, float]
 
 
 class Assumptions(NamedTuple):
-    """What the plan assumes and no benchmark here measured."""
+    """What the plan assumes, beside the recorded figures."""
 
     machine_gib: float = 64.0
     """Memory of one machine."""
@@ -32,8 +32,8 @@ class Assumptions(NamedTuple):
     """Share of the texts that differ from all others, since equal texts are embedded once."""
     cores: int = 8
     """Cores that embed."""
-    per_core_s: float = 50.0
-    """Passages of mean length that a core embeds a second with the built-in model."""
+    per_core_s: float = 100.0
+    """Passages that a core embeds a second with the built-in model, as ``make bench ARGS=embedding`` measures."""
     gpu_s: float = 2_500.0
     """Passages that a GPU embeds a second. Not measured."""
     machine_month: float = 350.0
