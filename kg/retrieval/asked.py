@@ -74,7 +74,7 @@ class Asked:
         asked: dict[str, Any] = {"codes": codes} if codes else {}
         asked |= {"counted": counted} if counted else {}
         if units is None and parents is None and mode == "hybrid":
-            begun = self._begun.pop(repr((limit, [*codes], counted)), None)
+            begun = self._begun.pop(_key_of(limit, codes, counted), None)
             if begun is not None:
                 return begun.result()
         return search.rank(self.query, units=units, parents=parents, limit=limit, mode=mode, must=self.must, **asked)
@@ -92,7 +92,7 @@ class Asked:
                 begun.set_exception(error)
 
         threading.Thread(target=run, name="ranking", daemon=True).start()
-        self._begun[repr((limit, [*codes], counted))] = begun
+        self._begun[_key_of(limit, codes, counted)] = begun
 
     def rank_all(
         self,
@@ -188,3 +188,7 @@ def has_unknown_name(search: SearchIndex, query: str) -> bool:
     except IndexUnavailableError:
         pass
     return False
+
+
+def _key_of(limit: int, codes: Conditions, counted: int) -> str:
+    return repr((limit, [*codes], counted))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kg.errors import InvalidInputError, UpstreamError
+from kg.processes.cores import count_cores
 from kg.remote.http import Reply, TooLargeError, request_with_retry, send_request
 from kg.search import models
 from kg.search.devices import CUDA, get_providers
@@ -115,8 +115,7 @@ def open_embedder(settings: Settings) -> Embedder:
     model = models.load_model(settings, threads=1)
     if CUDA in get_providers(model):
         return LocalEmbedder(model, settings.model + precision, batch=GPU_BATCH)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return LocalEmbedder(model, settings.model + precision, threads=settings.embedding_threads or cores)
+    return LocalEmbedder(model, settings.model + precision, threads=settings.embedding_threads or count_cores())
 
 
 @dataclass(frozen=True, slots=True)
