@@ -311,12 +311,15 @@ def change(source: Path, data: Path, vectors: bool) -> Figures:
             if not checks.wait(CHECK_S) or (result := checks.result()) is None or result.problem:
                 raise RuntimeError(f"the check of the dataset failed: {checks.result()}")
 
-        graph, quads = make_concept(1, make_words(random.Random(0))[0])
+        concepts = [make_concept(number, word) for number, word in enumerate(make_words(random.Random(0))[:2], 1)]
         measure_s("check of the dataset, first", check)
         measure_s("one document more", lambda: load(kg, "climate", [str(source)]))
         measure_s("check of the dataset after it", check)
-        kg.store.commit({graph: quads})
-        measure_s("mentions of a new concept", lambda: refresh_mentions(kg))
+        for name, (graph, quads) in zip(
+            ("mentions of the first concept", "mentions of a new concept"), concepts, strict=True
+        ):
+            kg.store.commit({graph: quads})
+            measure_s(name, lambda: refresh_mentions(kg))
         measure_s("comparison of index and store", lambda: repair_index(kg.store, kg.search))
         measure_s("backup", lambda: write_backup(kg, Path(folder) / "backup"))
     return found

@@ -6,7 +6,7 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.load_records import Agent, RecordOrigin, Run
 from kg.search.index_sync import Progress
 from kg.sparql.terms import bind
+from kg.store.ownership import is_user_graph
 from kg.store.protocol import Store, named_node, select
 from kg.vocabulary import BASE, EXTRACTED, KG, OA, PROV_GRAPH, XSD, mint_mention
 from loaders.languages.graph.text_languages import VERSION as LANGUAGES_VERSION
@@ -145,6 +146,11 @@ def _load_mention_graphs(store: Store) -> list[NamedNode]:
     return [named_node(row["graph"]) for row in found]
 
 
+def _find_silent(found: Mapping[NamedNode, Sequence[Unit]]) -> list[NamedNode]:
+    """Find the graphs with texts without a language: loaded by an earlier version, or put there by a person."""
+    return [graph for graph, units in found.items() if not all(unit.languages for unit in units)]
+
+
 Todo = Mapping[NamedNode, Mapping[NamedNode, str] | None]
 """Graphs to search, with the text units to search and their texts; None for all text units of the graph."""
 
@@ -170,8 +176,11 @@ class _Refreshing:
             settled = None if full else state.load_settled(generation)
             table = settled.table.update(self.store, settled.generation) if settled else Table.load(self.store)
             known = Known() if full else state.load_known(settled, table)
-            if not table.rows and known.table is None and not _load_mention_graphs(self.store):
-                return report
+            if not full and known.table is None and not _load_mention_graphs(self.store):
+                if not table.rows:
+                    return report
+                # No text has been searched for any name, so that each is settled for a table without names.
+                known = replace(known, table=Table(), graphs=self.load_sources())
             report.concepts, report.labels = table.concepts, table.names
             untouched = (
                 settled is not None and settled.generation == generation and not known.newer and not known.doubtful
@@ -180,6 +189,10 @@ class _Refreshing:
                 self.update(table, known, state)
         report.seconds = time.perf_counter() - started
         return report
+
+    def load_sources(self) -> Mapping[NamedNode, str]:
+        """Load the graphs of sources that may contain text, with their content hashes."""
+        return {graph: digest for graph, digest in load_hashes(self.store).items() if not is_user_graph(graph)}
 
     def update(self, table: Table, known: Known, state: SearchState) -> None:
         """Search the changed texts, and record the search as complete."""
@@ -271,14 +284,18 @@ class _Refreshing:
         whole = [graph for graph, held in todo.items() if held is None]
         for start in range(0, len(whole), _GRAPHS_AT_ONCE):
             found = load_units(self.store, whole[start : start + _GRAPHS_AT_ONCE])
-            silent = [graph for graph, units in found.items() if not all(unit.languages for unit in units)]
-            if silent:  # loaded by an earlier version, or put there by a person
+            if silent := _find_silent(found):
                 self.add_languages_to(silent)
                 found |= load_units(self.store, silent)
             yield from found.items()
-        for graph, held in todo.items():
-            if held is not None:
-                yield graph, add_languages(self.store, graph, held)
+        parts = {graph: held for graph, held in todo.items() if held is not None}
+        for start in range(0, len(parts), _GRAPHS_AT_ONCE):
+            several = dict(islice(parts.items(), start, start + _GRAPHS_AT_ONCE))
+            found = add_languages(self.store, several)
+            if silent := _find_silent(found):
+                self.add_languages_to(silent)
+                found |= add_languages(self.store, {graph: several[graph] for graph in silent})
+            yield from found.items()
 
     def add_languages_to(self, graphs: Sequence[NamedNode]) -> None:
         """Derive and commit the languages of the texts in graphs where their source states none."""

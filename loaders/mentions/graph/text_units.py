@@ -89,10 +89,12 @@ def load_units(store: Store, graphs: Sequence[NamedNode]) -> dict[NamedNode, lis
     return read
 
 
-def add_languages(store: Store, graph: NamedNode, held: Mapping[NamedNode, str]) -> list[Unit]:
-    """Load the languages of text units of `graph` whose texts are known."""
-    stated = _languages(store, dict.fromkeys(held, graph), ())
-    return [Unit(unit, text, stated.get(unit, ())) for unit, text in held.items()]
+def add_languages(store: Store, held: Mapping[NamedNode, Mapping[NamedNode, str]]) -> dict[NamedNode, list[Unit]]:
+    """Load the languages of text units of graphs whose texts are known."""
+    stated = _languages(store, {unit: graph for graph, texts in held.items() for unit in texts}, ())
+    return {
+        graph: [Unit(unit, text, stated.get(unit, ())) for unit, text in texts.items()] for graph, texts in held.items()
+    }
 
 
 def _languages(
