@@ -61,6 +61,7 @@ from kg.server.sessions import Sessions
 from kg.settings import Settings
 from kg.shacl.process import PLACES
 from kg.store.lock import find_holder, is_unwritable
+from kg.tools.schema.schema_measurement import measuring
 from kg.tools.shacl.background_validation import DatasetChecks
 from kg.tools.sparql.local_services import expand_services
 from kg.user_graphs import UserGraphs
@@ -119,7 +120,7 @@ def create_app(
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        with repairing_index(kg), checks.watching(), kg.connectors.watching():
+        with repairing_index(kg), checks.watching(), measuring(kg), kg.connectors.watching():
             yield
 
     checks = DatasetChecks(kg)

@@ -25,7 +25,8 @@ from kg.server.resources import browser_headers, choose_media_type, rdf_response
 from kg.sparql.measured_schema import Schema
 from kg.store.protocol import Rows
 from kg.store.protocol import Term as Node
-from kg.tools.schema.schema_measurement import get_family, get_schema
+from kg.tools.schema.schema_counts import get_family
+from kg.tools.schema.schema_measurement import get_schema
 from kg.vocabulary import DCAT, DCTERMS, FOAF, KG, PREFIXES, PROV, RDF, RDFS, SD, VOID, XSD, Namespace, curie
 
 VOID_PATH: Final = "/.well-known/void"

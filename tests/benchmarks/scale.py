@@ -38,6 +38,7 @@ from kg.search.index_sync import repair_index
 from kg.settings import Settings
 from kg.tools import registry
 from kg.tools.reading.why import explain
+from kg.tools.schema.schema_measurement import get_schema, measuring
 from kg.tools.shacl.background_validation import DatasetChecks
 from loaders.mentions.graph.refresh import refresh as refresh_mentions
 from loaders.sources import load
@@ -105,8 +106,9 @@ def measure(passages: int, vectors: bool) -> Figures:
             used = sum(file.stat().st_blocks * 512 for file in (data / part).rglob("*") if file.is_file())
             found[f"{part}: bytes on disk a passage"] = used / passages
         found |= run_child("ask", str(data), str(int(vectors)), str(passages))
-        write_passages(source, PASSAGES_A_DOCUMENT, first=passages)
-        found |= run_child("change", str(source), str(data), str(int(vectors)))
+        more = Path(folder) / "more.parquet"
+        write_passages(more, PASSAGES_A_DOCUMENT, first=passages)
+        found |= run_child("change", str(more), str(data), str(int(vectors)))
         found |= run_child("search", str(data), str(int(vectors)))
         found |= run_child("kill", str(data), str(int(vectors)))
         found |= {
@@ -252,9 +254,12 @@ def ask(data: Path, vectors: bool, passages: int) -> Figures:
     """Measure the opening, searches, tools and queries, and the memory of the processes after them."""
     found = {}
     begun = time.perf_counter()
-    with opened(data, vectors) as kg:
+    with opened(data, vectors) as kg, measuring(kg):
         kg.search.rank("solar levy", limit=10, mode="bm25")
         found["open: s until the first search"] = time.perf_counter() - begun
+        found["tool describe_schema: ms while it is measured"] = measure_call(kg)
+        wait_until_measured(kg)
+        found["schema measured after opening: s"] = time.perf_counter() - begun
         chance, question = random.Random(5), make_questions()
         tools = {name: registry.get(name) for name in ("search", "fetch", *TOOLS)}
         known = [each.iri for each in kg.search.rank(question(), limit=100, mode="bm25").candidates]
@@ -294,6 +299,19 @@ def ask(data: Path, vectors: bool, passages: int) -> Figures:
     return found
 
 
+def measure_call(kg: KnowledgeGraph) -> float:
+    """Measure a call of describe_schema in milliseconds."""
+    begun = time.perf_counter()
+    registry.get("describe_schema").function(kg)
+    return (time.perf_counter() - begun) * 1_000
+
+
+def wait_until_measured(kg: KnowledgeGraph) -> None:
+    """Wait until the schema of the last commit is measured."""
+    while get_schema(kg, 0.0).generation < kg.store.statistics().generation:
+        time.sleep(0.01)
+
+
 def change(source: Path, data: Path, vectors: bool) -> Figures:
     """Measure the costs of a small change, and of a backup: all should depend on the change, and on the files."""
     found: Figures = {}
@@ -303,7 +321,12 @@ def change(source: Path, data: Path, vectors: bool) -> Figures:
         job()
         found[f"{name}: s"] = time.perf_counter() - begun
 
-    with opened(data, vectors) as kg, tempfile.TemporaryDirectory(prefix="bench-scale-", dir=data.parent) as folder:
+    with (
+        opened(data, vectors) as kg,
+        measuring(kg, look_s=0.01),
+        tempfile.TemporaryDirectory(prefix="bench-scale-", dir=data.parent) as folder,
+    ):
+        wait_until_measured(kg)
         checks = DatasetChecks(kg, pause_s=0.0)
 
         def check() -> None:
@@ -314,6 +337,7 @@ def change(source: Path, data: Path, vectors: bool) -> Figures:
         concepts = [make_concept(number, word) for number, word in enumerate(make_words(random.Random(0))[:2], 1)]
         measure_s("check of the dataset, first", check)
         measure_s("one document more", lambda: load(kg, "climate", [str(source)]))
+        measure_s("schema in line with it", lambda: wait_until_measured(kg))
         measure_s("check of the dataset after it", check)
         for name, (graph, quads) in zip(
             ("mentions of the first concept", "mentions of a new concept"), concepts, strict=True

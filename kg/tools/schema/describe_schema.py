@@ -137,6 +137,11 @@ def describe_schema(
             result.notes.append(f"Counts and examples include statements of users, not of sources, from {listed}.")
     if not terms.schema.generation:
         result.notes.append("The schema is being measured for the first time. Counts and values are not available yet.")
+    elif terms.schema.generation < kg.store.statistics().generation:
+        result.notes.append(
+            f"Counts and values are those of generation {terms.schema.generation}, measured at "
+            f"{terms.schema.measured_at}. Commits since then are not counted yet."
+        )
     total, following = _cut(result, max_tokens, offset)
     reader.generation = terms.schema.generation
     completeness: Completeness = "truncated" if following is not None else "complete"

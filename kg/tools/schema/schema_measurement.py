@@ -1,45 +1,41 @@
 """Measures the schema of the store: its classes, the properties of their instances, and the values of these.
 
-A measurement is a few dozen aggregate queries in the query workers. It runs in a background thread, one at a time per
-graph. The last result is cached in memory and in the data directory, and is returned while a newer one is computed.
+A measurement is a few dozen aggregate queries in the query workers, or an update of the last one
+(`kg.tools.schema.schema_counts`). It runs in a background thread, one at a time per graph. The last result is cached in
+memory and in the data directory, and is returned while a newer one is computed.
 """
 
 from __future__ import annotations
 
-import json
 import logging
-import re
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
+import pyoxigraph
 from pyoxigraph import Literal, NamedNode
 
 from kg.errors import QuadciteError, QueryMemoryError
-from kg.files import write_file
 from kg.knowledge_graph import KnowledgeGraph
 from kg.ontology import load_declared_terms, load_used_vocabulary
-from kg.provenance.superclasses import get_subclasses
 from kg.sparql.measured_schema import ClassUse, FamilyUse, PropertyUse, Schema
 from kg.sparql.terms import bind
-from kg.store.protocol import Rows, Term
-from kg.vocabulary import (
-    ABOUT_GRAPH,
-    BASE,
-    CATALOG_GRAPH,
-    CODES_GRAPH,
-    KG,
-    PROPERTIES_GRAPH,
-    RDF,
-    SHAPES_GRAPH,
-    SUPERCLASS_GRAPH,
-    TBOX_GRAPH,
+from kg.store.commits import commit_iri
+from kg.store.protocol import Rows, Snapshot, Term, select, term_text
+from kg.tools.schema.schema_counts import (
+    FAMILY,
+    UNMEASURED_GRAPHS,
+    Counts,
+    sort_uses,
+    to_example,
+    to_text,
+    update_counts,
 )
+from kg.vocabulary import KG, PROV_GRAPH, RDF
 
 log = logging.getLogger(__name__)
 
@@ -51,12 +47,13 @@ REST: Final = 9.0
 """Pause after a measurement, as a multiple of its duration: measuring takes a tenth of the time at most."""
 RETRY_S: Final = 60.0
 """Seconds before a failed measurement of the same generation is retried: a worker may have died or been busy."""
-EXAMPLE_CHARACTERS: Final = 160
-"""Maximum characters of a literal in an example."""
 FILE: Final = "schema.json"
 """Name of the last measurement's file in the data directory."""
+SERVED_WAIT_S: Final = 0.4
+"""Seconds that a call waits for the first measurement in a server, which goes on measuring when the call has ended."""
+LOOK_S: Final = 1.0
+"""Seconds between looks for commits while the measurement is kept up."""
 
-_FORMAT: Final = 1
 _ALL_ROWS: Final = 1_000_000
 
 # A query that needs more memory than a worker has runs in PARTS, by a hash of the subject in place of #PART.
@@ -65,16 +62,6 @@ PART: Final = "FILTER(STRSTARTS(MD5(STR(?s)), $part))"
 
 # The graphs that describe content or follow from it are not measured.
 CONTENT: Final = "FILTER(?graph NOT IN ($tbox, $codes, $shapes, $catalog, $superclasses, $about, $properties))"
-UNCOUNTED: Final = {
-    "tbox": TBOX_GRAPH,
-    "codes": CODES_GRAPH,
-    "shapes": SHAPES_GRAPH,
-    "catalog": CATALOG_GRAPH,
-    "superclasses": SUPERCLASS_GRAPH,
-    "about": ABOUT_GRAPH,
-    "properties": PROPERTIES_GRAPH,
-}
-
 UNMEASURED: Final = frozenset({KG.about.value})
 """The properties that have quads in these graphs only: not measured, which is not the same as not used."""
 
@@ -176,14 +163,11 @@ def get_measured_generation(kg: KnowledgeGraph) -> int | None:
     return None if known is None or known.schema is None else known.schema.generation
 
 
-def get_family(graph: str) -> str:
-    """Get the family of a graph: ``src/climate``, ``prov``. A graph outside ``graph/`` is its own family."""
-    parts = graph.removeprefix(BASE + "graph/")
-    return graph if parts == graph else "/".join(parts.split("/")[:2])
-
-
 class _Measurements:
-    """The measurements of one graph: at most one runs at a time, and the last successful one is cached."""
+    """The measurements of one graph: at most one runs at a time, and the last successful one is cached.
+
+    While it is kept up (`measuring`), the checkpoint of the last one is held, so that the next is an update.
+    """
 
     def __init__(self, kg: KnowledgeGraph) -> None:
         self._kg: Final = kg
@@ -191,13 +175,52 @@ class _Measurements:
         self._running: threading.Thread | None = None
         self._next = self._retry = 0.0
         self._failed = -1
-        self.schema = _load(kg.settings.data_dir / FILE, kg.store.statistics().generation)
+        self._counts = self._load()
+        self.schema = self._counts.build_schema() if self._counts else None
+        self._base: Snapshot | None = None
+        self.is_kept_up = False
 
     def current(self, wait_s: float, newest: bool) -> Schema:
         running = self._begin(newest)
         if running is not None:
-            running.join(wait_s)
+            running.join(min(wait_s, SERVED_WAIT_S) if self.is_kept_up and not newest else wait_s)
         return self.schema or Schema(0, 0, {}, {}, load_declared_terms(), unmeasured=load_used_vocabulary())
+
+    def keep_up(self) -> None:
+        """Hold the checkpoint of each measurement from now on."""
+        with self._lock:
+            self.is_kept_up = True
+        if self._counts is not None and self._counts.generation == self._kg.store.statistics().generation:
+            self._hold(self._kg.store.snapshot(self._counts.generation))
+
+    def end(self) -> None:
+        """Release the checkpoint, and hold no other one."""
+        with self._lock:
+            self.is_kept_up = False
+        self._hold(None)
+
+    def _hold(self, checkpoint: Snapshot | None) -> None:
+        """Hold `checkpoint`, if it is that of the counts, in place of the one before."""
+        with self._lock:
+            fits = (
+                checkpoint is not None
+                and self.is_kept_up
+                and not checkpoint.is_live
+                and self._counts is not None
+                and checkpoint.generation == self._counts.generation
+            )
+            unused, self._base = (self._base, checkpoint) if fits else (checkpoint, None)
+            others = [unused] if fits else [unused, self._base]
+        for each in others:
+            if each is not None:
+                each.release()
+
+    def _load(self) -> Counts | None:
+        """Load the saved counts, None if they are not those of a commit of this store."""
+        counts = Counts.load(self._kg.settings.data_dir / FILE)
+        if counts is None or counts.generation > self._kg.store.statistics().generation:
+            return None
+        return counts if counts.committed_at == _load_commit_time(self._kg, counts.generation) else None
 
     def _begin(self, newest: bool) -> threading.Thread | None:
         """Start a measurement if one is due. Returns the thread to wait for: without a result, or for the newest."""
@@ -214,22 +237,41 @@ class _Measurements:
 
     def _work(self, generation: int) -> None:
         started = time.monotonic()
-        schema = None
+        counts = checkpoint = None
         try:
-            schema = measure_schema(self._kg)
-            _save(self._kg.settings.data_dir, schema)
+            checkpoint = self._kg.store.snapshot(generation) if self.is_kept_up else None
+            counts = self._update(checkpoint) or measure_counts(self._kg, checkpoint)
+            counts.save(self._kg.settings.data_dir / FILE)
         except QuadciteError as error:
             log.warning("Cannot measure generation %d of the store: %s", generation, error)
         except OSError as error:
             log.warning("Cannot save the measured schema in %s: %s", self._kg.settings.data_dir, error)
         finally:
             took = time.monotonic() - started
+            schema = counts.build_schema() if counts else None
             with self._lock:
+                self._counts = counts or self._counts
                 self.schema = schema or self.schema
                 self._failed = -1 if schema else generation
                 self._next = time.monotonic() + REST * took
                 self._retry = max(self._next, time.monotonic() + RETRY_S)
                 self._running = None
+            if counts is not None:
+                self._hold(checkpoint)
+            elif checkpoint is not None:
+                checkpoint.release()
+
+    def _update(self, checkpoint: Snapshot | None) -> Counts | None:
+        """Update the counts from the checkpoint that is held to a newer one; None if that is not possible."""
+        base, counts = self._base, self._counts
+        if base is None or counts is None or checkpoint is None:
+            return None
+        try:
+            before, after = (pyoxigraph.Store.read_only(str(each.path)) for each in (base, checkpoint))
+            return update_counts(counts, before, after, _get_time())
+        except (OSError, RuntimeError) as error:  # of a checkpoint that cannot be read
+            log.warning("Cannot update the measured schema, and measure again: %s", error)
+            return None
 
 
 _MAKING: Final = threading.Lock()
@@ -241,51 +283,92 @@ def _get_measurements(kg: KnowledgeGraph) -> _Measurements:
         return known or kg.memory.keep("measurements", _Measurements(kg))
 
 
+@contextmanager
+def measuring(kg: KnowledgeGraph, look_s: float = LOOK_S) -> Iterator[None]:
+    """Keep the measured schema in line with the commits in the background while the block runs.
+
+    Polls for commits every `look_s` seconds. A checkpoint of the last measured generation is held, so that the next
+    measurement counts what has changed since. Calls do not wait for long then.
+    """
+    measurements, closing = _get_measurements(kg), threading.Event()
+    measurements.keep_up()
+
+    def look() -> None:
+        while True:
+            measurements.current(0.0, newest=False)
+            if closing.wait(look_s):
+                return
+
+    watcher = threading.Thread(target=look, name="schema-watch", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        closing.set()
+        watcher.join()
+        measurements.end()
+
+
 def measure_schema(kg: KnowledgeGraph) -> Schema:
     """Measure the store now. Blocks for some milliseconds per property and some seconds per million quads.
 
     Raises QueryLimitError if a query hits a limit or the pool is closed.
     """
-    return _Measurement(kg).schema()
+    return measure_counts(kg).build_schema()
+
+
+def measure_counts(kg: KnowledgeGraph, checkpoint: Snapshot | None = None) -> Counts:
+    """Measure the store now, at one checkpoint or, without it, at any generations from the last commit on.
+
+    Raises the errors of `measure_schema`.
+    """
+    return _Measurement(kg, checkpoint).measure()
+
+
+def _get_time() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+COMMIT_TIME: Final = "SELECT ?time WHERE { GRAPH $prov { $commit prov:endedAtTime ?time } }"
+
+
+def _load_commit_time(kg: KnowledgeGraph, generation: int) -> str | None:
+    query = bind(COMMIT_TIME, prov=PROV_GRAPH, commit=commit_iri(generation))
+    return next((term_text(row["time"]) for row in select(kg.store.query, query)), None)
 
 
 class _Measurement:
     """The queries of one measurement: of all content, or of the catalog."""
 
-    def __init__(self, kg: KnowledgeGraph, *, of_catalog: bool = False) -> None:
+    def __init__(self, kg: KnowledgeGraph, checkpoint: Snapshot | None = None, *, of_catalog: bool = False) -> None:
         self._kg = kg
+        self._checkpoint = checkpoint
         self._of_catalog = of_catalog
         self._at_least = kg.store.statistics().generation
-        self._generation: int | None = None
+        self._generation: int | None = None if checkpoint is None else checkpoint.generation
 
-    def schema(self) -> Schema:
-        measured_at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    def measure(self) -> Counts:
+        measured_at = _get_time()
         families = self._families()
         quads: dict[str, int] = {}
         for family in families.values():
             for iri, count in family.properties.items():
                 quads[iri] = quads.get(iri, 0) + count
-        measured, properties = self._measure_terms(quads)
-        triples = sum(use.triples for use in properties.values())
-        for row in self._rows(SUPERCLASSES):
-            measured[_text(row["class"])] = _merge_subclasses(measured, row)
-        # The catalog is in no count of content, but its classes and its own properties are queried like others.
-        catalog = _Measurement(self._kg, of_catalog=True)
-        described = {_text(row["property"]): _count(row) for row in catalog._rows(PROPERTIES)}
-        classes_of_catalog, properties_of_catalog = catalog._measure_terms(described)
-        measured = {**classes_of_catalog, **measured}
-        properties = {**properties_of_catalog, **properties}
-        return Schema(
-            generation=self._generation or self._at_least,
-            triples=triples,
-            classes=dict(sorted(measured.items(), key=lambda use: (-use[1].entities, use[0]))),
-            properties=properties,
-            terms=load_declared_terms(),
-            unmeasured=load_used_vocabulary(),
-            graphs={name: family.quads for name, family in families.items()},
-            families=_family_terms(families),
-            holdings=families,
+        classes, properties = self._measure_terms(quads)
+        catalog = _Measurement(self._kg, self._checkpoint, of_catalog=True)
+        described = {to_text(row["property"]): _count(row) for row in catalog._rows(PROPERTIES)}
+        catalog_classes, catalog_properties = catalog._measure_terms(described)
+        generation = self._generation or self._at_least
+        return Counts(
+            generation=generation,
             measured_at=measured_at,
+            classes=classes,
+            properties=properties,
+            holdings=families,
+            anchors={to_text(row["class"]): (_count(row), to_text(row["example"])) for row in self._rows(SUPERCLASSES)},
+            catalog_classes=catalog_classes,
+            catalog_properties=catalog_properties,
+            committed_at=_load_commit_time(self._kg, generation),
         )
 
     def _measure_terms(self, quads: Mapping[str, int]) -> tuple[dict[str, ClassUse], dict[str, PropertyUse]]:
@@ -293,10 +376,10 @@ class _Measurement:
         triples = {iri: self._triples(iri) for iri in quads}
         doubled = {iri for iri, count in quads.items() if triples[iri] < count}
         classes = self._rows(CLASSES)
-        entities = {_text(row["class"]): _count(row) for row in classes}
+        entities = {to_text(row["class"]): _count(row) for row in classes}
         pairs: dict[str, dict[str, int]] = {}
         for row in self._rows(CLASS_PROPERTIES):
-            pairs.setdefault(_text(row["property"]), {})[_text(row["class"])] = _count(row)
+            pairs.setdefault(to_text(row["property"]), {})[to_text(row["class"])] = _count(row)
         properties: dict[str, PropertyUse] = {}
         of_class: dict[str, dict[str, PropertyUse]] = {name: {} for name in entities}
         for iri in sorted(triples, key=lambda iri: (-triples[iri], iri)):
@@ -310,11 +393,11 @@ class _Measurement:
                 else:
                     of_class[name][iri] = self._use(iri, not doubled.isdisjoint((iri, RDF.type.value)), name)
         measured = {
-            _text(row["class"]): ClassUse(
-                iri=_text(row["class"]),
+            to_text(row["class"]): ClassUse(
+                iri=to_text(row["class"]),
                 entities=_count(row),
-                properties=_sort(of_class[_text(row["class"])]),
-                example=_text(row["example"]),
+                properties=sort_uses(of_class[to_text(row["class"])]),
+                example=to_text(row["example"]),
             )
             for row in classes
         }
@@ -322,14 +405,20 @@ class _Measurement:
 
     def _families(self) -> dict[str, FamilyUse]:
         graphs, entities = (
-            {_text(row["family"]): _count(row) for row in self._rows(query, pattern=FAMILY) if "family" in row}
+            {
+                to_text(row["family"]): _count(row)
+                for row in self._rows(query, pattern=Literal(FAMILY))
+                if "family" in row
+            }
             for query in (GRAPH_FAMILIES, ENTITY_FAMILIES)
         )
         classes: dict[str, dict[str, int]] = {}
         properties: dict[str, dict[str, int]] = {}
         for query, term, counts in ((CLASS_FAMILIES, "class", classes), (FAMILIES, "property", properties)):
-            for row in sorted(self._rows(query, pattern=FAMILY), key=lambda row: (-_count(row), str(row[term]))):
-                counts.setdefault(_text(row["family"]), {})[_text(row[term])] = _count(row)
+            for row in sorted(
+                self._rows(query, pattern=Literal(FAMILY)), key=lambda row: (-_count(row), str(row[term]))
+            ):
+                counts.setdefault(to_text(row["family"]), {})[to_text(row[term])] = _count(row)
         return {
             family: FamilyUse(
                 graphs=graphs.get(family, 0),
@@ -354,18 +443,18 @@ class _Measurement:
         rows = self._rows(VALUES.replace("PATTERN", pattern), **terms)
         for row in sorted(rows, key=lambda row: -_count(row)):
             triples += _count(row)
-            example = example or _example(row["example"])
+            example = example or to_example(row["example"])
             if "datatype" not in row:
                 things += _count(row)
                 continue
-            datatype, language = _text(row["datatype"]), _text(row["language"])
+            datatype, language = to_text(row["datatype"]), to_text(row["language"])
             datatypes[datatype] = datatypes.get(datatype, 0) + _count(row)
             if language:
                 languages[language] = languages.get(language, 0) + _count(row)
         if things:
             found = self._rows(OBJECT_CLASSES.replace("PATTERN", pattern), **terms)
             for row in sorted(found, key=lambda row: -_count(row)):
-                classes[_text(row["type"]) if "type" in row else ""] = _count(row)
+                classes[to_text(row["type"]) if "type" in row else ""] = _count(row)
         subjects = self._rows(SUBJECTS.replace("PATTERN", PATTERNS[of is not None, False]), **terms)
         return PropertyUse(iri, triples, _count(subjects[0]), datatypes, languages, classes, example)
 
@@ -373,7 +462,7 @@ class _Measurement:
         """Run a counting query. Its only aggregates may be `count` and `example`."""
         if self._of_catalog:
             query = query.replace("GRAPH ?graph", "GRAPH $catalog").replace(CONTENT, "")
-        terms |= {name: graph for name, graph in UNCOUNTED.items() if f"${name}" in query}
+        terms |= {name: graph for name, graph in UNMEASURED_GRAPHS.items() if f"${name}" in query}
         try:
             return self._asked(bind(query, **terms))
         except QueryMemoryError:
@@ -390,7 +479,10 @@ class _Measurement:
         return [row for key, row in counted.items() if not key or _count(row)]
 
     def _asked(self, query: str) -> list[dict[str, Term]]:
-        answer = self._kg.pool.run(query, limit=_ALL_ROWS, timeout_s=QUERY_DEADLINE_S, at_least=self._at_least)
+        run = self._kg.pool.run
+        if self._checkpoint is not None:
+            run = partial(run, exactly=self._checkpoint.generation)
+        answer = run(query, limit=_ALL_ROWS, timeout_s=QUERY_DEADLINE_S, at_least=self._at_least)
         if not isinstance(answer.result, Rows):
             raise TypeError(f"not a SELECT: {query}")
         if self._generation is None:
@@ -398,100 +490,5 @@ class _Measurement:
         return list(answer.result)
 
 
-def _merge_subclasses(measured: Mapping[str, ClassUse], row: Mapping[str, Term]) -> ClassUse:
-    """Build the use of a superclass from its own and those of its subclasses, which have no instance in common."""
-    iri = _text(row["class"])
-    below = [measured[name.value] for name in get_subclasses(NamedNode(iri)) if name.value in measured]
-    parts = [*([measured[iri]] if iri in measured else []), *below]
-    merged: dict[str, PropertyUse] = {}
-    for use in (use for part in parts for use in part.properties.values()):
-        known = merged.get(use.iri)
-        merged[use.iri] = use if known is None else _add_uses(known, use)
-    entities = _count(row) + (measured[iri].entities if iri in measured else 0)
-    return ClassUse(iri, entities, _sort(merged), _text(row["example"]), inferred=True)
-
-
-def _add_uses(one: PropertyUse, other: PropertyUse) -> PropertyUse:
-    def add(some: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
-        total = Counter(some)
-        total.update(more)
-        return dict(total.most_common())
-
-    return PropertyUse(
-        one.iri,
-        one.triples + other.triples,
-        one.subjects + other.subjects,
-        add(one.datatypes, other.datatypes),
-        add(one.languages, other.languages),
-        add(one.classes, other.classes),
-        one.example or other.example,
-    )
-
-
-def _sort(uses: Mapping[str, PropertyUse]) -> dict[str, PropertyUse]:
-    return dict(sorted(uses.items(), key=lambda use: (-use[1].triples, use[0])))
-
-
-FAMILY: Final = Literal(f"^{re.escape(BASE)}graph/([^/]+(/[^/]+)?).*$")
-
-
-def _text(term: Term) -> str:
-    return term.value if isinstance(term, (NamedNode, Literal)) else str(term)
-
-
 def _count(row: Mapping[str, Term]) -> int:
-    return int(_text(row["count"]))
-
-
-def _example(term: Term) -> str:
-    if isinstance(term, Literal) and len(term.value) > EXAMPLE_CHARACTERS:
-        cut = term.value[:EXAMPLE_CHARACTERS].rstrip() + "…"
-        return str(Literal(cut, language=term.language) if term.language else Literal(cut, datatype=term.datatype))
-    return str(term)
-
-
-# The cache file has no terms: they belong to the running version.
-
-
-def _save(folder: Path, schema: Schema) -> None:
-    if not folder.is_dir():
-        return
-    content = {"format": _FORMAT, **asdict(schema)}
-    del content["terms"], content["families"], content["unmeasured"]
-    write_file(folder / FILE, json.dumps(content, ensure_ascii=False, separators=(",", ":")))
-
-
-def _load(file: Path, newest: int) -> Schema | None:
-    """Load the schema saved in `file`, None if it is unreadable or of a generation after `newest`."""
-    try:
-        content = json.loads(file.read_text())
-        if content.pop("format") != _FORMAT or content["generation"] > newest:
-            return None
-        classes = {
-            iri: ClassUse(**{**use, "properties": dict(_uses(use["properties"]))})
-            for iri, use in content.pop("classes").items()
-        }
-        properties = dict(_uses(content.pop("properties")))
-        holdings = {name: FamilyUse(**family) for name, family in content.pop("holdings").items()}
-        return Schema(
-            **content,
-            classes=classes,
-            properties=properties,
-            terms=load_declared_terms(),
-            unmeasured=load_used_vocabulary(),
-            families=_family_terms(holdings),
-            holdings=holdings,
-        )
-    except OSError:
-        return None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        log.warning("%s is not a valid schema and is rebuilt: %s", file, error)
-        return None
-
-
-def _family_terms(holdings: Mapping[str, FamilyUse]) -> dict[str, frozenset[str]]:
-    return {name: frozenset(family.properties) for name, family in holdings.items()}
-
-
-def _uses(content: Mapping[str, Any]) -> Iterator[tuple[str, PropertyUse]]:
-    return ((iri, PropertyUse(**use)) for iri, use in content.items())
+    return int(to_text(row["count"]))

@@ -20,7 +20,8 @@ from kg.ontology import load_declared_terms
 from kg.settings import Settings
 from kg.sparql.measured_schema import Schema
 from kg.tools.schema import schema_measurement
-from kg.tools.schema.schema_measurement import get_family, get_schema, measure_schema
+from kg.tools.schema.schema_counts import get_family
+from kg.tools.schema.schema_measurement import get_schema, measure_schema
 from kg.vocabulary import BASE, DCTERMS, KG, PROV_GRAPH, RDF, SCHEMA, XSD, mint
 from tests.examples import dear
 from tests.tools.made_up import DirectPool, MemoryStore, WordIndex
@@ -291,7 +292,7 @@ def test_a_restart_has_the_last_one_at_once(small, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{", "[]", "{}", '{"format": 1}', '{"format": 1, "generation": 0, "classes": 3}']
+    "content", ["", "{", "[]", "{}", '{"format": 1}', '{"format": 2}', '{"format": 2, "generation": 0, "classes": 3}']
 )
 def test_a_file_that_is_no_measurement_is_made_again(small, tmp_path, content):
     (tmp_path / schema_measurement.FILE).write_text(content)

@@ -1,0 +1,205 @@
+"""An update of the measured counts gives what measuring everything gives, whatever the commits were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pyoxigraph
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyoxigraph import Literal, NamedNode, Quad
+
+from kg.errors import ConflictError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.provenance.load_records import Agent, RecordOrigin, Run
+from kg.provenance.shipped import infer_graphs, write_shipped_graphs
+from kg.settings import Settings
+from kg.shacl.incremental import get_generation
+from kg.sparql.measured_schema import Schema
+from kg.store.oxigraph import OxigraphStore
+from kg.tools.schema import schema_counts
+from kg.tools.schema.schema_counts import Counts, to_example, to_text, update_counts
+from kg.tools.schema.schema_measurement import get_schema, measure_counts, measuring
+from kg.vocabulary import BASE, KG, RDF, XSD, mint, sha256
+from tests.examples import dear
+from tests.tools.made_up import DirectPool, MemoryStore, WordIndex
+from tests.waiting import until
+
+GRAPHS = [
+    mint("graph", "src", "made", "a"),
+    mint("graph", "src", "made", "b"),
+    mint("graph", "ref", "place", "x"),
+    NamedNode(BASE + "graph/user/one"),
+]
+NODES = [NamedNode(f"http://example.org/{name}") for name in "abcde"]
+KINDS = [KG.Passage, KG.PolicyDocument, *(NamedNode(f"http://example.org/Kind{number}") for number in range(2))]
+PROPERTIES = [NamedNode(f"http://example.org/p{number}") for number in range(3)]
+VALUES = [
+    *NODES,
+    Literal("x"),
+    Literal("x", language="en"),
+    Literal("long " * 50, language="fr"),
+    Literal(3),
+    Literal("2020-01-01", datatype=XSD.date),
+]
+TYPES = st.tuples(st.sampled_from(NODES), st.just(RDF.type), st.sampled_from(KINDS))
+OTHERS = st.tuples(*map(st.sampled_from, (NODES, PROPERTIES, VALUES)))
+STEPS = st.lists(
+    st.dictionaries(st.sampled_from(GRAPHS), st.lists(TYPES | OTHERS, max_size=6), min_size=1, max_size=2),
+    min_size=2,
+    max_size=4,
+)
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[OxigraphStore]:
+    store = OxigraphStore(folder, infer=infer_graphs)
+    try:
+        write_shipped_graphs(store)
+        yield store
+    finally:
+        store.close()
+
+
+def write(store: OxigraphStore, step: dict[NamedNode, list[tuple]]) -> None:
+    run = Run(Agent("loaders.test", "1"))
+    origins = {graph: RecordOrigin(sha256(graph.value), ()) for graph in step}
+    quads = {graph: [Quad(*each, graph) for each in triples] for graph, triples in step.items()}
+    with suppress(ConflictError):  # a user graph may not repeat what a source says
+        store.commit(quads, run.describe(store, origins))
+
+
+def measure(store: pyoxigraph.Store) -> Counts:
+    memory = MemoryStore()
+    memory.inner, memory.generation = store, get_generation(store)
+    given = Settings(data_dir=Path("unused"), _env_file=None)
+    return measure_counts(KnowledgeGraph(given, memory, WordIndex(), DirectPool(memory)))
+
+
+def comparable(schema: Schema) -> object:
+    """All counts, without the examples, and without the classes of the values of rdf:type of the instances of a class,
+    for which the measurement takes that classes have no class."""
+    uses = {None: schema.properties} | {name: use.properties for name, use in schema.classes.items()}
+    return (
+        {
+            (name, iri): replace(use, example=None, classes={} if name and iri == RDF.type.value else use.classes)
+            for name, found in uses.items()
+            for iri, use in found.items()
+        },
+        {name: (use.entities, use.inferred) for name, use in schema.classes.items()},
+        schema.holdings,
+        schema.triples,
+        schema.graphs,
+        schema.families,
+    )
+
+
+def check_examples(counts: Counts, store: pyoxigraph.Store) -> None:
+    """Assert that each example of content is one."""
+    for iri, use in counts.properties.items():
+        found = {to_example(quad.object) for quad in store.quads_for_pattern(None, NamedNode(iri), None)}
+        assert use.example in found
+    for kind, of in counts.classes.items():
+        things = {quad.subject for quad in store.quads_for_pattern(None, RDF.type, NamedNode(kind))}
+        assert of.example in {to_text(thing) for thing in things}
+        for iri, use in of.properties.items():
+            if iri != RDF.type.value:
+                quads = (quad for thing in things for quad in store.quads_for_pattern(thing, NamedNode(iri), None))
+                assert use.example in {to_example(quad.object) for quad in quads}
+
+
+@settings(max_examples=dear(6), deadline=None, suppress_health_check=list(HealthCheck))
+@given(STEPS)
+def test_an_update_gives_what_measuring_everything_gives(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[dict[NamedNode, list[tuple]]]
+) -> None:
+    folder = tmp_path_factory.mktemp("counts")
+    with opened(folder) as store:
+        write(store, steps[0])
+        before = store.snapshot(store.statistics().generation)
+        counts = measure(pyoxigraph.Store.read_only(str(before.path)))
+        for step in steps[1:]:
+            write(store, step)
+            after = store.snapshot(store.statistics().generation)
+            stores = [pyoxigraph.Store.read_only(str(each.path)) for each in (before, after)]
+            updated = update_counts(counts, *stores, "now")
+            expected = measure(stores[1])
+            assert updated is not None
+            assert comparable(updated.build_schema()) == comparable(expected.build_schema())
+            assert updated.committed_at == expected.committed_at
+            check_examples(updated, stores[1])
+            file = folder / "saved.json"
+            updated.save(file)
+            assert Counts.load(file) == updated
+            before, counts = after, updated
+
+
+def test_a_large_change_is_no_update(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(tmp_path) as store:
+        write(store, {GRAPHS[0]: [(NODES[0], PROPERTIES[0], NODES[1])]})
+        before = store.snapshot(store.statistics().generation)
+        write(store, {GRAPHS[0]: [(NODES[0], PROPERTIES[0], value) for value in VALUES]})
+        after = store.snapshot(store.statistics().generation)
+        stores = [pyoxigraph.Store.read_only(str(each.path)) for each in (before, after)]
+        counts = measure(stores[0])
+        assert update_counts(counts, *stores, "now") is not None
+        monkeypatch.setattr(schema_counts, "MAX_QUADS", 20)
+        assert update_counts(counts, *stores, "now") is None
+
+
+def test_counts_that_do_not_fit_are_not_updated(tmp_path: Path) -> None:
+    with opened(tmp_path) as store:
+        write(store, {GRAPHS[0]: [(NODES[0], PROPERTIES[0], NODES[1])]})
+        before = store.snapshot(store.statistics().generation)
+        write(store, {GRAPHS[0]: []})
+        after = store.snapshot(store.statistics().generation)
+        stores = [pyoxigraph.Store.read_only(str(each.path)) for each in (before, after)]
+        counts = replace(measure(stores[0]), properties={})
+        assert update_counts(counts, *stores, "now") is None
+
+
+@pytest.fixture
+def kg(tmp_path: Path) -> Iterator[KnowledgeGraph]:
+    given = Settings(data_dir=tmp_path, models_dir=tmp_path / "models", _env_file=None)
+    with KnowledgeGraph.open(tmp_path, given) as kg:
+        yield kg
+
+
+def test_a_server_keeps_the_counts_in_line_by_updates(kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[int] = []
+
+    def record(counts: Counts, *stores: pyoxigraph.Store | str) -> Counts | None:
+        measured.append(counts.generation)
+        return update_counts(counts, *stores)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("kg.tools.schema.schema_measurement.update_counts", record)
+    monkeypatch.setattr("kg.tools.schema.schema_measurement.REST", 0.0)
+
+    def follow() -> None:
+        generation = kg.store.statistics().generation
+        until(lambda: get_schema(kg, 0).generation == generation)
+        assert comparable(get_schema(kg)) == comparable(measure_counts(kg).build_schema())
+
+    with measuring(kg, look_s=0.05):
+        follow()
+        for number in range(3):
+            write(kg.store, {GRAPHS[number]: [(NODES[number], RDF.type, KG.Passage)]})  # type: ignore[arg-type]
+            follow()
+    assert len(measured) >= 3
+    with measuring(kg, look_s=0.05):  # as after a restart
+        write(kg.store, {GRAPHS[0]: []})  # type: ignore[arg-type]
+        follow()
+    assert len(measured) >= 4
+
+
+def test_counts_of_another_commit_are_not_believed(kg: KnowledgeGraph) -> None:
+    write(kg.store, {GRAPHS[0]: [(NODES[0], RDF.type, KG.Passage)]})  # type: ignore[arg-type]
+    counts = measure_counts(kg)
+    for committed_at, believed in ((counts.committed_at, True), ("2020-01-01T00:00:00Z", False)):
+        replace(counts, committed_at=committed_at, measured_at="then").save(kg.settings.data_dir / "schema.json")
+        kg.memory.drop("measurements")
+        assert (get_schema(kg).measured_at == "then") == believed
