@@ -168,7 +168,7 @@ def _forget_hashes(store: OxigraphStore, problems: Sequence[Problem]) -> int:
         for row in select(store.query, query)
     )
     if stale:
-        store.patch_provenance(Patch(remove=stale))
+        store.commit_provenance(Patch(remove=stale))
     return len(stale)
 
 

@@ -45,7 +45,7 @@ from kg.processes.child import Limits
 from kg.sparql.guard import build_syntax_error
 from kg.store import difference, ownership
 from kg.store.changes import Changes
-from kg.store.commits import HEAD, Head, PreparedCommit, has_touched
+from kg.store.commits import HEAD, Head, PreparedCommit, has_touched, reduce_patch
 from kg.store.consequences import prepare_commit
 from kg.store.difference import Delta, Infer
 from kg.store.engine import STORE, Readers, clearing_frames, has_open, open_engine, require_files
@@ -528,6 +528,14 @@ class OxigraphStore:
             if delta is not None:
                 self._write(store, [delta], [graph], None)
         return 0 if delta is None else len(delta.removed) + len(delta.added)
+
+    def commit_provenance(self, patch: Patch) -> Commit:
+        """Change ``graph/prov`` alone, as a commit."""
+        with self._committing() as store:
+            patched = reduce_patch(store, patch)
+            if not patched.added and not patched.removed:
+                return Commit(self._head.generation)
+            return self._write(store, [], [], lambda _: patch)
 
     def patch_provenance(self, patch: Patch) -> None:
         """Change ``graph/prov`` as a later version writes it, in one atomic step that no commit records.

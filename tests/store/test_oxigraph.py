@@ -177,6 +177,19 @@ def test_describe_sees_what_changes_and_its_patch_is_in_the_same_generation(stor
         assert after.generation == result.generation == 2
 
 
+def test_provenance_alone_is_changed_by_a_commit(store: OxigraphStore) -> None:
+    store.commit(dict([titles("a", "old")]))
+    note = Quad(titles("a")[0], PROV.wasGeneratedBy, KG.run, PROV_GRAPH)
+    for patch, holds in ((Patch(add=frozenset({note})), True), (Patch(remove=frozenset({note})), False)):
+        generation = store.statistics().generation
+        assert store.commit_provenance(patch).generation == generation + 1
+        with store.snapshot(generation + 1) as after:
+            assert (note in pyoxigraph.Store.read_only(str(after.path))) == holds
+        assert store.commit_provenance(patch).generation == generation + 1
+        assert counters(store) == recount(store)
+    assert store.find_last_change(frozenset({PROV.wasGeneratedBy.value})) == 3
+
+
 def test_describe_is_not_asked_when_nothing_changes(store: OxigraphStore) -> None:
     store.commit(dict([titles("a", 1)]))
 

@@ -341,6 +341,8 @@ class _Update:
         self._after: Final = _Reading(after)
         self._spare = MAX_QUADS
         touched = load_touched_graphs(after, counts.generation)
+        if SUPERCLASS_GRAPH in touched:  # not by the consequences of a commit, but as a whole
+            raise _TooLargeError("all superclasses were inferred again")
         self._graphs: Final = {graph for graph in {*touched, PROV_GRAPH} if self._after.counts_graph(graph)}
         self._generation: Final = get_generation(after)
         self._described: Final[set[NamedNode]] = {HEAD, *touched}
