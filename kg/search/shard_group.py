@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -24,11 +25,15 @@ class ShardGroup:
         self._folder: Final = folder
         self.parts: dict[str, Shard] = {}
         """The shards by name."""
+        self._reading: Final = ThreadPoolExecutor(1, "read-ahead")
 
     def open(self, name: str) -> dict[str, Any]:
         """Open a shard unless it is open, or make one, and describe it."""
-        part = self.parts.get(name) or Shard(self._folder / name)
-        self.parts = {**self.parts, name: part}
+        part = self.parts.get(name)
+        if part is None:
+            part = Shard(self._folder / name)
+            self.parts = {**self.parts, name: part}
+            self._reading.submit(part.read_vectors)
         space = None if part.space is None else [part.space.model, part.space.dimensions]
         return {"is_new": part.is_new, "fields": part.fields, "space": space}
 
@@ -151,6 +156,7 @@ class ShardGroup:
 
     def close(self) -> None:
         """Flush and close the files."""
+        self._reading.shutdown(cancel_futures=True)
         for part in self.parts.values():
             part.close()
 

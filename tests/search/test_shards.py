@@ -17,7 +17,7 @@ import pytest
 
 from kg.errors import IndexUnavailableError
 from kg.processes import rpc
-from kg.search import shard_process
+from kg.search import shard, shard_process
 from kg.search.points import VectorSpace
 from kg.search.protocol import IndexedUnit, Mode, Ranking
 from kg.search.shard import Shard
@@ -443,3 +443,20 @@ def test_fields_and_vectors_are_those_of_all_shards(tmp_path: Path) -> None:
         part = Shard(tmp_path / name)
         assert (part.fields, part.space) == (("search", "search_de"), SPACE)
         part.close()
+
+
+def test_vectors_are_read_ahead_unless_they_are_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = open_index(tmp_path)
+    put(index, "a", units=150)
+    add_vectors(index)
+    index.shards.close()
+    part = Shard(tmp_path / "shard-1")
+    assert part.read_vectors() >= 150 * DIMENSIONS * 2
+    monkeypatch.setattr(shard, "_FEW_BYTES", 0)
+    assert part.read_vectors() == 0
+    assert part.optimize()
+    assert part.read_vectors() >= 150 * DIMENSIONS
+    assert part.read_vectors() < 2 * 150 * DIMENSIONS * 2
+    part.close()
+    shutil.rmtree(part.folder)
+    assert part.read_vectors() == 0
