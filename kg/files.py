@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 _PIECE_BYTES: Final = 1 << 18
+_UNWRITABLE: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT})
+_RUST_ERROR: Final = re.compile(r"\(os error (\d+)\)")
+
+
+def is_unwritable(error: BaseException) -> bool:
+    """Return whether an error is that of a disk that is full or cannot be written to.
+
+    Libraries in Rust raise a plain Exception whose message ends with the number of the system's error.
+    """
+    if isinstance(error, OSError):
+        return error.errno in _UNWRITABLE
+    return any(int(number) in _UNWRITABLE for number in _RUST_ERROR.findall(str(error)))
 
 
 def write_file(path: Path, content: str | bytes, *, sync: bool = False) -> None:

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, Final, TypeVar
 
 from kg import errors
 from kg.errors import IndexUnavailableError, InvalidInputError, QuadciteError
+from kg.files import is_unwritable
 from kg.processes import confine, frames
 from kg.processes.child import Child, ChildGoneError, ChildLateError
 from kg.processes.leases import Leases
@@ -371,7 +372,10 @@ class Answers:
         except QuadciteError as error:
             reply["error"] = [type(error).__name__, str(error)]
         except Exception as error:  # Qdrant Edge raises plain Exception; the client gets it, the process continues
-            log.exception("The search index failed at %r", request["operation"])
+            # A full disk is no defect: its message says all.
+            log.error(
+                "The search index failed at %r: %s", request["operation"], error, exc_info=not is_unwritable(error)
+            )
             reply["error"] = [IndexUnavailableError.__name__, f"The search index failed: {error}"]
         with self._sending, suppress(BrokenPipeError):  # of a client that is gone, whose requests have ended too
             confine.write_all(self._answers, frames.encode_json(b"R", reply))

@@ -26,7 +26,7 @@ from typing import Any
 
 import qdrant_edge as qe
 
-from kg.files import copy_with_holes, measure_disk, write_file
+from kg.files import copy_with_holes, is_unwritable, measure_disk, write_file
 from kg.processes import child
 from kg.search import analyzers, word_counts
 from kg.search.points import DENSE, UNIT, UPDATE_POINTS, Filter, Point, VectorSpace, unpack
@@ -510,7 +510,9 @@ class Shard:
                 return None
             self._log_unreadable(error)
             return None
-        except Exception as error:  # noqa: BLE001 Qdrant Edge raises plain Exception
+        except Exception as error:  # Qdrant Edge raises plain Exception
+            if is_unwritable(error):  # the index may be whole: a full disk is no reason to delete it
+                raise
             self._log_unreadable(error)
             return None
         opening.unlink()

@@ -14,6 +14,7 @@ from itertools import islice
 import numpy as np
 
 from kg.errors import QuadciteError, UpstreamError
+from kg.files import is_unwritable
 from kg.search.embedding import Embedder
 from kg.search.points import VectorSpace
 from kg.search.shards import Shards
@@ -230,14 +231,18 @@ class VectorWorker:
     def _maintain_without_model(self) -> None:
         try:
             self._maintain()
-        except Exception:  # Qdrant Edge raises plain Exception, as on a full disk; tried again
-            log.exception("The search index could not be flushed or optimized.")
+        except Exception as error:  # noqa: BLE001 Qdrant Edge raises plain Exception; tried again
+            _log_failure("The search index could not be flushed or optimized", error)
 
     def _optimize(self, shards: Shards, name: str) -> None:
         try:
             shards.optimize(name)
-        except Exception:  # Qdrant Edge raises plain Exception; the shard is as it was, and is optimized later
-            log.exception("The search index was not optimized.")
+        except Exception as error:  # noqa: BLE001 the same; the shard is as it was, and is optimized later
+            _log_failure("The search index was not optimized", error)
+
+
+def _log_failure(message: str, error: Exception) -> None:
+    log.error("%s: %s", message, error, exc_info=not is_unwritable(error))
 
 
 def _batches(hashes: Sequence[str], texts: Mapping[str, Sequence[str]], at_once: int) -> Iterator[list[str]]:

@@ -25,6 +25,7 @@ from starlette.routing import BaseRoute, Route
 from kg import __version__, interruption
 from kg.actors import EVERYONE
 from kg.errors import QuadciteError, StoreError
+from kg.files import is_unwritable
 from kg.knowledge_graph import PROGRESS, KnowledgeGraph
 from kg.loading import exclusive_load
 from kg.processes.garbage_collection import exempt_present_objects
@@ -60,7 +61,7 @@ from kg.server.resources import PAGES
 from kg.server.sessions import Sessions
 from kg.settings import Settings
 from kg.shacl.process import PLACES
-from kg.store.lock import find_holder, is_unwritable
+from kg.store.lock import find_holder
 from kg.tools.schema.schema_measurement import measuring
 from kg.tools.shacl.background_validation import DatasetChecks
 from kg.tools.sparql.local_services import expand_services
@@ -364,7 +365,7 @@ def _local_token(data_dir: Path) -> Iterator[LocalToken | None]:
     try:
         token = LocalToken(data_dir)
     except StoreError as error:
-        if not (isinstance(error.__cause__, OSError) and is_unwritable(error.__cause__)):
+        if error.__cause__ is None or not is_unwritable(error.__cause__):
             raise
         log.warning("%s Nobody has the token until the server is started again.", error)
         yield None

@@ -21,6 +21,7 @@ from typing import Final
 
 from kg.actors import TOKEN_FILE
 from kg.errors import StoreError, StoreLockedError, StoreReadOnlyError, StoreVersionError
+from kg.files import is_unwritable
 
 FORMAT_VERSION: Final = 1
 """Format version of the data directory that this code writes, and the newest that it reads."""
@@ -37,7 +38,6 @@ REPLACED: Final = ".replaced"
 _LOCK: Final = "lock"
 _FORMAT: Final = "format.json"
 _READ_ONLY: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _IGNORED: Final = frozenset({"lost+found"})
 
 
@@ -172,11 +172,6 @@ class DirectoryLock:
         finally:
             os.close(self._descriptor)
             self._descriptor = -1
-
-
-def is_unwritable(error: OSError) -> bool:
-    """Return whether an error is that of a disk that is full or cannot be written to."""
-    return error.errno in _FULL | _READ_ONLY
 
 
 def _read_holder(descriptor: int) -> Holder | None:

@@ -40,7 +40,7 @@ from kg.errors import (
     StoreError,
     WriteUncertainError,
 )
-from kg.files import get_folder_bytes
+from kg.files import get_folder_bytes, is_unwritable
 from kg.processes.child import Limits
 from kg.sparql.guard import build_syntax_error
 from kg.store import difference, ownership
@@ -49,7 +49,7 @@ from kg.store.commits import HEAD, Head, PreparedCommit, has_touched, reduce_pat
 from kg.store.consequences import prepare_commit
 from kg.store.difference import Delta, Infer
 from kg.store.engine import STORE, Readers, clearing_frames, has_open, open_engine, require_files
-from kg.store.lock import DirectoryLock, is_unwritable
+from kg.store.lock import DirectoryLock
 from kg.store.ownership import HiddenGraphs
 from kg.store.payload_commits import Comparison, compare_payload, write_commit
 from kg.store.payloads import Payload

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from kg.errors import IndexUnavailableError
+from kg.files import is_unwritable
 from kg.search.shards import Shards
 from kg.search.unit_index import UnitIndex
 from kg.search.vector_cache import VectorCache
@@ -103,6 +104,24 @@ def test_a_full_disk_leaves_the_shard_as_it_was_until_there_is_room(
     assert index.shards.optimize(name)
     assert index.rank("wind", None, None, 10, "bm25") == before
     index.shards.close()
+
+
+@pytest.mark.long
+def test_a_full_disk_while_shards_are_opened_deletes_none(disk: SmallDisk) -> None:
+    folder = disk.folder / "index"
+    index = open_index(folder)
+    put(index, "a")
+    before = index.rank("wind", None, None, 10, "bm25")
+    index.shards.close()
+    disk.fill()
+    with pytest.raises(Exception, match="No space left") as raised:
+        open_index(folder)
+    assert is_unwritable(raised.value)
+    disk.free()
+    again = open_index(folder)
+    assert not again.shards.lost
+    assert again.rank("wind", None, None, 10, "bm25") == before
+    again.shards.close()
 
 
 @pytest.mark.long
