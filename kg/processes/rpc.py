@@ -100,8 +100,9 @@ class RestartedProcess:
                     log.warning("The %s has died. Restarting it.", self.name)
         times = "again" if attempts == 1 else f"{attempts} times in a row"
         raise IndexUnavailableError(
-            f"The {self.name} died {times}. Its messages are on standard error. The index is derived data: stop the "
-            "program, delete its folder and run `kg reindex` to rebuild it."
+            f"The {self.name} died {times}. Its messages are on standard error. The next request starts it again. The "
+            "index is derived data: if it dies again, stop the program, delete its folder and run `kg reindex` to "
+            "rebuild it."
         )
 
     def _require_rest(self) -> None:

@@ -13,6 +13,7 @@ import errno
 import json
 import logging
 import math
+import os
 import shutil
 import subprocess
 import sys
@@ -37,6 +38,8 @@ log = logging.getLogger(__name__)
 
 _VERSION = 4
 _LOAD_ATTEMPTS = 2
+_ROOM_BYTES = 16 << 20
+"""Free space on the disk below which no shard is opened or written."""
 _FLUSH_UPDATES = 300
 """Updates that may be only in the write-ahead log: the next start has to apply them one by one."""
 
@@ -304,6 +307,7 @@ class Shard:
     def _write(self, operation: qe.UpdateOperation) -> None:
         """Apply an update of at most UPDATE_POINTS points; it is in the write-ahead log on return."""
         with self.writing:
+            _require_room(self.folder)
             self._lease.shard.update(operation)
             self.written += 1
             self._written_s = time.monotonic()
@@ -497,6 +501,7 @@ class Shard:
             self.space = VectorSpace(**record["space"]) if record["space"] else None
             self.fields = tuple(record["fields"])
             self._optimized_at = record["optimized_at"]
+            _require_room(self.folder)
             # a damaged file can crash the process instead of raising: count the attempts that did not return
             attempts = int(opening.read_text("ascii") or 0) if opening.exists() else 0
             if attempts >= _LOAD_ATTEMPTS:
@@ -527,6 +532,7 @@ class Shard:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def _create(self) -> qe.EdgeShard:
+        _require_room(self.folder)
         path = self.folder / self._name
         path.mkdir()
         shard = qe.EdgeShard.create(str(path), build_config(self.fields))
@@ -550,6 +556,12 @@ class Shard:
             "optimized_at": self._optimized_at,
         }
         write_file(self.folder / "index.json", json.dumps(record), sync=True)
+
+
+def _require_room(folder: Path) -> None:
+    """Raise OSError if the disk is full: Edge writes through memory maps, which ends the process on a full disk."""
+    if shutil.disk_usage(folder).free < _ROOM_BYTES:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
 
 
 def prepare(where: Filter | None) -> Prepared:
