@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -136,6 +136,10 @@ class WatchedFolder:
         except SourceError:
             below = []
         return sorted({path, *known, *(each.relative_to(self.root).as_posix() for each in below)})
+
+    def has_lost(self, paths: Iterable[str]) -> bool:
+        """Return whether known files are gone from some of these paths."""
+        return any(path in self.files and _is_gone(self.root / path) for path in paths)
 
     def load(self, changes: Changes, on_progress: Progress | None = None) -> list[str]:
         """Load the files at these paths, and remove those that are gone. Returns the paths to load again.

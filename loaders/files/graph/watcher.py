@@ -13,6 +13,7 @@ import os
 import threading
 import time
 import warnings
+from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
@@ -63,6 +64,9 @@ PREPARATION_LOOK_S: Final = 0.1
 CLOSE_S: Final = 60.0
 """Maximum seconds that `close` waits for a write in progress."""
 MOST_FOLDERS: Final = 64
+MOST_MADE: Final = 100
+MADE_S: Final = 10.0
+"""Seconds after a folder was made in which the system may not report what is moved into it."""
 
 Identity = tuple[int, int]
 Exclusive = Callable[[Progress, Callable[[], bool]], AbstractContextManager[None]]
@@ -99,6 +103,8 @@ class _Watch(FileSystemEventHandler):
     """Whether no load changed files since their entities were found."""
     unextracted: list[list[NamedNode]] = field(default_factory=list)
     extract_at: float = -math.inf
+    made: deque[tuple[str, float]] = field(default_factory=lambda: deque(maxlen=MOST_MADE))
+    """The folders that came last, with the time."""
 
     def dispatch(self, event: FileSystemEvent) -> None:
         """Note the paths of an event."""
@@ -109,6 +115,9 @@ class _Watch(FileSystemEventHandler):
             for path in (old, new):
                 if path is not None and os.path.basename(path) in NAMES:
                     self.pending.overflow(now)
+            came = new if event.dest_path else old
+            if came is not None and isinstance(event, DirCreatedEvent | DirMovedEvent):
+                self.made.append((came, now))
             if old is not None and new is not None:
                 self.pending.add_move(old, new, now)
             else:
@@ -129,6 +138,11 @@ class _Watch(FileSystemEventHandler):
         if parts[-1].startswith(".") or not (is_folder or parts[-1].lower().endswith(FORMATS)):
             return None
         return relative + "/" * is_folder
+
+    def find_made(self, now: float) -> set[str]:
+        """Find the folders that came a short time ago."""
+        with self.lock:
+            return {path for path, since in self.made if now - since < MADE_S}
 
     def is_change_due(self, now: float) -> bool:
         """Return whether changes wait that can be loaded."""
@@ -252,6 +266,11 @@ class Watcher:
                 for path in due:
                     if path.endswith("/"):
                         paths.update(watch.folder.find_below(path[:-1]))
+                if watch.folder.has_lost(paths):  # perhaps to a folder that the system did not watch yet
+                    for made in watch.find_made(now):
+                        paths.update(
+                            path for path in watch.folder.find_below(made[:-1]) if path not in watch.folder.files
+                        )
                 self._load(watch, Changes(sorted(paths), moved))
             elif watch.state == "watching" and not watch.is_extracted and now >= watch.extract_at:
                 self._extract(watch)

@@ -7,8 +7,11 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
+from watchdog.events import DirCreatedEvent, FileDeletedEvent
+from watchdog.observers.api import BaseObserver
 
 from kg.errors import InvalidInputError
 from kg.ingestion import Folder
@@ -112,6 +115,23 @@ def test_file_that_is_moved_into_a_new_folder_leads_there(kg: KnowledgeGraph, wa
     expected = {f"{number}.md": f"in{number}/deep/moved.md" for number in range(5)}
     until(lambda: paths_of(kg) == set(expected.values()))
     assert moves_of(kg) == expected
+
+
+def test_file_that_is_moved_into_a_new_folder_without_an_event_of_its_arrival_leads_there(
+    kg: KnowledgeGraph, watcher: Watcher, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(BaseObserver, "schedule", Mock(side_effect=OSError("no events")))
+    (notes / "a.md").write_text(WORDS.format("a"))
+    watcher.watch(notes, None)
+    until(lambda: paths_of(kg) == {"a.md"} and is_watching(kg))
+    [watch] = watcher._watches.values()
+    (notes / "new").mkdir()
+    watch.dispatch(DirCreatedEvent(str(notes / "new")))
+    until(lambda: len(watch.pending) == 0)
+    (notes / "a.md").rename(notes / "new" / "a.md")
+    watch.dispatch(FileDeletedEvent(str(notes / "a.md")))
+    until(lambda: paths_of(kg) == {"new/a.md"})
+    assert moves_of(kg) == {"a.md": "new/a.md"}
 
 
 def test_folder_that_vanishes_is_reported_and_comes_back(kg: KnowledgeGraph, watcher: Watcher, notes: Path) -> None:
