@@ -16,7 +16,7 @@ from kg.retrieval.places import load_places, load_places_in_use
 from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of
 from kg.retrieval.results import Limit, Offset, Result
 from kg.sparql.terms import bind
-from kg.store.protocol import term_text
+from kg.store.protocol import Term, term_text
 from kg.tools.parliament.speech_filters import label_chamber, parties, tags
 from kg.tools.zoning.municipalities import load_places as load_municipalities
 from kg.vocabulary import CATALOG_GRAPH, DCTERMS, KG, PROV_GRAPH, SCHEMA, SHIPPED_GRAPHS, SKOS
@@ -72,9 +72,7 @@ def list_resources(kg: KnowledgeGraph, limit: Limit = 100, offset: Offset = 0) -
     """
     bounded_page(limit, offset)
     reader = Reader(kg)
-    counts = {
-        iri_of(row["class"]): int(term_text(row["count"])) for row in reader.rows("counts", COUNTS) if "class" in row
-    }
+    counts = reader.kept("counts", COUNTS, _read_counts)
     resources = [
         _places(reader),
         *(_filter(reader, name, term) for name, term in FILTERS),
@@ -105,6 +103,10 @@ def list_resources(kg: KnowledgeGraph, limit: Limit = 100, offset: Offset = 0) -
         total=len(resources),
         next_offset=page_of(resources, offset, limit),
     )
+
+
+def _read_counts(rows: list[dict[str, Term]]) -> dict[str, int]:
+    return {iri_of(row["class"]): int(term_text(row["count"])) for row in rows if "class" in row}
 
 
 PARLIAMENT: Final = (("Speech", "Speeches"), ("Debate", "Debates"), ("Division", "Divisions by names"))

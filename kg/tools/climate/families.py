@@ -28,7 +28,7 @@ from kg.retrieval.results import (
 )
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
-from kg.store.protocol import term_text
+from kg.store.protocol import Term, term_text
 from kg.tools.claims.citations import find_citing, find_targets, load_citations
 from kg.vocabulary import ELI, slug_of
 
@@ -179,16 +179,7 @@ def family_overview(
     if language:
         scope = Scope((*scope.on_document, DOCUMENT_LANGUAGE), terms=scope.terms)
     reader.ran.clear()
-    rows = [
-        (
-            term_text(row["title"]) if "title" in row else build_display_title(iri_of(row["family"])),
-            iri_of(row["family"]),
-            int(term_text(row["documents"])),
-            term_text(row["sample"]),
-        )
-        for row in reader.rows("families that the filters leave", scope.compile(FAMILIES))
-    ]
-    rows.sort()
+    rows = reader.kept("families that the filters leave", scope.compile(FAMILIES), _read_families)
     page = rows[offset : offset + limit]
     families = _families(reader, page)
     if top_concepts:
@@ -197,6 +188,19 @@ def family_overview(
         FamilyResult(families=families, notes=notes),
         total=len(rows),
         next_offset=page_of(rows, offset, limit),
+    )
+
+
+def _read_families(rows: list[dict[str, Term]]) -> list[tuple[str, str, int, str]]:
+    """Read title, IRI, number of documents and a document of each family, by title."""
+    return sorted(
+        (
+            term_text(row["title"]) if "title" in row else build_display_title(iri_of(row["family"])),
+            iri_of(row["family"]),
+            int(term_text(row["documents"])),
+            term_text(row["sample"]),
+        )
+        for row in rows
     )
 
 
