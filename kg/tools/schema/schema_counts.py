@@ -26,7 +26,7 @@ from kg.ontology import load_declared_terms, load_used_vocabulary
 from kg.provenance.superclasses import get_subclasses
 from kg.shacl.incremental import get_generation, load_touched_graphs
 from kg.sparql.measured_schema import ClassUse, FamilyUse, PropertyUse, Schema
-from kg.store.commits import HEAD, commit_iri
+from kg.store.commits import HEAD, commit_iri, get_commit_time
 from kg.store.protocol import Term
 from kg.vocabulary import (
     ABOUT_GRAPH,
@@ -35,7 +35,6 @@ from kg.vocabulary import (
     CODES_GRAPH,
     KG,
     PROPERTIES_GRAPH,
-    PROV,
     PROV_GRAPH,
     RDF,
     SHAPES_GRAPH,
@@ -514,9 +513,3 @@ def _change_use(known: PropertyUse, gone: _Use, come: _Use) -> PropertyUse:
 
 def _with_example(use: PropertyUse, example: str) -> PropertyUse:
     return PropertyUse(use.iri, use.triples, use.subjects, use.datatypes, use.languages, use.classes, example)
-
-
-def get_commit_time(store: Store, generation: int) -> str | None:
-    """Get the time in the record of a commit; None without a record."""
-    quads = store.quads_for_pattern(commit_iri(generation), PROV.endedAtTime, None, PROV_GRAPH)
-    return next((to_text(quad.object) for quad in quads), None)

@@ -1,9 +1,9 @@
 """Validates the store in the background after commits. The result is part of `status` and blocks nothing.
 
 The union of all graphs is validated by the dataset shapes: all of it after the first commit, later only the nodes that
-commits can have affected (`kg.shacl.incremental`). Each user graph is validated by the open record shapes, too (updates
-are not rejected by them), and must be described in ``graph/prov``. Validation runs on a checkpoint, so no request waits
-for it, and the engine does not block other threads.
+commits can have affected (`kg.shacl.incremental`), also after a restart (`kg.tools.shacl.validation_state`). Each user
+graph is validated by the open record shapes, too (updates are not rejected by them), and must be described in
+``graph/prov``. Validation runs on a checkpoint, so no request waits for it, and the engine blocks no other thread.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
@@ -30,39 +30,12 @@ from kg.shacl.report import Violation
 from kg.shacl.shapes import Shapes
 from kg.store.ownership import CURATED, is_user_graph
 from kg.store.protocol import Term
+from kg.tools.shacl.validation_state import FILE, Violations, load_state, save_state
 from kg.user_graphs import record_shapes
-from kg.vocabulary import KG, PROV, PROV_GRAPH, RDF, curie
+from kg.vocabulary import KG, PROV, PROV_GRAPH, RDF
 
 _TOLD: Final = 20
-_REMEMBERED: Final = 10_000
-"""Maximum nodes whose first message is kept. The violations of other nodes are only counted."""
 _log: Final = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class _Violations:
-    """Violations by target node: their number, that of each shape, and the first message."""
-
-    counts: Counter[Term] = field(default_factory=Counter)
-    shapes: dict[Term, Counter[str]] = field(default_factory=dict)
-    messages: dict[Term, str] = field(default_factory=dict)
-
-    def replace(self, nodes: Iterable[Term] | None, found: Iterable[tuple[Term, Violation]]) -> None:
-        """Remove the violations of `nodes`, or of all nodes, and add those of `found`."""
-        if nodes is None:
-            self.counts.clear()
-            self.shapes.clear()
-            self.messages.clear()
-        for node in nodes or ():
-            self.counts.pop(node, None)
-            self.shapes.pop(node, None)
-            self.messages.pop(node, None)
-        for node, violation in found:
-            if violation.blocks:
-                self.counts[node] += 1
-                self.shapes.setdefault(node, Counter())[_name_shape(violation)] += 1
-                if len(self.messages) < _REMEMBERED:
-                    self.messages.setdefault(node, f"{violation.focus}: {violation.message}")
 
 
 @dataclass(slots=True)
@@ -84,8 +57,10 @@ class DatasetChecks:
     _ended: float = field(default=-1e9, init=False)
     _checked: int | None = field(default=None, init=False)
     """The validated generation; None if unknown."""
-    _nodes: _Violations = field(default_factory=_Violations, init=False, repr=False)
-    _graphs: _Violations = field(default_factory=_Violations, init=False, repr=False)
+    _has_loaded: bool = field(default=False, init=False)
+    """Whether the result of the last check before this start was looked for."""
+    _nodes: Violations = field(default_factory=Violations, init=False, repr=False)
+    _graphs: Violations = field(default_factory=Violations, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._idle.set()
@@ -103,6 +78,8 @@ class DatasetChecks:
     def watching(self) -> Iterator[None]:
         """Schedule a check after each commit while the block runs."""
         seen = self.kg.store.statistics().generation
+        if (self.kg.settings.data_dir / FILE).exists():
+            self.schedule()  # only what has changed since
 
         def look() -> None:
             nonlocal seen
@@ -165,6 +142,8 @@ class DatasetChecks:
             return self._on(pyoxigraph.Store.read_only(str(snapshot.path)), begun)
 
     def _on(self, store: pyoxigraph.Store, begun: float) -> DatasetCheck:
+        if not self._has_loaded:
+            self._load(store)
         since, generation = self._checked, get_generation(store)
         self._checked = None  # until this check is complete
         change = Change(unknown="nothing is known yet") if since is None else load_change(store, since)
@@ -180,6 +159,7 @@ class DatasetChecks:
             ((graph, violation) for graph in graphs for violation in _check_user_graph(store, graph)),
         )
         self._checked = generation
+        save_state(self.kg.settings.data_dir, store, self._nodes, self._graphs)
         some = "the whole store"
         if since is not None:
             everything = f"the whole store again, since {found.why}"
@@ -197,6 +177,12 @@ class DatasetChecks:
             seconds=round(time.perf_counter() - begun, 3),
         )
 
+    def _load(self, store: pyoxigraph.Store) -> None:
+        """Begin with the result of the last check before this start."""
+        self._has_loaded = True
+        if (known := load_state(self.kg.settings.data_dir, store)) is not None:
+            self._checked, self._nodes, self._graphs = known
+
     def _name_causes(self, store: pyoxigraph.Store, suite: Shapes, outdated: Set[Term] | None) -> None:
         """Name the user graphs that may be the cause of the violations of nodes, which need not be of users."""
         messages = self._nodes.messages
@@ -205,13 +191,6 @@ class DatasetChecks:
         for node, graphs in find_influences(suite, store, written, nodes).items():  # type: ignore[arg-type]
             more = f" and {len(graphs) - 1} other user graphs" if len(graphs) > 1 else ""
             messages[node] += f" Statements of the user graph {graphs[0].value}{more} may be the cause."
-
-
-def _name_shape(violation: Violation) -> str:
-    """Name the shape of a violation; an unnamed one by its component."""
-    if isinstance(violation.shape, NamedNode):
-        return curie(violation.shape.value)
-    return "unnamed shape" if violation.component is None else curie(violation.component.value)
 
 
 def _check_user_graph(store: pyoxigraph.Store, graph: NamedNode) -> Iterator[Violation]:

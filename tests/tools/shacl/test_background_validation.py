@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Patch
 from kg.tools.catalog.health import health
 from kg.tools.commands import store_status
+from kg.tools.shacl import validation_state
 from kg.tools.shacl.background_validation import DatasetChecks
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import DCTERMS, KG, PROV_GRAPH, RDF, SCHEMA, mint
@@ -179,3 +181,57 @@ def test_a_check_that_fails_is_told_and_the_next_one_runs(kg: KnowledgeGraph, mo
         patch.setattr(Shapes, "results_by_target", refused)
         assert checked(checks).problem == "the query cannot be asked"
     assert checked(checks).conforms
+
+
+def test_after_a_restart_only_what_later_commits_can_affect_is_checked(kg: KnowledgeGraph) -> None:
+    graphs, file = UserGraphs(kg), kg.settings.data_dir / validation_state.FILE
+    update = f"INSERT DATA {{ GRAPH {GRAPH} {{ {DOCUMENT} a {KG.PolicyDocument} }} }}"
+    graphs.update(update, (), (), HOLDER)
+    first = checked(DatasetChecks(kg, pause_s=0))
+    again = checked(DatasetChecks(kg, pause_s=0))
+    assert again.checked.startswith("0 nodes")
+    shown = ("violations", "messages", "by_shape", "conforms", "generation")
+    assert [getattr(again, name) for name in shown] == [getattr(first, name) for name in shown]
+    graphs.put(mint("graph", "user", "other"), [NOTE], EVERYONE)
+    kg.store.commit({GRAPH: [Quad(DOCUMENT, KG.slug, Literal("mine"), GRAPH)]})
+    later = checked(DatasetChecks(kg, pause_s=0))
+    assert "nodes that later commits can affect" in later.checked
+    file.unlink()
+    whole = checked(DatasetChecks(kg, pause_s=0))
+    assert whole.checked.startswith("the whole store")
+    for name in ("violations", "by_shape", "conforms", "generation"):
+        assert getattr(later, name) == getattr(whole, name)
+    assert {*later.messages} == {*whole.messages}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("format", 0),
+        ("suite", "other shapes"),
+        ("committed_at", "2020-01-01T00:00:00Z"),
+        ("committed_at", None),
+        ("generation", 7),
+        ("generation", "one"),
+        ("nodes", [["not a term", {}, None]]),
+        ("nodes", 3),
+    ],
+)
+def test_a_result_that_is_not_of_this_store_is_not_believed(kg: KnowledgeGraph, name: str, value: object) -> None:
+    UserGraphs(kg).put(GRAPH, [NOTE], EVERYONE)
+    checked(DatasetChecks(kg, pause_s=0))
+    file = kg.settings.data_dir / validation_state.FILE
+    file.write_text(json.dumps({**json.loads(file.read_text()), name: value}))
+    assert checked(DatasetChecks(kg, pause_s=0)).checked.startswith("the whole store")
+
+
+def test_a_server_shows_the_result_of_its_last_check_at_its_start(kg: KnowledgeGraph) -> None:
+    UserGraphs(kg).put(GRAPH, [NOTE], EVERYONE)
+    first = DatasetChecks(kg)
+    with first.watching():
+        assert first.result() is None
+    checked(DatasetChecks(kg, pause_s=0))
+    second = DatasetChecks(kg, pause_s=0)
+    with second.watching():
+        assert second.wait(60)
+        assert second.result() is not None
