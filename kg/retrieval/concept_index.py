@@ -16,6 +16,7 @@ from kg.errors import InvalidInputError, NotFoundError
 from kg.fuzzy_names import Match, Names, fold, nearest
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader, iri_of
+from kg.sparql.graph_exclusion import type_key
 from kg.sparql.terms import bind, is_iri
 from kg.store.protocol import Rows, Term, preference
 from kg.vocabulary import BASE, KG, PREFIXES, SKOS
@@ -50,6 +51,11 @@ SELECT ?concept ?value WHERE { VALUES ?concept { $concepts } ?concept skos:prefL
 LANGUAGES: Final = """
 SELECT DISTINCT ?language WHERE { ?document a kg:PolicyDocument ; schema:inLanguage ?language }"""
 
+_READS: Final = frozenset(
+    {type_key(SKOS.Concept.value), *(each.value for each in (KG.wikibaseEntity, SKOS.prefLabel, SKOS.altLabel))}
+)
+"""The properties and the class that concepts and their names are read from (`kg.sparql.graph_exclusion.find_reads`)."""
+
 MERGED: Final = """
 SELECT DISTINCT ?from ?to WHERE { VALUES ?from { $entities } ?from owl:sameAs ?to }"""
 
@@ -78,9 +84,14 @@ class Concept:
 class Concepts:
     """All concepts at `generation`, except the codes of code lists."""
 
-    def __init__(self, concepts: Iterable[Concept], generation: int, *, truncated: bool = False) -> None:
+    def __init__(
+        self, concepts: Iterable[Concept], generation: int, *, languages: str | None = None, truncated: bool = False
+    ) -> None:
         self.by_iri: Final = {concept.iri: concept for concept in concepts}
-        self.generation: Final = generation
+        self.generation = generation
+        """A generation of which they are known to be those: the one that was read, or a later one."""
+        self.languages: Final = languages
+        """The pattern of the languages of their names; None if they have none."""
         self.truncated: Final = truncated
         self._by_entity: Final = {concept.entity: concept for concept in self.by_iri.values()}
 
@@ -167,18 +178,31 @@ class Concepts:
 
 
 def load_concepts(kg: KnowledgeGraph, *, fresh: bool = False) -> Concepts:
-    """Load the concepts, cached. Without `fresh` they can be slightly older than the last commit (see `SHARE`)."""
+    """Load the concepts, cached until a commit changes them or the languages of documents.
+
+    Without `fresh` they can be slightly older than the last commit (see `SHARE`).
+    """
     generation = kg.store.statistics().generation
     kept: tuple[Concepts, float, float] | None = kg.memory.get("concepts")
     if kept is not None:
         concepts, at, took = kept
         if concepts.generation >= generation or (not fresh and time.monotonic() - at < SHARE * took):
             return concepts
+        if _are_current(kg, concepts):
+            concepts.generation = max(concepts.generation, generation)
+            return concepts
     began = time.monotonic()
     concepts = _read(kg)
     now = time.monotonic()
     kg.memory.keep("concepts", (concepts, now, now - began))
     return concepts
+
+
+def _are_current(kg: KnowledgeGraph, concepts: Concepts) -> bool:
+    """Return whether no commit has changed the statements that `concepts` were read from."""
+    if kg.store.find_last_change(_READS) > concepts.generation:
+        return False
+    return concepts.languages is None or _languages(_Queries(kg)) == concepts.languages
 
 
 def get_loaded_concepts(kg: KnowledgeGraph) -> Concepts | None:
@@ -238,7 +262,7 @@ def _read(kg: KnowledgeGraph) -> Concepts:
         names = tuple(dict.fromkeys(name.value for name in (*own[:1], *others)))
         label = names[0] if own else iri.rpartition("/")[2]
         concepts.append(Concept(iri, label, names, entities.get(iri, iri)))
-    return Concepts(concepts, reading.generation, truncated=reading.truncated)
+    return Concepts(concepts, reading.generation, languages=languages, truncated=reading.truncated)
 
 
 def _languages(reading: _Queries) -> str:
