@@ -263,8 +263,10 @@ def _get_graph_name(quad: Quad) -> str:
 class _Tally:
     """Counts of some nodes in one checkpoint."""
 
-    def __init__(self, reading: _Reading) -> None:
+    def __init__(self, reading: _Reading, of_values: _Reading | None = None) -> None:
+        """`of_values` has the classes of values, if not `reading`."""
         self._reading: Final = reading
+        self._of_values: Final = of_values or reading
         self.properties: dict[str, Counter[str]] = defaultdict(Counter)
         """Quads by family and property; `classes`: nodes by family and class."""
         self.classes: dict[str, Counter[str]] = defaultdict(Counter)
@@ -301,7 +303,7 @@ class _Tally:
             example = to_example(value)
             datatype = value.datatype.value if isinstance(value, Literal) else ""
             language = value.language if isinstance(value, Literal) else None
-            of_value = self._reading.get_kinds(value) if isinstance(value, NamedNode | BlankNode) else ()
+            of_value = self._of_values.get_kinds(value) if isinstance(value, NamedNode | BlankNode) else ()
             for each in of:
                 use = self.uses[each, predicate.value]
                 use.triples += 1
@@ -317,8 +319,8 @@ class _Tally:
 
 
 def measure_graph(store: Store, graph: NamedNode) -> tuple[dict[str, ClassUse], dict[str, PropertyUse]]:
-    """Measure the classes and properties of one small graph of a checkpoint."""
-    tally = _Tally(_Reading(store, frozenset({graph})))
+    """Measure the classes and properties of one small graph of a checkpoint, whose values have classes in content."""
+    tally = _Tally(_Reading(store, frozenset({graph})), _Reading(store))
     subjects = {quad.subject for quad in store.quads_for_pattern(None, None, None, graph)}
     for node in subjects:
         if isinstance(node, NamedNode | BlankNode):

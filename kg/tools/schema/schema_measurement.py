@@ -190,8 +190,12 @@ class _Measurements:
         """Hold the checkpoint of each measurement from now on."""
         with self._lock:
             self.is_kept_up = True
-        if self._counts is not None and self._counts.generation == self._kg.store.statistics().generation:
+        if self._counts is None or self._counts.generation != self._kg.store.statistics().generation:
+            return
+        try:
             self._hold(self._kg.store.snapshot(self._counts.generation))
+        except (QuadciteError, OSError) as error:  # such as a full disk
+            log.warning("The schema will be measured anew after the next commit: %s", error)
 
     def end(self) -> None:
         """Release the checkpoint, and hold no other one."""

@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.errors import ConflictError
+from kg import bundle
+from kg.errors import ConflictError, StoreError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.load_records import Agent, RecordOrigin, Run
 from kg.provenance.shipped import infer_graphs, write_shipped_graphs
@@ -26,6 +27,7 @@ from kg.tools.schema import schema_counts
 from kg.tools.schema.schema_counts import Counts, to_example, to_text, update_counts
 from kg.tools.schema.schema_measurement import get_schema, measure_counts, measuring
 from kg.vocabulary import BASE, KG, PROV_GRAPH, RDF, SUPERCLASS_GRAPH, XSD, mint, sha256
+from loaders.sources import load
 from tests.examples import dear
 from tests.tools.made_up import DirectPool, MemoryStore, WordIndex
 from tests.waiting import until
@@ -223,3 +225,36 @@ def test_counts_of_another_commit_are_not_believed(kg: KnowledgeGraph) -> None:
         replace(counts, committed_at=committed_at, measured_at="then").save(kg.settings.data_dir / "schema.json")
         kg.memory.drop("measurements")
         assert (get_schema(kg).measured_at == "then") == believed
+
+
+def test_a_server_starts_without_a_checkpoint(kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = get_schema(kg)
+    kg.memory.drop("measurements")
+
+    def fail(*_: object, **__: object) -> None:
+        raise StoreError("The disk is full.")
+
+    monkeypatch.setattr(OxigraphStore, "snapshot", fail)
+    with measuring(kg):
+        assert get_schema(kg) == schema
+
+
+@pytest.mark.long
+def test_an_update_after_loads_of_all_domains_gives_what_measuring_everything_gives(kg: KnowledgeGraph) -> None:
+    before = kg.store.snapshot(kg.store.statistics().generation)
+    counts = measure_counts(kg, before)
+    for domain, path in (
+        ("climate", "climate"),
+        ("wikibase", "wikibase/concepts.json"),
+        ("hansard", "hansard"),
+        ("zoning", "zoning/upper_feign.json"),
+        ("climate", "joined/climate"),
+    ):
+        load(kg, domain, [str(bundle.folder("fixtures") / path)])
+        after = kg.store.snapshot(kg.store.statistics().generation)
+        stores = [pyoxigraph.Store.read_only(str(each.path)) for each in (before, after)]
+        updated, expected = update_counts(counts, *stores, "now"), measure_counts(kg, after)
+        assert updated is not None
+        assert comparable(updated.build_schema()) == comparable(expected.build_schema())
+        check_examples(updated, stores[1])
+        before, counts = after, updated
