@@ -321,12 +321,7 @@ def change(source: Path, data: Path, vectors: bool) -> Figures:
         job()
         found[f"{name}: s"] = time.perf_counter() - begun
 
-    with (
-        opened(data, vectors) as kg,
-        measuring(kg, look_s=0.01),
-        tempfile.TemporaryDirectory(prefix="bench-scale-", dir=data.parent) as folder,
-    ):
-        wait_until_measured(kg)
+    with opened(data, vectors) as kg, tempfile.TemporaryDirectory(prefix="bench-scale-", dir=data.parent) as folder:
         checks = DatasetChecks(kg, pause_s=0.0)
 
         def check() -> None:
@@ -337,7 +332,6 @@ def change(source: Path, data: Path, vectors: bool) -> Figures:
         concepts = [make_concept(number, word) for number, word in enumerate(make_words(random.Random(0))[:2], 1)]
         measure_s("check of the dataset, first", check)
         measure_s("one document more", lambda: load(kg, "climate", [str(source)]))
-        measure_s("schema in line with it", lambda: wait_until_measured(kg))
         measure_s("check of the dataset after it", check)
         for name, (graph, quads) in zip(
             ("mentions of the first concept", "mentions of a new concept"), concepts, strict=True

@@ -195,7 +195,7 @@ class _Measurements:
         try:
             self._hold(self._kg.store.snapshot(self._counts.generation))
         except (QuadciteError, OSError) as error:  # such as a full disk
-            log.warning("The schema will be measured anew after the next commit: %s", error)
+            log.warning("The schema will be measured again after the next commit: %s", error)
 
     def end(self) -> None:
         """Release the checkpoint, and hold no other one."""
