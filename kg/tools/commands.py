@@ -25,6 +25,7 @@ from kg.tools.catalog.health import health
 from kg.tools.claims.review import Verdict, review_claim
 from kg.tools.entities.dereference import parse_iri
 from kg.tools.reading.why import explain, parse_triple
+from kg.tools.schema.schema_measurement import updating
 from kg.tools.zoning.extraction_command import extract
 from kg.tools.zoning.summary_commands import summaries_build, summaries_status
 
@@ -109,19 +110,20 @@ def load(
     The arguments from `base` on are options of single sources.
     """
     options = {"base": base, "chamber": chamber, "date": date, "municipality": municipality, "state": state}
-    return loading.load(
-        kg,
-        PROGRESS.get(),
-        source=source,
-        paths=paths,
-        prune=prune,
-        wait=wait,
-        replace_newer=replace_newer,
-        mapping=mapping,
-        collection=collection,
-        tags=tags,
-        **options,
-    )
+    with updating(kg):
+        return loading.load(
+            kg,
+            PROGRESS.get(),
+            source=source,
+            paths=paths,
+            prune=prune,
+            wait=wait,
+            replace_newer=replace_newer,
+            mapping=mapping,
+            collection=collection,
+            tags=tags,
+            **options,
+        )
 
 
 def watch(kg: KnowledgeGraph, folder: str, collection: str | None = None, after: int | None = None) -> Document:
@@ -157,7 +159,11 @@ def _run_of_loaders(kg: KnowledgeGraph, work: Callable[..., Any] | None, purpose
     """Run work of the loaders while no load runs, and return its report."""
     if work is None:
         raise InvalidInputError(f"This process cannot {purpose}: it was started without loaders.")
-    with kg.loads.recording(purpose, (), PROGRESS.get()) as (progress, keep), exclusive_load(progress):
+    with (
+        updating(kg),
+        kg.loads.recording(purpose, (), PROGRESS.get()) as (progress, keep),
+        exclusive_load(progress),
+    ):
         document: Document = work(kg, **arguments, on_progress=progress).to_dict()
         keep(document)
     return document

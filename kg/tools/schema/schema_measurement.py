@@ -197,6 +197,19 @@ class _Measurements:
         except (QuadciteError, OSError) as error:  # such as a full disk
             log.warning("The schema will be measured again after the next commit: %s", error)
 
+    def update_saved(self) -> None:
+        """Update the saved counts, if they were current when `keep_up` was called and the change since is small."""
+        generation = self._kg.store.statistics().generation
+        if self._base is None or self._base.generation == generation:
+            return
+        try:
+            with self._kg.store.snapshot(generation) as checkpoint:
+                if (counts := self._update(checkpoint)) is not None:
+                    counts.save(self._kg.settings.data_dir / FILE)
+                    self._counts, self.schema = counts, counts.build_schema()
+        except (QuadciteError, OSError) as error:
+            log.warning("The saved counts of the schema are not updated: %s", error)
+
     def end(self) -> None:
         """Release the checkpoint, and hold no other one."""
         with self._lock:
@@ -310,6 +323,24 @@ def measuring(kg: KnowledgeGraph, look_s: float = LOOK_S) -> Iterator[None]:
     finally:
         closing.set()
         watcher.join()
+        measurements.end()
+
+
+@contextmanager
+def updating(kg: KnowledgeGraph) -> Iterator[None]:
+    """Update the saved measurement for the commits of the block, so that the next server need not measure everything.
+
+    Does nothing in a server (`measuring`), if the saved measurement is of an earlier commit, or after a large change.
+    """
+    measurements = _get_measurements(kg)
+    if measurements.is_kept_up:
+        yield
+        return
+    measurements.keep_up()
+    try:
+        yield
+        measurements.update_saved()
+    finally:
         measurements.end()
 
 

@@ -25,7 +25,7 @@ from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Patch, select
 from kg.tools.schema import schema_counts
 from kg.tools.schema.schema_counts import Counts, to_example, to_text, update_counts
-from kg.tools.schema.schema_measurement import get_schema, measure_counts, measuring
+from kg.tools.schema.schema_measurement import get_schema, measure_counts, measuring, updating
 from kg.vocabulary import BASE, KG, PROV_GRAPH, RDF, SUPERCLASS_GRAPH, XSD, mint, sha256
 from loaders.sources import load
 from tests.examples import dear
@@ -216,6 +216,35 @@ def test_a_server_keeps_the_counts_in_line_by_updates(kg: KnowledgeGraph, monkey
         write(kg.store, {GRAPHS[0]: []})  # type: ignore[arg-type]
         follow()
     assert len(measured) >= 4
+
+
+def test_a_load_without_a_server_updates_the_saved_counts(kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_saved() -> tuple[int, bool]:
+        saved = Counts.load(kg.settings.data_dir / "schema.json")
+        assert saved is not None
+        kept = kg.memory.get("measurements")
+        assert kept is not None
+        assert not kept.is_kept_up
+        return saved.generation, comparable(saved.build_schema()) == comparable(measure_counts(kg).build_schema())
+
+    get_schema(kg)
+    for number in range(2):
+        kg.memory.drop("measurements")  # as in another process
+        with updating(kg):
+            write(kg.store, {GRAPHS[number]: [(NODES[number], RDF.type, KG.Passage)]})  # type: ignore[arg-type]
+        assert read_saved() == (kg.store.statistics().generation, True)
+    measured, _ = read_saved()
+    monkeypatch.setattr(schema_counts, "MAX_QUADS", 0)
+    with updating(kg):
+        write(kg.store, {GRAPHS[0]: []})  # type: ignore[arg-type]
+    assert read_saved() == (measured, False)
+    monkeypatch.undo()
+    with updating(kg):  # of which the saved counts are older
+        write(kg.store, {GRAPHS[1]: []})  # type: ignore[arg-type]
+    assert read_saved() == (measured, False)
+    with measuring(kg), updating(kg):
+        until(lambda: get_schema(kg, 0).generation == kg.store.statistics().generation)
+        assert kg.memory.get("measurements").is_kept_up  # type: ignore[union-attr]
 
 
 def test_counts_of_another_commit_are_not_believed(kg: KnowledgeGraph) -> None:
