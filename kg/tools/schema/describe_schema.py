@@ -166,7 +166,8 @@ def _describe_domains(schema: Schema) -> SchemaResult:
         Domain(name=name, title=titles.get(name, name), things=sum(line.things for line in lines), classes=lines)
         for name, lines in sorted(of.items(), key=_order_of_domain)
     ]
-    result = SchemaResult(level="domains", triples=schema.triples, domains=domains)
+    triples = schema.triples if schema.generation else None
+    result = SchemaResult(level="domains", triples=triples, domains=domains)
     if unused and schema.generation:
         result.notes.append(f"Declared classes without instances: {', '.join(map(to_query_name, sorted(unused)))}.")
     result.notes.append(

@@ -24,6 +24,7 @@ from kg.sparql.measured_schema import Schema
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Patch, select
 from kg.tools.schema import schema_counts
+from kg.tools.schema.describe_schema import describe_schema
 from kg.tools.schema.schema_counts import Counts, to_example, to_text, update_counts
 from kg.tools.schema.schema_measurement import get_schema, measure_counts, measuring, updating
 from kg.vocabulary import BASE, KG, PROV_GRAPH, RDF, SUPERCLASS_GRAPH, XSD, mint, sha256
@@ -287,3 +288,19 @@ def test_an_update_after_loads_of_all_domains_gives_what_measuring_everything_gi
         assert comparable(updated.build_schema()) == comparable(expected.build_schema())
         check_examples(updated, stores[1])
         before, counts = after, updated
+
+
+def test_counts_that_are_not_there_or_older_are_named_so(kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(kg.store, {GRAPHS[0]: [(NODES[0], RDF.type, KG.Passage)]})  # type: ignore[arg-type]
+    with monkeypatch.context() as patch:
+        patch.setattr("kg.tools.schema.schema_measurement._Measurements._begin", lambda *_: None)
+        unmeasured = describe_schema(kg)
+    assert unmeasured.triples is None
+    assert any("measured for the first time" in note for note in unmeasured.notes)
+    kg.memory.drop("measurements")
+    kg.memory.drop("terms")
+    measured = get_schema(kg).generation
+    assert describe_schema(kg).notes == [note for note in describe_schema(kg).notes if "generation" not in note]
+    monkeypatch.setattr("kg.tools.schema.schema_measurement._Measurements._begin", lambda *_: None)
+    write(kg.store, {GRAPHS[1]: [(NODES[1], RDF.type, KG.Passage)]})  # type: ignore[arg-type]
+    assert any(f"are those of generation {measured}" in note for note in describe_schema(kg).notes)
