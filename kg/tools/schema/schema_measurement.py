@@ -173,7 +173,8 @@ class _Measurements:
         self._kg: Final = kg
         self._lock = threading.Lock()
         self._running: threading.Thread | None = None
-        self._next = self._retry = 0.0
+        self._next = self._next_whole = self._retry = 0.0
+        """The earliest times of the next measurement: an update, of the whole store, after a failure."""
         self._failed = -1
         self._counts = self._load()
         self.schema = self._counts.build_schema() if self._counts else None
@@ -255,23 +256,33 @@ class _Measurements:
     def _work(self, generation: int) -> None:
         started = time.monotonic()
         counts = checkpoint = None
+        is_update = is_postponed = False
         try:
             checkpoint = self._kg.store.snapshot(generation) if self.is_kept_up else None
-            counts = self._update(checkpoint) or measure_counts(self._kg, checkpoint)
-            counts.save(self._kg.settings.data_dir / FILE)
+            counts = self._update(checkpoint)
+            is_update = counts is not None
+            is_postponed = counts is None and started < self._next_whole
+            if not is_postponed:
+                counts = counts or measure_counts(self._kg, checkpoint)
+                counts.save(self._kg.settings.data_dir / FILE)
         except QuadciteError as error:
             log.warning("Cannot measure generation %d of the store: %s", generation, error)
         except OSError as error:
             log.warning("Cannot save the measured schema in %s: %s", self._kg.settings.data_dir, error)
         finally:
-            took = time.monotonic() - started
+            now = time.monotonic()
+            rest = REST * (now - started)
             schema = counts.build_schema() if counts else None
             with self._lock:
                 self._counts = counts or self._counts
                 self.schema = schema or self.schema
-                self._failed = -1 if schema else generation
-                self._next = time.monotonic() + REST * took
-                self._retry = max(self._next, time.monotonic() + RETRY_S)
+                self._failed = -1 if schema or is_postponed else generation
+                if not is_update and not is_postponed:
+                    self._next_whole = now + rest
+                # While a checkpoint is held, the next one is an update, which takes less.
+                can_update = self.is_kept_up and not is_postponed
+                self._next = now + (rest if is_update else 0.0) if can_update else self._next_whole
+                self._retry = max(now + rest, now + RETRY_S)
                 self._running = None
             if counts is not None:
                 self._hold(checkpoint)

@@ -257,6 +257,22 @@ def test_counts_of_another_commit_are_not_believed(kg: KnowledgeGraph) -> None:
         assert (get_schema(kg).measured_at == "then") == believed
 
 
+def test_updates_do_not_wait_for_the_rest_after_a_measurement(
+    kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kg.tools.schema.schema_measurement.REST", 1e6)
+    with measuring(kg, look_s=0.05):
+        until(lambda: get_schema(kg, 0).generation == kg.store.statistics().generation)
+        write(kg.store, {GRAPHS[0]: [(NODES[0], RDF.type, KG.Passage)]})  # type: ignore[arg-type]
+        until(lambda: get_schema(kg, 0).generation == kg.store.statistics().generation)
+        monkeypatch.setattr(schema_counts, "MAX_QUADS", 0)
+        kg.memory.get("measurements")._next = 0.0  # type: ignore[union-attr]
+        kept = get_schema(kg, 0)
+        write(kg.store, {GRAPHS[1]: [(NODES[1], RDF.type, KG.Passage)]})  # type: ignore[arg-type]
+        until(lambda: kg.memory.get("measurements")._next > 1e5)  # type: ignore[union-attr]
+        assert get_schema(kg, 0) is kept  # a large change waits
+
+
 def test_a_server_starts_without_a_checkpoint(kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch) -> None:
     schema = get_schema(kg)
     kg.memory.drop("measurements")
