@@ -3,7 +3,7 @@
 ``make bench-scale`` (ARGS="--sizes 10000,100000,1000000"; ``--vectors`` also embeds, with made-up vectors). It is
 no part of ``make bench``: a million passages take an hour. Each size is loaded by one process and asked by another one,
 after a clean stop and after a kill, so each peak is of one job. Figures are printed as a table and, with
-``--json FILE``, written for the plots of the chapter.
+``--json FILE``, written after each job for the plots of the chapter.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from pyoxigraph import NamedNode
 from rich.console import Console
 from rich.table import Table
 
+from kg.files import write_file
 from kg.integrity.backups import write_backup
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.results import SearchFilters
@@ -82,9 +83,10 @@ def run(arguments: Sequence[str]) -> Iterator[Comparison]:
     given = parser.parse_args(arguments)
     found: dict[int, Figures] = {}
     for size in given.sizes:
-        found[size] = measure(size, given.vectors)
-        if given.json is not None:
-            given.json.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+        for figures in measure(size, given.vectors):
+            found.setdefault(size, {}).update(figures)
+            if given.json is not None:  # after each job, so that a run that is stopped keeps its figures
+                write_file(given.json, json.dumps(found, indent=1) + "\n")
     Console(width=None if sys.stdout.isatty() else 160).print(build_table(found))
     least, most = found[given.sizes[0]], found[given.sizes[-1]]
     for name in ("load: passages/s", "index: bytes on disk a passage", "search, words: p95 ms", "search, all: p95 ms"):
@@ -95,26 +97,24 @@ def run(arguments: Sequence[str]) -> Iterator[Comparison]:
     yield Comparison.at_least("last tenth of the load beside the first", last, first, "passages/s", 0.8)
 
 
-def measure(passages: int, vectors: bool) -> Figures:
-    """Load `passages` in one process, ask in others, and return all figures."""
-    found: Figures = {}
+def measure(passages: int, vectors: bool) -> Iterator[Figures]:
+    """Load `passages` in one process, ask in others, and yield the figures of each job when it ends."""
     with tempfile.TemporaryDirectory(prefix="bench-scale-") as folder:
         source, data = Path(folder) / "passages.parquet", Path(folder) / "data"
         write_passages(source, passages)
-        found |= run_child("load", str(source), str(data), str(int(vectors)))
+        yield run_child("load", str(source), str(data), str(int(vectors)))
         for part in ("store", "index"):
             used = sum(file.stat().st_blocks * 512 for file in (data / part).rglob("*") if file.is_file())
-            found[f"{part}: bytes on disk a passage"] = used / passages
-        found |= run_child("ask", str(data), str(int(vectors)), str(passages))
+            yield {f"{part}: bytes on disk a passage": used / passages}
+        yield run_child("ask", str(data), str(int(vectors)), str(passages))
         more = Path(folder) / "more.parquet"
         write_passages(more, PASSAGES_A_DOCUMENT, first=passages)
-        found |= run_child("change", str(more), str(data), str(int(vectors)))
-        found |= run_child("search", str(data), str(int(vectors)))
-        found |= run_child("kill", str(data), str(int(vectors)))
-        found |= {
+        yield run_child("change", str(more), str(data), str(int(vectors)))
+        yield run_child("search", str(data), str(int(vectors)))
+        yield run_child("kill", str(data), str(int(vectors)))
+        yield {
             f"{name}, after kill -9": value for name, value in run_child("open", str(data), str(int(vectors))).items()
         }
-    return found
 
 
 def run_child(*arguments: str) -> Figures:
