@@ -100,9 +100,9 @@ class RestartedProcess:
                     log.warning("The %s has died. Restarting it.", self.name)
         times = "again" if attempts == 1 else f"{attempts} times in a row"
         raise IndexUnavailableError(
-            f"The {self.name} died {times}. Its messages are on standard error. The next request starts it again. The "
-            "index is derived data: if it dies again, stop the program, delete its folder and run `kg reindex` to "
-            "rebuild it."
+            f"The {self.name} died {times}. Its messages are on standard error. The next request starts it again, "
+            "and what the index lacks is indexed again from the store: there is nothing to delete. If it dies at every "
+            "start, look for too little memory or disk first; `kg reindex --full` builds the whole index again."
         )
 
     def _require_rest(self) -> None:
