@@ -84,6 +84,8 @@ class Shards:
         """The fields of texts (`kg.search.analyzers`)."""
         self.space: VectorSpace | None = None
         """The space of the vectors."""
+        self._texts: dict[str, int] = {}
+        """At most how many texts each shard has, if known: some of those added may have replaced others."""
         self._updates = 0
         self._written_s = -math.inf
         """When the last update was made."""
@@ -313,22 +315,29 @@ class Shards:
     def choose(self) -> str:
         """Choose the shard of a new graph: the first that is not full, else a new one."""
         with self.writing:
-            texts = self.count_texts()
+            if self._texts.keys() != {*self.names}:
+                self._texts = self.count_texts()
             for name in self.names:
-                if texts[name] < self._most_texts and name not in self._large:
+                if self._texts[name] < self._most_texts and name not in self._large:
                     return name
             return self._add()
 
     def put(self, home: str, points: Sequence[Point]) -> None:
         """Write at most UPDATE_POINTS points into a shard, each in place of the one in any shard."""
         with self._update():
+            texts, self._texts = self._texts, {}  # if this fails, they are counted again
             self._ask("delete", ids=[point["id"] for point in points], excluded=home)
             self._ask_holder(home, "put", name=home, points=points)
+            if home in texts:
+                before, after = texts[home], texts[home] + sum("field" in point for point in points)
+                if not before < self._most_texts <= after:
+                    self._texts = {**texts, home: after}
 
     def delete(self, ids: Sequence[str], also: Conditions = ()) -> None:
         """Delete those of some points that meet further conditions."""
         for start in range(0, len(ids), UPDATE_POINTS):
             with self._update():
+                self._texts = {}
                 self._ask("delete", ids=ids[start : start + UPDATE_POINTS], also=also)
 
     def set_vectors(self, vectors: Mapping[str, tuple[str, str]]) -> None:

@@ -332,6 +332,31 @@ def test_a_unit_that_moves_to_a_graph_in_another_shard_is_there_once(tmp_path: P
     index.shards.close()
 
 
+def test_texts_are_counted_again_only_when_a_shard_may_be_full_or_may_have_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = open_index(tmp_path, most_texts=5 * UNITS)
+    counts: list[dict[str, int]] = []
+    count_texts = index.shards.count_texts
+
+    def count() -> dict[str, int]:
+        counts.append(count_texts())
+        return counts[-1]
+
+    monkeypatch.setattr(index.shards, "count_texts", count)
+    for number in range(10):
+        put(index, f"g{number}")
+    assert count_texts() == {"shard-1": 5 * UNITS, "shard-2": 5 * UNITS}
+    assert len(counts) <= 5
+    for seed in range(1, 7):  # in place of others: there are no more texts than before
+        put(index, "g9", seed)
+    index.remove(["urn:g:g1", "urn:g:g8"])
+    put(index, "more")
+    put(index, "further")
+    assert count_texts() == {"shard-1": 5 * UNITS, "shard-2": 5 * UNITS}
+    index.shards.close()
+
+
 def test_a_replaced_graph_stays_in_its_shard(tmp_path: Path) -> None:
     index = open_index(tmp_path, most_texts=UNITS)
     put(index, "a")
