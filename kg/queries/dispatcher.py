@@ -382,6 +382,12 @@ class Dispatcher:
         ticket = next((each for each in self._held if each.id == number), None)
         return ticket is not None and self.stop(ticket, "cancelled")
 
+    def close_snapshots_before(self, generation: int) -> None:
+        """Have idle workers close the snapshots of older generations, which they keep until the next query."""
+        with self._changing():
+            self._generation = max(self._generation, generation)
+            self._close_old_snapshots()
+
     def close(self) -> None:
         """Stop all queries, kill all workers and wait for their end."""
         with self._lock:

@@ -218,6 +218,10 @@ class QueryPool:
         """Stop the query with this id; return whether there was one."""
         return self.dispatcher.cancel(number)
 
+    def close_snapshots_before(self, generation: int) -> None:
+        """Have idle workers close the snapshots of older generations, which they keep until the next query."""
+        self.dispatcher.close_snapshots_before(generation)
+
     def close(self) -> None:
         """Kill all workers and wait for their end; queries that run raise QueryLimitError."""
         self.dispatcher.close()

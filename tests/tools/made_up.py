@@ -153,6 +153,9 @@ class DirectPool:
         self.hold = threading.Event()
         self.hold.set()
 
+    def close_snapshots_before(self, generation: int) -> None:
+        """Do nothing: it keeps no snapshots."""
+
     def run(
         self,
         query: str,

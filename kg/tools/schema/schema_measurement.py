@@ -286,8 +286,11 @@ class _Measurements:
                 self._running = None
             if counts is not None:
                 self._hold(checkpoint)
+                self._kg.pool.close_snapshots_before(counts.generation)
             elif checkpoint is not None:
                 checkpoint.release()
+            if is_postponed:  # more has changed than an update counts, so the one before serves nobody
+                self._hold(None)
 
     def _update(self, checkpoint: Snapshot | None) -> Counts | None:
         """Update the counts from the checkpoint that is held to a newer one; None if that is not possible."""
