@@ -374,7 +374,7 @@ class Answers:
         except QuadciteError as error:
             reply["error"] = [type(error).__name__, str(error)]
         except Exception as error:  # Qdrant Edge raises plain Exception; the client gets it, the process continues
-            # A full disk is no defect: its message says all.
+            # The message of a full disk is enough.
             log.error(
                 "The search index failed at %r: %s", request["operation"], error, exc_info=not is_unwritable(error)
             )

@@ -516,7 +516,7 @@ class Shard:
             self._log_unreadable(error)
             return None
         except Exception as error:  # Qdrant Edge raises plain Exception
-            if is_unwritable(error):  # the index may be whole: a full disk is no reason to delete it
+            if is_unwritable(error):  # the index may be whole; the next attempt may find room
                 raise
             self._log_unreadable(error)
             return None

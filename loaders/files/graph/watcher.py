@@ -66,7 +66,7 @@ CLOSE_S: Final = 60.0
 MOST_FOLDERS: Final = 64
 MOST_MADE: Final = 100
 MADE_S: Final = 10.0
-"""Seconds after a folder was made in which the system may not report what is moved into it."""
+"""Seconds after a folder was made in which the system may not report moves into it."""
 
 Identity = tuple[int, int]
 Exclusive = Callable[[Progress, Callable[[], bool]], AbstractContextManager[None]]
