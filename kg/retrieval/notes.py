@@ -9,6 +9,8 @@ from pydantic import WrapValidator
 
 SEE_RESOURCES: Final = ": see list_resources"
 """The end of a list of values that is not complete, in notes and in errors."""
+SEE_SECTIONS: Final = " kg_search_by_topic finds the sections about it."
+"""Where the text about something without a rule is found, in notes and in errors."""
 
 
 class Note(str):
@@ -31,7 +33,7 @@ NoteText = Annotated[str, WrapValidator(lambda value, validate: value if isinsta
 
 def word_for_people(text: str) -> str:
     """Word a note or the message of an error for people; empty if it is for agents only."""
-    return text.people if isinstance(text, Note) else text.replace(SEE_RESOURCES, "")
+    return text.people if isinstance(text, Note) else text.replace(SEE_RESOURCES, "").replace(SEE_SECTIONS, "")
 
 
 def select_for_people(notes: Iterable[str]) -> list[str]:

@@ -198,7 +198,7 @@ def test_filters_and_facets_are_shared_by_their_address(open_page: Open, scripts
 @BUILT
 def test_a_query_is_cancelled_while_it_runs(open_page: Open) -> None:
     page = open_page(f"/sparql?query={quote(SLOW)}")
-    page.get_by_text("Queries on this server").click()
+    page.get_by_text("Running queries").click()
     page.get_by_role("button", name="Cancel query").first.click()
     alert = page.locator(".tabPanel.active [role=alert]")
     alert.wait_for()

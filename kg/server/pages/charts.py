@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from kg.errors import InvalidInputError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.notes import select_for_people
+from kg.retrieval.notes import select_for_people, word_for_people
 from kg.retrieval.reader import Reader
 from kg.server.html import page
 from kg.server.pages.plots import Bars, Columns, draw_bars, draw_columns
@@ -78,7 +78,7 @@ def routes(site: Site) -> list[Route]:
             try:
                 mentions = _chart_concepts(site.kg, place)
             except QuadciteError as error:
-                problem = str(error)
+                problem = word_for_people(str(error))
         context = {
             "charts": charts,
             "place": place,
@@ -245,7 +245,7 @@ def _compare_places(kg: KnowledgeGraph, request: Request) -> Response:
                 limit=50,
             )
         except QuadciteError as error:
-            problem = str(error)
+            problem = word_for_people(str(error))
         else:
             result = asked.result
             rows = list(zip(result.bins, result.a, result.b, strict=True))
@@ -292,7 +292,7 @@ def _compare_codes(kg: KnowledgeGraph, request: Request) -> Response:
                 limit=50,
             )
         except QuadciteError as error:
-            problem = str(error)
+            problem = word_for_people(str(error))
         else:
             result, queries = asked.result, list_queries(asked.queries)
     charts = []

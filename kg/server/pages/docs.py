@@ -20,6 +20,8 @@ from kg.server.problem_details import HttpError
 from kg.server.resources import HTML, choose_media_type
 
 MARKDOWN: Final = "text/markdown"
+_COMMENT: Final = re.compile(r"^<!--.*-->\n", re.MULTILINE)
+"""A line that only marks a generated table in the source of a chapter."""
 
 
 def routes(site: Site) -> list[Route]:
@@ -51,14 +53,26 @@ def _chapter(request: Request) -> Response:
 
 @cache
 def _list_chapters() -> list[dict[str, str]]:
-    return [{"topic": topic, "title": bundle.chapter_title(topic)} for topic in bundle.CHAPTERS]
+    return [
+        {
+            "topic": topic,
+            "title": bundle.chapter_title(topic),
+            "sections": ", ".join(_find_sections(bundle.chapter(topic))),
+        }
+        for topic in bundle.CHAPTERS
+    ]
+
+
+def _find_sections(text: str) -> list[str]:
+    """Find the titles of the sections of a chapter."""
+    return re.findall(r"^## (.+)$", text.replace("`", ""), re.MULTILINE)
 
 
 @cache
 def _render(topic: str) -> tuple[Markup, list[dict[str, str]]]:
     """Render a chapter that ships with Quadcite, and list its sections. HTML in its source is escaped."""
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
-    tokens = parser.parse(bundle.chapter(topic))
+    tokens = parser.parse(_COMMENT.sub("", bundle.chapter(topic)))
     contents = []
     for token, inline in pairwise(tokens):
         if token.type == "heading_open":

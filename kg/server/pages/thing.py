@@ -37,7 +37,7 @@ from kg.tools.entities.dereference import (
     worded_name,
 )
 from kg.tools.zoning.section_tables import Table
-from kg.vocabulary import BASE, DCTERMS, KG, OA, RDF, RDFS, SCHEMA, SKOS, XSD, curie
+from kg.vocabulary import BASE, DCTERMS, KG, OA, RDF, RDFS, SCHEMA, SKOS, XSD, curie, prefixed_name
 
 TEXT_CHARACTERS: Final = 50_000
 """Maximum characters of a text on a page."""
@@ -118,17 +118,20 @@ def routes(site: Site, readers: Readers) -> list[Route]:
 
 def _answer(site: Site, readers: Readers, request: Request, iri: str) -> Response:
     """Answer with the page of `iri` for reading, else with that of its properties, else with similar IRIs."""
+    readable = False
     try:
-        if choose_media_type(request, (*GRAPH_TYPES, HTML)) == HTML and request.query_params.get("view") != DATA:
+        if choose_media_type(request, (*GRAPH_TYPES, HTML)) == HTML:
             target = readers.find(site, iri)
-            if target is not None and target.span is None:
+            readable = target is not None and target.span is None
+            if target is not None and readable and request.query_params.get("view") != DATA:
                 return readers.show(site, request, target)
-        return _thing(site.kg, request, iri)
+        return _thing(site.kg, request, iri, readable=readable)
     except NotFoundError as error:
         return suggestion_page(site, request, error, parse_iri(iri).value)
 
 
-def _thing(kg: KnowledgeGraph, request: Request, iri: str) -> Response:
+def _thing(kg: KnowledgeGraph, request: Request, iri: str, *, readable: bool) -> Response:
+    """Answer with the properties of `iri`, and a link to its page for reading if it has one."""
     media_type = choose_media_type(request, (*GRAPH_TYPES, HTML))
     number = get_number(request, "page")
     found = dereference(kg, iri, number)
@@ -141,7 +144,12 @@ def _thing(kg: KnowledgeGraph, request: Request, iri: str) -> Response:
         if found.more:
             headers["Link"] = f'<{_address(iri, number + 1, None)}>; rel="next"'
         return rdf_response((*found.quads, *found.parts, *found.references, *found.uses), media_type, headers)
-    return page(request, "thing.html", {"thing": _shown(found), "asked": iri}, headers=headers)
+    return page(
+        request,
+        "thing.html",
+        {"thing": _shown(found), "asked": iri, "reading": href_of(iri) if readable else None},
+        headers=headers,
+    )
 
 
 def _address(iri: str, number: int, form: str | None) -> str:
@@ -344,7 +352,7 @@ def _iri(found: Dereferenced, iri: str, *, graphs: tuple[int, ...] = (), interna
     if internal or iri in found.known or iri.startswith((BASE, "cpr://")):
         return Shown(label or short_name(iri), href_of(iri), graphs=graphs, title=iri)
     if iri.startswith(("http://", "https://")):
-        return Shown(label or iri, iri, outside=True, graphs=graphs)
+        return Shown(label or prefixed_name(iri) or iri, iri, outside=True, graphs=graphs, title=iri)
     return Shown(iri, graphs=graphs)
 
 

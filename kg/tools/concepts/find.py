@@ -12,6 +12,7 @@ from pyoxigraph import Literal, NamedNode
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import Concept, Concepts, load_concepts, one, plain_id
+from kg.retrieval.notes import Note
 from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of
 from kg.retrieval.results import Identifier, Limit, Offset, Result
 from kg.retrieval.token_budget import Lean, clipped
@@ -132,7 +133,10 @@ def concept_find(
             notes.append(
                 "No concepts are loaded. Load them with kg load wikibase."
                 if not len(concepts)
-                else "No similar name found. Try another word, the singular, or find_terms, which searches by meaning."
+                else Note(
+                    "No similar name found. Try another word, the singular, or find_terms, which searches by meaning.",
+                    "No similar name found. Try another word or the singular.",
+                )
             )
         if concepts.truncated:
             notes.append("The graph has more names of concepts than this tool reads. Search the others with SPARQL.")

@@ -520,10 +520,10 @@ def worded_name(iri: str) -> str:
 
     The name of a property of a Wikibase is its id.
     """
-    name = prefixed_name(iri)
-    if name is None:
+    if iri.startswith(BASE + "id/"):
         return short_name(iri)
-    local = name.partition(":")[2]
+    name = prefixed_name(iri)
+    local = name.partition(":")[2] if name is not None else unquote(re.split("[/#]", iri.rstrip("/#"))[-1])
     if find_property(iri) is not None:
         return local
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_", " ", local).lower()

@@ -23,6 +23,7 @@ from kg.fuzzy_names import fold
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.choices import NEAREST, Choice, shorten
 from kg.retrieval.evidence import code_of
+from kg.retrieval.notes import Note
 from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of
 from kg.retrieval.results import Layout, Result
 from kg.retrieval.token_budget import Lean
@@ -509,7 +510,8 @@ def _note_conversions(order: Sequence[tuple[str, str, str]], units: _Units) -> I
         if unit != common
     }
     if converted_into:
-        yield f"Converted to one unit: {shorten(sorted(converted_into))}. *_recorded has the recorded values."
+        converted = f"Converted to one unit: {shorten(sorted(converted_into))}."
+        yield Note(f"{converted} *_recorded has the recorded values.", converted)
     apart: dict[str, list[str]] = defaultdict(list)
     for kind, bound, unit in order:
         if unit:

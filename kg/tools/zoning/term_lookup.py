@@ -19,6 +19,7 @@ from rapidfuzz import fuzz, process
 from kg.errors import NotFoundError
 from kg.fuzzy_names import Names, fold
 from kg.retrieval.choices import NEAREST, Choice, shorten
+from kg.retrieval.notes import SEE_SECTIONS
 from kg.retrieval.reader import Reader, clean_text, iri_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
@@ -44,7 +45,7 @@ SELECT ?district (MAX(?confidence) AS ?most) WHERE {
   BIND(IF(BOUND(?review), 1.0, ?found) AS ?confidence)
 } GROUP BY ?district"""
 
-UNRECORDED: Final = " An unrecorded use is not necessarily prohibited. kg_search_by_topic finds the sections about it."
+UNRECORDED: Final = " An unrecorded use is not necessarily prohibited." + SEE_SECTIONS
 SIMILAR: Final = 65
 """Least similarity, of 100, of a name that is suggested."""
 SIMILAR_CODE: Final = 50

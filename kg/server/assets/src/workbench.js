@@ -19,6 +19,7 @@ import "./workbench/workbench.css";
 
 const ENDPOINT = new URL("/sparql", location.href).href;
 const LONGEST_LINK = 16_000;
+const LONGEST_INDENTED = 1_000_000;
 const DOWNLOADS = {
   SELECT: [["csv", "CSV"], ["tsv", "TSV"], ["json", "JSON"], ["xml", "XML"]],
   GRAPH: [["ttl", "Turtle"], ["nt", "N-Triples"], ["jsonld", "JSON-LD"], ["rdf", "RDF/XML"], ["trig", "TriG"], ["nq", "N-Quads"]],
@@ -240,6 +241,9 @@ function start() {
   /** Yasgui's close buttons are no buttons; its field to rename a tab has no name. */
   function nameTabs() {
     for (const input of holder.querySelectorAll(".tab input")) input.setAttribute("aria-label", "Name of the tab");
+    const tabs = holder.querySelector(".tabsList"); // scrolls where it is narrow
+    const chosen = /** @type {HTMLElement | null} */ (tabs?.querySelector(".tab.active"));
+    if (tabs && chosen) tabs.scrollLeft = chosen.offsetLeft - tabs.offsetLeft;
     const add = holder.querySelector(".addTab");
     if (add) {
       add.setAttribute("aria-label", "New query");
@@ -264,12 +268,31 @@ function disableViews(yasr) {
   for (const button of yasr.headerEl.querySelectorAll(".yasr_btnGroup button")) button.disabled = button.classList.contains("disabled");
 }
 
+/** Indent JSON for reading; anything else, and what would take long, stays as it is. */
+function indentJson(text) {
+  if (text.length > LONGEST_INDENTED) return text;
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text; // N-Triples
+  }
+}
+
 function registerPlugins(Yasr, context) {
   const { chart, timeline, graph, map } = buildViews(context);
   const Raw = class extends Yasr.plugins.response {
     label = "JSON";
     getIcon = () => null;
     helpReference = "/docs/explorer#results";
+    draw(config) {
+      const results = this.yasr.results;
+      if (results && !results.indented) {
+        const text = indentJson(results.getOriginalResponseAsString());
+        results.indented = true;
+        results.getOriginalResponseAsString = () => text;
+      }
+      super.draw(config);
+    }
   };
   Yasr.registerPlugin("table", buildTable(context));
   Yasr.registerPlugin("chart", chart);

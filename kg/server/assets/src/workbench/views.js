@@ -223,8 +223,8 @@ export function buildViews(page) {
       const known = countries.features.filter((country) => values.has(country.id));
       draw(canvas, (width) => ({
         projection: { type: "equal-earth", domain: { type: "Sphere" } }, height: width * 0.5,
-        color: { type: values.size > 1 ? "sqrt" : "linear", domain: [0, Math.max(...values.values(), 1)], range: [colour("--strong-line"), colour("--link")], interpolate: "rgb", label, legend: true },
-        marks: [Plot.geo(countries, { fill: colour("--line"), stroke: colour("--page"), strokeWidth: 0.5 }),
+        color: { type: values.size > 1 ? "sqrt" : "linear", domain: [0, Math.max(...values.values(), 1)], range: [colour("--low"), colour("--link")], interpolate: "rgb", label, legend: true },
+        marks: [Plot.geo(countries, { fill: colour("--card"), stroke: colour("--strong-line"), strokeWidth: 0.5 }),
           Plot.geo(known, { fill: (country) => values.get(country.id), stroke: colour("--page"), strokeWidth: 0.5, tip: true,
             title: (country) => `${country.properties.name}: ${values.get(country.id).toLocaleString()}` }),
           Plot.sphere({ stroke: colour("--line") })],
