@@ -31,6 +31,13 @@ def test_every_chapter_is_listed_and_served_as_html_and_markdown(client: TestCli
         assert client.get(f"/docs/{topic}?format=md").text == bundle.chapter(topic)
 
 
+def test_the_marks_of_generated_tables_are_not_shown(client: TestClient) -> None:
+    marked = [topic for topic in bundle.CHAPTERS if "\n<!--" in bundle.chapter(topic)]
+    assert marked
+    for topic in marked:
+        assert "&lt;!--" not in client.get(f"/docs/{topic}").text
+
+
 @pytest.mark.parametrize("name", bundle.FIGURES)
 def test_figures_are_served_without_scripts(client: TestClient, name: str) -> None:
     answer = client.get(f"/docs/{name}")

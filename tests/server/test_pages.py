@@ -359,6 +359,7 @@ def test_names_without_a_label_are_put_in_words():
     assert worded_name(DCTERMS.isPartOf.value) == "is part of"
     assert worded_name(ELI.is_member_of.value) == "is member of"
     assert worded_name("http://example.org/x/y") == "y"
+    assert worded_name("http://www.w3.org/2003/06/sw-vocab-status/ns#term_status") == "term status"
     assert short_name(mint("commit", "2").value) == "commit 2"
     assert short_name(mint("snapshot", "sha256-" + "ab" * 32).value) == "snapshot sha256-abababababab…"
 

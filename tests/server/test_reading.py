@@ -217,6 +217,7 @@ def test_rdf_is_the_same_and_the_properties_are_one_click_away(whole) -> None:
     assert "Conditional Uses" in whole.get(path + "?format=nt").text
     data = whole.get(path + "?view=data", headers=BROWSER).text
     assert "kg:sourceLines" in data or "source lines" in data
+    assert f'href="{href_of(mint("section", "us-ut-quarry-bend", "17.20.030").value)}"' in data
 
 
 @pytest.mark.parametrize(

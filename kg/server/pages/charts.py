@@ -324,6 +324,7 @@ def _compare_codes(kg: KnowledgeGraph, request: Request) -> Response:
         "options": [{"value": name, "text": name} for name in names],
         "zoning": result,
         "split_words": split_words,
+        "select_for_people": select_for_people,
         "why_href": why_href,
         "queries": queries,
         "address": "/charts/codes?" + urlencode({"a": a, "b": b}),
