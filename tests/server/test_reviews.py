@@ -79,5 +79,7 @@ def test_a_claim_is_accepted_by_the_form_of_its_page(kg: KnowledgeGraph, signed_
     )
     sent = signed_in.post(PATH, data={**form, "verdict": "accept", "to": "//a.test/"})
     assert (sent.status_code, sent.headers["location"]) == (303, "/status")
+    path, _, fragment = form["to"].partition("#")
+    assert f'<li id="{fragment}">' in signed_in.get(path).text
     reviewed = {rule.claim: rule.review for rule in read_section(kg, section).rules}
     assert "accepted" in (reviewed[form["claim"]] or "")

@@ -167,6 +167,9 @@ def test_signing_out_ends_the_session_on_the_server(app: TestClient, secret: str
     mine, kept = csrf(app), app.cookies[COOKIE]
     assert app.post("/logout", data={"csrf": "x"}).status_code == 403
     assert app.get("/logout").status_code == 405
+    shown = app.get("/logout", headers={"Accept": "text/html"})
+    assert (shown.status_code, shown.headers["allow"]) == (405, "POST, OPTIONS")
+    assert shown.headers["content-type"].startswith("text/html")
     assert app.post("/logout", data={"csrf": mine}).headers["location"] == "/login"
     app.cookies.set(COOKIE, kept)
     assert app.post("/form", data={"csrf": mine}).status_code == 403

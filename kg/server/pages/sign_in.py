@@ -62,7 +62,7 @@ def _build_route(
         if request.method == "OPTIONS":
             return Response(status_code=204, headers={"Allow": allowed})
         if request.method not in allowed.split(", "):
-            raise method_not_allowed(request, allowed)
+            return problem_page(request, method_not_allowed(request, allowed))
         try:
             if request.method == "POST":
                 form = await _read_form(request)

@@ -65,7 +65,7 @@ class Site:
             if request.method == "OPTIONS":
                 return Response(status_code=204, headers={"Allow": allowed})
             if request.method not in methods:
-                raise method_not_allowed(request, allowed)
+                return problem_page(request, method_not_allowed(request, allowed))
             try:
                 return await self.threads.run(partial(answer, request))
             except (HttpError, QuadciteError) as error:

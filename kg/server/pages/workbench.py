@@ -98,6 +98,7 @@ class Outcome:
     boolean: bool | None = None
     error: str = ""
     code: str = ""
+    status: int = 200
     checked: bool = False
     cut: str = ""
     count: str = ""
@@ -174,7 +175,7 @@ def show(kg: KnowledgeGraph, request: Request) -> Response:
             "countries": _list_countries(),
         },
     }
-    status = 400 if outcome is not None and outcome.error else 200
+    status = outcome.status if outcome is not None else 200
     return page(
         request, "workbench.html", context, status=status, scripts=[SCRIPT], styles=[STYLE],
         headers={"Cache-Control": "no-store"} if outcome else None,
@@ -188,7 +189,7 @@ def _run(kg: KnowledgeGraph, query: str, snapshot: str, *, checks: bool) -> Outc
         if not checks:
             _fill(kg, query, _parse_snapshot(snapshot), outcome)
     except QuadciteError as error:
-        outcome.error, outcome.code = str(error), error.code
+        outcome.error, outcome.code, outcome.status = str(error), error.code, error.http_status
     at = {hint.line for hint in outcome.hints}
     outcome.lines = [(number, text, number in at) for number, text in enumerate(query.splitlines(), 1)] if at else ()
     return outcome
