@@ -71,6 +71,7 @@ def _describe_load(load: LoadState) -> dict[str, Any]:
         "doing": load.doing,
         "error": None if load.error is None else _hide_folders(load.error, load.locations),
         "counts": [(name.replace("_", " "), report[name]) for name in _REPORTED if report.get(name)],
+        "rejected": report.get("rejected") or 0,
         "rejections": [
             {
                 "record": _hide_folders(each["record"], load.locations),
