@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
-from contextvars import copy_context
-from dataclasses import dataclass, field
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Any, Final
@@ -25,6 +22,7 @@ from kg.search.relevance import (
     is_beyond,
     is_english,
     is_english_only,
+    is_related,
 )
 from kg.search.word_overlap import parse_question
 
@@ -51,8 +49,6 @@ class Asked:
     refuses: bool = True
     """Whether an answer can be refused by its cosines alone. False for texts on which the thresholds were not measured:
     then it is refused only if no candidate has a word of the query either."""
-    _begun: dict[str, Future[Ranking]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """The rankings that `begin` began, by their arguments."""
 
     @property
     def own_words(self) -> str:
@@ -73,26 +69,7 @@ class Asked:
         """Rank units by it; see `SearchIndex.rank`."""
         asked: dict[str, Any] = {"codes": codes} if codes else {}
         asked |= {"counted": counted} if counted else {}
-        if units is None and parents is None and mode == "hybrid":
-            begun = self._begun.pop(_key_of(limit, codes, counted), None)
-            if begun is not None:
-                return begun.result()
         return search.rank(self.query, units=units, parents=parents, limit=limit, mode=mode, must=self.must, **asked)
-
-    def begin(self, search: SearchIndex, *, limit: int, codes: Conditions, counted: int) -> None:
-        """Begin a ranking in a thread, which ends within the time limit of a search. `rank` waits for its result."""
-        begun: Future[Ranking] = Future()
-        rank = partial(self.rank, search, limit=limit, codes=codes, counted=counted)
-        context = copy_context()
-
-        def run() -> None:
-            try:
-                begun.set_result(context.run(rank))
-            except Exception as error:  # noqa: BLE001 raised by `rank`
-                begun.set_exception(error)
-
-        threading.Thread(target=run, name="ranking", daemon=True).start()
-        self._begun[_key_of(limit, codes, counted)] = begun
 
     def rank_all(
         self,
@@ -149,6 +126,22 @@ class Asked:
             return []
         return list(candidates) if self._keeps_all(relevance) else drop_unrelated(candidates, ranking.model)
 
+    def select_further(
+        self, candidates: Sequence[Candidate], ranking: Ranking, relevance: Relevance, results: Container[str]
+    ) -> list[Candidate]:
+        """Drop the candidates that are no results of a query whose relevance was judged without a filter.
+
+        `results` are the first of its results. Others are results by meaning alone, which no filter changes: words are
+        compared in the first units of a ranking, and those are others with a filter.
+        """
+        if relevance == "none":
+            return []
+        if self._keeps_all(relevance):
+            return list(candidates)
+        return [
+            each for each in candidates if each.iri in results or is_related(replace(each, words=0.0), ranking.model)
+        ]
+
     def is_ended(self, ranking: Ranking, relevance: Relevance) -> bool:
         """Whether `select` would drop every unit after the last one of a ranking, so that no deeper one is needed.
 
@@ -171,6 +164,15 @@ class Asked:
         near = len(ranking.counted) if self._keeps_all(relevance) else ranking.near
         return dict(islice(ranking.counted.items(), near))
 
+    def select_further_counted(
+        self, ranking: Ranking, relevance: Relevance, results: Mapping[str, Codes]
+    ) -> Mapping[str, Codes]:
+        """Drop the counted units that `select_further` would drop, and add the first results."""
+        if relevance == "none":
+            return {}
+        near = len(ranking.counted) if self._keeps_all(relevance) else ranking.near_by_meaning
+        return {**dict(islice(ranking.counted.items(), near)), **results}
+
     def _keeps_all(self, relevance: Relevance) -> bool:
         return relevance == "unknown" or not self.refuses
 
@@ -188,7 +190,3 @@ def has_unknown_name(search: SearchIndex, query: str) -> bool:
     except IndexUnavailableError:
         pass
     return False
-
-
-def _key_of(limit: int, codes: Conditions, counted: int) -> str:
-    return repr((limit, [*codes], counted))

@@ -4,14 +4,16 @@ For a query, the passages above the relevance floor are counted, exactly up to `
 they are in. For filters alone, all passages are counted, exactly. Both are counted by the codes of each unit in the
 index; districts and concepts, which are derived later than the texts are indexed, by SPARQL.
 
-The counts of a facet leave its own filter out: its values are alternatives, and each number is that of the passages
-with this value which pass the filters of the other facets.
+The relevance of a query is judged in the scope of its filters; a post filter limits its results afterwards. The counts
+of a facet leave its own post filter out, and without a query its own filter: its values are alternatives, and each
+number is that of the passages with this value which pass the filters of the other facets.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Final
 from urllib.parse import unquote
@@ -24,11 +26,21 @@ from kg.retrieval.asked import Asked
 from kg.retrieval.concept_index import get_loaded_concepts, load_concepts
 from kg.retrieval.evidence import code_of
 from kg.retrieval.filters import Scope, build_conditions
-from kg.retrieval.hybrid_search import Counted, Retrieved, begin_count_of_all, count_units, list_units
+from kg.retrieval.hybrid_search import (
+    DEEPEST,
+    FIRST_BLOCK,
+    Counted,
+    Retrieved,
+    drop_unscored,
+    find_allowed,
+    list_narrow,
+    list_units,
+    rescore,
+)
 from kg.retrieval.listing import count_by_document
 from kg.retrieval.places import Places, load_places
 from kg.retrieval.reader import Reader, iri_of
-from kg.retrieval.results import FacetCounts, FacetName, FacetValue
+from kg.retrieval.results import FacetCounts, FacetName, FacetValue, SearchFilters
 from kg.search.protocol import Codes, Conditions, get_original
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
@@ -125,29 +137,94 @@ NAMES: Final = """
 SELECT ?node ?name WHERE { VALUES ?node { $nodes } ?node skos:prefLabel ?name }"""
 
 
+@dataclass(frozen=True, slots=True)
+class PostFilter:
+    """A filter of the results of a query, whose relevance is judged without it."""
+
+    scope: Scope
+    results: Counted
+    """The results without it."""
+    given: SearchFilters
+
+
 def count_results(
-    reader: Reader, names: Sequence[FacetName], asked: Asked, scope: Scope, found: Retrieved
+    reader: Reader,
+    names: Sequence[FacetName],
+    asked: Asked,
+    scope: Scope,
+    found: Retrieved,
+    post: PostFilter | None = None,
 ) -> FacetCounts:
-    """Count the passages that are results of a query, and their documents. Raises IndexUnavailableError."""
+    """Count the passages that are results of a query, and their documents. Raises IndexUnavailableError.
+
+    Each number is that of the list with the value added to the post filter, or in place of the values of its facet; or
+    the least number, if there are more than were counted.
+    """
     if found.degraded == "store":
         raise IndexUnavailableError("The search index does not answer, so results cannot be counted.")
-    if found.relevance == "none":
+    if found.counted is not None:
+        counted = found.counted
+    elif found.relevance == "none":
         counted = Counted()
     else:
-        counted = found.counted or count_units(reader, asked, scope, MOST_COUNTED)
+        judged = None if post is None else post.results.narrow(reader, post.scope)
+        counted = count_units(reader, asked, scope, MOST_COUNTED, judged)
     counts = _count_units(reader, names, counted.units, counted.more)
+    if post is None:
+        return counts
     for facet in names:
-        if (wider := _without_own(scope, facet)) is not None:
-            others = count_units(reader, asked, wider, MOST_COUNTED)
-            counts.values[facet] = _count_units(reader, [facet], others.units, others.more).values[facet]
+        if (wider := _without_own(post.scope, facet)) is not None:
+            others = post.results.narrow(reader, wider)
+            values = _count_units(reader, [facet], others.units, others.more).values[facet]
+            chosen = [*map(str, getattr(post.given, facet))]
+            if others.more:  # a chosen value may be none of those of the first results
+                known = {each.value for each in values}
+                listed = [each for each in counts.values[facet] if each.value in chosen and each.value not in known]
+                values = _sort_values(facet, [*values, *(each.model_copy(update={"more": True}) for each in listed)])
+            of_list = {"passages": counts.passages, "documents": counts.documents, "more": counts.more}
+            counts.values[facet] = [
+                each.model_copy(update=of_list) if [each.value] == chosen else each for each in values
+            ]
     return counts
 
 
-def begin_counting(reader: Reader, names: Sequence[FacetName], asked: Asked, scope: Scope) -> None:
-    """Have the index begin to rank what `count_results` counts for a facet with the only filter, while others work."""
-    for facet in names:
-        if (wider := _without_own(scope, facet)) is not None and not wider.terms:
-            begin_count_of_all(reader, asked, MOST_COUNTED)
+def count_units(reader: Reader, asked: Asked, scope: Scope, most: int, judged: Counted | None = None) -> Counted:
+    """Count the units in `scope` that are results of `asked`, at most `most`; see `retrieve` for `judged`.
+
+    Raises IndexUnavailableError.
+    """
+    units = list_narrow(reader, scope)
+    if units is not None and not units:
+        return Counted(relevance="none")
+    conditions, whole = build_conditions(scope)
+    size = most + 1
+    while True:
+        # With a minimum score, each unit needs its exact score.
+        limit = FIRST_BLOCK if asked.min_score is None and units is None else max(size, len(units or ()))
+        ranking = asked.rank_all(
+            reader,
+            limit=limit,
+            units=None if units is None else list(units),
+            codes=conditions if units is None else (),
+            counted=size,
+        )
+        if ranking.from_store:
+            raise IndexUnavailableError("The search index does not answer, so results cannot be counted.")
+        if judged is not None:
+            relevance = judged.relevance
+            kept = asked.select_further_counted(ranking, relevance, judged.units)
+        else:
+            first = ranking.candidates if units is not None else rescore(ranking.candidates[:FIRST_BLOCK])
+            relevance = asked.judge(reader.kg.search, drop_unscored(first), ranking)
+            kept = asked.select_counted(ranking, relevance)
+        ended = len(ranking.counted) < size
+        if units is None and not whole:
+            allowed = find_allowed(reader, scope, list(kept))
+            kept = {iri: codes for iri, codes in kept.items() if iri in allowed}
+        if units is not None or whole or ended or len(kept) > most or size >= DEEPEST:
+            more = not ended and units is None and not whole
+            return Counted.cut(kept.items(), most, relevance, ranking.incomplete, more=more)
+        size = min(DEEPEST, 4 * size)
 
 
 def count_scope(reader: Reader, names: Sequence[FacetName], scope: Scope) -> tuple[FacetCounts, list[str]]:
@@ -264,7 +341,7 @@ def _count_units(reader: Reader, names: Sequence[FacetName], codes: Mapping[str,
                 passages[value] += number
                 documents[value] |= works
         counted = {value: (count, len(documents[value])) for value, count in passages.items()}
-        values[facet] = _name_values(reader, facet, counted)
+        values[facet] = _name_values(reader, facet, counted, more)
     return FacetCounts(passages=len(codes), documents=len({work for _, _, work in groups}), more=more, values=values)
 
 
@@ -325,7 +402,9 @@ def _places_of(places: Places | None, field_name: str, codes: Iterable[str]) -> 
     return found
 
 
-def _name_values(reader: Reader, facet: FacetName, numbers: Mapping[str, tuple[int, int | None]]) -> list[FacetValue]:
+def _name_values(
+    reader: Reader, facet: FacetName, numbers: Mapping[str, tuple[int, int | None]], more: bool = False
+) -> list[FacetValue]:
     """Name the values of a facet, those with most passages first; years and equal numbers by value."""
     if facet == "concept":  # texts of files mention entities too
         concepts = load_concepts(reader.kg)
@@ -333,10 +412,23 @@ def _name_values(reader: Reader, facet: FacetName, numbers: Mapping[str, tuple[i
     most = sorted(numbers.items(), key=lambda item: (-item[1][0], item[0]))[:MOST_VALUES]
     labels = _load_labels(reader, facet, [code for code, _ in most])
     values = [
-        FacetValue(value=_value_of(reader, facet, code), label=labels[code], passages=passages, documents=documents)
+        FacetValue(
+            value=_value_of(reader, facet, code),
+            label=labels[code],
+            passages=passages,
+            documents=documents,
+            more=more,
+        )
         for code, (passages, documents) in most
     ]
-    return sorted(values, key=lambda each: each.value, reverse=True) if facet == "year" else values
+    return _sort_values(facet, values)
+
+
+def _sort_values(facet: FacetName, values: Iterable[FacetValue]) -> list[FacetValue]:
+    """Sort values by their passages, the most first, and years by themselves. The order of equal ones stays."""
+    if facet == "year":
+        return sorted(values, key=lambda each: each.value, reverse=True)
+    return sorted(values, key=lambda each: -each.passages)
 
 
 def _value_of(reader: Reader, facet: FacetName, code: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pyoxigraph import Literal, NamedNode
 
-from kg.errors import NotFoundError
+from kg.errors import InvalidInputError, NotFoundError
 from kg.fuzzy_names import nearest
 from kg.retrieval.concept_index import Concept, check_item, load_concepts, one
 from kg.retrieval.evidence import code_of
@@ -129,6 +129,18 @@ class Scope:
 
         rest = {name: values for name, values in self.terms.items() if name not in names}
         return Scope(keep(self.on_document), keep(self.on_unit), keep(self.alone), rest, keep(self.lists))
+
+    def join(self, other: Scope) -> Scope:
+        """Build the scope of the units that are in both. Raises InvalidInputError if both have the same filter."""
+        if both := self.terms.keys() & other.terms.keys():
+            raise InvalidInputError(f"Filters are given twice ({', '.join(sorted(both))}). Give each of them once.")
+        return Scope(
+            self.on_document + other.on_document,
+            self.on_unit + other.on_unit,
+            self.alone + other.alone,
+            {**self.terms, **other.terms},
+            self.lists + other.lists,
+        )
 
 
 def build_conditions(scope: Scope) -> tuple[Conditions, bool]:

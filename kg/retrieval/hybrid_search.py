@@ -17,7 +17,6 @@ from typing import Final
 
 from pyoxigraph import NamedNode
 
-from kg.errors import IndexUnavailableError
 from kg.retrieval.asked import Asked
 from kg.retrieval.filters import Scope, build_conditions
 from kg.retrieval.notes import Note
@@ -172,12 +171,37 @@ class Counted:
     units: Mapping[str, Codes] = field(default_factory=dict)
     more: bool = False
     """Whether there are more."""
+    relevance: Relevance = "unknown"
+    """By which they are results."""
+    incomplete: str | None = None
+    """Why the index may lack texts of the store, or None."""
 
     @classmethod
-    def cut(cls, units: Iterable[tuple[str, Codes]], most: int, *, more: bool = False) -> Counted:
+    def cut(
+        cls,
+        units: Iterable[tuple[str, Codes]],
+        most: int,
+        relevance: Relevance,
+        incomplete: str | None = None,
+        *,
+        more: bool = False,
+    ) -> Counted:
         """Keep the first `most` units."""
         found = list(islice(units, most + 1))
-        return cls(dict(found[:most]), more or len(found) > most)
+        return cls(dict(found[:most]), more or len(found) > most, relevance, incomplete)
+
+    def narrow(self, reader: Reader, scope: Scope) -> Counted:
+        """Keep the results in `scope`."""
+        conditions, whole = build_conditions(scope)
+        kept = {iri: codes for iri, codes in self.units.items() if all(_meets(codes, each) for each in conditions)}
+        if not whole and kept:
+            allowed = find_allowed(reader, scope, list(kept))
+            kept = {iri: codes for iri, codes in kept.items() if iri in allowed}
+        return replace(self, units=kept)
+
+
+def _meets(codes: Codes, condition: Codes) -> bool:
+    return any(not set(values).isdisjoint(codes.get(name, ())) for name, values in condition.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,22 +258,33 @@ def retrieve(
     per_document: int | None = None,
     concepts: Sequence[NamedNode] = (),
     counted: int = 0,
+    judged: Counted | None = None,
 ) -> Retrieved:
     """Rank the units in `scope` by `asked` and return a page, with at most `per_document` units of one document.
 
     The order is by fused score, then date (newest first), family title, document title, and position. Units that share
     no word with the query and have no embedding yet are dropped. Units that mention one of `concepts` rank first, and
     are relevant with any score. With `counted`, so many results come with their codes, if one ranking has both.
+
+    `judged` are the results in a wider scope where the relevance was judged, narrowed to `scope`: then these are the
+    results, and if there are more than were counted, also the others in `scope` that are near the query.
     """
     reranking = Reranking(reader, asked.own_words)
     favoured = _Favoured(reader, scope, concepts) if concepts else None
-    units = _listed(reader, scope)
+    if judged is None or judged.more:
+        units = list_narrow(reader, scope)
+    else:
+        units = {iri: codes["parent"][0] for iri, codes in judged.units.items()}
     if units is not None:
         counting = len(units) if counted else 0
         ranking = asked.rank_all(reader, units=list(units), limit=len(units), counted=counting) if units else NOTHING
+        if judged is not None and not units:
+            ranking = replace(ranking, incomplete=judged.incomplete)
         scored = ranking.candidates
-        relevance = asked.judge(reader.kg.search, drop_unscored(scored), ranking) if units else "none"
-        candidates = _select(asked, scored, ranking, relevance, favoured)
+        relevance = _judge(reader, asked, drop_unscored(scored), ranking, judged) if units else "none"
+        candidates = _select(asked, scored, ranking, relevance, favoured, judged)
+        if judged is not None and not candidates:
+            relevance = _judge_nothing(ranking)
         pending = _pending(scored)
         total = _count(Counter(get_original(units[candidate.iri]) for candidate in candidates), per_document)
         ordered = reranking.apply(_ordered(reader, candidates, units, offset + limit), _is_first(favoured))
@@ -258,49 +293,13 @@ def retrieve(
         relevance = _with_mentions(relevance, asked, candidates)
         found = Retrieved(page, "complete", total, following, 0, relevance, *reranking.outcome)
         if counted and not ranking.from_store:
-            codes = ((each.iri, ranking.counted[each.iri]) for each in candidates if each.iri in ranking.counted)
-            found = replace(found, counted=Counted.cut(codes, counted))
+            known = {**ranking.counted, **(judged.units if judged is not None else {})}
+            kept = {each.iri for each in candidates}
+            codes = ((iri, known[iri]) for iri in known if iri in kept)  # in the order of `count_units`
+            found = replace(found, counted=Counted.cut(codes, counted, relevance, ranking.incomplete))
         found = replace(found, degraded=_find_degraded(ranking, scored)).with_ranking(asked, ranking, scored)
         return replace(found, completeness="approximate", total=None, pending=pending) if pending else found
-    return _proposed(reader, asked, reranking, scope, limit, offset, per_document, favoured, counted)
-
-
-def begin_count_of_all(reader: Reader, asked: Asked, most: int) -> None:
-    """Have the index begin the ranking for `count_units` without a filter."""
-    if asked.min_score is None and reader.kg.search.status().units > NARROW:
-        asked.begin(reader.kg.search, limit=FIRST_BLOCK, codes=(), counted=most + 1)
-
-
-def count_units(reader: Reader, asked: Asked, scope: Scope, most: int) -> Counted:
-    """Count the units in `scope` that are results of `asked`, at most `most`. Raises IndexUnavailableError."""
-    units = _listed(reader, scope)
-    if units is not None and not units:
-        return Counted()
-    conditions, whole = build_conditions(scope)
-    size = most + 1
-    while True:
-        # With a minimum score, each unit needs its exact score.
-        limit = FIRST_BLOCK if asked.min_score is None and units is None else max(size, len(units or ()))
-        ranking = asked.rank_all(
-            reader,
-            limit=limit,
-            units=None if units is None else list(units),
-            codes=conditions if units is None else (),
-            counted=size,
-        )
-        if ranking.from_store:
-            raise IndexUnavailableError("The search index does not answer, so results cannot be counted.")
-        first = ranking.candidates if units is not None else _rescored(ranking.candidates[:FIRST_BLOCK])
-        relevance = asked.judge(reader.kg.search, drop_unscored(first), ranking)
-        kept = asked.select_counted(ranking, relevance)
-        ended = len(ranking.counted) < size
-        if units is None and not whole:
-            allowed = find_allowed(reader, scope, list(kept))
-            kept = {iri: codes for iri, codes in kept.items() if iri in allowed}
-        if units is not None or whole or ended or len(kept) > most or size >= DEEPEST:
-            more = not ended and units is None and not whole
-            return Counted.cut(kept.items(), most, more=more)
-        size = min(DEEPEST, 4 * size)
+    return _proposed(reader, asked, reranking, scope, limit, offset, per_document, favoured, counted, judged)
 
 
 def describe_nothing(must: Sequence[str], min_score: float | None) -> str:
@@ -359,10 +358,36 @@ def _find_degraded(ranking: Ranking, candidates: Iterable[Candidate]) -> Degrade
     return "words" if scored and without else None
 
 
+def _judge(
+    reader: Reader, asked: Asked, candidates: Sequence[Candidate], ranking: Ranking, judged: Counted | None
+) -> Relevance:
+    """Judge an answer by its first candidates: not refused if it was judged in a wider scope, and at most as strong."""
+    if judged is None:
+        return asked.judge(reader.kg.search, candidates, ranking)
+    found = asked.assess(candidates, ranking)
+    if "unknown" in (found, judged.relevance):
+        return "unknown"
+    return "weak" if found == "none" else min(found, judged.relevance, key=("none", "weak", "strong").index)
+
+
+def _judge_nothing(ranking: Ranking) -> Relevance:
+    """Judge an answer without results, which texts that the index lacks may be."""
+    return "none" if ranking.incomplete is None else "unknown"
+
+
 def _select(
-    asked: Asked, scored: Sequence[Candidate], ranking: Ranking, relevance: Relevance, favoured: _Favoured | None
+    asked: Asked,
+    scored: Sequence[Candidate],
+    ranking: Ranking,
+    relevance: Relevance,
+    favoured: _Favoured | None,
+    judged: Counted | None,
 ) -> list[Candidate]:
     """Drop candidates that are not to be listed. Those that mention a favoured concept stay and are first."""
+    if judged is not None:
+        if not judged.more:
+            return [each for each in scored if each.iri in judged.units]
+        return asked.select_further(drop_unscored(scored), ranking, judged.relevance, judged.units)
     selected = asked.select(drop_unscored(scored), ranking, relevance)
     if favoured is None:
         return selected
@@ -460,9 +485,9 @@ def _best_proposals(
         if count >= limit:
             blocks.append([])
         depth = min(deepest, 4 * depth)
-    first = drop_unscored(_rescored(blocks[0]))
+    first = drop_unscored(rescore(blocks[0]))
     relevance = asked.judge(reader.kg.search, first, ranking) if first or done else "unknown"
-    kept = [first, *(drop_unscored(_rescored(block, blocks[0])) for block in blocks[1:])]
+    kept = [first, *(drop_unscored(rescore(block, blocks[0])) for block in blocks[1:])]
     selected = [asked.select(block, ranking, relevance) for block in kept]
     reranking = Reranking(reader, asked.own_words)
     ordered = chain.from_iterable(reranking.apply(_ordered(reader, block, documents, page.stop)) for block in selected)
@@ -525,7 +550,7 @@ def _is_first(favoured: _Favoured | None) -> Callable[[Found], bool] | None:
     return None if favoured is None else favoured.is_known
 
 
-def _listed(reader: Reader, scope: Scope) -> Mapping[str, str] | None:
+def list_narrow(reader: Reader, scope: Scope) -> Mapping[str, str] | None:
     """List all units in scope with their documents, or None if there are more than `NARROW`."""
     if not scope.terms and reader.kg.search.status().units > NARROW:
         return None
@@ -566,6 +591,7 @@ def _proposed(
     per_document: int | None,
     favoured: _Favoured | None,
     counted: int,
+    judged: Counted | None,
 ) -> Retrieved:
     relevance: Relevance | None = None
     conditions, suffice = build_conditions(scope) if counted else ((), False)
@@ -608,17 +634,19 @@ def _proposed(
         proposed = [candidate for candidate in fresh if candidate.iri in allowed]
         pending += _pending(proposed)
         considered += proposed
-        rescored = _rescored(proposed)
+        rescored = rescore(proposed)
         if relevance is None and (kept := drop_unscored(rescored)):
             # by the first block that has any, so that it is the same for all pages
-            relevance = asked.judge(reader.kg.search, kept, ranking)
-        block = _select(asked, rescored, ranking, relevance or "unknown", favoured)
+            relevance = _judge(reader, asked, kept, ranking, judged)
+        block = _select(asked, rescored, ranking, relevance or "unknown", favoured, judged)
         counts.update(get_original(allowed[candidate.iri]) for candidate in block)
         left = wanted - len(found)
         ordered = reranking.apply(_ordered(reader, block, allowed, left), _is_first(favoured))
         found.extend(islice(_capped(ordered, per_document, taken), left))
         whole = ranking.exhaustive or (
-            favoured is None and relevance is not None and asked.is_ended(ranking, relevance)
+            favoured is None
+            and relevance is not None
+            and asked.is_ended(ranking, relevance if judged is None else judged.relevance)
         )
         done = whole or len(ranking.candidates) < depth
         if done or len(found) == wanted or depth >= DEEPEST:
@@ -633,13 +661,19 @@ def _proposed(
     elif not more and not done:
         completeness = "truncated"
     if relevance is None:
-        relevance = asked.judge(reader.kg.search, (), ranking) if done else "unknown"
+        relevance = _judge(reader, asked, (), ranking, judged) if done else "unknown"
+    if judged is not None and done and not counts:
+        relevance = _judge_nothing(ranking)
     relevance = _with_mentions(relevance, asked, found)
     following = offset + limit if more else None
     degraded = _find_degraded(ranking, considered)
     part = Retrieved(page, completeness, total, following, pending, relevance, *reranking.outcome, degraded)
     if coded and first is not None:
-        part = replace(part, counted=Counted.cut(asked.select_counted(first, relevance).items(), counted))
+        if judged is None:
+            results = asked.select_counted(first, relevance)
+        else:
+            results = asked.select_further_counted(first, judged.relevance, judged.units)
+        part = replace(part, counted=Counted.cut(results.items(), counted, relevance, first.incomplete))
     return part.with_ranking(asked, ranking, considered)
 
 
@@ -673,7 +707,7 @@ def _pending(candidates: Iterable[Candidate]) -> int:
     return sum(candidate.cosine is None for candidate in candidates)
 
 
-def _rescored(candidates: Sequence[Candidate], among: Sequence[Candidate] | None = None) -> list[Candidate]:
+def rescore(candidates: Sequence[Candidate], among: Sequence[Candidate] | None = None) -> list[Candidate]:
     """Fuse the scores again, relative to the best BM25 and cosine score among these candidates, or `among` others."""
     among = candidates if among is None else among
     fusion = Fusion(

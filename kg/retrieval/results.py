@@ -205,6 +205,9 @@ class FacetValue(BaseModel):
     label: str
     passages: int
     documents: int | None = Field(None, description="Absent if they were not counted")
+    more: bool = Field(
+        False, description="Whether these are the least numbers: not all were counted", exclude_if=operator.not_
+    )
 
 
 class FacetCounts(BaseModel):
@@ -214,7 +217,9 @@ class FacetCounts(BaseModel):
     documents: int | None = Field(None, description="Absent if they were not counted; translations count once")
     more: bool = Field(False, description="Whether there are more results than were counted")
     values: dict[FacetName, list[FacetValue]] = Field(
-        default_factory=dict, description="The numbers of a facet leave its own filter out"
+        default_factory=dict,
+        description="With a query, each number is that listed with this value in post_filter. The numbers of a facet "
+        "leave its own post_filter out, without a query also its own filter",
     )
 
 

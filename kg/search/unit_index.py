@@ -394,17 +394,29 @@ class UnitIndex:
         return first + ranked[POOL:], {id_: str(payload["iri"]) for id_, payload in payloads.items()}
 
     def _add_counted(self, asked: _Asked, found: Ranking, matching: Iterable[Candidate]) -> Ranking:
-        """Add so many of the units that match, given with their point ids, with their codes: the near ones first."""
+        """Add so many of the units that match, given with their point ids, with their codes.
+
+        The near ones are first: those by meaning, then those by words.
+        """
         model = self._get_model(asked)
-        near: list[str] = []
+        by_meaning: list[str] = []
+        by_words: list[str] = []
         far: list[str] = []
         for each in matching:
-            (near if is_related(each, model) else far).append(each.iri)
-            if len(near) == asked.counted:
+            if is_related(replace(each, words=0.0), model):
+                by_meaning.append(each.iri)
+            else:
+                (by_words if is_related(each, model) else far).append(each.iri)
+            if len(by_meaning) == asked.counted:
                 break
-        wanted = [*near, *far][: asked.counted]
+        wanted = [*by_meaning, *by_words, *far][: asked.counted]
         codes = self._load_codes(wanted)
-        return replace(found, counted=dict(codes[id_] for id_ in wanted if id_ in codes), near=len(near))
+        return replace(
+            found,
+            counted=dict(codes[id_] for id_ in wanted if id_ in codes),
+            near=min(len(by_meaning) + len(by_words), asked.counted),
+            near_by_meaning=len(by_meaning),
+        )
 
     def _get_model(self, asked: _Asked) -> str | None:
         """Get the model that embedded the query, if its vector counts."""

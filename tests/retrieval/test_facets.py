@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from kg.errors import IndexUnavailableError, InvalidInputError, QuadciteError
+from kg.errors import InvalidInputError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.asked import Asked
 from kg.retrieval.filters import compile_scope
 from kg.retrieval.hybrid_search import list_units
 from kg.retrieval.reader import Reader
-from kg.retrieval.results import FACETS, FacetCounts, FacetName, SearchFilters
+from kg.retrieval.results import FACETS, FacetName, SearchFilters
+from kg.search.index_client import EdgeIndex
 from kg.search.protocol import Ranking, SearchIndex
+from kg.search.relevance import CALIBRATIONS
+from kg.settings import Settings
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
 from kg.tools.search.passages import search
 from kg.vocabulary import KG
+from tests.conftest import load_once
+from tests.retrieval import judged_index
+from tests.retrieval.judged_index import MODEL
 
-"""The filter of a facet, if it has another name."""
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
+    """The fixtures of all domains with vectors whose cosines are judged."""
+    folder = load_once(tmp_path_factory, "joined")
+    settings = Settings(data_dir=folder, models_dir=folder.with_name("models"), model=MODEL, _env_file=None)  # type: ignore[call-arg]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(EdgeIndex, "command", (sys.executable, "-m", judged_index.__name__))
+        patched.setitem(CALIBRATIONS, MODEL, judged_index.LIMITS)  # type: ignore[arg-type]
+        with KnowledgeGraph.open(folder, settings) as graph:
+            graph.search.wait()
+            yield graph
 
 
 def filters_of(facet: str, value: str) -> SearchFilters:
@@ -101,7 +119,8 @@ def test_the_counts_of_a_facet_leave_its_own_filter_out(joined: KnowledgeGraph, 
     assert everything is not None
     chosen = everything.values["domain"][0]
     filters = SearchFilters.model_validate({"domain": [chosen.value]})
-    counted = search(joined, query, filters=filters, facets=["domain", "language"]).facets
+    name = "post_filter" if query else "filters"
+    counted = search(joined, query, facets=["domain", "language"], **{name: filters}).facets  # type: ignore[arg-type]
     assert counted is not None
     assert counted.passages == chosen.passages
     assert counted.values["domain"] == everything.values["domain"]
@@ -109,20 +128,15 @@ def test_the_counts_of_a_facet_leave_its_own_filter_out(joined: KnowledgeGraph, 
     # With a second filter, the first facet counts what passes that one.
     language = counted.values["language"][0]
     both = filters.model_copy(update={"language": [language.value]})
-    narrowed = search(joined, query, filters=both, facets=["domain"]).facets
-    alone = search(joined, query, filters=SearchFilters(language=[language.value]), facets=["domain"]).facets
+    narrowed = search(joined, query, facets=["domain"], **{name: both}).facets  # type: ignore[arg-type]
+    only = SearchFilters(language=[language.value])
+    alone = search(joined, query, facets=["domain"], **{name: only}).facets  # type: ignore[arg-type]
     assert narrowed is not None
     assert alone is not None
     assert narrowed.values == alone.values
 
 
-def test_a_ranking_that_was_begun_in_advance_is_counted_once(
-    joined: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def ask() -> FacetCounts | None:
-        return search(joined, "flood", filters=SearchFilters(domain=["climate"]), facets=["domain", "year"]).facets
-
-    expected = ask()
+def test_a_post_filter_takes_one_more_ranking(joined: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
     rank = type(joined.search).rank
 
@@ -133,23 +147,11 @@ def test_a_ranking_that_was_begun_in_advance_is_counted_once(
 
     monkeypatch.setattr(type(joined.search), "rank", count)
     monkeypatch.setattr("kg.retrieval.hybrid_search.NARROW", 1)  # the fixtures have fewer passages than are listed
-    assert ask() == expected
-    assert sum(not codes for codes in asked) == 1
-
-
-def test_a_ranking_that_was_begun_in_advance_raises_its_error(
-    joined: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object, **__: object) -> Ranking:
-        raise IndexUnavailableError("closed")
-
-    asked = Asked("flood")
-    with monkeypatch.context() as patched:
-        patched.setattr(type(joined.search), "rank", fail)
-        asked.begin(joined.search, limit=5, codes=(), counted=3)
-        with pytest.raises(IndexUnavailableError):
-            asked.rank(joined.search, limit=5, counted=3)
-    assert asked.rank(joined.search, limit=5, counted=3).candidates, "asked again"
+    for module in ("kg.retrieval.facets", "kg.tools.search.passages"):
+        monkeypatch.setattr(f"{module}.MOST_COUNTED", 3)
+    chosen = SearchFilters(domain=["climate"], language=["en"])
+    assert search(joined, "flood", post_filter=chosen, facets=["domain", "language", "year"]).facets is not None
+    assert [bool(codes) for codes in asked] == [False, True]
 
 
 def test_more_passages_than_are_listed_are_counted_exactly(
@@ -182,3 +184,110 @@ def test_the_most_results_are_counted_and_said_to_be_more(
         counted = search(joined, "energy", filters=filters, facets=["domain"]).facets
         assert counted is not None
         assert (counted.passages, counted.more) == (3, True)
+
+
+QUERIES = (
+    "flood",
+    *(pytest.param(each, marks=pytest.mark.long) for each in ("energy targets", "housing", "cambio climático")),
+    pytest.param("speech of the minister on schools", marks=pytest.mark.long),
+)
+SIZES = [
+    pytest.param(1_000, 7, id="more than counted", marks=pytest.mark.long),
+    pytest.param(3, 1_000, id="wide"),
+    pytest.param(3, 7, id="wide, more than counted"),
+    pytest.param(1_000, 1_000, id="all counted"),
+]
+"""Passages that are listed by SPARQL, and results that are counted."""
+
+
+def read_all(graph: KnowledgeGraph, query: str, chosen: SearchFilters, **filters: Any) -> list[str]:
+    """The ids of all results, page by page."""
+    ids: list[str] = []
+    offset: int | None = 0
+    while offset is not None:
+        found = search(graph, query, limit=200, offset=offset, post_filter=chosen, filters=SearchFilters(**filters))
+        ids += [hit.id for hit in found.results]
+        offset = found.next_offset
+    assert len(ids) == len(set(ids))
+    return ids
+
+
+def check_numbers(graph: KnowledgeGraph, query: str, chosen: SearchFilters) -> tuple[int, int]:
+    """Compare each number of each facet with the list that its value leads to. Returns how many are exact, and not."""
+    counted = search(graph, query, post_filter=chosen, facets=list(FACETS)).facets
+    assert counted is not None
+    listed = read_all(graph, query, chosen)
+    assert counted.more or counted.passages == len(listed)
+    exact = least = 0
+    for facet in FACETS:
+        for value in [*counted.values[facet][:3], *counted.values[facet][3:][-1:]]:
+            narrowed = SearchFilters.model_validate({**chosen.model_dump(), facet: [value.value]})
+            of_value = search(graph, query, post_filter=narrowed, facets=["domain"]).facets
+            assert of_value is not None
+            passages = read_all(graph, query, narrowed)
+            documents = read_all(graph, query, narrowed, max_passages_per_doc=1)
+            found = len(passages), len(documents)
+            said = value.passages, value.documents or 0
+            where = query, chosen, facet, value, found
+            if value.more:
+                least += 1
+                assert said[0] <= found[0], where
+                assert said[1] <= found[1], where
+                assert of_value.more or of_value.passages == found[0], where
+            else:
+                exact += 1
+                assert said == found, where
+                assert (of_value.passages, of_value.documents, of_value.more) == (*found, False), where
+    return exact, least
+
+
+@pytest.mark.parametrize(("narrow", "most"), SIZES)
+@pytest.mark.parametrize("query", QUERIES)
+def test_each_number_is_that_of_the_list_with_its_value(
+    judged: KnowledgeGraph, query: str, narrow: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kg.retrieval.hybrid_search.NARROW", narrow)
+    for module in ("kg.retrieval.facets", "kg.tools.search.passages"):
+        monkeypatch.setattr(f"{module}.MOST_COUNTED", most)
+    exact, least = check_numbers(judged, query, SearchFilters())
+    assert exact + least
+    if query == "flood":
+        assert exact if most == 1_000 else least
+    everything = search(judged, query, facets=["domain", "language"]).facets
+    assert everything is not None
+    for chosen in (
+        SearchFilters(domain=[everything.values["domain"][-1].value]),  # type: ignore[list-item]
+        SearchFilters(domain=[everything.values["domain"][0].value], language=["en"]),  # type: ignore[list-item]
+    ):
+        check_numbers(judged, query, chosen)
+
+
+def test_a_post_filter_changes_no_judgment_of_a_passage(judged: KnowledgeGraph) -> None:
+    whole = {hit.id for hit in search(judged, "flood", limit=200).results}
+    assert whole
+    for domain in ("climate", "parliament", "zoning", "files"):
+        chosen = SearchFilters(domain=[domain])
+        assert set(read_all(judged, "flood", chosen)) <= whole
+    for chosen in (SearchFilters(), SearchFilters(language=["en"])):
+        nonsense = search(judged, "qwxyz zzzz", post_filter=chosen, facets=list(FACETS))
+        assert (nonsense.results, nonsense.relevance) == ([], "none")
+        assert nonsense.facets is not None
+        assert not any(nonsense.facets.values.values())
+
+
+@pytest.mark.parametrize(
+    ("filters", "post_filter"),
+    [
+        (SearchFilters(), SearchFilters(concept_qids=["Q1007"])),
+        (SearchFilters(), SearchFilters(max_passages_per_doc=1)),
+        (SearchFilters(concept_qids=["Q1007"]), SearchFilters(language=["en"])),
+        (SearchFilters(domain=["climate"]), SearchFilters(domain=["zoning"])),
+    ],
+)
+def test_what_does_not_apply_to_results_is_refused(
+    joined: KnowledgeGraph, filters: SearchFilters, post_filter: SearchFilters
+) -> None:
+    with pytest.raises(InvalidInputError):
+        search(joined, "flood", filters=filters, post_filter=post_filter)
+    with pytest.raises(InvalidInputError):
+        search(joined, facets=["domain"], post_filter=SearchFilters(language=["en"]))

@@ -31,7 +31,8 @@ ARGUMENTS: Final = {
     "iso3": "array or string", "place": "array or string", "iso3_a": "string", "iso3_b": "string",
     "municipality": "string", "municipalities": "array", "state": "string",
     # other filters
-    "filters": "object", "language": "array", "corpus_type": "array", "speaker": "string", "party": "string",
+    "filters": "object", "post_filter": "object", "language": "array", "corpus_type": "array", "speaker": "string",
+    "party": "string",
     "chamber": "string", "date_from": "string", "date_to": "string", "topics": "array", "district": "string",
     "use": "string", "standard_type": "string", "relationship_type": "string", "person": "string", "bill": "string",
     "division": "string",

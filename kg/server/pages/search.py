@@ -195,15 +195,16 @@ def _find(kg: KnowledgeGraph, state: State) -> tuple[SearchResult, Sequence[Stat
             f"The search has {len(state.words):,} characters. The maximum is {QUERY_CHARACTERS:,}: keep the most "
             "important words."
         )
-    filters: dict[str, object] = {name: list(values) for name, values in state.filters.items()}
-    if state.once:
-        filters["max_passages_per_doc"] = 1
+    chosen: dict[str, object] = {name: list(values) for name, values in state.filters.items()}
+    once: dict[str, object] = {"max_passages_per_doc": 1} if state.once else {}
+    # The results of a query are judged without the filters, so that each number next to a value is that of its list.
+    filters: dict[str, object] = {"filters": once, "post_filter": chosen} if state.words else {"filters": once | chosen}
     asked = ask(
         kg,
         search,
         {"query": "q"},
         query=state.words,
-        filters=filters,
+        **filters,
         limit=state.limit,
         offset=(state.page - 1) * state.limit,
         facets=list(FACETS),
@@ -289,8 +290,10 @@ def _list_facets(state: State, counts: FacetCounts | None) -> list[dict[str, Any
         shown = [
             {
                 "label": each.label,
-                "count": f"{each.passages:,}",
-                "title": f"{each.documents:,} documents" if each.documents is not None else "",
+                "count": f"{each.passages:,}{'+' if each.more else ''}",
+                "title": f"{each.documents:,}{'+' if each.more else ''} documents"
+                if each.documents is not None
+                else "",
                 "href": state.toggle(facet, each.value).href,
                 "chosen": each.value in chosen,
             }

@@ -28,9 +28,16 @@ from kg.retrieval.evidence import (
     url_of,
 )
 from kg.retrieval.excerpts import SNIPPET_CHARACTERS, best_window
-from kg.retrieval.facets import MOST_COUNTED, begin_counting, count_results, count_scope
+from kg.retrieval.facets import MOST_COUNTED, PostFilter, count_results, count_scope, count_units
 from kg.retrieval.filters import compile_scope, resolve_concept_filter
-from kg.retrieval.hybrid_search import DEEPEST, Found, describe_nothing, describe_ranking, retrieve
+from kg.retrieval.hybrid_search import (
+    DEEPEST,
+    Found,
+    Retrieved,
+    describe_nothing,
+    describe_ranking,
+    retrieve,
+)
 from kg.retrieval.listing import list_scope, sort_found
 from kg.retrieval.notes import Note
 from kg.retrieval.reader import Reader, bounded_page, clean_text, clean_words, page_of
@@ -67,6 +74,9 @@ OptionalQuery = Annotated[
 Sort = Annotated[
     Literal["relevance", "newest", "oldest", "title"],
     Field(description="Order: by relevance, or by the date or title of the document"),
+]
+PostFilters = Annotated[
+    SearchFilters, Field(description="Limits the results, which are judged without it: lists what facets count")
 ]
 FacetNames = Annotated[list[FacetName], Field(max_length=len(FACETS), description="Count the results by these")]
 
@@ -114,20 +124,23 @@ def search(
     facets: FacetNames | None = None,
     sort: Sort = "relevance",
     score_parts: bool = False,
+    post_filter: PostFilters | None = None,
 ) -> SearchResult:
     """Find passages of laws, policies and speeches by meaning and words, best first.
 
     Use when you need evidence on a topic. Narrow by `filters`: place (["BRA"], ["Utah"]), domain, language,
     corpus_type, family_slug, max_passages_per_doc; passages that mention concept_qids rank first. Each result: id,
     title, url, snippet, score, provenance (graph, source file, sha256, row). relevance "none": nothing relevant found.
-    facets counts the results by domain, place, year etc. Without a query, all passages that pass the filters are
-    counted, exactly, and listed with sort="newest", "oldest" or "title".
+    facets counts the results by domain, place, year etc.; post_filter lists those of a value. Without a query,
+    all passages that pass the filters are counted, and listed with sort="newest", "oldest" or "title".
     A result takes about 800 characters: a small limit, then next_offset, saves tokens.
     Example: search(query="geothermal exploration licences", filters={"iso3": ["DJI"]}, limit=5).
     Next: `fetch` the relevant ids for the full text; `list_resources` lists the valid filter values.
     """
     if not query.strip() and (facets or sort != "relevance"):
-        _require_query(must=must, min_score=min_score, concept_qids=filters and filters.concept_qids)
+        _require_query(
+            must=must, min_score=min_score, concept_qids=filters and filters.concept_qids, post_filter=post_filter
+        )
         return _list_all(kg, filters or SearchFilters(), limit, offset, neighbours, facets or (), sort)
     words = clean_text("query", query, QUERY_CHARACTERS)
     bounded_page(limit, offset)
@@ -140,6 +153,24 @@ def search(
     required = clean_words(must or ())
     question = Asked(asked, required, min_score, typed=words)
     ranked = sort == "relevance"
+    wanted = list(dict.fromkeys(facets or ()))
+    post = None
+    if post_filter is not None and post_filter != SearchFilters():
+        _check_post_filter(filters, post_filter)
+        own, more_notes = compile_scope(reader, post_filter)
+        notes += more_notes
+        both = scope.join(own)
+        try:
+            results = count_units(reader, question, scope, MOST_COUNTED)
+        except IndexUnavailableError as error:
+            notes.append(f"post_filter: {error} The words of the query are searched among the passages that pass it.")
+            wanted = []
+        else:
+            if min_score is not None and results.more:
+                results = replace(results, more=False)
+                notes.append(f"post_filter: With min_score, only the first {MOST_COUNTED:,} results are filtered.")
+            post = PostFilter(own, results, post_filter)
+        scope = both
     found = retrieve(
         reader,
         question,
@@ -148,11 +179,9 @@ def search(
         offset=offset if ranked else 0,
         per_document=filters.max_passages_per_doc,
         concepts=[NamedNode(concept.iri) for concept in concepts],
-        counted=MOST_COUNTED if facets else 0,
+        counted=MOST_COUNTED if wanted else 0,
+        judged=None if post is None else post.results.narrow(reader, post.scope),
     )
-    wanted = list(dict.fromkeys(facets or ()))
-    if found.relevance != "none" and found.degraded != "store":
-        begin_counting(reader, wanted, question, scope)
     if sort != "relevance":
         ordered = sort_found(reader, found.units, sort)
         if found.next_offset is not None:
@@ -163,11 +192,13 @@ def search(
     if found.completeness == "truncated":
         compared = f"Only the {DEEPEST:,} passages nearest to the query were compared with it. Use more specific words."
         few = "Too few of the passages that the index proposed pass the filters. Narrow the query or filters."
-        notes.append(compared if filters == SearchFilters() else few)
-    elif found.relevance == "none" and filters == SearchFilters() and not offset:
+        notes.append(compared if filters == SearchFilters() and post is None else few)
+    elif _is_refused(found, post) and filters == SearchFilters() and not offset:
         notes.append(describe_nothing(required, min_score))
     elif not hits:
-        narrowed = [*filters.model_dump(exclude_defaults=True), *(["must"] if required else ())]
+        given = [filters, *([post_filter] if post_filter is not None else ())]
+        narrowed = [name for each in given for name in each.model_dump(exclude_defaults=True)]
+        narrowed += ["must"] if required else []
         widen = f"Widen the filters ({', '.join(narrowed)})." if narrowed else "Use other words."
         nothing = f"No passage found. {widen}"
         notes.append(
@@ -179,7 +210,7 @@ def search(
     counts = None
     if wanted:
         try:
-            counts = count_results(reader, wanted, question, scope, found)
+            counts = count_results(reader, wanted, question, scope, found, post)
         except IndexUnavailableError as error:
             notes.append(f"facets: {error}")
     return reader.finish(
@@ -195,6 +226,22 @@ def search(
         next_offset=found.next_offset,
         completeness=found.completeness,
     )
+
+
+def _check_post_filter(filters: SearchFilters, post_filter: SearchFilters) -> None:
+    """Raise InvalidInputError for what does not apply to results."""
+    if post_filter.concept_qids or post_filter.max_passages_per_doc is not None:
+        raise InvalidInputError("post_filter takes no concept_qids and no max_passages_per_doc. Give them in filters.")
+    if filters.concept_qids:
+        raise InvalidInputError(
+            "post_filter does not apply to a search with concept_qids. Give all filters in filters, or the concepts as "
+            "the filter concept."
+        )
+
+
+def _is_refused(found: Retrieved, post: PostFilter | None) -> bool:
+    """Whether nothing relevant was found, with a post filter also without it."""
+    return (found.relevance if post is None else post.results.relevance) == "none"
 
 
 def _require_query(**given: object) -> None:
