@@ -102,15 +102,22 @@ class Asked:
                 raise IndexUnavailableError(f"{problem} Reading the texts in the store failed: {error}") from None
 
     def assess(self, candidates: Sequence[Candidate], ranking: Ranking) -> Relevance:
-        """Assess an answer by its candidates; see `assess_relevance`."""
+        """Assess an answer by its candidates; see `assess_relevance`.
+
+        Texts that the index lacks may be relevant, so an answer without them is never `none`.
+        """
         found = assess_relevance(self.own_words, candidates, ranking.model, ranking.pending, ranking.units)
+        if found == "none" and ranking.incomplete is not None:
+            return "unknown"
         has_any = any(candidate.words for candidate in candidates)
         return "unknown" if found == "none" and has_any and not self.refuses else found
 
     def judge(self, search: SearchIndex, candidates: Sequence[Candidate], ranking: Ranking) -> Relevance:
         """Assess an answer. One that is weak by its cosines alone is refused if no text has the names in the query."""
         found = self.assess(candidates, ranking)
-        if found != "weak" or not self.refuses or self.min_score is not None or has_words(candidates, ranking.model):
+        if found != "weak" or not self.refuses or self.min_score is not None or ranking.incomplete is not None:
+            return found
+        if has_words(candidates, ranking.model):
             return found
         return "none" if has_unknown_name(search, self.own_words) else found
 

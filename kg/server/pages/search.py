@@ -234,7 +234,7 @@ def _context(
         "refused": None,
         "total": _describe_total(state, found),
         "pages": None if state.words or not found.meta.total else f"{ceil(found.meta.total / state.limit):,}",
-        "nothing": bool(state.words) and not found.results,
+        "nothing": bool(state.words) and not found.results and found.relevance == "none",
         "relevance": RELEVANCE.get(relevance or ""),
         "warnings": notes if is_warning else [],
         "notes": [] if is_warning else notes,

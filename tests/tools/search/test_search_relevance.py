@@ -31,6 +31,7 @@ class Calibrated(WordIndex):
 
     cosines = (LIMITS.cut + 0.01, LIMITS.floor + 0.1)
     pending = 0
+    incomplete: str | None = None
 
     def rank(
         self,
@@ -48,7 +49,7 @@ class Calibrated(WordIndex):
             for each in found.candidates
             if all(self.score(word, each.iri) for word in must)
         ]
-        return Ranking(kept, found.exhaustive, MODEL, self.pending)
+        return Ranking(kept, found.exhaustive, MODEL, self.pending, incomplete=self.incomplete)
 
 
 @pytest.fixture(params=[True, False], ids=["narrow", "wide"])
@@ -138,6 +139,24 @@ def test_while_vectors_are_pending_all_are_listed_as_unknown(calibrated: Knowled
     calibrated.search.pending = 1
     found = search(calibrated, NONSENSE, limit=5)
     assert (len(found.results), found.relevance) == (5, "unknown")
+
+
+def test_an_answer_that_lacks_texts_is_never_without_relevant_ones(calibrated: KnowledgeGraph) -> None:
+    assert isinstance(calibrated.search, Calibrated)
+    assert search(calibrated, NONSENSE, limit=5).relevance == "none"
+    calibrated.search.incomplete = "2 shard(s) did not answer."
+    found = search(calibrated, NONSENSE, limit=5)
+    assert (found.relevance, found.meta.completeness) == ("unknown", "approximate")
+    assert any("2 shard(s) did not answer." in note for note in found.notes)
+
+
+def test_a_name_that_the_texts_there_lack_refuses_no_answer_that_lacks_texts(calibrated: KnowledgeGraph) -> None:
+    near = Candidate("urn:a", 0.5, 0.0, LIMITS.floor)
+    asked = Asked("the mining permit of Qwxyz")
+    complete = Ranking([near], True, MODEL)
+    assert asked.judge(calibrated.search, [near], complete) == "none"
+    assert asked.judge(calibrated.search, [near], replace(complete, incomplete="a shard did not answer")) == "weak"
+    assert asked.assess([], replace(complete, incomplete="a shard did not answer")) == "unknown"
 
 
 def test_texts_that_were_not_measured_are_refused_only_without_a_word_of_the_query() -> None:
