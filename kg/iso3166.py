@@ -6,6 +6,7 @@ A country is known by its alpha-3 code (USA), a subdivision by its ISO 3166-2 co
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,9 @@ _SHORT: Final = {
     "US-VI": ("United States Virgin Islands",), "US-DC": ("Washington, D.C.",),
 }  # fmt: skip
 """Names in general use that ISO 3166 does not list."""
+_BRACKETS: Final = re.compile(r"(?P<name>[^\[]+?)\s*\[(?P<other>[^\]]+)\]")
+_CODE: Final = re.compile(r"\s*\b[A-Z]{2}-[A-Z0-9]{1,3}$")
+"""ISO 3166-2 has a name in another language, the code of the subdivision, or both in brackets behind some names."""
 _SAME: Final = {"US-AS": "ASM", "US-GU": "GUM", "US-MP": "MNP", "US-PR": "PRI", "US-UM": "UMI", "US-VI": "VIR"}
 """Territories of the United States that ISO 3166 lists both as countries and as subdivisions."""
 
@@ -91,7 +95,10 @@ def _subdivisions() -> Iterator[Area]:
         country = countries[letters]
         if parent is not None and not parent.startswith(f"{letters}-"):
             parent = f"{letters}-{parent}"  # some have the last part only
-        names = dict.fromkeys((name, *_SHORT.get(code, ())))
+        other = ""
+        if (parts := _BRACKETS.fullmatch(name)) is not None:
+            name, other = parts["name"], _CODE.sub("", parts["other"])
+        names = dict.fromkeys((name, *filter(None, [other]), *_SHORT.get(code, ())))
         yield Area(code, name, tuple(names), last if country in ABBREVIATED else "", parent or country)
 
 

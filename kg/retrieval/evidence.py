@@ -257,6 +257,8 @@ def title_of(descriptions: Descriptions, document: str, voice: Voice | None = No
     name = descriptions.one(document, DCTERMS.title) or descriptions.one(document, SKOS.prefLabel)
     title = name or build_display_title(document, partial(descriptions.one, document))
     citation = citation_of(descriptions, document, voice) or (voice.other if voice is not None else None)
+    if citation and title in citation:  # as that of the record of a sitting
+        return citation
     return f"{title} ({citation})" if citation else title
 
 

@@ -451,8 +451,7 @@ def _load_labels(reader: Reader, facet: FacetName, codes: Sequence[str]) -> dict
     if facet == "language":
         return {code: name_language(code) for code in codes}
     if facet == "place":
-        places = load_places(reader)
-        return {code: place.name if (place := places.get(code)) else code_of(code) for code in codes}
+        return name_places(load_places(reader), codes)
     if facet == "concept":
         concepts = get_loaded_concepts(reader.kg) or load_concepts(reader.kg)
         return {code: concepts.label_of(code) or code_of(code) for code in codes}
@@ -476,6 +475,18 @@ def _load_labels(reader: Reader, facet: FacetName, codes: Sequence[str]) -> dict
         name = names.get(code, district)
         shown[code] = f"{name}, {town.name if town else key}"
     return shown
+
+
+def name_places(places: Places, iris: Iterable[str]) -> dict[str, str]:
+    """Name places, and municipalities that share their name with others of them by what they are in too."""
+    names = {iri: place.name if (place := places.get(iri)) else code_of(iri) for iri in iris}
+    shared = {name for name, uses in Counter(names.values()).items() if uses > 1}
+    for iri, name in names.items():
+        place = places.get(iri)
+        if name in shared and place is not None and place.kind == "municipality":
+            outer = next((each.name for each in places.get_chain(place)), name)
+            names[iri] = f"{name} ({outer if outer != name else place.kind})"
+    return names
 
 
 @cache

@@ -10,8 +10,10 @@ import pytest
 
 from kg.errors import InvalidInputError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.facets import name_places
 from kg.retrieval.filters import compile_scope
 from kg.retrieval.hybrid_search import list_units
+from kg.retrieval.places import Place, Places
 from kg.retrieval.reader import Reader
 from kg.retrieval.results import FACETS, FacetName, SearchFilters
 from kg.search.index_client import EdgeIndex
@@ -21,7 +23,7 @@ from kg.settings import Settings
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
 from kg.tools.search.passages import search
-from kg.vocabulary import KG
+from kg.vocabulary import KG, mint
 from tests.conftest import load_once
 from tests.retrieval import judged_index
 from tests.retrieval.judged_index import MODEL
@@ -291,3 +293,22 @@ def test_what_does_not_apply_to_results_is_refused(
         search(joined, "flood", filters=filters, post_filter=post_filter)
     with pytest.raises(InvalidInputError):
         search(joined, facets=["domain"], post_filter=SearchFilters(language=["en"]))
+
+
+def test_municipalities_that_share_a_name_are_named_by_what_they_are_in() -> None:
+    def town(state: str, name: str, *within: str) -> Place:
+        iri = mint("municipality", f"us-{state}-{name.lower()}").value
+        return Place(iri, f"us-{state}-{name.lower()}", [name], [mint("place", each).value for each in within])
+
+    towns = [town("ct", "Clinton", "US-CT"), town("ny", "Clinton", "US-NY"), town("ct", "Avon", "US-CT")]
+    district = mint("place", "US-DC").value
+    capital = Place(mint("municipality", "us-dc").value, "us-dc", ["District of Columbia"], [district])
+    places = Places({place.iri: place for place in (*towns, capital)})
+    named = name_places(places, [*places.stored, district])
+    assert [*named.values()] == [
+        "Clinton (Connecticut)",
+        "Clinton (New York)",
+        "Avon",
+        "District of Columbia (municipality)",
+        "District of Columbia",
+    ]

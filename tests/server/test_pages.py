@@ -355,6 +355,11 @@ def test_words_of_a_slug_lead_to_documents_about_them(client):
     assert any(link.startswith(href_of("cpr://doc/act-")) for link in found.links)
 
 
+def test_words_of_a_slug_that_no_text_has_lead_nowhere(client):
+    found = page(client, href_of("cpr://doc/giraffe-tariffs-elsewhere_zz9"), 404)
+    assert [link for link in found.links if link.startswith(href_of("cpr://doc/"))] == []
+
+
 def test_names_without_a_label_are_put_in_words():
     assert worded_name(DCTERMS.isPartOf.value) == "is part of"
     assert worded_name(ELI.is_member_of.value) == "is member of"

@@ -208,6 +208,7 @@ class WordIndex:
         else:
             allowed = None if parents is None else set(parents)
             pool = [iri for iri, (parent, _) in self.units.items() if allowed is None or parent in allowed]
+        pool = [iri for iri in pool if all(self.score(word, iri) for word in must)]
         scored = sorted(((self.score(query, iri), iri) for iri in pool), key=lambda pair: (-pair[0], pair[1]))
         # The set's own best score is what scores are measured by, as in the real fusion.
         best = max((score for score, _ in scored), default=0.0) or 1.0

@@ -46,6 +46,7 @@ def show(site: Site, request: Request, target: Target) -> Response:
         "most": max((each.speeches for each in years), default=0),
         "speeches": speeches,
         "people": people,
+        "has_seats": any(each.electorates for each in people),
         "passages": "/search?" + urlencode({"party": code_of(target.iri)}),
         "previous": page_href(target.iri, page=number - 1) + "#people" if number > 1 else None,
         "next": page_href(target.iri, page=number + 1) + "#people" if more else None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
+from kg.retrieval.facets import name_language
 from kg.retrieval.notes import select_for_people
 from kg.server.html import href_of
 from kg.server.pages.reading import reading_page
@@ -24,6 +25,7 @@ def show(site: Site, request: Request, target: Target) -> Response:
         "heading": place.overview.name,
         "pages": max(1, -(-place.families_total // FAMILIES)),
         "most": most,
+        "name_language": name_language,
         "notes": select_for_people(place.overview.notes),
         "concept_href": lambda qid: href_of(qid if ":" in qid else iri_prefix("concept") + qid),
     }

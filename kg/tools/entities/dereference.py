@@ -61,6 +61,10 @@ DEPTH: Final = 3
 PREVIEW: Final = 2_000
 """Maximum characters of the text of a part."""
 
+_SHORT: Final = 3
+"""Letters of the longest words of a slug that say little about a document."""
+_MOST_WORDS: Final = 8
+
 ABOUT: Final = """
 SELECT DISTINCT ?graph ?property ?value WHERE { GRAPH ?graph { $iri ?property ?value } } LIMIT $limit"""
 
@@ -367,10 +371,11 @@ def suggestions(kg: KnowledgeGraph, iri: str) -> list[str]:
     if not kept and iri.lower().startswith("cpr://doc/"):
         kept += suggest_documents(reader, slug_of(iri))
     if not kept and iri.lower().startswith(("cpr://doc/", "cpr://family/")):
-        words = slug_of("cpr://doc/" + iri[iri.index("//") + 2 :].partition("/")[2]).replace("-", " ").replace("_", " ")
-        if words.strip():
+        slug = slug_of("cpr://doc/" + iri[iri.index("//") + 2 :].partition("/")[2])
+        words = [word for word in re.split(r"[\W\d_]+", slug) if len(word) > _SHORT]
+        if words:  # in the text: the best of all texts can have nothing in common with it
             with contextlib.suppress(IndexUnavailableError, ModelError):
-                best = kg.search.rank(words[:300], limit=3).candidates
+                best = kg.search.rank(" ".join(words)[:300], limit=3, must=words[:_MOST_WORDS]).candidates
                 kept += dict.fromkeys(candidate.iri.partition("#")[0] for candidate in best)
     return [text for text in kept if text != iri][:5]
 
