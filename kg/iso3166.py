@@ -72,6 +72,12 @@ def is_same_area(code: str, other: str) -> bool:
     return code == other or _SAME.get(code) == other or _SAME.get(other) == code
 
 
+def split_names(name: str) -> Sequence[str]:
+    """Split a name of a subdivision and its name in another language: ``Catalunya [Cataluña]``."""
+    parts = _BRACKETS.fullmatch(name)
+    return (name,) if parts is None else tuple(filter(None, (parts["name"], _CODE.sub("", parts["other"]))))
+
+
 @cache
 def _load_countries() -> Mapping[str, Area]:
     return {area.code: area for area in _countries()}
@@ -95,11 +101,8 @@ def _subdivisions() -> Iterator[Area]:
         country = countries[letters]
         if parent is not None and not parent.startswith(f"{letters}-"):
             parent = f"{letters}-{parent}"  # some have the last part only
-        other = ""
-        if (parts := _BRACKETS.fullmatch(name)) is not None:
-            name, other = parts["name"], _CODE.sub("", parts["other"])
-        names = dict.fromkeys((name, *filter(None, [other]), *_SHORT.get(code, ())))
-        yield Area(code, name, tuple(names), last if country in ABBREVIATED else "", parent or country)
+        names = tuple(dict.fromkeys((*split_names(name), *_SHORT.get(code, ()))))
+        yield Area(code, names[0], names, last if country in ABBREVIATED else "", parent or country)
 
 
 @cache

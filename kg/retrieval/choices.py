@@ -29,7 +29,8 @@ class Choice:
 
 def interpretation_note(argument: str, text: str, found: Sequence[Choice]) -> str | None:
     """Report how an inexact name was interpreted; None for an exact name."""
-    if len(found) == 1 and text.strip() in (found[0].label, *found[0].names):
+    exact = {found[0].label, *found[0].names, found[0].term.value} if len(found) == 1 else ()
+    if text.strip() in exact:
         return None
     return f"{argument}: {text.strip()!r} was interpreted as {shorten([choice.shown for choice in found])}."
 

@@ -278,7 +278,8 @@ def citation_of(descriptions: Descriptions, document: str, voice: Voice | None =
     speaker = descriptions.one(document, KG.speakerAsRecorded)
     if voice is not None and voice.other:
         speaker = f"{voice.other} in the speech of {speaker}" if speaker else voice.other
-    parts = (speaker, descriptions.one(document, DCTERMS.date), reference)
+    date = descriptions.one(document, DCTERMS.date)
+    parts = (speaker, None if date is not None and date in reference else date, reference)
     return ", ".join(part for part in parts if part)
 
 

@@ -19,7 +19,7 @@ from typing import Final
 from urllib.parse import unquote
 
 import langcodes
-from pyoxigraph import NamedNode
+from pyoxigraph import Literal, NamedNode
 
 from kg.errors import IndexUnavailableError
 from kg.retrieval.asked import Asked
@@ -460,7 +460,9 @@ def _load_labels(reader: Reader, facet: FacetName, codes: Sequence[str]) -> dict
 
     def load(missing: list[str]) -> dict[str, str]:
         found = {code: code_of(code) for code in missing}
-        for row in reader.rows("names of values", bind(NAMES, nodes=[NamedNode(code) for code in missing])):
+        rows = reader.rows("names of values", bind(NAMES, nodes=[NamedNode(code) for code in missing]))
+        # The last row of a value names it: an English name before a name without a language, before others.
+        for row in sorted(rows, key=lambda row: _rank_name(row["name"]), reverse=True):
             found[iri_of(row["node"])] = term_text(row["name"])
         return found
 
@@ -487,6 +489,12 @@ def name_places(places: Places, iris: Iterable[str]) -> dict[str, str]:
             outer = next((each.name for each in places.get_chain(place)), name)
             names[iri] = f"{name} ({outer if outer != name else place.kind})"
     return names
+
+
+def _rank_name(name: Term) -> tuple[int, str]:
+    """Rank a name of a value: English names first, then those without a language, then by text."""
+    language = name.language if isinstance(name, Literal) else None
+    return (2 if language and not language.startswith("en") else 0 if language else 1), term_text(name)
 
 
 @cache

@@ -106,6 +106,7 @@ class Places:
         self._parts: Final[dict[str, dict[str, None]]] = defaultdict(dict)
         self._by_name: Final[dict[str, dict[str, None]]] = defaultdict(dict)
         self._by_words: Final[dict[str, dict[str, None]]] = defaultdict(dict)
+        self._by_exact_code: Final = {place.code: iri for iri, place in stored.items()}
         self._by_code: Final = {place.code.casefold(): iri for iri, place in stored.items()}
         for iri, place in stored.items():
             # With the places between them and their country that the store does not describe.
@@ -132,8 +133,15 @@ class Places:
 
     def find_by_code(self, code: str) -> Place | None:
         """Get the place with this code, in any case."""
-        iri = self._by_code.get(code.casefold())
+        iri = self._find_code(code)
         return self.stored[iri] if iri is not None else self.get(mint("place", code).value)
+
+    def _find_code(self, code: str) -> str | None:
+        """Find the IRI of the place of the store with this code, in any case if none has it as it is written.
+
+        The District of Columbia is US-DC, and its municipality us-dc.
+        """
+        return self._by_exact_code.get(code) or self._by_code.get(code.casefold())
 
     def name_of(self, code: str) -> str:
         """Get the name of the place with this code, else the code."""
@@ -183,7 +191,7 @@ class Places:
         given = text.strip().strip("<>").strip()
         if (place := self.get(given)) is not None:
             return [place]
-        if (iri := self._by_code.get(given.casefold())) is not None:
+        if (iri := self._find_code(given)) is not None:
             return [self.stored[iri]]
         areas = iso3166.find_areas(given)
         key = fold(given)
@@ -358,7 +366,8 @@ def _read_place(iri: str, said: Mapping[str, Iterable[str]]) -> Place:
     code = next(iter(said.get(SKOS.notation.value, ())), unquote(iri.rpartition("/")[2]))
     area = iso3166.find_area(code) if iri.startswith(_PLACE) else None
     if area is not None:
-        names += area.names
+        # Labels of earlier loads have the name in another language in brackets.
+        names = [part for name in names for part in iso3166.split_names(name)] + [*area.names]
     return Place(iri, code, tuple(dict.fromkeys(names)), tuple(sorted(said.get(KG.within.value, ()))))
 
 

@@ -17,8 +17,10 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader
 from kg.server import pages
 from kg.server.html import href_of
+from kg.server.pages.documents import find_direction
 from kg.server.pages.reading import passage_href, why_href, why_triple_href
 from kg.server.pages.site import Site
+from kg.server.pages.speeches import part_anchor
 from kg.store.protocol import term_text
 from kg.tools.parliament.speakers import list_speakers, speech_stats
 from kg.tools.reading.documents import OUTLINE, PASSAGES, Heading, LeftOut, choose_headings
@@ -167,6 +169,30 @@ def test_the_page_of_a_document_has_every_character_of_its_passages(joined, whol
         words = read(whole, href_of(document)).words
         for row in rows:
             assert row["doc"] != document or row["text"] in words
+
+
+def test_a_part_of_a_sitting_day_is_one_click_away_on_its_page(joined, whole) -> None:
+    rows = select(joined, "SELECT ?it WHERE { ?it a kg:Division } LIMIT 5")
+    assert rows
+    for row in rows:
+        text = whole.get(href_of(row["it"]), headers=BROWSER).text
+        [anchor] = re.findall(r'<a href="#([\w-]+)">Division', text)
+        assert anchor == part_anchor(row["it"])
+        assert re.search(rf'class="division asked" id="{anchor}"', text)
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "direction"),
+    [
+        ("2030", "ar", "rtl"),
+        ("2030", "en", "auto"),
+        ("2030", None, "auto"),
+        ("2030", "?", "auto"),
+        ("x 1", "he", "auto"),
+    ],
+)
+def test_a_text_without_letters_has_the_direction_of_its_language(text, language, direction) -> None:
+    assert find_direction(text, language) == direction
 
 
 def test_interjections_are_shown_under_who_made_them(whole) -> None:

@@ -21,7 +21,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.filters import hint
 from kg.retrieval.hybrid_search import Retrieved, describe_nothing, describe_ranking
 from kg.retrieval.notes import Note, select_for_people, word_for_people
-from kg.retrieval.results import SearchResult
+from kg.retrieval.results import SearchFilters, SearchResult
 from kg.server import pages, static
 from kg.server.pages.search import PARAMETERS, State, _to_cell
 from kg.tools.registry import TOOLS
@@ -246,6 +246,32 @@ def test_a_form_names_its_field_in_an_error(client: TestClient) -> None:
     assert "iso3_a" not in text
 
 
+@pytest.mark.parametrize(
+    "wrong", ["page=0", "limit=999", "format=exe", "year=soon", "place=Nowhereland", "sort=colour"]
+)
+def test_a_refused_search_keeps_its_words_and_filters_on_its_page(client: TestClient, wrong: str) -> None:
+    answer = client.get(f"/search?q=flood+levee&domain=climate&{wrong}", headers={"Accept": "text/html"})
+    assert answer.status_code in (400, 404)
+    assert 'value="flood levee"' in answer.text
+    assert '<input type="hidden" name="domain" value="climate">' in answer.text
+    data = client.get(f"/search?q=flood+levee&{wrong}", headers={"Accept": "application/json"})
+    assert data.status_code == answer.status_code
+    assert data.json()["code"] in ("invalid_input", "not_found")
+
+
+def test_the_json_of_a_search_has_a_line_for_each_value(client: TestClient) -> None:
+    answer = client.get(f"/search?q={WATER}&format=json")
+    assert answer.headers["content-type"].startswith("application/json")
+    assert len(answer.text.splitlines()) > 10 * len(answer.json()["results"]) > 0
+
+
+def test_the_only_chosen_value_of_a_facet_has_the_number_of_the_results(client: TestClient) -> None:
+    for domain in ("climate", "parliament", "zoning"):
+        text = markup(client, f"/search?q={WATER}&domain={domain}")
+        [count] = re.findall(r'class="chosen".*?<span class="count">([\d,]+)</span>', text)
+        assert f"<strong>{count} passage" in text
+
+
 def test_nothing_relevant_is_said_as_such(client: TestClient) -> None:
     text = markup(client, "/search?q=qzxvw+jjkkpp")
     assert '<blockquote class="found"' not in text
@@ -302,7 +328,7 @@ def test_an_index_that_does_not_answer_degrades_and_is_said(
 
 def test_the_examples_of_the_start_page_have_results(client: TestClient) -> None:
     found = page(client, "/")
-    examples = [link for link in found.links if link.startswith("/search?q=")]
+    examples = [link for link in found.links if link.startswith(("/search?q=", "/search?place="))]
     assert len(examples) > 2
     for link in examples:
         content = client.get(link + "&format=json").json()
@@ -316,6 +342,18 @@ def test_the_links_of_a_list_lead_to_pages(client: TestClient, path: str) -> Non
     assert len(inside) > 2
     for link in inside[:3] + inside[-3:]:
         assert client.get(link, headers={"Accept": "text/html"}).status_code == 200, link
+
+
+def test_a_town_has_the_number_of_its_sections_and_no_link_without_any(
+    client: TestClient, joined: KnowledgeGraph
+) -> None:
+    text = markup(client, "/codes")
+    counted = search(joined, facets=["place"], filters=SearchFilters(domain=["zoning"])).facets
+    assert counted is not None
+    numbers = {each.value: each.passages for each in counted.values["place"]}
+    linked = dict(re.findall(r'href="/search\?place=([\w-]+)&amp;domain=zoning">([\d,]+)<', text))
+    assert linked
+    assert {key: f"{numbers[key]:,}" for key in linked} == linked
 
 
 def test_lists_are_filtered_and_paged(client: TestClient) -> None:

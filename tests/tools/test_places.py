@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from kg import bundle
+from kg import bundle, iso3166
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.facets import name_places
 from kg.retrieval.filters import BY_STATE
-from kg.retrieval.places import PLACES, find_place, load_places, load_territory
+from kg.retrieval.places import PLACES, Place, Places, find_place, load_places, load_territory
 from kg.retrieval.reader import Reader, recording
 from kg.retrieval.results import SearchFilters
 from kg.settings import Settings
@@ -420,3 +421,28 @@ def test_use_of_places_that_the_store_does_not_describe_is_looked_up_at_once(kg:
     places = [find_place(reader, "place", code) for code in ("BRA", "FRA", "DEU", "CHL")]
     assert len(load_territory(reader, "place", places).empty) == len(places)
     assert sum("?role" in statement.sparql for statement in reader.ran) <= 2
+
+
+def test_a_state_and_its_municipality_with_one_name_are_told_apart() -> None:
+    country, state = (mint("place", code).value for code in ("USA", "US-DC"))
+    town, other = (mint("municipality", key).value for key in ("us-dc", "us-ut-oak-city"))
+    places = Places(
+        {
+            state: Place(state, "US-DC", ("District of Columbia",), (country,)),
+            town: Place(town, "us-dc", ("District of Columbia",), (state,)),
+            other: Place(other, "us-ut-oak-city", ("Oak City",), (mint("place", "US-UT").value,)),
+        }
+    )
+    found = {code: places.find_by_code(code) for code in ("US-DC", "us-dc", "us-ut-oak-city")}
+    assert [place and place.iri for place in found.values()] == [state, town, other]
+    assert len({*name_places(places, places.stored).values()}) == 3
+    assert [place.iri for place in places.get_chain(places.stored[town])] == [state, country]
+    assert places.find("US-Dc")  # in any other case one of them
+
+
+def test_a_name_in_another_language_is_a_name_of_its_own() -> None:
+    area = iso3166.find_area("ES-CT")
+    assert area is not None
+    assert area.names[:2] == ("Catalunya", "Cataluña")
+    assert not [each for each in iso3166.load_areas().values() if each.name.endswith("]")]
+    assert iso3166.split_names("Oak [") == ("Oak [",)

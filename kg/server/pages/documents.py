@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 from typing import Any, Final
 
+import langcodes
 from pyoxigraph import NamedNode
 from starlette.requests import Request
 from starlette.responses import Response
@@ -41,6 +43,7 @@ _FACTS: Final = (
 )
 """The facts in the head of a page, in order, with their headings."""
 _HEADINGS: Final = frozenset({"title", "sectionheading", "heading"})
+_RIGHT_TO_LEFT: Final = frozenset({"Arab", "Hebr", "Syrc", "Thaa", "Nkoo", "Adlm"})
 _QUIET: Final = frozenset({"pagenumber", "footnote", "pageheader", "pagefooter"})
 
 
@@ -59,6 +62,8 @@ class ShownPassage:
     new_page: int | None
     """The page of the source file, where it differs from that of the passage before."""
     language: str | None
+    direction: str
+    """``auto``, or that of the language for a text without a letter, which shows none: a number in Arabic."""
 
 
 def show(site: Site, request: Request, target: Target) -> Response:
@@ -145,5 +150,17 @@ def _show_passages(document: DocumentPage, part: str | None, highlight: tuple[in
         repeated = max(0, end - unit.span[0]) if unit.span and not asked else 0  # chunks of files may overlap
         end = unit.span[1] if unit.span else 0
         runs = split_text(unit.text, document.marks.of(unit.iri), lit, start=repeated)
-        shown.append(ShownPassage(unit, places.get(unit.iri, 0), runs, asked, lit is not None, style, turned, language))
+        number, direction = places.get(unit.iri, 0), find_direction(unit.text, language)
+        shown.append(ShownPassage(unit, number, runs, asked, lit is not None, style, turned, language, direction))
     return shown
+
+
+def find_direction(text: str, language: str | None) -> str:
+    """Find the direction of a passage: that of its letters, which browsers find, else that of its language."""
+    if language is None or any(unicodedata.bidirectional(character) in ("L", "R", "AL") for character in text):
+        return "auto"
+    try:
+        script = langcodes.Language.get(language).maximize().script
+    except ValueError:  # no tag of BCP 47
+        return "auto"
+    return "rtl" if script in _RIGHT_TO_LEFT else "auto"

@@ -14,7 +14,7 @@ from kg import __version__
 from kg.errors import IndexUnavailableError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader
-from kg.retrieval.results import FacetCounts, FacetValue, Statement
+from kg.retrieval.results import FacetCounts, Statement
 from kg.server.html import page
 from kg.server.negotiation import negotiate
 from kg.server.pages.site import Site, ask, list_queries
@@ -102,8 +102,7 @@ def start(kg: KnowledgeGraph, request: Request) -> Response:
             for each in domains
         ],
         "examples": [
-            {"text": text, "href": "/search?" + urlencode({"q": text})}
-            for text in _find_examples(reader, facets.values["concept"] if facets is not None else [])
+            {"text": text, "href": "/search?" + urlencode(state)} for text, state in _find_examples(reader, facets)
         ],
         "ways": [{"href": href, "text": text, "what": what} for href, text, what in _WAYS],
         "empty": counted.quads == 0 or (facets is not None and not facets.passages),
@@ -123,15 +122,21 @@ def start(kg: KnowledgeGraph, request: Request) -> Response:
     return page(request, "home.html", context)
 
 
-def _find_examples(reader: Reader, concepts: Sequence[FacetValue]) -> list[str]:
-    """Find searches with results: the concepts that most passages mention; without any, speakers and towns."""
-    labels = [each.label for each in concepts if each.passages > 1]
-    if not labels:
-        people = [each.label for each in speakers(reader)]
-        labels = [*people[: EXAMPLES // 2], *(town.name for town in load_municipalities(reader)[: EXAMPLES // 2])]
+def _find_examples(reader: Reader, facets: FacetCounts | None) -> list[tuple[str, dict[str, str]]]:
+    """Find searches with results, each with its parameters: the concepts that most passages mention, and if they are
+    few the places with most passages; without any, speakers and towns.
+    """
+    concepts = [each.label for each in facets.values["concept"] if each.passages > 1] if facets is not None else []
     # Several words say more of what can be asked than one.
-    labels.sort(key=lambda label: " " not in label)
-    return labels[:EXAMPLES]
+    concepts.sort(key=lambda label: " " not in label)
+    found = [(label, {"q": label}) for label in concepts]
+    if facets is not None:
+        found += [(each.label, {"place": each.value}) for each in facets.values["place"] if each.passages > 1]
+    if not found:
+        people = [each.label for each in speakers(reader)]
+        towns = [town.name for town in load_municipalities(reader)[: EXAMPLES // 2]]
+        found = [(label, {"q": label}) for label in (*people[: EXAMPLES // 2], *towns)]
+    return found[:EXAMPLES]
 
 
 def _list_datasets(resources: Sequence[Resource]) -> list[dict[str, Any]]:

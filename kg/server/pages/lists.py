@@ -53,8 +53,12 @@ def routes(site: Site) -> list[Route]:
     ]
 
 
-def _cell(text: str, href: str | None = None, *, number: bool = False) -> dict[str, Any]:
-    return {"text": text, "href": href, "number": number}
+def _cell(
+    text: str, href: str | None = None, *, number: bool = False, whole: bool = False, label: str | None = None
+) -> dict[str, Any]:
+    """Build a cell: a `number`, or a `whole` text on one line. `label` names a link whose text others have too."""
+    style = "number" if number else "day" if whole else None
+    return {"text": text, "href": href, "number": number, "style": style, "label": label}
 
 
 def _search_href(**filters: str) -> str:
@@ -115,7 +119,9 @@ def _people(kg: KnowledgeGraph, request: Request) -> Response:
             _cell(each.name, href_of(each.id) if each.id else None),
             _cell(", ".join(each.parties)),
             _cell(", ".join(each.chambers)),
-            _cell(f"{each.first[:4]}–{each.last[:4]}" if each.first[:4] != each.last[:4] else each.first[:4]),
+            _cell(
+                f"{each.first[:4]}–{each.last[:4]}" if each.first[:4] != each.last[:4] else each.first[:4], whole=True
+            ),
             _cell(f"{each.speeches:,}", number=True),
         ]
         for each in found.result.speakers
@@ -160,7 +166,7 @@ def _iri_of_concept(qid: str) -> str:
 def _documents(kg: KnowledgeGraph, request: Request) -> Response:
     words, number = _read(request)
     place = [words] if words else None
-    columns = ("Family", "A document of it", "Documents")
+    columns = ("Family", "Text", "Documents")
     about = "Laws and policies: a law with its amendments, a plan with its annexes, is one family."
     hint = "Country, state or code"
     try:
@@ -178,8 +184,9 @@ def _documents(kg: KnowledgeGraph, request: Request) -> Response:
         [
             _cell(each.family_title, href_of(each.id)),
             _cell(
-                each.sample_doc.title if each.sample_doc.title != each.family_title else "same title",
+                each.sample_doc.title if each.sample_doc.title != each.family_title else "Read",
                 href_of(each.sample_doc.id),
+                label=f"Read {each.sample_doc.title}",
             ),
             _cell(f"{each.doc_count:,}", number=True),
         ]
@@ -192,17 +199,24 @@ def _codes(kg: KnowledgeGraph, request: Request) -> Response:
     words, number = _read(request)
     reader = Reader(kg)
     wanted = words.casefold()
+    counted = ask(kg, search, facets=["place"], filters={"domain": ["zoning"]})
+    facets = counted.result.facets
+    sections = {each.value: each.passages for each in (facets.values["place"] if facets is not None else ())}
     towns = [town for town in load_municipalities(reader) if not wanted or wanted in town.shown.casefold()]
+    towns.sort(key=lambda town: town.key not in sections)
     start = (number - 1) * PER_PAGE
     rows = [
         [
             _cell(town.shown, href_of(town.iri)),
-            _cell("Sections", _search_href(place=town.iri.rpartition("/")[2], domain="zoning")),
+            _cell(f"{sections[town.key]:,}", _search_href(place=town.key, domain="zoning"), number=True)
+            if town.key in sections
+            else _cell("districts only", number=True),
         ]
         for town in towns[start : start + PER_PAGE]
     ]
-    listed = Listed(("Municipality", ""), rows, reader.ran, more=len(towns) > start + PER_PAGE)
-    about = "Municipalities with a code, or a table of districts."
+    queries = [*reader.ran, *counted.queries]
+    listed = Listed(("Municipality", "Sections"), rows, queries, more=len(towns) > start + PER_PAGE)
+    about = "Municipalities with a code, then those with only a table of districts."
     return _answer(request, "Codes", about, "Name of a town or state", listed)
 
 

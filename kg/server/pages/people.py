@@ -8,6 +8,7 @@ from starlette.responses import Response
 from kg.retrieval.notes import select_for_people
 from kg.server.pages.reading import page_href, reading_page
 from kg.server.pages.site import Site, get_number
+from kg.server.pages.speeches import part_anchor
 from kg.store.protocol import term_text
 from kg.tools.reading.people import SPEECHES, VOTES, read_person
 from kg.tools.reading.targets import Target
@@ -29,6 +30,7 @@ def show(site: Site, request: Request, target: Target) -> Response:
             for kind, title in (("chamber", "Seats"), ("party", "Parties"), ("organization", "Other memberships"))
         ],
         "pages": pages,
+        "part_anchor": part_anchor,
         "vote_notes": select_for_people(person.votes.notes),
         "by_name": any(vote.derived_by for each in person.votes.divisions for vote in each.votes),
         "votes_previous": page_href(target.iri, votes=person.votes_page - 1) + "#votes"

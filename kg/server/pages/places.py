@@ -9,6 +9,7 @@ from kg.retrieval.facets import name_language
 from kg.retrieval.notes import select_for_people
 from kg.server.html import href_of
 from kg.server.pages.reading import reading_page
+from kg.server.pages.sections import number_of
 from kg.server.pages.site import Site, get_number
 from kg.tools.reading.places import FAMILIES, read_place
 from kg.tools.reading.targets import Target
@@ -25,8 +26,10 @@ def show(site: Site, request: Request, target: Target) -> Response:
         "heading": place.overview.name,
         "pages": max(1, -(-place.families_total // FAMILIES)),
         "most": most,
-        "name_language": name_language,
         "notes": select_for_people(place.overview.notes),
+        "is_municipality": target.iri.startswith(iri_prefix("municipality")),
+        "name_language": name_language,
+        "number_of": number_of,
         "concept_href": lambda qid: href_of(qid if ":" in qid else iri_prefix("concept") + qid),
     }
     return reading_page(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from kg.errors import InvalidInputError, NotFoundError
@@ -41,8 +42,11 @@ from kg.retrieval.results import (
     Statement,
 )
 from kg.server.html import href_of, page
+from kg.server.negotiation import negotiate
 from kg.server.pages.reading import passage_href
 from kg.server.pages.site import Site, ask, find_unknown, get_number, list_queries
+from kg.server.problem_details import PROBLEM
+from kg.server.resources import HTML
 from kg.tools.answers import content_of
 from kg.tools.search.passages import fetch, search
 from kg.vocabulary import BASE, iri_prefix
@@ -55,6 +59,7 @@ _SECTIONS: Final = iri_prefix("section")
 _IRI: Final = re.compile(r"(?:https?|cpr)://\S+|urn:\S+")
 """An IRI, which is looked up instead of searched."""
 PARAMETERS: Final = ("q", *FACETS, "sort", "once", "page", "limit", "format")
+FORMATS: Final = ("html", "csv", "json")
 QUERY_SHOWN: Final = 500
 """Characters of a refused query that the page repeats."""
 FILTERS_SHOWN: Final = 10
@@ -143,11 +148,16 @@ class State:
         return replace(self, filters={name: values for name, values in filters.items() if values}, page=1)
 
 
-def read_state(request: Request) -> State:
-    """Read the state from the address. Raises InvalidInputError for a page or its size that is none."""
+def read_state(request: Request, *, is_first: bool = False) -> State:
+    """Read the state from the address, or that of its first page.
+
+    Raises InvalidInputError for a page or its size that is none.
+    """
     given = request.query_params
-    limit = get_number(request, "limit", PER_PAGE, MOST_RESULTS)
-    number = get_number(request, "page", most=MOST_SKIPPED // limit + 1)
+    limit, number = PER_PAGE, 1
+    if not is_first:
+        limit = get_number(request, "limit", PER_PAGE, MOST_RESULTS)
+        number = get_number(request, "page", most=MOST_SKIPPED // limit + 1)
     filters = {
         facet: list(dict.fromkeys(value.strip() for value in given.getlist(facet) if value.strip())) for facet in FACETS
     }
@@ -162,20 +172,22 @@ def read_state(request: Request) -> State:
 
 
 def _search(kg: KnowledgeGraph, request: Request) -> Response:
-    state = read_state(request)
+    form = request.query_params.get("format", "html")
+    try:
+        state = read_state(request)
+        if form not in FORMATS:
+            raise InvalidInputError(f"Unknown format {form[:40]!r}. Available: {', '.join(FORMATS)}.")
+    except InvalidInputError as error:
+        # The words and filters are valid without the number of a page or the format.
+        return _refuse(kg, request, read_state(request, is_first=True), error)
     if _IRI.fullmatch(state.words):
         return RedirectResponse(href_of(state.words), 303)
     try:
         found, queries = _find(kg, state)
     except (InvalidInputError, NotFoundError) as error:
-        filters = {facet: values[:FILTERS_SHOWN] for facet, values in state.filters.items()}
-        shown = replace(state, words=state.words[:QUERY_SHOWN], filters=filters)
-        context = _context(kg, shown, SearchResult(results=[]), [], {}) | {"refused": word_for_people(str(error))}
-        context["unknown"] = find_unknown(request, PARAMETERS)
-        return page(request, "search.html", context, status=error.http_status)
-    form = request.query_params.get("format", "html")
+        return _refuse(kg, request, state, error)
     if form == "json":
-        return JSONResponse({**content_of(found), "total": found.meta.total}, headers={"Cache-Control": "no-cache"})
+        return _write_json({**content_of(found), "total": found.meta.total})
     evidence: dict[str, Evidence] = {}
     if found.results:
         read = ask(kg, fetch, ids=[hit.id for hit in found.results], limit=MOST_RESULTS)
@@ -183,10 +195,25 @@ def _search(kg: KnowledgeGraph, request: Request) -> Response:
         queries = [*queries, *read.queries]
     if form == "csv":
         return _write_csv(found.results, evidence)
-    if form != "html":
-        raise InvalidInputError(f"Unknown format {form[:40]!r}. Available: html, csv, json.")
     context = _context(kg, state, found, queries, evidence) | {"unknown": find_unknown(request, PARAMETERS)}
     return page(request, "search.html", context)
+
+
+def _refuse(kg: KnowledgeGraph, request: Request, state: State, error: InvalidInputError | NotFoundError) -> Response:
+    """Answer that a search is refused: browsers get a page with its words and filters, others problem details."""
+    if negotiate(request.headers.getlist("accept"), (PROBLEM, "text/plain", HTML)) != HTML:
+        raise error
+    filters = {facet: values[:FILTERS_SHOWN] for facet, values in state.filters.items()}
+    shown = replace(state, words=state.words[:QUERY_SHOWN], filters=filters)
+    context = _context(kg, shown, SearchResult(results=[]), [], {}) | {"refused": word_for_people(str(error))}
+    context["unknown"] = find_unknown(request, PARAMETERS)
+    return page(request, "search.html", context, status=error.http_status)
+
+
+def _write_json(content: Mapping[str, Any]) -> Response:
+    """Answer with JSON in lines, which people read in browsers too."""
+    text = json.dumps(content, ensure_ascii=False, indent=1)
+    return Response(text.encode(errors="replace"), headers={"Cache-Control": "no-cache"}, media_type="application/json")
 
 
 def _find(kg: KnowledgeGraph, state: State) -> tuple[SearchResult, Sequence[Statement]]:
@@ -272,11 +299,15 @@ def _describe_total(state: State, found: SearchResult) -> str:
     number, plus = counts.passages, "+" if counts.more else ""
     if plus and not state.words and not state.once and found.meta.total is not None:
         return f"{found.meta.total:,} passages"
-    passages = f"{number:,}{plus} {'passage' if number == 1 and not plus else 'passages'}"
-    if counts.documents is None:
-        return passages
-    noun = "document" if counts.documents == 1 and not plus else "documents"
-    return f"{passages} in {counts.documents:,}{plus} {noun}"
+    if not number:
+        return ""
+    passages = count_of(number, "passage", plus)
+    return passages if counts.documents is None else f"{passages} in {count_of(counts.documents, 'document', plus)}"
+
+
+def count_of(number: int, noun: str, plus: str = "") -> str:
+    """Write a number with its noun: ``1 passage``, ``1+ passages``, ``2,000 passages``."""
+    return f"{number:,}{plus} {noun if number == 1 and not plus else noun + 's'}"
 
 
 def _list_facets(state: State, counts: FacetCounts | None) -> list[dict[str, Any]]:
@@ -291,7 +322,7 @@ def _list_facets(state: State, counts: FacetCounts | None) -> list[dict[str, Any
             {
                 "label": each.label,
                 "count": f"{each.passages:,}{'+' if each.more else ''}",
-                "title": f"{each.documents:,}{'+' if each.more else ''} documents"
+                "title": count_of(each.documents, "document", "+" if each.more else "")
                 if each.documents is not None
                 else "",
                 "href": state.toggle(facet, each.value).href,

@@ -169,6 +169,7 @@ def problem_page(
         "code": error.code,
         "near": [{"href": href_of(iri), "text": label, "iri": iri} for iri, label in near.items()],
         "asked": request.query_params.get("iri"),
+        "searched": request.query_params.get("q") if request.url.path == "/search" else None,
     }
     kept = {name: plain.headers[name] for name in ("allow", "retry-after", "www-authenticate") if name in plain.headers}
     return page(

@@ -106,7 +106,7 @@ def show_sitting(site: Site, request: Request, target: Target) -> Response:
             {
                 "text": entry.node.title or "Untitled",
                 "href": ("" if entry.page == day.page else page_href(iri, page=entry.page))
-                + f"#{_anchor(entry.node.iri)}",
+                + f"#{part_anchor(entry.node.iri)}",
                 "level": min(entry.depth - least + 1, 4),
             }
             for entry in day.outline
@@ -117,7 +117,7 @@ def show_sitting(site: Site, request: Request, target: Target) -> Response:
         "ayes": _AYES,
         "noes": _NOES,
         "has_contents": bool(day.outline) or day.pages > 1,
-        "anchor": _anchor,
+        "jump": part_anchor(target.part) if target.part is not None and iri != target.part else None,
     }
     return reading_page(request, "sitting.html", context, iri=iri, generation=day.generation, queries=day.queries)
 
@@ -140,7 +140,7 @@ def _show_item(item: Item, target: Target, span: str | None) -> dict[str, object
     return {
         "item": item,
         "node": node,
-        "anchor": _anchor(node.iri),
+        "anchor": part_anchor(node.iri),
         "level": min(item.entry.depth + 2, 1 + _HEADING_LEVELS),
         "voices": show_voices(item.said) if item.said is not None else [],
         "runs": split_text(item.text.strip("\n"), item.marks, lit) if item.text else [],
@@ -148,8 +148,8 @@ def _show_item(item: Item, target: Target, span: str | None) -> dict[str, object
     }
 
 
-def _anchor(iri: str) -> str:
-    """Build the fragment of a part of a day: its kind and its own key."""
+def part_anchor(iri: str) -> str:
+    """Build the fragment of a part of a sitting day on its page: its kind and its own key."""
     if "#" in iri:
         return iri.partition("#")[2].replace("=", "-")
     kind, _, key = iri.partition("/id/")[2].partition("/")

@@ -212,9 +212,9 @@ def _explain_no_mentions(reader: Reader, places: Sequence[Place]) -> str:
     concepts = len(load_concepts(reader.kg))
     if not concepts:
         return "No concepts are loaded. Load some with kg load wikibase."
-    named = " or ".join(place.code for place in places)
-    said = f"No mention of any of the {concepts:,} loaded concepts is recorded in passages of {named}."
-    return Note(f"{said} `search` with filters.place finds passages by meaning.", said)
+    said = f"No mention of any of the {concepts:,} loaded concepts is recorded in passages of"
+    names, codes = (" or ".join(getattr(place, kind) for place in places) for kind in ("name", "code"))
+    return Note(f"{said} {codes}. `search` with filters.place finds passages by meaning.", f"{said} {names}.")
 
 
 def compare_jurisdictions(

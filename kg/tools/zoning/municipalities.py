@@ -70,7 +70,8 @@ class Place:
     @property
     def shown(self) -> str:
         """Name and state, for messages."""
-        return f"{self.name}, {max(self.states, key=len, default='')}".strip(", ")
+        state = max(self.states, key=len, default="")
+        return self.name if state == self.name else f"{self.name}, {state}".strip(", ")
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,7 @@ def test_a_party_that_there_is_not_is_not_found(text):
 
 def test_only_what_was_not_given_exactly_is_told():
     assert interpretation_note("party", "Greens", PARTIES[:1]) is None
+    assert interpretation_note("party", PARTIES[0].term.value, PARTIES[:1]) is None
     assert (
         interpretation_note("party", "grEENS", PARTIES[:1])
         == "party: 'grEENS' was interpreted as Australian Greens (greens)."
