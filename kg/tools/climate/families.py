@@ -32,6 +32,9 @@ from kg.store.protocol import Term, term_text
 from kg.tools.claims.citations import find_citing, find_targets, load_citations
 from kg.vocabulary import ELI, slug_of
 
+_BEFORE_WORDS: Final = " \t\n\xa0\"'“”‘’«»„([*-–—"
+"""What titles of some sources begin with."""
+
 # A document and its translation have one slug: they count once.
 FAMILIES: Final = """
 SELECT ?family ?title (COUNT(DISTINCT ?slug) AS ?documents) (MIN(STR(?document)) AS ?sample) WHERE {
@@ -179,7 +182,7 @@ def family_overview(
     if language:
         scope = Scope((*scope.on_document, DOCUMENT_LANGUAGE), terms=scope.terms)
     reader.ran.clear()
-    rows = reader.kept("families that the filters leave", scope.compile(FAMILIES), _read_families)
+    rows = reader.kept("families that the filters leave", scope.compile(FAMILIES), read_families)
     page = rows[offset : offset + limit]
     families = _families(reader, page)
     if top_concepts:
@@ -191,9 +194,9 @@ def family_overview(
     )
 
 
-def _read_families(rows: list[dict[str, Term]]) -> list[tuple[str, str, int, str]]:
-    """Read title, IRI, number of documents and a document of each family, by title."""
-    return sorted(
+def read_families(rows: list[dict[str, Term]]) -> list[tuple[str, str, int, str]]:
+    """Read title, IRI, number of documents and a document of each family, by the words of the title."""
+    families = [
         (
             term_text(row["title"]) if "title" in row else build_display_title(iri_of(row["family"])),
             iri_of(row["family"]),
@@ -201,7 +204,8 @@ def _read_families(rows: list[dict[str, Term]]) -> list[tuple[str, str, int, str
             term_text(row["sample"]),
         )
         for row in rows
-    )
+    ]
+    return sorted(families, key=lambda each: (each[0].lstrip(_BEFORE_WORDS).casefold(), each))
 
 
 def _families(reader: Reader, page: Sequence[tuple[str, str, int, str]]) -> list[Family]:

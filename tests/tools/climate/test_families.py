@@ -8,8 +8,9 @@ import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import NotFoundError
+from kg.store.protocol import Term
 from kg.tools.catalog.resources import list_resources
-from kg.tools.climate.families import family_overview, policy_lineage
+from kg.tools.climate.families import family_overview, policy_lineage, read_families
 from kg.vocabulary import DCTERMS, ELI, KG, RDF, mint
 
 
@@ -44,7 +45,7 @@ def test_pages_of_families_are_the_whole_by_title(kg):
     whole = family_overview(kg, limit=200).families
     pages = [family for offset in range(0, 5, 2) for family in family_overview(kg, limit=2, offset=offset).families]
     assert pages == whole
-    assert [family.family_title for family in whole] == sorted(family.family_title for family in whole)
+    assert [family.family_title for family in whole] == sorted((each.family_title for each in whole), key=str.casefold)
     assert all(family.provenance.sha256 for family in whole)
 
 
@@ -121,3 +122,13 @@ def test_a_family_named_by_a_word_of_its_title_is_not_there_but_near(pair, made)
 def test_a_family_that_is_not_there_is_an_error_with_those_like_it(kg):
     with pytest.raises(NotFoundError, match="Similar: family-"):
         policy_lineage(kg, "family-77")
+
+
+def test_families_are_sorted_by_the_words_of_their_titles() -> None:
+    titles = [" Beech Act", "'Alder' Plan", "cedar Law", "Dogwood Act", "“Birch” Act"]
+    rows: list[dict[str, Term]] = [
+        {"title": Literal(title), "family": NamedNode(f"cpr://family/{n}"), "sample": Literal(f"cpr://doc/{n}")}
+        | {"documents": Literal(1)}
+        for n, title in enumerate(titles)
+    ]
+    assert [title for title, *_ in read_families(rows)] == [titles[n] for n in (1, 0, 4, 2, 3)]
