@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from concurrent.futures import Future
+from contextvars import copy_context
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from typing import Any, Final
@@ -49,6 +52,8 @@ class Asked:
     refuses: bool = True
     """Whether an answer can be refused by its cosines alone. False for texts on which the thresholds were not measured:
     then it is refused only if no candidate has a word of the query either."""
+    _begun: dict[str, Future[Ranking]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """The rankings that `begin` began, by their arguments."""
 
     @property
     def own_words(self) -> str:
@@ -69,7 +74,26 @@ class Asked:
         """Rank units by it; see `SearchIndex.rank`."""
         asked: dict[str, Any] = {"codes": codes} if codes else {}
         asked |= {"counted": counted} if counted else {}
+        if units is None and parents is None and mode == "hybrid":
+            begun = self._begun.pop(_key_of(limit, codes, counted), None)
+            if begun is not None:
+                return begun.result()
         return search.rank(self.query, units=units, parents=parents, limit=limit, mode=mode, must=self.must, **asked)
+
+    def begin(self, search: SearchIndex, *, limit: int, codes: Conditions, counted: int) -> None:
+        """Begin a ranking in a thread, which ends within the time limit of a search. `rank` waits for its result."""
+        begun: Future[Ranking] = Future()
+        rank = partial(self.rank, search, limit=limit, codes=codes, counted=counted)
+        context = copy_context()
+
+        def run() -> None:
+            try:
+                begun.set_result(context.run(rank))
+            except Exception as error:  # noqa: BLE001 raised by `rank`
+                begun.set_exception(error)
+
+        threading.Thread(target=run, name="ranking", daemon=True).start()
+        self._begun[_key_of(limit, codes, counted)] = begun
 
     def rank_all(
         self,
@@ -197,3 +221,7 @@ def has_unknown_name(search: SearchIndex, query: str) -> bool:
     except IndexUnavailableError:
         pass
     return False
+
+
+def _key_of(limit: int, codes: Conditions, counted: int) -> str:
+    return repr((limit, [*codes], counted))

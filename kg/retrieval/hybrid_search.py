@@ -302,6 +302,17 @@ def retrieve(
     return _proposed(reader, asked, reranking, scope, limit, offset, per_document, favoured, counted, judged)
 
 
+def begin_ranking(reader: Reader, asked: Asked, scope: Scope, counted: int) -> None:
+    """Have the index begin the ranking of `retrieve` in `scope` while others work, if codes alone decide the scope."""
+    conditions, suffice = build_conditions(scope)
+    if not suffice or asked.min_score is not None:
+        return
+    if list_narrow(reader, scope) is None:
+        asked.begin(reader.kg.search, limit=FIRST_BLOCK, codes=conditions, counted=counted + 1)
+    else:
+        reader.ran.pop()  # `retrieve` reads it again
+
+
 def describe_nothing(must: Sequence[str], min_score: float | None) -> str:
     """Describe an answer without anything relevant."""
     if must:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from kg.errors import InvalidInputError, QuadciteError
+from kg.errors import IndexUnavailableError, InvalidInputError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.asked import Asked
 from kg.retrieval.facets import name_places
 from kg.retrieval.filters import compile_scope
 from kg.retrieval.hybrid_search import list_units
@@ -153,7 +154,22 @@ def test_a_post_filter_takes_one_more_ranking(joined: KnowledgeGraph, monkeypatc
         monkeypatch.setattr(f"{module}.MOST_COUNTED", 3)
     chosen = SearchFilters(domain=["climate"], language=["en"])
     assert search(joined, "flood", post_filter=chosen, facets=["domain", "language", "year"]).facets is not None
-    assert [bool(codes) for codes in asked] == [False, True]
+    assert sorted(bool(codes) for codes in asked) == [False, True]
+
+
+def test_a_ranking_that_was_begun_in_advance_raises_its_error(
+    joined: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> Ranking:
+        raise IndexUnavailableError("closed")
+
+    asked = Asked("flood")
+    with monkeypatch.context() as patched:
+        patched.setattr(type(joined.search), "rank", fail)
+        asked.begin(joined.search, limit=5, codes=(), counted=3)
+        with pytest.raises(IndexUnavailableError):
+            asked.rank(joined.search, limit=5, counted=3)
+    assert asked.rank(joined.search, limit=5, counted=3).candidates, "asked again"
 
 
 def test_more_passages_than_are_listed_are_counted_exactly(

@@ -34,6 +34,7 @@ from kg.retrieval.hybrid_search import (
     DEEPEST,
     Found,
     Retrieved,
+    begin_ranking,
     describe_nothing,
     describe_ranking,
     retrieve,
@@ -160,6 +161,8 @@ def search(
         own, more_notes = compile_scope(reader, post_filter)
         notes += more_notes
         both = scope.join(own)
+        if wanted:
+            begin_ranking(reader, question, both, MOST_COUNTED)
         try:
             results = count_units(reader, question, scope, MOST_COUNTED)
         except IndexUnavailableError as error:
