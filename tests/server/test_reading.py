@@ -171,6 +171,17 @@ def test_the_page_of_a_document_has_every_character_of_its_passages(joined, whol
             assert row["doc"] != document or row["text"] in words
 
 
+def test_a_highlight_in_a_speech_adds_no_white_space_around_its_voices(joined, whole) -> None:
+    def voices(path: str) -> list[str]:
+        text = whole.get(path, headers=BROWSER).text
+        return [re.sub(r"<[^>]*>", "", each) for each in re.findall(r'<div class="prose"[^>]*>(.*?)</div>', text, re.S)]
+
+    rows = select(joined, "SELECT DISTINCT ?it WHERE { ?voice a kg:Utterance ; dcterms:isPartOf ?it } LIMIT 5")
+    assert rows
+    for row in rows:
+        assert voices(passage_href(row["it"], (2, 5)).partition("#")[0]) == voices(href_of(row["it"]))
+
+
 def test_a_part_of_a_sitting_day_is_one_click_away_on_its_page(joined, whole) -> None:
     rows = select(joined, "SELECT ?it WHERE { ?it a kg:Division } LIMIT 5")
     assert rows

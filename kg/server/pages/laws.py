@@ -5,6 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
+from kg.retrieval.facets import name_language
 from kg.server.pages.reading import list_citing, page_href, reading_page
 from kg.server.pages.site import Site, get_number
 from kg.tools.reading.laws import DOCUMENTS, read_law
@@ -20,6 +21,7 @@ def show(site: Site, request: Request, target: Target) -> Response:
         "heading": law.title,
         "citing": list_citing(law.cited_by),
         "count": count,
+        "name_language": name_language,
         "previous": page_href(target.iri, page=law.page - 1) if law.page > 1 else None,
         "next": page_href(target.iri, page=law.page + 1) if count > law.page * DOCUMENTS else None,
     }

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import partial
+
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -20,8 +23,12 @@ def show(site: Site, request: Request, target: Target) -> Response:
     """Answer with the page of a place."""
     place = read_place(site.kg, target.iri, get_number(request, "page"))
     most = max((each.passages for each in place.overview.top_concepts), default=0)
+    outside = [place.overview.name, *(outer.name for outer in place.overview.within)]
+    coded = {code.iri for code in place.codes}
     context = {
         "place": place,
+        "parts": [part for part in place.overview.parts if part.id not in coded],
+        "name_inside": partial(_name_inside, outside),
         "overview": place.overview,
         "heading": place.overview.name,
         "pages": max(1, -(-place.families_total // FAMILIES)),
@@ -35,3 +42,8 @@ def show(site: Site, request: Request, target: Target) -> Response:
     return reading_page(
         request, "place.html", context, iri=target.iri, generation=place.generation, queries=place.queries
     )
+
+
+def _name_inside(outside: Iterable[str], name: str) -> str:
+    """Name a municipality on the page of a place, without the state if the page is in it: ``Clinton, Connecticut``."""
+    return next((name.removesuffix(f", {outer}") for outer in outside if name.endswith(f", {outer}")), name)

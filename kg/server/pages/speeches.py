@@ -80,9 +80,11 @@ def show_voices(said: SpeechText, highlight: Span | None = None, asked: Span | N
         text = said.text[start:end]
         if not text.strip():
             continue
-        if highlight is None or not (highlight.start < end and start < highlight.end):
-            end = start + len(text.rstrip())
-            start += len(text) - len(text.lstrip("\n"))
+        # Without the white space between voices, as far as none of it is highlighted.
+        first, last = start + len(text) - len(text.lstrip("\n")), start + len(text.rstrip())
+        if highlight is not None and highlight.start < end and start < highlight.end:
+            first, last = min(first, max(start, highlight.start)), max(last, min(end, highlight.end))
+        start, end = first, last
         runs = split_text(said.text, said.marks, highlight, start=start, end=end)
         chunk = next((each.iri for each in said.chunks if each.start < end and start < each.end), None)
         is_asked = asked is not None and asked.start < end and start < asked.end
@@ -108,6 +110,7 @@ def show_sitting(site: Site, request: Request, target: Target) -> Response:
                 "href": ("" if entry.page == day.page else page_href(iri, page=entry.page))
                 + f"#{part_anchor(entry.node.iri)}",
                 "level": min(entry.depth - least + 1, 4),
+                "here": entry.page == day.page and day.pages > 1,
             }
             for entry in day.outline
         ],
