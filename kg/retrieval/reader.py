@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
@@ -393,14 +394,17 @@ def bounded_page(limit: int, offset: int) -> None:
 
 
 def clean_text(name: str, text: str, longest: int) -> str:
-    """Strip `text`. Raises InvalidInputError if it is empty, longer than `longest` characters, or not valid Unicode."""
+    """Strip `text`. Raises InvalidInputError if it is empty, longer than `longest` characters, or not valid Unicode.
+
+    A text of invisible characters, such as U+0000 or U+200B, is empty too.
+    """
     stripped = text.strip()
-    if not stripped:
-        raise InvalidInputError(f"{name} is empty. Pass some words.")
     if len(stripped) > longest:
         raise InvalidInputError(f"{name} has {len(stripped):,} characters. The maximum is {longest:,}.")
     if any("\ud800" <= character <= "\udfff" for character in stripped):
         raise InvalidInputError(f"{name} contains a lone surrogate, which is not a character.")
+    if all(unicodedata.category(character)[0] in "CZ" for character in stripped):
+        raise InvalidInputError(f"{name} is empty. Pass some words.")
     return stripped
 
 

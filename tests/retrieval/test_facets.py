@@ -139,6 +139,27 @@ def test_the_counts_of_a_facet_leave_its_own_filter_out(joined: KnowledgeGraph, 
     assert narrowed.values == alone.values
 
 
+@pytest.mark.parametrize(
+    ("filters", "post_filter", "names"),
+    [
+        (SearchFilters(domain=["climate"]), SearchFilters(domain=["zoning"]), ["domain"]),
+        (SearchFilters(iso3=["BRA"]), SearchFilters(place=["KEN"]), ["iso3", "place"]),
+    ],
+)
+def test_filters_that_are_given_twice_are_named(
+    joined: KnowledgeGraph, filters: SearchFilters, post_filter: SearchFilters, names: list[str]
+) -> None:
+    with pytest.raises(InvalidInputError) as raised:
+        search(joined, "flood", filters=filters, post_filter=post_filter)
+    assert all(name in str(raised.value).split() for name in names)
+
+
+@pytest.mark.parametrize("query", ["\0", "\u200b", "\u00ad \u2060"])
+def test_a_query_without_a_visible_character_is_refused(joined: KnowledgeGraph, query: str) -> None:
+    with pytest.raises(InvalidInputError):
+        search(joined, query)
+
+
 def test_a_post_filter_takes_one_more_ranking(joined: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
     rank = type(joined.search).rank

@@ -227,11 +227,10 @@ class _Measurements:
                 and self._counts is not None
                 and checkpoint.generation == self._counts.generation
             )
-            unused, self._base = (self._base, checkpoint) if fits else (checkpoint, None)
-            others = [unused] if fits else [unused, self._base]
-        for each in others:
-            if each is not None:
-                each.release()
+            before, self._base = self._base, checkpoint if fits else None
+        for unused in (before, None if fits else checkpoint):
+            if unused is not None:
+                unused.release()
 
     def _load(self) -> Counts | None:
         """Load the saved counts, None if they are not those of a commit of this store."""
@@ -262,6 +261,8 @@ class _Measurements:
             counts = self._update(checkpoint)
             is_update = counts is not None
             is_postponed = counts is None and started < self._next_whole
+            if not is_update:  # more has changed than an update counts, so the checkpoint before serves nobody
+                self._hold(None)
             if not is_postponed:
                 counts = counts or measure_counts(self._kg, checkpoint)
                 counts.save(self._kg.settings.data_dir / FILE)
@@ -280,7 +281,7 @@ class _Measurements:
                 if not is_update and not is_postponed:
                     self._next_whole = now + rest
                 # While a checkpoint is held, the next one is an update, which takes less.
-                can_update = self.is_kept_up and not is_postponed
+                can_update = self.is_kept_up and counts is not None
                 self._next = now + (rest if is_update else 0.0) if can_update else self._next_whole
                 self._retry = max(now + rest, now + RETRY_S)
                 self._running = None
@@ -289,8 +290,6 @@ class _Measurements:
                 self._kg.pool.close_snapshots_before(counts.generation)
             elif checkpoint is not None:
                 checkpoint.release()
-            if is_postponed:  # more has changed than an update counts, so the one before serves nobody
-                self._hold(None)
 
     def _update(self, checkpoint: Snapshot | None) -> Counts | None:
         """Update the counts from the checkpoint that is held to a newer one; None if that is not possible."""

@@ -81,6 +81,7 @@ PostFilters = Annotated[
 ]
 FacetNames = Annotated[list[FacetName], Field(max_length=len(FACETS), description="Count the results by these")]
 
+_BOTH_PLACES: Final = {"iso3", "place"}
 NAMES_ADDED: Final = 20
 """Maximum number of names of concepts that are added to a query."""
 TEXT_CHARACTERS: Final = 200_000
@@ -240,6 +241,14 @@ def _check_post_filter(filters: SearchFilters, post_filter: SearchFilters) -> No
             "post_filter does not apply to a search with concept_qids. Give all filters in filters, or the concepts as "
             "the filter concept."
         )
+    for one in filters.model_dump(exclude_defaults=True):
+        for other in post_filter.model_dump(exclude_defaults=True):
+            if one == other:
+                raise InvalidInputError(f"{one} is in filters and in post_filter. Give it in one of them.")
+            if {one, other} == _BOTH_PLACES:
+                raise InvalidInputError(
+                    f"{one} in filters and {other} in post_filter are both filters by place. Give them in the same one."
+                )
 
 
 def _is_refused(found: Retrieved, post: PostFilter | None) -> bool:

@@ -269,7 +269,9 @@ class Watcher:
                 if watch.folder.has_lost(paths):  # perhaps to a folder that the system did not watch yet
                     for made in watch.find_made(now):
                         paths.update(
-                            path for path in watch.folder.find_below(made[:-1]) if path not in watch.folder.files
+                            path
+                            for path in watch.folder.find_below(made.removesuffix("/"))
+                            if path not in watch.folder.files
                         )
                 self._load(watch, Changes(sorted(paths), moved))
             elif watch.state == "watching" and not watch.is_extracted and now >= watch.extract_at:

@@ -219,6 +219,25 @@ def test_a_server_keeps_the_counts_in_line_by_updates(kg: KnowledgeGraph, monkey
     assert len(measured) >= 4
 
 
+@pytest.mark.parametrize("is_large", [False, True])
+def test_no_checkpoint_is_held_that_serves_nobody(
+    kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch, is_large: bool
+) -> None:
+    write(kg.store, {GRAPHS[0]: [(NODES[0], RDF.type, KG.Passage)]})  # type: ignore[arg-type]
+    first = kg.store.statistics().generation
+    with measuring(kg, look_s=0.05):
+        until(lambda: (kept := kg.memory.get("measurements")) is not None and kept._base is not None)
+        if is_large:  # more changes than an update counts, so that it is postponed
+            monkeypatch.setattr(schema_counts, "MAX_QUADS", 0)
+            write(kg.store, {GRAPHS[1]: [(NODES[1], RDF.type, KG.Passage)]})  # type: ignore[arg-type]
+            until(lambda: kg.memory.get("measurements")._base is None)  # type: ignore[union-attr]
+    for number in range(3):
+        write(kg.store, {GRAPHS[2]: [(NODES[number], RDF.type, KG.Passage)]})  # type: ignore[arg-type]
+        kg.store.snapshot(kg.store.statistics().generation).release()
+    kg.pool.close_snapshots_before(kg.store.statistics().generation)  # that of the worker which measured
+    until(lambda: not (kg.settings.data_dir / "snapshots" / str(first)).exists())
+
+
 def test_a_load_without_a_server_updates_the_saved_counts(kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch) -> None:
     def read_saved() -> tuple[int, bool]:
         saved = Counts.load(kg.settings.data_dir / "schema.json")
