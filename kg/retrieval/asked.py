@@ -6,7 +6,7 @@ import threading
 from collections.abc import Container, Mapping, Sequence
 from concurrent.futures import Future
 from contextvars import copy_context
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from typing import Any, Final
@@ -162,16 +162,14 @@ class Asked:
     ) -> list[Candidate]:
         """Drop the candidates that are no results of a query whose relevance was judged without a filter.
 
-        `results` are the first of its results. Others are results by meaning alone, which no filter changes: words are
-        compared in the first units of a ranking, and those are others with a filter.
+        `results` are the first of its results. Others are results if they are near the query: words are compared in the
+        first units of a ranking, which with a filter are also others.
         """
         if relevance == "none":
             return []
         if self._keeps_all(relevance):
             return list(candidates)
-        return [
-            each for each in candidates if each.iri in results or is_related(replace(each, words=0.0), ranking.model)
-        ]
+        return [each for each in candidates if each.iri in results or is_related(each, ranking.model)]
 
     def is_ended(self, ranking: Ranking, relevance: Relevance) -> bool:
         """Whether `select` would drop every unit after the last one of a ranking, so that no deeper one is needed.
@@ -201,7 +199,7 @@ class Asked:
         """Drop the counted units that `select_further` would drop, and add the first results."""
         if relevance == "none":
             return {}
-        near = len(ranking.counted) if self._keeps_all(relevance) else ranking.near_by_meaning
+        near = len(ranking.counted) if self._keeps_all(relevance) else ranking.near
         return {**dict(islice(ranking.counted.items(), near)), **results}
 
     def _keeps_all(self, relevance: Relevance) -> bool:

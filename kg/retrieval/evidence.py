@@ -257,7 +257,7 @@ def title_of(descriptions: Descriptions, document: str, voice: Voice | None = No
     name = descriptions.one(document, DCTERMS.title) or descriptions.one(document, SKOS.prefLabel)
     title = name or build_display_title(document, partial(descriptions.one, document))
     citation = citation_of(descriptions, document, voice) or (voice.other if voice is not None else None)
-    if citation and title in citation:  # as that of the record of a sitting
+    if citation and f", {title}," in f", {citation},":  # as that of the record of a sitting
         return citation
     return f"{title} ({citation})" if citation else title
 
@@ -278,8 +278,7 @@ def citation_of(descriptions: Descriptions, document: str, voice: Voice | None =
     speaker = descriptions.one(document, KG.speakerAsRecorded)
     if voice is not None and voice.other:
         speaker = f"{voice.other} in the speech of {speaker}" if speaker else voice.other
-    date = descriptions.one(document, DCTERMS.date)
-    parts = (speaker, None if date is not None and date in reference else date, reference)
+    parts = (speaker, descriptions.one(document, DCTERMS.date), reference)
     return ", ".join(part for part in parts if part)
 
 

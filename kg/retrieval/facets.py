@@ -172,6 +172,9 @@ def count_results(
     counts = _count_units(reader, names, counted.units, counted.more)
     if post is None:
         return counts
+    if post.results.more:  # with a further value, others are among the first, in which words are compared
+        for facet, listed in counts.values.items():
+            counts.values[facet] = [each.model_copy(update={"more": True}) for each in listed]
     for facet in names:
         if (wider := _without_own(post.scope, facet)) is not None:
             others = post.results.narrow(reader, wider)

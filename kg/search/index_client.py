@@ -155,7 +155,6 @@ class EdgeIndex(RestartedProcess):
             incomplete=incomplete,
             counted={iri: found["codes"][number] for iri, number in found["counted"]},
             near=found["near"],
-            near_by_meaning=found["near_by_meaning"],
         )
 
     def _describe_missing(self, lost: int, silent: int = 0) -> str | None:

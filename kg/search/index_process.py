@@ -115,7 +115,6 @@ class Server:
             "counted": [(iri, numbers[id(codes)]) for iri, codes in ranking.counted.items()],
             "codes": [*distinct.values()],
             "near": ranking.near,
-            "near_by_meaning": ranking.near_by_meaning,
         }
 
     def _count(self, fields: list[str], codes: Conditions) -> dict[str, Any]:

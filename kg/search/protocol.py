@@ -118,8 +118,6 @@ class Ranking:
     """Units that match, with their codes and ``parent``, if it was asked to count them: those near the query first."""
     near: int = 0
     """How many of these are near the query (`kg.search.relevance.drop_unrelated`)."""
-    near_by_meaning: int = 0
-    """How many of these, the first ones, are near it by meaning alone. Those near by words depend on the ranking."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -415,7 +415,6 @@ class UnitIndex:
             found,
             counted=dict(codes[id_] for id_ in wanted if id_ in codes),
             near=min(len(by_meaning) + len(by_words), asked.counted),
-            near_by_meaning=len(by_meaning),
         )
 
     def _get_model(self, asked: _Asked) -> str | None:
