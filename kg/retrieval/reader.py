@@ -29,6 +29,8 @@ from kg.vocabulary import PROV_GRAPH
 R = TypeVar("R", bound=Result)
 T = TypeVar("T")
 
+_INVISIBLE: Final = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})
+"""Categories of Unicode of control and format characters and separators."""
 _RAN: Final[ContextVar[list[Statement] | None]] = ContextVar("ran", default=None)
 
 USER_GRAPHS: Final = 3
@@ -403,7 +405,7 @@ def clean_text(name: str, text: str, longest: int) -> str:
         raise InvalidInputError(f"{name} has {len(stripped):,} characters. The maximum is {longest:,}.")
     if any("\ud800" <= character <= "\udfff" for character in stripped):
         raise InvalidInputError(f"{name} contains a lone surrogate, which is not a character.")
-    if all(unicodedata.category(character)[0] in "CZ" for character in stripped):
+    if all(unicodedata.category(character) in _INVISIBLE for character in stripped):
         raise InvalidInputError(f"{name} is empty. Pass some words.")
     return stripped
 
