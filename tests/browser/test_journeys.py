@@ -106,9 +106,9 @@ def test_a_claim_is_accepted_by_who_is_signed_in(open_page: Open, data_dir: Path
     page.goto("/login?to=" + quote(SECTION, safe=""))
     page.get_by_label("Token").fill(read_token(data_dir) or "")
     page.get_by_role("button", name="Sign in").click()
-    page.wait_for_url("**" + SECTION)
+    page.wait_for_url("**" + SECTION + "**")
     page.locator("#rule-2").get_by_role("button", name="Accept").click()
-    page.wait_for_url("**" + SECTION)
+    page.wait_for_url("**" + SECTION + "**")
     assert "accepted" in page.locator("#rule-2").inner_text()
     page.goto("/status")
     assert page.get_by_text("Signed in as local-admin").count() == 1
