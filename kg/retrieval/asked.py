@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Container, Mapping, Sequence
 from concurrent.futures import Future
-from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from typing import Any, Final
 
 from kg.errors import IndexUnavailableError, QueryLimitError
-from kg.retrieval.reader import Reader
+from kg.retrieval.reader import Reader, start
 from kg.retrieval.word_ranking import rank_by_store
 from kg.search.protocol import Candidate, Codes, Conditions, Mode, Ranking, SearchIndex
 from kg.search.ranking import POOL
@@ -82,18 +80,8 @@ class Asked:
 
     def begin(self, search: SearchIndex, *, limit: int, codes: Conditions, counted: int) -> None:
         """Begin a ranking in a thread, which ends within the time limit of a search. `rank` waits for its result."""
-        begun: Future[Ranking] = Future()
         rank = partial(self.rank, search, limit=limit, codes=codes, counted=counted)
-        context = copy_context()
-
-        def run() -> None:
-            try:
-                begun.set_result(context.run(rank))
-            except Exception as error:  # noqa: BLE001 raised by `rank`
-                begun.set_exception(error)
-
-        threading.Thread(target=run, name="ranking", daemon=True).start()
-        self._begun[_key_of(limit, codes, counted)] = begun
+        self._begun[_key_of(limit, codes, counted)] = start("ranking", rank)
 
     def rank_all(
         self,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 import unicodedata
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from concurrent.futures import Future
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import is_
 from typing import Any, Final, Generic, TypeVar
 
@@ -256,6 +258,24 @@ class Reader:
         rows = list(_rows_of(self.kg.query(bind(TOUCHED, prov=PROV_GRAPH, commits=sorted(commits, key=str))).result))
         return {iri_of(row["graph"]) for row in rows} if {row["commit"] for row in rows} == commits else None
 
+    def start(self, name: str, work: Callable[[Reader], T]) -> Callable[[], T]:
+        """Start `work` in a thread, with a reader of its own; return a function that waits for its result.
+
+        That function adds its queries to those of this reader.
+        """
+        other = Reader(self.kg)
+        started = start(name, partial(work, other))
+
+        def wait() -> T:
+            result = started.result()
+            self.ran += other.ran
+            self.generation = max(self.generation, other.generation)
+            self.truncated = self.truncated or other.truncated
+            self._declares = self._declares or other._declares
+            return result
+
+        return wait
+
     def note(self, purpose: str, query: str) -> None:
         """Record a query whose answer was cached."""
         self.ran.append(Statement(purpose=purpose, sparql=query.strip()))
@@ -348,6 +368,21 @@ class Reader:
 
 
 _find_reads = lru_cache(maxsize=512)(find_reads)
+
+
+def start(name: str, work: Callable[[], T]) -> Future[T]:
+    """Start `work` in a thread of this name, in the context of the caller. It must end by itself."""
+    started: Future[T] = Future()
+    context = copy_context()
+
+    def run() -> None:
+        try:
+            started.set_result(context.run(work))
+        except Exception as error:  # noqa: BLE001 raised to the caller who asks for the result
+            started.set_exception(error)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return started
 
 
 def _is_valid(row: Mapping[str, Term], names: Sequence[str]) -> bool:

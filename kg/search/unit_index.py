@@ -403,7 +403,7 @@ class UnitIndex:
         by_words: list[str] = []
         far: list[str] = []
         for each in matching:
-            if is_related(replace(each, words=0.0), model):
+            if is_related(replace(each, words=0.0) if each.words else each, model):
                 by_meaning.append(each.iri)
             else:
                 (by_words if is_related(each, model) else far).append(each.iri)

@@ -196,6 +196,22 @@ def test_one_query_finds_the_rows_of_all_graphs(kg: KnowledgeGraph, made) -> Non
     assert [statement.purpose for statement in ran].count("order of passages") == 1
 
 
+def test_work_in_a_thread_adds_its_queries_and_raises_its_error(kg: KnowledgeGraph) -> None:
+    reader = Reader(kg)
+
+    def ask(other: Reader) -> int:
+        assert other is not reader
+        return len(other.rows("anything", "SELECT ?s WHERE { ?s a <http://example.org/nothing> }"))
+
+    wait = reader.start("asking", ask)
+    failing = reader.start("failing", lambda other: 1 // 0)
+    assert wait() == 0
+    assert [each.purpose for each in reader.ran] == ["anything"]
+    assert reader.generation == kg.store.statistics().generation
+    with pytest.raises(ZeroDivisionError):
+        failing()
+
+
 def test_what_a_row_limit_cut_off_is_not_kept(kg: KnowledgeGraph, monkeypatch) -> None:
     query = "SELECT ?document WHERE { ?document a kg:PolicyDocument }"
     run = kg.pool.run

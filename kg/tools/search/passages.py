@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import zip_longest
 from typing import Annotated, ClassVar, Final, Literal
 
@@ -186,6 +187,8 @@ def search(
         counted=MOST_COUNTED if wanted else 0,
         judged=None if post is None else post.results.narrow(reader, post.scope),
     )
+    count = partial(count_results, names=wanted, asked=question, scope=scope, found=found, post=post)
+    counting = reader.start("facets", count) if wanted else None
     if sort != "relevance":
         ordered = sort_found(reader, found.units, sort)
         if found.next_offset is not None:
@@ -212,9 +215,9 @@ def search(
         )
     notes += describe_ranking(found, "passages")
     counts = None
-    if wanted:
+    if counting is not None:
         try:
-            counts = count_results(reader, wanted, question, scope, found, post)
+            counts = counting()
         except IndexUnavailableError as error:
             notes.append(f"facets: {error}")
     return reader.finish(
