@@ -16,6 +16,7 @@ from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_triple
 from kg.retrieval.display_titles import build_display_title
+from kg.retrieval.reader import Reader, iri_of
 from kg.server import pages
 from kg.settings import Settings
 from kg.store.protocol import Rows, term_text
@@ -223,3 +224,21 @@ def test_document_and_family_without_titles_are_shown_by_their_slugs(kg: Knowled
 )
 def test_display_title_needs_no_fact(iri: str, shown: str) -> None:
     assert build_display_title(iri) == shown
+
+
+def test_memberships_and_quantities_are_named_by_what_they_hold(joined: KnowledgeGraph) -> None:
+    reader = Reader(joined)
+    members = reader.rows(
+        "members", "SELECT ?it ?member ?whole WHERE { ?it org:member ?member ; org:organization ?whole } LIMIT 20"
+    )
+    shown = names_of(joined, [iri_of(row["it"]) for row in members])
+    ends = names_of(joined, [iri_of(row[key]) for row in members for key in ("member", "whole")])
+    assert members
+    for row in members:
+        member, whole = (ends[iri_of(row[key])] for key in ("member", "whole"))
+        assert shown[iri_of(row["it"])].startswith(f"{member} in {whole}")
+    quantities = reader.rows("quantities", "SELECT ?it ?number WHERE { ?it qudt:numericValue ?number } LIMIT 20")
+    named = names_of(joined, [iri_of(row["it"]) for row in quantities])
+    assert quantities
+    for row in quantities:
+        assert named[iri_of(row["it"])].partition(" ")[0] == term_text(row["number"])

@@ -41,7 +41,7 @@ def show(site: Site, request: Request, target: Target) -> Response:
         "town": {"name": name, "href": href_of(district.municipality)},
         "category": district.category,
         "facts": district.facts,
-        "levels": by_level,
+        "levels": dict(sorted(by_level.items(), key=lambda level: _rank_level(level[0]))),
         "uses": len(uses.result.permissions),
         "standards": [_show_standard(each) for each in standards.result.standards],
         "unsure": [_show_use(each) for each in uses.result.unsure],
@@ -102,3 +102,8 @@ def _show_source(each: Permission | Standard) -> dict[str, Any]:
         "state": state,
         "why": why_href(evidence.id),
     }
+
+
+def _rank_level(level: str) -> int:
+    """Rank a level of permission: uses by right are listed first, prohibited uses last."""
+    return 0 if level == "by right" else 1 if level.startswith("by right") else 3 if level.startswith("not") else 2

@@ -19,7 +19,7 @@ from kg.ontology import load_declared_terms, load_ontology
 from kg.provenance.superclasses import ANCHORS
 from kg.retrieval.attribution import Chunk, load_voices
 from kg.retrieval.display_titles import FACTS, build_display_title
-from kg.retrieval.evidence import describe, origin_of
+from kg.retrieval.evidence import code_of, describe, origin_of
 from kg.retrieval.property_names import find_property, load_property_labels
 from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.results import Provenance, Statement
@@ -34,9 +34,11 @@ from kg.vocabulary import (
     DCTERMS,
     FOAF,
     KG,
+    ORG,
     PREFIXES,
     PROV,
     PROV_GRAPH,
+    QUDT,
     RDF,
     RDFS,
     SCHEMA,
@@ -113,6 +115,16 @@ SELECT DISTINCT ?thing ?property ?label WHERE {
                        dcterms:description, rdf:type, kg:speakerAsRecorded, dcterms:date, kg:debateType,
                        eli:type_subdivision, kg:sectionNumber))
   BIND(IF(?property IN (schema:text, dcterms:description), SUBSTR(?value, 1, $preview), ?value) AS ?label)
+}"""
+
+MEMBERSHIPS: Final = """
+SELECT ?thing ?member ?organization ?start WHERE {
+  VALUES ?thing { $things } ?thing org:member ?member ; org:organization ?organization
+  OPTIONAL { ?thing schema:startDate ?start }
+}"""
+QUANTITIES: Final = """
+SELECT ?thing ?number ?unit WHERE {
+  VALUES ?thing { $things } ?thing qudt:numericValue ?number OPTIONAL { ?thing qudt:hasUnit ?unit }
 }"""
 
 SLUGS_LIKE: Final = """
@@ -461,7 +473,42 @@ def _labels(
     labels = {iri: label for iri, label in labels.items() if iri not in untitled}
     names, numbers = load_code_names(reader, kinds, labels)
     shown = {iri: build_display_title(iri, facts[iri].get) for iri in untitled}
-    return labels | names | shown, kinds, known, numbers
+    named = _name_memberships(reader, kinds) | _name_quantities(reader, kinds)
+    return named | labels | names | shown, kinds, known, numbers
+
+
+def _of_kind(kinds: Mapping[str, str], kind: NamedNode) -> list[NamedNode]:
+    return [NamedNode(iri) for iri in sorted(kinds) if kinds[iri] == kind.value]
+
+
+def _name_memberships(reader: Reader, kinds: Mapping[str, str]) -> dict[str, str]:
+    """Name memberships by the member and the organization: ``Fern Ashby in the Senate, 2022-07-01``."""
+    if not (things := _of_kind(kinds, ORG.Membership)):
+        return {}
+    rows = reader.rows("members and organizations", bind(MEMBERSHIPS, things=things))
+    names = _labels(reader, {iri_of(row[key]) for row in rows for key in ("member", "organization")})[0]
+
+    def name(term: Term) -> str:
+        return names.get(iri_of(term)) or short_name(iri_of(term))
+
+    return {
+        iri_of(row["thing"]): f"{name(row['member'])} in {name(row['organization'])}"
+        + (f", {term_text(row['start'])}" if "start" in row else "")
+        for row in rows
+    }
+
+
+def _name_quantities(reader: Reader, kinds: Mapping[str, str]) -> dict[str, str]:
+    """Name quantities by number and unit: ``30 FT``."""
+    if not (things := _of_kind(kinds, QUDT.QuantityValue)):
+        return {}
+    rows = reader.rows("numbers and units", bind(QUANTITIES, things=things))
+    units = {iri_of(row["unit"]) for row in rows if "unit" in row}
+    names = {unit: code_of(unit) for unit in units} | (_labels(reader, units)[0] if units else {})
+    return {
+        iri_of(row["thing"]): term_text(row["number"]) + (f" {names[iri_of(row['unit'])]}" if "unit" in row else "")
+        for row in rows
+    }
 
 
 def _load_speakers(reader: Reader, parts: Sequence[str]) -> dict[str, tuple[str, str]]:
