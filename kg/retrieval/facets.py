@@ -144,6 +144,8 @@ class PostFilter:
     scope: Scope
     results: Counted
     """The results without it."""
+    kept: Counted
+    """Those of them that pass it."""
     given: SearchFilters
 
 
@@ -167,8 +169,7 @@ def count_results(
     elif found.relevance == "none":
         counted = Counted()
     else:
-        judged = None if post is None else post.results.narrow(reader, post.scope)
-        counted = count_units(reader, asked, scope, MOST_COUNTED, judged)
+        counted = count_units(reader, asked, scope, MOST_COUNTED, None if post is None else post.kept)
     counts = _count_units(reader, names, counted.units, counted.more)
     if post is None:
         return counts

@@ -174,7 +174,7 @@ def search(
             if min_score is not None and results.more:
                 results = replace(results, more=False)
                 notes.append(f"post_filter: With min_score, only the first {MOST_COUNTED:,} results are filtered.")
-            post = PostFilter(own, results, post_filter)
+            post = PostFilter(own, results, results.narrow(reader, own), post_filter)
         scope = both
     found = retrieve(
         reader,
@@ -185,7 +185,7 @@ def search(
         per_document=filters.max_passages_per_doc,
         concepts=[NamedNode(concept.iri) for concept in concepts],
         counted=MOST_COUNTED if wanted else 0,
-        judged=None if post is None else post.results.narrow(reader, post.scope),
+        judged=None if post is None else post.kept,
     )
     count = partial(count_results, names=wanted, asked=question, scope=scope, found=found, post=post)
     counting = reader.start("facets", count) if wanted else None
