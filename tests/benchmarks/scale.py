@@ -3,7 +3,7 @@
 ``make bench-scale`` (ARGS="--sizes 10000,100000,1000000"; ``--vectors`` also embeds, with made-up vectors). It is
 no part of ``make bench``: a million passages take an hour. Each size is loaded by one process and asked by another one,
 after a clean stop and after a kill, so each peak is of one job. Figures are printed as a table and, with
-``--json FILE``, written after each job for the plots of the chapter.
+``--json FILE``, written as soon as each is measured, for the plots of the chapter.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def run(arguments: Sequence[str]) -> Iterator[Comparison]:
     for size in given.sizes:
         for figures in measure(size, given.vectors):
             found.setdefault(size, {}).update(figures)
-            if given.json is not None:  # after each job, so that a run that is stopped keeps its figures
+            if given.json is not None:  # each time, so that a run that is stopped keeps its figures
                 write_file(given.json, json.dumps(found, indent=1) + "\n")
     Console(width=None if sys.stdout.isatty() else 160).print(build_table(found))
     least, most = found[given.sizes[0]], found[given.sizes[-1]]
@@ -98,30 +98,33 @@ def run(arguments: Sequence[str]) -> Iterator[Comparison]:
 
 
 def measure(passages: int, vectors: bool) -> Iterator[Figures]:
-    """Load `passages` in one process, ask in others, and yield the figures of each job when it ends."""
+    """Load `passages` in one process, ask in others, and yield the figures as they are measured."""
     with tempfile.TemporaryDirectory(prefix="bench-scale-") as folder:
         source, data = Path(folder) / "passages.parquet", Path(folder) / "data"
         write_passages(source, passages)
-        yield run_child("load", str(source), str(data), str(int(vectors)))
+        yield from run_child("load", str(source), str(data), str(int(vectors)))
         for part in ("store", "index"):
             used = sum(file.stat().st_blocks * 512 for file in (data / part).rglob("*") if file.is_file())
             yield {f"{part}: bytes on disk a passage": used / passages}
-        yield run_child("ask", str(data), str(int(vectors)), str(passages))
+        yield from run_child("ask", str(data), str(int(vectors)), str(passages))
         more = Path(folder) / "more.parquet"
         write_passages(more, PASSAGES_A_DOCUMENT, first=passages)
-        yield run_child("change", str(more), str(data), str(int(vectors)))
-        yield run_child("search", str(data), str(int(vectors)))
-        yield run_child("kill", str(data), str(int(vectors)))
-        yield {
-            f"{name}, after kill -9": value for name, value in run_child("open", str(data), str(int(vectors))).items()
-        }
+        yield from run_child("change", str(more), str(data), str(int(vectors)))
+        yield from run_child("search", str(data), str(int(vectors)))
+        yield from run_child("kill", str(data), str(int(vectors)))
+        for figures in run_child("open", str(data), str(int(vectors))):
+            yield {f"{name}, after kill -9": value for name, value in figures.items()}
 
 
-def run_child(*arguments: str) -> Figures:
-    """Run one job in a process of its own and return its figures."""
-    done = subprocess.run([*SCRIPT, *arguments], stdout=subprocess.PIPE, text=True, check=True)
-    found: Figures = json.loads(done.stdout.splitlines()[-1])
-    return found
+def run_child(*arguments: str) -> Iterator[Figures]:
+    """Run one job in a process of its own and yield its figures as it prints them."""
+    command = [*SCRIPT, *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as job:
+        assert job.stdout is not None
+        for line in job.stdout:
+            yield json.loads(line)
+    if job.returncode:
+        raise subprocess.CalledProcessError(job.returncode, command)
 
 
 def build_table(found: dict[int, Figures]) -> Table:
@@ -161,10 +164,9 @@ def opened(data: Path, vectors: bool, processes: int = 0) -> Iterator[KnowledgeG
         yield kg
 
 
-def load_source(source: Path, data: Path, vectors: bool) -> Figures:
+def load_source(source: Path, data: Path, vectors: bool) -> Iterator[Figures]:
     """Load the file, wait until the index rests, and report rates and peaks."""
     progress: list[tuple[float, int]] = []
-    found: Figures = {}
     with opened(data, vectors) as kg, watching_memory() as most:
         begun = time.perf_counter()
         load(
@@ -175,25 +177,31 @@ def load_source(source: Path, data: Path, vectors: bool) -> Figures:
         )
         seconds = time.perf_counter() - begun
         units = kg.search.status().units
-        found["load: passages/s"] = units / seconds
         first, last = tenths(progress)
-        found["load, first tenth: passages/s"], found["load, last tenth: passages/s"] = first, last
+        yield {
+            "load: passages/s": units / seconds,
+            "load, first tenth: passages/s": first,
+            "load, last tenth: passages/s": last,
+        }
         if vectors:
             begun = time.perf_counter()
             kg.search.wait()
-            found["vectors stored after the load: s"] = time.perf_counter() - begun
+            yield {"vectors stored after the load: s": time.perf_counter() - begun}
         begun = time.perf_counter()
         wait_until_at_rest(data / "index")
-        found["optimizing after the load: s"] = time.perf_counter() - begun
-        found["load: most anonymous memory of the index process, MiB"] = max(most.index, default=0.0) / MIB
-        found["load: most anonymous memory of optimizing, MiB"] = max(most.optimizing, default=0.0) / MIB
+        yield {"optimizing after the load: s": time.perf_counter() - begun}
+        yield {
+            "load: most anonymous memory of the index process, MiB": max(most.index, default=0.0) / MIB,
+            "load: most anonymous memory of optimizing, MiB": max(most.optimizing, default=0.0) / MIB,
+        }
         quarters = [max(part, default=0.0) / MIB for part in divide(most.index, 4)]
         for number, used in enumerate(quarters, 1):
-            found[f"load: anonymous memory of the index process, quarter {number}, MiB"] = used
+            yield {f"load: anonymous memory of the index process, quarter {number}, MiB": used}
         [index, *_] = find_index_processes()
-        found["load: peak of the index process, MiB"] = read_memory(index)["VmHWM"] / MIB
-        found["load: peak of the loading process, MiB"] = read_memory(os.getpid())["VmHWM"] / MIB
-    return found
+        yield {
+            "load: peak of the index process, MiB": read_memory(index)["VmHWM"] / MIB,
+            "load: peak of the loading process, MiB": read_memory(os.getpid())["VmHWM"] / MIB,
+        }
 
 
 @dataclass(slots=True)
@@ -242,24 +250,23 @@ def wait_until_at_rest(index: Path, quiet_s: float = 12.0) -> None:
         time.sleep(0.5)
 
 
-def open_only(data: Path, vectors: bool) -> Figures:
+def open_only(data: Path, vectors: bool) -> Iterator[Figures]:
     """Measure the time until the first search is answered."""
     begun = time.perf_counter()
     with opened(data, vectors) as kg:
         kg.search.rank("solar levy", limit=10, mode="bm25")
-        return {"open: s until the first search": time.perf_counter() - begun}
+        yield {"open: s until the first search": time.perf_counter() - begun}
 
 
-def ask(data: Path, vectors: bool, passages: int) -> Figures:
+def ask(data: Path, vectors: bool, passages: int) -> Iterator[Figures]:
     """Measure the opening, searches, tools and queries, and the memory of the processes after them."""
-    found = {}
     begun = time.perf_counter()
     with opened(data, vectors) as kg, measuring(kg):
         kg.search.rank("solar levy", limit=10, mode="bm25")
-        found["open: s until the first search"] = time.perf_counter() - begun
-        found["tool describe_schema: ms while it is measured"] = measure_call(kg)
+        yield {"open: s until the first search": time.perf_counter() - begun}
+        yield {"tool describe_schema: ms while it is measured": measure_call(kg)}
         wait_until_measured(kg)
-        found["schema measured after opening: s"] = time.perf_counter() - begun
+        yield {"schema measured after opening: s": time.perf_counter() - begun}
         chance, question = random.Random(5), make_questions()
         tools = {name: registry.get(name) for name in ("search", "fetch", *TOOLS)}
         known = [each.iri for each in kg.search.rank(question(), limit=100, mode="bm25").candidates]
@@ -282,21 +289,28 @@ def ask(data: Path, vectors: bool, passages: int) -> Figures:
             begun = time.perf_counter()
             job()
             if name.removeprefix("tool ") in TOOLS:  # which keep what they count until the next commit
-                found[f"{name}: first ms"] = (time.perf_counter() - begun) * 1_000
-            times = []
-            for _ in range(QUESTIONS if name.startswith(("search", "tool search", "tool fetch", "why")) else 10):
-                begun = time.perf_counter()
-                job()
-                times.append((time.perf_counter() - begun) * 1_000)
-            times.sort()
-            found[f"{name}: p50 ms"], found[f"{name}: p95 ms"] = median(times), p95(times)
+                yield {f"{name}: first ms": (time.perf_counter() - begun) * 1_000}
+            often = name.startswith(("search", "tool search", "tool fetch", "why"))
+            yield measure_times(name, job, QUESTIONS if often else 10)
         used = [read_memory(pid) for pid in find_index_processes()]
         anonymous = sum(each["RssAnon"] for each in used)
-        found["index process: with those of its shards"] = len(used)
-        found["index process: anonymous bytes a passage"] = anonymous / passages
-        found["index process: anonymous MiB"] = anonymous / MIB
-        found["index process: of files, MiB"] = sum(each["RssFile"] for each in used) / MIB
-    return found
+        yield {
+            "index process: with those of its shards": len(used),
+            "index process: anonymous bytes a passage": anonymous / passages,
+            "index process: anonymous MiB": anonymous / MIB,
+            "index process: of files, MiB": sum(each["RssFile"] for each in used) / MIB,
+        }
+
+
+def measure_times(name: str, job: Callable[[], object], number: int) -> Figures:
+    """Run a job several times, and report the median and the 95th percentile."""
+    times = []
+    for _ in range(number):
+        begun = time.perf_counter()
+        job()
+        times.append((time.perf_counter() - begun) * 1_000)
+    times.sort()
+    return {f"{name}: p50 ms": median(times), f"{name}: p95 ms": p95(times)}
 
 
 def measure_call(kg: KnowledgeGraph) -> float:
@@ -312,14 +326,13 @@ def wait_until_measured(kg: KnowledgeGraph) -> None:
         time.sleep(0.01)
 
 
-def change(source: Path, data: Path, vectors: bool) -> Figures:
+def change(source: Path, data: Path, vectors: bool) -> Iterator[Figures]:
     """Measure the costs of a small change, and of a backup: all should depend on the change, and on the files."""
-    found: Figures = {}
 
-    def measure_s(name: str, job: Callable[[], object]) -> None:
+    def measure_s(name: str, job: Callable[[], object]) -> Figures:
         begun = time.perf_counter()
         job()
-        found[f"{name}: s"] = time.perf_counter() - begun
+        return {f"{name}: s": time.perf_counter() - begun}
 
     with opened(data, vectors) as kg, tempfile.TemporaryDirectory(prefix="bench-scale-", dir=data.parent) as folder:
         checks = DatasetChecks(kg, pause_s=0.0)
@@ -330,17 +343,16 @@ def change(source: Path, data: Path, vectors: bool) -> Figures:
                 raise RuntimeError(f"the check of the dataset failed: {checks.result()}")
 
         concepts = [make_concept(number, word) for number, word in enumerate(make_words(random.Random(0))[:2], 1)]
-        measure_s("check of the dataset, first", check)
-        measure_s("one document more", lambda: load(kg, "climate", [str(source)]))
-        measure_s("check of the dataset after it", check)
+        yield measure_s("check of the dataset, first", check)
+        yield measure_s("one document more", lambda: load(kg, "climate", [str(source)]))
+        yield measure_s("check of the dataset after it", check)
         for name, (graph, quads) in zip(
             ("mentions of the first concept", "mentions of a new concept"), concepts, strict=True
         ):
             kg.store.commit({graph: quads})
-            measure_s(name, lambda: refresh_mentions(kg))
-        measure_s("comparison of index and store", lambda: repair_index(kg.store, kg.search))
-        measure_s("backup", lambda: write_backup(kg, Path(folder) / "backup"))
-    return found
+            yield measure_s(name, lambda: refresh_mentions(kg))
+        yield measure_s("comparison of index and store", lambda: repair_index(kg.store, kg.search))
+        yield measure_s("backup", lambda: write_backup(kg, Path(folder) / "backup"))
 
 
 def make_questions() -> Callable[[], str]:
@@ -357,47 +369,41 @@ def list_searches(kg: KnowledgeGraph, question: Callable[[], str]) -> dict[str, 
     }
 
 
-def search_in_one_process(data: Path, vectors: bool) -> Figures:
+def search_in_one_process(data: Path, vectors: bool) -> Iterator[Figures]:
     """Measure searches while the index process has all shards."""
-    found = {}
     with opened(data, vectors, processes=1) as kg:
         for name, job in list_searches(kg, make_questions()).items():
             job()
-            times = []
-            for _ in range(QUESTIONS):
-                begun = time.perf_counter()
-                job()
-                times.append((time.perf_counter() - begun) * 1_000)
-            times.sort()
-            found[f"{name}, one process: p50 ms"], found[f"{name}, one process: p95 ms"] = median(times), p95(times)
-    return found
+            yield measure_times(f"{name}, one process", job, QUESTIONS)
 
 
-def kill_while_open(data: Path, vectors: bool) -> None:
+def kill_while_open(data: Path, vectors: bool) -> Iterator[Figures]:
     """Open the graph, and kill its processes."""
     with opened(data, vectors) as kg:
         kg.search.rank("solar levy", limit=10, mode="bm25")
-        print("{}", flush=True)
+        yield {}
         for pid in find_children(os.getpid()):
             os.kill(pid, signal.SIGKILL)
         os._exit(0)
+
+
+JOBS: Final[dict[str, Callable[..., Iterator[Figures]]]] = {
+    "load": lambda source, data, vectors: load_source(Path(source), Path(data), vectors == "1"),
+    "ask": lambda data, vectors, passages: ask(Path(data), vectors == "1", int(passages)),
+    "change": lambda source, data, vectors: change(Path(source), Path(data), vectors == "1"),
+    "search": lambda data, vectors: search_in_one_process(Path(data), vectors == "1"),
+    "open": lambda data, vectors: open_only(Path(data), vectors == "1"),
+    "kill": lambda data, vectors: kill_while_open(Path(data), vectors == "1"),
+}
+"""What a process of its own measures, by name."""
 
 
 if __name__ == "__main__":
     mode, given = sys.argv[1], sys.argv[2:]
     if mode == "index":
         index_process.main(lambda settings: RandomEmbedder())
-    elif mode == "load":
-        print(json.dumps(load_source(Path(given[0]), Path(given[1]), given[2] == "1")))
-    elif mode == "ask":
-        print(json.dumps(ask(Path(given[0]), given[1] == "1", int(given[2]))))
-    elif mode == "change":
-        print(json.dumps(change(Path(given[0]), Path(given[1]), given[2] == "1")))
-    elif mode == "search":
-        print(json.dumps(search_in_one_process(Path(given[0]), given[1] == "1")))
-    elif mode == "open":
-        print(json.dumps(open_only(Path(given[0]), given[1] == "1")))
-    elif mode == "kill":
-        kill_while_open(Path(given[0]), given[1] == "1")
+    elif mode in JOBS:
+        for figures in JOBS[mode](*given):
+            print(json.dumps(figures), flush=True)
     else:
         Console().print(table("scale", list(run(sys.argv[1:]))))
