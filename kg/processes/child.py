@@ -13,6 +13,7 @@ import math
 import os
 import re
 import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -48,6 +49,7 @@ _START: Final = (
 _PIPE_BYTES: Final = 1_048_576
 _READ_BYTES: Final = 1 << 18
 _JOINED_BYTES: Final = 65_536
+_ENDING_S: Final = 1.0
 _CPU_CLOCK: Final = 2
 """The clock of a process on Linux is named by its inverted number and this one, as clock_getcpuclockid(3) does."""
 
@@ -163,6 +165,18 @@ class Child:
     def kill(self) -> None:
         """Kill the process, from any thread."""
         self.process.kill()
+
+    def describe_end(self) -> str | None:
+        """Describe how a process ended whose pipes are closed; None if it still runs a second later."""
+        try:
+            code = self.process.wait(_ENDING_S)
+        except subprocess.TimeoutExpired:
+            return None
+        if code == -signal.SIGKILL:
+            return "killed, as the system does when memory is short"
+        if code == -signal.SIGBUS:
+            return "ended by SIGBUS, as when a disk is full or a file is damaged"
+        return f"ended by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
     def end(self) -> int:
         """Kill the process, wait for its end, close its pipes; return its exit code."""

@@ -44,6 +44,8 @@ SUSPECT_S: Final = 0.25
 _PAUSE_S: Final = 2.0
 """Seconds after a failure to open in which reads do not start another process."""
 
+_SILENT: Final = "it did not answer"
+_ENDING_S: Final = 2.0
 _PING_S: Final = 2.0
 _WORK_S: Final = 0.01
 """Processor time that counts as work: threads of an idle process wake up for some microseconds."""
@@ -90,18 +92,20 @@ class RestartedProcess:
 
     def _retry(self, work: Callable[[Connection], T], wait_s: float = OPENING_S, attempts: int = ATTEMPTS) -> T:
         """Run `work`, which must be safe to run twice, on a live process, waiting `wait_s` for its start."""
+        how = "stopped"
         for _ in range(attempts):
             connection = self._connect(wait_s)
             try:
                 return work(connection)
             except ChildGoneError:
                 self._discard(connection)
+                how = connection.ended or how
                 if not self._closed:
-                    log.warning("The %s has died. Restarting it.", self.name)
+                    log.warning("The %s has died (%s). Restarting it.", self.name, how)
         times = "again" if attempts == 1 else f"{attempts} times in a row"
         raise IndexUnavailableError(
-            f"The {self.name} died {times}. Its messages are on standard error. The next request starts it again, "
-            "and the graphs that the index lacks are indexed again from the store: there is nothing to delete. If it "
+            f"The {self.name} died {times} ({how}). Its messages are on standard error. The next request starts it "
+            "again, and the graphs that the index lacks are indexed again from the store: there is nothing to delete. If it "
             "dies at every start, look first for too little memory or disk. Then stop the program, delete the folder "
             "of the index and run `kg reindex`: the index is derived data."
         )
@@ -142,7 +146,8 @@ class RestartedProcess:
                 raise
             except ChildGoneError:
                 # Damage can end the process instead of raising: the next start counts that, and builds a new index.
-                log.warning("The %s died while it was started.", self.name)
+                connection.await_end()
+                log.warning("The %s died while it was started (%s).", self.name, connection.ended)
         except Exception as error:  # noqa: BLE001 -- the callers raise it
             with self._starting:
                 self._opening, self._failed = None, (time.monotonic(), str(error))
@@ -161,6 +166,7 @@ class RestartedProcess:
         with self._starting:
             if self._connection is connection:
                 self._connection = None
+        connection.await_end()
         connection.stop()
 
     def _end(self) -> None:
@@ -197,6 +203,8 @@ class Connection:
         self._alive = True
         self.opened = False
         """Whether it has answered."""
+        self.ended: str | None = None
+        """How it ended, once it has."""
         self._late = False
         """Whether a call was late and nothing was answered since it began."""
         self.heard = time.monotonic()
@@ -289,8 +297,13 @@ class Connection:
             self._reader.join(_CLOSING_S)
         self.stop()
 
+    def await_end(self) -> None:
+        """Wait for the end of a process that a call has found gone, to learn how it ended."""
+        self._reader.join(_ENDING_S)
+
     def stop(self) -> None:
         """Kill the process if it still runs; every waiting call raises ChildGoneError."""
+        self.ended = self.ended or "stopped"
         self.child.kill()
         self._reader.join()
 
@@ -314,6 +327,7 @@ class Connection:
                     answer.set_exception(getattr(errors, name)(message))
                 else:
                     answer.set_result(reply["result"])
+        self.ended = self.ended or process.describe_end()
         process.kill()  # so that a sender that waits for room in its pipe gives up the lock
         with self._sending:
             self._alive = False
@@ -339,6 +353,7 @@ class Connection:
                 idle_s = min(silent_s, now - worked)
                 if idle_s > SILENT_S or silent_s > BUSY_S:
                     log.warning("The %s has not answered for %.0f s. It is killed.", self._name, silent_s)
+                    self.ended = _SILENT
                     raise ChildGoneError from None
                 self._ping(process)
         return frame[1]

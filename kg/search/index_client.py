@@ -16,7 +16,7 @@ from pydantic import SecretStr
 from kg.errors import IndexUnavailableError, InvalidInputError, ModelError
 from kg.processes import child
 from kg.processes.child import ChildGoneError
-from kg.processes.rpc import OPENING_S, Connection, RestartedProcess
+from kg.processes.rpc import LONG_S, OPENING_S, Connection, RestartedProcess
 from kg.search.protocol import (
     Candidate,
     Codes,
@@ -221,7 +221,8 @@ class EdgeIndex(RestartedProcess):
         # Until the embedder is open, it is unknown whether the stored vectors are of its model.
         self._retry(lambda connection: connection.call("await_embedder"))
         while True:
-            status = self._load_status()
+            # With the patience of a write: if the process was restarted, it first opens the shards.
+            status = self._build_status(self._retry(lambda connection: connection.call("status", LONG_S)))
             if progress is not None:
                 progress(status)
             if not status.pending_vectors:
@@ -250,7 +251,9 @@ class EdgeIndex(RestartedProcess):
             self._end()
 
     def _load_status(self) -> IndexStatus:
-        found = self._ask("status", first_wait_s=_FIRST_STATUS_S)
+        return self._build_status(self._ask("status", first_wait_s=_FIRST_STATUS_S))
+
+    def _build_status(self, found: Mapping[str, Any]) -> IndexStatus:
         return IndexStatus(**found["status"], incomplete=self._describe_missing(found["lost"]))
 
     def _ask(

@@ -91,7 +91,7 @@ class ShardProcess(rpc.RestartedProcess):
 
         def repeat() -> Any:
             self._discard(connection)
-            log.warning("The %s has died. Restarting it.", self.name)
+            log.warning("The %s has died (%s). Restarting it.", self.name, connection.ended)
             try:
                 return self._retry(lambda again: again.call(operation, limit_s, **arguments), wait_s, attempts=1)
             except IndexUnavailableError as error:

@@ -83,6 +83,20 @@ def test_a_killed_child_is_gone(child: Child) -> None:
     child.process.wait()
     with pytest.raises(ChildGoneError):
         child.send(b"D", b"")
+    assert "memory" in str(child.describe_end())
+
+
+@pytest.mark.parametrize(("end", "described"), [
+    ("import sys; sys.exit(3)", "3"),
+    ("import os; os.kill(os.getpid(), 7)", "SIGBUS"),
+    ("import os; os.kill(os.getpid(), 11)", "SIGSEGV"),
+])  # fmt: skip
+def test_the_end_of_a_child_is_described(end: str, described: str) -> None:
+    child = Child([sys.executable, "-c", end])
+    with pytest.raises(ChildGoneError):
+        child.receive()
+    assert described in str(child.describe_end())
+    child.end()
 
 
 def test_a_confined_process_cannot_create_a_socket() -> None:

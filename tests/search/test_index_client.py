@@ -354,6 +354,23 @@ class TestProcess:
         assert index.status().units == 253
         index.wait()
 
+    def test_waiting_for_vectors_outlasts_a_restart(self, index: WordIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(index_client.TIMEOUT_S, "status", 0.01)  # less than a start takes
+        monkeypatch.setattr(index_client, "_FIRST_STATUS_S", 0.01)
+        pending = []
+
+        def kill_once(status: IndexStatus) -> None:
+            pending.append(status.pending_vectors)
+            if len(pending) == 1:
+                kill(index)
+
+        index.replace(graph_units("a", *(f"clause {number}" for number in range(4_000))))
+        first = index._connection
+        index.wait(kill_once)
+        assert pending[-1] == 0 < pending[0]
+        assert first is not None
+        assert "killed" in str(first.ended)
+
     @pytest.mark.long
     def test_a_replacement_that_is_killed_half_way_is_done_again(self, index: WordIndex) -> None:
         index.replace(graph_units("a", "old"))
