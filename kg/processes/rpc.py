@@ -105,9 +105,9 @@ class RestartedProcess:
         times = "again" if attempts == 1 else f"{attempts} times in a row"
         raise IndexUnavailableError(
             f"The {self.name} died {times} ({how}). Its messages are on standard error. The next request starts it "
-            "again, and the graphs that the index lacks are indexed again from the store: there is nothing to delete. If it "
-            "dies at every start, look first for too little memory or disk. Then stop the program, delete the folder "
-            "of the index and run `kg reindex`: the index is derived data."
+            "again, and the graphs that the index lacks are indexed again from the store: there is nothing to delete. "
+            "If it dies at every start, look first for too little memory or disk. Then stop the program, delete the "
+            "folder of the index and run `kg reindex`: the index is derived data."
         )
 
     def _require_rest(self) -> None:

@@ -77,7 +77,7 @@ class Shards:
         self._on_lost: Final = on_lost
         folder.mkdir(parents=True, exist_ok=True)
         recorded, lost = self._read_record()
-        names = {*recorded, *(path.name for path in folder.glob("shard-*") if path.is_dir())}
+        names = {*recorded, *_list_folders(folder)}
         self.names: tuple[str, ...] = ()
         """The shards, in the order in which they were made."""
         self.fields: tuple[str, ...] = (ENGLISH,)
@@ -368,6 +368,13 @@ class Shards:
                 self._updates += 1
                 self._written_s = time.monotonic()
 
+    def distrust(self, names: Iterable[str]) -> None:
+        """Note that shards have graphs which another shard has too: one of them is a copy, or of an earlier state."""
+        with self.writing:
+            self._lost |= (copies := {*names})
+            log.error("%s: graphs that other shards have too. They are indexed again.", ", ".join(sorted(copies)))
+            self._write_record()
+
     def note_complete(self) -> None:
         """Note that the graphs of lost shards are all there again."""
         with self.writing:
@@ -438,7 +445,7 @@ class Shards:
             record = json.loads((self.folder / _RECORD).read_text("utf-8"))
             return [str(name) for name in record["shards"]], {str(name) for name in record["lost"]}
         except FileNotFoundError:
-            return [], set()
+            return [], {_RECORD} if _list_folders(self.folder) else set()
         except (OSError, ValueError, KeyError, TypeError):
             log.error("Cannot read %s. The shards in the folder are used.", self.folder / _RECORD)
             return [], {_RECORD}
@@ -450,9 +457,9 @@ class Shards:
 
 def compact_folders(folder: Path) -> None:
     """Write the shards in `folder` again, without deleted points. They must not be open elsewhere."""
-    for each in sorted(folder.glob("shard-*")):
-        if (each / _RECORD).is_file():
-            compact_folder(each)
+    for name in sorted(_list_folders(folder)):
+        if (folder / name / _RECORD).is_file():
+            compact_folder(folder / name)
 
 
 def _weigh(
@@ -472,6 +479,11 @@ def _weigh(
         if number
     }
     return [*weighed], [*weighed.values()]
+
+
+def _list_folders(folder: Path) -> list[str]:
+    """List the folders of shards; others, such as a copy with a longer name, are left alone."""
+    return [path.name for path in folder.glob("shard-*") if path.is_dir() and path.name[len("shard-") :].isdigit()]
 
 
 def _get_number(name: str) -> tuple[int, str]:

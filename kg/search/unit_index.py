@@ -118,10 +118,17 @@ class UnitIndex:
 
     def __post_init__(self) -> None:
         self._state = {}
+        copied: dict[str, str] = {}
         markers = self.shards.scroll({"fields": [{"kind": ["graph"]}]}, ["graph_iri", "content_sha256"])
         for shard, _, marker in markers:
             graph = str(marker["graph_iri"])
+            if graph in self._state:
+                copied[graph] = shard
             self._state[graph], self._homes[graph] = str(marker["content_sha256"]), shard
+        if copied:
+            # Each text would count twice. Which of them is the current one is known to the store alone.
+            self.shards.distrust(copied.values())
+            self.remove([*copied])
 
     # Reading
 

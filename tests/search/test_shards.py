@@ -400,6 +400,66 @@ def test_a_lost_shard_is_missing_alone_until_its_graphs_are_there_again(tmp_path
     index.shards.close()
 
 
+@pytest.mark.parametrize("source", ["copy of another", "earlier state"])
+def test_graphs_that_two_shards_have_are_indexed_again(tmp_path: Path, source: str) -> None:
+    folder, earlier = tmp_path / "index", tmp_path / "earlier"
+    index = open_index(folder, most_texts=UNITS)
+    for name in ("a", "b"):
+        put(index, name)
+    index.shards.close()
+    shutil.copytree(folder / "shard-1", earlier)
+    index = open_index(folder, most_texts=UNITS)
+    if source == "earlier state":  # of a graph that is in another shard since
+        index.remove(["urn:g:a"])
+        put(index, "c")
+        put(index, "a", 5)
+    wanted = index.state()
+    before = index.rank("wind", None, None, 50, "bm25")
+    index.shards.close()
+    replaced = folder / ("shard-2" if source == "copy of another" else "shard-1")
+    shutil.rmtree(replaced)
+    shutil.copytree(earlier, replaced)
+    index = open_index(folder, most_texts=UNITS)
+    assert index.shards.lost == 1
+    assert "urn:g:a" not in index.state(), "the store has to say which one is right"
+    for name in wanted.keys() - index.state().keys():
+        put(index, name.rpartition(":")[2], int(wanted[name]))
+    index.shards.note_complete()
+    assert index.state() == wanted
+    assert index.rank("wind", None, None, 50, "bm25") == before
+    index.shards.close()
+    index = open_index(folder, most_texts=UNITS)
+    assert index.shards.lost == 0
+    index.shards.close()
+
+
+def test_only_folders_that_the_index_made_are_shards(tmp_path: Path) -> None:
+    index = open_index(tmp_path)
+    put(index, "a")
+    index.shards.close()
+    shutil.copytree(tmp_path / "shard-1", tmp_path / "shard-1.bak")
+    shutil.copytree(tmp_path / "shard-1", tmp_path / "shard-old")
+    index = open_index(tmp_path)
+    assert index.shards.names == ("shard-1",)
+    assert index.counts()[0] == UNITS
+    index.shards.close()
+
+
+def test_without_the_list_of_shards_none_is_known_to_be_there(tmp_path: Path) -> None:
+    index = open_index(tmp_path, most_texts=UNITS)
+    for name in ("a", "b"):
+        put(index, name)
+    index.shards.close()
+    (tmp_path / "index.json").unlink()
+    shutil.rmtree(tmp_path / "shard-2")
+    index = open_index(tmp_path, most_texts=UNITS)
+    assert index.shards.lost == 1
+    put(index, "b")
+    index.shards.note_complete()
+    assert index.shards.lost == 0
+    index.shards.close()
+
+
 def test_a_shard_whose_making_was_interrupted_is_made_again_and_is_not_lost(tmp_path: Path) -> None:
     index = open_index(tmp_path, most_texts=UNITS)
     put(index, "a")
