@@ -18,13 +18,16 @@ import tests.examples  # noqa: F401 -- whose profile --hypothesis-profile may na
 from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
 from kg.queries import text_check
+from kg.queries.pool import QueryPool
 from kg.search import index_client
 from kg.server import fair_limiter
 from kg.settings import Settings
+from kg.store.oxigraph import OxigraphStore
 from kg.tools.schema.schema_measurement import Schema, _Measurements
 from loaders.sources import load
 from tests.adversarial.small_disk import SmallDisk, mount_small_disk
 from tests.folders import copy_folder
+from tests.tools.made_up import WordIndex
 from tests.waiting import HANG_S
 from tests.watching import WITH_PROCESSES, watched
 
@@ -196,6 +199,15 @@ def parliament(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGr
 def joined(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     """The fixtures of all domains in one graph, with the records that share concepts, places and laws."""
     with opened(load_once(tmp_path_factory, "joined")) as graph:
+        yield graph
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Iterator[KnowledgeGraph]:
+    """An empty graph with a store and a query worker of its own, and an index in memory."""
+    settings = Settings(data_dir=tmp_path, query_workers=1, _env_file=None)  # type: ignore[call-arg]
+    store = OxigraphStore(tmp_path)
+    with KnowledgeGraph(settings, store, WordIndex(), QueryPool(store, settings)) as graph:
         yield graph
 
 

@@ -119,8 +119,8 @@ _NAMED_ROWS: Final = 5
 def read(files: Sequence[File]) -> Iterator[SourceDocument | Rejection | Notice]:
     """Yield the documents of `files`, one for each slug and language version, in the order of slugs.
 
-    Invalid records are yielded as Rejections, and so are unreadable files that were found in a folder or by a pattern.
-    Raises SourceError for an unreadable named file, before the first document, and for damage that is found later.
+    Invalid records are yielded as Rejections, and so are unreadable files, also those of another layout. Raises
+    SourceError if no file can be read, before the first document, and for damage that is found later.
     """
     with Tables(HEAD, BODY) as tables:
         of_layout: dict[str, list[str]] = {}
@@ -130,7 +130,7 @@ def read(files: Sequence[File]) -> Iterator[SourceDocument | Rejection | Notice]
                 layout = detect(file.path, columns)
                 tables.add(file, layout.name, layout.columns, sheet)
             except SourceError as error:
-                if file.named:
+                if len(files) == 1 and file.named:
                     raise
                 yield Rejection(file.snapshot.source, str(error), (Origin(file.snapshot),))
                 continue

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.queries.pool import QueryPool
 from kg.retrieval.concept_index import load_concepts
-from kg.settings import Settings
-from kg.store.oxigraph import OxigraphStore
 from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, SKOS, mint
-from tests.tools.made_up import WordIndex
 
 CONCEPT, OTHER = mint("concept", "Q1"), mint("concept", "Q2")
 NAMES, DOCUMENT, USER = (
@@ -25,11 +18,8 @@ NAMES, DOCUMENT, USER = (
 
 
 @pytest.fixture
-def kg(tmp_path: Path) -> Iterator[KnowledgeGraph]:
-    settings = Settings(data_dir=tmp_path, query_workers=1, _env_file=None)
-    store = OxigraphStore(tmp_path)
-    with KnowledgeGraph(settings, store, WordIndex(), QueryPool(store, settings)) as graph:
-        yield graph
+def kg(empty: KnowledgeGraph) -> KnowledgeGraph:
+    return empty
 
 
 def write(kg: KnowledgeGraph, graph: NamedNode, *triples: tuple[NamedNode, NamedNode, NamedNode | Literal]) -> None:

@@ -54,7 +54,7 @@ def count_documents(kg: KnowledgeGraph) -> DocumentCounts:
     places = load_places(reader)
     reader.ran.clear()
 
-    def name_places(rows: Sequence[Mapping[str, Term]], places: Places) -> list[DocumentCount]:
+    def read_places(rows: Sequence[Mapping[str, Term]], places: Places) -> list[DocumentCount]:
         found = []
         for row in rows:
             term = row.get("place")
@@ -68,7 +68,7 @@ def count_documents(kg: KnowledgeGraph) -> DocumentCounts:
         return {_year(row): count for row in rows if (count := int(term_text(row["documents"])))}
 
     counted = reader.kept("documents by place and year", COUNTS, list)
-    by_place = reader.derived("documents by place and year", name_places, counted, places)
+    by_place = reader.derived("documents by place and year", read_places, counted, places)
     return DocumentCounts(by_place, reader.kept("documents by year", BY_YEAR, read_years), reader.ran)
 
 

@@ -22,6 +22,7 @@ from pyoxigraph import Literal, NamedNode
 from kg.errors import QuadciteError, QueryMemoryError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.ontology import load_declared_terms, load_used_vocabulary
+from kg.queries.pool import Cancellation
 from kg.sparql.measured_schema import ClassUse, FamilyUse, PropertyUse, Schema
 from kg.sparql.terms import bind
 from kg.store.commits import commit_iri
@@ -180,6 +181,8 @@ class _Measurements:
         self.schema = self._counts.build_schema() if self._counts else None
         self._base: Snapshot | None = None
         self.is_kept_up = False
+        self._cancellation = Cancellation()
+        """Stops the queries of a running measurement."""
 
     def current(self, wait_s: float, newest: bool) -> Schema:
         running = self._begin(newest)
@@ -191,6 +194,7 @@ class _Measurements:
         """Hold the checkpoint of each measurement from now on."""
         with self._lock:
             self.is_kept_up = True
+            self._cancellation = Cancellation()
         if self._counts is None or self._counts.generation != self._kg.store.statistics().generation:
             return
         try:
@@ -212,9 +216,13 @@ class _Measurements:
             log.warning("The saved counts of the schema are not updated: %s", error)
 
     def end(self) -> None:
-        """Release the checkpoint, and hold no other one."""
+        """Stop a running measurement, wait for its end, and hold no checkpoint any more."""
         with self._lock:
             self.is_kept_up = False
+            running = self._running
+        self._cancellation.cancel()
+        if running is not None:
+            running.join()
         self._hold(None)
 
     def _hold(self, checkpoint: Snapshot | None) -> None:
@@ -237,7 +245,8 @@ class _Measurements:
         counts = Counts.load(self._kg.settings.data_dir / FILE)
         if counts is None or counts.generation > self._kg.store.statistics().generation:
             return None
-        return counts if counts.committed_at == _load_commit_time(self._kg, counts.generation) else None
+        committed_at = _load_commit_time(self._kg, counts.generation)
+        return counts if committed_at is not None and counts.committed_at == committed_at else None
 
     def _begin(self, newest: bool) -> threading.Thread | None:
         """Start a measurement if one is due. Returns the thread to wait for: without a result, or for the newest."""
@@ -264,10 +273,11 @@ class _Measurements:
             if not is_update:  # more has changed than an update counts, so the checkpoint before serves nobody
                 self._hold(None)
             if not is_postponed:
-                counts = counts or measure_counts(self._kg, checkpoint)
+                counts = counts or measure_counts(self._kg, checkpoint, self._cancellation)
                 counts.save(self._kg.settings.data_dir / FILE)
         except QuadciteError as error:
-            log.warning("Cannot measure generation %d of the store: %s", generation, error)
+            level = logging.DEBUG if self._cancellation.cancelled else logging.WARNING
+            log.log(level, "Cannot measure generation %d of the store: %s", generation, error)
         except OSError as error:
             log.warning("Cannot save the measured schema in %s: %s", self._kg.settings.data_dir, error)
         finally:
@@ -365,12 +375,14 @@ def measure_schema(kg: KnowledgeGraph) -> Schema:
     return measure_counts(kg).build_schema()
 
 
-def measure_counts(kg: KnowledgeGraph, checkpoint: Snapshot | None = None) -> Counts:
+def measure_counts(
+    kg: KnowledgeGraph, checkpoint: Snapshot | None = None, cancellation: Cancellation | None = None
+) -> Counts:
     """Measure the store now, at one checkpoint or, without it, at any generations from the last commit on.
 
-    Raises the errors of `measure_schema`.
+    Raises the errors of `measure_schema`, and QueryLimitError after a cancellation.
     """
-    return _Measurement(kg, checkpoint).measure()
+    return _Measurement(kg, checkpoint, cancellation).measure()
 
 
 def _get_time() -> str:
@@ -388,9 +400,17 @@ def _load_commit_time(kg: KnowledgeGraph, generation: int) -> str | None:
 class _Measurement:
     """The queries of one measurement: of all content, or of the catalog."""
 
-    def __init__(self, kg: KnowledgeGraph, checkpoint: Snapshot | None = None, *, of_catalog: bool = False) -> None:
+    def __init__(
+        self,
+        kg: KnowledgeGraph,
+        checkpoint: Snapshot | None = None,
+        cancellation: Cancellation | None = None,
+        *,
+        of_catalog: bool = False,
+    ) -> None:
         self._kg = kg
         self._checkpoint = checkpoint
+        self._cancellation = cancellation
         self._of_catalog = of_catalog
         self._at_least = kg.store.statistics().generation
         self._generation: int | None = None if checkpoint is None else checkpoint.generation
@@ -403,7 +423,7 @@ class _Measurement:
             for iri, count in family.properties.items():
                 quads[iri] = quads.get(iri, 0) + count
         classes, properties = self._measure_terms(quads)
-        catalog = _Measurement(self._kg, self._checkpoint, of_catalog=True)
+        catalog = _Measurement(self._kg, self._checkpoint, self._cancellation, of_catalog=True)
         described = {to_text(row["property"]): _count(row) for row in catalog._rows(PROPERTIES)}
         catalog_classes, catalog_properties = catalog._measure_terms(described)
         generation = self._generation or self._at_least
@@ -527,7 +547,7 @@ class _Measurement:
         return [row for key, row in counted.items() if not key or _count(row)]
 
     def _asked(self, query: str) -> list[dict[str, Term]]:
-        run = self._kg.pool.run
+        run = partial(self._kg.pool.run, cancellation=self._cancellation)
         if self._checkpoint is not None:
             run = partial(run, exactly=self._checkpoint.generation)
         answer = run(query, limit=_ALL_ROWS, timeout_s=QUERY_DEADLINE_S, at_least=self._at_least)

@@ -49,6 +49,17 @@ def test_what_an_unknown_layout_lacks_is_named_for_the_nearest() -> None:
         detect(Path("x"), columns)
 
 
+def test_a_file_of_another_layout_is_rejected_beside_others_and_an_error_alone(tmp_path: Path) -> None:
+    known, other = write(tmp_path / "known.jsonl", rows("a", ["one"])), tmp_path / "other.csv"
+    other.write_text("name,colour\nbench,green\n")
+    found = list(documents.read(find_files([str(other), str(known)], SETTINGS).files))
+    assert [Path(each.record) for each in found if isinstance(each, Rejection)] == [other]
+    assert ["/".join(each.key) for each in found if isinstance(each, SourceDocument)] == ["a"]
+    for files in ([other], [other, write(tmp_path / "also.jsonl", [{"name": "chair"}])]):
+        with pytest.raises(SourceError):
+            list(documents.read(find_files([str(each) for each in files], SETTINGS).files))
+
+
 @pytest.mark.parametrize(
     ("scheme", "codes"), [("corpusType", documents.CORPUS_TYPES), ("blockType", documents.BLOCK_TYPES)]
 )

@@ -14,18 +14,19 @@ from hypothesis import strategies as st
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg import bundle
-from kg.errors import QueryMemoryError, QueryTimeoutError
+from kg.errors import QueryLimitError, QueryMemoryError, QueryTimeoutError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.ontology import load_declared_terms
 from kg.settings import Settings
 from kg.sparql.measured_schema import Schema
+from kg.store.commits import commit_iri
 from kg.tools.schema import schema_measurement
 from kg.tools.schema.schema_counts import get_family
-from kg.tools.schema.schema_measurement import get_schema, measure_schema
-from kg.vocabulary import BASE, DCTERMS, KG, PROV_GRAPH, RDF, SCHEMA, XSD, mint
+from kg.tools.schema.schema_measurement import get_schema, measure_schema, measuring
+from kg.vocabulary import BASE, DCTERMS, KG, PROV, PROV_GRAPH, RDF, SCHEMA, XSD, mint
 from tests.examples import dear
 from tests.tools.made_up import DirectPool, MemoryStore, WordIndex
-from tests.waiting import until
+from tests.waiting import HANG_S, until
 
 LANG = "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString"
 GRAPHS = [mint("graph", "src", "made"), mint("graph", "src", "made", "b"), mint("graph", "ref", "x", "y"), PROV_GRAPH]
@@ -284,11 +285,32 @@ def test_measuring_takes_a_tenth_of_the_time_at_most(small, monkeypatch):
     assert len(small.pool.asked) == asked
 
 
-def test_a_restart_has_the_last_one_at_once(small, tmp_path):
+@pytest.mark.parametrize("recorded", [True, False])
+def test_a_restart_has_the_last_one_at_once_if_its_commit_is_recorded(small, tmp_path, recorded):
+    ended = Quad(commit_iri(1), PROV.endedAtTime, Literal("2020-01-01T00:00:00Z", datatype=XSD.dateTime), PROV_GRAPH)
+    record = [ended] if recorded else []
+    small.store.inner.extend(record)
     schema = get_schema(small)
-    again = graph_of([], tmp_path)
-    assert get_schema(again) == schema
-    assert again.pool.asked == []
+    again = graph_of(record, tmp_path)
+    assert (get_schema(again) == schema) == recorded
+    assert (again.pool.asked == []) == recorded
+
+
+def test_stopping_ends_a_measurement(empty, monkeypatch):
+    """The thread has ended when the block has, whatever query it was at."""
+    begun = threading.Event()
+
+    def hang(query, *, cancellation, **options):
+        stopped = threading.Event()
+        cancellation.on_cancel(stopped.set)
+        begun.set()
+        assert stopped.wait(HANG_S)
+        raise QueryLimitError("cancelled")
+
+    monkeypatch.setattr(empty.pool, "run", hang)
+    with measuring(empty):
+        assert begun.wait(HANG_S)
+    assert not [each for each in threading.enumerate() if each.name in ("measure", "schema-watch")]
 
 
 @pytest.mark.parametrize(

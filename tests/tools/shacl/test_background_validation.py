@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad, Triple
@@ -13,11 +11,8 @@ from pyoxigraph import Literal, NamedNode, Quad, Triple
 from kg.actors import EVERYONE, HOLDER
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.queries.pool import QueryPool
 from kg.retrieval.results import DatasetCheck
-from kg.settings import Settings
 from kg.shacl.shapes import Shapes
-from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Patch
 from kg.tools.catalog.health import health
 from kg.tools.commands import store_status
@@ -25,7 +20,6 @@ from kg.tools.shacl import validation_state
 from kg.tools.shacl.background_validation import DatasetChecks
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import DCTERMS, KG, PROV_GRAPH, RDF, SCHEMA, mint
-from tests.tools.made_up import WordIndex
 
 GRAPH = mint("graph", "user", "mine")
 DOCUMENT = mint("document", "mine")
@@ -33,11 +27,8 @@ NOTE = Triple(NamedNode("urn:a"), DCTERMS.title, Literal("A note"))
 
 
 @pytest.fixture
-def kg(tmp_path: Path) -> Iterator[KnowledgeGraph]:
-    settings = Settings(data_dir=tmp_path, query_workers=1, _env_file=None)
-    store = OxigraphStore(tmp_path)
-    with KnowledgeGraph(settings, store, WordIndex(), QueryPool(store, settings)) as graph:
-        yield graph
+def kg(empty: KnowledgeGraph) -> KnowledgeGraph:
+    return empty
 
 
 def checked(checks: DatasetChecks) -> DatasetCheck:
