@@ -36,6 +36,8 @@ log = logging.getLogger(__name__)
 
 MOST_TEXTS: Final = 125_000
 """Texts of a shard that gets no more graphs: with vectors, optimizing it takes 1.2 GB."""
+_MOST_OVER: Final = 1.2
+"""As a multiple of the texts of a full shard: with more, its graphs move to another one when they are written again."""
 _MOST_BYTES: Final = 1 << 30
 EXACT_VECTORS: Final = 100_000
 """Up to this many vectors, dense search compares all of them unquantized: 14 ms for 100,000 of 384 dimensions."""
@@ -321,6 +323,14 @@ class Shards:
                 if self._texts[name] < self._most_texts and name not in self._large:
                     return name
             return self._add()
+
+    def is_overfull(self, name: str) -> bool:
+        """Whether a shard has so many texts that its graphs should move, such as after the limit was lowered."""
+        most = self._most_texts * _MOST_OVER
+        with self.writing:
+            if self._texts.get(name, most + 1) > most:  # counts are only known not to be lower
+                self._texts = self.count_texts()
+            return self._texts.get(name, 0) > most
 
     def put(self, home: str, points: Sequence[Point]) -> None:
         """Write at most UPDATE_POINTS points into a shard, each in place of the one in any shard."""

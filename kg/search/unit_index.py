@@ -40,6 +40,8 @@ _FEW = 20_000
 """Units that contain the required words are listed, if there are at most this many; else candidates are filtered."""
 _DECIMALS = 4
 
+_ELSEWHERE: Final = ""
+"""Stands for the digest of a unit that is in another shard than its graph has to be: it is written again."""
 _MOST_VALUES: Final = 10_000_000
 """Maximum number of values of a field that are counted: more than there are documents."""
 _MOST_TOTALS: Final = 64
@@ -490,15 +492,21 @@ class UnitIndex:
     # Writing
 
     def begin(self, graphs: Sequence[str]) -> None:
-        """Begin to replace `graphs`: they count as incomplete until `finish`."""
+        """Begin to replace `graphs`: they count as incomplete until `finish`. Those of an overfull shard move."""
         with self.shards.writing:
             self._forget(graphs)
             self._old = {graph: {} for graph in graphs}
             for batch in _batches(graphs):
                 for shard, id_, payload in self.shards.scroll({"fields": [{"graph": batch}]}, ["graph", "digest"]):
                     graph = payload["graph"]
-                    self._homes.setdefault(graph, shard)
-                    self._old[graph][id_] = payload["digest"]
+                    is_home = self._homes.setdefault(graph, shard) == shard
+                    self._old[graph][id_] = payload["digest"] if is_home else _ELSEWHERE
+            homes = {self._homes[graph] for graph in graphs if graph in self._homes}
+            overfull = {home for home in homes if self.shards.is_overfull(home)}
+            for graph in graphs:
+                if self._homes.get(graph) in overfull:
+                    del self._homes[graph]
+                    self._old[graph] = dict.fromkeys(self._old[graph], _ELSEWHERE)
 
     def put(self, units: Sequence[IndexedUnit]) -> None:
         """Write units of the graphs being replaced; unchanged units are skipped."""

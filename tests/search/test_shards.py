@@ -106,6 +106,29 @@ def four(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
     index.shards.close()
 
 
+def test_graphs_leave_a_shard_with_more_texts_than_a_lower_limit(tmp_path: Path) -> None:
+    index = open_index(tmp_path)
+    fill(index)
+    before, ranking = index.counts(), index.rank("wind solar", None, None, 20)
+    assert len(index.shards.names) == 1
+    index.shards.close()
+    index = open_index(tmp_path, most_texts=4 * UNITS)
+    for graph, state in sorted(index.state().items()):
+        index.begin([graph])
+        index.put(make_units(graph.rpartition(":")[2], int(state)))
+        index.finish({graph: state})
+    add_vectors(index)
+    assert index.counts() == before
+    assert all(texts <= 5 * UNITS for texts in index.shards.count_texts().values())
+    homes: dict[str, set[str]] = {}
+    for name, _, payload in index.shards.scroll({"fields": []}, ["graph", "graph_iri"]):
+        homes.setdefault(payload.get("graph") or payload["graph_iri"], set()).add(name)
+    assert len(homes) == GRAPHS - 2
+    assert all(len(names) == 1 for names in homes.values())
+    assert index.rank("wind solar", None, None, 20).candidates == ranking.candidates
+    index.shards.close()
+
+
 def list_pids(index: UnitIndex) -> list[int]:
     """The processes of shards, without this one."""
     connections = [process._connection for process in index.shards._processes]
