@@ -279,7 +279,10 @@ def main(open_embedder: Callable[[Settings], embedding.Embedder] = embedding.ope
         return
     if sys.argv[1:2] == ["optimize"]:
         os.nice(10)
-        optimize_folder(Path(sys.argv[2]), sys.argv[3])
+        try:
+            optimize_folder(Path(sys.argv[2]), sys.argv[3])
+        except Exception as error:  # noqa: BLE001 -- Qdrant Edge raises plain Exception, also for a disk without room
+            sys.exit(f"Cannot optimize {sys.argv[2]}: {error}")
         return
     requests, answers = confine.take_pipes()
     serve(requests, answers, open_embedder)

@@ -132,16 +132,22 @@ class Shard:
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         shard = self._load()
-        if shard is None:
+        if shard is None or not self._use(shard):
             self.is_new = True
             self._clear()
-            shard = self._create()
+            self._use(self._create())
+
+    def _use(self, shard: qe.EdgeShard) -> bool:
+        """Use a shard that was opened, unless it lacks texts, which Qdrant Edge does not notice."""
         self._lease = _Lease(shard)
         for other in self.folder.glob("edge-*"):
             if other.name != self._name:
                 _remove_left(other)
         self.counts = WordCounts(self.folder)
-        self.counts.open(self._read_words, self._count_texts(), self._scan_words())
+        if gone := self.counts.open(self._read_words, self._count_texts(), self._scan_words()):
+            self._log_unreadable(ValueError(f"{gone} of its texts are gone"))
+            shard.close()
+        return not gone
 
     @contextmanager
     def _borrow(self) -> Iterator[qe.EdgeShard]:

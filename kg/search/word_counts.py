@@ -138,11 +138,11 @@ class WordCounts:
 
     def open(
         self, read: Callable[[Sequence[str]], Mapping[str, Words]], texts: Mapping[str, int], scan: Iterable[Words]
-    ) -> None:
-        """Load the saved counts and bring them up to date.
+    ) -> int:
+        """Load the saved counts and bring them up to date. Return how many of the counted texts are gone.
 
         `read` returns the words of those texts that are there, `texts` is the number of texts in each field, and `scan`
-        yields the words of all of them, which are counted again if the numbers differ.
+        yields the words of all of them, which are counted again if there are more than were counted.
         """
         try:
             self._load()
@@ -154,12 +154,17 @@ class WordCounts:
             noted = {}
         if noted:
             self.replace(noted.values(), read([*noted]).values())
-        if self.count_texts() != dict(texts):
+        counted = self.count_texts()
+        # The journal is written before the texts are, so there are never fewer, unless files are gone.
+        if gone := sum(max(0, number - texts.get(name, 0)) for name, number in counted.items()):
+            return gone
+        if counted != dict(texts):
             self._fields.clear()
             self.replace((), scan)
         elif not noted:
-            return
+            return 0
         self.save()
+        return 0
 
     def _load(self) -> None:
         if not (self._folder / FILE).exists():

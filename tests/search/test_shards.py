@@ -14,6 +14,7 @@ from threading import Timer
 
 import numpy as np
 import pytest
+import qdrant_edge as qe
 
 from kg.errors import IndexUnavailableError
 from kg.processes import rpc
@@ -391,7 +392,7 @@ def test_a_replaced_graph_stays_in_its_shard(tmp_path: Path) -> None:
     index.shards.close()
 
 
-@pytest.mark.parametrize("damage", ["missing", "record", "segments"])
+@pytest.mark.parametrize("damage", ["missing", "record", "segments", "texts"])
 def test_a_lost_shard_is_missing_alone_until_its_graphs_are_there_again(tmp_path: Path, damage: str) -> None:
     index = open_index(tmp_path, most_texts=UNITS)
     for name in ("a", "b", "c"):
@@ -403,6 +404,12 @@ def test_a_lost_shard_is_missing_alone_until_its_graphs_are_there_again(tmp_path
         shutil.rmtree(lost)
     elif damage == "record":
         (lost / "index.json").write_text("{", "utf-8")
+    elif damage == "texts":  # as without a segment that does not have the marker of their graph
+        edge = qe.EdgeShard.load(str(lost / "edge-1"))
+        units = qe.Filter(must=[qe.FieldCondition("kind", match=qe.MatchValue("unit"))])
+        edge.update(qe.UpdateOperation.delete_points_by_filter(units))
+        edge.flush()
+        edge.close()
     else:
         for path in (lost / "edge-1" / "segments").rglob("*"):
             if path.is_file():

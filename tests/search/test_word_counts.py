@@ -31,7 +31,7 @@ def check(counts: WordCounts, texts: dict[str, Words]) -> None:
 def open_counts(folder: Path, texts: dict[str, Words]) -> WordCounts:
     counts = WordCounts(folder)
     numbers = Counter(name for each in texts.values() for name in each)
-    counts.open(lambda ids: {id_: texts[id_] for id_ in ids if id_ in texts}, numbers, texts.values())
+    assert not counts.open(lambda ids: {id_: texts[id_] for id_ in ids if id_ in texts}, numbers, texts.values())
     return counts
 
 
@@ -56,3 +56,15 @@ def test_counts_follow_the_texts(steps: list[tuple[str, Words, str]]) -> None:
                 counts = open_counts(folder, texts)
             check(counts, texts)
         check(open_counts(folder, texts), texts)
+
+
+def test_texts_that_are_gone_are_noticed(tmp_path: Path) -> None:
+    texts: dict[str, Words] = {id_: {"search": [number]} for number, id_ in enumerate("abc")}
+    counts = open_counts(tmp_path, {})
+    counts.note({id_: {} for id_ in texts})
+    counts.replace((), texts.values())
+    counts.save()
+    counts.note({"a": texts["a"]})  # and killed
+    left = {"a": texts["a"]}
+    again = WordCounts(tmp_path)
+    assert again.open(lambda ids: {id_: left[id_] for id_ in ids if id_ in left}, {"search": 1}, left.values()) == 2
