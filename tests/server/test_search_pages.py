@@ -81,6 +81,43 @@ def test_a_facet_narrows_to_as_many_passages_as_it_says(client: TestClient) -> N
     assert search_links(found, "domain")
 
 
+@pytest.mark.parametrize("chosen", [[("domain", "climate")], [("domain", "zoning")], [("language", "en")]])
+def test_a_search_within_filters_lists_what_the_filters_of_the_tool_do(
+    client: TestClient, joined: KnowledgeGraph, chosen: list[tuple[str, str]]
+) -> None:
+    within = [("within", name) for name, _ in chosen]
+    whole = "/search?" + urlencode([("q", WATER), *chosen])
+    narrow = "/search?" + urlencode([("q", WATER), *chosen, *within])
+    assert narrow in page(client, whole).links
+    assert whole in page(client, narrow).links
+    filters = SearchFilters(**{name: [value] for name, value in chosen})
+    ids = [hit.id for hit in search(joined, WATER, filters).results]
+    for href in (narrow, *(link for link in page(client, narrow).links if "format=json" in link)):
+        content = client.get(href if "format=" in href else f"{href}&format=json").json()
+        assert [hit["id"] for hit in content["results"]] == ids
+
+
+def test_the_numbers_within_filters_are_those_of_the_lists(client: TestClient) -> None:
+    text = markup(client, f"/search?q={WATER}&domain=climate&within=domain")
+    facets = text[text.index('<aside class="facets"') : text.index("</aside>")]
+    values = re.findall(r'<a href="([^"]+)"( class="chosen")?.*?<span class="count">([\d,]+)</span>', facets)
+    assert [chosen for _, chosen, _ in values].count(' class="chosen"') == 1
+    narrowed = [(unescape(href), count) for href, chosen, count in values if not chosen]
+    assert len(narrowed) > 3
+    for href, count in narrowed[:12]:
+        assert ("within", "domain") in parse_qsl(urlsplit(href).query)
+        assert f"{int(count):,} passage" in page(client, href).text
+
+
+@pytest.mark.parametrize("path", ["/search?q=flood&within=domain", "/search?domain=climate&within=domain"])
+def test_within_needs_words_and_a_filter(client: TestClient, path: str) -> None:
+    without = path.partition("&within")[0]
+    results = [client.get(f"{each}&format=json").json()["results"] for each in (path, without)]
+    assert results[0] == results[1]
+    assert "Search within these filters" not in page(client, path).text
+    assert client.get("/search?q=flood&domain=climate&within=1", headers={"Accept": "text/html"}).status_code == 400
+
+
 def test_the_address_holds_the_whole_state_and_a_chosen_value_can_be_removed(client: TestClient) -> None:
     path = "/search?" + urlencode([("q", WATER), ("domain", "climate"), ("domain", "zoning"), ("sort", "newest")])
     found = page(client, path)

@@ -1,8 +1,9 @@
 """Search over all domains (``/search?q=``) with facets, and a citation of a passage to copy (``/cite?id=``).
 
 The address holds the whole state: the words ``q``, the filters by the names of the facets (each may be repeated), the
-order ``sort``, whether each document is listed ``once``, the ``page`` and its size ``limit``. Without words, all
-passages that pass the filters are listed. ``format=csv`` and ``format=json`` give the results of the page as data.
+filters ``within`` which relevance is judged, the order ``sort``, whether each document is listed ``once``, the ``page``
+and its size ``limit``. Without words, all passages that pass the filters are listed.
+``format=csv`` and ``format=json`` give the results of the page as data.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ VALUES_SHOWN: Final = 8
 _SECTIONS: Final = iri_prefix("section")
 _IRI: Final = re.compile(r"(?:https?|cpr)://\S+|urn:\S+")
 """An IRI, which is looked up instead of searched."""
-PARAMETERS: Final = ("q", *FACETS, "sort", "once", "page", "limit", "format")
+PARAMETERS: Final = ("q", *FACETS, "within", "sort", "once", "page", "limit", "format")
 FORMATS: Final = ("html", "csv", "json")
 QUERY_SHOWN: Final = 500
 """Characters of a refused query that the page repeats."""
@@ -109,6 +110,8 @@ class State:
     once: bool = False
     """Whether each document is listed once, with its first passage among the results."""
     limit: int = PER_PAGE
+    within: Sequence[FacetName] = ()
+    """The filters within which the words are searched. The others limit the results after they were judged."""
 
     @property
     def order(self) -> str:
@@ -136,6 +139,7 @@ class State:
     def kept(self) -> list[tuple[str, str]]:
         """The parameters that stay when other words are searched."""
         pairs: list[tuple[str, str]] = [(name, value) for name, values in self.filters.items() for value in values]
+        pairs += [("within", name) for name in self.within]
         pairs += [("sort", self.sort)] if self.sort != "relevance" else []
         pairs += [("once", "1")] if self.once else []
         return pairs + ([("limit", str(self.limit))] if self.limit != PER_PAGE else [])
@@ -144,30 +148,35 @@ class State:
         """Add a value to a filter, or remove it, and go to the first page."""
         chosen = list(self.filters.get(facet, ()))
         chosen = [each for each in chosen if each != value] if value in chosen else [*chosen, value]
-        filters = {**self.filters, facet: chosen}
-        return replace(self, filters={name: values for name, values in filters.items() if values}, page=1)
+        filters = {name: values for name, values in {**self.filters, facet: chosen}.items() if values}
+        return replace(self, filters=filters, within=[name for name in self.within if name in filters], page=1)
 
 
 def read_state(request: Request, *, is_first: bool = False) -> State:
     """Read the state from the address, or that of its first page.
 
-    Raises InvalidInputError for a page or its size that is none.
+    Raises InvalidInputError for an invalid page or size, and for `within` that does not name a filter.
     """
     given = request.query_params
     limit, number = PER_PAGE, 1
+    within = list(dict.fromkeys(given.getlist("within")))
     if not is_first:
         limit = get_number(request, "limit", PER_PAGE, MOST_RESULTS)
         number = get_number(request, "page", most=MOST_SKIPPED // limit + 1)
-    filters = {
+        if unknown := [name for name in within if name not in FACETS]:
+            raise InvalidInputError(f"Invalid within {unknown[0][:40]!r}. Valid: {', '.join(FACETS)}.")
+    given_filters = {
         facet: list(dict.fromkeys(value.strip() for value in given.getlist(facet) if value.strip())) for facet in FACETS
     }
+    filters = {facet: values for facet, values in given_filters.items() if values}
     return State(
         words=given.get("q", "").strip(),
-        filters={facet: values for facet, values in filters.items() if values},
+        filters=filters,
         sort=given.get("sort", "relevance"),
         page=number,
         once=given.get("once", "") not in ("", "0"),
         limit=limit,
+        within=[facet for facet in filters if facet in within],
     )
 
 
@@ -223,9 +232,13 @@ def _find(kg: KnowledgeGraph, state: State) -> tuple[SearchResult, Sequence[Stat
             "important words."
         )
     chosen: dict[str, object] = {name: list(values) for name, values in state.filters.items()}
+    within: dict[str, object] = {name: values for name, values in chosen.items() if name in state.within}
     once: dict[str, object] = {"max_passages_per_doc": 1} if state.once else {}
-    # The results of a query are judged without the filters, so that each number next to a value is that of its list.
-    filters: dict[str, object] = {"filters": once, "post_filter": chosen} if state.words else {"filters": once | chosen}
+    # Values are added to the post filter, without which results are judged: so the number of each is that of its list.
+    filters: dict[str, object] = {"filters": once | chosen}
+    if state.words:
+        others = {name: values for name, values in chosen.items() if name not in within}
+        filters = {"filters": once | within, "post_filter": others}
     asked = ask(
         kg,
         search,
@@ -269,6 +282,7 @@ def _context(
         "first": (state.page - 1) * state.limit + 1,
         "facets": _list_facets(state, found.facets),
         "chosen": _list_chosen(state, found.facets),
+        "scope": _describe_scope(state),
         "sorts": [
             {"text": text, "href": replace(state, sort=name, page=1).href, "current": name == state.order}
             for name, text in SORTS.items()
@@ -284,7 +298,7 @@ def _context(
         ],
         "previous": replace(state, page=state.page - 1).href if state.page > 1 else None,
         "next": replace(state, page=state.page + 1).href if following else None,
-        "clear": replace(state, filters={}, page=1).href,
+        "clear": replace(state, filters={}, within=(), page=1).href,
         "downloads": [{"name": form.upper(), "href": state.address(format=form)} for form in ("csv", "json")],
         "queries": list_queries(queries),
         "generation": found.meta.snapshot or kg.store.statistics().generation,
@@ -316,6 +330,8 @@ def _list_facets(state: State, counts: FacetCounts | None) -> list[dict[str, Any
     for facet in FACETS:
         values = counts.values.get(facet, []) if counts is not None else []
         chosen = state.filters.get(facet, ())
+        if facet in state.within:  # another value would widen the search, and its number is not known
+            values = [each for each in values if each.value in chosen]
         if not values or (len(values) == 1 and not chosen and facet != "domain"):
             continue
         shown = [
@@ -332,6 +348,25 @@ def _list_facets(state: State, counts: FacetCounts | None) -> list[dict[str, Any
         ]
         groups.append({"title": TITLES[facet], "values": shown[:VALUES_SHOWN], "others": shown[VALUES_SHOWN:]})
     return groups
+
+
+def _describe_scope(state: State) -> dict[str, str | None] | None:
+    """Describe whether relevance was judged within the filters, with the addresses of the other ways to search."""
+    if not state.words or not state.filters:
+        return None
+    inner = " and ".join(TITLES[facet] for facet in state.within)
+    within, first = list(state.filters), replace(state, page=1)
+    if not inner:
+        text = "All texts are searched; the results that pass the filters are listed."
+    elif len(state.within) == len(within):
+        text = "Only texts that pass the filters are searched."
+    else:
+        text = f"Only texts that pass the filters by {inner} are searched; the other filters limit the results."
+    return {
+        "text": text,
+        "within": replace(first, within=within).href if len(state.within) < len(within) else None,
+        "whole": replace(first, within=()).href if inner else None,
+    }
 
 
 def _list_chosen(state: State, counts: FacetCounts | None) -> list[dict[str, str]]:
