@@ -72,17 +72,23 @@ _LISTED_CODE: Final = re.compile(r"(?:\(|, )\w[,)]")
 TEXTS: Final = """
 SELECT ?section ?text WHERE { VALUES ?section { $sections } ?section schema:text ?text }"""
 
+# The kinds as a filter: with their values the engine would read all rules of the store first.
 SPANS: Final = """
 SELECT ?section ?kind ?start ?end ?district WHERE {
-  VALUES ?section { $sections } VALUES ?kind { kg:UsePermission kg:DimensionalStandard kg:Definition }
+  VALUES ?section { $sections }
   ?finding kg:definedIn ?section ; a ?kind ; kg:evidence ?span . ?span kg:start ?start ; kg:end ?end
+  FILTER(?kind IN (kg:UsePermission, kg:DimensionalStandard, kg:Definition))
   OPTIONAL { ?finding kg:district ?district }
 }"""
 
+# With the sections in each branch: outside of them, the engine would read all labels.
 NAMES: Final = """
 SELECT ?section ?name WHERE {
-  VALUES ?section { $sections } ?permission kg:definedIn ?section ; kg:landUse ?use
-  { ?use skos:prefLabel ?name } UNION { ?permission kg:condition ?name }
+  {
+    VALUES ?section { $sections } ?permission kg:definedIn ?section ; kg:landUse ?use . ?use skos:prefLabel ?name
+  } UNION {
+    VALUES ?section { $sections } ?permission kg:definedIn ?section ; kg:landUse ?use ; kg:condition ?name
+  }
 }"""
 
 SECTIONS: Final = """
