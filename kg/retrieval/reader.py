@@ -445,6 +445,14 @@ def clean_text(name: str, text: str, longest: int) -> str:
     return stripped
 
 
+def clean_query(name: str, text: str, longest: int) -> str:
+    """Strip a query. Raises InvalidInputError as `clean_text` does, and if it has no letter and no digit."""
+    stripped = clean_text(name, text, longest)
+    if not any(character.isalnum() for character in stripped):
+        raise InvalidInputError(f"{name}: {stripped[:40]!r} has no letters or digits. Pass some words.")
+    return stripped
+
+
 def clean_words(must: Sequence[str]) -> list[str]:
     """Strip required words. Raises InvalidInputError for an empty one, and for one that is not valid text."""
     return [clean_text("must", words, 200) for words in must]

@@ -17,7 +17,7 @@ from kg.retrieval.evidence import Unit, describe, load_units, origin_of, place_o
 from kg.retrieval.excerpts import PART_SNIPPET_CHARACTERS
 from kg.retrieval.filters import Scope
 from kg.retrieval.hybrid_search import Retrieved, describe_nothing, describe_ranking, retrieve
-from kg.retrieval.reader import Reader, bounded, clean_text
+from kg.retrieval.reader import Reader, bounded, clean_query
 from kg.retrieval.results import MOST_RESULTS, QUERY_CHARACTERS, Judged, Layout, Provenance, Query
 from kg.retrieval.token_budget import Lean, clipped
 from kg.search.parts import Part
@@ -147,7 +147,7 @@ def hybrid_query(
     Example: hybrid_query(q="how is a tide pump started", k=5, rels=["uses", "depends_on"]).
     Next: `fetch` the ids; `explain_entity` for an entity.
     """
-    words = clean_text("q", q, QUERY_CHARACTERS)
+    words = clean_query("q", q, QUERY_CHARACTERS)
     bounded("k", k, 1, MOST_RESULTS)
     weights = Weights(kg.settings)
     most = len(kg.settings.hybrid_hop_scores) - 1

@@ -15,7 +15,7 @@ from kg.retrieval.asked import Asked
 from kg.retrieval.evidence import code_of, describe, load_units, origin_of
 from kg.retrieval.excerpts import EXCERPT_CHARACTERS, best_window, trim_to_words, window
 from kg.retrieval.hybrid_search import Found, best_of_each, describe_nothing, describe_ranking
-from kg.retrieval.reader import Reader, bounded, clean_text, clean_words
+from kg.retrieval.reader import Reader, bounded, clean_query, clean_words
 from kg.retrieval.results import (
     MOST_SKIPPED,
     QUERY_CHARACTERS,
@@ -131,7 +131,7 @@ def search_speeches(
     Example: search_speeches(query="rooftop solar", party="Greens", date_from="2024-01-01", top_k=5).
     Next: `get_speech` for the whole speech.
     """
-    words = clean_text("query", query, QUERY_CHARACTERS)
+    words = clean_query("query", query, QUERY_CHARACTERS)
     bounded("top_k", top_k, 1, MOST)
     bounded("offset", offset, 0, MOST_SKIPPED)
     reader = Reader(kg)

@@ -42,7 +42,7 @@ from kg.retrieval.hybrid_search import (
 )
 from kg.retrieval.listing import list_scope, sort_found
 from kg.retrieval.notes import Note
-from kg.retrieval.reader import Reader, bounded_page, clean_text, clean_words, page_of
+from kg.retrieval.reader import Reader, bounded_page, clean_query, clean_words, page_of
 from kg.retrieval.results import (
     FACETS,
     QUERY_CHARACTERS,
@@ -145,7 +145,7 @@ def search(
             must=must, min_score=min_score, concept_qids=filters and filters.concept_qids, post_filter=post_filter
         )
         return _list_all(kg, filters or SearchFilters(), limit, offset, neighbours, facets or (), sort)
-    words = clean_text("query", query, QUERY_CHARACTERS)
+    words = clean_query("query", query, QUERY_CHARACTERS)
     bounded_page(limit, offset)
     filters = filters or SearchFilters()
     reader = Reader(kg)

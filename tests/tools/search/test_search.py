@@ -297,7 +297,11 @@ def test_a_filter_is_data_whatever_it_says(kg, text: str, wrap: Callable[[str], 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_query_is_words_whatever_it_says(kg, text, made):
-    assert search(kg, text, limit=1).meta.total == len(made)
+    if any(character.isalnum() for character in text):
+        assert search(kg, text, limit=1).meta.total == len(made)
+    else:
+        with pytest.raises(InvalidInputError):
+            search(kg, text, limit=1)
     assert not any(text in query for query in kg.pool.asked)
 
 
@@ -307,6 +311,8 @@ def test_a_query_is_words_whatever_it_says(kg, text, made):
         ({"query": "  \n "}, "empty"),
         ({"query": "x" * 2_001}, "2,001"),
         ({"query": "a\ud800b"}, "surrogate"),
+        ({"query": " § "}, "no letters or digits"),
+        ({"query": "?! …"}, "no letters or digits"),
         ({"query": "solar", "limit": 0}, "limit is 0"),
         ({"query": "solar", "limit": 201}, "from 1 to 200"),
         ({"query": "solar", "offset": -1}, "offset is -1"),
@@ -315,6 +321,11 @@ def test_a_query_is_words_whatever_it_says(kg, text, made):
 def test_odd_arguments_are_refused_with_what_would_be_valid(kg, arguments, says):
     with pytest.raises(InvalidInputError, match=says):
         search(kg, **arguments)
+
+
+@pytest.mark.parametrize("query", ["§ 12-3", "§ solar", "12", "水", "ق"])
+def test_a_query_with_a_letter_or_digit_is_searched(kg, query):
+    assert search(kg, query, limit=1).relevance is not None
 
 
 def test_the_scope_is_compiled_without_asking_the_store():
