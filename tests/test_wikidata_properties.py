@@ -249,6 +249,18 @@ def test_the_property_of_a_predicate(predicate: NamedNode, property_: str | None
     assert (found and found[0]) == property_
 
 
+def test_a_property_that_a_source_describes_without_a_label_keeps_its_shipped_name(graph: KnowledgeGraph) -> None:
+    described = mint("graph", "src", "wikibase", "wikidata", "P40")
+    kind = Quad(WD.P40, RDF.type, WIKIBASE.Property, described)
+    graph.store.commit({described: [kind]})
+    assert not shipped(graph, WD.P40)
+    names = load_property_labels(Reader(graph), [WDT.P40.value, P.P40.value])
+    assert set(names.values()) == {load_properties()["P40"].label}
+    label = Literal("offspring", language="en")
+    graph.store.commit({described: [kind, Quad(WD.P40, RDFS.label, label, described)]})
+    assert load_property_labels(Reader(graph), [WDT.P40.value]) == {WDT.P40.value: "offspring"}
+
+
 def test_pages_schema_and_terms_show_labels_and_an_unknown_property_its_id(
     tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
 ) -> None:

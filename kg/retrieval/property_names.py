@@ -1,7 +1,8 @@
 """The names of the predicates of a Wikibase: ``wdt:P31``, ``ps:P31`` and ``pq:P31`` are the property "instance of".
 
 They are the names of the property that the graph describes: from a load, or for Wikidata those that ship with Quadcite
-(`kg.provenance.property_names`). A property without a name is shown by its id.
+(`kg.provenance.property_names`), also where a load describes a property without a label. A property without a name is
+shown by its id.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from pyoxigraph import Literal, NamedNode
 from kg.retrieval.reader import Reader, iri_of
 from kg.sparql.terms import bind
 from kg.store.protocol import preference
-from kg.vocabulary import RDFS, SCHEMA, SKOS
+from kg.vocabulary import RDFS, SCHEMA, SKOS, WD
+from kg.wikidata_properties import load_properties
 
 ROLES: Final[Mapping[str, str]] = {
     "direct/": "values of the best statements, without their nodes",
@@ -37,6 +39,8 @@ ROLES: Final[Mapping[str, str]] = {
 """The values of each kind of predicate, by the path between ``prop/`` and the id of the property."""
 
 _PREDICATE: Final = re.compile(r"(https?://.+/)prop/((?:[a-z-]+/){0,2})(P[1-9][0-9]*)")
+
+_NAMING: Final = frozenset({RDFS.label.value, SKOS.altLabel.value, SCHEMA.description.value})
 
 NAMES: Final = """
 SELECT DISTINCT ?property ?kind ?name WHERE {
@@ -77,11 +81,24 @@ def load_property_names(reader: Reader, predicates: Iterable[str]) -> Mapping[st
         for row in reader.rows("names of properties", bind(NAMES, properties=[NamedNode(iri) for iri in missing])):
             if isinstance(row["name"], Literal):
                 said[iri_of(row["property"])][iri_of(row["kind"])].append(row["name"])
-        return {iri: _choose(said.get(iri, {})) for iri in missing}
+        return {
+            iri: _choose(said[iri] if RDFS.label.value in said[iri] else _add_shipped(iri, said[iri]))
+            for iri in missing
+        }
 
     names = reader.kept_by_iri("names of a property", set(properties.values()), load) if properties else {}
     found = {predicate: names[iri] for predicate, iri in properties.items() if iri in names}
     return {predicate: name for predicate, name in found.items() if name != PropertyName()}
+
+
+def _add_shipped(iri: str, said: Mapping[str, list[Literal]]) -> Mapping[str, Sequence[Literal]]:
+    """Add the names that ship with Quadcite to those of a property of Wikidata without a label in the graph."""
+    shipped = load_properties().get(iri.removeprefix(WD.iri)) if iri.startswith(WD.iri) else None
+    names: dict[str, list[Literal]] = defaultdict(list, {kind: list(values) for kind, values in said.items()})
+    for predicate, value in shipped.describe() if shipped is not None else ():
+        if predicate.value in _NAMING and isinstance(value, Literal) and not said.get(predicate.value):
+            names[predicate.value].append(value)
+    return names
 
 
 def load_property_labels(reader: Reader, predicates: Iterable[str]) -> Mapping[str, str]:
