@@ -399,17 +399,21 @@ def _report_others(
     for each in latest.values():
         for surname in surnames:
             alike.update(each.by_surname.get(surname, {}))
-    note = f"In {len(others)} of {considered} divisions in this scope no name is known to be this person"
-    searched = (
-        f" Only the latest {len(latest)} of them were searched for names left open."
-        if len(latest) < len(others)
-        else ""
-    )
-    note += f" ({unnamed}{' of those searched' if searched else ''} list no names)" if unnamed else ""
+    number = len(others)
+    if number < considered:
+        note = f"Of the {considered} divisions considered, {number} have no vote that is known to be of this person."
+    elif considered == 1:
+        note = "The division considered has no vote that is known to be of this person."
+    else:
+        note = f"None of the {considered} divisions considered has a vote that is known to be of this person."
+    if len(latest) < number:
+        note += f" The latest {len(latest)} of these were searched for voters who are not identified."
+    if unnamed:
+        note += f" {unnamed} of {'those searched' if len(latest) < number else 'these'} list no names of voters."
     if alike:
         names = shorten([f"{name} ({count})" for name, count in alike.most_common()])
-        return [f"{note}. Left open there, with this surname: {names}.{searched}"]
-    return [f"{note}, and none of the names left open has this surname.{searched}"]
+        return [f"{note} Voters with this surname who are not identified, and may be this person: {names}."]
+    return [f"{note} No voter with this surname is left unidentified there."] if unnamed < len(latest) else [note]
 
 
 def _load_open_names(reader: Reader, divisions: Sequence[str]) -> dict[str, _OpenNames]:

@@ -125,6 +125,6 @@ def test_other_divisions_are_searched_up_to_a_limit(voted, monkeypatch):
     others = [votes._Division(iri, "", "", "", "") for iri in (more, OPEN)]
     reader = Reader(voted)
     [limited] = votes._report_others(reader, others, 5, {"": "Fennimore, Tobias"})
-    assert "In 2 of 5 divisions" in limited
-    assert "latest 1 of them" in limited
+    assert "Of the 5 divisions considered, 2 have" in limited
+    assert "latest 1 of these" in limited
     assert not any(more in each.sparql for each in reader.ran)
