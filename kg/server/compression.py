@@ -14,13 +14,15 @@ MINIMUM_BYTES: Final = 1_400
 """Smaller bodies fit into one packet uncompressed."""
 LEVEL: Final = 1
 """A sixth of the size at 250 MB/s; zlib's default would take a seventh, and three times the CPU."""
+PAGE_LEVEL: Final = 6
+"""That of pages, which are at most some hundred kB: 15% smaller than level 1, for 1.5 ms of CPU per 100 kB."""
 
 
 class Compression:
     """Starlette's gzip for clients whose Accept-Encoding accepts it, by its weights: ``gzip;q=0`` does not."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
+    def __init__(self, app: ASGIApp, level: int = LEVEL) -> None:
+        self.app, self.level = app, level
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -36,5 +38,5 @@ class Compression:
             await send(message)
 
         packed = accepts_gzip(Headers(scope=scope).getlist("accept-encoding"))
-        app = GZipResponder(self.app, MINIMUM_BYTES, LEVEL) if packed else self.app
+        app = GZipResponder(self.app, MINIMUM_BYTES, self.level) if packed else self.app
         await app(scope, receive, send_varied)

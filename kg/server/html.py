@@ -100,6 +100,7 @@ def page(
         "style": style.href if style is not None else "",
         "styles": [file.href for file in map(find_file, styles) if file is not None and loaded],
         "scripts": loaded,
+        "unknown": _find_unknown(request),
         "missing": len(loaded) < len(found),
         "navigation": [{"link": link, "current": _is_at(request, link.href)} for link in NAVIGATION],
         "asked": None,
@@ -109,6 +110,23 @@ def page(
     body = _environment().get_template(template).render({**frame, **context})
     written = "; ".join(f"{name} {value}" for name, value in directives.items())
     return HTMLResponse(body, status, headers={"Content-Security-Policy": written, **_ALWAYS, **(headers or {})})
+
+
+def _find_unknown(request: Request) -> str | None:
+    """Describe the parameters of an address that the page does not have, with those that it has; None without any.
+
+    The route of the page has put its parameters into ``request.state``.
+    """
+    known: Sequence[str] | None = getattr(request.state, "parameters", None)
+    if known is None:
+        return None
+    unknown = [name for name in dict.fromkeys(request.query_params) if name not in known]
+    if not unknown:
+        return None
+    listed = ", ".join(repr(name[:40]) for name in unknown[:5]) + (", ..." if len(unknown) > 5 else "")
+    valid = f"Valid: {', '.join(known)}." if known else "This page has no parameters."
+    has_no_effect = "Unknown parameter" + (" has" if len(unknown) == 1 else "s have") + " no effect"
+    return f"{has_no_effect}: {listed}. {valid}".encode(errors="replace").decode()
 
 
 def _is_at(request: Request, path: str) -> bool:

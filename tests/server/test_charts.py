@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from html import unescape
 
@@ -12,6 +13,7 @@ from starlette.testclient import TestClient
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader
 from kg.server.app import create_app
+from kg.server.pages import charts
 from kg.server.pages.charts import OTHERS
 from kg.server.pages.plots import COLUMNS_HEIGHT, draw_bars, draw_columns
 from kg.server.pages.site import ask
@@ -66,6 +68,17 @@ def test_speeches_are_those_that_the_tool_counts(joined: KnowledgeGraph, client:
         of_party = ask(joined, speech_stats, group_by="year", party=name).result.groups
         counted = {year: count for (year, party), count in by_year.items() if party == name}
         assert counted == {group.label: group.speeches for group in of_party if group.speeches}
+
+
+def test_only_the_smallest_series_are_others_and_are_named() -> None:
+    counts = {f"party {number}": Counter({2000: number, 2001: 1}) for number in range(1, 13)}
+    chart = charts._stack("x", "X", "party", "speeches", counts, {}, ["A note."], [])
+    assert list(chart.columns) == ["Year", *(f"party {number}" for number in range(12, 5, -1)), OTHERS, "All"]
+    assert chart.rows[0] == ["2000", *range(12, 5, -1), 15, 78]
+    assert all(f"party {number} ({number + 1})" in chart.notes[-1] for number in range(1, 6))
+    eight = charts._stack("x", "X", "party", "speeches", dict(list(counts.items())[:8]), {}, [], [])
+    assert OTHERS not in eight.columns
+    assert not eight.notes
 
 
 def test_two_places_are_compared_as_the_tool_does(joined: KnowledgeGraph, client: TestClient) -> None:

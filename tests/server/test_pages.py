@@ -9,15 +9,18 @@ from collections.abc import Iterator
 from html import unescape
 from html.parser import HTMLParser
 from itertools import chain
-from urllib.parse import quote, unquote
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyoxigraph import Literal, NamedNode, Quad, RdfFormat, parse
 from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.testclient import TestClient
 
+from kg.errors import ClientBusyError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.server import pages, static
 from kg.server.html import href_of
@@ -94,6 +97,17 @@ def data_of(path: str) -> str:
     """The table of properties, where the path has a page for reading too."""
     is_thing = path.startswith(("/resolve?", "/id/"))
     return f"{path}{'&' if '?' in path else '?'}view=data" if is_thing and "view=" not in path else path
+
+
+def dereferenced_document(client: TestClient) -> str:
+    """Find a document by the list of documents."""
+    link = next(link for link in page_links(client, "/documents") if link.startswith("/resolve?iri=cpr"))
+    return unquote(link.partition("iri=")[2])
+
+
+def page_links(client: TestClient, path: str) -> list[str]:
+    text = client.get(path, headers={"Accept": BROWSER}).text
+    return [unescape(link) for link in re.findall(r'href="(/[^"]*)"', text)]
 
 
 def page(client: TestClient, path: str, status: int = 200) -> Page:
@@ -378,6 +392,53 @@ def test_the_style_sheet_has_an_address_of_its_content_and_loads_nothing_else(cl
     assert hashlib.sha256(style.content).hexdigest().startswith(address.partition("?v=")[2])
     assert "url(" not in style.text
     assert "@import" not in style.text
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/places", "/people?q=x", "/docs", "/docs/sparql", "/status", "/charts", "/ns", "/search?q=solar", "/login",
+     "/resolve?iri=http://www.wikidata.org/entity/Q12707", "/id/place/DJI"],
+)  # fmt: skip
+def test_an_unknown_parameter_is_reported_and_a_known_one_is_not(client: TestClient, path: str) -> None:
+    def warned(address: str) -> bool:
+        return "Unknown parameter" in client.get(address, headers={"Accept": BROWSER}).text
+
+    assert not warned(path)
+    assert warned(path + ("&" if "?" in path else "?") + "colour=red")
+
+
+def test_the_links_of_pages_have_no_unknown_parameter(client: TestClient) -> None:
+    seen: dict[tuple[str, frozenset[str]], str] = {}
+    for path in (
+        "/",
+        "/places",
+        "/documents",
+        "/search?q=solar",
+        "/charts",
+        href_of(dereferenced_document(client)),
+        "/people",
+    ):
+        for link in page_links(client, path):
+            parts = urlsplit(link)
+            names = frozenset(name for name, _ in parse_qsl(parts.query))
+            if names and not link.startswith(("/sparql", "/static")):
+                seen.setdefault((parts.path, names), link)
+    assert len(seen) > 8
+    for link in seen.values():
+        assert "Unknown parameter" not in client.get(link, headers={"Accept": BROWSER}).text, link
+
+
+def test_a_client_over_its_share_gets_a_page_that_leads_back(kg: KnowledgeGraph) -> None:
+    def refuse(request: Request) -> Response:
+        raise ClientBusyError("Other requests of this client took too long.")
+
+    route = pages.Site(kg).route("/busy", refuse, ("q",))
+    with TestClient(Starlette(routes=[route]), base_url="http://127.0.0.1:8000") as http:
+        answer = http.get("/busy?q=%22%3E%C3%A9", headers={"Accept": BROWSER})
+        assert (answer.status_code, answer.headers["retry-after"]) == (429, "1")
+        assert '<a href="/busy?q=%22%3E%C3%A9">Try again</a>' in answer.text
+        assert "Other requests of this client took too long." in answer.text
+        assert http.get("/busy", headers={"Accept": "application/json"}).json()["code"] == "client_busy"
 
 
 def test_a_page_without_scripts_allows_none(client):

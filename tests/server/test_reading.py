@@ -17,14 +17,17 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader
 from kg.server import pages
 from kg.server.html import href_of
+from kg.server.pages import sections
 from kg.server.pages.documents import find_direction
-from kg.server.pages.reading import passage_href, why_href, why_triple_href
+from kg.server.pages.reading import list_cited, passage_href, why_href, why_triple_href
 from kg.server.pages.site import Site
 from kg.server.pages.speeches import part_anchor
 from kg.store.protocol import term_text
 from kg.tools.parliament.speakers import list_speakers, speech_stats
 from kg.tools.reading.documents import OUTLINE, PASSAGES, Heading, LeftOut, choose_headings
+from kg.tools.reading.marks import Cited
 from kg.tools.zoning.provisions import kg_query_permissions, kg_query_standards
+from kg.tools.zoning.rule_rows import Span
 from kg.vocabulary import DCTERMS, ELI, KG, OA, RDF, SCHEMA, SKOS, mint, mint_mention
 from tests.conftest import load, load_once, opened, shipped
 
@@ -226,6 +229,42 @@ def test_citations_lead_both_ways(joined, whole) -> None:
     back = read(whole, href_of(row["cited"]))
     assert "Cited by" in back.words
     assert any(link.startswith(f"/passage/{quote(row['unit'], safe='')}") for link in back.links)
+
+
+def test_a_law_and_its_policy_family_in_the_same_words_are_listed_once() -> None:
+    law, family = mint("law", "aus", "act", "water-act-2007").value, "cpr://family/water-act-2007"
+
+    def cite(target: str, kind: str, start: int, claim: str) -> Cited:
+        span = Span(start=start, end=start + 14, text="Water Act 2007")
+        return Cited(claim, "cpr://doc/x#p=0", span.text, "cites", target, span.text, kind, True, 0.9, [span])
+
+    both = [cite(law, "law", 3, "a"), cite(family, "policy family", 3, "b"), cite(family, "policy family", 40, "c")]
+    [entry] = list_cited(both)
+    assert (entry["href"], entry["count"]) == (href_of(family), 2)
+    assert entry["also"] == [{"href": href_of(law), "claim": "a"}]
+    apart = list_cited([cite(law, "law", 3, "a"), cite(family, "policy family", 40, "c")])
+    assert [each["href"] for each in apart] == [href_of(law), href_of(family)]
+
+
+def test_the_rules_of_a_section_are_listed_in_pages(joined, whole, monkeypatch) -> None:
+    monkeypatch.setattr(sections, "SHOWN_RULES", 1)
+    monkeypatch.setattr(sections, "RULES_PER_PAGE", 2)
+    [row] = select(
+        joined,
+        "SELECT ?s (COUNT(DISTINCT ?r) AS ?n) WHERE { ?r kg:definedIn ?s ; a kg:UsePermission } GROUP BY ?s "
+        "ORDER BY DESC(?n) LIMIT 1",
+    )
+    path, found = "/resolve?iri=" + quote(row["s"], safe=""), []
+    for number in range(1, 200):
+        text = whole.get(f"{path}&rules={number}", headers=BROWSER).text
+        listed = re.findall(r'<li id="rule-(\d+)"', text)
+        assert 1 <= len(listed) <= 2
+        found += map(int, listed)
+        if f"rules={number + 1}#rules" not in text:
+            break
+    assert found == list(range(1, len(found) + 1))
+    assert len(found) >= int(row["n"]) > 2
+    assert whole.get(f"{path}&rules={number + 1}", headers=BROWSER).status_code == 400
 
 
 def test_every_reference_of_a_page_leads_to_an_explanation(whole) -> None:

@@ -231,7 +231,10 @@ def test_an_iri_is_looked_up(client: TestClient) -> None:
         ({"page": "5001"}, 200),
         ({"q": "flood", "page": "٣"}, 400),
         ({"q": "flood", "format": "exe"}, 400),
-        ({"q": "\ud800".encode("utf-8", "surrogatepass")}, 200),
+        ({"q": "flood" + "\ud800".encode("utf-8", "surrogatepass").decode("latin-1")}, 200),
+        ({"q": "\ud800".encode("utf-8", "surrogatepass")}, 400),
+        ({"q": "§"}, 400),
+        ({"q": "§ 12-3"}, 200),
     ],
 )
 def test_what_cannot_be_searched_is_refused_on_a_page(

@@ -6,7 +6,7 @@ the SPARQL behind it. ``/charts/places?a=&b=&by=`` compares two places, ``/chart
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_args
@@ -36,6 +36,8 @@ PLACES: Final = 25
 SERIES: Final = 7
 """Maximum series with a colour of their own."""
 OTHERS: Final = "others"
+NAMED: Final = 12
+"""Series among the others that a note names."""
 SEVERAL: Final = "A document of several places counts in each of them."
 ROWS: Final = 100
 
@@ -91,9 +93,9 @@ def routes(site: Site) -> list[Route]:
         return page(request, "charts.html", context)
 
     return [
-        site.route("/charts", overview),
-        site.route("/charts/places", lambda request: _compare_places(site.kg, request)),
-        site.route("/charts/codes", lambda request: _compare_codes(site.kg, request)),
+        site.route("/charts", overview, ("place",)),
+        site.route("/charts/places", lambda request: _compare_places(site.kg, request), ("a", "b", "by")),
+        site.route("/charts/codes", lambda request: _compare_codes(site.kg, request), ("a", "b", "use")),
     ]
 
 
@@ -129,14 +131,10 @@ def _chart_documents(kg: KnowledgeGraph) -> list[Chart]:
             [{"place": name, "documents": count} for name, _, count in places[:PLACES]], place_notes, queries,
         )
     ]  # fmt: skip
-    of_series: dict[str, Counter[int]] = {
-        name: Counter() for name in (*[name for name, _, _ in places[:SERIES]], OTHERS)
-    }
+    of_series: dict[str, Counter[int]] = defaultdict(Counter)
     for each in found.by_place:
         if each.year is not None:
-            of_series[each.place if each.place is not None and each.place in of_series else OTHERS][each.year] += (
-                each.documents
-            )
+            of_series[each.place or "no place"][each.year] += each.documents
     totals = {year: count for year, count in found.by_year.items() if year is not None}
     if totals:
         undated = found.by_year.get(None, 0)
@@ -159,8 +157,18 @@ def _stack(
     notes: Sequence[str],
     queries: Sequence[dict[str, str]],
 ) -> Chart:
-    """Build a chart of counts by year, stacked by series."""
-    names = [name for name, of in of_series.items() if any(of.values())]
+    """Build a chart of counts by year, stacked by series.
+
+    The series with most have a colour each. Two or more others are one, and a note names them.
+    """
+    ranked = sorted((name for name, of in of_series.items() if of.total()), key=lambda name: -of_series[name].total())
+    names, rest = (ranked[:SERIES], ranked[SERIES:]) if len(ranked) > SERIES + 1 else (ranked, [])
+    if rest:
+        of_series = {**of_series, OTHERS: sum((of_series[name] for name in rest), Counter[Any]())}
+        names = [*names, OTHERS]
+        listed = ", ".join(f"{name} ({of_series[name].total():,})" for name in rest[:NAMED])
+        more = f" and {len(rest) - NAMED} more" if len(rest) > NAMED else ""
+        notes = [*notes, f"“{OTHERS}” are {len(rest)}: {listed}{more}."]
     years = sorted({year for of in of_series.values() for year, count in of.items() if count})
     rows: list[list[str | int]] = []
     drawn = []
@@ -188,14 +196,14 @@ def _chart_speeches(kg: KnowledgeGraph) -> list[Chart]:
         )
     ]  # fmt: skip
     yearly = speakers.count_speeches_by_year(kg)
-    series = {group.key: group.label for group in groups[:SERIES] if group.key is not None}
-    of_series: dict[str, Counter[str]] = {name: Counter() for name in (*series.values(), OTHERS)}
+    labels = {group.key: group.label for group in groups}
+    of_series: dict[str, Counter[str]] = defaultdict(Counter)
     undated = 0
     for (party, year), count in yearly.speeches.items():
         if year is None or not year.isdigit():
             undated += count
         else:
-            of_series[series.get(party or "", OTHERS)][year] += count
+            of_series[labels.get(party) or party or "no party"][year] += count
     notes = [f"{undated:,} speeches have no date."] if undated else []
     if any(of_series.values()):
         charts.append(

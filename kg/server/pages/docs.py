@@ -26,7 +26,7 @@ _COMMENT: Final = re.compile(r"^<!--.*-->\n", re.MULTILINE)
 
 def routes(site: Site) -> list[Route]:
     """Build the routes of the documentation."""
-    return [site.route("/docs", _index), site.route("/docs/{topic}", _chapter)]
+    return [site.route("/docs", _index), site.route("/docs/{topic}", _chapter, ("format",))]
 
 
 def _index(request: Request) -> Response:

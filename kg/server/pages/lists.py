@@ -46,10 +46,10 @@ def routes(site: Site) -> list[Route]:
     kg = site.kg
     return [
         site.route("/places", lambda request: _places(kg, request)),
-        site.route("/people", lambda request: _people(kg, request)),
-        site.route("/concepts", lambda request: _concepts(kg, request)),
-        site.route("/documents", lambda request: _documents(kg, request)),
-        site.route("/codes", lambda request: _codes(kg, request)),
+        site.route("/people", lambda request: _people(kg, request), ("q", "page")),
+        site.route("/concepts", lambda request: _concepts(kg, request), ("q", "page")),
+        site.route("/documents", lambda request: _documents(kg, request), ("q", "page")),
+        site.route("/codes", lambda request: _codes(kg, request), ("q", "page")),
     ]
 
 

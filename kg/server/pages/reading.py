@@ -5,6 +5,7 @@ The page of an IRI is at ``/resolve?iri=``; with ``view=data`` that address show
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -92,6 +93,10 @@ def reading_page(
     return page(request, template, {**common, **context}, headers=headers)
 
 
+PARAMETERS: Final = ("page", "span", "cited", "rules", "votes")
+"""The parameters of pages for reading: the page, marked words, and the pages of the lists next to the text."""
+
+
 @dataclass(frozen=True, slots=True)
 class Readers:
     """The pages for reading, by kind."""
@@ -124,13 +129,29 @@ class Readers:
                 return suggestion_page(site, request, error, iri)
             return self.show(site, request, target)
 
-        return [site.route("/passage/{id:path}", passage)]
+        return [site.route("/passage/{id:path}", passage, PARAMETERS)]
 
 
 def list_cited(citations: Sequence[Cited]) -> list[dict[str, Any]]:
-    """List the citations of a text: each target and relation once, with its words."""
+    """List the citations of a text: each target and relation once, with its words.
+
+    The same words may cite a law by its title and the policy family of it. They are listed once, with the family, whose
+    documents can be read here; ``also`` has the law.
+    """
     found: dict[tuple[str | None, str, str], dict[str, Any]] = {}
+    families = {
+        (each.unit, span.start, span.end, each.relation, each.name): each
+        for each in citations
+        if each.kind == "policy family"
+        for span in each.spans
+    }
+    laws: dict[tuple[str | None, str], dict[str, str]] = defaultdict(dict)
     for each in citations:
+        if each.kind == "law" and each.target and each.spans:
+            same = families.get((each.unit, each.spans[0].start, each.spans[0].end, each.relation, each.name))
+            if same is not None:
+                laws[same.target, same.relation][href_of(each.target)] = each.claim
+                continue
         key = each.target, each.relation, "" if each.target else each.words
         entry = found.setdefault(
             key,
@@ -149,6 +170,8 @@ def list_cited(citations: Sequence[Cited]) -> list[dict[str, Any]]:
             },
         )
         entry["count"] += 1
+    for (target, relation, _), entry in found.items():
+        entry["also"] = [{"href": href, "claim": claim} for href, claim in laws[target, relation].items()]
     return list(found.values())
 
 

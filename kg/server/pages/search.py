@@ -45,7 +45,7 @@ from kg.retrieval.results import (
 from kg.server.html import href_of, page
 from kg.server.negotiation import negotiate
 from kg.server.pages.reading import passage_href
-from kg.server.pages.site import Site, ask, find_unknown, get_number, list_queries
+from kg.server.pages.site import Site, ask, get_number, list_queries
 from kg.server.problem_details import PROBLEM
 from kg.server.resources import HTML
 from kg.tools.answers import content_of
@@ -94,8 +94,8 @@ _MEDIA_TYPES: Final[Mapping[CitationFormat, str]] = {
 def routes(site: Site) -> list[Route]:
     """Build the routes of the search and of citations."""
     return [
-        site.route("/search", lambda request: _search(site.kg, request)),
-        site.route("/cite", lambda request: _cite(site.kg, request)),
+        site.route("/search", lambda request: _search(site.kg, request), PARAMETERS),
+        site.route("/cite", lambda request: _cite(site.kg, request), ("id", "span", "format")),
     ]
 
 
@@ -204,7 +204,7 @@ def _search(kg: KnowledgeGraph, request: Request) -> Response:
         queries = [*queries, *read.queries]
     if form == "csv":
         return _write_csv(found.results, evidence)
-    context = _context(kg, state, found, queries, evidence) | {"unknown": find_unknown(request, PARAMETERS)}
+    context = _context(kg, state, found, queries, evidence)
     return page(request, "search.html", context)
 
 
@@ -215,7 +215,6 @@ def _refuse(kg: KnowledgeGraph, request: Request, state: State, error: InvalidIn
     filters = {facet: values[:FILTERS_SHOWN] for facet, values in state.filters.items()}
     shown = replace(state, words=state.words[:QUERY_SHOWN], filters=filters)
     context = _context(kg, shown, SearchResult(results=[]), [], {}) | {"refused": word_for_people(str(error))}
-    context["unknown"] = find_unknown(request, PARAMETERS)
     return page(request, "search.html", context, status=error.http_status)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import ceil
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -25,6 +26,8 @@ KINDS: Final[Mapping[str, str]] = {
 }
 SHOWN_RULES: Final = 60
 """Maximum rules that are listed open. More of them are folded, by the line that they are found in."""
+RULES_PER_PAGE: Final = 100
+"""Maximum rules that are listed at once; ``rules=2`` has the next ones."""
 
 
 def show(site: Site, request: Request, target: Target) -> Response:
@@ -45,6 +48,8 @@ def show(site: Site, request: Request, target: Target) -> Response:
         if place <= len(text)
     }
     matrix = len(found.rules) > SHOWN_RULES
+    number = get_number(request, "rules", most=max(1, ceil(len(found.rules) / RULES_PER_PAGE)))
+    first = (number - 1) * RULES_PER_PAGE
     context = {
         "page": found,
         "section": found.section,
@@ -52,7 +57,9 @@ def show(site: Site, request: Request, target: Target) -> Response:
         if not found.section.title.startswith("[")
         else found.section.title.strip("[]"),
         "blocks": split_blocks(text, found.marks.of(target.iri), highlight, {} if matrix else notes, found.tables),
-        "rules": [_show_rule(number, rule) for number, rule in enumerate(found.rules, 1)],
+        "rules": [_show_rule(at, rule) for at, rule in enumerate(found.rules, 1)][first : first + RULES_PER_PAGE],
+        "rules_total": len(found.rules),
+        "rules_page": number,
         "folded": matrix,
         "csrf": get_csrf(site, request),
         "return_to": f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path,

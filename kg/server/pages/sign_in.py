@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 from urllib.parse import parse_qsl
@@ -54,11 +54,16 @@ def form_route(
 
 
 def _build_route(
-    site: Site, path: str, send: Callable[[Request, Form], Response], show: Callable[[Request], Response] | None
+    site: Site,
+    path: str,
+    send: Callable[[Request, Form], Response],
+    show: Callable[[Request], Response] | None,
+    parameters: Sequence[str] = (),
 ) -> Route:
     allowed = "GET, HEAD, POST, OPTIONS" if show is not None else "POST, OPTIONS"
 
     async def handle(request: Request) -> Response:
+        request.state.parameters = parameters
         if request.method == "OPTIONS":
             return Response(status_code=204, headers={"Allow": allowed})
         if request.method not in allowed.split(", "):
@@ -130,7 +135,7 @@ def routes(site: Site) -> list[Route]:
         return response
 
     return [
-        _build_route(site, "/login", sign_in, show),
+        _build_route(site, "/login", sign_in, show, ("to", "wrong")),
         form_route(site, "/logout", sign_out),
     ]
 

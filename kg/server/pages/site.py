@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from pydantic import ValidationError
 from starlette.requests import Request
@@ -21,7 +21,7 @@ from kg.errors import InvalidInputError, NotFoundError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import recording
 from kg.retrieval.results import Result, Statement
-from kg.server.compression import Compression
+from kg.server.compression import PAGE_LEVEL, Compression
 from kg.server.html import href_of, page
 from kg.server.mcp import CancelOnDisconnect, ToolThreads
 from kg.server.negotiation import negotiate
@@ -38,6 +38,8 @@ Answer = Callable[[Request], Response]
 
 READS: Final = ("GET", "HEAD")
 _SAME_NAMES: Final[Mapping[str, str]] = {}
+_WAIT: Final = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT})
+"""Errors that the same request may not get later."""
 MOST_NUMBER: Final = 999_999
 """Greatest number in an address, where nothing else bounds it."""
 
@@ -52,8 +54,10 @@ class Site:
     sessions: Sessions = field(default_factory=lambda: Sessions(None))
     """The browsers that are signed in. `kg.server.pages.sign_in` builds the routes of their forms."""
 
-    def route(self, path: str, answer: Answer, *, methods: Sequence[str] = READS) -> Route:
-        """Build the route of a page.
+    def route(
+        self, path: str, answer: Answer, parameters: Sequence[str] = (), *, methods: Sequence[str] = READS
+    ) -> Route:
+        """Build the route of a page. `parameters` are those of its address; the page reports any other one.
 
         `answer` runs in a thread of the tools, may block, and is left at the deadline of a call or when its client
         disconnects; its queries are stopped then. QuadciteError and HttpError become a page for browsers, and problem
@@ -62,6 +66,7 @@ class Site:
         allowed = ", ".join((*methods, "OPTIONS"))
 
         async def handle(request: Request) -> Response:
+            request.state.parameters = parameters
             if request.method == "OPTIONS":
                 return Response(status_code=204, headers={"Allow": allowed})
             if request.method not in methods:
@@ -71,7 +76,7 @@ class Site:
             except (HttpError, QuadciteError) as error:
                 return problem_page(request, error)
 
-        app = Compression(request_response(answering(handle)))
+        app = Compression(request_response(answering(handle)), PAGE_LEVEL)
         return Route(path, CancelOnDisconnect(app, self.actor), name=path)
 
 
@@ -124,16 +129,6 @@ def _describe_invalid(fields: Mapping[str, str], error: ValidationError) -> str:
     return " ".join(said).encode(errors="replace").decode()
 
 
-def find_unknown(request: Request, known: Collection[str]) -> str | None:
-    """Describe the parameters of an address that the page does not have, with those that it has; None without any."""
-    unknown = [name for name in dict.fromkeys(request.query_params) if name not in known]
-    if not unknown:
-        return None
-    listed = ", ".join(repr(name[:40]) for name in unknown[:5]) + (", ..." if len(unknown) > 5 else "")
-    has_no_effect = "Unknown parameter" + (" has" if len(unknown) == 1 else "s have") + " no effect"
-    return f"{has_no_effect}: {listed}. Valid: {', '.join(known)}.".encode(errors="replace").decode()
-
-
 @cache
 def _tools() -> dict[Callable[..., Any], Tool]:
     return {tool.function: tool for tool in TOOLS}
@@ -154,6 +149,12 @@ def suggestion_page(site: Site, request: Request, error: NotFoundError, iri: str
     return problem_page(request, error, {each: labels.get(each, each) for each in near})
 
 
+def _address_of(request: Request) -> str:
+    """Build the address of a request on this server."""
+    path = quote("/" + request.url.path.lstrip("/"))
+    return f"{path}?{request.url.query}" if request.url.query else path
+
+
 def problem_page(
     request: Request, error: HttpError | QuadciteError, near: Mapping[str, str] = MappingProxyType({})
 ) -> Response:
@@ -170,6 +171,7 @@ def problem_page(
         "near": [{"href": href_of(iri), "text": label, "iri": iri} for iri, label in near.items()],
         "asked": request.query_params.get("iri"),
         "searched": request.query_params.get("q") if request.url.path == "/search" else None,
+        "again": _address_of(request) if plain.status_code in _WAIT and request.method in READS else None,
     }
     kept = {name: plain.headers[name] for name in ("allow", "retry-after", "www-authenticate") if name in plain.headers}
     return page(

@@ -17,7 +17,7 @@ from kg.vocabulary import BASE, KG
 
 def routes(site: Site) -> list[Route]:
     """Build the route of the terms."""
-    return [site.route("/ns", terms)]
+    return [site.route("/ns", terms, ("format",))]
 
 
 def terms(request: Request) -> Response:

@@ -23,6 +23,7 @@ from kg.retrieval.results import Provenance
 from kg.server.html import formats, href_of, page
 from kg.server.negotiation import GRAPH_TYPES
 from kg.server.pages.reading import DATA, Readers, page_href
+from kg.server.pages.reading import PARAMETERS as READING
 from kg.server.pages.site import Site, get_number, list_queries, suggestion_page
 from kg.server.resources import HTML, choose_media_type, rdf_response
 from kg.store.protocol import Term
@@ -113,7 +114,11 @@ def routes(site: Site, readers: Readers) -> list[Route]:
         return _answer(site, readers, request, BASE + path.decode("ascii", "replace").lstrip("/"))
 
     own_paths = ("/id/{path:path}", "/graph/{path:path}", "/vocab/{path:path}", "/ns/{path:path}")
-    return [site.route("/resolve", resolve), *(site.route(path, own) for path in own_paths)]
+    parameters = ("view", "format", *READING)
+    return [
+        site.route("/resolve", resolve, ("iri", *parameters)),
+        *(site.route(path, own, parameters) for path in own_paths),
+    ]
 
 
 def _answer(site: Site, readers: Readers, request: Request, iri: str) -> Response:

@@ -72,7 +72,7 @@ def routes(site: Site) -> list[Route]:
             return suggestion_page(site, request, error, node.value)
         return _show(site, request, about, found)
 
-    return [site.route("/why", why)]
+    return [site.route("/why", why, ("iri", "s", "p", "o", "value", "lang", "datatype"))]
 
 
 def _parse(request: Request) -> NamedNode | Triple:

@@ -148,7 +148,7 @@ def routes(site: Site) -> list[Route]:
         app = CancelOnDisconnect(request_response(answering(handle)), site.actor)
         return Route(path, app, methods=methods, name=path)
 
-    shown = site.route("/sparql", lambda request: show(site.kg, request))
+    shown = site.route("/sparql", lambda request: show(site.kg, request), ("query", "run", "view", "snapshot"))
     return [
         _BrowserRoute("/sparql", shown.app, name="workbench"),
         site.route("/sparql/terms", lambda request: _complete(site.kg, request)),
