@@ -41,7 +41,7 @@ _FEW = 20_000
 _DECIMALS = 4
 
 _ELSEWHERE: Final = ""
-"""Stands for the digest of a unit that is in another shard than its graph has to be: it is written again."""
+"""The digest noted for a unit that is in another shard than its graph has to be: it is written again."""
 _MOST_VALUES: Final = 10_000_000
 """Maximum number of values of a field that are counted: more than there are documents."""
 _MOST_TOTALS: Final = 64
