@@ -38,6 +38,9 @@ _LOCKED_S: Final = 5.0
 _LOCKED: Final = "/LOCK: "
 """A part of the error of files that are open."""
 _RETRY_S: Final = 0.01
+_COMPACTION: Final = "rocksdb:low"
+"""Name of the threads that merge table files."""
+_NICENESS: Final = 15
 
 
 def finish_rebuild(data_dir: Path) -> bool:
@@ -81,11 +84,26 @@ def open_engine(folder: Path) -> Store:
     until = time.monotonic() + _LOCKED_S
     while True:
         try:
-            return Store(folder)
+            store = Store(folder)
+            _yield_compaction()
+            return store
         except OSError as error:
             if _LOCKED not in str(error) or time.monotonic() > until:
                 raise
             time.sleep(_RETRY_S)
+
+
+def _yield_compaction() -> None:
+    """Let the threads that merge table files yield to all others.
+
+    Each merge writes a whole index again. The engine starts one for two new table files, so that merges take more and
+    more of the processor time of a long load. If they wait while there is other work, each merges many files.
+    """
+    with suppress(OSError):  # no Linux
+        for task in Path("/proc/self/task").iterdir():
+            with suppress(OSError):  # a thread that has ended
+                if (task / "comm").read_text().startswith(_COMPACTION):
+                    os.setpriority(os.PRIO_PROCESS, int(task.name), _NICENESS)
 
 
 @contextmanager

@@ -43,7 +43,7 @@ from kg.errors import (
 from kg.files import get_folder_bytes, is_unwritable
 from kg.processes.child import Limits
 from kg.sparql.guard import build_syntax_error
-from kg.store import difference, ownership
+from kg.store import bulk_commits, difference, ownership
 from kg.store.changes import Changes
 from kg.store.commits import HEAD, Head, PreparedCommit, has_touched, reduce_patch
 from kg.store.consequences import prepare_commit
@@ -143,8 +143,11 @@ class OxigraphStore:
     def _open(self) -> pyoxigraph.Store:
         require_files(self.data_dir)
         self._unkept_logs = keep_damaged_logs(self.data_dir)
+        bulk_commits.remove_tables(self.data_dir)
         try:
-            return open_engine(self._folder)
+            store = open_engine(self._folder)
+            bulk_commits.finish_commit(store, self.data_dir)
+            return store
         except (OSError, ValueError, RuntimeError) as error:
             if self._reads and isinstance(error, OSError):
                 with suppress(OSError, RuntimeError):
@@ -197,6 +200,7 @@ class OxigraphStore:
             gc.collect()  # an error in a cycle may refer to the engine that failed, which locks the files
             try:
                 store = pyoxigraph.Store(self._folder)
+                bulk_commits.finish_commit(store, self.data_dir)
             except (OSError, RuntimeError) as error:
                 self._problem = f"{self._folder} cannot be written: {error}"
             else:
@@ -217,6 +221,8 @@ class OxigraphStore:
         """Load the counters of the last commit; count the quads if there was none."""
         store = self._opened()
         with self._engine_errors():
+            if (unfinished := bulk_commits.find_unfinished_head(store, self.data_dir)) is not None:
+                return unfinished
             held = {
                 quad.predicate: int(quad.object.value)
                 for quad in store.quads_for_pattern(HEAD, None, None, PROV_GRAPH)
@@ -629,6 +635,10 @@ class OxigraphStore:
         return Commit(prepared.head.generation, prepared.changes)
 
     def _write_here(self, prepared: PreparedCommit) -> None:
+        if bulk_commits.is_bulk(prepared):
+            bulk_commits.write_bulk(self._opened(), self._log, self.data_dir, prepared)
+            self._unflushed += sum(map(len, prepared.remove.values()))
+            return
         self._opened().update(difference.build_update(prepared.remove, prepared.drop, prepared.add))
         self._log.sync()
         self._unflushed += sum(map(len, prepared.remove.values())) + sum(map(len, prepared.add.values()))

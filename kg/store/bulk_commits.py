@@ -1,0 +1,127 @@
+"""Commits that add many quads, as table files that the engine takes over, instead of a transaction in its log.
+
+A transaction takes three times the processor time: it writes each quad to the log, to memory and then to a table. The
+engine takes over all table files of a commit in one step, but cannot remove quads in that step. So the few quads that
+the commit removes from ``graph/prov`` (the head before it, the last end of the run) and from the catalog are removed
+right after it, and are in a file until then. If a kill comes between, they are removed when the store is opened again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from pyoxigraph import NamedNode, QueryBoolean, RdfFormat, Store
+
+from kg.files import write_file
+from kg.store.commits import Head, PreparedCommit, commit_iri
+from kg.store.difference import build_update
+from kg.store.engine import STORE
+from kg.store.lock import sync_folder
+from kg.store.write_ahead_log import WriteAheadLog
+from kg.vocabulary import PROV, PROV_GRAPH, UNCOUNTED_GRAPHS
+
+LEAST: Final = 20_000
+"""Minimum number of quads: below it, a transaction is as fast as the table files, one for each index of the engine."""
+MOST: Final = 500_000
+"""Maximum number of quads: of more than a million, the engine takes over some table files before others."""
+MOST_REMOVED: Final = 1_000
+
+_UNFINISHED: Final = "unfinished-commit.json"
+_TABLES: Final = "bulk-*.sst"
+"""Table files that the engine writes, until it takes them over."""
+_DESCRIBING: Final = UNCOUNTED_GRAPHS | {PROV_GRAPH}
+"""Graphs that describe content. For a moment, they have both the added quads of a commit and the removed ones."""
+_PORTION: Final = 2_048
+
+
+@dataclass(frozen=True, slots=True)
+class _Unfinished:
+    """A commit that is written or was about to be, and the statements that remain to be removed, by IRI of graph."""
+
+    head: Head
+    time: str
+    """The statement of the time of the commit, which shows whether a store contains it."""
+    remove: Mapping[str, Sequence[str]]
+
+    def is_in(self, store: Store) -> bool:
+        found = store.query(f"ASK {{ GRAPH {PROV_GRAPH} {{ {self.time} }} }}")
+        return isinstance(found, QueryBoolean) and bool(found)
+
+
+def is_bulk(prepared: PreparedCommit) -> bool:
+    """Whether a commit adds many quads, drops no graph, and removes few quads, none of them content."""
+    gone = {graph: len(statements) for graph, statements in prepared.remove.items() if statements}
+    if prepared.drop or gone.keys() - _DESCRIBING or sum(gone.values()) > MOST_REMOVED:
+        return False
+    return LEAST <= sum(map(len, prepared.add.values())) <= MOST
+
+
+def write_bulk(store: Store, log: WriteAheadLog, data_dir: Path, prepared: PreparedCommit) -> None:
+    """Write a commit for which `is_bulk` holds. It is on the disk when this returns.
+
+    Raises OSError: then nothing is written, or all but what `finish_commit` does.
+    """
+    begin = f"{commit_iri(prepared.head.generation)} {PROV.endedAtTime} "
+    time = next(line for line in prepared.add[PROV_GRAPH] if line.startswith(begin))
+    remove = {
+        graph.value: sorted({*statements}.difference(prepared.add.get(graph, ())))
+        for graph, statements in prepared.remove.items()
+    }
+    unfinished = _Unfinished(prepared.head, time, remove)
+    write_file(data_dir / _UNFINISHED, json.dumps(asdict(unfinished)), sync=True)
+    sync_folder(data_dir)
+    # The statements are those of terms of the engine, so their IRIs are valid.
+    store.bulk_load("".join(_generate_lines(prepared.add)).encode(), RdfFormat.N_QUADS, lenient=True)
+    _remove(store, unfinished)
+    log.sync()
+    (data_dir / _UNFINISHED).unlink()
+
+
+def finish_commit(store: Store, data_dir: Path) -> None:
+    """Finish the commit that was being written when the store was last closed or killed. Raises OSError."""
+    unfinished = _load(data_dir)
+    if unfinished is not None and unfinished.is_in(store):
+        _remove(store, unfinished)
+        store.flush()
+    (data_dir / _UNFINISHED).unlink(missing_ok=True)
+
+
+def find_unfinished_head(store: Store, data_dir: Path) -> Head | None:
+    """Find the head of a commit that is written and not finished, while the store also contains the head before it."""
+    unfinished = _load(data_dir)
+    return unfinished.head if unfinished is not None and unfinished.is_in(store) else None
+
+
+def remove_tables(data_dir: Path) -> None:
+    """Remove the table files of a commit that was killed. Call it under the lock, before the engine opens."""
+    for path in (data_dir / STORE).glob(_TABLES):
+        with suppress(OSError):  # a disk that cannot be written now
+            path.unlink()
+
+
+def _remove(store: Store, unfinished: _Unfinished) -> None:
+    store.update(build_update({NamedNode(graph): gone for graph, gone in unfinished.remove.items()}, (), {}))
+
+
+def _load(data_dir: Path) -> _Unfinished | None:
+    try:
+        found = json.loads((data_dir / _UNFINISHED).read_bytes())
+    except FileNotFoundError:
+        return None
+    return _Unfinished(Head(**found["head"]), found["time"], found["remove"])
+
+
+def _generate_lines(added: Mapping[NamedNode, Collection[str]]) -> Iterator[str]:
+    """Yield parts of the N-Quads of statements."""
+    for graph, statements in added.items():
+        tail = f" {graph} .\n"
+        rest = iter(statements)
+        while portion := list(islice(rest, _PORTION)):
+            yield tail.join(portion)
+            yield tail
