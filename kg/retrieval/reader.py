@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import unicodedata
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -16,7 +17,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from pyoxigraph import NamedNode
 
-from kg.errors import InvalidInputError
+from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph, Memory
 from kg.retrieval.results import MOST_RESULTS, MOST_SKIPPED, Completeness, Meta, Result, Statement
 from kg.retrieval.token_budget import clipped
@@ -33,6 +34,10 @@ T = TypeVar("T")
 
 _INVISIBLE: Final = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})
 """Categories of Unicode of control and format characters and separators."""
+RUNS: Final = 3
+"""Maximum number of times that a call runs because commits change what it reads."""
+RUN_AGAIN_S: Final = 5.0
+"""Seconds after which a call is not run again."""
 _RAN: Final[ContextVar[list[Statement] | None]] = ContextVar("ran", default=None)
 
 USER_GRAPHS: Final = 3
@@ -71,6 +76,47 @@ class _Kept(Generic[T]):
 
 TOUCHED: Final = """
 SELECT DISTINCT ?commit ?graph WHERE { GRAPH $prov { VALUES ?commit { $commits } ?commit kg:touched ?graph } }"""
+
+
+@dataclass(slots=True)
+class _Reads:
+    """What one call has read: the generation of its first query, and whether a later one read what changed since."""
+
+    first: int | None = None
+    is_mixed: bool = False
+
+
+_READS: Final[ContextVar[_Reads | None]] = ContextVar("reads", default=None)
+
+
+def read_consistently(run: Callable[[], T]) -> T:
+    """Call `run`, which only reads, and again if a commit in the meantime changed statements that it read later.
+
+    So all queries of a result see the same statements. After `RUNS` attempts or `RUN_AGAIN_S` seconds the result is
+    returned with a note that data changed.
+    """
+    ran, began = _RAN.get(), time.monotonic()
+    recorded = 0 if ran is None else len(ran)
+    for left in reversed(range(RUNS)):
+        reads = _Reads()
+        token = _READS.set(reads)
+        try:
+            result = run()
+        except (LookupError, NotFoundError):  # such as a node that an earlier query did not see
+            if not left or not reads.is_mixed:
+                raise
+        else:
+            if not reads.is_mixed:
+                return result
+            if not left or time.monotonic() > began + RUN_AGAIN_S:
+                if isinstance(result, Result):
+                    result.notes.append("Data changed while this result was computed. Ask again for a consistent one.")
+                return result
+        finally:
+            _READS.reset(token)
+        if ran is not None:
+            del ran[recorded:]
+    raise RuntimeError("unreachable: the last attempt returns or raises")
 
 
 @contextmanager
@@ -140,7 +186,7 @@ class Reader:
     def _run(self, query: str, *, all_graphs: bool) -> Rows:
         answer = self.kg.query(query, all_graphs=all_graphs)
         rows = _rows_of(answer.result)
-        self.generation = max(self.generation, answer.generation)
+        self._see(answer.generation, query)
         self.truncated = self.truncated or answer.truncated
         return rows
 
@@ -156,7 +202,7 @@ class Reader:
         latest = self.kg.store.statistics().generation
         if known is not None and self._is_valid(known):
             self.note(purpose, query)
-            self.generation = max(self.generation, latest)
+            self._see(latest, query)
             return known.value
         with self._reading_anew():
             rows = self.rows(purpose, query, declared=declared)
@@ -189,7 +235,7 @@ class Reader:
                 if known.since < latest:
                     self._keep((query, graphs), replace(known, since=latest))
                 self.note(purpose, query)
-                self.generation = max(self.generation, latest)
+                self._see(latest, query)
                 return known.value
         with self._reading_anew():
             held, latest = self._find_graphs(graphs)
@@ -226,6 +272,17 @@ class Reader:
             self._declares = self._declares or declared
             self.truncated = self.truncated or before
             self.generation = max(self.generation, earlier)
+
+    def _see(self, generation: int, query: str) -> None:
+        """Note that the answer of `query`, or of any if it is empty, is of this generation."""
+        self.generation = max(self.generation, generation)
+        if (reads := _READS.get()) is None:
+            return
+        if reads.first is None:
+            reads.first = generation
+        elif generation > reads.first and not reads.is_mixed:
+            properties = self._reads_of(query) if query else None
+            reads.is_mixed = self.kg.store.find_last_change(properties) > reads.first
 
     def _get_kept(self, key: Hashable) -> Any:
         return next((known for memory in self._get_memories() if (known := memory.get(key)) is not None), None)
@@ -322,7 +379,7 @@ class Reader:
             else:
                 missing.append(iri)
         if found:
-            self.generation = max(self.generation, latest)
+            self._see(latest, query)
         if missing:
             with self._reading_anew():
                 loaded = load(sorted(missing))

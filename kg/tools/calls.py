@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.reader import recording
+from kg.retrieval.reader import read_consistently, recording
 from kg.retrieval.results import Domain, Explain, Result, SearchFilters, Statement
 from kg.retrieval.token_budget import LIST_TOKENS, MaxTokens
 from kg.sparql.tracing import MOST_CHARACTERS, find_counts
@@ -160,7 +160,10 @@ class Tool(Command):
             if not filters.domain:
                 own = filters.model_copy(update={"domain": [self.domain]})
                 checked = checked.model_copy(update={"filters": own})
-        return super()._run(kg, checked)
+        if self.scope != "read" or self.asks_connectors or self.kind != "own":
+            return super()._run(kg, checked)
+        run = super()._run
+        return read_consistently(lambda: run(kg, checked))
 
     def answer(
         self, kg: KnowledgeGraph, arguments: Mapping[str, Any], reword: Callable[[str], str] | None = None

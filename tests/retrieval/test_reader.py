@@ -11,19 +11,76 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.knowledge_graph import KnowledgeGraph, Memory
 from kg.retrieval.attribution import Chunk, load_voices
 from kg.retrieval.evidence import load_units
-from kg.retrieval.reader import Reader, recording
-from kg.retrieval.results import SearchFilters
+from kg.retrieval.reader import RUNS, Reader, read_consistently, recording
+from kg.retrieval.results import Result, SearchFilters
 from kg.sparql.terms import bind
 from kg.store.protocol import Patch, Term, term_text
 from kg.tools.climate.document_counts import count_documents
 from kg.tools.parliament.speech_filters import parties, speakers
 from kg.tools.reading.documents import Heading, load_order, read_document
+from kg.tools.registry import TOOLS
 from kg.tools.search.passages import fetch, search
 from kg.tools.zoning.municipalities import load_places as load_municipalities
+from kg.tools.zoning.provisions import kg_query_permissions
 from kg.vocabulary import BASE, DCTERMS, FOAF, KG, RDF, SCHEMA, SKOS, mint
-from tests.conftest import load_once, opened
+from loaders.sources import load
+from tests.conftest import load_once, opened, shipped
 
 COUNTRY = SearchFilters(iso3=["DJI"])
+
+
+def load_forge_during(kg: KnowledgeGraph, code: Path, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Load the code with one more use, a forge, just before the first query that contains `part`."""
+    run, text = kg.pool.run, code.read_text()
+
+    def run_after_load(query: str, **options: Any) -> Any:
+        if part in query and code.read_text() == text:
+            code.write_text(text.replace('"Kiln"', '"Forge"', 1))
+            assert load(kg, "zoning", [str(code)]).loaded
+            options["at_least"] = kg.store.statistics().generation
+        return run(query, **options)
+
+    monkeypatch.setattr(kg.pool, "run", run_after_load)
+
+
+def test_a_call_runs_again_if_what_it_reads_changes_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = tmp_path / "code.json"
+    code.write_text(Path(shipped("zoning/upper_feign.json")).read_text())
+    arguments = {"municipality": "Upper Feign", "state": "CT"}
+    with opened(tmp_path / "data") as kg:
+        load(kg, "zoning", [str(code)])
+        load_forge_during(kg, code, "kg:landUse ?about", monkeypatch)
+        with pytest.raises(KeyError):  # its names were read before the load, its permissions after it
+            kg_query_permissions(kg, **arguments)
+        code.write_text(Path(shipped("zoning/upper_feign.json")).read_text())
+        monkeypatch.undo()
+        load(kg, "zoning", [str(code)])
+        load_forge_during(kg, code, "kg:landUse ?about", monkeypatch)
+        with recording() as ran:
+            result = next(tool for tool in TOOLS if tool.name == "kg_query_permissions").call(kg, arguments)
+        assert {each.use for each in result.permissions} == {"Forge", "Kiln"}
+        assert result.meta.snapshot == kg.store.statistics().generation
+        assert len({each.sparql for each in ran}) == len(ran)
+
+
+@pytest.mark.parametrize("commits", range(RUNS + 1))
+def test_a_note_says_that_data_changed_in_each_attempt(kg: KnowledgeGraph, commits: int) -> None:
+    """Of a call that reads twice, and has as many commits between its queries as its attempts."""
+    left = commits
+
+    def run() -> Result:
+        nonlocal left
+        reader = Reader(kg)
+        reader.rows("all", "SELECT * { ?s ?p ?o } LIMIT 1")
+        if left:
+            left -= 1
+            kg.store.update(f"INSERT DATA {{ GRAPH <urn:g> {{ <urn:s> <urn:p> {left} }} }}")
+        reader.rows("all", "SELECT * { ?s ?p ?o } LIMIT 2")
+        return reader.finish(Result())
+
+    result = read_consistently(run)
+    assert left == max(0, commits - RUNS)
+    assert bool(result.notes) == (commits >= RUNS)
 
 
 def test_a_second_search_asks_for_nothing_but_their_order(kg: KnowledgeGraph) -> None:
