@@ -14,7 +14,7 @@ PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-re
 # Without cached bytecode each of the many processes of the tests compiles all modules and tests again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test test-long test-ci test-apart test-exhaustive coverage bench bench-scale soak lint serve assets docs released lock
+.PHONY: help setup demo test test-long test-exhaustive coverage bench bench-scale soak lint serve assets docs released lock
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
@@ -41,15 +41,8 @@ test: setup $(SUITES)  ## unit, contract and conformance tests, one journey for 
 
 test-long: setup $(SUITES)  ## adversarial cases, kills, packaging, differential runs, timings, pages in a browser
 	$(PYTEST) --ignore=tests/browser -m "long and not measures_time and not exhaustive" $(ARGS)
-	@$(MAKE) --no-print-directory test-apart
-
-test-ci: setup $(SUITES)  ## make test and make test-long, whose tests each worker collects once
-	$(PYTEST) --ignore=tests/browser -m "not measures_time and not exhaustive" $(ARGS)
-	@$(MAKE) --no-print-directory test-apart
-
-# Pages are slow next to other tests. While a browser and a server wait for each other, a second pair has the time.
-test-apart: setup $(SUITES)
 	$(BIN)/python -m pytest -m "measures_time and not exhaustive" $(ARGS)
+	# Pages are slow next to other tests. While a browser and a server wait for each other, a second pair has the time.
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/browser -m "not exhaustive" $(ARGS)
 
 test-exhaustive: setup $(SUITES)  ## weekly and before a release: every further case, and the real data beside the project
