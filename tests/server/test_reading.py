@@ -259,6 +259,7 @@ def test_the_rules_of_a_section_are_listed_in_pages(joined, whole, monkeypatch) 
         text = whole.get(f"{path}&rules={number}", headers=BROWSER).text
         listed = re.findall(r'<li id="rule-(\d+)"', text)
         assert 1 <= len(listed) <= 2
+        assert number == 1 or f'<ol start="{listed[0]}">' in text
         found += map(int, listed)
         if f"rules={number + 1}#rules" not in text:
             break

@@ -15,6 +15,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.loading import load
 from kg.server.app import create_app
 from kg.server.auth import LocalToken
+from kg.server.pages.status import hide_paths
 from kg.tools.catalog.server_state import describe_server
 from loaders.quarantine_retry import QUARANTINE
 from loaders.sources import load as run_loader
@@ -151,3 +152,14 @@ def test_only_who_is_signed_in_sees_and_sends_the_form_that_cancels(kg: Knowledg
 def test_the_check_of_the_dataset_counts_by_shape(kg: KnowledgeGraph, client: TestClient) -> None:
     page = client.get("/status", headers=BROWSER).text
     assert 'id="checks"' in page
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("at row 1 of /srv/data/in/a.json. The rest", "at row 1 of …/a.json. The rest"),
+        ("https://example.org/a/b and and/or 1/2", "https://example.org/a/b and and/or 1/2"),
+    ],
+)
+def test_a_reason_has_no_folders_of_the_server(text: str, shown: str) -> None:
+    assert hide_paths(text) == shown

@@ -5,6 +5,7 @@ Everybody may read it. A user who is signed in may also cancel queries, by a for
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -21,6 +22,7 @@ from kg.server.pages.site import Site
 from kg.server.sessions import Form
 from kg.tools.catalog.server_state import describe_server, list_pools
 
+_FOLDERS: Final = re.compile(r"(?<!\S)/(?:[^\s/]+/)+")
 _REPORTED: Final = (
     "loaded",
     "skipped",
@@ -43,6 +45,7 @@ def routes(site: Site) -> list[Route]:
             "session": site.sessions.find(request),
             "running": [_describe_load(load) for load in state.running],
             "ended": [_describe_load(load) for load in state.ended],
+            "hide_paths": hide_paths,
             "now": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         return page(request, "status.html", context, headers={"Cache-Control": "no-store"})
@@ -87,6 +90,11 @@ def _shorten(location: str) -> str:
     """Shorten a path to its last two parts, since the folders of the server are not of interest to all its clients."""
     parts = [part for part in location.split("/") if part]
     return location if "://" in location or len(parts) < 3 else "…/" + "/".join(parts[-2:])
+
+
+def hide_paths(text: str) -> str:
+    """Remove the folders of absolute paths from a text: ``row 1 of /srv/in/a.json`` is ``row 1 of …/a.json``."""
+    return _FOLDERS.sub("…/", text)
 
 
 def _hide_folders(text: str, locations: Sequence[str]) -> str:
