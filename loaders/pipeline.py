@@ -562,7 +562,6 @@ class Loading:
             else:
                 self.report.skipped += 1
         if self.index:
-            self.wait_for_indexing()
             committed = {
                 graph.value: document
                 for graph, document in batch.documents.items()
@@ -571,7 +570,10 @@ class Loading:
             # Before the next commit, which may change derived parties and states.
             digests = {graph.value: digest for graph, digest in hashes.items() if digest and graph.value in committed}
             states = index_sync.find_states(self.kg.store, digests)
+            before = self.indexing
             self.indexing = self.indexer.submit(self.index_records, committed, states, self.languages, self.derived)
+            if before is not None:  # so that one batch is indexed and one waits, at most
+                before.result()
         self.report_progress()
 
     def skip_older(self, batch: _Batch) -> set[NamedNode]:

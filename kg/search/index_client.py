@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +18,7 @@ from pydantic import SecretStr
 from kg.errors import IndexUnavailableError, InvalidInputError, ModelError
 from kg.processes import child
 from kg.processes.child import ChildGoneError
-from kg.processes.rpc import LONG_S, OPENING_S, Connection, RestartedProcess
+from kg.processes.rpc import LONG_S, OPENING_S, Call, Connection, RestartedProcess
 from kg.search.protocol import (
     Candidate,
     Codes,
@@ -281,8 +283,28 @@ class EdgeIndex(RestartedProcess):
 
 
 def _replace(connection: Connection, part: Mapping[str, GraphUnits]) -> None:
-    """Replace a few graphs, in messages so small that writing one does not block the other threads."""
+    """Replace a few graphs, in messages so small that writing one does not block the other threads.
+
+    While the process writes the units of a message, the next one is built and sent.
+    """
     connection.call("begin", graphs=list(part))
+    sent: deque[Call] = deque()
+    try:
+        for batch in _build_messages(part):
+            sent.append(connection.begin("put", units=batch))
+            if len(sent) > 1:
+                connection.wait(sent.popleft())
+        while sent:
+            connection.wait(sent.popleft())
+    finally:
+        for call in sent:
+            with suppress(Exception):  # the first error is raised
+                connection.wait(call)
+    connection.call("finish", hashes={graph: content.content_sha256 for graph, content in part.items()})
+
+
+def _build_messages(part: Mapping[str, GraphUnits]) -> Iterator[list[list[Any]]]:
+    """Build the units of each message."""
     batch: list[list[Any]] = []
     characters = 0
     for graph, content in part.items():
@@ -290,11 +312,10 @@ def _replace(connection: Connection, part: Mapping[str, GraphUnits]) -> None:
             batch.append(_to_fields(unit, graph))
             characters += len(unit.text) + len(unit.prelude) + len(unit.names)
             if len(batch) == _UNITS_PER_MESSAGE or characters >= _CHARACTERS_PER_MESSAGE:
-                connection.call("put", units=batch)
+                yield batch
                 batch, characters = [], 0
     if batch:
-        connection.call("put", units=batch)
-    connection.call("finish", hashes={graph: content.content_sha256 for graph, content in part.items()})
+        yield batch
 
 
 def _remove(connection: Connection, graphs: Sequence[str]) -> None:

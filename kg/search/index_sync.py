@@ -171,7 +171,8 @@ class GraphFacts:
                 if (path := paths.get(fact.parent)) is not None
             }
             titles = {iri: title for iri, title in titles.items() if iri not in paths} | places
-        codes = {iri: self._find_codes(iri) for fact in self.units for iri in (fact.iri, fact.parent)}
+        things = dict.fromkeys(iri for fact in self.units for iri in (fact.parent, fact.iri))
+        codes = {iri: self._find_codes(iri) for iri in things}
         return build_units(graph, titles, self.units, names, languages, codes, paths)
 
     def _find_codes(self, iri: str) -> dict[str, set[str]]:

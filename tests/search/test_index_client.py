@@ -14,12 +14,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 from kg.errors import IndexUnavailableError, InvalidInputError, ModelError
 from kg.processes import rpc
+from kg.processes.child import ChildGoneError
 from kg.search import index_client, shard
 from kg.search.index_client import EdgeIndex
 from kg.search.points import VectorSpace
@@ -799,3 +801,45 @@ def test_neighbouring_batches_cover_all_units(index: WordIndex) -> None:
     for count in (199, 200, 201, 1_000, 2_001):
         index.replace(graph_units("edge", *(f"clause {i}" for i in range(count)), version=str(count)))
         assert index.status().units == count
+
+
+class SlowConnection:
+    """Notes the requests that are sent and answered; `fails` is the number of the request that gets an error."""
+
+    def __init__(self, fails: int | None = None) -> None:
+        self.fails = fails
+        self.sent: list[str] = []
+        self.open: list[int] = []
+        self.most = 0
+
+    def begin(self, operation: str, **_: object) -> int:
+        self.sent.append(operation)
+        self.open.append(len(self.sent))
+        self.most = max(self.most, len(self.open))
+        return len(self.sent)
+
+    def wait(self, call: int) -> None:
+        self.open.remove(call)
+        if call == self.fails:
+            raise ChildGoneError
+
+    def call(self, operation: str, **arguments: object) -> None:
+        self.wait(self.begin(operation, **arguments))
+
+
+class TestMessagesOfAReplacement:
+    UNITS: ClassVar = [IndexedUnit(f"urn:u{number}", "urn:g", "urn:d", "text") for number in range(1_000)]
+
+    def test_one_is_sent_ahead_and_all_are_answered_before_the_end(self) -> None:
+        connection = SlowConnection()
+        index_client._replace(connection, {"urn:g": GraphUnits("hash", self.UNITS)})  # type: ignore[arg-type]
+        assert connection.sent == ["begin", *["put"] * 5, "finish"]
+        assert connection.most == 2
+        assert not connection.open
+
+    def test_an_error_ends_it_and_leaves_no_request_without_an_answer(self) -> None:
+        connection = SlowConnection(fails=3)
+        with pytest.raises(ChildGoneError):
+            index_client._replace(connection, {"urn:g": GraphUnits("hash", self.UNITS)})  # type: ignore[arg-type]
+        assert connection.sent == ["begin", *["put"] * 3]
+        assert not connection.open
