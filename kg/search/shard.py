@@ -21,6 +21,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from threading import Condition, RLock
 from typing import Any
@@ -30,13 +31,13 @@ import qdrant_edge as qe
 from kg.files import copy_with_holes, is_unwritable, measure_disk, write_file
 from kg.processes import child
 from kg.search import analyzers, word_counts
-from kg.search.points import DENSE, UNIT, UPDATE_POINTS, Filter, Point, VectorSpace, unpack
+from kg.search.points import DENSE, DENSE_ROWS, MEANINGS, UNIT, UPDATE_POINTS, Filter, Point, VectorSpace, unpack
 from kg.search.protocol import CODES, Codes, Conditions
 from kg.search.word_counts import WordCounts, Words
 
 log = logging.getLogger(__name__)
 
-_VERSION = 4
+_VERSION = 5
 _LOAD_ATTEMPTS = 2
 _ROOM_BYTES = 16 << 20
 """Free space on the disk below which no shard is opened or written."""
@@ -62,7 +63,7 @@ _UNLIMITED_KB = 1 << 40
 _REMOVALS = 50
 _REMOVAL_PAUSE_S = 0.02
 
-_ROWS = qe.MultiVectorConfig(qe.MultiVectorComparator.MaxSim)
+_ROWS = {DENSE: None, DENSE_ROWS: qe.MultiVectorConfig(qe.MultiVectorComparator.MaxSim)}
 """One row per window of the text; the best row is the score."""
 _HALF = qe.VectorStorageDatatype.Float16
 _PAGE = 1_000
@@ -70,7 +71,7 @@ _ORIGINAL = qe.SearchParams(quantization=qe.QuantizationSearchParams(ignore=True
 _QUANTIZED = qe.SearchParams(quantization=qe.QuantizationSearchParams(rescore=False))
 _FEW_BYTES = 80 << 20
 """Maximum size of the original vectors of a shard that are read at its start: those of 100,000 texts."""
-_KEYWORDS = ("kind", "graph", "parent", "text_hash")
+_KEYWORDS = ("kind", "graph", "parent")
 
 
 Prepared = qe.Filter | None
@@ -85,6 +86,12 @@ class Hits:
     def __init__(self, points: Sequence[qe.ScoredPoint]) -> None:
         self._points = points
         self.scores: list[float] = [each.score for each in points]
+
+    def merge(self, other: Hits, limit: int) -> Hits:
+        """Return the best `limit` of these and other ones."""
+        if not other.scores:
+            return self
+        return Hits(sorted((*self._points, *other._points), key=attrgetter("score"), reverse=True)[:limit])
 
     def read(self, number: int) -> dict[str, float]:
         """Read the first `number` ids with their scores."""
@@ -210,7 +217,10 @@ class Shard:
         if self.space is None:
             return Hits([])
         params = _QUANTIZED if quantized else _ORIGINAL
-        return self._search(DENSE, [[*vector]], where, limit, params)
+        found = self._search(DENSE, [*vector], where, limit, params)
+        if not self._count_rows():
+            return found
+        return found.merge(self._search(DENSE_ROWS, [[*vector]], where, limit, params), limit)
 
     def read_vectors(self) -> int:
         """Read the files of the vectors that searches compare, and return their size in bytes.
@@ -221,7 +231,7 @@ class Shard:
         size = 0
         with suppress(OSError):  # of a copy that is being replaced
             for pattern, most in (("quantized*data", math.inf), ("vectors/*", _FEW_BYTES)):
-                files = [*(self.folder / self._name).glob(f"segments/*/vector_storage-{DENSE}/{pattern}")]
+                files = [*(self.folder / self._name).glob(f"segments/*/vector_storage-{DENSE}*/{pattern}")]
                 if sum(file.stat().st_blocks * 512 for file in files) <= most:
                     size += sum(map(_read_through, files))
         return size
@@ -242,7 +252,7 @@ class Shard:
                 vectors[name] = weights = analyzers.get_analyzer(name).embed_document(point["payload"][name])
                 words[point["id"]] = {name: weights.indices}
             if (packed := point.get("vectors")) is not None and self.space is not None:
-                vectors[DENSE] = unpack(packed, self.space.dimensions)
+                vectors |= _name_rows(unpack(packed, self.space.dimensions))
             built.append(qe.Point(point["id"], vectors, dict(point["payload"])))
         self._put(built, words)
 
@@ -278,7 +288,7 @@ class Shard:
         with self.writing:
             found = self.retrieve([*vectors], ["text_hash"]) if self.space is not None else {}
             points = [
-                qe.PointVectors(id_, {DENSE: unpack(vectors[id_][1], self.space.dimensions)})
+                qe.PointVectors(id_, _name_rows(unpack(vectors[id_][1], self.space.dimensions)))
                 for id_, payload in found.items()
                 if self.space is not None and vectors[id_][0] == payload["text_hash"]
             ]
@@ -376,16 +386,11 @@ class Shard:
             # recorded first: a crash in between leaves vectors of no space, which the next call drops
             self.space = None
             self._write_record()
-            self._write(qe.UpdateOperation.delete_vector_name(DENSE))
-            self._write(
-                qe.UpdateOperation.create_dense_vector(
-                    DENSE,
-                    space.dimensions,
-                    qe.Distance.Cosine,
-                    _ROWS,
-                    _HALF,
+            for name, rows in _ROWS.items():
+                self._write(qe.UpdateOperation.delete_vector_name(name))
+                self._write(
+                    qe.UpdateOperation.create_dense_vector(name, space.dimensions, qe.Distance.Cosine, rows, _HALF)
                 )
-            )
             self.flush()
             self.space = space
             self._write_record()
@@ -418,16 +423,20 @@ class Shard:
 
     def count_units(self) -> int:
         """Count the units. Kept until the next update, as counting takes 8 ms for 125,000."""
-        return self._count_kept("units", {"fields": [UNIT]})
+        return self._count_kept("units", prepare({"fields": [UNIT]}))
 
     def count_vectors(self) -> int:
         """Count the units with a vector. Kept until the next update."""
-        return self._count_kept("vectors", {"has_vector": True}) if self.space is not None else 0
+        return self._count_kept("vectors", prepare({"has_vector": True})) if self.space is not None else 0
 
-    def _count_kept(self, name: str, where: Filter) -> int:
+    def _count_rows(self) -> int:
+        """Count the units with several vectors. Kept until the next update."""
+        return self._count_kept("rows", qe.Filter(must=[qe.HasVectorCondition(DENSE_ROWS)]))
+
+    def _count_kept(self, name: str, where: Prepared) -> int:
         written = self.written
         if (known := self._counted.get(name)) is None or known[0] != written:
-            self._counted[name] = known = written, self.count(where)
+            self._counted[name] = known = written, self._count(where)
         return known[1]
 
     def optimize(self) -> bool:
@@ -564,6 +573,11 @@ class Shard:
         write_file(self.folder / "index.json", json.dumps(record), sync=True)
 
 
+def _name_rows(rows: Sequence[Sequence[float]]) -> dict[str, Any]:
+    """Name the vectors of a text: a single one is stored as such, which the engine compares faster."""
+    return {DENSE: rows[0]} if len(rows) == 1 else {DENSE_ROWS: rows}
+
+
 def _require_room(folder: Path) -> None:
     """Raise OSError if the disk is full: Edge writes through memory maps, which ends the process on a full disk."""
     if shutil.disk_usage(folder).free < _ROOM_BYTES:
@@ -581,7 +595,8 @@ def _build_filter(where: Filter) -> qe.Filter:
     if (ids := where.get("ids")) is not None:
         must.append(qe.HasIdCondition({*ids}))
     if (has_vector := where.get("has_vector")) is not None:
-        (must if has_vector else must_not).append(qe.HasVectorCondition(DENSE))
+        having = qe.Filter(should=[qe.HasVectorCondition(name) for name in MEANINGS])
+        (must if has_vector else must_not).append(having)
     return qe.Filter(must=must, must_not=must_not)
 
 
@@ -607,10 +622,10 @@ def build_config(fields: Sequence[str], space: VectorSpace | None = None, *, opt
     vectors = None
     if space is not None:
         vectors = {
-            DENSE: qe.EdgeVectorParams(
+            name: qe.EdgeVectorParams(
                 space.dimensions,
                 qe.Distance.Cosine,
-                multivector_config=_ROWS,
+                multivector_config=rows,
                 datatype=_HALF,
                 quantization_config=qe.ScalarQuantizationConfig(
                     qe.ScalarType.Int8, quantile=_QUANTILE, memory=qe.Memory.Cold
@@ -620,6 +635,7 @@ def build_config(fields: Sequence[str], space: VectorSpace | None = None, *, opt
                 hnsw_config=qe.HnswIndexConfig(0, 1, 0),
                 memory=qe.Memory.Cold,
             )
+            for name, rows in _ROWS.items()
         }
     words = qe.EdgeSparseVectorParams(memory=qe.Memory.Cold)
     return qe.EdgeConfig(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +22,36 @@ _DECIMALS: Final = 4
 """Scores are single precision, summed in any order: further digits are noise that would reorder equal scores."""
 
 
+_AHEAD: Final = 2
+"""How many times the hits that are asked for a list has: it is asked again for so many, and a scan takes longest."""
+_MOST_AHEAD: Final = 4_096
+"""Hits of a list from which on no more are asked for: each takes a microsecond."""
+_UNEVEN: Final = 1.5
+"""How many times its share of the best hits a shard is asked for. One that has more of them is asked again."""
+_MOST_HITS: Final = 50_000
+"""Hits of all lists that are kept, of some 150 bytes each. The last list is always kept."""
+
+
+@dataclass(slots=True)
+class _List:
+    """The best hits of a search in each shard, so far as they were asked for."""
+
+    written: int
+    """Number of updates of the shards before it was begun."""
+    asked: dict[str, int] = field(default_factory=dict)
+    hits: dict[str, Hits] = field(default_factory=dict)
+    """By shard; fewer than were asked for if there are no more."""
+
+    def may_lack(self, name: str, number: int) -> bool:
+        """Return whether the first `number` hits of a shard are not all there."""
+        asked = self.asked.get(name, 0)
+        return asked < number and (not asked or len(self.hits[name].scores) >= asked)
+
+    def count(self) -> int:
+        """Count the hits."""
+        return sum(len(each.scores) for each in self.hits.values())
+
+
 class ShardGroup:
     """Shards in `folder`. Any thread may read, without waiting for writes, of which the caller makes one at a time."""
 
@@ -26,6 +60,9 @@ class ShardGroup:
         self.parts: dict[str, Shard] = {}
         """The shards by name."""
         self._reading: Final = ThreadPoolExecutor(1, "read-ahead")
+        self._lists: Final[OrderedDict[object, _List]] = OrderedDict()
+        """The last lists, which a ranking asks for more hits than before."""
+        self._listing: Final = Lock()
 
     def open(self, name: str) -> dict[str, Any]:
         """Open a shard unless it is open, or make one, and describe it."""
@@ -67,10 +104,10 @@ class ShardGroup:
     def count_words(self, words: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, list[int]]]:
         """Count the texts of some fields, and those with each of some words."""
         found = {}
-        for field, asked in words.items():
-            counted = [part.counts.find(field, asked) for part in self.parts.values()]
+        for name, asked in words.items():
+            counted = [part.counts.find(name, asked) for part in self.parts.values()]
             having = np.add.reduce([each for _, each in counted]) if counted else np.zeros(len(asked), np.int64)
-            found[field] = sum(texts for texts, _ in counted), [*map(int, having)]
+            found[name] = sum(texts for texts, _ in counted), [*map(int, having)]
         return found
 
     def scroll(
@@ -92,21 +129,58 @@ class ShardGroup:
     ) -> dict[str, float]:
         """Score the best `limit` texts by the weighed words of each field."""
         prepared = prepare(where)
-        return _merge(
-            [
-                part.search_words(field, *weighed, prepared, limit)
-                for part in self.parts.values()
-                for field, weighed in words.items()
-            ],
-            limit,
-        )
+
+        def search(part: Shard, most: int) -> Hits:
+            first, *others = (part.search_words(name, *weighed, prepared, most) for name, weighed in words.items())
+            for other in others:
+                first = first.merge(other, most)
+            return first
+
+        return self._search(("words", repr(words), repr(where)), search, where, limit)
 
     def search_vectors(
         self, vector: Sequence[float], where: Filter | None, limit: int, quantized: bool
     ) -> dict[str, float]:
         """Score the best `limit` texts by their cosines with a vector."""
-        prepared, parts = prepare(where), self.parts.values()
-        return _merge([part.search_vectors(vector, prepared, limit, quantized=quantized) for part in parts], limit)
+        prepared = prepare(where)
+
+        def search(part: Shard, most: int) -> Hits:
+            return part.search_vectors(vector, prepared, most, quantized=quantized)
+
+        return self._search(("vectors", (*vector,), quantized, repr(where)), search, where, limit)
+
+    def _search(
+        self, key: object, search: Callable[[Shard, int], Hits], where: Filter | None, limit: int
+    ) -> dict[str, float]:
+        """Merge the best `limit` hits of all shards. `key` is the same for the same search with another limit."""
+        parts = self.parts
+        if where is not None and "ids" in where:  # of which all are asked for
+            return _merge([search(part, limit) for part in parts.values()], limit)
+        written = sum(part.written for part in parts.values())
+        with self._listing:
+            found = self._lists.pop(key, None)  # so no other search uses it at the same time
+        if found is None or found.written != written:
+            found = _List(written)
+        least = math.ceil(limit * min(1.0, _UNEVEN / len(parts)))
+        ahead = _AHEAD if limit <= _MOST_AHEAD else 1
+        short = [name for name in parts if found.may_lack(name, least)]
+        while True:
+            for name in short:
+                found.asked[name] = ahead * least
+                found.hits[name] = search(parts[name], ahead * least)
+            # A list that ends above the last one of the best hits may lack some. Asked again, it can raise that one.
+            least, cut = limit, _find_least((found.hits[name].scores for name in parts), limit)
+            ends = {name: found.hits[name].scores[-1] for name in parts if found.may_lack(name, limit)}
+            highest = max(ends.values(), default=-math.inf)
+            if not ends or highest < cut:
+                break
+            short = [name for name, end in ends.items() if end == highest]
+        with self._listing:
+            self._lists[key] = found
+            kept = sum(each.count() for each in self._lists.values())
+            while kept > _MOST_HITS and len(self._lists) > 1:
+                kept -= self._lists.popitem(last=False)[1].count()
+        return _merge([found.hits[name] for name in parts], limit)
 
     # Writing
 
@@ -161,12 +235,17 @@ class ShardGroup:
             part.close()
 
 
+def _find_least(lists: Iterable[Sequence[float]], limit: int) -> float:
+    """Find the score at place `limit` of all lists; minus infinity if there are not more."""
+    scores = np.concatenate([np.empty(0), *lists])
+    return float(np.partition(scores, -limit)[-limit]) if len(scores) > limit else -math.inf
+
+
 def _merge(found: Iterable[Hits], limit: int) -> dict[str, float]:
     """Read the best `limit` of all hits, or a few more that are as good as the last of these."""
-    lists = [(each, np.asarray(each.scores)) for each in found if each.scores]
-    scores = np.concatenate([each for _, each in lists]) if lists else np.empty(0)
-    least = np.partition(scores, -limit)[-limit] if len(scores) > limit else -np.inf
+    lists = [each for each in found if each.scores]
+    least = _find_least((each.scores for each in lists), limit)
     merged: dict[str, float] = {}
-    for hits, each in lists:
-        merged |= hits.read(int(np.count_nonzero(each >= least)))  # best first, so these are the first ones
+    for each in lists:
+        merged |= each.read(int(np.count_nonzero(np.asarray(each.scores) >= least)))  # best first
     return dict(zip(merged, np.round([*merged.values()], _DECIMALS).tolist(), strict=True))

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from threading import Timer
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,10 +19,10 @@ import qdrant_edge as qe
 
 from kg.errors import IndexUnavailableError
 from kg.processes import rpc
-from kg.search import shard, shard_process
+from kg.search import shard, shard_group, shard_process
 from kg.search.points import VectorSpace
 from kg.search.protocol import IndexedUnit, Mode, Ranking
-from kg.search.shard import Shard
+from kg.search.shard import Hits, Shard
 from kg.search.shards import Shards
 from kg.search.unit_index import UnitIndex
 from kg.search.vector_cache import VectorCache
@@ -575,3 +576,88 @@ def test_vectors_are_read_ahead_unless_they_are_many(tmp_path: Path, monkeypatch
     part.close()
     shutil.rmtree(part.folder)
     assert part.read_vectors() == 0
+
+
+@pytest.mark.parametrize("quantized", [False, True])
+def test_the_score_of_a_text_with_several_vectors_is_that_of_the_best(tmp_path: Path, quantized: bool) -> None:
+    index = open_index(tmp_path, exact_vectors=0 if quantized else 10_000)
+    put(index, "a", units=60)
+    chance = np.random.default_rng(1)
+    made: dict[str, np.ndarray] = {}
+    for number, (id_, (digest, _)) in enumerate(index.pending(100).items()):
+        rows = chance.standard_normal((number % 3 + 1, DIMENSIONS))
+        made[id_] = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float16)
+        index.set_vectors({id_: (digest, made[id_])})
+    assert index.counts() == (60, 0, 1)
+    if quantized:
+        assert index.shards.optimize("shard-1")
+    vector = embed("solar")
+    found = index.shards.search_vectors(vector, None, 30)
+    expected = {id_: float((rows.astype(np.float32) @ np.array(vector)).max()) for id_, rows in made.items()}
+    best = sorted(expected, key=lambda id_: -expected[id_])
+    assert {*found} == {*best[:30]}
+    assert found == pytest.approx({id_: expected[id_] for id_ in best[:30]}, abs=0.002)
+    some = [*best[:3], *best[-3:]]
+    assert index.shards.search_vectors(vector, {"ids": some}, 6, exact=True).keys() == {*some}
+    index.shards.close()
+
+
+def count_searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Note the folder of a shard at each search in it by meaning."""
+    noted: list[str] = []
+    search = Shard.search_vectors
+
+    def note(self: Shard, *arguments: Any, **options: Any) -> Hits:
+        noted.append(self.folder.name)
+        return search(self, *arguments, **options)
+
+    monkeypatch.setattr(Shard, "search_vectors", note)
+    return noted
+
+
+def test_more_hits_of_a_search_are_found_without_another_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = open_index(tmp_path, most_texts=60)
+    fill(index)
+    group, vector = index.shards._group, embed("solar tax")
+    noted = count_searches(monkeypatch)
+    few = group.search_vectors(vector, None, 20, False)
+    scans = len(noted)
+    more = group.search_vectors(vector, None, 40, False)
+    assert scans >= len(index.shards.names) > 3
+    assert len(noted) == scans
+    put(index, "other")
+    assert few.items() <= more.items() == group.search_vectors(vector, None, 40, False).items()
+    assert len(noted) > scans  # since an update was made
+    assert group.search_vectors(embed("wind"), None, 40, False) != more
+    index.shards.close()
+
+
+def test_a_shard_with_most_of_the_best_hits_is_asked_for_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = open_index(tmp_path, most_texts=UNITS)
+    for name in "abcdef":
+        put(index, name)
+    waiting = index.pending(500)
+    near, far = embed("solar"), [-each for each in embed("solar")]
+    first = index.shards._group.parts["shard-1"].find([*waiting])
+    index.set_vectors(
+        {id_: (digest, np.array([near if id_ in first else far], np.float16)) for id_, (digest, _) in waiting.items()}
+    )
+    noted = count_searches(monkeypatch)
+    monkeypatch.setattr(shard_group, "_AHEAD", 1)
+    assert index.shards.search_vectors(near, None, UNITS).keys() == {*first}
+    assert noted.count("shard-1") == 2
+    assert noted.count("shard-2") == 1
+    index.shards.close()
+
+
+@pytest.mark.parametrize("chance", [*map(random.Random, range(4))])
+def test_a_list_of_any_length_is_that_of_a_shard_that_has_all(
+    one: UnitIndex, four: UnitIndex, chance: random.Random
+) -> None:
+    vector, text = embed(make_text(chance)), make_text(chance)
+    for limit in sorted(chance.choices(range(1, 200), k=6)):
+        for search in ("search_vectors", "search_words"):
+            given = vector if search == "search_vectors" else text
+            found, expected = (getattr(index.shards, search)(given, None, limit) for index in (four, one))
+            assert len(found) == len(expected) == limit
+            assert sorted(found.values()) == pytest.approx(sorted(expected.values()), abs=2e-4)
