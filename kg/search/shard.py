@@ -131,6 +131,8 @@ class Shard:
     _unflushed: int = 0
     _optimized_at: int = 0
     """Texts and vectors when the shard was last optimized; the further ones are in the growing segment."""
+    _had_space: bool = False
+    """Whether vectors of a space may be stored."""
     _is_short: bool = False
     """Whether the disk had no room for the last attempt to optimize."""
     _failed_at: int = 0
@@ -386,8 +388,14 @@ class Shard:
             # recorded first: a crash in between leaves vectors of no space, which the next call drops
             self.space = None
             self._write_record()
+            # Not before the first space: a kill while a deletion is replayed leaves a shard that cannot be opened.
+            if self._had_space:
+                for name in _ROWS:
+                    self._write(qe.UpdateOperation.delete_vector_name(name))
+                self.flush()
+            self._had_space = True
+            self._write_record()
             for name, rows in _ROWS.items():
-                self._write(qe.UpdateOperation.delete_vector_name(name))
                 self._write(
                     qe.UpdateOperation.create_dense_vector(name, space.dimensions, qe.Distance.Cosine, rows, _HALF)
                 )
@@ -516,6 +524,7 @@ class Shard:
             self.space = VectorSpace(**record["space"]) if record["space"] else None
             self.fields = tuple(record["fields"])
             self._optimized_at = record["optimized_at"]
+            self._had_space = record["had_space"]
             _require_room(self.folder)
             # a damaged file can crash the process instead of raising: count the attempts that did not return
             attempts = int(opening.read_text("ascii") or 0) if opening.exists() else 0
@@ -543,6 +552,7 @@ class Shard:
 
     def _clear(self) -> None:
         self._name, self.space, self.fields, self._optimized_at = "edge-1", None, (analyzers.ENGLISH,), 0
+        self._had_space = False
         for path in self.folder.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
@@ -567,6 +577,7 @@ class Shard:
             "version": _VERSION,
             "shard": self._name,
             "space": self._get_space(),
+            "had_space": self._had_space,
             "fields": self.fields,
             "optimized_at": self._optimized_at,
         }
