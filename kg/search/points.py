@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NotRequired, TypedDict
+from typing import Any, Final, Generic, NotRequired, TypedDict, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,9 @@ The engine compares a vector by this name in twice the time of one by the other.
 
 MEANINGS: Final = (DENSE, DENSE_ROWS)
 """A text has at most one of these."""
+
+_MOST_PLACES: Final = 100_000
+"""Points whose places are kept, some 150 bytes each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,34 @@ class Point(TypedDict):
 
 UNIT: Final[Codes] = {"kind": ["unit"]}
 """The condition that a point is a text unit."""
+
+
+T = TypeVar("T")
+
+
+class Places(Generic[T]):
+    """Where points were found, until the next update: to look up a point costs as much in a shard that lacks it."""
+
+    def __init__(self) -> None:
+        self._known: tuple[int, dict[str, T]] = -1, {}
+
+    def note(self, written: int, place: T, ids: Iterable[str]) -> None:
+        """Note where points were found after `written` updates."""
+        known = self._known
+        if known[0] != written or len(known[1]) > _MOST_PLACES:
+            self._known = known = written, {}
+        known[1].update(dict.fromkeys(ids, place))
+
+    def divide(self, written: int, ids: Sequence[str], places: Iterable[T]) -> dict[T, Sequence[str]]:
+        """Divide points among the places where they are. Those that were not found since are looked for in each."""
+        noted, known = self._known
+        if noted != written:
+            known = {}
+        own: dict[T | None, list[str]] = {}
+        for id_ in ids:
+            own.setdefault(known.get(id_), []).append(id_)
+        lost = own.pop(None, [])
+        return {place: found for place in places if (found := [*own.get(place, ()), *lost])}
 
 
 def pack(rows: Rows) -> str:

@@ -39,6 +39,9 @@ POOL = 100
 _DECIMALS = 6
 """Scores are rounded to this, so that float noise cannot swap equals."""
 
+MARGIN = 2 * 10**-_DECIMALS
+"""How much a bound may exceed the score of a unit with both scores."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fusion:
@@ -84,11 +87,10 @@ class Fusion:
         words = (1 - self.pair_weight) * self.bm25_weight * share
         meaning = (1 - self.pair_weight) * self.cosine_weight
         alone = words + meaning * share * max(self.top_cosine, 0.0)
-        margin = 2 * 10**-_DECIMALS
         least = meaning * least_cosine
-        found = {iri: max(words * score + least, alone * score) + margin for iri, score in bm25.items()}
+        found = {iri: max(words * score + least, alone * score) + MARGIN for iri, score in bm25.items()}
         for iri, score in cosine.items():
-            found[iri] = words * bm25.get(iri, least_bm25) + meaning * score + margin
+            found[iri] = words * bm25.get(iri, least_bm25) + meaning * score + MARGIN
         return found
 
     def rank(self, iris: Iterable[str], bm25: Mapping[str, float], cosine: Mapping[str, float]) -> list[Candidate]:

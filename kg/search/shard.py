@@ -81,10 +81,11 @@ Prepared = qe.Filter | None
 class Hits:
     """The points that a search found, best first. Ids are read of those that are used: each takes microseconds."""
 
-    __slots__ = ("_points", "scores")
+    __slots__ = ("_ids", "_points", "scores")
 
     def __init__(self, points: Sequence[qe.ScoredPoint]) -> None:
         self._points = points
+        self._ids: list[str] = []
         self.scores: list[float] = [each.score for each in points]
 
     def merge(self, other: Hits, limit: int) -> Hits:
@@ -95,7 +96,9 @@ class Hits:
 
     def read(self, number: int) -> dict[str, float]:
         """Read the first `number` ids with their scores."""
-        return {str(each.id): score for each, score in zip(self._points[:number], self.scores, strict=False)}
+        if number > len(self._ids):
+            self._ids = [*self._ids, *(str(each.id) for each in self._points[len(self._ids) : number])]
+        return dict(zip(self._ids[:number], self.scores, strict=False))
 
 
 @dataclass(slots=True)

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from kg.search.points import Filter, Point, VectorSpace
+from kg.search.points import Filter, Places, Point, VectorSpace
 from kg.search.protocol import Conditions
-from kg.search.shard import Hits, Shard, prepare
+from kg.search.shard import Hits, Prepared, Shard, prepare
 
 _DECIMALS: Final = 4
 """Scores are single precision, summed in any order: further digits are noise that would reorder equal scores."""
@@ -60,6 +60,7 @@ class ShardGroup:
         self.parts: dict[str, Shard] = {}
         """The shards by name."""
         self._reading: Final = ThreadPoolExecutor(1, "read-ahead")
+        self._places: Final = Places[str]()
         self._lists: Final[OrderedDict[object, _List]] = OrderedDict()
         """The last lists, which a ranking asks for more hits than before."""
         self._listing: Final = Lock()
@@ -119,18 +120,17 @@ class ShardGroup:
     def retrieve(self, ids: Sequence[str], fields: Sequence[str]) -> dict[str, Mapping[str, Any]]:
         """Load fields of those points that are there, by id."""
         found: dict[str, Mapping[str, Any]] = {}
-        for part in self.parts.values():
-            if rest := [id_ for id_ in ids if id_ not in found]:
-                found |= part.retrieve(rest, fields)
+        for name, own in self._places.divide(self._written, ids, self.parts).items():
+            if rest := [id_ for id_ in own if id_ not in found]:
+                found |= self.parts[name].retrieve(rest, fields)
         return found
 
     def search_words(
         self, words: Mapping[str, tuple[Sequence[int], Sequence[float]]], where: Filter | None, limit: int
     ) -> dict[str, float]:
         """Score the best `limit` texts by the weighed words of each field."""
-        prepared = prepare(where)
 
-        def search(part: Shard, most: int) -> Hits:
+        def search(part: Shard, prepared: Prepared, most: int) -> Hits:
             first, *others = (part.search_words(name, *weighed, prepared, most) for name, weighed in words.items())
             for other in others:
                 first = first.merge(other, most)
@@ -142,21 +142,22 @@ class ShardGroup:
         self, vector: Sequence[float], where: Filter | None, limit: int, quantized: bool
     ) -> dict[str, float]:
         """Score the best `limit` texts by their cosines with a vector."""
-        prepared = prepare(where)
 
-        def search(part: Shard, most: int) -> Hits:
+        def search(part: Shard, prepared: Prepared, most: int) -> Hits:
             return part.search_vectors(vector, prepared, most, quantized=quantized)
 
         return self._search(("vectors", (*vector,), quantized, repr(where)), search, where, limit)
 
     def _search(
-        self, key: object, search: Callable[[Shard, int], Hits], where: Filter | None, limit: int
+        self, key: object, search: Callable[[Shard, Prepared, int], Hits], where: Filter | None, limit: int
     ) -> dict[str, float]:
         """Merge the best `limit` hits of all shards. `key` is the same for the same search with another limit."""
         parts = self.parts
         if where is not None and "ids" in where:  # of which all are asked for
-            return _merge([search(part, limit) for part in parts.values()], limit)
-        written = sum(part.written for part in parts.values())
+            own = self._divide(where)
+            return _join(_merge({name: search(parts[name], each, limit) for name, each in own.items()}, limit).values())
+        prepared = prepare(where)
+        written = self._written
         with self._listing:
             found = self._lists.pop(key, None)  # so no other search uses it at the same time
         if found is None or found.written != written:
@@ -167,7 +168,7 @@ class ShardGroup:
         while True:
             for name in short:
                 found.asked[name] = ahead * least
-                found.hits[name] = search(parts[name], ahead * least)
+                found.hits[name] = search(parts[name], prepared, ahead * least)
             # A list that ends above the last one of the best hits may lack some. Asked again, it can raise that one.
             least, cut = limit, _find_least((found.hits[name].scores for name in parts), limit)
             ends = {name: found.hits[name].scores[-1] for name in parts if found.may_lack(name, limit)}
@@ -180,7 +181,20 @@ class ShardGroup:
             kept = sum(each.count() for each in self._lists.values())
             while kept > _MOST_HITS and len(self._lists) > 1:
                 kept -= self._lists.popitem(last=False)[1].count()
-        return _merge([found.hits[name] for name in parts], limit)
+        merged = _merge({name: found.hits[name] for name in parts}, limit)
+        for name, scores in merged.items():
+            self._places.note(written, name, scores)
+        return _join(merged.values())
+
+    @property
+    def _written(self) -> int:
+        """The number of updates."""
+        return sum(part.written for part in self.parts.values())
+
+    def _divide(self, where: Filter) -> dict[str, Prepared]:
+        """Prepare conditions with ids for each shard that may have some of these."""
+        own = self._places.divide(self._written, where["ids"], self.parts)
+        return {name: prepare({**where, "ids": ids}) for name, ids in own.items()}
 
     # Writing
 
@@ -241,11 +255,16 @@ def _find_least(lists: Iterable[Sequence[float]], limit: int) -> float:
     return float(np.partition(scores, -limit)[-limit]) if len(scores) > limit else -math.inf
 
 
-def _merge(found: Iterable[Hits], limit: int) -> dict[str, float]:
-    """Read the best `limit` of all hits, or a few more that are as good as the last of these."""
-    lists = [each for each in found if each.scores]
-    least = _find_least((each.scores for each in lists), limit)
+def _merge(found: Mapping[str, Hits], limit: int) -> dict[str, dict[str, float]]:
+    """Read the best `limit` of all hits, or a few more that are as good as the last of these, by shard."""
+    least = _find_least((each.scores for each in found.values()), limit)
+    # best first, so these are the first ones
+    return {name: each.read(int(np.count_nonzero(np.asarray(each.scores) >= least))) for name, each in found.items()}
+
+
+def _join(found: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Join the hits of all shards."""
     merged: dict[str, float] = {}
-    for each in lists:
-        merged |= each.read(int(np.count_nonzero(np.asarray(each.scores) >= least)))  # best first
+    for each in found:
+        merged |= each
     return dict(zip(merged, np.round([*merged.values()], _DECIMALS).tolist(), strict=True))

@@ -26,7 +26,7 @@ from typing import Any, Final
 from kg.errors import IndexUnavailableError
 from kg.files import copy_with_holes, measure_disk, write_file
 from kg.search.analyzers import ENGLISH, get_analyzer
-from kg.search.points import UPDATE_POINTS, Filter, Point, VectorSpace
+from kg.search.points import UPDATE_POINTS, Filter, Places, Point, VectorSpace
 from kg.search.protocol import Conditions
 from kg.search.shard import REST_S, compact_folder
 from kg.search.shard_group import ShardGroup
@@ -99,6 +99,7 @@ class Shards:
         """Number of updates, the last query by words, and its words."""
         self._stored: tuple[int, tuple[int, int]] = -1, (0, 0)
         """Number of updates when units were counted, and their numbers."""
+        self._places: Final = Places[_Holder]()
         self._group: Final = ShardGroup(folder)
         self._processes: tuple[ShardProcess, ...] = ()
         self._holders: dict[str, _Holder] = {}
@@ -261,7 +262,9 @@ class Shards:
     def retrieve(self, ids: Sequence[str], fields: Sequence[str]) -> dict[str, Mapping[str, Any]]:
         """Load fields of those points that are there, by id."""
         found: dict[str, Mapping[str, Any]] = {}
-        for part in self._ask("retrieve", ids=ids, fields=fields):
+        own = self._places.divide(self.written, ids, (self._group, *self._processes))
+        asked = {holder: {"ids": some, "fields": fields} for holder, some in own.items()}
+        for part in self._gather("retrieve", asked).values():
             found |= part
         return found
 
@@ -289,8 +292,21 @@ class Shards:
         return {*self._search_words({field: ([word], [1.0])}, where, limit)}
 
     def _search_words(self, words: _Words, where: Filter | None, limit: int) -> dict[str, float]:
-        found = self._ask("search_words", words=words, where=where, limit=limit) if words and limit else []
-        return _cut(found, limit)
+        found = self._search("search_words", where, words=words, limit=limit) if words and limit else {}
+        return _cut(found.values(), limit)
+
+    def _search(self, operation: str, where: Filter | None, **arguments: Any) -> dict[_Holder, dict[str, float]]:
+        """Ask the processes that may have units that meet some conditions; return the scores of each."""
+        holders: tuple[_Holder, ...] = (self._group, *self._processes)
+        written = self.written
+        if where is not None and "ids" in where:
+            own = self._places.divide(written, where["ids"], holders)
+            asked = {holder: {"where": {**where, "ids": ids}, **arguments} for holder, ids in own.items()}
+            return self._gather(operation, asked)
+        found = self._gather(operation, {holder: {"where": where, **arguments} for holder in holders})
+        for holder, scores in found.items():
+            self._places.note(written, holder, scores)
+        return found
 
     def search_vectors(
         self, vector: Sequence[float], where: Filter | None, limit: int, *, exact: bool = False
@@ -299,8 +315,7 @@ class Shards:
         if not limit:
             return {}
         quantized = not exact and self.count_stored()[1] > self._exact_vectors
-        arguments: dict[str, Any] = {"vector": vector, "where": where, "limit": limit, "quantized": quantized}
-        by_holder = self._gather("search_vectors", dict.fromkeys((self._group, *self._processes), arguments))
+        by_holder = self._search("search_vectors", where, vector=vector, limit=limit, quantized=quantized)
         found = _cut(by_holder.values(), limit)
         if quantized:
             first = nlargest(_RESCORED, found, key=found.__getitem__)

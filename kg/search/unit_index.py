@@ -23,7 +23,7 @@ from kg.search.analyzers import ENGLISH, find_field, get_analyzer
 from kg.search.parts import PARTS_VERSION, build_part_texts, split_parts
 from kg.search.points import UNIT, UPDATE_POINTS, Filter, Point, pack
 from kg.search.protocol import CODES, Candidate, Codes, Conditions, Counts, IndexedUnit, Mode, Ranking, get_original
-from kg.search.ranking import PAIR_WEIGHT, POOL, Fusion, is_settled
+from kg.search.ranking import MARGIN, PAIR_WEIGHT, POOL, Fusion, is_settled
 from kg.search.relevance import CALIBRATIONS, is_related
 from kg.search.shards import Shards
 from kg.search.vector_cache import Rows, VectorCache
@@ -36,6 +36,8 @@ _DEEPER = 4
 _GROWTH = 2
 """Of the depth, where a list is too short: 4 reads more than is needed for a third of short keyword queries."""
 _MAX_DEPTH = 65_536
+_LOOKED_UP = 2
+"""How many times the first ones are looked up at once among those that can be better, and then twice as many."""
 _FEW = 20_000
 """Units that contain the required words are listed, if there are at most this many; else candidates are filtered."""
 _DECIMALS = 4
@@ -345,14 +347,22 @@ class UnitIndex:
             first = set(nlargest(settled, bounds, key=bounds.__getitem__))
             self._add_missing(asked, bm25, cosine, unsure & first)
             unsure -= first
-            sure = fusion.score_all(bounds.keys() - unsure, bm25, cosine)
+            # Where both scores are known, or known to be missing, the bound is the score, but for a little.
+            sure = fusion.score_all(first - unsure, bm25, cosine)
+            about = {id_: bounds[id_] for id_ in bounds.keys() - unsure - first} | sure
+            least = _find_nth(about.values(), settled) - 2 * MARGIN
+            sure |= fusion.score_all([id_ for id_, bound in about.items() if bound >= least], bm25, cosine)
             if deepest or _find_nth(sure.values(), settled // 2) > ceiling:
+                # No page reaches units below the score of the last one of the first ones, which each score can raise.
                 least = _find_nth(sure.values(), settled)
-                likely = {id_ for id_ in unsure if bounds[id_] >= least}
-                self._add_missing(asked, bm25, cosine, likely)
-                sure |= fusion.score_all(likely, bm25, cosine)
-                # No page reaches units below the score of the last one of the first ones.
-                least = _find_nth(sure.values(), settled)
+                likely = sorted((id_ for id_ in unsure if bounds[id_] >= least), key=bounds.__getitem__, reverse=True)
+                begin, end = 0, _LOOKED_UP * settled
+                while begin < len(likely) and bounds[likely[begin]] >= least:
+                    looked_up = {id_ for id_ in likely[begin:end] if bounds[id_] >= least}
+                    self._add_missing(asked, bm25, cosine, looked_up)
+                    sure |= fusion.score_all(looked_up, bm25, cosine)
+                    least = _find_nth(sure.values(), settled)
+                    begin, end = end, end + _GROWTH * (end - begin)
                 ranked = fusion.rank([id_ for id_, score in sure.items() if score >= least], bm25, cosine)
                 if deepest or is_settled(ranked, settled, ceiling):
                     ranked, iris = self._compare_words(asked, fusion, ranked)
