@@ -37,7 +37,7 @@ _GROWTH = 2
 """Of the depth, where a list is too short: 4 reads more than is needed for a third of short keyword queries."""
 _MAX_DEPTH = 65_536
 _LOOKED_UP = 2
-"""How many times the first ones are looked up at once among those that can be better, and then twice as many."""
+"""How many times the number of first ones is looked up at once, the likely units first, and then twice as many."""
 _FEW = 20_000
 """Units that contain the required words are listed, if there are at most this many; else candidates are filtered."""
 _DECIMALS = 4

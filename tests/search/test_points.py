@@ -22,7 +22,7 @@ def test_points_are_looked_for_where_they_were_found_and_others_everywhere() -> 
 def test_places_are_forgotten_at_an_update_and_when_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     places = Places[str]()
     places.note(1, "a", ["1"])
-    assert places.divide(2, ["1"], NAMES) == dict.fromkeys(NAMES, ["1"])
+    assert places.divide(2, ["1"], NAMES) == {name: ["1"] for name in NAMES}
     places.note(2, "b", ["2"])
     assert places.divide(2, ["1", "2"], ["a", "b"]) == {"a": ["1"], "b": ["2", "1"]}
     monkeypatch.setattr(points, "_MOST_PLACES", 0)
