@@ -210,7 +210,7 @@ class Client:
         while True:
             body = self._send("POST", "/tools/health", "{}", {"Content-Type": "application/json"})
             caches = {each["name"]: each for each in json.loads(body)["caches"]}
-            if caches["schema"]["generation"] is not None:
+            if caches["schema"].get("generation") is not None:
                 return
             time.sleep(0.5)
 
