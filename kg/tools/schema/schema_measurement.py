@@ -194,7 +194,6 @@ class _Measurements:
         """Hold the checkpoint of each measurement from now on."""
         with self._lock:
             self.is_kept_up = True
-            self._cancellation = Cancellation()
         if self._counts is None or self._counts.generation != self._kg.store.statistics().generation:
             return
         try:
@@ -219,8 +218,9 @@ class _Measurements:
         """Stop a running measurement, wait for its end, and hold no checkpoint any more."""
         with self._lock:
             self.is_kept_up = False
-            running = self._running
-        self._cancellation.cancel()
+            running, cancellation = self._running, self._cancellation
+            self._cancellation = Cancellation()  # of later ones, which calls begin
+        cancellation.cancel()
         if running is not None:
             running.join()
         self._hold(None)
@@ -256,12 +256,14 @@ class _Measurements:
             now = time.monotonic()
             due = now >= (self._retry if generation == self._failed else self._next)
             if self._running is None and stale and due:
-                self._running = threading.Thread(target=self._work, args=(generation,), name="measure", daemon=True)
+                self._running = threading.Thread(
+                    target=self._work, args=(generation, self._cancellation), name="measure", daemon=True
+                )
                 self._running.start()
             # The schema of an empty store is useless once it has data: wait as for the first.
             return self._running if newest or self.schema is None or self.schema.triples == 0 else None
 
-    def _work(self, generation: int) -> None:
+    def _work(self, generation: int, cancellation: Cancellation) -> None:
         started = time.monotonic()
         counts = checkpoint = None
         is_update = is_postponed = False
@@ -273,10 +275,10 @@ class _Measurements:
             if not is_update:  # more has changed than an update counts, so the checkpoint before serves nobody
                 self._hold(None)
             if not is_postponed:
-                counts = counts or measure_counts(self._kg, checkpoint, self._cancellation)
+                counts = counts or measure_counts(self._kg, checkpoint, cancellation)
                 counts.save(self._kg.settings.data_dir / FILE)
         except QuadciteError as error:
-            level = logging.DEBUG if self._cancellation.cancelled else logging.WARNING
+            level = logging.DEBUG if cancellation.cancelled else logging.WARNING
             log.log(level, "Cannot measure generation %d of the store: %s", generation, error)
         except OSError as error:
             log.warning("Cannot save the measured schema in %s: %s", self._kg.settings.data_dir, error)
@@ -284,11 +286,12 @@ class _Measurements:
             now = time.monotonic()
             rest = REST * (now - started)
             schema = counts.build_schema() if counts else None
+            is_cancelled = schema is None and cancellation.cancelled
             with self._lock:
                 self._counts = counts or self._counts
                 self.schema = schema or self.schema
-                self._failed = -1 if schema or is_postponed else generation
-                if not is_update and not is_postponed:
+                self._failed = -1 if schema or is_postponed or is_cancelled else generation
+                if not is_update and not is_postponed and not is_cancelled:
                     self._next_whole = now + rest
                 # While a checkpoint is held, the next one is an update, which takes less.
                 can_update = self.is_kept_up and counts is not None

@@ -307,10 +307,13 @@ def test_stopping_ends_a_measurement(empty, monkeypatch):
         assert stopped.wait(HANG_S)
         raise QueryLimitError("cancelled")
 
-    monkeypatch.setattr(empty.pool, "run", hang)
-    with measuring(empty):
-        assert begun.wait(HANG_S)
+    with monkeypatch.context() as patch:
+        patch.setattr(empty.pool, "run", hang)
+        with measuring(empty):
+            assert begun.wait(HANG_S)
     assert not [each for each in threading.enumerate() if each.name in ("measure", "schema-watch")]
+    empty.store.commit({GRAPHS[0]: [Quad(NODES[0], RDF.type, NODES[1], GRAPHS[0])]})
+    assert get_schema(empty, HANG_S).generation == 1, "calls can measure afterwards"
 
 
 @pytest.mark.parametrize(
