@@ -61,8 +61,17 @@ def texts(kg: KnowledgeGraph, slug: str) -> list[str]:
 @pytest.mark.parametrize("name", UNREADABLE)
 def test_a_named_file_that_cannot_be_read_stops_the_load_before_it_begins(name: str, kg: KnowledgeGraph) -> None:
     with pytest.raises(SourceError, match=UNREADABLE[name]):
-        loaded(kg, "null-text.csv", name)
+        loaded(kg, name)
     assert kg.store.graphs() == []
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_a_named_file_that_cannot_be_read_is_rejected_beside_others(name: str, kg: KnowledgeGraph) -> None:
+    report = loaded(kg, "null-text.csv", name)
+    assert report.loaded == 1
+    [rejection] = report.rejections
+    assert Path(rejection.record).name == name
+    assert re.search(UNREADABLE[name], rejection.reason)
 
 
 @pytest.mark.parametrize("name", UNREADABLE)

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import urllib.request
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
@@ -82,6 +82,13 @@ def test_health_is_ready_while_passages_wait_for_vectors(kg):
     assert state["generation"] >= 1
 
 
+@pytest.fixture
+def unmeasured(monkeypatch):
+    """Apps do not measure the schema, whose queries run in the background."""
+    monkeypatch.setattr(app, "measuring", lambda kg: nullcontext())
+
+
+@pytest.mark.usefixtures("unmeasured")
 def test_health_counts_everything_that_is_held(kg, monkeypatch):
     """While a load waits for another one, and after it was given up."""
     held = []
@@ -269,6 +276,7 @@ def listening_app(kg):
             thread.join(60)
 
 
+@pytest.mark.usefixtures("unmeasured")
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/research"])
 def test_a_client_that_hangs_up_ends_the_queries_of_its_call(kg, path):
     call = {"name": "search", "arguments": {"query": "solar"}}
