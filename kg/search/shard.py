@@ -64,7 +64,7 @@ _REMOVALS = 50
 _REMOVAL_PAUSE_S = 0.02
 
 _ROWS = {DENSE: None, DENSE_ROWS: qe.MultiVectorConfig(qe.MultiVectorComparator.MaxSim)}
-"""One row per window of the text; the best row is the score."""
+"""How the vectors of each name are compared: of several, one for each window of a text, the best one is the score."""
 _HALF = qe.VectorStorageDatatype.Float16
 _PAGE = 1_000
 _ORIGINAL = qe.SearchParams(quantization=qe.QuantizationSearchParams(ignore=True))

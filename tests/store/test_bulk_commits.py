@@ -65,6 +65,10 @@ def count(store: OxigraphStore) -> list[int]:
     return [int(term.value) for term in found.rows[0] if isinstance(term, Literal)]
 
 
+def fail(*_: object) -> None:
+    raise OSError("no space left")
+
+
 def test_table_files_and_transactions_write_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written = {}
     for least in (1, 10**9):
@@ -99,9 +103,6 @@ def test_commits_that_remove_or_replace_content_are_transactions(tmp_path: Path)
 def test_a_stop_before_the_old_head_is_removed_is_made_good_when_the_store_opens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
-        raise OSError("no space left")
-
     with OxigraphStore(tmp_path) as store:
         store.commit(make_graph("first"), lambda _: describe("first"))
         with monkeypatch.context() as patch:
@@ -124,9 +125,6 @@ def test_a_stop_before_the_old_head_is_removed_is_made_good_when_the_store_opens
 def test_a_commit_whose_table_files_cannot_be_written_is_not_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
-        raise OSError("no space left")
-
     with OxigraphStore(tmp_path) as store:
         store.commit(make_graph("first"), lambda _: describe("first"))
         before = dump(store)

@@ -57,7 +57,9 @@ def show(site: Site, request: Request, target: Target) -> Response:
         if not found.section.title.startswith("[")
         else found.section.title.strip("[]"),
         "blocks": split_blocks(text, found.marks.of(target.iri), highlight, {} if matrix else notes, found.tables),
-        "rules": [_show_rule(at, rule) for at, rule in enumerate(found.rules, 1)][first : first + RULES_PER_PAGE],
+        "rules": [
+            _show_rule(at, rule) for at, rule in enumerate(found.rules[first : first + RULES_PER_PAGE], first + 1)
+        ],
         "rules_total": len(found.rules),
         "rules_page": number,
         "folded": matrix,
