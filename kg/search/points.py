@@ -148,7 +148,7 @@ class Places(Generic[T]):
             return
         if noted != written or len(known) >= _MOST_PARTS or sum(len(each) for _, each in known) > _MOST_PLACES:
             known = ()
-        self._known = written, ((place, ids), *known)
+        self._known = written, ((place, np.sort(ids)), *known)
 
     def divide(self, written: int, ids: Sequence[int], places: Iterable[T]) -> dict[T, Sequence[int]]:
         """Divide points among the places where they are. Those that were not found since are looked for in each."""
@@ -158,9 +158,7 @@ class Places(Generic[T]):
         for place, found in known if noted == written else ():
             if not len(lost):
                 break
-            at = np.minimum(np.searchsorted(lost, found), len(lost) - 1)
-            there = np.zeros(len(lost), np.bool_)
-            there[at[lost[at] == found]] = True
+            there = found[np.minimum(np.searchsorted(found, lost), len(found) - 1)] == lost
             own.setdefault(place, []).extend(lost[there].tolist())
             lost = lost[~there]
         rest = lost.tolist()

@@ -16,7 +16,9 @@ TEXTS = st.dictionaries(
     st.lists(st.integers(0, 40) | st.integers(2**31, 2**32 - 1), min_size=1, max_size=6, unique=True),
     max_size=2,
 )
-STEPS = st.lists(st.tuples(st.integers(2**63 - 6, 2**63 - 1), TEXTS, st.sampled_from(["write", "save", "kill", "half"])))
+STEPS = st.lists(
+    st.tuples(st.integers(2**63 - 6, 2**63 - 1), TEXTS, st.sampled_from(["write", "save", "kill", "half"]))
+)
 
 
 def check(counts: WordCounts, texts: dict[int, Words]) -> None:
