@@ -22,7 +22,7 @@ _DECIMALS: Final = 4
 """Scores are single precision, summed in any order: further digits are noise that would reorder equal scores."""
 
 
-_AHEAD: Final = 4
+_AHEAD: Final = 2
 """How many times the hits that are asked for a list has: it is asked again for so many, and a scan takes longest."""
 _MOST_AHEAD: Final = 4_096
 """Hits of a list from which on no more are asked for: each takes a microsecond."""
