@@ -5,13 +5,12 @@ A `Loader` holds all that depends on the source; this module knows no domain (`l
 
 from __future__ import annotations
 
-import gc
 import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
@@ -35,6 +34,7 @@ from kg.store.ownership import is_user_graph
 from kg.store.protocol import Commit, GraphChange, Store
 from kg.text import to_single_line
 from kg.vocabulary import KG, SOURCED, mint, parts_of
+from loaders.batches import Batch, collect_rarely, split, switch_often
 from loaders.citations.graph.refresh import Citations
 from loaders.indexed_facts import find_derived_codes, find_facts
 from loaders.languages.graph.text_languages import derive_languages, find_foreign
@@ -57,14 +57,14 @@ from loaders.record_identities import Identities, display_name, location_text
 
 log = logging.getLogger(__name__)
 
-BATCH_QUADS: Final = 50_000
-"""Quads that are checked, committed and indexed together; a larger record goes alone."""
+INDEXERS: Final = 2
+"""Threads that index: while the index writes the units of one, the other builds those of the next part of a batch."""
+
+PROGRESS_S: Final = 1.0
+"""Seconds between two reports of progress while a batch is read."""
 
 AHEAD_QUADS: Final = 5_000
 """Quads of the records that are read together to find their identifiers in the store."""
-
-YOUNG_OBJECTS: Final = 100_000
-"""New containers during a load between two passes of Python's garbage collector."""
 
 SHOWN_WARNINGS: Final = 20
 _KEPT_WARNINGS: Final = 1_000
@@ -229,33 +229,6 @@ def load(
     return Loading(kg, loader, located, on_progress, gate, index, replace_newer=replace_newer).run(prune)
 
 
-@contextmanager
-def _collect_rarely() -> Iterator[None]:
-    """Let the garbage collector run once per `YOUNG_OBJECTS`.
-
-    Its passes traverse the batch of a load again and again, a tenth of the time of a load, and few of the objects are
-    in cycles.
-    """
-    before = gc.get_threshold()
-    gc.set_threshold(max(before[0], YOUNG_OBJECTS), *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-
-
-@dataclass(slots=True)
-class _Batch:
-    documents: dict[NamedNode, SourceDocument | SourceGraph] = field(default_factory=dict)
-    candidates: dict[NamedNode, list[Quad]] = field(default_factory=dict)
-    size: int = 0
-
-    def add(self, graph: NamedNode, document: SourceDocument | SourceGraph, candidate: list[Quad]) -> None:
-        self.documents[graph] = document
-        self.candidates[graph] = candidate
-        self.size += len(candidate)
-
-
 class Loading:
     """One load: the state of the store at its start, the current batch, and the report."""
 
@@ -297,23 +270,28 @@ class Loading:
         self.identities: Final = Identities(kg.store, self.known, self.paths)
         self.seen: dict[NamedNode, tuple[str, str]] = {}
         """The graphs of this load, with the hash and the location of the record of each."""
-        self.batch = _Batch()
+        self.batch = Batch()
+        self.quads = 0
+        """Quads of the records of former batches."""
         self.committing: Mapping[NamedNode, SourceDocument | SourceGraph] = {}
         """The records of the current commit."""
         self.languages: Mapping[str, str] = {}
         self.derived: DerivedCodes = {}
         """The languages that the last commit derived, except English, by text unit or document."""
         self.started = time.perf_counter()
+        self.reported = time.monotonic()
+        """When progress was last reported."""
         self.shape_warnings: Counter[str] = Counter()
         self._layout: str | None = None
         self._alike = 0
         self.rows = 0
         self.expected_rows: int | None = None
-        self.indexer = ThreadPoolExecutor(1, "indexing")
-        self.indexing: Future[None] | None = None
+        self.indexer = ThreadPoolExecutor(INDEXERS, "indexing")
+        self.indexing: Sequence[Future[None]] = ()
         self.indexed: Final = LoadedGraphs(kg.store, kg.search)
 
-    @_collect_rarely()
+    @collect_rarely()
+    @switch_often()
     def run(self, prune: bool) -> LoadReport:
         """Load all records of the files."""
         for each in self.located.unread:
@@ -498,9 +476,11 @@ class Loading:
         if len(self.report.warnings) < _KEPT_WARNINGS:
             self.report.warnings += document.warnings
         candidate = to_quads(document)
-        if self.batch.size + len(candidate) > BATCH_QUADS:
+        if not self.batch.accepts(candidate, self.quads):
             self.commit()
         self.batch.add(graph, document, candidate)
+        if time.monotonic() - self.reported >= PROGRESS_S:
+            self.report_progress()
 
     def handle_duplicate(self, document: SourceDocument | SourceGraph, digest: str, place: str) -> None:
         """Skip or reject a record whose identifier occurred before in this load, at `place` with the hash `digest`."""
@@ -529,9 +509,10 @@ class Loading:
 
     def commit(self) -> None:
         """Validate, commit and index the batch."""
-        batch, self.batch = self.batch, _Batch()
+        batch, self.batch = self.batch, Batch()
         if not batch.documents:
             return
+        self.quads += batch.size
         self.paths.add({origin.snapshot.source for each in batch.documents.values() for origin in each.origins})
         undated = self.skip_older(batch)
         shared = self.changed_shared_graphs(batch)
@@ -570,13 +551,15 @@ class Loading:
             # Before the next commit, which may change derived parties and states.
             digests = {graph.value: digest for graph, digest in hashes.items() if digest and graph.value in committed}
             states = index_sync.find_states(self.kg.store, digests)
-            before = self.indexing
-            self.indexing = self.indexer.submit(self.index_records, committed, states, self.languages, self.derived)
-            if before is not None:  # so that one batch is indexed and one waits, at most
-                before.result()
+            before, derived = self.indexing, (self.languages, self.derived)
+            self.indexing = [
+                self.indexer.submit(self.index_records, part, states, *derived) for part in split(committed)
+            ]
+            for part in before:  # so that one batch is indexed and one waits, at most
+                part.result()
         self.report_progress()
 
-    def skip_older(self, batch: _Batch) -> set[NamedNode]:
+    def skip_older(self, batch: Batch) -> set[NamedNode]:
         """Take the records out of the batch that are older than the stored ones; return those of unknown order."""
         changed = [graph for graph in batch.documents if graph in self.known]
         ages = {graph: find_age(batch.candidates[graph]) for graph in changed}
@@ -595,7 +578,7 @@ class Loading:
                 )
         return {graph for graph in changed if not ages[graph].is_comparable(stored.get(graph, Age()))}
 
-    def warn_of_shrinking(self, batch: _Batch, commit: Commit, undated: Collection[NamedNode]) -> None:
+    def warn_of_shrinking(self, batch: Batch, commit: Commit, undated: Collection[NamedNode]) -> None:
         """Warn of records that lost more than half of their quads, where no revision shows that they are newer."""
         for change in commit.changes:
             if change.graph in undated and change.graph in batch.documents:
@@ -615,18 +598,18 @@ class Loading:
         languages: Mapping[str, str],
         derived: DerivedCodes,
     ) -> None:
-        """Index one batch. Runs in its own thread, so that the next batch is committed meanwhile."""
+        """Index a part of a batch. Runs in a thread of its own, so that the next batch is committed meanwhile."""
         self.indexed.replace(
             {graph: (states[graph], find_facts(document, languages, derived)) for graph, document in committed.items()}
         )
 
     def wait_for_indexing(self) -> None:
         """Wait until the previous batch is indexed. Raises the errors of its indexing; `repair_index` repairs it."""
-        indexing, self.indexing = self.indexing, None
-        if indexing is not None:
-            indexing.result()
+        indexing, self.indexing = self.indexing, ()
+        for part in indexing:
+            part.result()
 
-    def changed_shared_graphs(self, batch: _Batch) -> dict[NamedNode, Sequence[Quad]]:
+    def changed_shared_graphs(self, batch: Batch) -> dict[NamedNode, Sequence[Quad]]:
         """Compute the shared graphs that contain more than the store, or something else."""
         stored: dict[NamedNode, Sequence[Quad]] = {}
         wanted: dict[NamedNode, Sequence[Quad]] = {}
@@ -645,7 +628,7 @@ class Loading:
         }
 
     def blocking_violations(
-        self, batch: _Batch, shared: dict[NamedNode, Sequence[Quad]]
+        self, batch: Batch, shared: dict[NamedNode, Sequence[Quad]]
     ) -> dict[NamedNode, Sequence[Violation]]:
         """Find the violations that reject records, by graph: their own, and those of their shared graphs."""
         if self.gate is None:
@@ -663,7 +646,7 @@ class Loading:
                 blocking[graph] = violations
         return blocking
 
-    def commit_batch(self, batch: _Batch, shared: dict[NamedNode, Sequence[Quad]]) -> Commit:
+    def commit_batch(self, batch: Batch, shared: dict[NamedNode, Sequence[Quad]]) -> Commit:
         """Commit the records of a batch and their shared graphs."""
         records = {graph: _record_origin(document) for graph, document in batch.documents.items()}
         for document in batch.documents.values():
@@ -756,6 +739,7 @@ class Loading:
 
     def report_progress(self) -> None:
         """Report the rows read so far."""
+        self.reported = time.monotonic()
         if self.on_progress is not None:
             self.on_progress(self.rows, self.expected_rows, f"loading {self.report.source}")
 

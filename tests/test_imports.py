@@ -51,7 +51,16 @@ STORE_READERS_KNOW = LOADERS_KNOW | {
     "kg.store",
     "kg.zoning_summaries",
 }
-PIPELINE = {"indexed_facts", "model", "pipeline", "quarantine", "quarantine_retry", "record_identities", "sources"}
+PIPELINE = {
+    "batches",
+    "indexed_facts",
+    "model",
+    "pipeline",
+    "quarantine",
+    "quarantine_retry",
+    "record_identities",
+    "sources",
+}
 """The root modules of loaders. Only `sources`, the composition root, imports the domains."""
 SOURCES_KNOWN_TO = {"quarantine_retry"}
 """The modules of loaders that look up the loader of a source; all others are given one."""

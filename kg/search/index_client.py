@@ -37,7 +37,8 @@ log = logging.getLogger(__name__)
 
 _UNITS_PER_MESSAGE = 200
 _CHARACTERS_PER_MESSAGE = 1_000_000
-_UNITS_PER_REPLACEMENT = 2_000
+_MESSAGES_AHEAD = 3
+_UNITS_PER_REPLACEMENT = 4_000
 _GRAPHS_PER_REPLACEMENT = 200
 _POLL_S = 0.1
 
@@ -285,14 +286,13 @@ class EdgeIndex(RestartedProcess):
 def _replace(connection: Connection, part: Mapping[str, GraphUnits]) -> None:
     """Replace a few graphs, in messages so small that writing one does not block the other threads.
 
-    While the process writes the units of a message, the next one is built and sent.
+    While the process writes the units of a message, the next ones are built and sent.
     """
-    connection.call("begin", graphs=list(part))
-    sent: deque[Call] = deque()
+    sent: deque[Call] = deque([connection.begin("begin", graphs=list(part))])
     try:
         for batch in _build_messages(part):
             sent.append(connection.begin("put", units=batch))
-            if len(sent) > 1:
+            if len(sent) > _MESSAGES_AHEAD:
                 connection.wait(sent.popleft())
         while sent:
             connection.wait(sent.popleft())

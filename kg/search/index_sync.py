@@ -435,15 +435,20 @@ class LoadedGraphs:
         self._held: Final[dict[str, tuple[str, GraphFacts]]] = {}
         """The first graphs of this load that show a speaker or place, with their states."""
         self._left = HELD
+        self._lock: Final = threading.Lock()
 
     def replace(self, graphs: Mapping[str, tuple[str, GraphFacts]]) -> None:
-        """Index graphs that are committed, each given with its state after the commit (`find_states`)."""
+        """Index graphs that are committed, each given with its state after the commit (`find_states`).
+
+        Threads may call it at the same time, for different graphs.
+        """
         named = {graph: facts.find_named() for graph, (_, facts) in graphs.items()}
-        self._read_names(set().union(*named.values()))
-        for graph, (state, facts) in graphs.items():
-            if named[graph] and self._left > 0:
-                self._held[graph] = state, facts
-                self._left -= sum(len(unit.text) for unit in facts.units)
+        with self._lock:
+            self._read_names(set().union(*named.values()))
+            for graph, (state, facts) in graphs.items():
+                if named[graph] and self._left > 0:
+                    self._held[graph] = state, facts
+                    self._left -= sum(len(unit.text) for unit in facts.units)
         self._search.replace(
             {
                 graph: GraphUnits(state, facts.build_units(graph, self._known))

@@ -98,13 +98,13 @@ class RecordGate:
     def check(self, candidates: Mapping[NamedNode, Sequence[Quad]]) -> dict[NamedNode, list[Violation]]:
         """Validate graphs and return the results of each that has any; see `Violation.blocks`."""
         found: dict[NamedNode, list[Violation]] = {}
-        gathered = [_Candidate.from_quads(graph, quads, self.shapes) for graph, quads in candidates.items()]
+        gathered = (_Candidate.from_quads(graph, quads, self.shapes) for graph, quads in candidates.items())
         for batch in _build_batches(gathered):
             for graph, violations in self._check_batch(batch).items():
                 found.setdefault(graph, []).extend(violations)
-        for candidate in gathered:
-            if strays := list(_find_unchecked(candidate)):
-                found.setdefault(candidate.graph, []).extend(strays)
+            for candidate in batch:
+                if strays := list(_find_unchecked(candidate)):
+                    found.setdefault(candidate.graph, []).extend(strays)
         for violations in found.values():
             violations.sort(key=lambda violation: (not violation.blocks, str(violation.focus), violation.message))
         return found
@@ -144,7 +144,7 @@ def _find_unchecked(candidate: _Candidate) -> Iterator[Violation]:
         )
 
 
-def _build_batches(candidates: Sequence[_Candidate]) -> Iterator[Sequence[_Candidate]]:
+def _build_batches(candidates: Iterable[_Candidate]) -> Iterator[Sequence[_Candidate]]:
     open_batches: list[_Batch] = []
     for candidate in candidates:
         batch = next((batch for batch in open_batches if batch.accepts(candidate)), None)

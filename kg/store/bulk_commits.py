@@ -12,8 +12,9 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Final
 
 from pyoxigraph import NamedNode, QueryBoolean, RdfFormat, Store
@@ -35,6 +36,8 @@ MOST_REMOVED: Final = 1_000
 _UNFINISHED: Final = "unfinished-commit.json"
 _TABLES: Final = "bulk-*.sst"
 """Table files that the engine writes, until it takes them over."""
+_TEXT: Final = "bulk-commit-"
+"""Prefix of the file with the quads that the engine reads, until it has written table files of them."""
 _DESCRIBING: Final = UNCOUNTED_GRAPHS | {PROV_GRAPH}
 """Graphs that describe content. For a moment, they have both the added quads of a commit and the removed ones."""
 _PORTION: Final = 2_048
@@ -77,7 +80,11 @@ def write_bulk(store: Store, log: WriteAheadLog, data_dir: Path, prepared: Prepa
     write_file(data_dir / _UNFINISHED, json.dumps(asdict(unfinished)), sync=True)
     sync_folder(data_dir)
     # The statements are those of terms of the engine, so their IRIs are valid.
-    store.bulk_load("".join(_generate_lines(prepared.add)).encode(), RdfFormat.N_QUADS, lenient=True)
+    with NamedTemporaryFile(dir=data_dir, prefix=_TEXT, suffix=".nq") as text:  # in memory it would be there twice
+        for part in _generate_lines(prepared.add):
+            text.write(part.encode())
+        text.flush()
+        store.bulk_load(path=text.name, format=RdfFormat.N_QUADS, lenient=True)
     _remove(store, unfinished)
     log.sync()
     (data_dir / _UNFINISHED).unlink()
@@ -98,9 +105,9 @@ def find_unfinished_head(store: Store, data_dir: Path) -> Head | None:
     return unfinished.head if unfinished is not None and unfinished.is_in(store) else None
 
 
-def remove_tables(data_dir: Path) -> None:
-    """Remove the table files of a commit that was killed. Call it under the lock, before the engine opens."""
-    for path in (data_dir / STORE).glob(_TABLES):
+def remove_files(data_dir: Path) -> None:
+    """Remove the files of a commit that was killed. Call it under the lock, before the engine opens."""
+    for path in chain((data_dir / STORE).glob(_TABLES), data_dir.glob(f"{_TEXT}*")):
         with suppress(OSError):  # a disk that cannot be written now
             path.unlink()
 

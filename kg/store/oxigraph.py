@@ -143,7 +143,7 @@ class OxigraphStore:
     def _open(self) -> pyoxigraph.Store:
         require_files(self.data_dir)
         self._unkept_logs = keep_damaged_logs(self.data_dir)
-        bulk_commits.remove_tables(self.data_dir)
+        bulk_commits.remove_files(self.data_dir)
         try:
             store = open_engine(self._folder)
             bulk_commits.finish_commit(store, self.data_dir)

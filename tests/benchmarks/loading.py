@@ -27,9 +27,9 @@ import pyoxigraph
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from loaders import model
+from loaders.batches import BATCH_QUADS
 from loaders.climate import documents
 from loaders.model import SourceDocument
-from loaders.pipeline import BATCH_QUADS
 from loaders.readers.locations import find_files
 from loaders.sources import load
 from tests.benchmarks.comparison import Comparison

@@ -24,7 +24,7 @@ from kg.provenance import load_records
 from kg.provenance.explanation import explain_iri
 from kg.search.index_sync import repair_index
 from kg.vocabulary import DCTERMS, ELI, KG, PROV, SCHEMA, SKOS, mint
-from loaders import pipeline
+from loaders import batches, pipeline
 from loaders.climate.documents import read
 from loaders.model import Notice, Rejection, SourceDocument
 from loaders.pipeline import Loading
@@ -109,7 +109,7 @@ def test_garbage_collector_runs_rarely_during_a_load_and_as_before_after_it(kg: 
 
     with pytest.raises(InterruptedError):
         load(kg, "climate", [str(write(tmp_path / "a.jsonl", rows("s", ["one"])))], on_progress=fail)
-    assert during == [pipeline.YOUNG_OBJECTS]
+    assert during == [batches.YOUNG_OBJECTS]
     assert gc.get_threshold() == before
 
 
@@ -368,7 +368,7 @@ def test_a_load_indexes_what_an_earlier_one_left_unindexed(kg: KnowledgeGraph, t
 def test_batches_are_bounded_and_a_huge_record_goes_alone(
     kg: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline, "BATCH_QUADS", 100)
+    monkeypatch.setattr(batches, "BATCH_QUADS", 100)
     path = write(tmp_path / "t.jsonl", *[rows(f"s{i}", ["x"]) for i in range(30)], rows("z", ["y"] * 40))
     load(kg, "climate", [str(path)])
     touched = kg.store.query(
@@ -380,6 +380,58 @@ def test_batches_are_bounded_and_a_huge_record_goes_alone(
     assert sum(counts) == 31
 
 
+def count_records_by_commit(kg: KnowledgeGraph) -> list[int]:
+    found = kg.store.query(
+        "SELECT ?at (COUNT(?g) AS ?n) { ?c kg:generation ?at ; kg:touched ?g FILTER(CONTAINS(STR(?g), '/src/')) } "
+        "GROUP BY ?at ORDER BY ?at"
+    )
+    return [int(row["n"].value) for row in found]  # type: ignore[union-attr]
+
+
+def test_batches_grow_with_a_load_up_to_a_limit(
+    kg: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "BATCH_QUADS", 100)
+    monkeypatch.setattr(batches, "MOST_BATCH_QUADS", 300)
+    path = write(tmp_path / "t.jsonl", *[rows(f"s{i:03}", ["x"]) for i in range(150)])
+    load(kg, "climate", [str(path)])
+    counts = count_records_by_commit(kg)
+    assert sum(counts) == 150
+    assert counts[0] == counts[1] < counts[-2] <= 3 * counts[0] + 3
+    assert counts[:-1] == sorted(counts[:-1])
+
+
+def test_a_batch_of_long_texts_does_not_grow(
+    kg: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "BATCH_QUADS", 100)
+    monkeypatch.setattr(batches, "MOST_BATCH_CHARACTERS", 2_000)
+    path = write(tmp_path / "t.jsonl", *[rows(f"s{i:03}", ["x" * 1_000]) for i in range(80)])
+    load(kg, "climate", [str(path)])
+    counts = count_records_by_commit(kg)
+    assert sum(counts) == 80
+    assert len(set(counts[:-1])) == 1
+
+
+def test_each_part_of_a_batch_is_indexed(kg: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "UNITS_AT_ONCE", 3)
+    path = write(tmp_path / "t.jsonl", *[rows(f"s{i}", [f"{i} a", f"{i} b"]) for i in range(10)])
+    load(kg, "climate", [str(path)])
+    assert sorted(unit.text for unit in index_of(kg).units()) == [f"{i} {end}" for i in range(10) for end in "ab"]
+    repaired = repair_index(kg.store, kg.search)
+    assert (repaired.replaced, repaired.removed) == (0, 0)
+
+
+def test_progress_is_reported_while_a_batch_is_read(
+    kg: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "PROGRESS_S", 0.0)
+    path = write(tmp_path / "t.jsonl", *[rows(f"s{i}", ["x"]) for i in range(5)])
+    done: list[int] = []
+    load(kg, "climate", [str(path)], on_progress=lambda number, _, doing: done.append(number))
+    assert done[:5] == [1, 2, 3, 4, 5]
+
+
 KILLED = """
 import sys
 from pathlib import Path
@@ -387,8 +439,8 @@ from tests.loaders.conftest import MemoryIndex
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
-from loaders import pipeline, sources
-pipeline.BATCH_QUADS = 200
+from loaders import batches, sources
+batches.BATCH_QUADS = 200
 data_dir, source = map(Path, sys.argv[1:])
 kg = KnowledgeGraph(Settings(_env_file=None, data_dir=data_dir), OxigraphStore(data_dir), MemoryIndex(), None)
 sources.load(kg, "climate", [str(source)], gate=False, on_progress=lambda *_: print("batch", flush=True))

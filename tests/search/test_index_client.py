@@ -830,16 +830,16 @@ class SlowConnection:
 class TestMessagesOfAReplacement:
     UNITS: ClassVar = [IndexedUnit(f"urn:u{number}", "urn:g", "urn:d", "text") for number in range(1_000)]
 
-    def test_one_is_sent_ahead_and_all_are_answered_before_the_end(self) -> None:
+    def test_some_are_sent_ahead_and_all_are_answered_before_the_end(self) -> None:
         connection = SlowConnection()
         index_client._replace(connection, {"urn:g": GraphUnits("hash", self.UNITS)})  # type: ignore[arg-type]
         assert connection.sent == ["begin", *["put"] * 5, "finish"]
-        assert connection.most == 2
+        assert connection.most == 1 + index_client._MESSAGES_AHEAD
         assert not connection.open
 
     def test_an_error_ends_it_and_leaves_no_request_without_an_answer(self) -> None:
-        connection = SlowConnection(fails=3)
+        connection = SlowConnection(fails=2)
         with pytest.raises(ChildGoneError):
             index_client._replace(connection, {"urn:g": GraphUnits("hash", self.UNITS)})  # type: ignore[arg-type]
-        assert connection.sent == ["begin", *["put"] * 3]
+        assert connection.sent == ["begin", *["put"] * (1 + index_client._MESSAGES_AHEAD)]
         assert not connection.open

@@ -153,11 +153,12 @@ def test_what_is_left_of_a_commit_of_another_store_changes_nothing(
     }
     (tmp_path / UNFINISHED).write_text(json.dumps(other))
     (tmp_path / "store" / "bulk-123.sst").write_bytes(b"half")
+    (tmp_path / "bulk-commit-123.nq").write_bytes(b"half")
     with OxigraphStore(tmp_path) as store:
         assert dump(store) == before
         assert store.statistics().quads == count(store)[0]
     assert not (tmp_path / UNFINISHED).exists()
-    assert not list((tmp_path / "store").glob("bulk-*"))
+    assert not [*(tmp_path / "store").glob("bulk-*"), *tmp_path.glob("bulk-*")]
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the threads of a process are listed by Linux")

@@ -15,9 +15,9 @@ confidence in ``graph/prov``. ``graph/der/language/detected/{record}`` has the d
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from pyoxigraph import Literal, NamedNode, Quad
 
@@ -31,7 +31,7 @@ from kg.vocabulary import BASE, DCTERMS, KG, PROV_GRAPH, RDF, SCHEMA, SOURCED, X
 from kg.words import STOP_WORDS
 from loaders.languages.detection import CERTAIN, MINIMUM, Detection, detect_language, strip_marks
 from loaders.languages.jurisdictions import find_language
-from loaders.model import find_quads
+from loaders.model import RecordQuads
 
 VERSION: Final = "1"
 """The version of the agent that adds languages to texts that were loaded without."""
@@ -94,9 +94,6 @@ _KNOWN_WORDS: Final = 0.6
 """Share of the long words of a list or table by which it is English. Few words of other languages are English ones."""
 _ENOUGH: Final = 3_000_000
 """Characters of English texts whose words are compared with a list."""
-_READ: Final = frozenset(
-    (SCHEMA.text, DCTERMS.isPartOf, RDF.type, KG.jurisdiction, DCTERMS.date, SCHEMA.inLanguage)
-)  # fmt: skip
 _NO_KINDS: Final[frozenset[NamedNode]] = frozenset()
 _SAMPLE: Final = 1_000
 """Characters of a document in which its language is detected."""
@@ -122,20 +119,17 @@ class _Texts:
     @classmethod
     def collect(cls, quads: Iterable[Quad]) -> _Texts:
         """Collect the texts among `quads`."""
+        # By property, and of each quad only the terms that are needed: each access makes a term.
+        record = quads if isinstance(quads, RecordQuads) else RecordQuads(quads)
+        find = cast("Callable[[Iterable[NamedNode]], Iterator[Any]]", record.find)
         found = cls()
-        for subject, predicate, value, _ in find_quads(quads, _READ):
-            if predicate == SCHEMA.text:
-                found.texts[subject] = value.value
-            elif predicate == DCTERMS.isPartOf:
-                found.parents[subject] = value
-            elif predicate == RDF.type:
-                found.kinds[subject].add(value)
-            elif predicate == KG.jurisdiction:
-                found.places[subject] = value
-            elif predicate == DCTERMS.date:
-                found.dates[subject] = value.value
-            else:
-                found.stated.add(subject)
+        found.texts = {quad.subject: quad.object.value for quad in find((SCHEMA.text,))}
+        found.parents = {quad.subject: quad.object for quad in find((DCTERMS.isPartOf,))}
+        for quad in find((RDF.type,)):
+            found.kinds[quad.subject].add(quad.object)
+        found.places = {quad.subject: quad.object for quad in find((KG.jurisdiction,))}
+        found.dates = {quad.subject: quad.object.value for quad in find((DCTERMS.date,))}
+        found.stated = {quad.subject for quad in find((SCHEMA.inLanguage,))}
         found.only_place, found.only_day = _get_only(found.places), _get_only(found.dates)
         return found
 

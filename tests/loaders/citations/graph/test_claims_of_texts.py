@@ -12,7 +12,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_iri
 from kg.store.protocol import select, term_text
 from kg.vocabulary import CITATIONS, DCTERMS, ELI, KG, SCHEMA, mint
-from loaders import pipeline
+from loaders import batches
 from loaders.citations.family_names import FamilyNames
 from loaders.citations.graph import refresh
 from loaders.citations.graph.texts import Record, build_citations
@@ -126,7 +126,7 @@ def test_renamed_family_is_searched_for_again(open_graph: Callable[..., Knowledg
 def test_only_texts_with_the_title_of_a_later_family_are_searched_again(
     open_graph: Callable[..., KnowledgeGraph], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline, "BATCH_QUADS", 1)  # each record is a batch
+    monkeypatch.setattr(batches, "BATCH_QUADS", 1)  # each record is a batch
     searched: list[int] = []
     refresh_all = refresh.Citations.refresh
     monkeypatch.setattr(refresh.Citations, "refresh", lambda *given: searched.append(refresh_all(*given)))

@@ -280,7 +280,7 @@ def test_no_more_than_the_records_at_hand_are_held_however_long_the_table(tmp_pa
 def test_the_work_of_a_load_grows_with_its_rows_alone(
     open_graph: Callable[..., KnowledgeGraph], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("loaders.pipeline.BATCH_QUADS", 2_000)
+    monkeypatch.setattr("loaders.batches.BATCH_QUADS", 2_000)
 
     def asked(towns: int) -> Counter[str]:
         """Count the queries of a load, and the rows that they return."""
