@@ -1,8 +1,11 @@
 """How the cost of each part grows with the number of passages: load, memory, disk, opening, searches, tools, SPARQL.
 
-``make bench-scale`` (ARGS="--sizes 10000,100000,1000000"; ``--vectors`` also embeds, with made-up vectors). It is
-no part of ``make bench``: a million passages take an hour. Each size is loaded by one process and asked by another one,
-after a clean stop and after a kill, so each peak is of one job. Figures are printed as a table and, with
+``make bench-scale`` (ARGS="--sizes 10000,100000,1000000"). It also embeds with ``--vectors words``, made-up vectors
+that follow from the words of a text, or ``--vectors random``, which have nothing to do with them: then a search has to
+read the lists by words and by meaning far down before its first results are certain.
+
+It is no part of ``make bench``: a million passages take an hour. Each size is loaded by one process and asked by
+another one, after a clean stop and after a kill, so each peak is of one job. Figures are printed as a table and, with
 ``--json FILE``, written as soon as each is measured, for the plots of the chapter.
 """
 
@@ -34,6 +37,7 @@ from kg.integrity.backups import write_backup
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.results import SearchFilters
 from kg.search import index_process
+from kg.search.embedding import Embedder
 from kg.search.index_client import EdgeIndex
 from kg.search.index_sync import repair_index
 from kg.settings import Settings
@@ -46,7 +50,7 @@ from loaders.sources import load
 from tests.benchmarks.comparison import Comparison, median, p95, table
 from tests.benchmarks.loading import PASSAGES_A_DOCUMENT, make_words, tenths, write_passages
 from tests.benchmarks.mentions import concept as make_concept
-from tests.benchmarks.search import RandomEmbedder
+from tests.benchmarks.search import RandomEmbedder, WordEmbedder
 from tests.waiting import find_children
 
 SIZES: Final = (10_000, 100_000, 1_000_000)
@@ -56,6 +60,8 @@ MIB: Final = 1 << 20
 SCRIPT: Final = (sys.executable, "-m", "tests.benchmarks.scale")
 
 Figures = dict[str, float]
+
+EMBEDDERS: Final[dict[str, Callable[[], Embedder]]] = {"words": WordEmbedder, "random": RandomEmbedder}
 
 SPARQL: Final = {
     "SPARQL, one passage": "SELECT ?t { ?u schema:position 3 ; schema:text ?t } LIMIT 1",
@@ -78,7 +84,7 @@ def run(arguments: Sequence[str]) -> Iterator[Comparison]:
     """Measure each size; the first size is the one that the others are compared with."""
     parser = argparse.ArgumentParser(prog="scale")
     parser.add_argument("--sizes", type=lambda text: [int(size) for size in text.split(",")], default=list(SIZES))
-    parser.add_argument("--vectors", action="store_true", help="embed, with made-up vectors")
+    parser.add_argument("--vectors", choices=[*EMBEDDERS], default="", help="embed, by the words or at random")
     parser.add_argument("--json", type=Path, help="write all figures to this file")
     given = parser.parse_args(arguments)
     found: dict[int, Figures] = {}
@@ -97,22 +103,22 @@ def run(arguments: Sequence[str]) -> Iterator[Comparison]:
     yield Comparison.at_least("last tenth of the load beside the first", last, first, "passages/s", 0.8)
 
 
-def measure(passages: int, vectors: bool) -> Iterator[Figures]:
+def measure(passages: int, vectors: str) -> Iterator[Figures]:
     """Load `passages` in one process, ask in others, and yield the figures as they are measured."""
     with tempfile.TemporaryDirectory(prefix="bench-scale-") as folder:
         source, data = Path(folder) / "passages.parquet", Path(folder) / "data"
         write_passages(source, passages)
-        yield from run_child("load", str(source), str(data), str(int(vectors)))
+        yield from run_child("load", str(source), str(data), vectors)
         for part in ("store", "index"):
             used = sum(file.stat().st_blocks * 512 for file in (data / part).rglob("*") if file.is_file())
             yield {f"{part}: bytes on disk a passage": used / passages}
-        yield from run_child("ask", str(data), str(int(vectors)), str(passages))
+        yield from run_child("ask", str(data), vectors, str(passages))
         more = Path(folder) / "more.parquet"
         write_passages(more, PASSAGES_A_DOCUMENT, first=passages)
-        yield from run_child("change", str(more), str(data), str(int(vectors)))
-        yield from run_child("search", str(data), str(int(vectors)))
-        yield from run_child("kill", str(data), str(int(vectors)))
-        for figures in run_child("open", str(data), str(int(vectors))):
+        yield from run_child("change", str(more), str(data), vectors)
+        yield from run_child("search", str(data), vectors)
+        yield from run_child("kill", str(data), vectors)
+        for figures in run_child("open", str(data), vectors):
             yield {f"{name}, after kill -9": value for name, value in figures.items()}
 
 
@@ -155,16 +161,16 @@ def find_index_processes() -> list[int]:
 
 
 @contextlib.contextmanager
-def opened(data: Path, vectors: bool, processes: int = 0) -> Iterator[KnowledgeGraph]:
+def opened(data: Path, vectors: str, processes: int = 0) -> Iterator[KnowledgeGraph]:
     """Open the graph, with the made-up embedder or without a model."""
     if vectors:
-        EdgeIndex.command = (*SCRIPT, "index")
+        EdgeIndex.command = (*SCRIPT, "index", vectors)
     settings = Settings(data_dir=data, models_dir=data / "models", index_processes=processes, _env_file=None)
     with KnowledgeGraph.open(data, settings) as kg:
         yield kg
 
 
-def load_source(source: Path, data: Path, vectors: bool) -> Iterator[Figures]:
+def load_source(source: Path, data: Path, vectors: str) -> Iterator[Figures]:
     """Load the file, wait until the index rests, and report rates and peaks."""
     progress: list[tuple[float, int]] = []
     with opened(data, vectors) as kg, watching_memory() as most:
@@ -250,7 +256,7 @@ def wait_until_at_rest(index: Path, quiet_s: float = 12.0) -> None:
         time.sleep(0.5)
 
 
-def open_only(data: Path, vectors: bool) -> Iterator[Figures]:
+def open_only(data: Path, vectors: str) -> Iterator[Figures]:
     """Measure the time until the first search is answered."""
     begun = time.perf_counter()
     with opened(data, vectors) as kg:
@@ -258,7 +264,7 @@ def open_only(data: Path, vectors: bool) -> Iterator[Figures]:
         yield {"open: s until the first search": time.perf_counter() - begun}
 
 
-def ask(data: Path, vectors: bool, passages: int) -> Iterator[Figures]:
+def ask(data: Path, vectors: str, passages: int) -> Iterator[Figures]:
     """Measure the opening, searches, tools and queries, and the memory of the processes after them."""
     begun = time.perf_counter()
     with opened(data, vectors) as kg, measuring(kg):
@@ -326,7 +332,7 @@ def wait_until_measured(kg: KnowledgeGraph) -> None:
         time.sleep(0.01)
 
 
-def change(source: Path, data: Path, vectors: bool) -> Iterator[Figures]:
+def change(source: Path, data: Path, vectors: str) -> Iterator[Figures]:
     """Measure the costs of a small change, and of a backup: all should depend on the change, and on the files."""
 
     def measure_s(name: str, job: Callable[[], object]) -> Figures:
@@ -369,7 +375,7 @@ def list_searches(kg: KnowledgeGraph, question: Callable[[], str]) -> dict[str, 
     }
 
 
-def search_in_one_process(data: Path, vectors: bool) -> Iterator[Figures]:
+def search_in_one_process(data: Path, vectors: str) -> Iterator[Figures]:
     """Measure searches while the index process has all shards."""
     with opened(data, vectors, processes=1) as kg:
         for name, job in list_searches(kg, make_questions()).items():
@@ -377,7 +383,7 @@ def search_in_one_process(data: Path, vectors: bool) -> Iterator[Figures]:
             yield measure_times(f"{name}, one process", job, QUESTIONS)
 
 
-def kill_while_open(data: Path, vectors: bool) -> Iterator[Figures]:
+def kill_while_open(data: Path, vectors: str) -> Iterator[Figures]:
     """Open the graph, and kill its processes."""
     with opened(data, vectors) as kg:
         kg.search.rank("solar levy", limit=10, mode="bm25")
@@ -388,12 +394,12 @@ def kill_while_open(data: Path, vectors: bool) -> Iterator[Figures]:
 
 
 JOBS: Final[dict[str, Callable[..., Iterator[Figures]]]] = {
-    "load": lambda source, data, vectors: load_source(Path(source), Path(data), vectors == "1"),
-    "ask": lambda data, vectors, passages: ask(Path(data), vectors == "1", int(passages)),
-    "change": lambda source, data, vectors: change(Path(source), Path(data), vectors == "1"),
-    "search": lambda data, vectors: search_in_one_process(Path(data), vectors == "1"),
-    "open": lambda data, vectors: open_only(Path(data), vectors == "1"),
-    "kill": lambda data, vectors: kill_while_open(Path(data), vectors == "1"),
+    "load": lambda source, data, vectors: load_source(Path(source), Path(data), vectors),
+    "ask": lambda data, vectors, passages: ask(Path(data), vectors, int(passages)),
+    "change": lambda source, data, vectors: change(Path(source), Path(data), vectors),
+    "search": lambda data, vectors: search_in_one_process(Path(data), vectors),
+    "open": lambda data, vectors: open_only(Path(data), vectors),
+    "kill": lambda data, vectors: kill_while_open(Path(data), vectors),
 }
 """What a process of its own measures, by name."""
 
@@ -401,7 +407,7 @@ JOBS: Final[dict[str, Callable[..., Iterator[Figures]]]] = {
 if __name__ == "__main__":
     mode, given = sys.argv[1], sys.argv[2:]
     if mode == "index":
-        index_process.main(lambda settings: RandomEmbedder())
+        index_process.main(lambda settings: EMBEDDERS[given[0]]())
     elif mode in JOBS:
         for figures in JOBS[mode](*given):
             print(json.dumps(figures), flush=True)

@@ -68,6 +68,29 @@ class RandomEmbedder:
         return vector / np.linalg.norm(vector)
 
 
+class WordEmbedder:
+    """The mean of a random vector for each word, of norm 1: texts with the same words are near each other."""
+
+    name = "words"
+    dimensions = RandomEmbedder.dimensions
+    at_once = RandomEmbedder.at_once
+
+    def __init__(self) -> None:
+        self._random = RandomEmbedder()
+        self._words: dict[str, NDArray[np.float32]] = {}
+
+    def embed_documents(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
+        return [self.embed_query(text)[None, :] for text in texts]
+
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        words = text.split() or [""]
+        for word in words:
+            if word not in self._words:
+                self._words[word] = self._random.embed_query(word)
+        whole: NDArray[np.float32] = np.stack([self._words[word] for word in words]).sum(axis=0)
+        return whole / np.linalg.norm(whole)
+
+
 def country(document: int) -> str:
     """Return the code of the country of a document: one in ten is in AAA, the others in 180 countries."""
     if document % 10 == 0:
