@@ -71,6 +71,9 @@ _BY_CODE: Final = {
     )
 }
 
+_FEW_ARENAS: Final = {"MALLOC_ARENA_MAX": "2"}
+"""The C library keeps a pool of freed memory for each thread otherwise: a fifth of the memory of the index at rest."""
+
 OnCancel = Callable[[Callable[[], object] | None], object]
 """Receives the function that stops a process when its caller goes away, and None once the process has ended."""
 
@@ -108,6 +111,7 @@ class Child:
             bufsize=0,
             process_group=0,
             pass_fds=inherited,
+            env={**_FEW_ARENAS, **os.environ},
         )
         assert self.process.stdin is not None  # noqa: S101 -- PIPE above
         assert self.process.stdout is not None  # noqa: S101 -- PIPE above

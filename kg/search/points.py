@@ -1,13 +1,15 @@
-"""Points of a shard, and conditions on them, as plain data that can be sent to another process as JSON."""
+"""Points of a shard, conditions on them and hits, as plain data that can be sent to another process as JSON."""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, Final, Generic, NotRequired, TypedDict, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kg.search.protocol import Codes
 from kg.search.vector_cache import Rows
@@ -28,7 +30,14 @@ MEANINGS: Final = (DENSE, DENSE_ROWS)
 """A text has at most one of these."""
 
 _MOST_PLACES: Final = 100_000
-"""Points whose places are kept, some 150 bytes each."""
+"""Points whose places are kept, of 8 bytes each."""
+_MOST_PARTS: Final = 64
+"""Searches whose points they are."""
+_ID_BITS: Final = 63
+
+Ids = NDArray[np.int64]
+"""Ids of points."""
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +53,7 @@ class Filter(TypedDict):
 
     fields: NotRequired[Sequence[Codes]]
     """For each, it has one of the values of one of the fields. Without a value, no point does."""
-    ids: NotRequired[Sequence[str]]
+    ids: NotRequired[Sequence[int]]
     """It is one of these."""
     has_vector: NotRequired[bool]
     """It has a vector of its meaning, or none."""
@@ -53,7 +62,7 @@ class Filter(TypedDict):
 class Point(TypedDict):
     """A text unit, or the marker of a graph."""
 
-    id: str
+    id: int
     payload: Mapping[str, Any]
     field: NotRequired[str]
     """The field of the payload that is searched by words (`kg.search.analyzers`)."""
@@ -65,6 +74,64 @@ UNIT: Final[Codes] = {"kind": ["unit"]}
 """The condition that a point is a text unit."""
 
 
+def compute_id(iri: str, key: bytes) -> int:
+    """Compute the id of the point of an IRI: a hash of 63 bits.
+
+    Without the secret key of the index, nobody can make an IRI that has the id of another one, and so takes its place.
+    By chance, two of a million have the same id in one of 18 million indexes.
+    """
+    return int.from_bytes(blake2b(iri.encode(), digest_size=8, key=key).digest(), "big") >> (64 - _ID_BITS)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hits:
+    """The points that a search found, with their scores, best first."""
+
+    ids: Ids
+    scores: Floats
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def least(self) -> float:
+        """The score of the last one."""
+        return float(self.scores[-1])
+
+    def cut(self, number: int) -> Hits:
+        """Return the first ones."""
+        return self if number >= len(self) else Hits(self.ids[:number], self.scores[:number])
+
+    def keep(self, among: Ids) -> Hits:
+        """Return those that are among some points."""
+        kept = np.isin(self.ids, among)
+        return Hits(self.ids[kept], self.scores[kept])
+
+    def to_dict(self) -> dict[int, float]:
+        """Return the scores by id."""
+        return dict(zip(self.ids.tolist(), self.scores.tolist(), strict=True))
+
+    def encode(self) -> dict[str, str]:
+        """Encode the hits for another process."""
+        return {name: base64.b64encode(getattr(self, name).tobytes()).decode("ascii") for name in ("ids", "scores")}
+
+    @staticmethod
+    def decode(encoded: Mapping[str, str]) -> Hits:
+        """Decode what `encode` returned."""
+        ids, scores = (base64.b64decode(encoded[name]) for name in ("ids", "scores"))
+        return Hits(np.frombuffer(ids, np.int64), np.frombuffer(scores, np.float64))
+
+    @staticmethod
+    def join(parts: Iterable[Hits]) -> Hits:
+        """Join the hits of several searches, equal scores by id."""
+        joined = [part for part in parts if len(part)] or [NO_HITS]
+        ids, scores = np.concatenate([each.ids for each in joined]), np.concatenate([each.scores for each in joined])
+        order = np.lexsort((ids, -scores))
+        return Hits(ids[order], scores[order])
+
+
+NO_HITS: Final = Hits(np.empty(0, np.int64), np.empty(0, np.float64))
+
 T = TypeVar("T")
 
 
@@ -72,25 +139,30 @@ class Places(Generic[T]):
     """Where points were found, until the next update: to look up a point costs as much in a shard that lacks it."""
 
     def __init__(self) -> None:
-        self._known: tuple[int, dict[str, T]] = -1, {}
+        self._known: tuple[int, tuple[tuple[T, Ids], ...]] = -1, ()
 
-    def note(self, written: int, place: T, ids: Iterable[str]) -> None:
+    def note(self, written: int, place: T, ids: Ids) -> None:
         """Note where points were found after `written` updates."""
-        known = self._known
-        if known[0] != written or len(known[1]) > _MOST_PLACES:
-            self._known = known = written, {}
-        known[1].update(dict.fromkeys(ids, place))
+        noted, known = self._known
+        if not len(ids):
+            return
+        if noted != written or len(known) >= _MOST_PARTS or sum(len(each) for _, each in known) > _MOST_PLACES:
+            known = ()
+        self._known = written, ((place, np.sort(ids)), *known)
 
-    def divide(self, written: int, ids: Sequence[str], places: Iterable[T]) -> dict[T, Sequence[str]]:
+    def divide(self, written: int, ids: Sequence[int], places: Iterable[T]) -> dict[T, Sequence[int]]:
         """Divide points among the places where they are. Those that were not found since are looked for in each."""
         noted, known = self._known
-        if noted != written:
-            known = {}
-        own: dict[T | None, list[str]] = {}
-        for id_ in ids:
-            own.setdefault(known.get(id_), []).append(id_)
-        lost = own.pop(None, [])
-        return {place: found for place in places if (found := [*own.get(place, ()), *lost])}
+        lost = np.unique(np.asarray(ids, np.int64))
+        own: dict[T, list[int]] = {}
+        for place, found in known if noted == written else ():
+            if not len(lost):
+                break
+            there = found[np.minimum(np.searchsorted(found, lost), len(found) - 1)] == lost
+            own.setdefault(place, []).extend(lost[there].tolist())
+            lost = lost[~there]
+        rest = lost.tolist()
+        return {place: asked for place in places if (asked := [*own.get(place, ()), *rest])}
 
 
 def pack(rows: Rows) -> str:

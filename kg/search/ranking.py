@@ -8,9 +8,12 @@ the unit alone, not on which list proposed the unit or how long the page is; so 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
 from dataclasses import dataclass
 
+import numpy as np
+
+from kg.search.points import Floats, Hits, Ids
 from kg.search.protocol import Candidate
 
 # nDCG@10 on the even ones of 1,394 real questions over 12,988 regulation passages (tests/benchmarks/ranking.py):
@@ -39,7 +42,9 @@ POOL = 100
 _DECIMALS = 6
 """Scores are rounded to this, so that float noise cannot swap equals."""
 
-MARGIN = 2 * 10**-_DECIMALS
+_SCALE = 10.0**_DECIMALS
+
+MARGIN = 2 / _SCALE
 """How much a bound may exceed the score of a unit with both scores."""
 
 
@@ -64,48 +69,82 @@ class Fusion:
         if cosine is None:
             cosine = share * max(self.top_cosine, 0.0)
         fused = self.bm25_weight * share + self.cosine_weight * cosine
-        return round((1 - self.pair_weight) * fused + self.pair_weight * pairs, _DECIMALS)
+        # as `numpy.round` does, so that `score_all` computes the same
+        return round(((1 - self.pair_weight) * fused + self.pair_weight * pairs) * _SCALE) / _SCALE
 
-    def score_all(
-        self, iris: Iterable[str], bm25: Mapping[str, float], cosine: Mapping[str, float]
-    ) -> dict[str, float]:
-        """Compute the score of each of `iris`. A missing score counts as BM25 0 or cosine None."""
-        return {iri: self.score(bm25.get(iri, 0.0), cosine.get(iri)) for iri in iris}
+    def score_all(self, bm25: Floats, cosine: Floats) -> Floats:
+        """Compute the scores of units. A BM25 of NaN is 0; a unit with a cosine of NaN has no vector."""
+        share = np.nan_to_num(bm25 / self.top_bm25) if self.top_bm25 > 0 else np.zeros(len(bm25))
+        near = np.where(np.isnan(cosine), share * max(self.top_cosine, 0.0), cosine)
+        fused: Floats = np.round(
+            (1 - self.pair_weight) * (self.bm25_weight * share + self.cosine_weight * near), _DECIMALS
+        )
+        return fused
 
     def ceiling(self, bm25: float, cosine: float) -> float:
         """Compute the maximum score of a unit whose BM25 and cosine are at most these, with or without a vector."""
         return max(self.score(bm25, cosine), self.score(bm25, None))
 
-    def bound(
-        self, bm25: Mapping[str, float], cosine: Mapping[str, float], least_bm25: float, least_cosine: float
-    ) -> dict[str, float]:
-        """Compute the maximum score of each unit; one that lacks a BM25 or cosine has at most the least one.
+    def bound(self, bm25: Floats, cosine: Floats, least_bm25: float, least_cosine: float) -> Floats:
+        """Compute the maximum score of each unit; one that lacks a BM25 or cosine (NaN) has at most the least one.
 
-        For a unit with both it is at most 0.000002 too high. It makes no calls, since there are thousands of units.
+        For a unit with both it is at most 0.000002 too high.
         """
         share = 1 / self.top_bm25 if self.top_bm25 > 0 else 0.0
         words = (1 - self.pair_weight) * self.bm25_weight * share
         meaning = (1 - self.pair_weight) * self.cosine_weight
         alone = words + meaning * share * max(self.top_cosine, 0.0)
-        least = meaning * least_cosine
-        found = {iri: max(words * score + least, alone * score) + MARGIN for iri, score in bm25.items()}
-        for iri, score in cosine.items():
-            found[iri] = words * bm25.get(iri, least_bm25) + meaning * score + MARGIN
+        known = np.where(np.isnan(bm25), least_bm25, bm25)
+        both = words * known + meaning * np.where(np.isnan(cosine), least_cosine, cosine)
+        bounds: Floats = np.where(np.isnan(cosine), np.maximum(both, alone * known), both) + MARGIN
+        return bounds
+
+
+@dataclass(slots=True, eq=False)
+class Scores:
+    """The scores of units for one query, in ascending order of their ids. NaN: a unit without a score, or unknown."""
+
+    ids: Ids
+    bm25: Floats
+    cosine: Floats
+
+    @staticmethod
+    def join(words: Hits, meaning: Hits, ids: Ids | None = None) -> Scores:
+        """Join the hits of two searches: the scores of these units, or of those that have one."""
+        units = np.union1d(words.ids, meaning.ids) if ids is None else np.sort(ids)
+        found = Scores(units, np.full(len(units), np.nan), np.full(len(units), np.nan))
+        found.add(words, meaning)
         return found
 
-    def rank(self, iris: Iterable[str], bm25: Mapping[str, float], cosine: Mapping[str, float]) -> list[Candidate]:
-        """Rank `iris`, best first, equal scores by IRI. A missing score counts as BM25 0 or cosine None."""
-        candidates = [
-            Candidate(iri, self.score(bm25.get(iri, 0.0), cosine.get(iri)), bm25.get(iri, 0.0), cosine.get(iri))
-            for iri in iris
-        ]
-        candidates.sort(key=lambda candidate: (-candidate.score, candidate.iri))
-        return candidates
+    def add(self, words: Hits, meaning: Hits) -> None:
+        """Add hits, all of which are among these units."""
+        self.bm25[np.searchsorted(self.ids, words.ids)] = words.scores
+        self.cosine[np.searchsorted(self.ids, meaning.ids)] = meaning.scores
+
+    @property
+    def top_bm25(self) -> float:
+        """The best score by words; 0 without one."""
+        return float(np.nanmax(self.bm25)) if np.isfinite(self.bm25).any() else 0.0
+
+    @property
+    def top_cosine(self) -> float:
+        """The best cosine; 0 without one."""
+        return float(np.nanmax(self.cosine)) if np.isfinite(self.cosine).any() else 0.0
+
+    def get_candidate(self, place: int, score: float, iri: str = "") -> Candidate:
+        """Build the candidate of the unit at a place of the order of ids."""
+        bm25, cosine = float(self.bm25[place]), float(self.cosine[place])
+        return Candidate(iri, score, 0.0 if math.isnan(bm25) else bm25, None if math.isnan(cosine) else cosine)
 
 
-def is_settled(candidates: Sequence[Candidate], limit: int, ceiling: float) -> bool:
-    """Return whether no unseen unit, with a score of at most `ceiling`, can enter the first `limit` candidates.
+def find_nth(scores: Floats, number: int) -> float:
+    """Find the score at place `number` of the order, from 1; minus infinity if there are fewer."""
+    return float(np.partition(scores, -number)[-number]) if len(scores) >= number else -math.inf
+
+
+def is_settled(scores: Floats, limit: int, ceiling: float) -> bool:
+    """Return whether no unseen unit, with a score of at most `ceiling`, can be among the first `limit` by these scores.
 
     This is the stopping rule of Fagin's threshold algorithm. A tie is not settled, since it is ordered by IRI.
     """
-    return len(candidates) >= limit and candidates[limit - 1].score > ceiling
+    return find_nth(scores, limit) > ceiling

@@ -14,6 +14,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
+from kg.search.points import Floats
 from kg.search.protocol import Candidate
 from kg.search.ranking import COSINE_WEIGHT, PAIR_WEIGHT
 from kg.words import STOP_WORDS
@@ -178,6 +182,12 @@ def is_related(candidate: Candidate, model: str | None) -> bool:
     if calibration is None or candidate.cosine is None or candidate.cosine >= calibration.cut:
         return True
     return candidate.words >= calibration.words
+
+
+def are_near(cosines: Floats, model: str | None) -> NDArray[np.bool_]:
+    """Which units are near the query, by their cosines (NaN without a vector). All are for an unknown model."""
+    calibration = CALIBRATIONS.get(model or "")
+    return np.full(len(cosines), True) if calibration is None else cosines >= calibration.cut
 
 
 def is_beyond(score: float, model: str | None) -> bool:

@@ -21,23 +21,35 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
-from operator import attrgetter
 from pathlib import Path
 from threading import Condition, RLock
 from typing import Any
 
+import numpy as np
 import qdrant_edge as qe
 
 from kg.files import copy_with_holes, is_unwritable, measure_disk, write_file
 from kg.processes import child
 from kg.search import analyzers, word_counts
-from kg.search.points import DENSE, DENSE_ROWS, MEANINGS, UNIT, UPDATE_POINTS, Filter, Point, VectorSpace, unpack
+from kg.search.points import (
+    DENSE,
+    DENSE_ROWS,
+    MEANINGS,
+    NO_HITS,
+    UNIT,
+    UPDATE_POINTS,
+    Filter,
+    Hits,
+    Point,
+    VectorSpace,
+    unpack,
+)
 from kg.search.protocol import CODES, Codes, Conditions
 from kg.search.word_counts import WordCounts, Words
 
 log = logging.getLogger(__name__)
 
-_VERSION = 5
+_VERSION = 6
 _LOAD_ATTEMPTS = 2
 _ROOM_BYTES = 16 << 20
 """Free space on the disk below which no shard is opened or written."""
@@ -76,29 +88,6 @@ _KEYWORDS = ("kind", "graph", "parent")
 
 Prepared = qe.Filter | None
 """Conditions in the form of Qdrant Edge."""
-
-
-class Hits:
-    """The points that a search found, best first. Ids are read of those that are used: each takes microseconds."""
-
-    __slots__ = ("_ids", "_points", "scores")
-
-    def __init__(self, points: Sequence[qe.ScoredPoint]) -> None:
-        self._points = points
-        self._ids: list[str] = []
-        self.scores: list[float] = [each.score for each in points]
-
-    def merge(self, other: Hits, limit: int) -> Hits:
-        """Return the best `limit` of these and other ones."""
-        if not other.scores:
-            return self
-        return Hits(sorted((*self._points, *other._points), key=attrgetter("score"), reverse=True)[:limit])
-
-    def read(self, number: int) -> dict[str, float]:
-        """Read the first `number` ids with their scores."""
-        if number > len(self._ids):
-            self._ids = [*self._ids, *(str(each.id) for each in self._points[len(self._ids) : number])]
-        return dict(zip(self._ids[:number], self.scores, strict=False))
 
 
 @dataclass(slots=True)
@@ -188,44 +177,44 @@ class Shard:
             hits = shard.facet(qe.FacetRequest(name, limit, exact=True, filter=_build_filter(where))).hits
         return {str(hit.value): hit.count for hit in hits}
 
-    def find(self, ids: Sequence[str]) -> list[str]:
+    def find(self, ids: Sequence[int]) -> list[int]:
         """Find the points that are there."""
         with self._borrow() as shard:
-            return [str(record.id) for record in shard.retrieve([*ids], False, False)]
+            return [int(record.id) for record in shard.retrieve([*ids], False, False)]
 
-    def retrieve(self, ids: Sequence[str], fields: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    def retrieve(self, ids: Sequence[int], fields: Sequence[str]) -> dict[int, Mapping[str, Any]]:
         """Load fields of those points that are there, by id."""
         with self._borrow() as shard:
-            return {str(each.id): each.payload or {} for each in shard.retrieve([*ids], [*fields], False)}
+            return {int(each.id): each.payload or {} for each in shard.retrieve([*ids], [*fields], False)}
 
     def scroll(
-        self, where: Filter, fields: Sequence[str], start: str | None, limit: int
-    ) -> tuple[dict[str, Mapping[str, Any]], str | None]:
+        self, where: Filter, fields: Sequence[str], start: int | None, limit: int
+    ) -> tuple[dict[int, Mapping[str, Any]], int | None]:
         """Load fields of `limit` of the points that meet some conditions, and the id at which the next page starts."""
         request = qe.ScrollRequest(
             limit=limit, offset=start, filter=_build_filter(where), with_payload=[*fields], with_vector=False
         )
         with self._borrow() as shard:
             records, offset = shard.scroll(request)
-        return {str(each.id): each.payload or {} for each in records}, None if offset is None else str(offset)
+        return {int(each.id): each.payload or {} for each in records}, None if offset is None else int(offset)
 
     def search_words(
         self, name: str, words: Sequence[int], weights: Sequence[float], where: Prepared, limit: int
     ) -> Hits:
         """Score the best `limit` texts of a field by weighed words."""
         if name not in self.fields:
-            return Hits([])
+            return NO_HITS
         return self._search(name, qe.SparseVector([*words], [*weights]), where, limit, None)
 
     def search_vectors(self, vector: Sequence[float], where: Prepared, limit: int, *, quantized: bool) -> Hits:
         """Score the best `limit` texts by their cosines with a vector, of the quantized or the original vectors."""
         if self.space is None:
-            return Hits([])
+            return NO_HITS
         params = _QUANTIZED if quantized else _ORIGINAL
         found = self._search(DENSE, [*vector], where, limit, params)
         if not self._count_rows():
             return found
-        return found.merge(self._search(DENSE_ROWS, [[*vector]], where, limit, params), limit)
+        return Hits.join((found, self._search(DENSE_ROWS, [[*vector]], where, limit, params))).cut(limit)
 
     def read_vectors(self) -> int:
         """Read the files of the vectors that searches compare, and return their size in bytes.
@@ -246,7 +235,10 @@ class Shard:
             limit=limit, query=qe.Query.Nearest(query, using=name), filter=where, params=params, with_payload=False
         )
         with self._borrow() as shard:
-            return Hits(shard.query(request))
+            found = shard.query(request)
+        # Attributes are read one by one, without a list in between, since there are thousands of hits.
+        ids = np.fromiter((each.id for each in found), np.int64, len(found))
+        return Hits(ids, np.fromiter((each.score for each in found), np.float64, len(found)))
 
     def put(self, points: Sequence[Point]) -> None:
         """Write at most UPDATE_POINTS points, each in place of the one with its id."""
@@ -261,15 +253,15 @@ class Shard:
             built.append(qe.Point(point["id"], vectors, dict(point["payload"])))
         self._put(built, words)
 
-    def _put(self, points: Sequence[qe.Point], words: Mapping[str, Words]) -> None:
+    def _put(self, points: Sequence[qe.Point], words: Mapping[int, Words]) -> None:
         with self.writing:
-            old = self._read_words([str(point.id) for point in points])
+            old = self._read_words([int(point.id) for point in points])
             self.counts.note({id_: old.get(id_, {}) for id_ in words.keys() | old.keys()})
             self._write(qe.UpdateOperation.upsert_points([*points]))
             self.counts.replace(old.values(), words.values())
             self.dead_points += len(old)
 
-    def delete(self, ids: Sequence[str], also: Conditions = ()) -> None:
+    def delete(self, ids: Sequence[int], also: Conditions = ()) -> None:
         """Delete those of at most UPDATE_POINTS points that meet further conditions."""
         where = _build_filter({"ids": ids, "fields": also})
         with self.writing:
@@ -279,13 +271,13 @@ class Shard:
                 )
             if not records:
                 return
-            old = {str(record.id): words for record in records if (words := _get_words(record))}
+            old = {int(record.id): words for record in records if (words := _get_words(record))}
             self.counts.note(old)
             self._write(qe.UpdateOperation.delete_points_by_filter(where))
             self.counts.replace(old.values(), ())
             self.dead_points += len(records)
 
-    def set_vectors(self, vectors: Mapping[str, tuple[str, str]]) -> None:
+    def set_vectors(self, vectors: Mapping[int, tuple[str, str]]) -> None:
         """Write the vectors of at most UPDATE_POINTS texts (id -> hash, packed vectors) that have the same hash still.
 
         Packed vectors are in the space of the shard.
@@ -300,13 +292,13 @@ class Shard:
             if points:
                 self._write(qe.UpdateOperation.update_vectors(points))
 
-    def _read_words(self, ids: Sequence[str]) -> dict[str, Words]:
+    def _read_words(self, ids: Sequence[int]) -> dict[int, Words]:
         """Read the words of those texts that are there."""
-        found: dict[str, Words] = {}
+        found: dict[int, Words] = {}
         for start in range(0, len(ids), UPDATE_POINTS):
             with self._borrow() as shard:
                 records = shard.retrieve([*ids[start : start + UPDATE_POINTS]], False, [*self.fields])
-            found |= {str(record.id): words for record in records if (words := _get_words(record))}
+            found |= {int(record.id): words for record in records if (words := _get_words(record))}
         return found
 
     def _scan_words(self) -> Iterator[Words]:
@@ -701,9 +693,9 @@ def compact_folder(folder: Path) -> None:
             records, offset = shard.scroll(
                 qe.ScrollRequest(limit=UPDATE_POINTS, offset=offset, with_payload=True, with_vector=True)
             )
-        points = [qe.Point(str(each.id), _get_vectors(each), each.payload or {}) for each in records]
+        points = [qe.Point(each.id, _get_vectors(each), each.payload or {}) for each in records]
         if points:
-            draft._put(points, {str(each.id): words for each in records if (words := _get_words(each))})
+            draft._put(points, {int(each.id): words for each in records if (words := _get_words(each))})
         if offset is None:
             break
     with old._borrow() as before, draft._borrow() as after:

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from kg.search.points import Filter, Places, Point, VectorSpace
+from kg.search.points import NO_HITS, Filter, Floats, Hits, Places, Point, VectorSpace
 from kg.search.protocol import Conditions
-from kg.search.shard import Hits, Prepared, Shard, prepare
+from kg.search.shard import Prepared, Shard, prepare
 
 _DECIMALS: Final = 4
 """Scores are single precision, summed in any order: further digits are noise that would reorder equal scores."""
@@ -28,8 +28,8 @@ _MOST_AHEAD: Final = 4_096
 """Hits of a list from which on no more are asked for: each takes a microsecond."""
 _UNEVEN: Final = 1.5
 """How many times its share of the best hits a shard is asked for. One that has more of them is asked again."""
-_MOST_HITS: Final = 50_000
-"""Hits of all lists that are kept, of some 150 bytes each. The last list is always kept."""
+_MOST_HITS: Final = 200_000
+"""Hits of all lists that are kept, of 16 bytes each. The last list is always kept."""
 
 
 @dataclass(slots=True)
@@ -45,11 +45,11 @@ class _List:
     def may_lack(self, name: str, number: int) -> bool:
         """Return whether the first `number` hits of a shard are not all there."""
         asked = self.asked.get(name, 0)
-        return asked < number and (not asked or len(self.hits[name].scores) >= asked)
+        return asked < number and (not asked or len(self.hits[name]) >= asked)
 
     def count(self) -> int:
         """Count the hits."""
-        return sum(len(each.scores) for each in self.hits.values())
+        return sum(map(len, self.hits.values()))
 
 
 class ShardGroup:
@@ -112,36 +112,35 @@ class ShardGroup:
         return found
 
     def scroll(
-        self, name: str, where: Filter, fields: Sequence[str], start: str | None, limit: int
-    ) -> tuple[dict[str, Mapping[str, Any]], str | None]:
+        self, name: str, where: Filter, fields: Sequence[str], start: int | None, limit: int
+    ) -> tuple[list[tuple[int, Mapping[str, Any]]], int | None]:
         """Load a page of the points of a shard that meet some conditions, and the id at which the next one starts."""
-        return self.parts[name].scroll(where, fields, start, limit)
+        page, following = self.parts[name].scroll(where, fields, start, limit)
+        return [*page.items()], following
 
-    def retrieve(self, ids: Sequence[str], fields: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-        """Load fields of those points that are there, by id."""
-        found: dict[str, Mapping[str, Any]] = {}
+    def retrieve(self, ids: Sequence[int], fields: Sequence[str]) -> list[tuple[int, Mapping[str, Any]]]:
+        """Load fields of those points that are there, with their ids."""
+        found: dict[int, Mapping[str, Any]] = {}
         for name, own in self._places.divide(self._written, ids, self.parts).items():
             if rest := [id_ for id_ in own if id_ not in found]:
                 found |= self.parts[name].retrieve(rest, fields)
-        return found
+        return [*found.items()]
 
     def search_words(
         self, words: Mapping[str, tuple[Sequence[int], Sequence[float]]], where: Filter | None, limit: int
-    ) -> dict[str, float]:
-        """Score the best `limit` texts by the weighed words of each field."""
+    ) -> dict[str, str]:
+        """Score the best `limit` texts by the weighed words of each field. Returns encoded hits."""
 
         def search(part: Shard, prepared: Prepared, most: int) -> Hits:
-            first, *others = (part.search_words(name, *weighed, prepared, most) for name, weighed in words.items())
-            for other in others:
-                first = first.merge(other, most)
-            return first
+            found = [part.search_words(name, *weighed, prepared, most) for name, weighed in words.items()]
+            return found[0] if len(found) == 1 else Hits.join(found).cut(most)
 
         return self._search(("words", repr(words), repr(where)), search, where, limit)
 
     def search_vectors(
         self, vector: Sequence[float], where: Filter | None, limit: int, quantized: bool
-    ) -> dict[str, float]:
-        """Score the best `limit` texts by their cosines with a vector."""
+    ) -> dict[str, str]:
+        """Score the best `limit` texts by their cosines with a vector. Returns encoded hits."""
 
         def search(part: Shard, prepared: Prepared, most: int) -> Hits:
             return part.search_vectors(vector, prepared, most, quantized=quantized)
@@ -150,12 +149,12 @@ class ShardGroup:
 
     def _search(
         self, key: object, search: Callable[[Shard, Prepared, int], Hits], where: Filter | None, limit: int
-    ) -> dict[str, float]:
+    ) -> dict[str, str]:
         """Merge the best `limit` hits of all shards. `key` is the same for the same search with another limit."""
         parts = self.parts
         if where is not None and "ids" in where:  # of which all are asked for
             own = self._divide(where)
-            return _join(_merge({name: search(parts[name], each, limit) for name, each in own.items()}, limit).values())
+            return _join(search(parts[name], each, limit) for name, each in own.items()).cut(limit).encode()
         prepared = prepare(where)
         written = self._written
         with self._listing:
@@ -171,7 +170,7 @@ class ShardGroup:
                 found.hits[name] = search(parts[name], prepared, ahead * least)
             # A list that ends above the last one of the best hits may lack some. Asked again, it can raise that one.
             least, cut = limit, _find_least((found.hits[name].scores for name in parts), limit)
-            ends = {name: found.hits[name].scores[-1] for name in parts if found.may_lack(name, limit)}
+            ends = {name: found.hits[name].least for name in parts if found.may_lack(name, limit)}
             highest = max(ends.values(), default=-math.inf)
             if not ends or highest < cut:
                 break
@@ -181,10 +180,10 @@ class ShardGroup:
             kept = sum(each.count() for each in self._lists.values())
             while kept > _MOST_HITS and len(self._lists) > 1:
                 kept -= self._lists.popitem(last=False)[1].count()
-        merged = _merge({name: found.hits[name] for name in parts}, limit)
-        for name, scores in merged.items():
-            self._places.note(written, name, scores)
-        return _join(merged.values())
+        best = {name: _drop_below(cut, found.hits[name]) for name in parts}
+        for name, hits in best.items():
+            self._places.note(written, name, hits.ids)
+        return _join(best.values()).cut(limit).encode()
 
     @property
     def _written(self) -> int:
@@ -202,16 +201,17 @@ class ShardGroup:
         """Write at most UPDATE_POINTS points into a shard, each in place of the one there."""
         self.parts[name].put(points)
 
-    def delete(self, ids: Sequence[str], also: Conditions = (), excluded: str | None = None) -> None:
+    def delete(self, ids: Sequence[int], also: Conditions = (), excluded: str | None = None) -> None:
         """Delete those of at most UPDATE_POINTS points that meet further conditions, in all shards except one."""
         for name, part in self.parts.items():
             if name != excluded and (there := part.find(ids)):
                 part.delete(there, also)
 
-    def set_vectors(self, vectors: Mapping[str, tuple[str, str]]) -> None:
-        """Write the packed vectors of at most UPDATE_POINTS texts (id -> hash, vectors) that have that hash still."""
+    def set_vectors(self, vectors: Sequence[tuple[int, str, str]]) -> None:
+        """Write the packed vectors of at most UPDATE_POINTS texts (id, hash, vectors) that have that hash still."""
+        by_id = {id_: (text_hash, packed) for id_, text_hash, packed in vectors}
         for part in self.parts.values():
-            part.set_vectors(vectors)
+            part.set_vectors(by_id)
 
     def add_field(self, field: str) -> None:
         """Add a field of texts, unless the shards have it."""
@@ -249,22 +249,15 @@ class ShardGroup:
             part.close()
 
 
-def _find_least(lists: Iterable[Sequence[float]], limit: int) -> float:
+def _find_least(lists: Iterable[Floats], limit: int) -> float:
     """Find the score at place `limit` of all lists; minus infinity if there are not more."""
-    scores = np.concatenate([np.empty(0), *lists])
+    scores = np.concatenate([NO_HITS.scores, *lists])
     return float(np.partition(scores, -limit)[-limit]) if len(scores) > limit else -math.inf
 
 
-def _merge(found: Mapping[str, Hits], limit: int) -> dict[str, dict[str, float]]:
-    """Read the best `limit` of all hits, or a few more that are as good as the last of these, by shard."""
-    least = _find_least((each.scores for each in found.values()), limit)
-    # best first, so these are the first ones
-    return {name: each.read(int(np.count_nonzero(np.asarray(each.scores) >= least))) for name, each in found.items()}
+def _drop_below(least: float, hits: Hits) -> Hits:
+    return hits.cut(int(np.count_nonzero(hits.scores >= least)))  # best first, so these are the first ones
 
 
-def _join(found: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """Join the hits of all shards."""
-    merged: dict[str, float] = {}
-    for each in found:
-        merged |= each
-    return dict(zip(merged, np.round([*merged.values()], _DECIMALS).tolist(), strict=True))
+def _join(parts: Iterable[Hits]) -> Hits:
+    return Hits.join(Hits(each.ids, np.round(each.scores, _DECIMALS)) for each in parts)

@@ -12,13 +12,13 @@ from __future__ import annotations
 import json
 import logging
 import math
+import secrets
+import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from heapq import nlargest
 from itertools import count
-from operator import itemgetter
 from pathlib import Path
 from threading import Lock, RLock, local
 from typing import Any, Final
@@ -26,7 +26,7 @@ from typing import Any, Final
 from kg.errors import IndexUnavailableError
 from kg.files import copy_with_holes, measure_disk, write_file
 from kg.search.analyzers import ENGLISH, get_analyzer
-from kg.search.points import UPDATE_POINTS, Filter, Places, Point, VectorSpace
+from kg.search.points import NO_HITS, UPDATE_POINTS, Filter, Hits, Places, Point, VectorSpace, compute_id
 from kg.search.protocol import Conditions
 from kg.search.shard import REST_S, compact_folder
 from kg.search.shard_group import ShardGroup
@@ -44,6 +44,8 @@ EXACT_VECTORS: Final = 100_000
 _RESCORED: Final = 200
 """The first units by quantized vectors whose scores are computed again by the original ones."""
 _RECORD: Final = "index.json"
+_KEY: Final = "ids.key"
+_KEY_BYTES: Final = 16
 _PAGE: Final = 1_000
 
 
@@ -78,7 +80,9 @@ class Shards:
         self._inherited: Final = inherited
         self._on_lost: Final = on_lost
         folder.mkdir(parents=True, exist_ok=True)
+        self._key, unreadable = self._read_key()
         recorded, lost = self._read_record()
+        lost |= unreadable
         names = {*recorded, *_list_folders(folder)}
         self.names: tuple[str, ...] = ()
         """The shards, in the order in which they were made."""
@@ -222,6 +226,10 @@ class Shards:
         """A number that is higher after each update, and after each answer without the shards of a process."""
         return self._updates + self._failures
 
+    def compute_id(self, iri: str) -> int:
+        """Compute the id of the point of an IRI (a unit, or the marker of a graph)."""
+        return compute_id(iri, self._key)
+
     def count(self, where: Filter | None = None) -> int:
         """Count the points that meet some conditions."""
         return sum(self._ask("count", where=where))
@@ -247,28 +255,28 @@ class Shards:
 
     def scroll(
         self, where: Filter, fields: Sequence[str], *, limit: int | None = None
-    ) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    ) -> Iterator[tuple[str, int, Mapping[str, Any]]]:
         """Yield shard, id and fields of the points that meet some conditions, in pages; at most `limit` of a shard."""
         for name in self.names:
-            start: str | None = None
+            start: int | None = None
             while True:
                 arguments = {"name": name, "where": where, "fields": fields, "start": start, "limit": limit or _PAGE}
-                page, start = self._ask_holder(name, "scroll", **arguments) or ({}, None)
-                for id_, payload in page.items():
+                page, start = self._ask_holder(name, "scroll", **arguments) or ((), None)
+                for id_, payload in page:
                     yield name, id_, payload
                 if start is None or limit is not None:
                     break
 
-    def retrieve(self, ids: Sequence[str], fields: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    def retrieve(self, ids: Sequence[int], fields: Sequence[str]) -> dict[int, Mapping[str, Any]]:
         """Load fields of those points that are there, by id."""
-        found: dict[str, Mapping[str, Any]] = {}
+        found: dict[int, Mapping[str, Any]] = {}
         own = self._places.divide(self.written, ids, (self._group, *self._processes))
         asked = {holder: {"ids": some, "fields": fields} for holder, some in own.items()}
         for part in self._gather("retrieve", asked).values():
-            found |= part
+            found.update(part)
         return found
 
-    def search_words(self, text: str, where: Filter | None, limit: int) -> dict[str, float]:
+    def search_words(self, text: str, where: Filter | None, limit: int) -> Hits:
         """Score the best `limit` units by the words of a text, by BM25."""
         # A ranking asks several times: for the best units, and for those of other lists.
         written, (*known, words) = self.written, self._weighed
@@ -287,45 +295,47 @@ class Shards:
             if (found := _weigh(each.indices, each.values, [part[name] for part in counted]))[0]
         }
 
-    def search_word(self, field: str, word: int, where: Filter | None, limit: int) -> set[str]:
+    def search_word(self, field: str, word: int, where: Filter | None, limit: int) -> set[int]:
         """Find up to `limit` units that contain a word, given as the dimension of a field."""
-        return {*self._search_words({field: ([word], [1.0])}, where, limit)}
+        return {*self._search_words({field: ([word], [1.0])}, where, limit).ids.tolist()}
 
-    def _search_words(self, words: _Words, where: Filter | None, limit: int) -> dict[str, float]:
+    def _search_words(self, words: _Words, where: Filter | None, limit: int) -> Hits:
         found = self._search("search_words", where, words=words, limit=limit) if words and limit else {}
-        return _cut(found.values(), limit)
+        return Hits.join(found.values()).cut(limit)
 
-    def _search(self, operation: str, where: Filter | None, **arguments: Any) -> dict[_Holder, dict[str, float]]:
-        """Ask the processes that may have units that meet some conditions; return the scores of each."""
+    def _search(self, operation: str, where: Filter | None, **arguments: Any) -> dict[_Holder, Hits]:
+        """Ask the processes that may have units that meet some conditions; return the hits of each."""
         holders: tuple[_Holder, ...] = (self._group, *self._processes)
         written = self.written
         if where is not None and "ids" in where:
             own = self._places.divide(written, where["ids"], holders)
-            asked = {holder: {"where": {**where, "ids": ids}, **arguments} for holder, ids in own.items()}
-            return self._gather(operation, asked)
-        found = self._gather(operation, {holder: {"where": where, **arguments} for holder in holders})
-        for holder, scores in found.items():
-            self._places.note(written, holder, scores)
+            return self._gather_hits(
+                operation, {holder: {"where": {**where, "ids": ids}, **arguments} for holder, ids in own.items()}
+            )
+        found = self._gather_hits(operation, {holder: {"where": where, **arguments} for holder in holders})
+        for holder, hits in found.items():
+            self._places.note(written, holder, hits.ids)
         return found
 
-    def search_vectors(
-        self, vector: Sequence[float], where: Filter | None, limit: int, *, exact: bool = False
-    ) -> dict[str, float]:
+    def _gather_hits(self, operation: str, asked: Mapping[_Holder, Mapping[str, Any]]) -> dict[_Holder, Hits]:
+        return {holder: Hits.decode(each) for holder, each in self._gather(operation, asked).items()}
+
+    def search_vectors(self, vector: Sequence[float], where: Filter | None, limit: int, *, exact: bool = False) -> Hits:
         """Score the best `limit` units by their cosines with a vector: exactly, or the first `_RESCORED` only."""
         if not limit:
-            return {}
+            return NO_HITS
         quantized = not exact and self.count_stored()[1] > self._exact_vectors
         by_holder = self._search("search_vectors", where, vector=vector, limit=limit, quantized=quantized)
-        found = _cut(by_holder.values(), limit)
-        if quantized:
-            first = nlargest(_RESCORED, found, key=found.__getitem__)
-            again = {}
-            for holder, scores in by_holder.items():
-                if own := [id_ for id_ in first if id_ in scores]:
-                    again[holder] = {"vector": vector, "where": {"ids": own}, "limit": len(own), "quantized": False}
-            for exact_scores in self._gather("search_vectors", again).values():
-                found |= exact_scores
-        return found
+        found = Hits.join(by_holder.values()).cut(limit)
+        if not quantized:
+            return found
+        first = found.cut(_RESCORED).ids
+        again = {}
+        for holder, hits in by_holder.items():
+            if own := hits.keep(first).ids.tolist():
+                again[holder] = {"vector": vector, "where": {"ids": own}, "limit": len(own), "quantized": False}
+        rest = Hits(found.ids[len(first) :], found.scores[len(first) :])
+        return Hits.join((*self._gather_hits("search_vectors", again).values(), rest))
 
     # Writing
 
@@ -358,15 +368,15 @@ class Shards:
                 if not before < self._most_texts <= after:
                     self._texts = {**texts, home: after}
 
-    def delete(self, ids: Sequence[str], also: Conditions = ()) -> None:
+    def delete(self, ids: Sequence[int], also: Conditions = ()) -> None:
         """Delete those of some points that meet further conditions."""
         for start in range(0, len(ids), UPDATE_POINTS):
             with self._update():
                 self._texts = {}
                 self._ask("delete", ids=ids[start : start + UPDATE_POINTS], also=also)
 
-    def set_vectors(self, vectors: Mapping[str, tuple[str, str]]) -> None:
-        """Write the packed vectors of at most UPDATE_POINTS texts (id -> hash, vectors) that have that hash still."""
+    def set_vectors(self, vectors: Sequence[tuple[int, str, str]]) -> None:
+        """Write the packed vectors of at most UPDATE_POINTS texts (id, hash, vectors) that have that hash still."""
         with self._update():
             self._ask("set_vectors", vectors=vectors)
 
@@ -394,10 +404,13 @@ class Shards:
                 self._written_s = time.monotonic()
 
     def distrust(self, names: Iterable[str]) -> None:
-        """Note that shards have graphs which another shard has too: one of them is a copy, or of an earlier state."""
+        """Note that shards have graphs which another shard has too, or are of another index: they are copies."""
         with self.writing:
             self._lost |= (copies := {*names})
-            log.error("%s: graphs that other shards have too. They are indexed again.", ", ".join(sorted(copies)))
+            log.error(
+                "%s: graphs that other shards have too, or from another index. They are indexed again.",
+                ", ".join(sorted(copies)),
+            )
             self._write_record()
 
     def note_complete(self) -> None:
@@ -432,7 +445,8 @@ class Shards:
             for name in self.names:
                 copied = self._ask_holder(name, "copy", name=name, target=str(target / name))
                 read |= {f"{name}/{path}": digest for path, digest in copied.items()}
-            read[_RECORD] = copy_with_holes(self.folder / _RECORD, target / _RECORD)
+            for file in (_RECORD, _KEY):
+                read[file] = copy_with_holes(self.folder / file, target / file)
             return read
 
     def close(self) -> None:
@@ -463,6 +477,27 @@ class Shards:
             self._ask("use_space", model=self.space.model, dimensions=self.space.dimensions)
         self._write_record()
         return name
+
+    def _read_key(self) -> tuple[bytes, set[str]]:
+        """Read the key of the ids of points, or make one. Without their key the shards cannot be used: they are lost.
+
+        Returns the key and the names of these shards, which are removed.
+        """
+        path = self.folder / _KEY
+        try:
+            key = bytes.fromhex(path.read_text("ascii"))
+            if len(key) == _KEY_BYTES:
+                return key, set()
+            problem = f"it has {len(key)} bytes instead of {_KEY_BYTES}"
+        except (FileNotFoundError, ValueError) as error:
+            problem = str(error)
+        if names := _list_folders(self.folder):
+            log.error("Cannot read %s: %s. The search index will be rebuilt from the store.", path, problem)
+            for name in names:
+                shutil.rmtree(self.folder / name)
+        key = secrets.token_bytes(_KEY_BYTES)
+        write_file(path, key.hex(), sync=True)
+        return key, {*names}
 
     def _read_record(self) -> tuple[list[str], set[str]]:
         """Read the names of the shards, and of those that were lost."""
@@ -514,11 +549,3 @@ def _list_folders(folder: Path) -> list[str]:
 def _get_number(name: str) -> tuple[int, str]:
     digits = name.rpartition("-")[2]
     return int(digits) if digits.isdigit() else 0, name
-
-
-def _cut(parts: Iterable[Mapping[str, float]], limit: int) -> dict[str, float]:
-    """Merge the best of each process to the best `limit`."""
-    found: dict[str, float] = {}
-    for part in parts:
-        found |= part
-    return found if len(found) <= limit else dict(sorted(found.items(), key=itemgetter(1), reverse=True)[:limit])

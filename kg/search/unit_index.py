@@ -9,32 +9,37 @@ from __future__ import annotations
 import json
 import math
 import re
-import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from heapq import nlargest
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kg.search.analyzers import ENGLISH, find_field, get_analyzer
 from kg.search.parts import PARTS_VERSION, build_part_texts, split_parts
-from kg.search.points import UNIT, UPDATE_POINTS, Filter, Point, pack
+from kg.search.points import NO_HITS, UNIT, UPDATE_POINTS, Filter, Hits, Point, pack
 from kg.search.protocol import CODES, Candidate, Codes, Conditions, Counts, IndexedUnit, Mode, Ranking, get_original
-from kg.search.ranking import MARGIN, PAIR_WEIGHT, POOL, Fusion, is_settled
-from kg.search.relevance import CALIBRATIONS, is_related
+from kg.search.ranking import PAIR_WEIGHT, POOL, Fusion, Scores, find_nth, is_settled
+from kg.search.relevance import CALIBRATIONS, are_near, is_related
 from kg.search.shards import Shards
 from kg.search.vector_cache import Rows, VectorCache
 from kg.search.word_overlap import NO_WORDS, QuestionWords, parse_question
 from kg.words import UNSPACED
+
+T = TypeVar("T")
 
 _FIRST_DEPTH = 1_024
 """Exact search takes 6 ms for 256 of 50,000 units and 9 ms for 1,024, and each further round as long again."""
 _DEEPER = 4
 _GROWTH = 2
 """Of the depth, where a list is too short: 4 reads more than is needed for a third of short keyword queries."""
+_WORDS_GROWTH = 4
+"""The same of the list by words, which takes less time than the one by meaning: all vectors are compared for it."""
 _MAX_DEPTH = 65_536
 _LOOKED_UP = 2
 """How many times the number of first ones is looked up at once, the likely units first, and then twice as many."""
@@ -65,15 +70,10 @@ class _Asked:
     counted: int = 0
     """How many units that match to return with their codes."""
 
-    def fuse(self, bm25: Mapping[str, float], cosine: Mapping[str, float]) -> Fusion:
+    def fuse(self, scores: Scores) -> Fusion:
         """Build the fusion for these scores."""
         pair_weight = PAIR_WEIGHT if self.words.pairs else 0.0
-        return Fusion(max(bm25.values(), default=0.0), max(cosine.values(), default=0.0), pair_weight=pair_weight)
-
-
-def point_id(iri: str) -> str:
-    """Return the point id of `iri` (a unit, or the marker of a graph)."""
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, iri))
+        return Fusion(scores.top_bm25, scores.top_cosine, pair_weight=pair_weight)
 
 
 def digest(*parts: str) -> str:
@@ -109,11 +109,11 @@ class UnitIndex:
     """The shard of each graph that is in the index or is being replaced."""
     _numbers: dict[tuple[int, str], int] = field(default_factory=dict)
     """Numbers of units by number of updates and digest of conditions."""
-    _codes: dict[str, tuple[str, Codes]] = field(default_factory=dict)
+    _codes: dict[int, tuple[str, Codes]] = field(default_factory=dict)
     """IRIs and codes of units by point id, as of `_codes_written` updates."""
     _distinct: dict[str, Codes] = field(default_factory=dict)
     _codes_written: int = -1
-    _old: dict[str, dict[str, str]] = field(default_factory=dict)
+    _old: dict[str, dict[int, str]] = field(default_factory=dict)
     """The digests of the units that are there of each graph that is being replaced, by point id."""
     _rankings: OrderedDict[tuple[int, str], Ranking] = field(default_factory=OrderedDict)
     """The last rankings, by number of updates and digest of the request."""
@@ -123,15 +123,20 @@ class UnitIndex:
     def __post_init__(self) -> None:
         self._state = {}
         copied: dict[str, str] = {}
+        foreign: list[int] = []
         markers = self.shards.scroll({"fields": [{"kind": ["graph"]}]}, ["graph_iri", "content_sha256"])
-        for shard, _, marker in markers:
+        for shard, id_, marker in markers:
             graph = str(marker["graph_iri"])
-            if graph in self._state:
+            if id_ != self.shards.compute_id(graph):  # of an index with another key
+                foreign.append(id_)
+                copied[graph] = shard
+            elif graph in self._state:
                 copied[graph] = shard
             self._state[graph], self._homes[graph] = str(marker["content_sha256"]), shard
         if copied:
             # Each text would count twice. Which of them is the current one is known to the store alone.
             self.shards.distrust(copied.values())
+            self.shards.delete(foreign)
             self.remove([*copied])
 
     # Reading
@@ -228,7 +233,7 @@ class UnitIndex:
 
     def load_codes(self, units: Sequence[str]) -> dict[str, Codes]:
         """Return the codes of units that are in the index; see `SearchIndex.load_codes`."""
-        return dict(self._load_codes([point_id(iri) for iri in units]).values())
+        return dict(self._load_codes([*map(self.shards.compute_id, units)]).values())
 
     def _analyze_required(self, must: Sequence[str]) -> dict[str, list[int]]:
         """Return the words that a unit must contain, as dimensions of each field. A stop word matches nothing."""
@@ -239,9 +244,9 @@ class UnitIndex:
                 found[name] = sorted({word for part in parts for word in part})
         return found
 
-    def _find_required(self, required: Mapping[str, Sequence[int]], also: Conditions) -> set[str] | None:
+    def _find_required(self, required: Mapping[str, Sequence[int]], also: Conditions) -> set[int] | None:
         """Find the units that contain all words of one field; None if there may be more than `_FEW`."""
-        found: set[str] = set()
+        found: set[int] = set()
         for name, words in required.items():
             where = Filter(fields=also) if also else None
             having = [self._find_having(name, word, where, _FEW + 1) for word in words]
@@ -251,9 +256,9 @@ class UnitIndex:
             found |= self._keep_required(fewest, {name: words})
         return found
 
-    def _keep_required(self, ids: AbstractSet[str], required: Mapping[str, Sequence[int]]) -> set[str]:
+    def _keep_required(self, ids: AbstractSet[int], required: Mapping[str, Sequence[int]]) -> set[int]:
         """Return those of `ids` whose text contains all words of one field."""
-        kept: set[str] = set()
+        kept: set[int] = set()
         for name, words in required.items():
             having = {*ids}
             for word in words:
@@ -262,7 +267,7 @@ class UnitIndex:
             kept |= having
         return kept
 
-    def _find_having(self, field: str, word: int, where: Filter | None, limit: int) -> set[str]:
+    def _find_having(self, field: str, word: int, where: Filter | None, limit: int) -> set[int]:
         """Find up to `limit` units that contain a word, given as the dimension of a field."""
         return self.shards.search_word(field, word, where, limit)
 
@@ -285,7 +290,7 @@ class UnitIndex:
         required: Mapping[str, Sequence[int]] | None,
         limit: int,
     ) -> Ranking:
-        iris = {point_id(iri): iri for iri in units}
+        iris = {self.shards.compute_id(iri): iri for iri in units}
         if conditions:
             having = self.shards.scroll({"ids": [*iris], "fields": conditions}, [])
             iris = {id_: iris[id_] for _, id_, _ in having}
@@ -293,19 +298,22 @@ class UnitIndex:
             iris = {id_: iris[id_] for id_ in self._keep_required(iris.keys(), required)}
         if not iris:
             return Ranking((), exhaustive=True)
-        where = _id_filter(iris.keys())
-        bm25 = {iris[id_]: score for id_, score in self._by_words(asked.text, where, len(iris)).items()}
-        cosine = {
-            iris[id_]: score for id_, score in self._by_meaning(asked.vector, where, len(iris), exact=True).items()
+        where = _id_filter(iris)
+        scores = Scores.join(
+            self._by_words(asked.text, where, len(iris)),
+            self._by_meaning(asked.vector, where, len(iris), exact=True),
+            np.fromiter(iris, np.int64, len(iris)),
+        )
+        fusion = asked.fuse(scores)
+        fused = fusion.score_all(scores.bm25, scores.cosine).tolist()
+        ranked = {
+            id_: scores.get_candidate(place, fused[place], iris[id_]) for place, id_ in enumerate(scores.ids.tolist())
         }
-        fusion = asked.fuse(bm25, cosine)
-        ranked = fusion.rank(iris.values(), bm25, cosine)
-        ids = {iri: id_ for id_, iri in iris.items()}
-        compared, _ = self._compare_words(asked, fusion, ranked, ids)
-        found = Ranking(compared[:limit], exhaustive=True)
+        compared = self._compare_words(asked, fusion, dict(sorted(ranked.items(), key=_by_score)))
+        found = Ranking([*compared.values()][:limit], exhaustive=True)
         if not asked.counted:
             return found
-        matching = [replace(each, iri=ids[each.iri]) for each in compared if each.bm25 > 0 or each.cosine is not None]
+        matching = {id_: each for id_, each in compared.items() if each.bm25 > 0 or each.cosine is not None}
         return self._add_counted(asked, found, matching)
 
     def _rank_proposed(
@@ -319,82 +327,101 @@ class UnitIndex:
             required = None
         else:
             where = Filter(fields=conditions) if conditions else None
-        text, vector = asked.text, asked.vector
         # the first ones are ordered again, so they are the same for every page size
         settled = max(limit, POOL)
-        depth = max(_FIRST_DEPTH, _DEEPER * limit, asked.counted)
+        depth = words_depth = max(_FIRST_DEPTH, _DEEPER * limit, asked.counted)
         while True:
-            bm25 = self._by_words(text, where, depth)
-            cosine = self._by_meaning(vector, where, depth)
-            # a list shorter than `depth` contains every unit that it can score
-            words_end, meaning_end = len(bm25) < depth, len(cosine) < depth
-            least_bm25 = 0.0 if words_end else min(bm25.values())
-            least_cosine = -1.0 if meaning_end else min(cosine.values())
+            words, meaning = (
+                self._by_words(asked.text, where, words_depth),
+                self._by_meaning(asked.vector, where, depth),
+            )
+            # a list shorter than was asked for contains every unit that it can score
+            words_end, meaning_end = len(words) < words_depth, len(meaning) < depth
+            least_bm25 = 0.0 if words_end else words.least
+            least_cosine = -1.0 if meaning_end else meaning.least
             if required is not None:  # words that many units contain
-                kept = self._keep_required(bm25.keys() | cosine.keys(), required)
-                bm25 = {id_: score for id_, score in bm25.items() if id_ in kept}
-                cosine = {id_: score for id_, score in cosine.items() if id_ in kept}
-            fusion = asked.fuse(bm25, cosine)
+                among = {*words.ids.tolist(), *meaning.ids.tolist()}
+                kept = np.array([*self._keep_required(among, required)], np.int64)
+                words, meaning = words.keep(kept), meaning.keep(kept)
+            scores = Scores.join(words, meaning)
+            fusion = asked.fuse(scores)
             ceiling = fusion.ceiling(least_bm25, least_cosine)
-            known_words, known_meaning = set(bm25), set(cosine)
             complete = words_end and meaning_end
             deepest = complete or depth >= _MAX_DEPTH
-            bounds = fusion.bound(bm25, cosine, least_bm25, least_cosine)
-            unsure = set() if words_end else known_meaning - known_words
-            unsure |= set() if meaning_end else known_words - known_meaning
+            bounds = fusion.bound(scores.bm25, scores.cosine, least_bm25, least_cosine)
+            unsure = np.zeros(len(bounds), np.bool_)
+            if not words_end:
+                unsure |= np.isnan(scores.bm25)
+            if not meaning_end:
+                unsure |= np.isnan(scores.cosine)
             # Few units in one list alone need the other score: those with the best bounds, and then, if half of the
             # first ones are settled by these, all that they leave possible.
-            first = set(nlargest(settled, bounds, key=bounds.__getitem__))
-            self._add_missing(asked, bm25, cosine, unsure & first)
-            unsure -= first
-            # Where both scores are known, or known to be missing, the bound is the score, but for a little.
-            sure = fusion.score_all(first - unsure, bm25, cosine)
-            about = {id_: bounds[id_] for id_ in bounds.keys() - unsure - first} | sure
-            least = _find_nth(about.values(), settled) - 2 * MARGIN
-            sure |= fusion.score_all([id_ for id_, bound in about.items() if bound >= least], bm25, cosine)
-            if deepest or _find_nth(sure.values(), settled // 2) > ceiling:
+            first = np.argpartition(-bounds, settled)[:settled] if settled < len(bounds) else np.arange(len(bounds))
+            self._add_missing(asked, scores, first[unsure[first]])
+            unsure[first] = False
+            fused = np.where(unsure, -np.inf, fusion.score_all(scores.bm25, scores.cosine))
+            if deepest or find_nth(fused, settled // 2) > ceiling:
                 # No page reaches units below the score of the last one of the first ones, which each score can raise.
-                least = _find_nth(sure.values(), settled)
-                likely = sorted((id_ for id_ in unsure if bounds[id_] >= least), key=bounds.__getitem__, reverse=True)
+                least = find_nth(fused, settled)
+                likely = np.flatnonzero(unsure & (bounds >= least))
+                likely = likely[np.argsort(-bounds[likely], kind="stable")]
                 begin, end = 0, _LOOKED_UP * settled
                 while begin < len(likely) and bounds[likely[begin]] >= least:
-                    looked_up = {id_ for id_ in likely[begin:end] if bounds[id_] >= least}
-                    self._add_missing(asked, bm25, cosine, looked_up)
-                    sure |= fusion.score_all(looked_up, bm25, cosine)
-                    least = _find_nth(sure.values(), settled)
+                    looked_up = likely[begin:end]
+                    looked_up = looked_up[bounds[looked_up] >= least]
+                    self._add_missing(asked, scores, looked_up)
+                    unsure[looked_up] = False
+                    fused[looked_up] = fusion.score_all(scores.bm25[looked_up], scores.cosine[looked_up])
+                    least = find_nth(fused, settled)
                     begin, end = end, end + _GROWTH * (end - begin)
-                ranked = fusion.rank([id_ for id_, score in sure.items() if score >= least], bm25, cosine)
-                if deepest or is_settled(ranked, settled, ceiling):
-                    ranked, iris = self._compare_words(asked, fusion, ranked)
-                    page = self._to_page(ranked, limit, iris)
-                    found = Ranking(page, exhaustive=complete and len(bounds) <= limit)
+                if deepest or is_settled(fused, settled, ceiling):
+                    places = np.flatnonzero(~unsure & (fused >= least))
+                    places = places[np.argsort(-fused[places], kind="stable")]
+                    ranked = {
+                        id_: scores.get_candidate(place, score)
+                        for id_, place, score in zip(
+                            scores.ids[places].tolist(), places.tolist(), fused[places].tolist(), strict=True
+                        )
+                    }
+                    ranked = self._compare_words(asked, fusion, self._name_tied(ranked))
+                    found = Ranking(self._to_page(ranked, limit), exhaustive=complete and len(bounds) <= limit)
                     if not asked.counted:
                         return found
                     # Required words have left few units of these lists: there may be more that match.
-                    if deepest or required is None or len(known_words | known_meaning) >= asked.counted:
-                        return self._add_counted(asked, found, self._iter_matching(ranked, bounds, bm25, cosine))
+                    if deepest or required is None or len(bounds) >= asked.counted:
+                        others = np.delete(np.arange(len(bounds)), places)
+                        others = others[np.argsort(-bounds[others], kind="stable")]
+                        return self._add_counted(asked, found, ranked, Hits(scores.ids[others], scores.cosine[others]))
             depth *= _GROWTH
+            words_depth *= _WORDS_GROWTH
 
-    def _add_missing(
-        self, asked: _Asked, bm25: dict[str, float], cosine: dict[str, float], among: AbstractSet[str]
-    ) -> None:
+    def _add_missing(self, asked: _Asked, scores: Scores, places: NDArray[np.intp]) -> None:
         """Add the scores that some units have by words and by meaning."""
-        if rest := among - bm25.keys():
-            bm25 |= self._by_words(asked.text, _id_filter(rest), len(rest))
-        if rest := among - cosine.keys():
-            cosine |= self._by_meaning(asked.vector, _id_filter(rest), len(rest), exact=True)
+        without = [scores.ids[places[np.isnan(each[places])]].tolist() for each in (scores.bm25, scores.cosine)]
+        words, meaning = (_id_filter(ids) for ids in without)
+        scores.add(
+            self._by_words(asked.text, words, len(without[0])) if without[0] else NO_HITS,
+            self._by_meaning(asked.vector, meaning, len(without[1]), exact=True) if without[1] else NO_HITS,
+        )
 
-    def _compare_words(
-        self, asked: _Asked, fusion: Fusion, ranked: list[Candidate], ids: Mapping[str, str] | None = None
-    ) -> tuple[list[Candidate], dict[str, str]]:
+    def _name_tied(self, ranked: dict[int, Candidate]) -> dict[int, Candidate]:
+        """Order units by IRI that have the score of the last one whose words are compared, if not all of them are."""
+        order = [*ranked.items()]
+        if len(order) <= POOL or order[POOL - 1][1].score > order[POOL][1].score:
+            return ranked
+        tied = {id_: each for id_, each in order if each.score == order[POOL][1].score}
+        payloads = self._retrieve([*tied], ["iri"])
+        named = {id_: replace(each, iri=str(payloads[id_]["iri"])) for id_, each in tied.items() if id_ in payloads}
+        return dict(sorted({**ranked, **named}.items(), key=_by_score))
+
+    def _compare_words(self, asked: _Asked, fusion: Fusion, ranked: dict[int, Candidate]) -> dict[int, Candidate]:
         """Score the first POOL candidates again, with the words and pairs of the question that they contain.
 
-        `ids` has the point id of each candidate, which is its IRI without `ids`. Returns the candidates in their new
-        order, and the IRIs of those that were read, by point id.
+        Candidates are by point id, best first. Those that are read have their IRIs then.
         """
-        pool = {ids[each.iri] if ids is not None else each.iri: each for each in ranked[:POOL]}
+        pool = dict(islice(ranked.items(), POOL))
         if not pool or not (asked.words.words or asked.words.pairs):
-            return ranked, {}
+            return ranked
         payloads = self._retrieve([*pool], ["iri", "language", "parts", *self.shards.fields])
         known = [id_ for id_ in pool if id_ in payloads]
         overlaps = asked.words.measure([self._get_text(payloads[id_]) for id_ in known])
@@ -403,31 +430,37 @@ class UnitIndex:
             pairs = overlap.pairs if asked.words.pairs else None
             pool[id_] = replace(
                 one,
+                iri=str(payloads[id_]["iri"]),
                 score=fusion.score(one.bm25, one.cosine, overlap.pairs),
                 pairs=pairs,
                 words=round(overlap.words, _DECIMALS),
                 language=payloads[id_].get("language"),
                 parts=payloads[id_].get("parts"),
             )
-        first = sorted(pool.values(), key=lambda candidate: (-candidate.score, candidate.iri))
-        return first + ranked[POOL:], {id_: str(payload["iri"]) for id_, payload in payloads.items()}
+        return dict(sorted(pool.items(), key=_by_score)) | dict(islice(ranked.items(), POOL, None))
 
-    def _add_counted(self, asked: _Asked, found: Ranking, matching: Iterable[Candidate]) -> Ranking:
-        """Add so many of the units that match, given with their point ids, with their codes.
+    def _add_counted(
+        self, asked: _Asked, found: Ranking, ranked: Mapping[int, Candidate], others: Hits = NO_HITS
+    ) -> Ranking:
+        """Add so many of the units that match, by point id, with their codes: the ranked ones, then others by cosine.
 
         The near ones are first: those by meaning, then those by words.
         """
         model = self._get_model(asked)
-        by_meaning: list[str] = []
-        by_words: list[str] = []
-        far: list[str] = []
-        for each in matching:
+        by_meaning: list[int] = []
+        by_words: list[int] = []
+        far: list[int] = []
+        for id_, each in ranked.items():
             if is_related(replace(each, words=0.0) if each.words else each, model):
-                by_meaning.append(each.iri)
+                by_meaning.append(id_)
             else:
-                (by_words if is_related(each, model) else far).append(each.iri)
-            if len(by_meaning) == asked.counted:
-                break
+                (by_words if is_related(each, model) else far).append(id_)
+        # The list by meaning is deep enough to have every unit that is near, if all have vectors.
+        near = are_near(others.scores, model)
+        if self.counts()[1]:
+            near |= np.isnan(others.scores)
+        by_meaning += others.ids[near].tolist()
+        far += others.ids[~near].tolist()
         wanted = [*by_meaning, *by_words, *far][: asked.counted]
         codes = self._load_codes(wanted)
         return replace(
@@ -441,22 +474,7 @@ class UnitIndex:
         space = self.shards.space
         return space.model if space is not None and asked.vector is not None else None
 
-    def _iter_matching(
-        self,
-        ranked: Sequence[Candidate],
-        bounds: Mapping[str, float],
-        bm25: Mapping[str, float],
-        cosine: Mapping[str, float],
-    ) -> Iterator[Candidate]:
-        """Yield the units that match, the ranked ones first, then the others by what they can reach."""
-        yield from ranked
-        # The list by meaning is deep enough to have every unit that is near, if all have vectors.
-        unlisted = None if self.counts()[1] else -1.0
-        rest = bounds.keys() - {each.iri for each in ranked}
-        for id_ in sorted(rest, key=lambda id_: (-bounds[id_], id_)):
-            yield Candidate(id_, bounds[id_], bm25.get(id_, 0.0), cosine.get(id_, unlisted))
-
-    def _load_codes(self, ids: Sequence[str]) -> dict[str, tuple[str, Codes]]:
+    def _load_codes(self, ids: Sequence[int]) -> dict[int, tuple[str, Codes]]:
         """Load IRIs and codes by point id. The last ones are kept until the next update; equal codes are one object."""
         written = self.shards.written
         if self._codes_written != written or len(self._codes) > _MOST_CODES:
@@ -467,21 +485,24 @@ class UnitIndex:
             kept[id_] = str(payload["iri"]), distinct.setdefault(repr(codes), codes)
         return {id_: kept[id_] for id_ in ids if id_ in kept}
 
-    def _to_page(self, ranked: Sequence[Candidate], limit: int, iris: Mapping[str, str]) -> list[Candidate]:
-        """Return the first `limit` candidates, with IRIs instead of point ids; equal scores by IRI.
+    def _to_page(self, ranked: Mapping[int, Candidate], limit: int) -> list[Candidate]:
+        """Return the first `limit` candidates, given by point id, with their IRIs; equal scores by IRI.
 
-        IRIs are fetched only for these, if they are not in `iris`: fetching them with every hit would take most of the
-        time of a query.
+        IRIs are fetched only for these: fetching them with every hit would take most of the time of a query.
         """
-        last = ranked[limit - 1].score if limit <= len(ranked) else -math.inf
-        page = {candidate.iri: candidate for candidate in ranked if candidate.score >= last}
-        unread = self._retrieve([id_ for id_ in page if id_ not in iris], ["iri"])
-        known = {**iris, **{id_: str(payload["iri"]) for id_, payload in unread.items()}}
-        named = [replace(candidate, iri=known[id_]) for id_, candidate in page.items() if id_ in known]
+        order = [*ranked.values()]
+        last = order[limit - 1].score if limit <= len(order) else -math.inf
+        page = {id_: candidate for id_, candidate in ranked.items() if candidate.score >= last}
+        unread = self._retrieve([id_ for id_, candidate in page.items() if not candidate.iri], ["iri"])
+        named = [
+            candidate if candidate.iri else replace(candidate, iri=str(unread[id_]["iri"]))
+            for id_, candidate in page.items()
+            if candidate.iri or id_ in unread
+        ]
         named.sort(key=lambda candidate: (-candidate.score, candidate.iri))
         return named[:limit]
 
-    def _retrieve(self, ids: Sequence[str], fields: list[str]) -> dict[str, Mapping[str, Any]]:
+    def _retrieve(self, ids: Sequence[int], fields: list[str]) -> dict[int, Mapping[str, Any]]:
         """Load fields of the points among `ids` that exist."""
         return self.shards.retrieve(ids, fields) if ids else {}
 
@@ -489,14 +510,14 @@ class UnitIndex:
         """Return the searched text of a unit, which is in the field of its language."""
         return next(str(payload[name]) for name in (ENGLISH, *self.shards.fields) if name in payload)
 
-    def _by_words(self, text: str | None, where: Filter | None, limit: int) -> dict[str, float]:
-        return {} if text is None else self.shards.search_words(text, where, limit)
+    def _by_words(self, text: str | None, where: Filter | None, limit: int) -> Hits:
+        return NO_HITS if text is None else self.shards.search_words(text, where, limit)
 
     def _by_meaning(
         self, vector: Sequence[float] | None, where: Filter | None, limit: int, *, exact: bool = False
-    ) -> dict[str, float]:
+    ) -> Hits:
         if vector is None:
-            return {}
+            return NO_HITS
         return self.shards.search_vectors(vector, where, limit, exact=exact or limit >= _MAX_DEPTH)
 
     # Writing
@@ -521,12 +542,12 @@ class UnitIndex:
     def put(self, units: Sequence[IndexedUnit]) -> None:
         """Write units of the graphs being replaced; unchanged units are skipped."""
         with self.shards.writing:
-            changed: dict[str, tuple[str, dict[str, Any]]] = {}
-            fields: dict[str, str] = {}
-            homes: dict[str, list[str]] = {}
+            changed: dict[int, tuple[str, dict[str, Any]]] = {}
+            fields: dict[int, str] = {}
+            homes: dict[str, list[int]] = {}
             home: str | None = None
             for unit in units:
-                id_ = point_id(unit.iri)
+                id_ = self.shards.compute_id(unit.iri)
                 said = [unit.prelude, unit.text, unit.language or "", str(unit.in_context), unit.names]
                 if unit.in_parts:
                     said.append(f"parts {PARTS_VERSION}")
@@ -573,7 +594,7 @@ class UnitIndex:
                         shard,
                         [
                             {
-                                "id": point_id(graph),
+                                "id": self.shards.compute_id(graph),
                                 "payload": {"kind": "graph", "graph_iri": graph, "content_sha256": hashes[graph]},
                             }
                             for graph in batch
@@ -592,14 +613,14 @@ class UnitIndex:
 
     def _forget(self, graphs: Sequence[str]) -> None:
         known = [graph for graph in graphs if self._state.pop(graph, None) is not None]
-        self._delete([point_id(graph) for graph in known], [])
+        self._delete([*map(self.shards.compute_id, known)], [])
 
-    def _delete(self, ids: Iterable[str], also: Conditions) -> None:
+    def _delete(self, ids: Iterable[int], also: Conditions) -> None:
         self.shards.delete(list(ids), also)
 
     # Vectors
 
-    def pending(self, limit: int) -> dict[str, tuple[str, Sequence[str]]]:
+    def pending(self, limit: int) -> dict[int, tuple[str, Sequence[str]]]:
         """Return up to `limit` units without a vector: point id -> (hash of the texts, texts to embed)."""
         where = Filter(fields=[UNIT], has_vector=False)
         fields = ["text_hash", "text", "text_start", "prelude_length", *self.shards.fields]
@@ -614,10 +635,10 @@ class UnitIndex:
             return (whole,)
         return build_part_texts(whole[:length], whole[length + bool(length) :])
 
-    def set_vectors(self, vectors: Mapping[str, tuple[str, Rows]]) -> None:
+    def set_vectors(self, vectors: Mapping[int, tuple[str, Rows]]) -> None:
         """Write vectors of units (point id -> (hash of the text, vectors)) whose text has not changed since."""
         for ids in _batches(list(vectors)):
-            self.shards.set_vectors({id_: (vectors[id_][0], pack(vectors[id_][1])) for id_ in ids})
+            self.shards.set_vectors([(id_, vectors[id_][0], pack(vectors[id_][1])) for id_ in ids])
 
     def list_text_hashes(self) -> Iterator[str]:
         """Yield the hashes of the texts of all units that vectors are computed from."""
@@ -669,16 +690,14 @@ def _read_codes(payload: Mapping[str, Any]) -> Codes:
     return {name: [values] if isinstance(values, str) else values for name, values in found.items()}
 
 
-def _id_filter(ids: AbstractSet[str]) -> Filter:
+def _id_filter(ids: Collection[int]) -> Filter:
     return {"ids": [*ids]}
 
 
-def _find_nth(scores: Iterable[float], number: int) -> float:
-    """Find the score at place `number` of the order, from 1; minus infinity if there are fewer."""
-    first = nlargest(number, scores)
-    return first[-1] if len(first) == number else -math.inf
+def _by_score(item: tuple[int, Candidate]) -> tuple[float, str]:
+    return -item[1].score, item[1].iri
 
 
-def _batches(items: Sequence[str]) -> Iterator[list[str]]:
+def _batches(items: Sequence[T]) -> Iterator[list[T]]:
     for start in range(0, len(items), UPDATE_POINTS):
         yield list(items[start : start + UPDATE_POINTS])

@@ -196,7 +196,7 @@ class VectorWorker:
                 self._measure(len(batch), time.monotonic() - begun)
 
     def _store(
-        self, units: UnitIndex, pending: Mapping[str, tuple[str, Sequence[str]]], vectors: Mapping[str, Rows]
+        self, units: UnitIndex, pending: Mapping[int, tuple[str, Sequence[str]]], vectors: Mapping[str, Rows]
     ) -> None:
         if self._stopping.is_set():
             return

@@ -101,7 +101,7 @@ class WordCounts:
             each = self._fields.get(name)
             return (0, np.zeros(len(words), np.int64)) if each is None else (each.texts, each.find(words))
 
-    def note(self, texts: Mapping[str, Words]) -> None:
+    def note(self, texts: Mapping[int, Words]) -> None:
         """Write down the words that texts have, by id, before they are changed; none for those that are not there."""
         lists = {id_: {name: [*each] for name, each in of.items()} for id_, of in texts.items()}
         head = "" if self._noted else f"{self._number}\n"
@@ -137,7 +137,7 @@ class WordCounts:
         (self._folder / JOURNAL).unlink(missing_ok=True)
 
     def open(
-        self, read: Callable[[Sequence[str]], Mapping[str, Words]], texts: Mapping[str, int], scan: Iterable[Words]
+        self, read: Callable[[Sequence[int]], Mapping[int, Words]], texts: Mapping[str, int], scan: Iterable[Words]
     ) -> int:
         """Load the saved counts and bring them up to date. Return how many of the counted texts are gone.
 
@@ -178,10 +178,10 @@ class WordCounts:
                     raise ValueError(f"{len(words)} words with {len(counts)} counts")
                 self._fields[name] = _Field(words, counts, int(arrays[f"{name}/texts"]))
 
-    def _read_journal(self) -> dict[str, Words]:
+    def _read_journal(self) -> dict[int, Words]:
         """Read the words of each text that changed since the counts were saved, as of then."""
         path = self._folder / JOURNAL
-        found: dict[str, Words] = {}
+        found: dict[int, Words] = {}
         if path.exists():
             number, *lines = path.read_text("ascii").splitlines() or ["-1"]
             if number == str(self._number):
@@ -191,5 +191,5 @@ class WordCounts:
                     except ValueError:  # the last line, of a change that was not made
                         break
                     for id_, words in texts.items():
-                        found.setdefault(id_, words)
+                        found.setdefault(int(id_), words)
         return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.progress import track
 
@@ -138,7 +138,8 @@ def _refuse(
 ) -> list[Candidate]:
     share = weight / (BM25_WEIGHT + COSINE_WEIGHT)
     fusion = Fusion(max(bm25.values(), default=0.0), max(cosine.values(), default=0.0), share, 1 - share)
-    return fusion.rank((c.iri for c in candidates), bm25, cosine)
+    scored = [replace(c, score=fusion.score(bm25.get(c.iri, 0.0), cosine.get(c.iri))) for c in candidates]
+    return sorted(scored, key=lambda c: (-c.score, c.iri))
 
 
 def _by_words(candidates: Sequence[Candidate]) -> list[str]:

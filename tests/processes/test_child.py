@@ -99,6 +99,23 @@ def test_the_end_of_a_child_is_described(end: str, described: str) -> None:
     child.end()
 
 
+@pytest.mark.parametrize(("given", "used"), [(None, b"2"), ("5", b"5")])
+def test_a_process_keeps_memory_in_few_pools(monkeypatch: pytest.MonkeyPatch, given: str | None, used: bytes) -> None:
+    name = "MALLOC_ARENA_MAX"
+    if given is None:
+        monkeypatch.delenv(name, raising=False)
+    else:
+        monkeypatch.setenv(name, given)
+    shown = f"import os; print(os.environ[{name!r}], end='')"
+    process = Child([sys.executable, "-c", shown])
+    try:
+        assert process.process.stdout is not None
+        process.wait_readable(time.monotonic() + 30)
+        assert process.process.stdout.read() == used
+    finally:
+        process.end()
+
+
 def test_a_confined_process_cannot_create_a_socket() -> None:
     script = (
         "import socket, sys; from kg.processes.confine import deny_sockets; denied = deny_sockets()\n"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kg.search.ranking import Fusion, is_settled
+from kg.search.points import Floats, Hits
+from kg.search.ranking import Fusion, Scores, find_nth, is_settled
 
 SCORES = st.floats(0, 50, allow_nan=False)
 COSINES = st.floats(-1, 1, allow_nan=False)
@@ -26,19 +28,53 @@ def test_a_unit_without_a_vector_is_taken_to_be_as_near_by_meaning_as_by_words()
     assert fusion.score(0.0, None) == 0.0
 
 
+NAN = math.nan
+
+
+def floats(*values: float) -> Floats:
+    return np.array(values, np.float64)
+
+
 def test_without_any_vectors_the_order_is_that_of_bm25() -> None:
-    ranked = Fusion(top_bm25=5.0, top_cosine=0.0).rank(["a", "b", "c"], {"a": 1.0, "b": 5.0, "c": 2.0}, {})
-    assert [candidate.iri for candidate in ranked] == ["b", "c", "a"]
+    scores = Fusion(top_bm25=5.0, top_cosine=0.0).score_all(floats(1.0, 5.0, 2.0), floats(NAN, NAN, NAN))
+    assert np.argsort(-scores).tolist() == [1, 2, 0]
 
 
 def test_when_no_term_matches_the_order_is_that_of_the_cosine() -> None:
-    ranked = Fusion(top_bm25=0.0, top_cosine=0.9).rank(["a", "b"], {}, {"a": 0.2, "b": 0.9})
-    assert [(candidate.iri, candidate.bm25) for candidate in ranked] == [("b", 0.0), ("a", 0.0)]
+    scores = Fusion(top_bm25=0.0, top_cosine=0.9).score_all(floats(NAN, NAN), floats(0.2, 0.9))
+    assert np.argsort(-scores).tolist() == [1, 0]
 
 
-def test_equal_scores_are_ordered_by_iri_also_when_they_differ_by_float_noise() -> None:
-    ranked = Fusion(1.0, 1.0).rank(["b", "a"], {}, {"a": 0.5, "b": 0.5 + 1e-9})
-    assert [candidate.iri for candidate in ranked] == ["a", "b"]
+def test_equal_scores_are_equal_also_when_they_differ_by_float_noise() -> None:
+    one, other = Fusion(1.0, 1.0).score_all(floats(NAN, NAN), floats(0.5, 0.5 + 1e-9))
+    assert one == other
+
+
+@given(
+    units=st.lists(st.tuples(st.none() | SCORES, st.none() | COSINES), min_size=1),
+    top=st.tuples(SCORES, COSINES),
+    pair_weight=st.sampled_from([0.0, 0.1]),
+)
+def test_scores_of_many_units_are_those_of_each(
+    units: list[tuple[float | None, float | None]], top: tuple[float, float], pair_weight: float
+) -> None:
+    fusion = Fusion(*top, pair_weight=pair_weight)
+    bm25, cosine = (floats(*(NAN if each is None else each for each in side)) for side in zip(*units, strict=True))
+    found = fusion.score_all(bm25, cosine).tolist()
+    assert found == [fusion.score(score or 0.0, near) for score, near in units]
+
+
+def test_scores_of_two_searches_are_joined() -> None:
+    words, meaning = Hits(np.array([7, 3]), floats(4.0, 1.0)), Hits(np.array([5, 7]), floats(0.9, 0.4))
+    scores = Scores.join(words, meaning)
+    assert scores.ids.tolist() == [3, 5, 7]
+    assert (scores.top_bm25, scores.top_cosine) == (4.0, 0.9)
+    assert [(each.bm25, each.cosine) for each in (scores.get_candidate(place, 0.5) for place in range(3))] == [
+        (1.0, None), (0.0, 0.9), (4.0, 0.4)
+    ]  # fmt: skip
+    assert Scores.join(words, meaning, np.array([9, 7, 5, 3])).ids.tolist() == [3, 5, 7, 9]
+    empty = Scores.join(words.cut(0), meaning.cut(0))
+    assert (len(empty.ids), empty.top_bm25, empty.top_cosine) == (0, 0.0, 0.0)
 
 
 @given(
@@ -56,10 +92,11 @@ def test_no_unit_below_both_lists_scores_above_the_ceiling(
 
 
 def test_a_page_is_settled_only_above_the_ceiling_and_when_it_is_full() -> None:
-    ranked = Fusion(1.0, 1.0, 0.3, 0.7).rank(["a", "b"], {}, {"a": 1.0, "b": 0.5})
-    assert is_settled(ranked, 2, ceiling=0.3)
-    assert not is_settled(ranked, 2, ceiling=0.35), "an unseen unit of equal score may have the smaller IRI"
-    assert not is_settled(ranked, 3, ceiling=-1.0)
+    fused = Fusion(1.0, 1.0, 0.3, 0.7).score_all(floats(NAN, NAN), floats(1.0, 0.5))
+    assert is_settled(fused, 2, ceiling=0.3)
+    assert not is_settled(fused, 2, ceiling=0.35), "an unseen unit of equal score may have the smaller IRI"
+    assert not is_settled(fused, 3, ceiling=-1.0)
+    assert find_nth(fused, 1) == 0.7
 
 
 @given(
@@ -71,16 +108,16 @@ def test_bound_is_at_least_the_score(
     units: dict[str, tuple[float, float, int]], least: tuple[float, float], pair_weight: float
 ) -> None:
     """A unit in one list alone has any score up to the least one of the other list, or no vector."""
-    bm25 = {iri: score for iri, (score, _, lists) in units.items() if lists != 0}
-    cosine = {iri: score for iri, (_, score, lists) in units.items() if lists not in (1, 2)}
-    fusion = Fusion(max([least[0], *bm25.values()]), max([least[1], *cosine.values()]), pair_weight=pair_weight)
+    of_units = [*units.values()]
+    bm25 = floats(*(NAN if lists == 0 else score for score, _, lists in of_units))
+    cosine = floats(*(NAN if lists in (1, 2) else near for _, near, lists in of_units))
+    fusion = Fusion(np.nanmax([least[0], *bm25]), np.nanmax([least[1], *cosine]), pair_weight=pair_weight)
     bounds = fusion.bound(bm25, cosine, *least)
-    assert bounds.keys() == units.keys()
-    for iri, (score, near, lists) in units.items():
+    for (score, near, lists), bound in zip(of_units, bounds, strict=True):
         exact = fusion.score(
             score if lists else min(score, least[0]),
             None if lists == 2 else near if lists != 1 else min(near, least[1]),
         )
-        assert exact <= bounds[iri]
+        assert exact <= bound
         if lists == 3:
-            assert bounds[iri] <= exact + 3e-6
+            assert bound <= exact + 3e-6

@@ -20,9 +20,9 @@ import qdrant_edge as qe
 from kg.errors import IndexUnavailableError
 from kg.processes import rpc
 from kg.search import shard, shard_group, shard_process
-from kg.search.points import VectorSpace
+from kg.search.points import Hits, VectorSpace
 from kg.search.protocol import IndexedUnit, Mode, Ranking
-from kg.search.shard import Hits, Shard
+from kg.search.shard import Shard
 from kg.search.shards import Shards
 from kg.search.unit_index import UnitIndex
 from kg.search.vector_cache import VectorCache
@@ -431,6 +431,51 @@ def test_a_lost_shard_is_missing_alone_until_its_graphs_are_there_again(tmp_path
     index.shards.close()
 
 
+@pytest.mark.parametrize("damage", ["missing", "garbage", "short", "not ASCII"])
+def test_without_the_key_of_its_ids_an_index_is_made_again(tmp_path: Path, damage: str) -> None:
+    index = open_index(tmp_path, most_texts=UNITS)
+    for name in ("a", "b"):
+        put(index, name)
+    before = index.rank("wind", None, None, 50, "bm25")
+    index.shards.close()
+    key = tmp_path / "ids.key"
+    first = key.read_text("ascii")
+    if damage == "missing":
+        key.unlink()
+    else:
+        key.write_text({"garbage": "x" * 32, "short": first[:-2], "not ASCII": "\u00e9" * 32}[damage], "utf-8")
+    index = open_index(tmp_path, most_texts=UNITS)
+    assert key.read_text("ascii") not in ("", first)
+    assert (index.shards.lost, index.state(), index.counts()) == (2, {}, (0, 0, 0))
+    for name in ("a", "b"):
+        put(index, name)
+    index.shards.note_complete()
+    assert index.rank("wind", None, None, 50, "bm25") == before
+    index.shards.close()
+
+
+def test_a_shard_of_an_index_with_another_key_is_indexed_again(tmp_path: Path) -> None:
+    index, other = (open_index(tmp_path / name, most_texts=UNITS) for name in ("index", "other"))
+    for each in (index, other):
+        for name in ("a", "b"):
+            put(each, name)
+        each.shards.close()
+    before = open_index(tmp_path / "index", most_texts=UNITS)
+    expected = before.rank("wind", None, None, 50, "bm25")
+    before.shards.close()
+    shutil.rmtree(tmp_path / "index" / "shard-2")
+    shutil.copytree(tmp_path / "other" / "shard-2", tmp_path / "index" / "shard-2")
+    index = open_index(tmp_path / "index", most_texts=UNITS)
+    assert (index.shards.lost, [*index.state()], index.counts()[0]) == (1, ["urn:g:a"], UNITS)
+    put(index, "b")
+    index.shards.note_complete()
+    assert index.rank("wind", None, None, 50, "bm25") == expected
+    index.shards.close()
+    index = open_index(tmp_path / "index", most_texts=UNITS)
+    assert (index.shards.lost, [*index.state()]) == (0, ["urn:g:a", "urn:g:b"])
+    index.shards.close()
+
+
 @pytest.mark.parametrize("source", ["copy of another", "earlier state"])
 def test_graphs_that_two_shards_have_are_indexed_again(tmp_path: Path, source: str) -> None:
     folder, earlier = tmp_path / "index", tmp_path / "earlier"
@@ -583,7 +628,7 @@ def test_the_score_of_a_text_with_several_vectors_is_that_of_the_best(tmp_path: 
     index = open_index(tmp_path, exact_vectors=0 if quantized else 10_000)
     put(index, "a", units=60)
     chance = np.random.default_rng(1)
-    made: dict[str, np.ndarray] = {}
+    made: dict[int, np.ndarray] = {}
     for number, (id_, (digest, _)) in enumerate(index.pending(100).items()):
         rows = chance.standard_normal((number % 3 + 1, DIMENSIONS))
         made[id_] = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float16)
@@ -592,13 +637,13 @@ def test_the_score_of_a_text_with_several_vectors_is_that_of_the_best(tmp_path: 
     if quantized:
         assert index.shards.optimize("shard-1")
     vector = embed("solar")
-    found = index.shards.search_vectors(vector, None, 30)
+    found = index.shards.search_vectors(vector, None, 30).to_dict()
     expected = {id_: float((rows.astype(np.float32) @ np.array(vector)).max()) for id_, rows in made.items()}
     best = sorted(expected, key=lambda id_: -expected[id_])
     assert {*found} == {*best[:30]}
     assert found == pytest.approx({id_: expected[id_] for id_ in best[:30]}, abs=0.002)
     some = [*best[:3], *best[-3:]]
-    assert index.shards.search_vectors(vector, {"ids": some}, 6, exact=True).keys() == {*some}
+    assert index.shards.search_vectors(vector, {"ids": some}, 6, exact=True).to_dict().keys() == {*some}
     index.shards.close()
 
 
@@ -615,20 +660,24 @@ def count_searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return noted
 
 
+def read(encoded: dict[str, str]) -> dict[int, float]:
+    return Hits.decode(encoded).to_dict()
+
+
 def test_more_hits_of_a_search_are_found_without_another_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index = open_index(tmp_path, most_texts=60)
     fill(index)
     group, vector = index.shards._group, embed("solar tax")
     noted = count_searches(monkeypatch)
-    few = group.search_vectors(vector, None, 20, False)
+    few = read(group.search_vectors(vector, None, 20, False))
     scans = len(noted)
-    more = group.search_vectors(vector, None, 40, False)
+    more = read(group.search_vectors(vector, None, 40, False))
     assert scans >= len(index.shards.names) > 3
     assert len(noted) == scans
     put(index, "other")
-    assert few.items() <= more.items() == group.search_vectors(vector, None, 40, False).items()
+    assert few.items() <= more.items() == read(group.search_vectors(vector, None, 40, False)).items()
     assert len(noted) > scans  # since an update was made
-    assert group.search_vectors(embed("wind"), None, 40, False) != more
+    assert read(group.search_vectors(embed("wind"), None, 40, False)) != more
     index.shards.close()
 
 
@@ -644,7 +693,7 @@ def test_a_shard_with_most_of_the_best_hits_is_asked_for_more(tmp_path: Path, mo
     )
     noted = count_searches(monkeypatch)
     monkeypatch.setattr(shard_group, "_AHEAD", 1)
-    assert index.shards.search_vectors(near, None, UNITS).keys() == {*first}
+    assert {*index.shards.search_vectors(near, None, UNITS).ids.tolist()} == {*first}
     assert noted.count("shard-1") == 2
     assert noted.count("shard-2") == 1
     index.shards.close()
@@ -660,4 +709,4 @@ def test_a_list_of_any_length_is_that_of_a_shard_that_has_all(
             given = vector if search == "search_vectors" else text
             found, expected = (getattr(index.shards, search)(given, None, limit) for index in (four, one))
             assert len(found) == len(expected) == limit
-            assert sorted(found.values()) == pytest.approx(sorted(expected.values()), abs=2e-4)
+            assert found.scores == pytest.approx(expected.scores, abs=2e-4)

@@ -13,17 +13,17 @@ import pytest
 
 from kg.search import unit_index
 from kg.search.analyzers import ENGLISH, PLAIN
-from kg.search.points import VectorSpace
+from kg.search.points import Hits, VectorSpace
 from kg.search.protocol import Candidate, IndexedUnit, Ranking
 from kg.search.ranking import PAIR_WEIGHT, POOL, Fusion
 from kg.search.relevance import CALIBRATIONS
 from kg.search.shards import Shards
-from kg.search.unit_index import UnitIndex, point_id
+from kg.search.unit_index import UnitIndex
 from kg.search.vector_cache import VectorCache
 from kg.search.word_overlap import NO_WORDS
 
 QUERY = "wind power"
-Scores = dict[str, float]
+Scores = dict[int, float]
 
 
 class Scored(UnitIndex):
@@ -41,33 +41,39 @@ class Scored(UnitIndex):
     def counts(self) -> tuple[int, int, int]:
         return len(self.bm25 | self.cosine), 0, 1
 
-    def _by_words(self, text: str | None, where: Any, limit: int) -> Scores:
+    def _by_words(self, text: str | None, where: Any, limit: int) -> Hits:
         return self._best(self.bm25, where, limit)
 
-    def _by_meaning(self, vector: Any, where: Any, limit: int, *, exact: bool = False) -> Scores:
+    def _by_meaning(self, vector: Any, where: Any, limit: int, *, exact: bool = False) -> Hits:
         return self._best(self.cosine, where, limit)
 
-    def _best(self, scores: Scores, where: Any, limit: int) -> Scores:
-        return dict(sorted(scores.items(), key=lambda item: -item[1])[:limit])
+    def _best(self, scores: Scores, where: Any, limit: int) -> Hits:
+        if where is not None:
+            self.looked_up += len(where["ids"])
+            scores = {id_: scores[id_] for id_ in where["ids"] if id_ in scores}
+        hits = Hits(np.array([*scores], np.int64), np.array([*scores.values()], np.float64))
+        return Hits.join([hits]).cut(limit)
 
-    def _add_missing(self, asked: Any, bm25: Scores, cosine: Scores, among: Any) -> None:
-        for found, scores in ((bm25, self.bm25), (cosine, self.cosine)):
-            rest = among - found.keys()
-            self.looked_up += len(rest)
-            found |= {id_: scores[id_] for id_ in rest if id_ in scores}
+    def _retrieve(self, ids: Sequence[int], fields: list[str]) -> dict[int, Any]:
+        return {id_: {"iri": name(id_), "search": ""} for id_ in ids}
 
-    def _retrieve(self, ids: list[str], fields: list[str]) -> dict[str, Any]:
-        return {id_: {"iri": id_, "search": ""} for id_ in ids}
+
+def name(id_: int) -> str:
+    return f"urn:{id_:08d}"
 
 
 def rank_all(bm25: Scores, cosine: Scores) -> list[Candidate]:
     fusion = Fusion(max(bm25.values()), max(cosine.values()), pair_weight=PAIR_WEIGHT)
-    return fusion.rank(bm25 | cosine, bm25, cosine)
+    found = [
+        Candidate(name(id_), fusion.score(bm25.get(id_, 0.0), cosine.get(id_)), bm25.get(id_, 0.0), cosine.get(id_))
+        for id_ in bm25 | cosine
+    ]
+    return sorted(found, key=lambda each: (-each.score, each.iri))
 
 
 def make_scores(seed: int, spread: float, without_vector: int) -> tuple[Scores, Scores]:
     chance = random.Random(seed)
-    ids = [f"00000000-0000-4000-8000-{number:012d}" for number in range(3_000)]
+    ids = range(3_000)
     bm25 = {id_: round(chance.random() ** spread * 12, 4) for id_ in ids if chance.random() < 0.7}
     cosine = {id_: round(chance.random() ** spread * 0.9, 4) for id_ in ids[without_vector:]}
     return bm25, cosine
@@ -90,8 +96,7 @@ def test_first_units_are_those_of_a_ranking_of_all(spread: float, without_vector
 def test_few_scores_are_looked_up_where_the_first_units_are_clear() -> None:
     bm25, cosine = make_scores(1, 4.0, 0)
     for number in range(POOL + 20):
-        id_ = f"00000000-0000-4000-8000-{number:012d}"
-        bm25[id_], cosine[id_] = 12.0 - number / 1_000, 0.9 - number / 10_000
+        bm25[number], cosine[number] = 12.0 - number / 1_000, 0.9 - number / 10_000
     index = Scored(bm25, cosine)
     index.rank(QUERY, None, None, 10)
     assert index.looked_up < 20
@@ -320,7 +325,7 @@ def test_units_far_from_the_query_are_counted_after_those_near_it(
 ) -> None:
     fill_codes(shard_index)
     cosines = {"urn:a": 0.2, "urn:b": 0.9, "urn:c": 0.1}
-    found = [Candidate(point_id(iri), 0.5, 1.0, cosine) for iri, cosine in cosines.items()]
+    found = {shard_index.shards.compute_id(iri): Candidate(iri, 0.5, 1.0, cosine) for iri, cosine in cosines.items()}
     [model] = CALIBRATIONS
     monkeypatch.setattr(UnitIndex, "_get_model", lambda self, asked: model)
     asked = unit_index._Asked("wind", None, NO_WORDS, counted=2)

@@ -16,10 +16,12 @@ TEXTS = st.dictionaries(
     st.lists(st.integers(0, 40) | st.integers(2**31, 2**32 - 1), min_size=1, max_size=6, unique=True),
     max_size=2,
 )
-STEPS = st.lists(st.tuples(st.sampled_from("abcdef"), TEXTS, st.sampled_from(["write", "save", "kill", "half"])))
+STEPS = st.lists(
+    st.tuples(st.integers(2**63 - 6, 2**63 - 1), TEXTS, st.sampled_from(["write", "save", "kill", "half"]))
+)
 
 
-def check(counts: WordCounts, texts: dict[str, Words]) -> None:
+def check(counts: WordCounts, texts: dict[int, Words]) -> None:
     for name in ("search", "search_de"):
         having = Counter(word for each in texts.values() for word in each.get(name, ()))
         words = [*having, 7, 2**32 - 1]
@@ -28,7 +30,7 @@ def check(counts: WordCounts, texts: dict[str, Words]) -> None:
         assert list(found) == [having[word] for word in words]
 
 
-def open_counts(folder: Path, texts: dict[str, Words]) -> WordCounts:
+def open_counts(folder: Path, texts: dict[int, Words]) -> WordCounts:
     counts = WordCounts(folder)
     numbers = Counter(name for each in texts.values() for name in each)
     assert not counts.open(lambda ids: {id_: texts[id_] for id_ in ids if id_ in texts}, numbers, texts.values())
@@ -36,10 +38,10 @@ def open_counts(folder: Path, texts: dict[str, Words]) -> WordCounts:
 
 
 @given(STEPS)
-def test_counts_follow_the_texts(steps: list[tuple[str, Words, str]]) -> None:
+def test_counts_follow_the_texts(steps: list[tuple[int, Words, str]]) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        texts: dict[str, Words] = {}
+        texts: dict[int, Words] = {}
         counts = open_counts(folder, texts)
         for id_, words, event in steps:
             old = texts.get(id_, {})
@@ -59,12 +61,12 @@ def test_counts_follow_the_texts(steps: list[tuple[str, Words, str]]) -> None:
 
 
 def test_texts_that_are_gone_are_noticed(tmp_path: Path) -> None:
-    texts: dict[str, Words] = {id_: {"search": [number]} for number, id_ in enumerate("abc")}
+    texts: dict[int, Words] = {id_: {"search": [number]} for number, id_ in enumerate((5, 6, 7))}
     counts = open_counts(tmp_path, {})
     counts.note({id_: {} for id_ in texts})
     counts.replace((), texts.values())
     counts.save()
-    counts.note({"a": texts["a"]})  # and killed
-    left = {"a": texts["a"]}
+    counts.note({5: texts[5]})  # and killed
+    left = {5: texts[5]}
     again = WordCounts(tmp_path)
     assert again.open(lambda ids: {id_: left[id_] for id_ in ids if id_ in left}, {"search": 1}, left.values()) == 2
