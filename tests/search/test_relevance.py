@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import cast
 
+import numpy as np
 import pytest
 from fastembed import TextEmbedding
 
@@ -17,12 +18,14 @@ from kg.search.relevance import (
     CALIBRATIONS,
     FEW,
     MANY,
+    are_near,
     assess_relevance,
     drop_unrelated,
     find_floor,
     find_names,
     is_english,
     is_english_only,
+    is_related,
 )
 
 [(MODEL, LIMITS)] = CALIBRATIONS.items()
@@ -237,3 +240,11 @@ def test_weak_answer_is_refused_for_an_unknown_name_unless_a_text_has_most_words
     assert asked.judge(cast(SearchIndex, Words({"PostgreSQL"})), [near], ranking) == "weak"
     assert replace(asked, min_score=0.0).judge(index, [near], ranking) == "weak"
     assert replace(asked, refuses=False).judge(index, [near], ranking) == "weak"
+
+
+def test_units_are_near_by_their_cosines_as_each_of_them_is() -> None:
+    cosines = [LIMITS.cut, LIMITS.cut - 0.01, -1.0, 0.9]
+    for model in (MODEL, "another model", None):
+        found = are_near(np.array(cosines), model).tolist()
+        assert found == [is_related(candidate(cosine), model) for cosine in cosines]
+    assert not are_near(np.array([np.nan]), MODEL)[0], "not known to be near"
