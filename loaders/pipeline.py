@@ -21,6 +21,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.ingestion import Outcome
 from kg.interruption import sweep_temporary_folders
 from kg.knowledge_graph import KnowledgeGraph
+from kg.processes.child import keep_few_arenas
 from kg.provenance import findings, load_records, promotion
 from kg.provenance.load_records import Agent, Derived, RecordOrigin, RowsOf, Run, SourceFile
 from kg.provenance.record_age import Age, find_age, load_ages
@@ -294,6 +295,7 @@ class Loading:
     @switch_often()
     def run(self, prune: bool) -> LoadReport:
         """Load all records of the files."""
+        keep_few_arenas()
         for each in self.located.unread:
             self.reject(Rejection(each.name, each.reason, unopened=each.place))
         files = self.reject_large_files()
