@@ -21,7 +21,6 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.ingestion import Outcome
 from kg.interruption import sweep_temporary_folders
 from kg.knowledge_graph import KnowledgeGraph
-from kg.processes.child import keep_few_arenas
 from kg.provenance import findings, load_records, promotion
 from kg.provenance.load_records import Agent, Derived, RecordOrigin, RowsOf, Run, SourceFile
 from kg.provenance.record_age import Age, find_age, load_ages
@@ -267,6 +266,8 @@ class Loading:
             else load_records.load_versions_of(kg.store, graphs)
         )
         self.citations: Final = Citations(kg.settings.data_dir, kg.store) if loader.cites else None
+        self.cited = False
+        """Whether the citations follow from all records of this load."""
         self.paths: Final = SourcePaths(kg.settings.data_dir)
         self.identities: Final = Identities(kg.store, self.known, self.paths)
         self.seen: dict[NamedNode, tuple[str, str]] = {}
@@ -295,7 +296,6 @@ class Loading:
     @switch_often()
     def run(self, prune: bool) -> LoadReport:
         """Load all records of the files."""
-        keep_few_arenas()
         for each in self.located.unread:
             self.reject(Rejection(each.name, each.reason, unopened=each.place))
         files = self.reject_large_files()
@@ -312,6 +312,8 @@ class Loading:
                 else:
                     self.add_notice(item)
             self.commit()
+            if not prune:
+                self.refresh_citations()  # while the last batch is indexed
             self.wait_for_indexing()
         self.end_layouts()
         if prune:
@@ -375,8 +377,7 @@ class Loading:
     def finish(self) -> LoadReport:
         """Update the index, the citations and the mentions, and complete the report."""
         report = self.report
-        if self.citations is not None:
-            self.citations.refresh(self.on_progress)
+        self.refresh_citations()
         if self.index:
             self.indexed.finish()
             self.repair_index()
@@ -404,6 +405,12 @@ class Loading:
         ]
         self.log_warnings()
         return report
+
+    def refresh_citations(self) -> None:
+        """Find the citations that follow from the records of this load, if that was not done."""
+        if self.citations is not None and not self.cited:
+            self.citations.refresh(self.on_progress)
+            self.cited = True
 
     def repair_index(self) -> None:
         """Update the index to the state of the store."""

@@ -24,6 +24,7 @@ from kg.store.commits import Head, PreparedCommit, commit_iri
 from kg.store.difference import build_update
 from kg.store.engine import STORE
 from kg.store.lock import sync_folder
+from kg.store.payloads import release_memory
 from kg.store.write_ahead_log import WriteAheadLog
 from kg.vocabulary import PROV, PROV_GRAPH, UNCOUNTED_GRAPHS
 
@@ -85,6 +86,7 @@ def write_bulk(store: Store, log: WriteAheadLog, data_dir: Path, prepared: Prepa
             text.write(part.encode())
         text.flush()
         store.bulk_load(path=text.name, format=RdfFormat.N_QUADS, lenient=True)
+    release_memory()
     _remove(store, unfinished)
     log.sync()
     (data_dir / _UNFINISHED).unlink()

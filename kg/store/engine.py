@@ -21,6 +21,7 @@ from typing import Final
 from pyoxigraph import Store
 
 from kg.errors import StoreError
+from kg.processes.child import keep_few_arenas
 from kg.store.lock import REPLACED, RESTORING, sync_folder
 
 _log: Final = logging.getLogger(__name__)
@@ -82,6 +83,7 @@ def require_files(data_dir: Path) -> None:
 def open_engine(folder: Path) -> Store:
     """Open the files of a store, after waiting for a process or thread that is just closing them. Raises OSError."""
     until = time.monotonic() + _LOCKED_S
+    keep_few_arenas()  # each commit as table files has a thread, and each would keep 40 MB
     while True:
         try:
             store = Store(folder)
