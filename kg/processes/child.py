@@ -73,11 +73,10 @@ _BY_CODE: Final = {
 }
 
 _ARENAS: Final = 2
-_FEW_ARENAS: Final = {"MALLOC_ARENA_MAX": str(_ARENAS)}
 """The C library keeps a pool of freed memory for each thread otherwise: a fifth of the memory of the index at rest."""
 
 _M_ARENA_MAX: Final = -8
-"""The parameter of mallopt(3) for the same in a running process."""
+"""The parameter of mallopt(3) for it."""
 
 OnCancel = Callable[[Callable[[], object] | None], object]
 """Receives the function that stops a process when its caller goes away, and None once the process has ended."""
@@ -125,7 +124,6 @@ class Child:
             bufsize=0,
             process_group=0,
             pass_fds=inherited,
-            env={**_FEW_ARENAS, **os.environ},
         )
         assert self.process.stdin is not None  # noqa: S101 -- PIPE above
         assert self.process.stdout is not None  # noqa: S101 -- PIPE above

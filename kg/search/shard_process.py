@@ -130,6 +130,7 @@ class ShardProcess(rpc.RestartedProcess):
 
 def main() -> None:
     """Answer the index process on standard input and output. The first request names the shards."""
+    child.keep_few_arenas()
     confine.ignore_interrupts()
     confine.die_with_parent_thread()
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")

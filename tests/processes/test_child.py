@@ -100,23 +100,6 @@ def test_the_end_of_a_child_is_described(end: str, described: str) -> None:
     child.end()
 
 
-@pytest.mark.parametrize(("given", "used"), [(None, b"2"), ("5", b"5")])
-def test_a_process_keeps_memory_in_few_pools(monkeypatch: pytest.MonkeyPatch, given: str | None, used: bytes) -> None:
-    name = "MALLOC_ARENA_MAX"
-    if given is None:
-        monkeypatch.delenv(name, raising=False)
-    else:
-        monkeypatch.setenv(name, given)
-    shown = f"import os; print(os.environ[{name!r}], end='')"
-    process = Child([sys.executable, "-c", shown])
-    try:
-        assert process.process.stdout is not None
-        process.wait_readable(time.monotonic() + 30)
-        assert process.process.stdout.read() == used
-    finally:
-        process.end()
-
-
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="the C library has no mallopt")
 @pytest.mark.parametrize(("call", "few"), [("keep_few_arenas()", True), ("None", False)])
 def test_a_running_process_makes_no_more_pools(monkeypatch: pytest.MonkeyPatch, call: str, few: bool) -> None:
