@@ -18,7 +18,7 @@ BENCHMARKS = (
     "loading", "validation", "embedding", "search", "ranking", "relevance", "repair", "endpoint", "adversarial",
     "wikibase", "mentions", "concepts", "hansard", "speeches", "sittings", "summaries", "zoning", "ordinances",
     "districts", "secrets", "documents", "questions", "watching", "budget", "hybrid", "connectors",
-    "pages", "wikidata",
+    "pages", "wikidata", "mixtures",
 )  # fmt: skip
 
 
