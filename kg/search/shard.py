@@ -675,6 +675,14 @@ def _remove_left(folder: Path) -> None:
     shutil.rmtree(folder)
 
 
+def is_outdated(folder: Path) -> bool:
+    """Return whether the shard in `folder` was written by an earlier version of this module, in another format."""
+    try:
+        return int(json.loads((folder / "index.json").read_text("utf-8"))["version"]) < _VERSION
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
 def compact_folder(folder: Path) -> None:
     """Copy the points of the shard in `folder` into a new one, and remove the old files, which contain deleted points.
 

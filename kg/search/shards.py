@@ -28,7 +28,7 @@ from kg.files import copy_with_holes, measure_disk, write_file
 from kg.search.analyzers import ENGLISH, get_analyzer
 from kg.search.points import NO_HITS, UPDATE_POINTS, Filter, Hits, Places, Point, VectorSpace, compute_id
 from kg.search.protocol import Conditions
-from kg.search.shard import REST_S, compact_folder
+from kg.search.shard import REST_S, compact_folder, is_outdated
 from kg.search.shard_group import ShardGroup
 from kg.search.shard_process import ShardProcess
 
@@ -492,7 +492,14 @@ class Shards:
         except (FileNotFoundError, ValueError) as error:
             problem = str(error)
         if names := _list_folders(self.folder):
-            log.error("Cannot read %s: %s. The search index will be rebuilt from the store.", path, problem)
+            if not is_outdated(self.folder / names[0]):
+                log.error("Cannot read %s: %s. The search index will be rebuilt from the store.", path, problem)
+            else:  # its ids needed no key
+                log.warning(
+                    "The search index in %s was written by an earlier version. It will be rebuilt from the store, with "
+                    "the vectors that are there.",
+                    self.folder,
+                )
             for name in names:
                 shutil.rmtree(self.folder / name)
         key = secrets.token_bytes(_KEY_BYTES)

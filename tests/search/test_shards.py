@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -452,6 +453,26 @@ def test_without_the_key_of_its_ids_an_index_is_made_again(tmp_path: Path, damag
     index.shards.note_complete()
     assert index.rank("wind", None, None, 50, "bm25") == before
     index.shards.close()
+
+
+@pytest.mark.parametrize(("version", "level"), [(5, "WARNING"), (None, "ERROR")])
+def test_an_index_of_an_earlier_version_is_no_damage(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, version: int | None, level: str
+) -> None:
+    index = open_index(tmp_path, most_texts=UNITS)
+    put(index, "a")
+    index.shards.close()
+    (tmp_path / "ids.key").unlink()
+    record = tmp_path / "shard-1" / "index.json"
+    if version is not None:
+        record.write_text(json.dumps(json.loads(record.read_text("utf-8")) | {"version": version}), "utf-8")
+    index = open_index(tmp_path, most_texts=UNITS)
+    assert [each.levelname for each in caplog.records] == [level]
+    assert (index.shards.lost, index.state()) == (1, {})
+    index.shards.close()
+    caplog.clear()
+    open_index(tmp_path, most_texts=UNITS).shards.close()
+    assert not caplog.records
 
 
 def test_a_shard_of_an_index_with_another_key_is_indexed_again(tmp_path: Path) -> None:
