@@ -107,6 +107,11 @@ class Hits:
         kept = np.isin(self.ids, among)
         return Hits(self.ids[kept], self.scores[kept])
 
+    def drop(self, among: Ids) -> Hits:
+        """Return those that are not among some points."""
+        kept = np.isin(self.ids, among, invert=True)
+        return Hits(self.ids[kept], self.scores[kept])
+
     def to_dict(self) -> dict[int, float]:
         """Return the scores by id."""
         return dict(zip(self.ids.tolist(), self.scores.tolist(), strict=True))

@@ -329,13 +329,16 @@ class Shards:
         found = Hits.join(by_holder.values()).cut(limit)
         if not quantized:
             return found
-        first = found.cut(_RESCORED).ids
+        first = found.cut(_RESCORED)
         again = {}
         for holder, hits in by_holder.items():
-            if own := hits.keep(first).ids.tolist():
+            if own := hits.keep(first.ids).ids.tolist():
                 again[holder] = {"vector": vector, "where": {"ids": own}, "limit": len(own), "quantized": False}
+        exactly = Hits.join(self._gather_hits("search_vectors", again).values())
+        # Points that were deleted meanwhile stay: a shorter list would say that no other unit has a vector.
+        deleted = first.drop(exactly.ids)
         rest = Hits(found.ids[len(first) :], found.scores[len(first) :])
-        return Hits.join((*self._gather_hits("search_vectors", again).values(), rest))
+        return Hits.join((exactly, deleted, rest))
 
     # Writing
 

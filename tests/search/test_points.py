@@ -58,6 +58,7 @@ def test_joined_hits_are_ordered_and_can_be_sent(parts: list[list[tuple[int, flo
     assert joined.cut(number).ids.tolist() == [id_ for id_, _ in expected[:number]]
     some = {id_ for id_, _ in expected[::2]}
     assert joined.keep(ids(*some)).ids.tolist() == [id_ for id_, _ in expected if id_ in some]
+    assert joined.drop(ids(*some)).ids.tolist() == [id_ for id_, _ in expected if id_ not in some]
 
 
 @given(iri=st.text(), key=st.binary(min_size=16, max_size=16))

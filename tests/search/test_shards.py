@@ -668,6 +668,29 @@ def test_the_score_of_a_text_with_several_vectors_is_that_of_the_best(tmp_path: 
     index.shards.close()
 
 
+def test_a_list_is_not_shorter_for_units_deleted_while_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = open_index(tmp_path, exact_vectors=0)
+    put(index, "a", units=60)
+    add_vectors(index)
+    gather = Shards._gather_hits
+    deleted: list[int] = []
+
+    def delete_between(self: Shards, operation: str, asked: dict[Any, Any]) -> dict[Any, Hits]:
+        hits = gather(self, operation, asked)
+        if not deleted:
+            deleted.extend(next(iter(hits.values())).ids[:1].tolist())
+            index.shards.delete(deleted)
+        return hits
+
+    monkeypatch.setattr(Shards, "_gather_hits", delete_between)
+    found = index.shards.search_vectors(embed("solar"), None, 30)
+    assert len({*found.ids.tolist()}) == 30
+    assert {*deleted} < {*found.ids.tolist()}
+    index.shards.close()
+
+
 def count_searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Note the folder of a shard at each search in it by meaning."""
     noted: list[str] = []
