@@ -9,9 +9,10 @@ the unit alone, not on which list proposed the unit or how long the page is; so 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kg.search.points import Floats, Hits, Ids
 from kg.search.protocol import Candidate
@@ -38,6 +39,9 @@ PAIR_WEIGHT = 0.1
 
 POOL = 100
 """The first candidates of a query, whose words are compared with the question's."""
+
+Indices = NDArray[np.intp]
+"""Places of units in `Scores`."""
 
 _DECIMALS = 6
 """Scores are rounded to this, so that float noise cannot swap equals."""
@@ -135,6 +139,86 @@ class Scores:
         """Build the candidate of the unit at a place of the order of ids."""
         bm25, cosine = float(self.bm25[place]), float(self.cosine[place])
         return Candidate(iri, score, 0.0 if math.isnan(bm25) else bm25, None if math.isnan(cosine) else cosine)
+
+
+@dataclass(slots=True, eq=False)
+class Proposed:
+    """The units that a list by words and one by meaning propose, and what their scores can be.
+
+    A unit is known by its place in the order of `Scores`.
+    """
+
+    scores: Scores
+    fusion: Fusion
+    least_bm25: InitVar[float | None]
+    """The last score of the list by words; None if it has all units that have one."""
+    least_cosine: InitVar[float | None]
+    """The same of the list by meaning."""
+    bounds: Floats = field(init=False)
+    """The maximum score of each unit, by the scores that its lists gave it."""
+    ceiling: float = field(init=False)
+    """The maximum score of a unit that is in neither list."""
+    complete: bool = field(init=False)
+    """Whether no unit that is in neither list has a score."""
+    unsure: NDArray[np.bool_] = field(init=False)
+    """Which units are in one list alone, and may have the other score."""
+    fused: Floats = field(init=False)
+    """The scores of the units; minus infinity for unsure ones."""
+
+    def __post_init__(self, least_bm25: float | None, least_cosine: float | None) -> None:
+        bm25, cosine = self.scores.bm25, self.scores.cosine
+        least = 0.0 if least_bm25 is None else least_bm25, -1.0 if least_cosine is None else least_cosine
+        self.bounds, self.ceiling = self.fusion.bound(bm25, cosine, *least), self.fusion.ceiling(*least)
+        self.complete = least_bm25 is None and least_cosine is None
+        self.unsure = np.zeros(len(bm25), np.bool_)
+        if least_bm25 is not None:
+            self.unsure |= np.isnan(bm25)
+        if least_cosine is not None:
+            self.unsure |= np.isnan(cosine)
+        self.fused = np.where(self.unsure, -np.inf, self.fusion.score_all(bm25, cosine))
+
+    def __len__(self) -> int:
+        return len(self.bounds)
+
+    def fuse(self, places: Indices) -> None:
+        """Compute the scores of units whose missing scores were looked up."""
+        self.unsure[places] = False
+        self.fused[places] = self.fusion.score_all(self.scores.bm25[places], self.scores.cosine[places])
+
+    def find_best_bounds(self, number: int) -> Indices:
+        """Find so many units with the best bounds, in any order."""
+        if number >= len(self):
+            return np.arange(len(self))
+        return np.argpartition(-self.bounds, number)[:number]
+
+    def find_likely(self, number: int) -> Indices:
+        """Find the unsure units that can be among the first `number`, by their bounds."""
+        return self._sort(self.keep_likely(np.flatnonzero(self.unsure), number), self.bounds)
+
+    def keep_likely(self, places: Indices, number: int) -> Indices:
+        """Return those of some units that can be among the first `number`, by the scores that are known now."""
+        return places[self.bounds[places] >= find_nth(self.fused, number)]
+
+    def find_first(self, number: int) -> Indices:
+        """Find the first `number` units, best first, and all that have the score of the last one."""
+        return self._sort(np.flatnonzero(~self.unsure & (self.fused >= find_nth(self.fused, number))), self.fused)
+
+    def list_candidates(self, places: Indices) -> dict[int, Candidate]:
+        """Build the candidates of some units, by id and without their IRIs."""
+        ids, fused = self.scores.ids[places].tolist(), self.fused[places].tolist()
+        return {
+            id_: self.scores.get_candidate(place, score)
+            for id_, place, score in zip(ids, places.tolist(), fused, strict=True)
+        }
+
+    def list_others(self, places: Indices) -> Hits:
+        """List all units but some, with their cosines, by their bounds."""
+        others = self._sort(np.delete(np.arange(len(self)), places), self.bounds)
+        return Hits(self.scores.ids[others], self.scores.cosine[others])
+
+    def _sort(self, places: Indices, by: Floats) -> Indices:
+        """Sort units, best first, equal ones by id."""
+        return places[np.argsort(-by[places], kind="stable")]
 
 
 def find_nth(scores: Floats, number: int) -> float:

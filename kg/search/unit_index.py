@@ -18,13 +18,12 @@ from itertools import islice
 from typing import Any, Final, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kg.search.analyzers import ENGLISH, find_field, get_analyzer
 from kg.search.parts import PARTS_VERSION, build_part_texts, split_parts
 from kg.search.points import NO_HITS, UNIT, UPDATE_POINTS, Filter, Hits, Point, pack
 from kg.search.protocol import CODES, Candidate, Codes, Conditions, Counts, IndexedUnit, Mode, Ranking, get_original
-from kg.search.ranking import PAIR_WEIGHT, POOL, Fusion, Scores, find_nth, is_settled
+from kg.search.ranking import PAIR_WEIGHT, POOL, Fusion, Indices, Proposed, Scores, is_settled
 from kg.search.relevance import CALIBRATIONS, are_near, is_related
 from kg.search.shards import Shards
 from kg.search.vector_cache import Rows, VectorCache
@@ -41,6 +40,8 @@ _GROWTH = 2
 _WORDS_GROWTH = 4
 """The same of the list by words, which takes less time than the one by meaning: all vectors are compared for it."""
 _MAX_DEPTH = 65_536
+_MAX_WORDS_DEPTH = 4 * _MAX_DEPTH
+"""Each hit takes a microsecond, so a list by words to this depth takes a quarter of a second."""
 _LOOKED_UP = 2
 """How many times the number of first ones is looked up at once, the likely units first, and then twice as many."""
 _FEW = 20_000
@@ -331,78 +332,70 @@ class UnitIndex:
         settled = max(limit, POOL)
         depth = words_depth = max(_FIRST_DEPTH, _DEEPER * limit, asked.counted)
         while True:
-            words, meaning = (
-                self._by_words(asked.text, where, words_depth),
-                self._by_meaning(asked.vector, where, depth),
-            )
-            # a list shorter than was asked for contains every unit that it can score
-            words_end, meaning_end = len(words) < words_depth, len(meaning) < depth
-            least_bm25 = 0.0 if words_end else words.least
-            least_cosine = -1.0 if meaning_end else meaning.least
-            if required is not None:  # words that many units contain
-                among = {*words.ids.tolist(), *meaning.ids.tolist()}
-                kept = np.array([*self._keep_required(among, required)], np.int64)
-                words, meaning = words.keep(kept), meaning.keep(kept)
-            scores = Scores.join(words, meaning)
-            fusion = asked.fuse(scores)
-            ceiling = fusion.ceiling(least_bm25, least_cosine)
-            complete = words_end and meaning_end
-            deepest = complete or depth >= _MAX_DEPTH
-            bounds = fusion.bound(scores.bm25, scores.cosine, least_bm25, least_cosine)
-            unsure = np.zeros(len(bounds), np.bool_)
-            if not words_end:
-                unsure |= np.isnan(scores.bm25)
-            if not meaning_end:
-                unsure |= np.isnan(scores.cosine)
-            # Few units in one list alone need the other score: those with the best bounds, and then, if half of the
-            # first ones are settled by these, all that they leave possible.
-            first = np.argpartition(-bounds, settled)[:settled] if settled < len(bounds) else np.arange(len(bounds))
-            self._add_missing(asked, scores, first[unsure[first]])
-            unsure[first] = False
-            fused = np.where(unsure, -np.inf, fusion.score_all(scores.bm25, scores.cosine))
-            if deepest or find_nth(fused, settled // 2) > ceiling:
-                # No page reaches units below the score of the last one of the first ones, which each score can raise.
-                least = find_nth(fused, settled)
-                likely = np.flatnonzero(unsure & (bounds >= least))
-                likely = likely[np.argsort(-bounds[likely], kind="stable")]
-                begin, end = 0, _LOOKED_UP * settled
-                while begin < len(likely) and bounds[likely[begin]] >= least:
-                    looked_up = likely[begin:end]
-                    looked_up = looked_up[bounds[looked_up] >= least]
-                    self._add_missing(asked, scores, looked_up)
-                    unsure[looked_up] = False
-                    fused[looked_up] = fusion.score_all(scores.bm25[looked_up], scores.cosine[looked_up])
-                    least = find_nth(fused, settled)
-                    begin, end = end, end + _GROWTH * (end - begin)
-                if deepest or is_settled(fused, settled, ceiling):
-                    places = np.flatnonzero(~unsure & (fused >= least))
-                    places = places[np.argsort(-fused[places], kind="stable")]
-                    ranked = {
-                        id_: scores.get_candidate(place, score)
-                        for id_, place, score in zip(
-                            scores.ids[places].tolist(), places.tolist(), fused[places].tolist(), strict=True
-                        )
-                    }
-                    ranked = self._compare_words(asked, fusion, self._name_tied(ranked))
-                    found = Ranking(self._to_page(ranked, limit), exhaustive=complete and len(bounds) <= limit)
-                    if not asked.counted:
-                        return found
-                    # Required words have left few units of these lists: there may be more that match.
-                    if deepest or required is None or len(bounds) >= asked.counted:
-                        others = np.delete(np.arange(len(bounds)), places)
-                        others = others[np.argsort(-bounds[others], kind="stable")]
-                        return self._add_counted(asked, found, ranked, Hits(scores.ids[others], scores.cosine[others]))
+            proposed = self._propose(asked, where, required, words_depth, depth)
+            deepest = proposed.complete or depth >= _MAX_DEPTH
+            if self._look_up_first(asked, proposed, settled, deepest):
+                places = proposed.find_first(settled)
+                ranked = self._name_tied(proposed.list_candidates(places))
+                ranked = self._compare_words(asked, proposed.fusion, ranked)
+                exhaustive = proposed.complete and len(proposed) <= limit
+                found = Ranking(self._to_page(ranked, limit), exhaustive)
+                if not asked.counted:
+                    return found
+                # Required words have left few units of these lists: there may be more that match.
+                if deepest or required is None or len(proposed) >= asked.counted:
+                    return self._add_counted(asked, found, ranked, proposed.list_others(places))
             depth *= _GROWTH
-            words_depth *= _WORDS_GROWTH
+            words_depth = min(words_depth * _WORDS_GROWTH, _MAX_WORDS_DEPTH)
 
-    def _add_missing(self, asked: _Asked, scores: Scores, places: NDArray[np.intp]) -> None:
-        """Add the scores that some units have by words and by meaning."""
-        without = [scores.ids[places[np.isnan(each[places])]].tolist() for each in (scores.bm25, scores.cosine)]
+    def _propose(
+        self,
+        asked: _Asked,
+        where: Filter | None,
+        required: Mapping[str, Sequence[int]] | None,
+        words_depth: int,
+        depth: int,
+    ) -> Proposed:
+        """Fetch the list by words and the one by meaning, each to its depth, of the units that have required words."""
+        words = self._by_words(asked.text, where, words_depth)
+        meaning = self._by_meaning(asked.vector, where, depth)
+        # a list shorter than was asked for contains every unit that it can score
+        least_bm25 = None if len(words) < words_depth else words.least
+        least_cosine = None if len(meaning) < depth else meaning.least
+        if required is not None:  # words that many units contain
+            among = {*words.ids.tolist(), *meaning.ids.tolist()}
+            kept = np.array([*self._keep_required(among, required)], np.int64)
+            words, meaning = words.keep(kept), meaning.keep(kept)
+        scores = Scores.join(words, meaning)
+        return Proposed(scores, asked.fuse(scores), least_bm25, least_cosine)
+
+    def _look_up_first(self, asked: _Asked, proposed: Proposed, number: int, deepest: bool) -> bool:
+        """Look up missing scores until the first `number` units are certain. Return whether they are, or `deepest`.
+
+        Few units in one list alone need the other score: those with the best bounds, and then, if half of the first
+        ones are settled by these, all that they leave possible.
+        """
+        self._look_up(asked, proposed, proposed.find_best_bounds(number))
+        if not deepest and not is_settled(proposed.fused, number // 2, proposed.ceiling):
+            return False
+        likely = proposed.find_likely(number)
+        begin, end = 0, _LOOKED_UP * number
+        # Each score that is looked up can raise that of the last one of the first ones.
+        while len(some := proposed.keep_likely(likely[begin:end], number)):
+            self._look_up(asked, proposed, some)
+            begin, end = end, end + _GROWTH * (end - begin)
+        return deepest or is_settled(proposed.fused, number, proposed.ceiling)
+
+    def _look_up(self, asked: _Asked, proposed: Proposed, places: Indices) -> None:
+        """Look up the scores by words and by meaning that the units at some places may have."""
+        unknown, scores = places[proposed.unsure[places]], proposed.scores
+        without = [scores.ids[unknown[np.isnan(each[unknown])]].tolist() for each in (scores.bm25, scores.cosine)]
         words, meaning = (_id_filter(ids) for ids in without)
         scores.add(
             self._by_words(asked.text, words, len(without[0])) if without[0] else NO_HITS,
             self._by_meaning(asked.vector, meaning, len(without[1]), exact=True) if without[1] else NO_HITS,
         )
+        proposed.fuse(unknown)
 
     def _name_tied(self, ranked: dict[int, Candidate]) -> dict[int, Candidate]:
         """Order units by IRI that have the score of the last one whose words are compared, if not all of them are."""
@@ -525,19 +518,22 @@ class UnitIndex:
     def begin(self, graphs: Sequence[str]) -> None:
         """Begin to replace `graphs`: they count as incomplete until `finish`. Those of an overfull shard move."""
         with self.shards.writing:
+            # Units may be sent before this is answered: none of them is written if it fails.
+            self._old = {}
             self._forget(graphs)
-            self._old = {graph: {} for graph in graphs}
+            old: dict[str, dict[int, str]] = {graph: {} for graph in graphs}
             for batch in _batches(graphs):
                 for shard, id_, payload in self.shards.scroll({"fields": [{"graph": batch}]}, ["graph", "digest"]):
                     graph = payload["graph"]
                     is_home = self._homes.setdefault(graph, shard) == shard
-                    self._old[graph][id_] = payload["digest"] if is_home else _ELSEWHERE
+                    old[graph][id_] = payload["digest"] if is_home else _ELSEWHERE
             homes = {self._homes[graph] for graph in graphs if graph in self._homes}
             overfull = {home for home in homes if self.shards.is_overfull(home)}
             for graph in graphs:
                 if self._homes.get(graph) in overfull:
                     del self._homes[graph]
-                    self._old[graph] = dict.fromkeys(self._old[graph], _ELSEWHERE)
+                    old[graph] = dict.fromkeys(old[graph], _ELSEWHERE)
+            self._old = old
 
     def put(self, units: Sequence[IndexedUnit]) -> None:
         """Write units of the graphs being replaced; unchanged units are skipped."""

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -102,6 +103,29 @@ def test_few_scores_are_looked_up_where_the_first_units_are_clear() -> None:
     assert index.looked_up < 20
 
 
+def test_lists_have_a_maximum_depth_where_the_first_units_are_never_certain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unit_index, "_FIRST_DEPTH", 16)
+    monkeypatch.setattr(unit_index, "_MAX_DEPTH", 256)
+    monkeypatch.setattr(unit_index, "_MAX_WORDS_DEPTH", 512)
+    asked: dict[str, list[int]] = {"words": [], "meaning": []}
+
+    class Noted(Scored):
+        def _by_words(self, text: str | None, where: Any, limit: int) -> Hits:
+            if where is None:
+                asked["words"].append(limit)
+            return super()._by_words(text, where, limit)
+
+        def _by_meaning(self, vector: Any, where: Any, limit: int, *, exact: bool = False) -> Hits:
+            if where is None:
+                asked["meaning"].append(limit)
+            return super()._by_meaning(vector, where, limit, exact=exact)
+
+    same = dict.fromkeys(range(3_000), 0.5)
+    found = Noted(same, same).rank(QUERY, None, None, 1)
+    assert (len(found.candidates), found.exhaustive) == (1, False)
+    assert asked == {"words": [16, 64, 256, 512, 512], "meaning": [16, 32, 64, 128, 256]}
+
+
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[UnitIndex]:
     shard = Shards(tmp_path / "index")
@@ -114,6 +138,23 @@ def put(index: UnitIndex, texts: dict[str, tuple[str, str | None]], digest: str 
     index.begin(["urn:g"])
     index.put(units)
     index.finish({"urn:g": digest})
+
+
+def test_units_are_not_written_after_a_replacement_that_could_not_begin(
+    index: UnitIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    units = [IndexedUnit("urn:x", "urn:g", "urn:d", "Solar farms.")]
+    put(index, {"x": ("Wind farms.", None)})
+    index.begin(["urn:g"])  # and interrupted
+    with monkeypatch.context() as broken:
+        broken.setattr(Shards, "scroll", Mock(side_effect=OSError("full")))
+        with pytest.raises(OSError, match="full"):
+            index.begin(["urn:g"])
+    with pytest.raises(KeyError):
+        index.put(units)
+    assert (find(index, "wind"), find(index, "solar"), index.state()) == (["x"], [], {})
+    put(index, {"x": ("Solar farms.", None)})
+    assert (find(index, "wind"), find(index, "solar"), index.state()) == ([], ["x"], {"urn:g": "1"})
 
 
 def find(index: UnitIndex, query: str, **options: Any) -> list[str]:
