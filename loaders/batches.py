@@ -34,7 +34,7 @@ YOUNG_OBJECTS: Final = 100_000
 """New containers during a load between two passes of Python's garbage collector."""
 
 SWITCH_S: Final = 0.001
-"""Seconds after which a thread that waits for the interpreter gets it, during a load. The index waits less."""
+"""Seconds after which a thread that waits for the interpreter gets it, during a load: a fifth of Python's default."""
 
 
 @dataclass(slots=True)
@@ -66,7 +66,7 @@ class Batch:
 def split(
     documents: Mapping[str, SourceDocument | SourceGraph],
 ) -> Iterator[Mapping[str, SourceDocument | SourceGraph]]:
-    """Split the records of a batch into parts that are indexed one after the other."""
+    """Split the records of a batch into parts of about `UNITS_AT_ONCE`, each of which one thread indexes."""
     part: dict[str, SourceDocument | SourceGraph] = {}
     units = 0
     for graph, document in documents.items():

@@ -278,8 +278,9 @@ class Loading:
         self.committing: Mapping[NamedNode, SourceDocument | SourceGraph] = {}
         """The records of the current commit."""
         self.languages: Mapping[str, str] = {}
-        self.derived: DerivedCodes = {}
         """The languages that the last commit derived, except English, by text unit or document."""
+        self.derived: DerivedCodes = {}
+        """The codes that it derived."""
         self.started = time.perf_counter()
         self.reported = time.monotonic()
         """When progress was last reported."""
@@ -290,6 +291,7 @@ class Loading:
         self.expected_rows: int | None = None
         self.indexer = ThreadPoolExecutor(INDEXERS, "indexing")
         self.indexing: Sequence[Future[None]] = ()
+        """The parts of the last batch, which may be indexed already."""
         self.indexed: Final = LoadedGraphs(kg.store, kg.search)
 
     @collect_rarely()
@@ -560,12 +562,13 @@ class Loading:
             # Before the next commit, which may change derived parties and states.
             digests = {graph.value: digest for graph, digest in hashes.items() if digest and graph.value in committed}
             states = index_sync.find_states(self.kg.store, digests)
-            before, derived = self.indexing, (self.languages, self.derived)
+            before = self.indexing
             self.indexing = [
-                self.indexer.submit(self.index_records, part, states, *derived) for part in split(committed)
+                self.indexer.submit(self.index_records, part, states, self.languages, self.derived)
+                for part in split(committed)
             ]
-            for part in before:  # so that one batch is indexed and one waits, at most
-                part.result()
+            for future in before:  # so that one batch is indexed and one waits, at most
+                future.result()
         self.report_progress()
 
     def skip_older(self, batch: Batch) -> set[NamedNode]:
@@ -607,7 +610,7 @@ class Loading:
         languages: Mapping[str, str],
         derived: DerivedCodes,
     ) -> None:
-        """Index a part of a batch. Runs in a thread of its own, so that the next batch is committed meanwhile."""
+        """Index a part of a batch. Runs in one of the `INDEXERS`, so that the next batch is committed meanwhile."""
         self.indexed.replace(
             {graph: (states[graph], find_facts(document, languages, derived)) for graph, document in committed.items()}
         )
@@ -615,8 +618,8 @@ class Loading:
     def wait_for_indexing(self) -> None:
         """Wait until the previous batch is indexed. Raises the errors of its indexing; `repair_index` repairs it."""
         indexing, self.indexing = self.indexing, ()
-        for part in indexing:
-            part.result()
+        for future in indexing:
+            future.result()
 
     def changed_shared_graphs(self, batch: Batch) -> dict[NamedNode, Sequence[Quad]]:
         """Compute the shared graphs that contain more than the store, or something else."""
