@@ -110,10 +110,12 @@ def test_hostile_literals_are_text(open_page: Open) -> None:
 @pytest.mark.long
 def test_queries_are_saved_and_shared(open_page: Open) -> None:
     page = open_page(address(COUNTS))
-    page.locator(".result-table").wait_for()
+    # of the workbench, whose arrival moves the buttons, and not of the server
+    page.get_by_role("status").filter(has_text="rows.").wait_for()
     page.get_by_text("Saved queries").click()
     page.get_by_label("Name of the query").fill("Places")
     page.get_by_role("button", name="Save", exact=True).click()
+    page.get_by_role("status").filter(has_text="Saved.").wait_for()
     page.get_by_role("button", name="Places", exact=True).wait_for()
     page.reload()
     page.get_by_text("Saved queries").click()
