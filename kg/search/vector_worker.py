@@ -234,9 +234,11 @@ class VectorWorker:
         except Exception as error:  # noqa: BLE001 Qdrant Edge raises plain Exception; tried again
             _log_failure("The search index could not be flushed or optimized", error)
 
-    def _optimize(self, shards: Shards, name: str) -> None:
+    def _optimize(self, shards: Shards, grown: str | None) -> None:
+        """Optimize a shard, and then those that have grown meanwhile: in a long load the next one is full by then."""
         try:
-            shards.optimize(name)
+            while grown is not None and shards.optimize(grown) and not self._stopping.is_set():
+                grown = shards.find_grown()
         except Exception as error:  # noqa: BLE001 the same; the shard is as it was, and is optimized later
             _log_failure("The search index was not optimized", error)
 

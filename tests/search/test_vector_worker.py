@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import cast
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from kg.errors import UpstreamError
 from kg.search import vector_worker
+from kg.search.shards import Shards
 from kg.search.vector_worker import VectorWorker, _batches
 from tests.search.word_embedder import WordEmbedder
 
@@ -52,3 +54,19 @@ def test_batches_have_as_many_texts_as_the_embedder_takes_at_once(at_once: int, 
 def test_long_texts_fill_a_batch_earlier() -> None:
     texts = {f"{number:032x}": ["x" * 60_000] for number in range(4)}
     assert [len(batch) for batch in _batches([*texts], texts, 32)] == [2, 2]
+
+
+@pytest.mark.parametrize(("works", "optimized"), [(True, ["a", "b", "c"]), (False, ["a"])])
+def test_shards_that_grew_while_one_was_optimized_follow(works: bool, optimized: list[str]) -> None:
+    grown, done = ["b", "c"], list[str]()
+
+    class Grown:
+        def find_grown(self) -> str | None:
+            return grown.pop(0) if grown else None
+
+        def optimize(self, name: str) -> bool:
+            done.append(name)
+            return works
+
+    VectorWorker(lambda: WordEmbedder("words", 8), "words")._optimize(cast(Shards, Grown()), "a")
+    assert done == optimized
