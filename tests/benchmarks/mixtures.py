@@ -52,6 +52,9 @@ def run(arguments: Sequence[str]) -> Iterator[Comparison]:
     parser.add_argument("--texts", type=int, default=150_000)
     parser.add_argument("--processes", type=int, default=count_cores())
     given = parser.parse_args(arguments)
+    if not find_corpora():
+        print("mixtures: the corpora are not there")
+        return
     embedder = open_embedder(Settings())
     texts, vectors = load_passages(embedder.name)
     questions = [question.text for corpus in find_corpora() for question in corpus.load_questions()]
