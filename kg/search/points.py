@@ -104,17 +104,14 @@ class Hits:
 
     def keep(self, among: Ids) -> Hits:
         """Return those that are among some points."""
-        kept = np.isin(self.ids, among)
-        return Hits(self.ids[kept], self.scores[kept])
+        return self._select(np.isin(self.ids, among))
 
     def drop(self, among: Ids) -> Hits:
         """Return those that are not among some points."""
-        kept = np.isin(self.ids, among, invert=True)
-        return Hits(self.ids[kept], self.scores[kept])
+        return self._select(np.isin(self.ids, among, invert=True))
 
-    def to_dict(self) -> dict[int, float]:
-        """Return the scores by id."""
-        return dict(zip(self.ids.tolist(), self.scores.tolist(), strict=True))
+    def _select(self, kept: NDArray[np.bool_]) -> Hits:
+        return Hits(self.ids[kept], self.scores[kept])
 
     def encode(self) -> dict[str, str]:
         """Encode the hits for another process."""

@@ -128,12 +128,12 @@ class Scores:
     @property
     def top_bm25(self) -> float:
         """The best score by words; 0 without one."""
-        return float(np.nanmax(self.bm25)) if np.isfinite(self.bm25).any() else 0.0
+        return _find_top(self.bm25)
 
     @property
     def top_cosine(self) -> float:
         """The best cosine; 0 without one."""
-        return float(np.nanmax(self.cosine)) if np.isfinite(self.cosine).any() else 0.0
+        return _find_top(self.cosine)
 
     def get_candidate(self, place: int, score: float, iri: str = "") -> Candidate:
         """Build the candidate of the unit at a place of the order of ids."""
@@ -219,6 +219,10 @@ class Proposed:
     def _sort(self, places: Indices, by: Floats) -> Indices:
         """Sort units, best first, equal ones by id."""
         return places[np.argsort(-by[places], kind="stable")]
+
+
+def _find_top(scores: Floats) -> float:
+    return float(np.nanmax(scores)) if np.isfinite(scores).any() else 0.0
 
 
 def find_nth(scores: Floats, number: int) -> float:

@@ -336,9 +336,7 @@ class Shards:
                 again[holder] = {"vector": vector, "where": {"ids": own}, "limit": len(own), "quantized": False}
         exactly = Hits.join(self._gather_hits("search_vectors", again).values())
         # Points that were deleted meanwhile stay: a shorter list would say that no other unit has a vector.
-        deleted = first.drop(exactly.ids)
-        rest = Hits(found.ids[len(first) :], found.scores[len(first) :])
-        return Hits.join((exactly, deleted, rest))
+        return Hits.join((exactly, found.drop(exactly.ids)))
 
     # Writing
 

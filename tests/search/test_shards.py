@@ -76,6 +76,10 @@ def add_vectors(index: UnitIndex) -> None:
         )
 
 
+def by_id(hits: Hits) -> dict[int, float]:
+    return dict(zip(hits.ids.tolist(), hits.scores.tolist(), strict=True))
+
+
 def open_index(folder: Path, *, most_texts: int = 10_000, exact_vectors: int = 10_000, processes: int = 1) -> UnitIndex:
     shards = Shards(folder, exact_vectors=exact_vectors, most_texts=most_texts, processes=processes)
     index = UnitIndex(shards, embed, VectorCache(folder))
@@ -658,13 +662,13 @@ def test_the_score_of_a_text_with_several_vectors_is_that_of_the_best(tmp_path: 
     if quantized:
         assert index.shards.optimize("shard-1")
     vector = embed("solar")
-    found = index.shards.search_vectors(vector, None, 30).to_dict()
+    found = by_id(index.shards.search_vectors(vector, None, 30))
     expected = {id_: float((rows.astype(np.float32) @ np.array(vector)).max()) for id_, rows in made.items()}
     best = sorted(expected, key=lambda id_: -expected[id_])
     assert {*found} == {*best[:30]}
     assert found == pytest.approx({id_: expected[id_] for id_ in best[:30]}, abs=0.002)
     some = [*best[:3], *best[-3:]]
-    assert index.shards.search_vectors(vector, {"ids": some}, 6, exact=True).to_dict().keys() == {*some}
+    assert by_id(index.shards.search_vectors(vector, {"ids": some}, 6, exact=True)).keys() == {*some}
     index.shards.close()
 
 
@@ -705,7 +709,7 @@ def count_searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def read(encoded: dict[str, str]) -> dict[int, float]:
-    return Hits.decode(encoded).to_dict()
+    return by_id(Hits.decode(encoded))
 
 
 def test_more_hits_of_a_search_are_found_without_another_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
