@@ -34,6 +34,7 @@ from kg.errors import (
 )
 from kg.knowledge_graph import KnowledgeGraph
 from kg.processes.child import Limits
+from kg.processes.memory import release_memory
 from kg.provenance.user_writes import Write
 from kg.search.index_sync import refresh
 from kg.settings import Settings
@@ -42,7 +43,7 @@ from kg.shacl.shapes import Shapes
 from kg.sparql.terms import bind
 from kg.store.difference import canonicalize
 from kg.store.ownership import CURATED, USER
-from kg.store.payloads import EXPANSION, Payload, hash_lines, release_memory
+from kg.store.payloads import EXPANSION, Payload, hash_lines
 from kg.store.protocol import Commit, Content, GraphChange, Patch, named_node, select, term_text
 from kg.vocabulary import PROV_GRAPH, SCHEMA, SH, mint
 

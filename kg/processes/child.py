@@ -7,7 +7,6 @@ limits itself by `kg.processes.confine`.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import fcntl
 import json
 import math
@@ -72,23 +71,8 @@ _BY_CODE: Final = {
     )
 }
 
-_ARENAS: Final = 2
-"""The C library keeps a pool of freed memory for each thread otherwise: a fifth of the memory of the index at rest."""
-
-_M_ARENA_MAX: Final = -8
-"""The parameter of mallopt(3) for it."""
-
 OnCancel = Callable[[Callable[[], object] | None], object]
 """Receives the function that stops a process when its caller goes away, and None once the process has ended."""
-
-
-def keep_few_arenas() -> None:
-    """Have the C library make no further pools of freed memory for threads of this process, once there are two.
-
-    Call it before threads that allocate much are started. It does nothing with another C library than that of GNU.
-    """
-    with contextlib.suppress(AttributeError, OSError):
-        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
 
 
 class ChildGoneError(Exception):

@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from kg.errors import IndexUnavailableError, ModelError
-from kg.processes import child, confine, rpc
+from kg.processes import confine, rpc
 from kg.processes.cores import count_cores
 from kg.processes.garbage_collection import exempt_present_objects
+from kg.processes.memory import keep_few_arenas
 from kg.search import embedding
 from kg.search.cross_encoder import CrossEncoder, CrossEncoderWorker
 from kg.search.protocol import Conditions, IndexedUnit, IndexStatus, Mode, UnitKind, get_kind
@@ -269,7 +270,7 @@ def _compact(folder: Path) -> None:
 
 def main(open_embedder: Callable[[Settings], embedding.Embedder] = embedding.open_embedder) -> None:
     """Serve one client on standard input and output, or optimize or compact a shard."""
-    child.keep_few_arenas()
+    keep_few_arenas()
     confine.ignore_interrupts()
     confine.die_with_parent_thread()
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")

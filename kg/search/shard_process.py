@@ -19,6 +19,7 @@ from kg.errors import IndexUnavailableError
 from kg.processes import child, confine, rpc
 from kg.processes.child import ChildGoneError
 from kg.processes.garbage_collection import exempt_present_objects
+from kg.processes.memory import keep_few_arenas
 from kg.search.shard_group import ShardGroup
 
 log = logging.getLogger(__name__)
@@ -130,7 +131,7 @@ class ShardProcess(rpc.RestartedProcess):
 
 def main() -> None:
     """Answer the index process on standard input and output. The first request names the shards."""
-    child.keep_few_arenas()
+    keep_few_arenas()
     confine.ignore_interrupts()
     confine.die_with_parent_thread()
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")

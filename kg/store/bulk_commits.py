@@ -20,11 +20,11 @@ from typing import Final
 from pyoxigraph import NamedNode, QueryBoolean, RdfFormat, Store
 
 from kg.files import write_file
+from kg.processes.memory import release_memory
 from kg.store.commits import Head, PreparedCommit, commit_iri
 from kg.store.difference import build_update
 from kg.store.engine import STORE
 from kg.store.lock import sync_folder
-from kg.store.payloads import release_memory
 from kg.store.write_ahead_log import WriteAheadLog
 from kg.vocabulary import PROV, PROV_GRAPH, UNCOUNTED_GRAPHS
 

@@ -21,7 +21,7 @@ from typing import Final
 from pyoxigraph import Store
 
 from kg.errors import StoreError
-from kg.processes.child import keep_few_arenas
+from kg.processes.memory import keep_few_arenas
 from kg.store.lock import REPLACED, RESTORING, sync_folder
 
 _log: Final = logging.getLogger(__name__)

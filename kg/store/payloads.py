@@ -6,8 +6,6 @@ them and writes them to a file, which is read as often as needed.
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import hashlib
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -67,15 +65,6 @@ class Payload:
     def quads(self) -> Iterator[Quad]:
         """Yield the triples as quads of the graph."""
         return (Quad(triple.subject, triple.predicate, triple.object, self.graph) for triple in self)
-
-
-def release_memory() -> None:
-    """Return freed memory to the system (GNU library; elsewhere: do nothing).
-
-    After a large write the allocator would keep it for the thread that wrote, and the next one is by another.
-    """
-    with contextlib.suppress(AttributeError, OSError):
-        ctypes.CDLL(None).malloc_trim(0)
 
 
 def hash_lines(lines: Iterable[str]) -> str:
