@@ -17,6 +17,10 @@ RUN QUADCITE_MODELS_DIR=/opt/quadcite/models /opt/quadcite/bin/kg models pull
 FROM ${BASE}
 LABEL org.opencontainers.image.title="Quadcite" \
       org.opencontainers.image.licenses="Apache-2.0"
+# The index takes less processor time and memory with it; bases without apt-get do without.
+RUN if command -v apt-get > /dev/null; then \
+      apt-get update -qq && apt-get install -y -qq --no-install-recommends libjemalloc2 && rm -rf /var/lib/apt/lists/*; \
+    fi
 RUN useradd --system --uid 10001 --home-dir /data --create-home quadcite
 COPY --from=build /opt/quadcite /opt/quadcite
 ENV PATH=/opt/quadcite/bin:$PATH \

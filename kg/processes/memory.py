@@ -1,9 +1,13 @@
-"""Freed memory of this process, by the allocator of the GNU C library; elsewhere, these functions do nothing."""
+"""The allocator of processes: jemalloc, where the system has it, else that of the GNU C library with few pools."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import subprocess
+from collections.abc import Sequence
+from ctypes.util import find_library
+from functools import cache
 from typing import Final
 
 _ARENAS: Final = 2
@@ -11,6 +15,34 @@ _ARENAS: Final = 2
 
 _M_ARENA_MAX: Final = -8
 """The parameter of mallopt(3) for it."""
+
+_OPTIONS: Final = "background_thread:true"
+"""Freed memory returns to the system after some seconds, also if nothing is allocated meanwhile."""
+
+
+def prefer_jemalloc(command: Sequence[str]) -> list[str]:
+    """Extend the command of a process, and so of those that it starts, to use jemalloc if the system has it.
+
+    For a process whose memory is freed piece by piece and used again, as segments of an index are: the C library leaves
+    it in small pieces, searches these at each allocation and returns few of them to the system.
+    """
+    return [*_find_jemalloc(), *command]
+
+
+@cache
+def _find_jemalloc() -> Sequence[str]:
+    """Find the start of a command that runs with jemalloc; empty without it, or if this process and its children have it.
+
+    A library for pages of another size than those of the system ends each process, so it is tried first.
+    """
+    library = None if hasattr(ctypes.CDLL(None), "mallctl") else find_library("jemalloc")
+    if library is None:
+        return ()
+    start = ("env", f"LD_PRELOAD={library}", f"MALLOC_CONF={_OPTIONS}")
+    with contextlib.suppress(OSError):
+        if subprocess.run([*start, "true"], capture_output=True, check=False).returncode == 0:
+            return start
+    return ()
 
 
 def keep_few_arenas() -> None:

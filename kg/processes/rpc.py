@@ -16,6 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Final, TypeVar
 
+from pydantic_core import PydanticSerializationError, from_json, to_json
+
 from kg import errors
 from kg.errors import IndexUnavailableError, InvalidInputError, QuadciteError
 from kg.files import is_unwritable
@@ -239,7 +241,7 @@ class Connection:
         number = next(self._ids)
         request = {"id": number, "operation": operation, "arguments": arguments}
         try:
-            message = json.dumps(request, ensure_ascii=False, separators=(",", ":")).encode()
+            message = _encode(request)
         except UnicodeEncodeError as error:
             surrogate = f"U+{ord(error.object[error.start]):04X}"
             raise InvalidInputError(f"The text contains a lone surrogate ({surrogate}), not a character.") from None
@@ -316,7 +318,7 @@ class Connection:
         started.set_result(process)
         with suppress(ChildGoneError):
             while True:
-                reply = json.loads(self._await_frame(process))
+                reply = from_json(self._await_frame(process))
                 self.heard, self._late = time.monotonic(), False
                 answer, _ = self._waiting.pop(reply["id"], (None, 0.0))
                 if answer is None:  # of a ping
@@ -371,8 +373,16 @@ class Connection:
 def read(requests: BinaryIO) -> dict[str, Any] | None:
     """Read a request; None when nobody can send another one."""
     frame = frames.read(requests)
-    found: dict[str, Any] | None = None if frame is None else json.loads(frame[1])
+    found: dict[str, Any] | None = None if frame is None else from_json(frame[1])
     return found
+
+
+def _encode(message: Mapping[str, Any]) -> bytes:
+    """Encode a message as JSON, in a third of the time of the standard library. Raises UnicodeEncodeError."""
+    try:
+        return to_json(message)
+    except PydanticSerializationError:  # does not say at which character
+        return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 class Answers:
@@ -395,7 +405,7 @@ class Answers:
             )
             reply["error"] = [IndexUnavailableError.__name__, f"The search index failed: {error}"]
         with self._sending, suppress(BrokenPipeError):  # of a client that is gone, whose requests have ended too
-            confine.write_all(self._answers, frames.encode_json(b"R", reply))
+            confine.write_all(self._answers, frames.encode(b"R", _encode(reply)))
 
 
 def serve(

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final
 from pydantic import SecretStr
 
 from kg.errors import IndexUnavailableError, InvalidInputError, ModelError
-from kg.processes import child
+from kg.processes import child, memory
 from kg.processes.child import ChildGoneError
 from kg.processes.rpc import LONG_S, OPENING_S, Call, Connection, RestartedProcess
 from kg.search.protocol import (
@@ -269,7 +269,7 @@ class EdgeIndex(RestartedProcess):
         return self._retry(lambda connection: connection.call(operation, limit_s, **arguments), wait_s)
 
     def _build_command(self) -> Sequence[str]:
-        return self.command
+        return memory.prefer_jemalloc(self.command)
 
     def _open(self, connection: Connection) -> None:
         connection.call("open", OPENING_S, folder=str(self._path), settings=self._model_settings())

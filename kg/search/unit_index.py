@@ -84,6 +84,8 @@ def digest(*parts: str) -> str:
 
 def to_searchable(text: str) -> str:
     """Prepare a text or query for BM25: split runs of unspaced scripts into overlapping pairs of characters."""
+    if text.isascii():
+        return text
 
     def pairs(run: re.Match[str]) -> str:
         characters = run.group()

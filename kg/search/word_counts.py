@@ -17,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
 from threading import Lock
 from typing import Final
@@ -48,26 +49,38 @@ class _Field:
     words: NDArray[np.uint32] = field(default_factory=_NONE.copy)
     counts: NDArray[np.int64] = field(default_factory=_NO_COUNTS.copy)
     texts: int = 0
-    waiting: list[tuple[Sequence[int], int]] = field(default_factory=list)
+    waiting: dict[int, list[Sequence[int]]] = field(default_factory=lambda: {1: [], -1: []})
+    """The words of the texts that are to be added and removed, by sign."""
     waiting_words: int = 0
 
     def add(self, words: Sequence[int], sign: int) -> None:
         self.texts += sign
-        self.waiting.append((words, sign))
+        self.waiting[sign].append(words)
         self.waiting_words += len(words)
         if self.waiting_words > _UNSETTLED:
             self.settle()
 
     def settle(self) -> None:
-        if not self.waiting:
+        if not self.waiting_words:
             return
-        words = np.concatenate([np.asarray(each, np.uint32) for each, _ in self.waiting])
-        signs = np.repeat([sign for _, sign in self.waiting], [len(each) for each, _ in self.waiting])
-        merged, places = np.unique(np.concatenate([self.words, words]), return_inverse=True)
-        counts = np.zeros(len(merged), np.int64)
-        np.add.at(counts, places, np.concatenate([self.counts, signs]))
-        self.words, self.counts = merged[counts > 0], counts[counts > 0]
-        self.waiting, self.waiting_words = [], 0
+        # The added ones first: the words of a text may be added and removed since the last time.
+        for sign, texts in self.waiting.items():
+            if texts:
+                words = np.fromiter(chain.from_iterable(texts), np.uint32, sum(map(len, texts)))
+                self._merge(*np.unique(words, return_counts=True), sign)
+                texts.clear()
+        self.waiting_words = 0
+
+    def _merge(self, words: NDArray[np.uint32], counts: NDArray[np.int64], sign: int) -> None:
+        places = np.searchsorted(self.words, words)
+        known = places < len(self.words)
+        known[known] = self.words[places[known]] == words[known]
+        self.counts[places[known]] += sign * counts[known]
+        if sign > 0:
+            self.words = np.insert(self.words, places[~known], words[~known])
+            self.counts = np.insert(self.counts, places[~known], counts[~known])
+        else:
+            self.words, self.counts = self.words[self.counts > 0], self.counts[self.counts > 0]
 
     def find(self, words: Sequence[int]) -> NDArray[np.int64]:
         self.settle()

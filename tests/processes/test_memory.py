@@ -1,12 +1,51 @@
-"""Processes with several threads keep little freed memory."""
+"""Processes keep little freed memory, and use jemalloc where the system has it."""
 
 from __future__ import annotations
 
 import ctypes
 import subprocess
 import sys
+from collections.abc import Iterator
+from ctypes.util import find_library
 
 import pytest
+
+from kg.processes import memory
+
+SHOW = [sys.executable, "-c", "import ctypes; print(hasattr(ctypes.CDLL(None), 'mallctl'))"]
+
+
+@pytest.fixture(autouse=True)
+def _forget_the_library() -> Iterator[None]:
+    memory._find_jemalloc.cache_clear()
+    yield
+    memory._find_jemalloc.cache_clear()
+
+
+class TestPreferJemalloc:
+    def test_a_process_and_its_children_use_it_if_the_system_has_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("LD_PRELOAD", raising=False)
+        nested = [sys.executable, "-c", f"import subprocess; subprocess.run({SHOW!r}, check=True)"]
+        for command in (SHOW, nested):
+            shown = subprocess.check_output(memory.prefer_jemalloc(command), text=True)
+            assert shown == f"{find_library('jemalloc') is not None}\n"
+
+    def test_without_it_the_command_is_the_same(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(memory, "find_library", lambda _: None)
+        assert memory.prefer_jemalloc(SHOW) == SHOW
+
+    def test_one_that_ends_processes_is_not_used(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        tried = []
+
+        def fail(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
+            tried.append(command)
+            return subprocess.CompletedProcess(command, -6)
+
+        monkeypatch.setattr(memory, "find_library", lambda _: "libjemalloc.so.2")
+        monkeypatch.setattr(subprocess, "run", fail)
+        assert memory.prefer_jemalloc(SHOW) == memory.prefer_jemalloc(SHOW) == SHOW
+        assert len(tried) == 1
+        assert tried[0][:2] == ["env", "LD_PRELOAD=libjemalloc.so.2"]
 
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="the C library has no mallopt")
