@@ -31,7 +31,7 @@ def prefer_jemalloc(command: Sequence[str]) -> list[str]:
 
 @cache
 def _find_jemalloc() -> Sequence[str]:
-    """Find the start of a command that runs with jemalloc; empty without it, or if this process and its children have it.
+    """Find the start of a command that runs with jemalloc; empty without it, or if this process has it already.
 
     A library for pages of another size than those of the system ends each process, so it is tried first.
     """
