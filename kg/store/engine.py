@@ -41,7 +41,7 @@ _LOCKED: Final = "/LOCK: "
 _RETRY_S: Final = 0.01
 _COMPACTION: Final = "rocksdb:low"
 """Name of the threads that merge table files."""
-_NICENESS: Final = 15
+_NICENESS: Final = 10
 
 
 def finish_rebuild(data_dir: Path) -> bool:
