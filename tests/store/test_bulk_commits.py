@@ -87,6 +87,19 @@ def test_table_files_and_transactions_write_the_same(tmp_path: Path, monkeypatch
     assert written[1] == written[10**9]
 
 
+def test_no_flush_follows_since_it_would_wait_for_merges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with OxigraphStore(tmp_path, flush_quads=1, idle_s=3600) as store:
+        flushed = []
+        monkeypatch.setattr(store, "_flush", flushed.append)
+        with monkeypatch.context() as patch:
+            patch.setattr(bulk_commits, "LEAST", 1)
+            for name in ("first", "second"):
+                store.commit(make_graph(name), lambda _, name=name: describe(name))  # type: ignore[misc]
+        assert not flushed
+        store.commit(make_graph("third"))
+        assert len(flushed) == 1
+
+
 @pytest.mark.usefixtures("at_once")
 def test_commits_that_remove_or_replace_content_are_transactions(tmp_path: Path) -> None:
     with OxigraphStore(tmp_path) as store:
