@@ -6,7 +6,6 @@ import contextlib
 import ctypes
 import subprocess
 from collections.abc import Sequence
-from ctypes.util import find_library
 from functools import cache
 from typing import Final
 
@@ -15,6 +14,9 @@ _ARENAS: Final = 2
 
 _M_ARENA_MAX: Final = -8
 """The parameter of mallopt(3) for it."""
+
+_JEMALLOC: Final = "libjemalloc.so.2"
+"""The name of the library, which all its releases since 2015 have."""
 
 _OPTIONS: Final = "background_thread:true"
 """Freed memory returns to the system after some seconds, also if nothing is allocated meanwhile."""
@@ -33,14 +35,14 @@ def prefer_jemalloc(command: Sequence[str]) -> list[str]:
 def _find_jemalloc() -> Sequence[str]:
     """Find the start of a command that runs with jemalloc; empty without it, or if this process has it already.
 
-    A library for pages of another size than those of the system ends each process, so it is tried first.
+    A library for pages of another size than those of the system ends each process.
     """
-    library = None if hasattr(ctypes.CDLL(None), "mallctl") else find_library("jemalloc")
-    if library is None:
+    if hasattr(ctypes.CDLL(None), "mallctl"):
         return ()
-    start = ("env", f"LD_PRELOAD={library}", f"MALLOC_CONF={_OPTIONS}")
+    start = ("env", f"LD_PRELOAD={_JEMALLOC}", f"MALLOC_CONF={_OPTIONS}")
     with contextlib.suppress(OSError):
-        if subprocess.run([*start, "true"], capture_output=True, check=False).returncode == 0:
+        tried = subprocess.run([*start, "true"], capture_output=True, check=False)
+        if tried.returncode == 0 and not tried.stderr:  # where it would say that there is no such library
             return start
     return ()
 

@@ -636,7 +636,7 @@ class OxigraphStore:
 
     def _write_here(self, prepared: PreparedCommit) -> None:
         if bulk_commits.is_bulk(prepared):
-            # Its few removals are not counted: a flush would wait for merges of table files, and the next commit for it.
+            # Its few removals are not counted: a flush would wait for merges of files, and the next commit for it.
             bulk_commits.write_bulk(self._opened(), self._log, self.data_dir, prepared)
             return
         self._opened().update(difference.build_update(prepared.remove, prepared.drop, prepared.add))

@@ -30,22 +30,24 @@ class TestPreferJemalloc:
             shown = subprocess.check_output(memory.prefer_jemalloc(command), text=True)
             assert shown == f"{find_library('jemalloc') is not None}\n"
 
-    def test_without_it_the_command_is_the_same(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(memory, "find_library", lambda _: None)
-        assert memory.prefer_jemalloc(SHOW) == SHOW
-
-    def test_one_that_ends_processes_is_not_used(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize(
+        ("code", "said"), [(-6, b""), (0, b"ERROR: ld.so: object cannot be preloaded"), (None, b"")]
+    )
+    def test_one_that_is_missing_or_ends_processes_is_not_used(
+        self, monkeypatch: pytest.MonkeyPatch, code: int | None, said: bytes
+    ) -> None:
         tried = []
 
-        def fail(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
+        def run(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
             tried.append(command)
-            return subprocess.CompletedProcess(command, -6)
+            if code is None:
+                raise FileNotFoundError("env")
+            return subprocess.CompletedProcess(command, code, b"", said)
 
-        monkeypatch.setattr(memory, "find_library", lambda _: "libjemalloc.so.2")
-        monkeypatch.setattr(subprocess, "run", fail)
+        monkeypatch.delenv("LD_PRELOAD", raising=False)
+        monkeypatch.setattr(subprocess, "run", run)
         assert memory.prefer_jemalloc(SHOW) == memory.prefer_jemalloc(SHOW) == SHOW
-        assert len(tried) == 1
-        assert tried[0][:2] == ["env", "LD_PRELOAD=libjemalloc.so.2"]
+        assert [command[:2] for command in tried] == [["env", "LD_PRELOAD=libjemalloc.so.2"]]
 
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="the C library has no mallopt")
