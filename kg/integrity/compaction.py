@@ -21,7 +21,7 @@ from kg.files import measure_disk
 from kg.integrity.backups import list_known_backups
 from kg.integrity.inspection import copy_store, inspect_logs
 from kg.interruption import sweep_temporary_folders
-from kg.processes import child
+from kg.processes import child, memory
 from kg.store.engine import DAMAGED, PARTIAL, REBUILT, STORE, finish_rebuild
 from kg.store.lock import REPLACED, RESTORING, DirectoryLock, require_known_version, sync_folder
 from kg.store.ownership import find_invalidated_graphs
@@ -130,7 +130,7 @@ def _rewrite_index(folder: Path) -> str:
     if not (folder / "index.json").is_file():
         shutil.rmtree(folder, ignore_errors=True)
         return "absent"
-    command = child.command("kg.search.index_process", "compact", str(folder))
+    command = memory.prefer_jemalloc(child.command("kg.search.index_process", "compact", str(folder)))
     done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=_STDERR, check=False)
     if done.returncode == 0:
         return "rewritten"

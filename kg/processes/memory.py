@@ -1,4 +1,4 @@
-"""The allocator of processes: jemalloc, where the system has it, else that of the GNU C library with few pools."""
+"""The allocator of processes: jemalloc for the index, where the system has it, else that of the GNU C library."""
 
 from __future__ import annotations
 
@@ -33,13 +33,14 @@ def prefer_jemalloc(command: Sequence[str]) -> list[str]:
 
 @cache
 def _find_jemalloc() -> Sequence[str]:
-    """Find the start of a command that runs with jemalloc; empty without it, or if this process has it already.
+    """Find the start of a command that runs with jemalloc and its options; empty if the system does not have it.
 
     A library for pages of another size than those of the system ends each process.
     """
-    if hasattr(ctypes.CDLL(None), "mallctl"):
-        return ()
-    start = ("env", f"LD_PRELOAD={_JEMALLOC}", f"MALLOC_CONF={_OPTIONS}")
+    options = ("env", f"MALLOC_CONF={_OPTIONS}")
+    if _has_jemalloc():  # then its children do, too
+        return options
+    start = (*options, f"LD_PRELOAD={_JEMALLOC}")
     with contextlib.suppress(OSError):
         tried = subprocess.run([*start, "true"], capture_output=True, check=False)
         if tried.returncode == 0 and not tried.stderr:  # where it would say that there is no such library
@@ -47,19 +48,23 @@ def _find_jemalloc() -> Sequence[str]:
     return ()
 
 
-def keep_few_arenas() -> None:
-    """Have the C library make no further pools of freed memory for threads of this process, once there are two.
+def _has_jemalloc() -> bool:
+    return hasattr(ctypes.CDLL(None), "mallctl")
 
-    Call it before threads that allocate much are started.
+
+def keep_few_arenas() -> None:
+    """Have the GNU C library make no further pools of freed memory for threads of this process, once there are two.
+
+    With another allocator it does nothing. Call it before threads that allocate much are started.
     """
     with contextlib.suppress(AttributeError, OSError):
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
 
 
 def release_memory() -> None:
-    """Return freed memory to the system.
+    """Return freed memory to the system, if it is that of the GNU C library.
 
-    After a large write the allocator would keep it for the thread that wrote, and the next one is by another.
+    After a large write its allocator would keep it for the thread that wrote, and the next one is by another.
     """
     with contextlib.suppress(AttributeError, OSError):
         ctypes.CDLL(None).malloc_trim(0)

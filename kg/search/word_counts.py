@@ -39,7 +39,7 @@ JOURNAL: Final = "words.journal"
 _NONE: Final = np.empty(0, np.uint32)
 _NO_COUNTS: Final = np.empty(0, np.int64)
 _UNSETTLED: Final = 500_000
-"""Words that wait to be added: 4 MB."""
+"""Words that wait to be added or removed: 4 MB."""
 
 
 @dataclass(slots=True)
@@ -61,11 +61,11 @@ class _Field:
             self.settle()
 
     def settle(self) -> None:
-        if not self.waiting_words:
+        if not any(self.waiting.values()):
             return
-        # The added ones first: the words of a text may be added and removed since the last time.
-        for sign, texts in self.waiting.items():
-            if texts:
+        # The added ones first: a text may be added and removed since the last time, and unknown words are not removed.
+        for sign in (1, -1):
+            if texts := self.waiting[sign]:
                 words = np.fromiter(chain.from_iterable(texts), np.uint32, sum(map(len, texts)))
                 self._merge(*np.unique(words, return_counts=True), sign)
                 texts.clear()

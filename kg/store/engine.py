@@ -42,6 +42,8 @@ _RETRY_S: Final = 0.01
 _COMPACTION: Final = "rocksdb:low"
 """Name of the threads that merge table files."""
 _NICENESS: Final = 10
+"""That of the process that optimizes the index. At 15, merges fell behind in a load of a million passages, and the engine
+stopped writes at 36 table files."""
 
 
 def finish_rebuild(data_dir: Path) -> bool:
@@ -96,7 +98,7 @@ def open_engine(folder: Path) -> Store:
 
 
 def _yield_compaction() -> None:
-    """Let the threads that merge table files yield to all others.
+    """Let the threads that merge table files yield to those that answer and load.
 
     Each merge writes a whole index again. The engine starts one for two new table files, so that merges take more and
     more of the processor time of a long load. If they wait while there is other work, each merges many files.

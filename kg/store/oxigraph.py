@@ -66,6 +66,8 @@ _CONTESTED: Final = 2
 _MEASURED_EVERY_S: Final = 1.0
 _RETRY_S: Final = 0.5
 """Minimum time between two attempts to write again."""
+_IDLE_AFTER_TABLES: Final = 15
+"""Multiple of `idle_s` after which removals of a commit by table files are flushed: more than a load needs for one."""
 _WANTED_S: Final = 2.0
 """Time after a checkpoint during which commits flush, so that the next checkpoint does not have to wait for it."""
 _READERS_S: Final = 1.0
@@ -78,9 +80,9 @@ _COUNT: Final = "SELECT (COUNT(*) AS ?quads) (COUNT(DISTINCT ?g) AS ?graphs) WHE
 class OxigraphStore:
     """An open and locked data directory. `address` is the URL of this process's server, shown to other processes.
 
-    Memory tables are flushed after `flush_quads` written quads, and after `idle_s` seconds without a write. That bounds
-    memory, and the log to replay after a crash. While snapshots are requested, each commit flushes: a snapshot needs a
-    flush, and its caller would wait for it.
+    Memory tables are flushed after `flush_quads` written quads, and after `idle_s` seconds without a write, or later if
+    the last commits were written as table files. That bounds memory, and the log to replay after a crash. While
+    snapshots are requested, each commit flushes: a snapshot needs a flush, and its caller would wait for it.
 
     Each commit also writes the changes of graphs that `infer` computes.
 
@@ -110,6 +112,8 @@ class OxigraphStore:
         self._readers: Final = Readers()
         self._writer: int | None = None
         self._unflushed = 0
+        self._has_removals = False
+        """Whether the last commits were written as table files, and what they removed is in the log."""
         self._last_write = 0.0
         self._last_checkpoint = -math.inf
         self._log: Final = WriteAheadLog(self._folder)
@@ -636,8 +640,9 @@ class OxigraphStore:
 
     def _write_here(self, prepared: PreparedCommit) -> None:
         if bulk_commits.is_bulk(prepared):
-            # Its few removals are not counted: a flush would wait for merges of files, and the next commit for it.
+            # Its few removals wait in the log: a flush would wait for merges of files, and the next commit for it.
             bulk_commits.write_bulk(self._opened(), self._log, self.data_dir, prepared)
+            self._has_removals = True
             return
         self._opened().update(difference.build_update(prepared.remove, prepared.drop, prepared.add))
         self._log.sync()
@@ -718,16 +723,17 @@ class OxigraphStore:
             if isinstance(error, OSError):
                 self._read_only(error)
         else:
-            self._unflushed = 0
+            self._unflushed, self._has_removals = 0, False
 
     def _flush_when_idle(self) -> None:
         while not self._closing.wait(self._idle_s):
             if self._problem is not None:
                 with suppress(StoreError):
                     self.require_writable()
-            elif self._unflushed and time.monotonic() - self._last_write >= self._idle_s:
+            elif self._unflushed or self._has_removals:
+                idle_s = self._idle_s * (1 if self._unflushed else _IDLE_AFTER_TABLES)
                 with self._write_lock:
-                    if self._store is not None:
+                    if self._store is not None and time.monotonic() - self._last_write >= idle_s:
                         self._flush(self._store)
 
     def _checkpoint(self, folder: Path, wait: bool) -> int | None:

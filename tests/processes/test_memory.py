@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from ctypes.util import find_library
+from pathlib import Path
 
 import pytest
 
 from kg.processes import memory
+from kg.search.index_client import EdgeIndex
+from kg.settings import Settings
+from tests.waiting import find_children
 
 SHOW = [sys.executable, "-c", "import ctypes; print(hasattr(ctypes.CDLL(None), 'mallctl'))"]
 
 
 @pytest.fixture(autouse=True)
-def _forget_the_library() -> Iterator[None]:
+def _use_the_c_library(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv("LD_PRELOAD", raising=False)
+    monkeypatch.setattr(memory, "_has_jemalloc", lambda: False)
     memory._find_jemalloc.cache_clear()
     yield
     memory._find_jemalloc.cache_clear()
 
 
 class TestPreferJemalloc:
-    def test_a_process_and_its_children_use_it_if_the_system_has_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.delenv("LD_PRELOAD", raising=False)
+    def test_a_process_and_its_children_use_it_if_the_system_has_it(self) -> None:
         nested = [sys.executable, "-c", f"import subprocess; subprocess.run({SHOW!r}, check=True)"]
         for command in (SHOW, nested):
             shown = subprocess.check_output(memory.prefer_jemalloc(command), text=True)
@@ -44,10 +51,22 @@ class TestPreferJemalloc:
                 raise FileNotFoundError("env")
             return subprocess.CompletedProcess(command, code, b"", said)
 
-        monkeypatch.delenv("LD_PRELOAD", raising=False)
         monkeypatch.setattr(subprocess, "run", run)
         assert memory.prefer_jemalloc(SHOW) == memory.prefer_jemalloc(SHOW) == SHOW
-        assert [command[:2] for command in tried] == [["env", "LD_PRELOAD=libjemalloc.so.2"]]
+        assert [command[0] for command in tried] == ["env"]
+        assert "LD_PRELOAD=libjemalloc.so.2" in tried[0]
+
+    def test_children_of_a_process_with_it_get_its_options(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(memory, "_has_jemalloc", lambda: True)
+        assert memory.prefer_jemalloc(SHOW) == ["env", "MALLOC_CONF=background_thread:true", *SHOW]
+
+    def test_the_index_prefers_it(self, tmp_path: Path) -> None:
+        with closing(EdgeIndex(tmp_path, Settings(_env_file=None, data_dir=tmp_path))) as index:
+            assert index.state() == {}
+            [process] = find_children(os.getpid())
+            assert ("libjemalloc" in Path(f"/proc/{process}/maps").read_text()) == (
+                find_library("jemalloc") is not None
+            )
 
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="the C library has no mallopt")

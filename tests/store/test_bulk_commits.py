@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -87,7 +88,8 @@ def test_table_files_and_transactions_write_the_same(tmp_path: Path, monkeypatch
     assert written[1] == written[10**9]
 
 
-def test_no_flush_follows_since_it_would_wait_for_merges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_flush_follows_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would wait for merges of table files, and the next commit for it."""
     with OxigraphStore(tmp_path, flush_quads=1, idle_s=3600) as store:
         flushed = []
         monkeypatch.setattr(store, "_flush", flushed.append)
@@ -98,6 +100,15 @@ def test_no_flush_follows_since_it_would_wait_for_merges(tmp_path: Path, monkeyp
         assert not flushed
         store.commit(make_graph("third"))
         assert len(flushed) == 1
+
+
+@pytest.mark.usefixtures("at_once")
+def test_what_it_removed_is_flushed_at_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with OxigraphStore(tmp_path, idle_s=0.01) as store:
+        flushed = threading.Event()
+        monkeypatch.setattr(store, "_flush", lambda _: flushed.set())
+        store.commit(make_graph("first"))
+        assert flushed.wait(60)
 
 
 @pytest.mark.usefixtures("at_once")
