@@ -42,8 +42,8 @@ _RETRY_S: Final = 0.01
 _COMPACTION: Final = "rocksdb:low"
 """Name of the threads that merge table files."""
 _NICENESS: Final = 10
-"""That of the process that optimizes the index. At 15, merges fell behind in a load of a million passages, and the engine
-stopped writes at 36 table files."""
+"""That of the process that optimizes the index. At 15, merges fell behind in a load of a million passages, and the
+engine stopped writes at 36 table files."""
 
 
 def finish_rebuild(data_dir: Path) -> bool:
