@@ -61,9 +61,10 @@ class TestPreferJemalloc:
         assert memory.prefer_jemalloc(SHOW) == ["env", "MALLOC_CONF=background_thread:true", *SHOW]
 
     def test_the_index_prefers_it(self, tmp_path: Path) -> None:
+        before = find_children(os.getpid())
         with closing(EdgeIndex(tmp_path, Settings(_env_file=None, data_dir=tmp_path))) as index:
             assert index.state() == {}
-            [process] = find_children(os.getpid())
+            [process] = {*find_children(os.getpid())}.difference(before)
             assert ("libjemalloc" in Path(f"/proc/{process}/maps").read_text()) == (
                 find_library("jemalloc") is not None
             )
