@@ -10,7 +10,7 @@ from functools import cache
 from typing import Final
 
 _ARENAS: Final = 2
-"""The C library keeps a pool of freed memory for each thread otherwise: a fifth of the memory of the index at rest."""
+"""Otherwise there is a pool of freed memory for each thread: a fifth of the memory of the index at rest."""
 
 _M_ARENA_MAX: Final = -8
 """The parameter of mallopt(3) for it."""
@@ -18,8 +18,8 @@ _M_ARENA_MAX: Final = -8
 _JEMALLOC: Final = "libjemalloc.so.2"
 """The name of the library, which all its releases since 2015 have."""
 
-_OPTIONS: Final = "background_thread:true"
-"""Freed memory returns to the system after some seconds, also if nothing is allocated meanwhile."""
+_OPTIONS: Final = f"narenas:{_ARENAS},background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0"
+"""Freed memory returns to the system after a second, also if nothing is allocated meanwhile."""
 
 
 def prefer_jemalloc(command: Sequence[str]) -> list[str]:

@@ -58,7 +58,7 @@ class TestPreferJemalloc:
 
     def test_children_of_a_process_with_it_get_its_options(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(memory, "_has_jemalloc", lambda: True)
-        assert memory.prefer_jemalloc(SHOW) == ["env", "MALLOC_CONF=background_thread:true", *SHOW]
+        assert memory.prefer_jemalloc(SHOW) == ["env", f"MALLOC_CONF={memory._OPTIONS}", *SHOW]
 
     def test_the_index_prefers_it(self, tmp_path: Path) -> None:
         before = find_children(os.getpid())
