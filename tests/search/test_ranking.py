@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from kg.search.points import Floats, Hits
 from kg.search.ranking import Fusion, Scores, find_nth, is_settled
 
-SCORES = st.floats(0, 50, allow_nan=False, allow_subnormal=False)
+SCORES = st.floats(0, 50, allow_nan=False).map(lambda score: round(score, 6))
+"""As those of an index, which have six decimals."""
 COSINES = st.floats(-1, 1, allow_nan=False)
 
 
