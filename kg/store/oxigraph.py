@@ -113,7 +113,7 @@ class OxigraphStore:
         self._writer: int | None = None
         self._unflushed = 0
         self._has_removals = False
-        """Whether the last commits were written as table files, and what they removed is in the log."""
+        """Whether the log has what a commit by table files removed."""
         self._last_write = 0.0
         self._last_checkpoint = -math.inf
         self._log: Final = WriteAheadLog(self._folder)
@@ -661,7 +661,7 @@ class OxigraphStore:
         except QuadciteError as error:
             failed = error
         finally:
-            self._unflushed = 0
+            self._note_flushed()
             self._log.reset()
             try:
                 self._store = pyoxigraph.Store(self._folder)
@@ -723,7 +723,10 @@ class OxigraphStore:
             if isinstance(error, OSError):
                 self._read_only(error)
         else:
-            self._unflushed, self._has_removals = 0, False
+            self._note_flushed()
+
+    def _note_flushed(self) -> None:
+        self._unflushed, self._has_removals = 0, False
 
     def _flush_when_idle(self) -> None:
         while not self._closing.wait(self._idle_s):
@@ -752,7 +755,7 @@ class OxigraphStore:
                 if isinstance(error, OSError):
                     self._read_only(error)
                 raise StoreError(f"Cannot write a checkpoint to {path}: {error}") from error
-            self._unflushed = 0
+            self._note_flushed()
             self._last_checkpoint = time.monotonic()
             return generation
         finally:
