@@ -113,7 +113,7 @@ class OxigraphStore:
         self._writer: int | None = None
         self._unflushed = 0
         self._has_removals = False
-        """Whether the log has what a commit by table files removed."""
+        """Whether the log has removals of a commit by table files."""
         self._last_write = 0.0
         self._last_checkpoint = -math.inf
         self._log: Final = WriteAheadLog(self._folder)
