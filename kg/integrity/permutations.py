@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import zip_longest
 from typing import Final
 
 from pyoxigraph import DefaultGraph, NamedNode, QuerySolution, QuerySolutions, Store
@@ -28,15 +29,19 @@ _KEYS: Final = {
 }
 """The terms that each order is read by: none for all quads, or each distinct subject, predicate and so on."""
 
-SLICED_FROM: Final = 4_000_000
-"""Number of quads from which the distinct terms of an order are read in slices, so that they need less memory."""
-
-_SLICES: Final = "0123456789abcdef"
+_MANY: Final = frozenset({"SPOG", "OSPG", "GOSP"})
+"""The orders with many distinct terms, which the engine keeps in memory: 110 bytes each."""
+MOST_AT_ONCE: Final = 12_000_000
+"""Quads whose distinct terms are read at once. Those of more quads are read in slices, each of which reads all quads."""
+_MOST_SLICES: Final = 256
 _FILE: Final = re.compile(r"(\d+\.sst|MANIFEST-\d+|CURRENT|OPTIONS-\d+|\d+\.log)")
 
 
-def count_quads(store: Store, order: str, *, sliced: bool = False) -> int:
-    """Read one order of all quads in named graphs and count them. Raises OSError or RuntimeError for damage."""
+def count_quads(store: Store, order: str, *, slices: int = 1) -> int:
+    """Read one order of all quads in named graphs and count them. Raises OSError or RuntimeError for damage.
+
+    With `slices`, at most 256, the distinct terms that the order is read by are divided by their MD5.
+    """
     keys = _KEYS[order]
     if not keys:
         return _count_rows(store, _QUADS)
@@ -44,8 +49,18 @@ def count_quads(store: Store, order: str, *, sliced: bool = False) -> int:
     same = {"s": "GRAPH ?h { ?s ?y ?z }", "p": "GRAPH ?h { ?y ?p ?z }", "o": "GRAPH ?h { ?y ?z ?o }"}[last[1:]]
     if "?g" in keys:
         same = same.replace("?h", "?g")
-    slices = [f"FILTER(STRSTARTS(COALESCE(MD5(STR({last})), '0'), '{digit}'))" for digit in _SLICES] if sliced else [""]
-    return sum(_count_rows(store, f"{{ SELECT DISTINCT {keys} {{ {same} {part} }} }} {_QUADS}") for part in slices)
+    filters = _build_slices(last, slices) if slices > 1 else [""]
+    return sum(_count_rows(store, f"{{ SELECT DISTINCT {keys} {{ {same} {part} }} }} {_QUADS}") for part in filters)
+
+
+def _build_slices(term: str, number: int) -> list[str]:
+    """Build filters that divide terms by the first two digits of the MD5 of their text. The first has blank nodes."""
+    bounds = [f"{_MOST_SLICES * each // number:02x}" for each in range(number)]
+    digits = f"COALESCE(SUBSTR(MD5(STR({term})), 1, 2), '00')"
+    return [
+        f"FILTER({digits} >= '{low}'" + (f" && {digits} < '{high}')" if high else ")")
+        for low, high in zip_longest(bounds, bounds[1:])
+    ]
 
 
 def _count_rows(store: Store, pattern: str) -> int:
@@ -68,7 +83,8 @@ def read_all_orders(store: Store) -> Iterator[tuple[str, int | str]]:
     quads = 0
     for order in _KEYS:
         try:
-            quads = count_quads(store, order, sliced=quads >= SLICED_FROM)
+            slices = min(-(-quads // MOST_AT_ONCE), _MOST_SLICES) if order in _MANY else 1
+            quads = count_quads(store, order, slices=slices)
         except (OSError, RuntimeError) as error:
             yield order, str(error)
             if not _KEYS[order]:
