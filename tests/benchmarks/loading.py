@@ -121,7 +121,7 @@ def measure(mode: str, source: Path) -> dict[str, Any]:
 
 
 def tenths(progress: Sequence[tuple[float, int]]) -> tuple[float, float]:
-    """Passages a second in the first tenth (after the first batch, which waits for the file) and in the last."""
+    """Passages a second in the first tenth (after the first point, which waits for the file) and in the last."""
     share = progress[-1][1] / 10
     first = next((point for point in progress if point[1] - progress[0][1] >= share), progress[-1])
     before = next((point for point in reversed(progress) if progress[-1][1] - point[1] >= share), progress[0])

@@ -22,11 +22,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
 from pyoxigraph import NamedNode
 from rich.console import Console
@@ -40,6 +41,7 @@ from kg.search import index_process
 from kg.search.embedding import Embedder
 from kg.search.index_client import EdgeIndex
 from kg.search.index_sync import repair_index
+from kg.search.protocol import GraphUnits, SearchIndex
 from kg.settings import Settings
 from kg.tools import registry
 from kg.tools.reading.why import explain
@@ -172,20 +174,17 @@ def opened(data: Path, vectors: str, processes: int = 0) -> Iterator[KnowledgeGr
 
 def load_source(source: Path, data: Path, vectors: str) -> Iterator[Figures]:
     """Load the file, wait until the index rests, and report rates and peaks."""
-    progress: list[tuple[float, int]] = []
     with opened(data, vectors) as kg, watching_memory() as most:
         begun = time.perf_counter()
-        load(
-            kg,
-            "climate",
-            [str(source)],
-            on_progress=lambda done, _, doing: progress.append((time.perf_counter() - begun, done)),
-        )
+        with noting_indexed(kg.search) as indexed:
+            load(kg, "climate", [str(source)])
         seconds = time.perf_counter() - begun
         units = kg.search.status().units
-        first, last = tenths(progress)
+        first, last = tenths(indexed)
         yield {
             "load: passages/s": units / seconds,
+            "load, until a tenth is searchable: s": next(at for at, done in indexed if done >= units / 10) - begun,
+            "load, after nine tenths are: s": begun + seconds - next(at for at, done in indexed if done >= 0.9 * units),
             "load, first tenth: passages/s": first,
             "load, last tenth: passages/s": last,
         }
@@ -208,6 +207,23 @@ def load_source(source: Path, data: Path, vectors: str) -> Iterator[Figures]:
             "load: peak of the index process, MiB": read_memory(index)["VmHWM"] / MIB,
             "load: peak of the loading process, MiB": read_memory(os.getpid())["VmHWM"] / MIB,
         }
+
+
+@contextlib.contextmanager
+def noting_indexed(search: SearchIndex) -> Iterator[list[tuple[float, int]]]:
+    """Note each time when further passages have become searchable, and how many are."""
+    noted: list[tuple[float, int]] = []
+    lock = threading.Lock()
+    replace = search.replace
+
+    def replace_noting(graphs: Mapping[str, GraphUnits]) -> None:
+        replace(graphs)
+        with lock:
+            before = noted[-1][1] if noted else 0
+            noted.append((time.perf_counter(), before + sum(len(each.units) for each in graphs.values())))
+
+    with patch.object(search, "replace", replace_noting):
+        yield noted
 
 
 @dataclass(slots=True)
