@@ -32,7 +32,7 @@ _KEYS: Final = {
 _MANY: Final = frozenset({"SPOG", "OSPG", "GOSP"})
 """The orders with many distinct terms, which the engine keeps in memory: 110 bytes each."""
 MOST_AT_ONCE: Final = 12_000_000
-"""Quads whose distinct terms are read at once. Those of more quads are read in slices, each of which reads all quads."""
+"""Quads whose distinct terms are read at once; those of more quads in slices, each of which reads all quads."""
 _MOST_SLICES: Final = 256
 _FILE: Final = re.compile(r"(\d+\.sst|MANIFEST-\d+|CURRENT|OPTIONS-\d+|\d+\.log)")
 
