@@ -36,7 +36,7 @@ $(SUITES): $(STAMP) tests/conformance/suites.py
 	$(BIN)/python -m tests.conformance.suites
 	touch $@
 
-test: setup $(SUITES)  ## unit, contract and conformance tests, one journey for each domain (under 6 minutes)
+test: setup $(SUITES)  ## unit, contract and conformance tests, one journey for each domain (5 minutes)
 	$(PYTEST) --ignore=tests/browser -m "not long and not measures_time and not exhaustive" $(ARGS)
 
 test-long: setup $(SUITES)  ## adversarial cases, kills, packaging, differential runs, timings, pages in a browser

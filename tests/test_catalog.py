@@ -121,6 +121,7 @@ def test_counts_follow_loads_changes_and_deletions(tmp_path: Path) -> None:
         assert not [row for row in rows(kg) if row["loader"] == "zoning" and int(row["records"])]
 
 
+@pytest.mark.long
 def test_a_pruned_source_leaves_the_catalog(tmp_path: Path) -> None:
     folder = tmp_path / "laws"
     folder.mkdir()
@@ -162,6 +163,7 @@ def test_two_writers_keep_the_rows_of_each_other(tmp_path: Path) -> None:
         }
 
 
+@pytest.mark.long
 def test_a_copy_of_the_data_has_the_catalog_and_an_old_store_gets_one(tmp_path: Path) -> None:
     with opened(tmp_path / "data") as kg:
         load(kg, "climate", [str(FIXTURES / "joined" / "climate")], index=False)
@@ -178,6 +180,7 @@ def test_a_copy_of_the_data_has_the_catalog_and_an_old_store_gets_one(tmp_path: 
         assert {(row["dataset"], row["records"], row["triples"], row["hash"]) for row in rows(kg)} == before
 
 
+@pytest.mark.long
 def test_catalog_is_complete_or_empty_after_a_crash_while_it_is_built(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

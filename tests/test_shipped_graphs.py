@@ -120,6 +120,7 @@ def test_a_second_open_makes_no_commit(tmp_path: Path) -> None:
         assert second.store.statistics().generation == before
 
 
+@pytest.mark.long
 def test_an_upgrade_replaces_the_shipped_graphs_and_leaves_one_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,6 +196,7 @@ def test_an_empty_store_has_no_content(kg: KnowledgeGraph) -> None:
     assert kg.search.status().units == 0
 
 
+@pytest.mark.long
 def test_dataset_shapes_hold_with_the_ontology_in_the_store(everything: KnowledgeGraph) -> None:
     assert load_problems(everything) == []
 
@@ -253,6 +255,7 @@ def test_terms_are_found_once(everything: KnowledgeGraph) -> None:
 # -- superclasses
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("anchor", ANCHORS, ids=lambda anchor: anchor.value.partition("#")[2])
 def test_a_superclass_counts_the_sum_of_its_subclasses(everything: KnowledgeGraph, anchor: NamedNode) -> None:
     below = {name: count(everything, f"?x a {name}") for name in get_subclasses(anchor)}
@@ -293,6 +296,7 @@ def share_of_superclasses(kg: KnowledgeGraph) -> float:
     return len(kg.store.graph(SUPERCLASS_GRAPH)) / kg.store.statistics().quads
 
 
+@pytest.mark.long
 def test_superclasses_come_and_go_with_the_record(kg: KnowledgeGraph, tmp_path: Path) -> None:
     laws = tmp_path / "laws.csv"
     laws.write_bytes((bundle.folder("fixtures") / "climate" / "laws.csv").read_bytes())

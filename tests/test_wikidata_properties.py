@@ -181,6 +181,7 @@ def test_why_names_the_table_and_the_rule(graph: KnowledgeGraph) -> None:
     assert found.rule.iri == NAMES.iri.value
 
 
+@pytest.mark.long
 def test_a_property_that_a_source_describes_has_its_words_alone_and_gives_them_back(
     tmp_path: Path, graph: KnowledgeGraph
 ) -> None:
@@ -214,6 +215,7 @@ def test_people_add_to_a_property_and_cannot_displace_it(graph: KnowledgeGraph) 
     users.delete(NOTES, ADA)
 
 
+@pytest.mark.long
 def test_a_store_of_an_earlier_version_keeps_each_triple_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written = Quad(WD.P20, RDFS.label, Literal("place of death", language="en"), NOTES)
     with monkeypatch.context() as before:

@@ -56,7 +56,7 @@ class Curve(NamedTuple):
 
 
 CURVES: Final = (
-    Curve("Load", ("load: passages/s", "load, last tenth: passages/s"), "passages/s"),
+    Curve("Load", ("load: passages/s",), "passages/s"),
     Curve("Disk", ("store: bytes on disk a passage", "index: bytes on disk a passage"), "bytes a passage"),
     Curve("Memory of the index process", ("index process: anonymous bytes a passage",), "bytes a passage"),
     Curve("Search by words", ("search, words: p50 ms", "search, words: p95 ms"), "ms"),

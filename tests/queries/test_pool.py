@@ -267,6 +267,7 @@ def test_a_query_that_takes_too_much_memory_is_stopped(pool: QueryPool) -> None:
     assert pool.run("ASK {}").result is True
 
 
+@pytest.mark.long
 def test_a_finished_result_is_bounded_too(snapshots: Snapshots) -> None:
     with QueryPool(snapshots, Settings(query_workers=1, query_memory_mb=200)) as small:
         wide = f"SELECT ?a (REPLACE(STR(?o), '.', '{'x' * 2000}') AS ?long) {{ ?s ?p ?o . ?a ?b ?c }}"

@@ -280,6 +280,7 @@ def check_numbers(graph: KnowledgeGraph, query: str, chosen: SearchFilters) -> t
     return exact, least
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("narrow", "most"), SIZES)
 @pytest.mark.parametrize("query", QUERIES)
 def test_each_number_is_that_of_the_list_with_its_value(

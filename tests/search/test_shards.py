@@ -113,6 +113,7 @@ def four(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
     index.shards.close()
 
 
+@pytest.mark.long
 def test_graphs_leave_a_shard_with_more_texts_than_a_lower_limit(tmp_path: Path) -> None:
     index = open_index(tmp_path)
     fill(index)
@@ -166,6 +167,7 @@ def test_four_shards_answer_as_one(one: UnitIndex, four: UnitIndex) -> None:
     assert one.count(["place"], [{"place": ["KEN"]}]) == four.count(["place"], [{"place": ["KEN"]}])
 
 
+@pytest.mark.long
 def test_shards_are_divided_among_processes_and_one_needs_no_other(tmp_path: Path) -> None:
     index = open_index(tmp_path, most_texts=UNITS, processes=3)
     put(index, "a")
@@ -206,6 +208,7 @@ def test_a_process_that_is_killed_is_started_again_and_asked_again(tmp_path: Pat
     index.shards.close()
 
 
+@pytest.mark.long
 def test_a_process_that_keeps_dying_is_left_out_of_searches_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,6 +243,7 @@ def test_a_process_that_keeps_dying_is_left_out_of_searches_alone(
     index.shards.close()
 
 
+@pytest.mark.long
 def test_a_write_waits_for_a_process_that_a_search_does_not_wait_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -262,6 +266,7 @@ def test_a_write_waits_for_a_process_that_a_search_does_not_wait_for(
     index.shards.close()
 
 
+@pytest.mark.long
 def test_nothing_is_kept_of_an_answer_without_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index = open_index(tmp_path, most_texts=UNITS, processes=2)
     for name in "abcd":
@@ -290,6 +295,7 @@ def test_nothing_is_kept_of_an_answer_without_a_process(tmp_path: Path, monkeypa
     index.shards.close()
 
 
+@pytest.mark.long
 def test_an_index_whose_process_lost_a_shard_is_to_be_opened_again(tmp_path: Path) -> None:
     index = open_index(tmp_path, most_texts=UNITS, processes=2)
     told: list[bool] = []
@@ -309,6 +315,7 @@ def test_an_index_whose_process_lost_a_shard_is_to_be_opened_again(tmp_path: Pat
     index.shards.close()
 
 
+@pytest.mark.long
 def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from tests.search.test_shards import *\n"
@@ -328,6 +335,7 @@ def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
     index.shards.close()
 
 
+@pytest.mark.long
 def test_quantized_vectors_find_the_same(tmp_path: Path) -> None:
     """Approximate search: of the first ten by meaning, 99 % are those of an exact search."""
     exact, quick = open_index(tmp_path / "exact"), open_index(tmp_path / "quick", most_texts=60, exact_vectors=0)
@@ -398,6 +406,7 @@ def test_a_replaced_graph_stays_in_its_shard(tmp_path: Path) -> None:
     index.shards.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damage", ["missing", "record", "segments", "texts"])
 def test_a_lost_shard_is_missing_alone_until_its_graphs_are_there_again(tmp_path: Path, damage: str) -> None:
     index = open_index(tmp_path, most_texts=UNITS)
@@ -436,6 +445,7 @@ def test_a_lost_shard_is_missing_alone_until_its_graphs_are_there_again(tmp_path
     index.shards.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damage", ["missing", "garbage", "short", "not ASCII"])
 def test_without_the_key_of_its_ids_an_index_is_made_again(tmp_path: Path, damage: str) -> None:
     index = open_index(tmp_path, most_texts=UNITS)
@@ -479,6 +489,7 @@ def test_an_index_of_an_earlier_version_is_no_damage(
     assert not caplog.records
 
 
+@pytest.mark.long
 def test_a_shard_of_an_index_with_another_key_is_indexed_again(tmp_path: Path) -> None:
     index, other = (open_index(tmp_path / name, most_texts=UNITS) for name in ("index", "other"))
     for each in (index, other):
@@ -501,6 +512,7 @@ def test_a_shard_of_an_index_with_another_key_is_indexed_again(tmp_path: Path) -
     index.shards.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("source", ["copy of another", "earlier state"])
 def test_graphs_that_two_shards_have_are_indexed_again(tmp_path: Path, source: str) -> None:
     folder, earlier = tmp_path / "index", tmp_path / "earlier"
@@ -597,6 +609,7 @@ def test_the_rarity_of_words_survives_a_kill(tmp_path: Path) -> None:
     index.shards.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damage", ["missing", "garbage", "other"])
 def test_counts_of_words_that_are_lost_or_wrong_are_made_again(tmp_path: Path, damage: str) -> None:
     index = open_index(tmp_path / "a")
@@ -631,6 +644,7 @@ def test_fields_and_vectors_are_those_of_all_shards(tmp_path: Path) -> None:
         part.close()
 
 
+@pytest.mark.long
 def test_vectors_are_read_ahead_unless_they_are_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index = open_index(tmp_path)
     put(index, "a", units=150)
@@ -648,6 +662,7 @@ def test_vectors_are_read_ahead_unless_they_are_many(tmp_path: Path, monkeypatch
     assert part.read_vectors() == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("quantized", [False, True])
 def test_the_score_of_a_text_with_several_vectors_is_that_of_the_best(tmp_path: Path, quantized: bool) -> None:
     index = open_index(tmp_path, exact_vectors=0 if quantized else 10_000)
@@ -712,6 +727,7 @@ def read(encoded: dict[str, str]) -> dict[int, float]:
     return by_id(Hits.decode(encoded))
 
 
+@pytest.mark.long
 def test_more_hits_of_a_search_are_found_without_another_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index = open_index(tmp_path, most_texts=60)
     fill(index)
@@ -729,6 +745,7 @@ def test_more_hits_of_a_search_are_found_without_another_scan(tmp_path: Path, mo
     index.shards.close()
 
 
+@pytest.mark.long
 def test_a_shard_with_most_of_the_best_hits_is_asked_for_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index = open_index(tmp_path, most_texts=UNITS)
     for name in "abcdef":

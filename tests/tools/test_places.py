@@ -390,6 +390,7 @@ def test_hierarchy_is_read_once_per_generation(kg: KnowledgeGraph) -> None:
     assert not any("within" in statement.sparql for statement in ran if statement.sparql != PLACES.strip())
 
 
+@pytest.mark.long
 def test_store_of_the_old_layout_answers_by_iso_3166(kg: KnowledgeGraph, tmp_path: Path) -> None:
     """Before, a state in the laws was within no place, and countries had no label."""
     settings = Settings(data_dir=tmp_path, models_dir=tmp_path / "none", _env_file=None)  # type: ignore[call-arg]

@@ -93,6 +93,7 @@ def titles_of(kg: KnowledgeGraph) -> dict[str, str]:
     return {term_text(row["thing"]): term_text(row["title"]) for row in rows}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("write", "speaker", "day"),
     [

@@ -51,6 +51,7 @@ def said(tree: code_tree.CodeTree) -> object:
     return tree.sections, tree.order, tree.summaries, tree.heights, tree.states
 
 
+@pytest.mark.long
 def test_a_tree_that_is_kept_is_the_one_that_is_stored(kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch) -> None:
     before = code_tree.cached_tree(kg, TOWN)
     whole = code_tree.read_tree

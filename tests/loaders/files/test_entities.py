@@ -85,6 +85,7 @@ def make_names(count: int) -> list[str]:
     return [f"Q{''.join(letters[number >> shift & 15] for shift in (12, 8, 4, 0))}" for number in range(count)]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(100)
 @pytest.mark.parametrize(
     "take",
@@ -295,6 +296,7 @@ def test_entities_follow_their_files(graph: tuple[KnowledgeGraph, Path]) -> None
     assert refresh(kg).files == 0
 
 
+@pytest.mark.long
 def test_many_entities_of_a_removed_file_are_hidden_until_another_commit_removes_them(
     graph: tuple[KnowledgeGraph, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -328,6 +330,7 @@ def test_many_entities_of_a_removed_file_are_hidden_until_another_commit_removes
     compact(data_dir)
 
 
+@pytest.mark.long
 def test_a_changed_file_with_many_entities_is_extracted_again(
     graph: tuple[KnowledgeGraph, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -342,6 +345,7 @@ def test_a_changed_file_with_many_entities_is_extracted_again(
     assert entity_graphs(kg) == both
 
 
+@pytest.mark.long
 def test_files_that_share_an_entity_with_several_names_are_removed_at_once(
     graph: tuple[KnowledgeGraph, Path],
 ) -> None:
@@ -354,6 +358,7 @@ def test_files_that_share_an_entity_with_several_names_are_removed_at_once(
     assert names_of(kg, "product", "saltqueue") == {"Salt Queue"}
 
 
+@pytest.mark.long
 def test_extraction_that_is_paused_goes_on_where_it_was_and_a_changed_text_begins_again(
     graph: tuple[KnowledgeGraph, Path],
 ) -> None:
@@ -393,6 +398,7 @@ def test_extraction_that_is_paused_goes_on_where_it_was_and_a_changed_text_begin
     assert entity_graphs(kg) == both
 
 
+@pytest.mark.long
 def test_entities_without_any_relation_have_provenance_that_conforms(tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path / "data", models_dir=tmp_path / "none", _env_file=None)  # type: ignore[call-arg]
     folder = tmp_path / "notes"
@@ -408,6 +414,7 @@ def test_entities_without_any_relation_have_provenance_that_conforms(tmp_path: P
     assert inspect_closed(tmp_path / "data").problems == []
 
 
+@pytest.mark.long
 def test_statements_of_users_change_neither_entities_nor_links(graph: tuple[KnowledgeGraph, Path]) -> None:
     kg, folder = graph
     before = entity_graphs(kg)

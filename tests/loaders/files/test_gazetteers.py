@@ -87,6 +87,7 @@ def write(folder: Path, **texts: str) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_files_with_a_name_that_enters_or_leaves_the_gazetteer_are_read_again(
     kg: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,6 +116,7 @@ def test_files_with_a_name_that_enters_or_leaves_the_gazetteer_are_read_again(
     assert refresh(kg).files == 0
 
 
+@pytest.mark.long
 def test_settings_change_the_gazetteer(tmp_path: Path) -> None:
     folder = write(tmp_path / "notes", using=USING, a=SHOWING[0], b=SHOWING[1], c=SHOWING[2])
     for top, least, is_found in ((2_000, 3, True), (0, 3, False), (2_000, 4, False), (2_000, 2, True)):

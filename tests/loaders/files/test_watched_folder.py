@@ -328,6 +328,7 @@ def test_odd_names_are_loaded_or_reported(kg: KnowledgeGraph, notes: Path) -> No
     assert paths_of(kg) == set()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", spread(range(12), 1))
 def test_random_changes_give_the_graph_of_a_fresh_load(
     kg: KnowledgeGraph, open_graph: Callable[..., KnowledgeGraph], notes: Path, seed: int

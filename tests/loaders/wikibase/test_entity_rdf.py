@@ -319,6 +319,7 @@ def cut(path: Path, share: float) -> Path:
     return path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["dump.json", "dump.json.gz", "dump.json.bz2"])
 def test_of_a_file_that_is_cut_off_the_entities_before_the_cut_are_loaded_and_the_cut_is_told(
     kg: KnowledgeGraph, tmp_path: Path, name: str

@@ -87,6 +87,7 @@ def test_every_speech_that_passes_all_filters_is_found_and_no_other(speeches, fi
     assert set(found(speeches, **filters)) <= expected
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("filters", "holds"), FILTERS, ids=lambda value: str(value) if isinstance(value, dict) else "")
 def test_the_same_holds_where_the_index_proposes(many, filters, holds):
     expected = {said.speech_id for said in many.said if holds(said)}

@@ -192,6 +192,7 @@ def kg(tmp_path: Path) -> Iterator[KnowledgeGraph]:
         yield kg
 
 
+@pytest.mark.long
 def test_a_server_keeps_the_counts_in_line_by_updates(kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[int] = []
 
@@ -219,6 +220,7 @@ def test_a_server_keeps_the_counts_in_line_by_updates(kg: KnowledgeGraph, monkey
     assert len(measured) >= 4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_large", [False, True])
 def test_no_checkpoint_is_held_that_serves_nobody(
     kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch, is_large: bool
@@ -238,6 +240,7 @@ def test_no_checkpoint_is_held_that_serves_nobody(
     until(lambda: not (kg.settings.data_dir / "snapshots" / str(first)).exists())
 
 
+@pytest.mark.long
 def test_a_load_without_a_server_updates_the_saved_counts(kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch) -> None:
     def read_saved() -> tuple[int, bool]:
         saved = Counts.load(kg.settings.data_dir / "schema.json")

@@ -134,6 +134,7 @@ def test_the_claim_is_explained_by_its_origin(kg, server):
     assert "wikibase-remote" in text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("question", "verdict"),
     [
@@ -167,6 +168,7 @@ def test_a_server_that_fails_leaves_the_local_answer_and_a_note(bare, server, mo
         claims_of(bare, qids=["Q9100011"])
 
 
+@pytest.mark.long
 def test_a_server_that_is_down_and_back(kg, tmp_path):
     with serving() as server:
         connect(kg, server.url, connector_timeout_s=3.0)
@@ -187,6 +189,7 @@ def test_an_entity_that_is_local_is_not_asked_for(kg, server, tmp_path):
     assert server.calls() == []
 
 
+@pytest.mark.long
 def test_claims_of_local_and_remote_entities_are_one_answer(kg, server, tmp_path):
     file = tmp_path / "port.json"
     file.write_text(json.dumps(read_entities(OWN)["Q9100010"]))
@@ -199,6 +202,7 @@ def test_claims_of_local_and_remote_entities_are_one_answer(kg, server, tmp_path
     assert kg.store.graph(graph_of("Q9100010")) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("names", ["no sparql", "old"])
 def test_claims_that_are_not_stored_are_stated_and_decide_nothing(kg, names):
     with serving(names=names) as server:

@@ -127,6 +127,7 @@ def test_a_speaker_recorded_for_two_states_on_a_day_has_none(kg: KnowledgeGraph,
     assert states(kg) == {"a": ("NSW", "der"), **derived}
 
 
+@pytest.mark.long
 def test_the_order_of_loads_does_not_matter(tmp_path: Path) -> None:
     chance = random.Random(7)
     divisions = ("Newcastle", "Kooyong", "Sydney", "Fraser", "Lower Tidewater", "")

@@ -76,6 +76,7 @@ def test_its_provenance_has_the_address_and_the_time(kg, endpoint, upstream):
     assert datetime.fromisoformat(time["t"].value) >= before
 
 
+@pytest.mark.long
 def test_loading_the_entity_from_a_file_removes_the_remote_one(kg, endpoint, tmp_path):
     store(kg, endpoint, MARIT, PORT)
     file = tmp_path / "marit.json"
@@ -93,6 +94,7 @@ def test_an_unknown_entity_is_not_stored_and_an_unchanged_one_not_again(kg, endp
     assert kg.store.statistics().generation == generation
 
 
+@pytest.mark.long
 def test_no_more_entities_are_stored_than_the_setting_allows(kg, endpoint):
     store(kg, endpoint, MARIT, most=1)
     assert store(kg, endpoint, PORT, most=1).problems.keys() == {PORT}
@@ -166,6 +168,7 @@ class Redirecting:
         )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("source", ["file", "server"])
 def test_a_redirect_to_an_entity_that_is_here_changes_nothing_of_it(kg, endpoint, tmp_path, source):
     if source == "file":
@@ -198,6 +201,7 @@ def test_an_answer_cannot_describe_records_of_quadcite(kg, endpoint, minted):
     assert not list(kg.store.query(f"SELECT ?p {{ GRAPH ?g {{ <{subject}> ?p <{WD}x> }} }}"))
 
 
+@pytest.mark.long
 def test_values_that_are_here_already_are_not_changed(kg, endpoint):
     store(kg, endpoint, PORT)
     [value] = {

@@ -331,6 +331,7 @@ def towns(folder: Path) -> dict[str, str]:
     return {name: str(folder / name) for name in ("towns.csv", "upper_feign.json", "quill.json")}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("order", list(permutations(("towns.csv", "upper_feign.json", "quill.json"))), ids=" ".join)
 def test_tables_and_codes_loaded_in_any_order_say_what_they_say_at_once(
     kg: KnowledgeGraph, open_graph: Any, tmp_path: Path, order: tuple[str, ...]

@@ -406,6 +406,7 @@ def test_an_empty_municipality_and_what_is_no_code() -> None:
         json_entries.parse(b"{", "x.json")
 
 
+@pytest.mark.long
 def test_a_section_of_5_mb_is_read_whole() -> None:
     raw = "(a) shall not be built here\n" * 190_000
     (section,) = parse([{"section_id": "1-1", "title": "Long", "raw_content": raw}]).sections
