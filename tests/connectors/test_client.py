@@ -67,14 +67,15 @@ def test_a_slow_server_is_waited_for(server, tmp_path):
     ],
 )  # fmt: skip
 def test_a_fault_ends_within_the_time_with_an_error_of_the_upstream(server, tmp_path, caplog, mode, retried):
-    remote = connect(tmp_path, server.url, connector_timeout_s=1.0, connector_max_mb=1)
+    limit_s = 8.0 if retried else 1.0  # all attempts fit into it, on a slow machine too
+    remote = connect(tmp_path, server.url, connector_timeout_s=limit_s, connector_max_mb=1)
     remote.list_tools(30.0)
     server.faults.mode = mode
     server.faults.requests.clear()
     began = time.monotonic()
     with pytest.raises(UpstreamError) as caught:
         remote.call("wikidata.vector_search_items", {"query": mode})
-    assert time.monotonic() - began < 10  # the limit is 1 s; it would hang for 60 s
+    assert time.monotonic() - began < 10  # it would hang for 60 s
     assert "wikidata" in str(caught.value)
     assert len(str(caught.value)) < 1_000
     assert (len(server.faults.requests) > ATTEMPTS - 1) is retried
