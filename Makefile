@@ -39,7 +39,7 @@ $(SUITES): $(STAMP) tests/conformance/suites.py
 test: setup $(SUITES)  ## unit, contract and conformance tests, one journey for each domain (5 minutes)
 	$(PYTEST) --ignore=tests/browser -m "not long and not measures_time and not exhaustive" $(ARGS)
 
-test-long: setup $(SUITES)  ## adversarial cases, kills, packaging, differential runs, timings, pages in a browser
+test-long: setup $(SUITES)  ## slow and adversarial cases, kills, packaging, differential runs, timings, pages in a browser
 	$(PYTEST) --ignore=tests/browser -m "long and not measures_time and not exhaustive" $(ARGS)
 	$(BIN)/python -m pytest -m "measures_time and not exhaustive" $(ARGS)
 	# Pages are slow next to other tests. While a browser and a server wait for each other, a second pair has the time.

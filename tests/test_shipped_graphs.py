@@ -196,7 +196,6 @@ def test_an_empty_store_has_no_content(kg: KnowledgeGraph) -> None:
     assert kg.search.status().units == 0
 
 
-@pytest.mark.long
 def test_dataset_shapes_hold_with_the_ontology_in_the_store(everything: KnowledgeGraph) -> None:
     assert load_problems(everything) == []
 

@@ -29,8 +29,11 @@ _KEYS: Final = {
 }
 """The terms that each order is read by: none for all quads, or each distinct subject, predicate and so on."""
 
-_MANY: Final = frozenset({"SPOG", "OSPG", "GOSP"})
-"""The orders with many distinct terms, which the engine keeps in memory: 110 bytes each."""
+_SLICED_BY: Final = {"SPOG": "?s", "OSPG": "?o", "GPOS": "?g", "GOSP": "?o"}
+"""The term by which an order is divided that is read by many terms, or pairs of them: the engine keeps these in memory.
+
+A pair takes 110 bytes.
+"""
 MOST_AT_ONCE: Final = 12_000_000
 """Quads whose distinct terms are read at once; those of more quads in slices, each of which reads all quads."""
 _MOST_SLICES: Final = 256
@@ -40,7 +43,7 @@ _FILE: Final = re.compile(r"(\d+\.sst|MANIFEST-\d+|CURRENT|OPTIONS-\d+|\d+\.log)
 def count_quads(store: Store, order: str, *, slices: int = 1) -> int:
     """Read one order of all quads in named graphs and count them. Raises OSError or RuntimeError for damage.
 
-    With `slices`, at most 256, the distinct terms that the order is read by are divided by their MD5.
+    With `slices`, at most 256, the distinct terms that the order is read by are divided by the MD5 of one of them.
     """
     keys = _KEYS[order]
     if not keys:
@@ -49,7 +52,7 @@ def count_quads(store: Store, order: str, *, slices: int = 1) -> int:
     same = {"s": "GRAPH ?h { ?s ?y ?z }", "p": "GRAPH ?h { ?y ?p ?z }", "o": "GRAPH ?h { ?y ?z ?o }"}[last[1:]]
     if "?g" in keys:
         same = same.replace("?h", "?g")
-    filters = _build_slices(last, slices) if slices > 1 else [""]
+    filters = _build_slices(_SLICED_BY[order], slices) if slices > 1 else [""]
     return sum(_count_rows(store, f"{{ SELECT DISTINCT {keys} {{ {same} {part} }} }} {_QUADS}") for part in filters)
 
 
@@ -83,7 +86,7 @@ def read_all_orders(store: Store) -> Iterator[tuple[str, int | str]]:
     quads = 0
     for order in _KEYS:
         try:
-            slices = min(-(-quads // MOST_AT_ONCE), _MOST_SLICES) if order in _MANY else 1
+            slices = min(-(-quads // MOST_AT_ONCE), _MOST_SLICES) if order in _SLICED_BY else 1
             quads = count_quads(store, order, slices=slices)
         except (OSError, RuntimeError) as error:
             yield order, str(error)

@@ -7,6 +7,7 @@ Each measurement runs in a process of its own, so that its peak memory is its ow
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -14,17 +15,20 @@ import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyoxigraph
 
 from kg.knowledge_graph import KnowledgeGraph
+from kg.search.protocol import GraphUnits, SearchIndex
 from kg.settings import Settings
 from loaders import model
 from loaders.batches import BATCH_QUADS
@@ -120,6 +124,27 @@ def measure(mode: str, source: Path) -> dict[str, Any]:
     return found
 
 
+@contextlib.contextmanager
+def noting_indexed(search: SearchIndex) -> Iterator[list[tuple[float, int, float]]]:
+    """Note each time when passages have become searchable: when, how many are by now, and `processor_s`.
+
+    Graphs that are indexed again count again, so this is for a load of new records.
+    """
+    noted: list[tuple[float, int, float]] = []
+    lock = threading.Lock()
+    replace = search.replace
+
+    def replace_noting(graphs: Mapping[str, GraphUnits]) -> None:
+        replace(graphs)
+        with lock:
+            before = noted[-1][1] if noted else 0
+            added = sum(len(each.units) for each in graphs.values())
+            noted.append((time.perf_counter(), before + added, processor_s()))
+
+    with patch.object(search, "replace", replace_noting):
+        yield noted
+
+
 def tenths(progress: Sequence[tuple[float, int]]) -> tuple[float, float]:
     """Passages a second in the first tenth (after the first point, which waits for the file) and in the last."""
     share = progress[-1][1] / 10
@@ -180,15 +205,17 @@ def child(mode: str, source: Path) -> dict[str, object]:
             chosen = Settings(data_dir=Path(folder) / "data", models_dir=Path(folder) / "models")
             with KnowledgeGraph.open(chosen.data_dir, chosen) as kg:
                 start = time.perf_counter()
-                report = load(
-                    kg,
-                    "climate",
-                    [str(source)],
-                    gate=mode == "gated",
-                    index=mode == "indexed",
-                    on_progress=lambda done, _, __: progress.append((time.perf_counter() - start, done, processor_s())),
-                )
+                with noting_indexed(kg.search) as indexed:
+                    report = load(
+                        kg,
+                        "climate",
+                        [str(source)],
+                        gate=mode == "gated",
+                        index=mode == "indexed",
+                        on_progress=lambda done, _, __: progress.append((time.perf_counter(), done, processor_s())),
+                    )
                 seconds, quads = time.perf_counter() - start, report.quads_added
+                progress = indexed or progress
     return {
         "seconds": seconds,
         "quads": quads,

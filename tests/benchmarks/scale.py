@@ -22,12 +22,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
-from unittest.mock import patch
 
 from pyoxigraph import NamedNode
 from rich.console import Console
@@ -41,7 +41,6 @@ from kg.search import index_process
 from kg.search.embedding import Embedder
 from kg.search.index_client import EdgeIndex
 from kg.search.index_sync import repair_index
-from kg.search.protocol import GraphUnits, SearchIndex
 from kg.settings import Settings
 from kg.tools import registry
 from kg.tools.reading.why import explain
@@ -50,7 +49,7 @@ from kg.tools.shacl.background_validation import DatasetChecks
 from loaders.mentions.graph.refresh import refresh as refresh_mentions
 from loaders.sources import load
 from tests.benchmarks.comparison import Comparison, median, p95, table
-from tests.benchmarks.loading import PASSAGES_A_DOCUMENT, make_words, tenths, write_passages
+from tests.benchmarks.loading import PASSAGES_A_DOCUMENT, make_words, noting_indexed, tenths, write_passages
 from tests.benchmarks.mentions import concept as make_concept
 from tests.benchmarks.search import RandomEmbedder, WordEmbedder
 from tests.waiting import find_children
@@ -180,14 +179,15 @@ def load_source(source: Path, data: Path, vectors: str) -> Iterator[Figures]:
             load(kg, "climate", [str(source)])
         seconds = time.perf_counter() - begun
         units = kg.search.status().units
-        first, last = tenths(indexed)
+        first, last = tenths([(at, done) for at, done, _ in indexed])
+        ends = [next(at for at, done, _ in indexed if done >= units * tenth / 10) - begun for tenth in range(1, 11)]
         yield {
             "load: passages/s": units / seconds,
-            "load, until a tenth is searchable: s": next(at for at, done in indexed if done >= units / 10) - begun,
-            "load, after nine tenths are: s": begun + seconds - next(at for at, done in indexed if done >= 0.9 * units),
             "load, first tenth: passages/s": first,
             "load, last tenth: passages/s": last,
         }
+        for tenth, (start, end) in enumerate(pairwise([0.0, *ends]), 1):
+            yield {f"load, tenth {tenth} until it is searchable: s": end - start}
         if vectors:
             begun = time.perf_counter()
             kg.search.wait()
@@ -207,23 +207,6 @@ def load_source(source: Path, data: Path, vectors: str) -> Iterator[Figures]:
             "load: peak of the index process, MiB": read_memory(index)["VmHWM"] / MIB,
             "load: peak of the loading process, MiB": read_memory(os.getpid())["VmHWM"] / MIB,
         }
-
-
-@contextlib.contextmanager
-def noting_indexed(search: SearchIndex) -> Iterator[list[tuple[float, int]]]:
-    """Note each time when further passages have become searchable, and how many are."""
-    noted: list[tuple[float, int]] = []
-    lock = threading.Lock()
-    replace = search.replace
-
-    def replace_noting(graphs: Mapping[str, GraphUnits]) -> None:
-        replace(graphs)
-        with lock:
-            before = noted[-1][1] if noted else 0
-            noted.append((time.perf_counter(), before + sum(len(each.units) for each in graphs.values())))
-
-    with patch.object(search, "replace", replace_noting):
-        yield noted
 
 
 @dataclass(slots=True)

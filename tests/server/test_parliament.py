@@ -95,7 +95,6 @@ async def use_all(client: Client) -> None:
     assert "Available: House of Representatives, Senate" in refused.content[0].text
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("path", ["/mcp/parliament", "/mcp/all"])
 def test_a_client_uses_all_tools_over_http(kg: KnowledgeGraph, path: str) -> None:
     async def work() -> None:

@@ -57,7 +57,7 @@ SELECT ?graph WHERE {
   GRAPH $prov { ?graph kg:contentSha256 ?hash } FILTER(STRSTARTS(STR(?graph), $sources))
   FILTER EXISTS { GRAPH ?graph { ?unit schema:text ?text } }
 }"""
-"""The graphs of records with texts: one look into each graph, where reading all texts takes twelve times as long."""
+"""The graphs of records with texts: one look into each. Reading a million texts takes twelve times as long."""
 
 HOLDING: Final = """
 SELECT ?graph ?text WHERE {
