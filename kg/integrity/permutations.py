@@ -30,10 +30,7 @@ _KEYS: Final = {
 """The terms that each order is read by: none for all quads, or each distinct subject, predicate and so on."""
 
 _SLICED_BY: Final = {"SPOG": "?s", "OSPG": "?o", "GPOS": "?g", "GOSP": "?o"}
-"""The term by which an order is divided that is read by many terms, or pairs of them: the engine keeps these in memory.
-
-A pair takes 110 bytes.
-"""
+"""The term that divides the orders with many distinct keys, which the engine keeps in memory: 110 bytes for a pair."""
 MOST_AT_ONCE: Final = 12_000_000
 """Quads whose distinct terms are read at once; those of more quads in slices, each of which reads all quads."""
 _MOST_SLICES: Final = 256

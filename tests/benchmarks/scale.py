@@ -180,7 +180,8 @@ def load_source(source: Path, data: Path, vectors: str) -> Iterator[Figures]:
         seconds = time.perf_counter() - begun
         units = kg.search.status().units
         first, last = tenths([(at, done) for at, done, _ in indexed])
-        ends = [next(at for at, done, _ in indexed if done >= units * tenth / 10) - begun for tenth in range(1, 11)]
+        total = indexed[-1][1]
+        ends = [next(at for at, done, _ in indexed if done >= total * tenth / 10) - begun for tenth in range(1, 11)]
         yield {
             "load: passages/s": units / seconds,
             "load, first tenth: passages/s": first,
