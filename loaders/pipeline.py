@@ -314,6 +314,8 @@ class Loading:
                 else:
                     self.add_notice(item)
             self.commit()
+            # Before anything else can fail: the rejected records are known, and a file may be gone later.
+            self.report.warnings += self.quarantine.keep_rows({file.snapshot: file.path for file in self.located.files})
             if not prune:
                 self.refresh_citations()  # while the last batch is indexed
             self.wait_for_indexing()
@@ -322,7 +324,6 @@ class Loading:
             self.prune()
         if self.loader.counted:
             self.kg.ingestion.record_load(self.report.loaded, time.perf_counter() - self.started)
-        self.report.warnings += self.quarantine.keep_rows({file.snapshot: file.path for file in self.located.files})
         unread = self.unread_sources()
         read = {file.snapshot.source for file in self.located.files}
         # A file that these locations no longer contain has no error any more.

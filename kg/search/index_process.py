@@ -232,10 +232,11 @@ def _open_reranker(settings: Settings) -> CrossEncoderWorker | None:
 def _lock(folder: Path) -> int:
     """Lock the index folder: a second process that opens it would corrupt the shard."""
     folder.mkdir(parents=True, exist_ok=True)
-    if links := [path for path in (folder, *folder.iterdir()) if path.is_symlink()]:
-        raise IndexUnavailableError(
-            f"{links[0]} is a symbolic link. The folder of an index is cleared: remove the link."
-        )
+    for place in filter(Path.is_dir, _find_places(folder).values()):
+        if links := [path for path in (place, *place.iterdir()) if path.is_symlink()]:
+            raise IndexUnavailableError(
+                f"{links[0]} is a symbolic link. The folder of an index is cleared: remove the link."
+            )
     file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     deadline = time.monotonic() + _LOCK_WAIT_S
     while True:

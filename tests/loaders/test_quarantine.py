@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from openpyxl import Workbook
 from pyoxigraph import Quad
 
-from kg.errors import InvalidInputError, NotFoundError, SourceError
+from kg.errors import InvalidInputError, NotFoundError, SourceError, StoreError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_iri
 from kg.provenance.load_records import name_source
@@ -95,6 +95,22 @@ def test_a_record_is_kept_with_its_rows_its_report_and_where_it_stands(kg: Knowl
     shown = dict(excerpts.rows_in(file.path, file.rows or ()))
     assert [shown[row]["text"] for row in (2, 3, 4)] == ["two", "", "three"]  # type: ignore[index]
     assert mint("document", "bad") in {quad.subject for quad in map_record(quarantine(kg), entry)}
+
+
+def test_a_record_keeps_its_rows_if_the_load_fails_after_its_commits(
+    kg: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise StoreError("the disk is full")
+
+    monkeypatch.setattr(pipeline.Loading, "refresh_citations", fail)
+    path = write(tmp_path / "t.jsonl", rows("good", ["one"]), rows("bad", ["two"]))
+    with spoiled("bad"), pytest.raises(StoreError):
+        load(kg, "climate", [str(path)])
+    path.unlink()
+    [entry] = held(kg)
+    [file] = quarantine(kg).files(entry)
+    assert dict(excerpts.rows_in(file.path, file.rows or ()))[2]["text"] == "two"  # type: ignore[index]
 
 
 def test_once_the_loader_is_mended_a_retry_is_as_good_as_a_load(

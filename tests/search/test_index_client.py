@@ -566,12 +566,14 @@ class TestProcess:
         first.replace(graph_units("a", "text"))
         assert open_index().status().problem is not None
 
+    @pytest.mark.parametrize("link", ["index", "index/entities", "index/shard-1", "index/entities/shard-1"])
     def test_a_folder_that_is_a_link_is_refused_and_what_it_leads_to_is_kept(
-        self, index: WordIndex, tmp_path: Path
+        self, index: WordIndex, tmp_path: Path, link: str
     ) -> None:
         victim = tmp_path / "victim"
         (victim / "shard-9").mkdir(parents=True)
-        (tmp_path / "index").symlink_to(victim)
+        (tmp_path / link).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / link).symlink_to(victim)
         with pytest.raises(IndexUnavailableError, match="link"):
             index.state()
         assert (victim / "shard-9").is_dir()

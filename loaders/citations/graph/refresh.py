@@ -59,6 +59,12 @@ SELECT ?graph WHERE {
 }"""
 """The graphs of records with texts: one look into each. Reading a million texts takes twelve times as long."""
 
+ANY_TEXT: Final = """
+ASK {
+  GRAPH $prov { ?graph kg:contentSha256 ?hash } FILTER(STRSTARTS(STR(?graph), $sources))
+  FILTER EXISTS { GRAPH ?graph { ?unit schema:text ?text } }
+}"""
+
 HOLDING: Final = """
 SELECT ?graph ?text WHERE {
   GRAPH ?graph { ?unit schema:text ?text } FILTER(REGEX(?text, $pattern) && STRSTARTS(STR(?graph), $sources))
@@ -108,7 +114,7 @@ class Settled:
                 return cls(families, said["titled"], changing=said.get("changing", False))
         except (OSError, ValueError, KeyError, TypeError):
             pass
-        empty = not load_text_graphs(store)
+        empty = not store.query(bind(ANY_TEXT, prov=PROV_GRAPH, sources=Literal(SOURCED)))
         return cls(complete=empty, empty=empty)
 
     def save(self, folder: Path, generation: int) -> None:
