@@ -28,6 +28,8 @@ CREATE TABLE IF NOT EXISTS space (name TEXT NOT NULL, dimensions INTEGER NOT NUL
 CREATE TABLE IF NOT EXISTS vectors (text_hash BLOB PRIMARY KEY, rows BLOB NOT NULL);
 """
 _AT_ONCE: Final = 500
+_DAMAGED: Final = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
+"""Codes of errors of a file that cannot be read. Any other error leaves the file as it is."""
 
 Rows = NDArray[np.float16]
 """The vectors of a text: one for each window or part."""
@@ -37,7 +39,7 @@ class VectorCache:
     """The cache in a folder. Calls are safe from any thread. A damaged file is removed, and an empty one begun.
 
     While the file cannot be opened or written, as on a full disk, no vectors are found or kept; that is logged once.
-    `keep` and `copy` raise sqlite3.OperationalError then.
+    After `close` none are either, which is not logged. `keep` and `copy` raise sqlite3.OperationalError then.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -45,6 +47,7 @@ class VectorCache:
         self._lock: Final = Lock()
         self._space = ("", 0)
         self._is_unusable = False
+        self._is_closed = False
         self._database: sqlite3.Connection | None = None
         with self._tolerating(), self._writing():
             pass
@@ -116,17 +119,19 @@ class VectorCache:
             return {FILE: copy_with_holes(self._path, target / FILE)}
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file. A thread that still embeds a batch may call `put` after it."""
         with self._lock:
+            self._is_closed = True
             if self._database is not None:
                 self._database.close()
+                self._database = None
 
     @contextmanager
     def _tolerating(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.OperationalError as error:
-            if not self._is_unusable:
+            if not self._is_unusable and not self._is_closed:
                 log.warning("Cannot use %s: %s. Until it can be used, vectors are not kept.", self._path, error)
             self._is_unusable = True
         else:
@@ -134,6 +139,8 @@ class VectorCache:
 
     def _get(self) -> sqlite3.Connection:
         """Get the open database. Call it with the lock. Raises sqlite3.OperationalError if it cannot be opened."""
+        if self._is_closed:
+            raise sqlite3.OperationalError(f"{self._path} is closed")
         if self._database is None:
             database = self._open()
             if self._space[0]:
@@ -149,10 +156,10 @@ class VectorCache:
             try:
                 with database:
                     yield database
-            except sqlite3.OperationalError:
-                raise
             except sqlite3.DatabaseError as error:
-                log.error("Cannot read %s: %s. Its texts are embedded again.", self._path, error)
+                if not _is_damage(error):
+                    raise
+                log.error("Cannot read %s (%s). Its texts are embedded again.", self._path, error)
                 database.close()
                 self._database = None
                 self._remove()
@@ -166,14 +173,11 @@ class VectorCache:
                 database.execute("PRAGMA synchronous=NORMAL")
                 database.executescript(_SCHEMA)
                 database.execute("SELECT text_hash FROM vectors LIMIT 1").fetchall()
-            except sqlite3.OperationalError:
-                database.close()
-                raise
             except sqlite3.DatabaseError as error:
                 database.close()
-                if is_last:
+                if is_last or not _is_damage(error):
                     raise
-                log.error("Cannot read %s: %s. Its texts are embedded again.", self._path, error)
+                log.error("Cannot read %s (%s). Its texts are embedded again.", self._path, error)
                 self._remove()
             else:
                 return database
@@ -182,6 +186,11 @@ class VectorCache:
     def _remove(self) -> None:
         for suffix in ("", "-wal", "-shm"):
             self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+
+
+def _is_damage(error: sqlite3.DatabaseError) -> bool:
+    # The lower 8 bits are the code, the others detail it. Errors of Python's module have no code.
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
 
 
 def from_rows(rows: Sequence[NDArray[np.float32]]) -> Rows:

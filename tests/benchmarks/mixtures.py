@@ -9,41 +9,43 @@ real texts do, which they do not for made-up words. The questions are those of t
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from platformdirs import user_cache_path
 
 from kg.processes.cores import count_cores
 from kg.search.embedding import open_embedder
+from kg.search.index_client import EdgeIndex
 from kg.search.points import VectorSpace
 from kg.search.protocol import Conditions, IndexedUnit
-from kg.search.shards import EXACT_VECTORS, Shards
+from kg.search.shards import Shards
 from kg.search.unit_index import UnitIndex, digest
 from kg.search.vector_cache import VectorCache
 from kg.settings import Settings
 from tests.benchmarks.comparison import Comparison, median, p95, timed
 from tests.benchmarks.corpora import find_corpora
-from tests.benchmarks.scale import read_memory
-from tests.waiting import find_children
+from tests.benchmarks.known_vectors import MODEL, SCRIPT, Vectors, write_vectors
+from tests.benchmarks.scale import find_index_processes, read_memory
 
 WARM_UP: Final = 20
 QUESTIONS: Final = 100
 LIMIT: Final = 100
+COUNTED: Final = 1_000
+"""Units that a search with facets counts."""
+SEARCHES_AT_ONCE: Final = 8
 FIRST: Final = 10
 AT_ONCE: Final = 2_000
 A_DOCUMENT: Final = 100
 PLACES: Final = ("BRA", "DJI", "FJI", "KEN")
 REST_S: Final = 5.5
-
-Vectors = NDArray[np.float32]
 
 
 def run(arguments: Sequence[str]) -> Iterator[Comparison]:
@@ -63,33 +65,60 @@ def run(arguments: Sequence[str]) -> Iterator[Comparison]:
     with tempfile.TemporaryDirectory(prefix="bench-mixtures-") as place:
         folder = Path(place)
         make_index(folder, texts, vectors, given.texts)
+        del texts, vectors
+        yield from measure(folder, given.texts, of_questions, given.processes)
 
-        def opened(exact_vectors: int) -> UnitIndex:
-            shards = Shards(folder, exact_vectors=exact_vectors, processes=given.processes)
-            return UnitIndex(shards, of_questions.__getitem__, VectorCache(folder))
 
-        index = opened(EXACT_VECTORS)
+def measure(folder: Path, texts: int, of_questions: Mapping[str, list[float]], processes: int) -> Iterator[Comparison]:
+    """Time searches of the index for questions with their vectors, and read the memory of its processes after them."""
+    asked = [*of_questions]
+    with opened(folder, of_questions, processes) as index:
         filters: dict[str, Conditions] = {"no filter": (), "a quarter": [{"place": ["KEN"]}]}
         for name, codes in filters.items():
             timed(search(index, codes), asked[:WARM_UP])
             times = timed(search(index, codes), asked[WARM_UP:])
-            yield Comparison(f"{given.texts:,} texts, {name}: median", median(times), None, "ms")
-            yield Comparison(f"{given.texts:,} texts, {name}: p95", p95(times), None, "ms")
-        used = sum(read_memory(pid)["RssAnon"] for pid in find_children(os.getpid()))
-        yield Comparison("anonymous memory of the processes of shards", used / given.texts, None, "bytes a text")
+            yield Comparison(f"{texts:,} texts, {name}: median", median(times), None, "ms")
+            yield Comparison(f"{texts:,} texts, {name}: p95", p95(times), None, "ms")
+        yield Comparison("anonymous memory after searches", read_anonymous() / texts, None, "bytes a text")
+        with ThreadPoolExecutor(SEARCHES_AT_ONCE) as searches:
+            counting = [search(index, codes, COUNTED) for codes in filters.values()]
+            for each in counting:
+                list(searches.map(each, asked[WARM_UP:]))
+        at_most = 150.0 if texts >= 10**6 else float("inf")
+        used = read_anonymous() / texts
+        yield Comparison.at_most("the same with facets, eight at once", used, "bytes a text", at_most)
         found = [search(index)(text) for text in asked[WARM_UP:]]
-        index.shards.close()
-        exact = opened(10**9)
-        wanted = [search(exact)(text) for text in asked[WARM_UP:]]
-        exact.shards.close()
+    shards = Shards(folder, exact_vectors=10**9, processes=processes)
+    exact = UnitIndex(shards, of_questions.__getitem__, VectorCache(folder))
+    wanted = [[each.iri for each in exact.rank(text, None, None, LIMIT).candidates] for text in asked[WARM_UP:]]
+    shards.close()
     same = sum(len({*one[:FIRST]} & {*other[:FIRST]}) for one, other in zip(found, wanted, strict=True))
     every = sum(len(each[:FIRST]) for each in wanted)
     yield Comparison.at_least("of the first ten, those by the original vectors", same / every, 1.0, "", 0.99)
 
 
-def search(index: UnitIndex, codes: Conditions = ()) -> Callable[[str], Sequence[str]]:
+@contextmanager
+def opened(folder: Path, of_questions: Mapping[str, list[float]], processes: int) -> Iterator[EdgeIndex]:
+    """Start the process of the index, which knows the vectors of these questions, and stop it."""
+    with tempfile.TemporaryDirectory(prefix="bench-mixtures-") as place:
+        file = Path(place) / "questions.npy"
+        write_vectors(file, of_questions)
+        EdgeIndex.command = (*SCRIPT, str(file))
+        index = EdgeIndex(folder, Settings(index_processes=processes, _env_file=None))
+        try:
+            yield index
+        finally:
+            index.close()
+
+
+def search(index: EdgeIndex, codes: Conditions = (), counted: int = 0) -> Callable[[str], Sequence[str]]:
     """Return the function that ranks the units for a question."""
-    return lambda text: [each.iri for each in index.rank(text, None, None, LIMIT, codes=codes).candidates]
+    return lambda text: [each.iri for each in index.rank(text, limit=LIMIT, codes=codes, counted=counted).candidates]
+
+
+def read_anonymous() -> float:
+    """Read the anonymous memory of the processes of the index, in bytes."""
+    return sum(read_memory(pid)["RssAnon"] for pid in find_index_processes())
 
 
 def load_passages(model: str) -> tuple[list[str], Vectors]:
@@ -112,7 +141,7 @@ def make_index(folder: Path, texts: Sequence[str], vectors: Vectors, number: int
     """Index the texts, then mixtures of two of them, up to `number`, and optimize the shards."""
     shards = Shards(folder)
     index = UnitIndex(shards, lambda _: None, VectorCache(folder))
-    shards.use_space(VectorSpace("mixtures", vectors.shape[1]))
+    shards.use_space(VectorSpace(MODEL, vectors.shape[1]))
     chance = random.Random(0)
     words = [text.split() for text in texts]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import numpy as np
@@ -106,3 +107,30 @@ def test_a_file_that_cannot_be_opened_costs_only_the_cache(tmp_path: Path) -> No
     cache.put({key: rows})
     assert cache.get([key], "model").keys() == {key}
     cache.close()
+
+
+def test_a_batch_that_ends_after_the_cache_is_closed_costs_only_its_own_vectors(
+    cache: VectorCache, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    given = {make_hash(number): make_rows(number) for number in range(20)}
+    cache.put(given)
+    cache.close()
+    cache.put({make_hash(99): make_rows(99)})
+    cache.use("other", 8)
+    assert (cache.get(given, "m"), cache.count(), caplog.records) == ({}, 0, [])
+    with pytest.raises(sqlite3.OperationalError, match="closed"):
+        cache.copy(tmp_path / "copy")
+    again = VectorCache(tmp_path)
+    again.use("m", 8)
+    assert again.get([*given, make_hash(99)], "m").keys() == given.keys()
+    again.close()
+
+
+def test_an_error_that_is_no_damage_leaves_the_file_as_it_is(cache: VectorCache, tmp_path: Path) -> None:
+    cache.put({make_hash(1): make_rows(1)})
+    with pytest.raises(sqlite3.IntegrityError), cache._writing() as database:
+        database.execute("INSERT INTO vectors VALUES (x'01', NULL)")
+    cache.close()
+    again = VectorCache(tmp_path)
+    assert again.get([make_hash(1)], "m").keys() == {make_hash(1)}
+    again.close()
