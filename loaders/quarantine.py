@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pyoxigraph import NamedNode
 
 from kg.errors import InvalidInputError, NotFoundError, RecordError, SourceError, StoreError
-from kg.files import write_file
+from kg.files import is_unwritable, write_file
 from kg.fuzzy_names import nearest
 from kg.provenance.load_records import Run, format_rows, name_source, parse_rows
 from kg.shacl.report import Violation
@@ -220,7 +220,8 @@ class Quarantine:
 
         Raises StoreError.
         """
-        pending = {}
+        pending: dict[str, Entry] = {}
+        by_file: defaultdict[tuple[str, str], list[tuple[str, int, Place]]] = defaultdict(list)
         for name in sorted(self.written & self.names):
             try:
                 entry = self._load(self.folder / f"{name}.json")
@@ -228,20 +229,18 @@ class Quarantine:
                 continue
             if any(place.excerpt_sha256 is None and place.excerpt_rows for place in entry.places):
                 pending[name] = entry
-        by_file = {(snapshot.source, snapshot.sha256): path for snapshot, path in paths.items()}
+                for number, place in enumerate(entry.places):
+                    if place.excerpt_rows:
+                        by_file[place.file, place.sha256].append((name, number, place))
         problems = []
-        for (source, digest), path in by_file.items():
-            wanted = {
-                self._excerpt(name, number, place): place
-                for name, entry in pending.items()
-                for number, place in enumerate(entry.places)
-                if (place.file, place.sha256) == (source, digest) and place.excerpt_rows
-            }
+        for (source, digest), path in {(each.source, each.sha256): path for each, path in paths.items()}.items():
+            places = by_file[source, digest]
+            wanted = {self._excerpt(name, number, place): place for name, number, place in places}
             if not wanted:
                 continue
             with self._writing():
                 try:
-                    self.cut(path, {target: parse_rows(place.excerpt_rows) for target, place in wanted.items()})
+                    self._cut(path, wanted)
                     if file_sha256(path) != digest:
                         raise SourceError(f"{path}: The file changed during the load.")
                 except SourceError as error:
@@ -253,10 +252,19 @@ class Quarantine:
                     continue
                 for target, place in wanted.items():
                     place.excerpt_sha256 = file_sha256(target)
-        with self._writing():
-            for entry in pending.values():
-                self._write(entry)
+                # Now, and not after the last file: another one may fail.
+                for name in {name for name, _, _ in places}:
+                    self._write(pending[name])
         return problems
+
+    def _cut(self, path: Path, wanted: Mapping[Path, Place]) -> None:
+        """Copy the rows of a file. Raises SourceError if it cannot be read, OSError if a copy cannot be written."""
+        try:
+            self.cut(path, {target: parse_rows(place.excerpt_rows) for target, place in wanted.items()})
+        except OSError as error:
+            if is_unwritable(error) or (error.filename is not None and Path(error.filename) in wanted):
+                raise
+            raise SourceError(f"{path}: cannot be read ({error.strerror})") from error
 
     def files(self, entry: Entry) -> list[File]:
         """Return the excerpts of a record as files for its loader.

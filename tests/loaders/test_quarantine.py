@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -97,20 +98,48 @@ def test_a_record_is_kept_with_its_rows_its_report_and_where_it_stands(kg: Knowl
     assert mint("document", "bad") in {quad.subject for quad in map_record(quarantine(kg), entry)}
 
 
-def test_a_record_keeps_its_rows_if_the_load_fails_after_its_commits(
-    kg: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("step", ["commit_batch", "refresh_citations"])
+def test_a_record_keeps_its_rows_if_the_load_fails(
+    kg: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     def fail(*_: object) -> None:
         raise StoreError("the disk is full")
 
-    monkeypatch.setattr(pipeline.Loading, "refresh_citations", fail)
+    monkeypatch.setattr(pipeline.Loading, step, fail)
     path = write(tmp_path / "t.jsonl", rows("good", ["one"]), rows("bad", ["two"]))
-    with spoiled("bad"), pytest.raises(StoreError):
+    with spoiled("bad"), pytest.raises(StoreError, match="disk is full"):
         load(kg, "climate", [str(path)])
     path.unlink()
     [entry] = held(kg)
     [file] = quarantine(kg).files(entry)
     assert dict(excerpts.rows_in(file.path, file.rows or ()))[2]["text"] == "two"  # type: ignore[index]
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+def test_a_file_that_is_gone_costs_no_other_file_its_rows(
+    kg: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    lost = tmp_path / f"bad-1.{ending}"
+    for number in (1, 2):
+        made = write(tmp_path / f"bad-{number}.jsonl", rows(f"bad-{number}", ["two"]))
+        if number == 1 and ending != "jsonl":
+            table = pa.Table.from_pylist([json.loads(line) for line in made.read_text("utf-8").splitlines()])
+            pq.write_table(table, lost) if ending == "parquet" else pacsv.write_csv(table, lost)
+            made.unlink()
+    keep_rows = Quarantine.keep_rows
+
+    def vanish(self: Quarantine, paths: Any) -> list[str]:
+        lost.unlink()
+        return keep_rows(self, paths)
+
+    monkeypatch.setattr(Quarantine, "keep_rows", vanish)
+    with spoiled("bad-1", "bad-2"):
+        report = load(kg, "climate", [str(tmp_path)])
+    assert report.rejected == 2
+    assert [lost.name in warning for warning in report.warnings].count(True) == 1
+    kept = {entry.record: [place.excerpt_sha256 is not None for place in entry.places] for entry in held(kg)}
+    assert kept == {"bad-1": [False], "bad-2": [True]}
+    assert not list(quarantine(kg).folder.glob("*.partial"))
 
 
 def test_once_the_loader_is_mended_a_retry_is_as_good_as_a_load(

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
+from pydantic import BaseModel, ConfigDict
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.files import write_file
@@ -85,6 +86,19 @@ _AT_ONCE: Final = 500
 _PLACES: Final = iri_prefix("place")
 _FAMILY_GRAPHS: Final = mint("graph", "ref", "family").value + "/"
 
+
+class _SavedFamilies(BaseModel):
+    """The content of ``families.json``."""
+
+    model_config = ConfigDict(strict=True)
+
+    version: str
+    generation: int
+    families: list[tuple[str, str, tuple[str, ...]]]
+    titled: dict[str, list[str]]
+    changing: bool = False
+
+
 Families = Mapping[str, tuple[str, tuple[str, ...]]]
 """Title and jurisdictions of each family, by IRI."""
 Report = Callable[[int, int | None, str], None]
@@ -105,17 +119,18 @@ class Settled:
 
     @classmethod
     def load(cls, folder: Path, store: Store) -> Settled:
-        """Load the state of the last update; of a store without texts it is complete."""
+        """Load the state of the last update; of a store without texts and families it is complete."""
         try:
-            said = json.loads((folder / _FILE).read_text(encoding="utf-8"))
+            said = _SavedFamilies.model_validate_json((folder / _FILE).read_bytes())
             # A store with a lower generation was restored from a backup.
-            if said["version"] == VERSION and said["generation"] <= store.statistics().generation:
-                families = {family: (title, tuple(keys)) for family, title, keys in said["families"]}
-                return cls(families, said["titled"], changing=said.get("changing", False))
-        except (OSError, ValueError, KeyError, TypeError):
+            if said.version == VERSION and said.generation <= store.statistics().generation:
+                families = {family: (title, keys) for family, title, keys in said.families}
+                return cls(families, said.titled, changing=said.changing)
+        except (OSError, ValueError):
             pass
         empty = not store.query(bind(ANY_TEXT, prov=PROV_GRAPH, sources=Literal(SOURCED)))
-        return cls(complete=empty, empty=empty)
+        # Families without texts are in the store only: the texts of this load are searched for them after it.
+        return cls(complete=empty and not load_families(store), empty=empty)
 
     def save(self, folder: Path, generation: int) -> None:
         """Write the state."""

@@ -167,16 +167,43 @@ def test_search_that_was_killed_is_repeated_by_the_next_load(
     assert cited(kg, mint("family", "family-harbour")) == [("SpeechChunk", "Quillpoint Mossgrove Accord")]
 
 
-def test_store_of_an_earlier_version_is_searched_at_the_next_load(
-    open_graph: Callable[..., KnowledgeGraph], tmp_path: Path
+DAMAGED = [
+    None,
+    "",
+    "[" * 100_000,
+    '{"version": "4", "generation": 0, "families": [], "titled": 5}',
+    '{"version": "4", "generation": 0, "families": [], "titled": {"urn:a": 5}}',
+    '{"version": "4", "generation": 0, "families": [["urn:a", 5, []]], "titled": {}}',
+    '{"version": "4", "generation": 0, "families": [["urn:a", "\\ud800", []]], "titled": {}}',
+]
+"""The files of an earlier version, and damaged ones. None: there is no file."""
+
+
+@pytest.mark.parametrize("damaged", DAMAGED)
+def test_store_without_known_families_is_searched_at_the_next_load(
+    open_graph: Callable[..., KnowledgeGraph], tmp_path: Path, damaged: str | None
 ) -> None:
     kg = open_graph()
     load(kg, "climate", [write_policy(tmp_path, "streams", "It follows the Paris Agreement.")])
     for graph in [NamedNode(name) for name in citing_graphs(kg)]:
         kg.store.commit({graph: ()})
-    (kg.settings.data_dir / "citations" / "families.json").unlink()
+    path = kg.settings.data_dir / "citations" / "families.json"
+    path.unlink()
+    if damaged is not None:
+        path.write_text(damaged, "utf-8")
     load(kg, "climate", [write_policy(tmp_path, "ponds", "It has no reason.")])
     assert len(citing_graphs(kg)) == 1
+
+
+def test_family_without_texts_is_cited_after_the_known_families_were_lost(
+    open_graph: Callable[..., KnowledgeGraph], tmp_path: Path
+) -> None:
+    kg = open_graph()
+    load(kg, "climate", [write_policy(tmp_path, "harbour", "", iso="AUS", family="Quillpoint Mossgrove Accord")])
+    assert not select(kg.store.query, "SELECT ?unit WHERE { ?unit schema:text ?text }")
+    (kg.settings.data_dir / "citations" / "families.json").unlink()
+    load(kg, "hansard", [write_speech(tmp_path, "A", "Senator FENWRIGHT: We kept the Quillpoint Mossgrove Accord.")])
+    assert cited(kg, mint("family", "family-harbour")) == [("SpeechChunk", "Quillpoint Mossgrove Accord")]
 
 
 def test_edge_is_explained_by_its_claim(open_graph: Callable[..., KnowledgeGraph], tmp_path: Path) -> None:
