@@ -243,6 +243,8 @@ def connect(
 
 def no_graph(data_dir: Path) -> StoreError:
     """Build the error for a data directory without a graph."""
+    if data_dir.is_file():
+        return StoreError(f"The data directory {data_dir} is a file. Give a folder.")
     return StoreError(f"No knowledge graph in {data_dir}. Create one with `kg load climate PATH`.")
 
 

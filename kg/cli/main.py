@@ -641,7 +641,7 @@ def serve(
     if not (chosen.data_dir / "format.json").is_file():
         output.say(
             f"kg: No knowledge graph in {chosen.data_dir}. Serving an empty one. "
-            "To load data, stop the server, run `kg load climate PATH`, and serve again."
+            "Load data with `kg load climate PATH`: the command uses this server."
         )
     run(
         chosen.data_dir,

@@ -422,7 +422,8 @@ def _languages(reader: Reader, wanted: Sequence[str], notes: list[str]) -> list[
         matches = _covered(declared, tag)
         if not matches and not reader.rows("languages in use", bind(LANGUAGES_PRESENT, values=forms)):
             tags = {key: term_text(term) for key, term in declared.items()}
-            notes.append(f"language: No passage is in {value!r}. {hint(tag, tags)} (BCP 47 tags).")
+            known = f"{hint(tag, tags)} (BCP 47 tags of documents; a passage may have another one)"
+            notes.append(f"language: No passage is in {value!r}. {known}.")
             continue
         found.update((literal.value, literal) for literal in [*matches, *forms])
     return [found[tag] for tag in sorted(found)]

@@ -163,14 +163,20 @@ def test_a_full_disk_while_the_directory_is_made_is_a_store_error(
     OxigraphStore(tmp_path).close()
 
 
-@pytest.mark.parametrize("place", ["store", "index", "snapshots", "quarantine", "lock", "index/shard-1", "store/x.sst"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        "store", "index", "snapshots", "quarantine", "lock", "index/shard-1", "store/x.sst", "index/entities/shard-9",
+        "index/shard-1/edge-1", "mentions/words.log", "citations/families.json.partial", "fetched/x", "summaries/x.npz",
+    ],
+)  # fmt: skip
 def test_a_link_inside_the_data_directory_is_refused_and_what_it_leads_to_is_kept(tmp_path: Path, place: str) -> None:
     data, victim = tmp_path / "data", tmp_path / "victim"
     OxigraphStore(data).close()
     victim.mkdir()
     (victim / "file").write_text("mine")
     link = data / place
-    link.parent.mkdir(exist_ok=True)
+    link.parent.mkdir(parents=True, exist_ok=True)
     if link.is_dir():
         link.rename(tmp_path / "moved")
     link.unlink(missing_ok=True)
