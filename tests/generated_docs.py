@@ -18,6 +18,7 @@ from kg.server.instructions import MOUNTS
 from kg.settings import Settings
 from kg.tools.calls import SHARED
 from kg.tools.registry import TOOLS, mounted
+from loaders.climate.layouts import BODY, HEAD, LAYOUTS
 from tests.benchmarks import scale_report
 from tests.conformance import figures
 
@@ -86,6 +87,16 @@ def modules() -> Iterator[tuple[str, str]]:
                 yield f"`{path.relative_to(ROOT)}`", " ".join(does.split())
 
 
+def climate_columns() -> Iterator[tuple[str, ...]]:
+    """Yield each field of a climate document or passage with its columns in each layout, the required ones in bold."""
+    for field in (*HEAD, *BODY):
+        cells = []
+        for layout in LAYOUTS:
+            columns = {**layout.head, **layout.body}.get(field, ())
+            cells.append(", ".join(f"**`{name}`**" if name in layout.required else f"`{name}`" for name in columns))
+        yield (f"`{field}`", *cells)
+
+
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
@@ -121,6 +132,8 @@ def made(section: str) -> str:
         case "scale_plan":
             head, *rows = scale_report.list_plan(scale_report.load_figures())
             return _table(head, iter(rows))
+        case "climate_columns":
+            return _table(("field", *(layout.name for layout in LAYOUTS)), climate_columns())
         case "groups":
             return _table(("MCP path", "tools", "names"), tool_groups())
     raise ValueError(f"the documentation has a section {section!r} that nothing makes")

@@ -197,15 +197,15 @@ def load_source(source: Path, data: Path, vectors: str) -> Iterator[Figures]:
         wait_until_at_rest(data / "index")
         yield {"optimizing after the load: s": time.perf_counter() - begun}
         yield {
-            "load: most anonymous memory of the index process, MiB": max(most.index, default=0.0) / MIB,
+            "load: most anonymous memory of all processes of the index, MiB": max(most.index, default=0.0) / MIB,
             "load: most anonymous memory of optimizing, MiB": max(most.optimizing, default=0.0) / MIB,
         }
         quarters = [max(part, default=0.0) / MIB for part in divide(most.index, 4)]
         for number, used in enumerate(quarters, 1):
-            yield {f"load: anonymous memory of the index process, quarter {number}, MiB": used}
+            yield {f"load: anonymous memory of all processes of the index, quarter {number}, MiB": used}
         [index, *_] = find_index_processes()
         yield {
-            "load: peak of the index process, MiB": read_memory(index)["VmHWM"] / MIB,
+            "load: peak of the first process of the index, MiB": read_memory(index)["VmHWM"] / MIB,
             "load: peak of the loading process, MiB": read_memory(os.getpid())["VmHWM"] / MIB,
         }
 

@@ -117,7 +117,7 @@ def _plan(size: int, most: Figures, anonymous: float, assumed: Assumptions) -> d
         "disk, GiB": f"{disk_gib:,.0f}",
         "machines": f"{machines:,}",
         "load without vectors, hours": f"{load_h:,.1f}",
-        f"vectors on {assumed.cores} cores, hours": f"{cpu_h:,.0f}",
+        f"vectors on {assumed.cores} cores, hours": f"{cpu_h:,.1f}",
         "vectors on one GPU, hours": f"{gpu_h:,.1f}",
         "a month, US dollars": f"{month:,.0f}",
         "vectors on GPUs once, US dollars": f"{gpu_h * assumed.gpu_hour:,.0f}",
