@@ -6,6 +6,7 @@ import errno
 import hashlib
 import os
 import re
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -23,6 +24,21 @@ def is_unwritable(error: BaseException) -> bool:
     if isinstance(error, OSError):
         return error.errno in _UNWRITABLE
     return any(int(number) in _UNWRITABLE for number in _RUST_ERROR.findall(str(error)))
+
+
+def find_links(folder: Path, depth: int, excluded: Collection[Path] = ()) -> Iterator[Path]:
+    """Find the symbolic links in a folder and in so many levels of it, except in paths that are excluded.
+
+    A folder that is not there or cannot be listed, such as ``lost+found``, has none.
+    """
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if (path := folder / entry.name) in excluded:
+                continue
+            if entry.is_symlink():
+                yield path
+            elif depth > 1 and entry.is_dir(follow_symlinks=False):
+                yield from find_links(path, depth - 1, excluded)
 
 
 def write_file(path: Path, content: str | bytes, *, sync: bool = False) -> None:

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
@@ -18,7 +18,6 @@ from typing import Any, Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.errors import QuadciteError
 from kg.ingestion import Outcome
 from kg.interruption import sweep_temporary_folders
 from kg.knowledge_graph import KnowledgeGraph
@@ -307,14 +306,17 @@ class Loading:
         with self.indexer, closing(self.loader.read(files)) as items:  # type: ignore[type-var]
             try:
                 for item in self.read_ahead(items):
-                    self.load_item(item)
+                    if isinstance(item, SourceDocument | SourceGraph):
+                        self.add(item)
+                    elif isinstance(item, Rejection):
+                        self.reject(item)
+                    elif isinstance(item, Withdrawal):
+                        self.withdraw(item)
+                    else:
+                        self.add_notice(item)
                 self.commit()
-            except BaseException:
-                with suppress(QuadciteError):  # the first error is raised
-                    self.keep_rejected_rows()
-                raise
-            # Before anything else can fail: a file may be gone later.
-            self.keep_rejected_rows()
+            finally:  # also of a load that fails: a file may be gone later
+                self.report.warnings += self.quarantine.keep_rows(self.located.files)
             if not prune:
                 self.refresh_citations()  # while the last batch is indexed
             self.wait_for_indexing()
@@ -330,21 +332,6 @@ class Loading:
             lambda source: source not in unread and (source in read or self.located.covers(source))
         )
         return self.finish()
-
-    def load_item(self, item: Item) -> None:
-        """Add a record, or note what else a file contained."""
-        if isinstance(item, SourceDocument | SourceGraph):
-            self.add(item)
-        elif isinstance(item, Rejection):
-            self.reject(item)
-        elif isinstance(item, Withdrawal):
-            self.withdraw(item)
-        else:
-            self.add_notice(item)
-
-    def keep_rejected_rows(self) -> None:
-        """Copy the rows of the rejected records to the quarantine."""
-        self.report.warnings += self.quarantine.keep_rows({file.snapshot: file.path for file in self.located.files})
 
     def read_ahead(self, items: Iterable[Item]) -> Iterator[Item]:
         """Yield the items in their order; of small records, read several and find their identifiers together."""

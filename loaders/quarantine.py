@@ -7,11 +7,12 @@ Only these names are opened: a path in a description is never followed.
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -73,7 +74,7 @@ class Entry(BaseModel):
     """The run that rejected the record; ``graph/prov`` describes it if it committed anything."""
     agent: str
     violations: int
-    """Number of validation results of any severity; 0 for a record that could not be mapped."""
+    """Number of validation results of any severity; 0 for a record that was rejected before its shapes were checked."""
     report: str
     """The validation report as text."""
     results: list[dict[str, Any]]
@@ -215,11 +216,8 @@ class Quarantine:
             for path in self._excerpts(entry.name):
                 path.unlink(missing_ok=True)
 
-    def keep_rows(self, paths: Mapping[Snapshot, Path]) -> list[str]:
-        """Copy the rows of the records of this run from their files, and return warnings about failures.
-
-        Raises StoreError.
-        """
+    def keep_rows(self, files: Iterable[File]) -> list[str]:
+        """Copy the rows of the records of this run from their files, and return warnings about failures."""
         pending: dict[str, Entry] = {}
         by_file: defaultdict[tuple[str, str], list[tuple[str, int, Place]]] = defaultdict(list)
         for name in sorted(self.written & self.names):
@@ -227,34 +225,33 @@ class Quarantine:
                 entry = self._load(self.folder / f"{name}.json")
             except RecordError:
                 continue
-            if any(place.excerpt_sha256 is None and place.excerpt_rows for place in entry.places):
-                pending[name] = entry
-                for number, place in enumerate(entry.places):
-                    if place.excerpt_rows:
-                        by_file[place.file, place.sha256].append((name, number, place))
+            for number, place in enumerate(entry.places):
+                if place.excerpt_rows and place.excerpt_sha256 is None:  # else an earlier run has copied them
+                    pending[name] = entry
+                    by_file[place.file, place.sha256].append((name, number, place))
         problems = []
-        for (source, digest), path in {(each.source, each.sha256): path for each, path in paths.items()}.items():
+        paths = {(file.snapshot.source, file.snapshot.sha256): file.path for file in files}
+        for (source, digest), path in paths.items():
             places = by_file[source, digest]
             wanted = {self._excerpt(name, number, place): place for name, number, place in places}
             if not wanted:
                 continue
-            with self._writing():
-                try:
+            try:
+                with self._writing():
                     self._cut(path, wanted)
                     if file_sha256(path) != digest:
                         raise SourceError(f"{path}: The file changed during the load.")
-                except SourceError as error:
-                    problems.append(
-                        f"Cannot copy the rows of {len(wanted)} rejected records to the quarantine: {error}"
-                    )
-                    for target in wanted:
-                        target.unlink(missing_ok=True)
-                    continue
+                    for target, place in wanted.items():
+                        place.excerpt_sha256 = file_sha256(target)
+                    # Now, and not after the last file: another one may fail.
+                    for name in {name for name, _, _ in places}:
+                        self._write(pending[name])
+            except (SourceError, StoreError) as error:
+                problems.append(f"Cannot copy the rows of {len(wanted)} rejected records to the quarantine: {error}")
                 for target, place in wanted.items():
-                    place.excerpt_sha256 = file_sha256(target)
-                # Now, and not after the last file: another one may fail.
-                for name in {name for name, _, _ in places}:
-                    self._write(pending[name])
+                    place.excerpt_sha256 = None
+                    with suppress(OSError):
+                        target.unlink(missing_ok=True)
         return problems
 
     def _cut(self, path: Path, wanted: Mapping[Path, Place]) -> None:
@@ -262,7 +259,9 @@ class Quarantine:
         try:
             self.cut(path, {target: parse_rows(place.excerpt_rows) for target, place in wanted.items()})
         except OSError as error:
-            if is_unwritable(error) or (error.filename is not None and Path(error.filename) in wanted):
+            is_of_source = error.filename == str(path) and error.errno in (errno.EACCES, errno.EPERM)
+            is_of_copy = is_unwritable(error) or (error.filename is not None and Path(error.filename) in wanted)
+            if is_of_copy and not is_of_source:
                 raise
             raise SourceError(f"{path}: cannot be read ({error.strerror})") from error
 

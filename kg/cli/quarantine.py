@@ -87,7 +87,7 @@ def list_records(
             each.graph or "-",
             _format_places(each),
             each.rejected_at,
-            str(each.violations) if each.violations else "-",  # it was not mapped, so it was not validated
+            str(each.violations) if each.violations else "-",  # rejected before its shapes were checked
             _format_reason(each),
         )
         for each in wanted

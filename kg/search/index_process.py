@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from kg.errors import IndexUnavailableError, ModelError
+from kg.files import find_links
 from kg.processes import confine, rpc
 from kg.processes.cores import count_cores
 from kg.processes.garbage_collection import exempt_present_objects
@@ -42,6 +43,8 @@ ENTITIES = "entities"
 
 _SEARCHES = 8
 _LOCK_WAIT_S = 5.0
+_LINK_DEPTH = 4
+"""Levels of the folder in which links are looked for: down to the files of a shard of entities."""
 
 
 class Server:
@@ -232,11 +235,11 @@ def _open_reranker(settings: Settings) -> CrossEncoderWorker | None:
 def _lock(folder: Path) -> int:
     """Lock the index folder: a second process that opens it would corrupt the shard."""
     folder.mkdir(parents=True, exist_ok=True)
-    for place in filter(Path.is_dir, _find_places(folder).values()):
-        if links := [path for path in (place, *place.iterdir()) if path.is_symlink()]:
-            raise IndexUnavailableError(
-                f"{links[0]} is a symbolic link. The folder of an index is cleared: remove the link."
-            )
+    links = [folder] if folder.is_symlink() else [*find_links(folder, _LINK_DEPTH)]
+    if links:
+        raise IndexUnavailableError(
+            f"{min(links)} is a symbolic link. The folder of an index is cleared: remove the link."
+        )
     file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     deadline = time.monotonic() + _LOCK_WAIT_S
     while True:

@@ -39,7 +39,7 @@ class VectorCache:
     """The cache in a folder. Calls are safe from any thread. A damaged file is removed, and an empty one begun.
 
     While the file cannot be opened or written, as on a full disk, no vectors are found or kept; that is logged once.
-    After `close` none are either, which is not logged. `keep` and `copy` raise sqlite3.OperationalError then.
+    After `close` none are either, which is not logged. `keep` and `copy` raise sqlite3.DatabaseError then.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -109,7 +109,8 @@ class VectorCache:
             database.execute("VACUUM INTO ?", (str(partial),))
             database.close()
             self._database = None
-            self._remove()
+            # The file itself is replaced, and not removed before: a kill in between would cost all vectors.
+            self._remove_logs()
             partial.replace(self._path)
 
     def copy(self, target: Path) -> dict[str, str]:
@@ -130,7 +131,7 @@ class VectorCache:
     def _tolerating(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.OperationalError as error:
+        except sqlite3.DatabaseError as error:
             if not self._is_unusable and not self._is_closed:
                 log.warning("Cannot use %s: %s. Until it can be used, vectors are not kept.", self._path, error)
             self._is_unusable = True
@@ -184,7 +185,11 @@ class VectorCache:
         raise AssertionError
 
     def _remove(self) -> None:
-        for suffix in ("", "-wal", "-shm"):
+        self._path.unlink(missing_ok=True)
+        self._remove_logs()
+
+    def _remove_logs(self) -> None:
+        for suffix in ("-wal", "-shm"):
             self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
 
 

@@ -13,7 +13,6 @@ import os
 import shlex
 import socket
 import sys
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -22,7 +21,7 @@ from typing import Final
 
 from kg.actors import TOKEN_FILE
 from kg.errors import StoreError, StoreLockedError, StoreReadOnlyError, StoreVersionError
-from kg.files import is_unwritable
+from kg.files import find_links, is_unwritable
 
 FORMAT_VERSION: Final = 1
 """Format version of the data directory that this code writes, and the newest that it reads."""
@@ -36,12 +35,10 @@ RESTORING: Final = ".restoring"
 REPLACED: Final = ".replaced"
 """The folder of a data directory with the replaced content, until the restore is complete."""
 
-_FOLDERS: Final = (
-    "citations", "fetched", "index", "mentions", "quarantine", "snapshots", "store", "summaries",
-)  # fmt: skip
-"""The folders of a data directory that Quadcite writes and clears."""
-_LINK_DEPTH: Final = 4
-"""Levels of a folder in which links are looked for: down to the files of a shard, and not of its many indexes."""
+_MODELS: Final = "models"
+"""A folder that may have links, as those of a model hub do: it is only read."""
+_LINK_DEPTH: Final = 5
+"""Levels in which links are looked for: down to the files of a shard of entities, and not to their many indexes."""
 _LOCK: Final = "lock"
 _FORMAT: Final = "format.json"
 _READ_ONLY: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
@@ -207,23 +204,11 @@ def _reject_links(data_dir: Path) -> None:
 
     A link in place of the token is replaced at each start.
     """
-    for folder in (data_dir, *(data_dir / name for name in _FOLDERS)):
-        if links := sorted(_find_links(folder, _LINK_DEPTH if folder != data_dir else 1)):
-            raise StoreError(
-                f"{links[0]} is a symbolic link. A data directory contains none. Move what it leads to into its place, "
-                "or make the whole data directory a link."
-            )
-
-
-def _find_links(folder: Path | str, depth: int) -> Iterator[str]:
-    """Find the links in a folder and so many levels of folders in it, except one in place of the token."""
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_symlink():
-                if entry.name != TOKEN_FILE:
-                    yield entry.path
-            elif depth > 1 and entry.is_dir(follow_symlinks=False):
-                yield from _find_links(entry.path, depth - 1)
+    if links := sorted(find_links(data_dir, _LINK_DEPTH, {data_dir / TOKEN_FILE, data_dir / _MODELS})):
+        raise StoreError(
+            f"{links[0]} is a symbolic link. A data directory contains none. Move what it leads to into its place, "
+            "or make the whole data directory a link."
+        )
 
 
 def require_known_version(data_dir: Path) -> None:

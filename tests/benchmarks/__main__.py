@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from kg.search.index_client import EdgeIndex
 from tests.benchmarks.comparison import Comparison, table
 
 BENCHMARKS = (
@@ -31,8 +32,10 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     console = Console(width=None if sys.stdout.isatty() else 160)
     missed = 0
+    command = EdgeIndex.command
     for name in names:
         lines: list[Comparison] = list(importlib.import_module(f"tests.benchmarks.{name}").run(rest))
+        EdgeIndex.command = command  # some benchmarks give the index a made-up embedder
         console.print(table(name, lines))
         missed += sum(line.met is False for line in lines)
     return 1 if missed else 0

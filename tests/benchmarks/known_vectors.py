@@ -1,7 +1,7 @@
 """The index process with an embedder that has the vectors of known questions, for the memory that it takes itself.
 
-Run as a script with ``index`` and a file of vectors (`write_vectors`). It imports nothing else, since what
-it imports counts as its memory.
+Run as a script with ``index``, by which `tests.benchmarks.scale` finds the process, and a file of vectors
+(`write_vectors`). It imports nothing that the index process of a server does not: that would count as its memory.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from kg.settings import Settings
 from tests.benchmarks.comparison import Comparison, median, p95, timed
 from tests.benchmarks.corpora import find_corpora
 from tests.benchmarks.known_vectors import MODEL, SCRIPT, Vectors, write_vectors
-from tests.benchmarks.scale import find_index_processes, read_memory
+from tests.benchmarks.scale import compare_memory, find_index_processes, read_memory
 
 WARM_UP: Final = 20
 QUESTIONS: Final = 100
@@ -79,14 +79,12 @@ def measure(folder: Path, texts: int, of_questions: Mapping[str, list[float]], p
             times = timed(search(index, codes), asked[WARM_UP:])
             yield Comparison(f"{texts:,} texts, {name}: median", median(times), None, "ms")
             yield Comparison(f"{texts:,} texts, {name}: p95", p95(times), None, "ms")
-        yield Comparison("anonymous memory after searches", read_anonymous() / texts, None, "bytes a text")
+        yield compare_memory("anonymous memory after searches", read_anonymous() / texts, texts)
         with ThreadPoolExecutor(SEARCHES_AT_ONCE) as searches:
             counting = [search(index, codes, COUNTED) for codes in filters.values()]
             for each in counting:
                 list(searches.map(each, asked[WARM_UP:]))
-        at_most = 150.0 if texts >= 10**6 else float("inf")
-        used = read_anonymous() / texts
-        yield Comparison.at_most("the same with facets, eight at once", used, "bytes a text", at_most)
+        yield compare_memory("the same with facets, eight at once", read_anonymous() / texts, texts)
         found = [search(index)(text) for text in asked[WARM_UP:]]
     shards = Shards(folder, exact_vectors=10**9, processes=processes)
     exact = UnitIndex(shards, of_questions.__getitem__, VectorCache(folder))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import signal
 import subprocess
@@ -113,6 +114,31 @@ def test_a_record_keeps_its_rows_if_the_load_fails(
     [entry] = held(kg)
     [file] = quarantine(kg).files(entry)
     assert dict(excerpts.rows_in(file.path, file.rows or ()))[2]["text"] == "two"  # type: ignore[index]
+
+
+def test_rows_that_cannot_be_read_or_copied_cost_no_other_file_its_rows(
+    kg: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    errors = {"a.jsonl": errno.EACCES, "b.jsonl": errno.ENOSPC}
+    for number, name in enumerate((*errors, "c.jsonl")):
+        write(tmp_path / name, rows(f"bad-{number}", ["two"]))
+    real = excerpts._cut
+
+    def cut(path: Path, wanted: Any) -> None:
+        if (code := errors.get(path.name)) is not None:
+            raise OSError(code, "Cannot", str(path) if code == errno.EACCES else None)
+        real(path, wanted)
+
+    monkeypatch.setattr(excerpts, "_cut", cut)
+    with spoiled("bad-0", "bad-1", "bad-2"):
+        report = load(kg, "climate", [str(tmp_path)])
+    causes = [warning for warning in report.warnings if warning.startswith("Cannot copy the rows")]
+    assert [("a.jsonl: cannot be read" in each, "Cannot write to" in each) for each in causes] == [
+        (True, False),
+        (False, True),
+    ]
+    kept = {entry.record: entry.places[0].excerpt_sha256 is not None for entry in held(kg)}
+    assert kept == {"bad-0": False, "bad-1": False, "bad-2": True}
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])

@@ -167,7 +167,8 @@ def test_a_full_disk_while_the_directory_is_made_is_a_store_error(
     "place",
     [
         "store", "index", "snapshots", "quarantine", "lock", "index/shard-1", "store/x.sst", "index/entities/shard-9",
-        "index/shard-1/edge-1", "mentions/words.log", "citations/families.json.partial", "fetched/x", "summaries/x.npz",
+        "index/shard-1/edge-1", "index/entities/shard-1/edge-1/x", "mentions/words.log", "fetched/x", "summaries/x.npz",
+        "citations/families.json.partial",
     ],
 )  # fmt: skip
 def test_a_link_inside_the_data_directory_is_refused_and_what_it_leads_to_is_kept(tmp_path: Path, place: str) -> None:
@@ -184,6 +185,13 @@ def test_a_link_inside_the_data_directory_is_refused_and_what_it_leads_to_is_kep
     with pytest.raises(StoreError, match="link"):
         OxigraphStore(data)
     assert (victim / "file").read_text() == "mine"
+
+
+def test_a_folder_of_models_may_have_links(tmp_path: Path) -> None:
+    OxigraphStore(tmp_path).close()
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "link").symlink_to(tmp_path)
+    OxigraphStore(tmp_path).close()
 
 
 def test_a_data_directory_may_be_a_link(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ load repeats a search that was killed.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -53,18 +52,15 @@ WITH_DOCUMENTS: Final = """
 SELECT DISTINCT ?family WHERE { GRAPH ?graph { ?document eli:is_member_of ?family }
   FILTER(STRSTARTS(STR(?graph), $sources)) }"""
 
-WITH_TEXT: Final = """
-SELECT ?graph WHERE {
+_HAS_TEXT: Final = """{
   GRAPH $prov { ?graph kg:contentSha256 ?hash } FILTER(STRSTARTS(STR(?graph), $sources))
   FILTER EXISTS { GRAPH ?graph { ?unit schema:text ?text } }
 }"""
-"""The graphs of records with texts: one look into each. Reading a million texts takes twelve times as long."""
 
-ANY_TEXT: Final = """
-ASK {
-  GRAPH $prov { ?graph kg:contentSha256 ?hash } FILTER(STRSTARTS(STR(?graph), $sources))
-  FILTER EXISTS { GRAPH ?graph { ?unit schema:text ?text } }
-}"""
+ANY_TEXT: Final = f"ASK {_HAS_TEXT}"
+
+WITH_TEXT: Final = f"SELECT ?graph WHERE {_HAS_TEXT}"
+"""The graphs of records with texts: one look into each. Reading a million texts takes twelve times as long."""
 
 HOLDING: Final = """
 SELECT ?graph ?text WHERE {
@@ -129,16 +125,20 @@ class Settled:
         except (OSError, ValueError):
             pass
         empty = not store.query(bind(ANY_TEXT, prov=PROV_GRAPH, sources=Literal(SOURCED)))
-        # Families without texts are in the store only: the texts of this load are searched for them after it.
+        # With families but no texts, the known families are lost: the texts of this load are searched again after it.
         return cls(complete=empty and not load_families(store), empty=empty)
 
     def save(self, folder: Path, generation: int) -> None:
         """Write the state."""
         folder.mkdir(parents=True, exist_ok=True)
-        rows = [[family, title, list(keys)] for family, (title, keys) in sorted(self.families.items())]
-        said = {"version": VERSION, "generation": generation, "changing": self.changing, "families": rows}
-        said["titled"] = self.titled
-        write_file(folder / _FILE, json.dumps(said, ensure_ascii=False), sync=True)
+        saved = _SavedFamilies(
+            version=VERSION,
+            generation=generation,
+            families=[(family, title, keys) for family, (title, keys) in sorted(self.families.items())],
+            titled={law: list(families) for law, families in self.titled.items()},
+            changing=self.changing,
+        )
+        write_file(folder / _FILE, saved.model_dump_json(), sync=True)
 
 
 def load_families(store: Store) -> Families:

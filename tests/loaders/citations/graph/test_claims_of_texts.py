@@ -167,14 +167,15 @@ def test_search_that_was_killed_is_repeated_by_the_next_load(
     assert cited(kg, mint("family", "family-harbour")) == [("SpeechChunk", "Quillpoint Mossgrove Accord")]
 
 
+SAVED = f'{{"version": "{refresh.VERSION}", '
 DAMAGED = [
     None,
     "",
     "[" * 100_000,
-    '{"version": "4", "generation": 0, "families": [], "titled": 5}',
-    '{"version": "4", "generation": 0, "families": [], "titled": {"urn:a": 5}}',
-    '{"version": "4", "generation": 0, "families": [["urn:a", 5, []]], "titled": {}}',
-    '{"version": "4", "generation": 0, "families": [["urn:a", "\\ud800", []]], "titled": {}}',
+    SAVED + '"generation": 0, "families": [], "titled": 5}',
+    SAVED + '"generation": 0, "families": [], "titled": {"urn:a": 5}}',
+    SAVED + '"generation": 0, "families": [["urn:a", 5, []]], "titled": {}}',
+    SAVED + '"generation": 0, "families": [["urn:a", "\\ud800", []]], "titled": {}}',
 ]
 """The files of an earlier version, and damaged ones. None: there is no file."""
 
