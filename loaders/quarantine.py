@@ -256,6 +256,8 @@ class Quarantine:
 
     def _cut(self, path: Path, wanted: Mapping[Path, Place]) -> None:
         """Copy the rows of a file. Raises SourceError if it cannot be read, OSError if a copy cannot be written."""
+        if not path.is_file():  # a pipe in its place would be waited for
+            raise SourceError(f"{path}: is not a file any more")
         try:
             self.cut(path, {target: parse_rows(place.excerpt_rows) for target, place in wanted.items()})
         except OSError as error:

@@ -62,7 +62,10 @@ def _inspect(store: Store, findings: Findings, *, content: bool) -> None:
     whole = whole and not counts["damaged_graphs"]
     if whole:
         recorded = _load_counters(store)
-        if (graphs_then := recorded.get(KG.graphCount, counts["graphs"])) != counts["graphs"]:
+        # Until the first commit of content none is counted, not even graph/prov.
+        has_content = counts["graphs"] > (PROV_GRAPH in graphs)
+        graphs_then = recorded.get(KG.graphCount, counts["graphs"])
+        if graphs_then != counts["graphs"] and (graphs_then or has_content):
             message = f"The store has {counts['graphs']:,} graphs, but its last commit recorded {graphs_then:,}."
             findings.add("count", "store", message)
         # As `kg status` counts: without the quads that describe the shipped graphs, which look like the others.

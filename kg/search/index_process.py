@@ -280,8 +280,11 @@ def main(open_embedder: Callable[[Settings], embedding.Embedder] = embedding.ope
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     if sys.argv[1:2] == ["compact"]:
         folder = Path(sys.argv[2])
-        _lock(folder)
-        _compact(folder)
+        try:
+            _lock(folder)
+            _compact(folder)
+        except Exception as error:  # noqa: BLE001 -- Qdrant Edge raises plain Exception
+            sys.exit(f"Cannot write {folder} again: {error}")
         return
     if sys.argv[1:2] == ["optimize"]:
         os.nice(10)

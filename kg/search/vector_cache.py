@@ -7,6 +7,7 @@ index. It has vectors in half precision, which is what shards store, so a vector
 from __future__ import annotations
 
 import logging
+import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -39,7 +40,7 @@ class VectorCache:
     """The cache in a folder. Calls are safe from any thread. A damaged file is removed, and an empty one begun.
 
     While the file cannot be opened or written, as on a full disk, no vectors are found or kept; that is logged once.
-    After `close` none are either, which is not logged. `keep` and `copy` raise sqlite3.DatabaseError then.
+    After `close` none are either, which is not logged. `copy` raises sqlite3.DatabaseError then.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -96,7 +97,21 @@ class VectorCache:
         return int(number)
 
     def keep(self, hashes: Iterable[str]) -> None:
-        """Write the file again with the vectors of these texts alone: after it, no file has those of others."""
+        """Write the file again with the vectors of these texts alone: after it, no file has those of others.
+
+        A file that cannot be written again is removed.
+        """
+        try:
+            self._keep(hashes)
+        except sqlite3.DatabaseError as error:
+            log.error("Cannot write %s again, and remove it: %s. New texts are embedded.", self._path, error)
+            with self._lock:
+                if self._database is not None:
+                    self._database.close()
+                    self._database = None
+                self._remove()
+
+    def _keep(self, hashes: Iterable[str]) -> None:
         partial = self._path.with_suffix(".partial")
         partial.unlink(missing_ok=True)
         with self._writing() as database:
@@ -173,10 +188,11 @@ class VectorCache:
                 database.execute("PRAGMA journal_mode=WAL")
                 database.execute("PRAGMA synchronous=NORMAL")
                 database.executescript(_SCHEMA)
-                database.execute("SELECT text_hash FROM vectors LIMIT 1").fetchall()
+                database.execute("SELECT text_hash, rows FROM vectors LIMIT 1").fetchall()
+                database.execute("SELECT name, dimensions FROM space").fetchall()
             except sqlite3.DatabaseError as error:
                 database.close()
-                if is_last or not _is_damage(error):
+                if is_last or not (_is_damage(error) or _has_code(error, sqlite3.SQLITE_ERROR)):  # or other columns
                     raise
                 log.error("Cannot read %s (%s). Its texts are embedded again.", self._path, error)
                 self._remove()
@@ -185,6 +201,8 @@ class VectorCache:
         raise AssertionError
 
     def _remove(self) -> None:
+        if self._path.is_dir():
+            shutil.rmtree(self._path)
         self._path.unlink(missing_ok=True)
         self._remove_logs()
 
@@ -194,8 +212,12 @@ class VectorCache:
 
 
 def _is_damage(error: sqlite3.DatabaseError) -> bool:
+    return _has_code(error, *_DAMAGED)
+
+
+def _has_code(error: sqlite3.DatabaseError, *codes: int) -> bool:
     # The lower 8 bits are the code, the others detail it. Errors of Python's module have no code.
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in codes
 
 
 def from_rows(rows: Sequence[NDArray[np.float32]]) -> Rows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -141,10 +142,12 @@ def test_rows_that_cannot_be_read_or_copied_cost_no_other_file_its_rows(
     assert kept == {"bad-0": False, "bad-1": False, "bad-2": True}
 
 
-@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet", "pipe"])
 def test_a_file_that_is_gone_costs_no_other_file_its_rows(
     kg: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
 ) -> None:
+    is_pipe = ending == "pipe"
+    ending = "jsonl" if is_pipe else ending
     lost = tmp_path / f"bad-1.{ending}"
     for number in (1, 2):
         made = write(tmp_path / f"bad-{number}.jsonl", rows(f"bad-{number}", ["two"]))
@@ -156,6 +159,8 @@ def test_a_file_that_is_gone_costs_no_other_file_its_rows(
 
     def vanish(self: Quarantine, paths: Any) -> list[str]:
         lost.unlink()
+        if is_pipe:
+            os.mkfifo(lost)
         return keep_rows(self, paths)
 
     monkeypatch.setattr(Quarantine, "keep_rows", vanish)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -137,3 +138,25 @@ def test_an_error_that_is_no_damage_leaves_the_file_as_it_is(
     again = VectorCache(tmp_path)
     assert again.get([make_hash(1)], "m").keys() == {make_hash(1)}
     again.close()
+
+
+@pytest.mark.parametrize("table", ["vectors(a, b)", "vectors(text_hash, other)", "space(a)"])
+def test_a_file_with_other_columns_is_begun_again(tmp_path: Path, table: str) -> None:
+    with closing(sqlite3.connect(tmp_path / FILE)) as database:
+        database.execute(f"CREATE TABLE {table}")
+    cache = VectorCache(tmp_path)
+    cache.use("m", 8)
+    cache.put({make_hash(1): make_rows(1)})
+    assert cache.count() == 1
+    cache.close()
+
+
+def test_a_file_that_cannot_be_written_again_is_removed(tmp_path: Path) -> None:
+    (tmp_path / FILE).mkdir()
+    cache = VectorCache(tmp_path)
+    cache.keep([])
+    assert not (tmp_path / FILE).exists()
+    cache.use("m", 8)
+    cache.put({make_hash(1): make_rows(1)})
+    assert cache.count() == 1
+    cache.close()

@@ -15,10 +15,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_fields
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 from urllib.parse import unquote
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.files import write_file
@@ -83,6 +83,9 @@ _PLACES: Final = iri_prefix("place")
 _FAMILY_GRAPHS: Final = mint("graph", "ref", "family").value + "/"
 
 
+Iri = Annotated[str, AfterValidator(lambda text: NamedNode(text).value)]
+
+
 class _SavedFamilies(BaseModel):
     """The content of ``families.json``."""
 
@@ -90,8 +93,8 @@ class _SavedFamilies(BaseModel):
 
     version: str
     generation: int
-    families: list[tuple[str, str, tuple[str, ...]]]
-    titled: dict[str, list[str]]
+    families: list[tuple[Iri, str, tuple[str, ...]]]
+    titled: dict[str, list[Iri]]
     changing: bool = False
 
 

@@ -175,6 +175,8 @@ DAMAGED = [
     SAVED + '"generation": 0, "families": [], "titled": 5}',
     SAVED + '"generation": 0, "families": [], "titled": {"urn:a": 5}}',
     SAVED + '"generation": 0, "families": [["urn:a", 5, []]], "titled": {}}',
+    SAVED + '"generation": 0, "families": [["not an IRI", "Tidal Accord", ["nzl"]]], "titled": {}}',
+    SAVED + '"generation": 0, "families": [], "titled": {"urn:a": ["not an IRI"]}}',
     SAVED + '"generation": 0, "families": [["urn:a", "\\ud800", []]], "titled": {}}',
 ]
 """The files of an earlier version, and damaged ones. None: there is no file."""
