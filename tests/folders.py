@@ -1,10 +1,19 @@
-"""Copies of data directories."""
+"""Data directories of tests: opened, and copied."""
 
 from __future__ import annotations
 
 import os
 import shutil
 from pathlib import Path
+
+from kg.knowledge_graph import KnowledgeGraph
+from kg.settings import Settings
+
+
+def open_graph(data_dir: Path) -> KnowledgeGraph:
+    """Open a data directory without a model, with one query worker."""
+    settings = Settings(data_dir=data_dir, models_dir=data_dir / "none", query_workers=1, _env_file=None)
+    return KnowledgeGraph.open(data_dir, settings)
 
 
 def copy_folder(source: Path, target: Path) -> Path:

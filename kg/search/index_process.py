@@ -278,20 +278,17 @@ def main(open_embedder: Callable[[Settings], embedding.Embedder] = embedding.ope
     confine.ignore_interrupts()
     confine.die_with_parent_thread()
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    if sys.argv[1:2] == ["compact"]:
+    if (job := sys.argv[1:2]) in (["compact"], ["optimize"]):
         folder = Path(sys.argv[2])
         try:
-            _lock(folder)
-            _compact(folder)
-        except Exception as error:  # noqa: BLE001 -- Qdrant Edge raises plain Exception
-            sys.exit(f"Cannot write {folder} again: {error}")
-        return
-    if sys.argv[1:2] == ["optimize"]:
-        os.nice(10)
-        try:
-            optimize_folder(Path(sys.argv[2]), sys.argv[3])
+            if job == ["compact"]:
+                _lock(folder)
+                _compact(folder)
+            else:
+                os.nice(10)
+                optimize_folder(folder, sys.argv[3])
         except Exception as error:  # noqa: BLE001 -- Qdrant Edge raises plain Exception, also for a disk without room
-            sys.exit(f"Cannot optimize {sys.argv[2]}: {error}")
+            sys.exit(f"Cannot {job[0]} {folder}: {error}")
         return
     requests, answers = confine.take_pipes()
     serve(requests, answers, open_embedder)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import shutil
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -31,6 +31,8 @@ CREATE TABLE IF NOT EXISTS vectors (text_hash BLOB PRIMARY KEY, rows BLOB NOT NU
 _AT_ONCE: Final = 500
 _DAMAGED: Final = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
 """Codes of errors of a file that cannot be read. Any other error leaves the file as it is."""
+_FOREIGN: Final = _DAMAGED | {sqlite3.SQLITE_ERROR}
+"""The same for a file that is opened: it may have other columns."""
 
 Rows = NDArray[np.float16]
 """The vectors of a text: one for each window or part."""
@@ -106,9 +108,7 @@ class VectorCache:
         except sqlite3.DatabaseError as error:
             log.error("Cannot write %s again, and remove it: %s. New texts are embedded.", self._path, error)
             with self._lock:
-                if self._database is not None:
-                    self._database.close()
-                    self._database = None
+                self._disconnect()
                 self._remove()
 
     def _keep(self, hashes: Iterable[str]) -> None:
@@ -122,8 +122,7 @@ class VectorCache:
         with self._lock:
             database = self._get()
             database.execute("VACUUM INTO ?", (str(partial),))
-            database.close()
-            self._database = None
+            self._disconnect()
             # The file itself is replaced, and not removed before: a kill in between would cost all vectors.
             self._remove_logs()
             partial.replace(self._path)
@@ -138,9 +137,13 @@ class VectorCache:
         """Close the file. A thread that still embeds a batch may call `put` after it."""
         with self._lock:
             self._is_closed = True
-            if self._database is not None:
-                self._database.close()
-                self._database = None
+            self._disconnect()
+
+    def _disconnect(self) -> None:
+        """Close the database if it is open. Call it with the lock."""
+        if self._database is not None:
+            self._database.close()
+            self._database = None
 
     @contextmanager
     def _tolerating(self) -> Iterator[None]:
@@ -173,11 +176,10 @@ class VectorCache:
                 with database:
                     yield database
             except sqlite3.DatabaseError as error:
-                if not _is_damage(error):
+                if not _has_code(error, _DAMAGED):
                     raise
                 log.error("Cannot read %s (%s). Its texts are embedded again.", self._path, error)
-                database.close()
-                self._database = None
+                self._disconnect()
                 self._remove()
                 self._get()
 
@@ -192,7 +194,7 @@ class VectorCache:
                 database.execute("SELECT name, dimensions FROM space").fetchall()
             except sqlite3.DatabaseError as error:
                 database.close()
-                if is_last or not (_is_damage(error) or _has_code(error, sqlite3.SQLITE_ERROR)):  # or other columns
+                if is_last or not _has_code(error, _FOREIGN):
                     raise
                 log.error("Cannot read %s (%s). Its texts are embedded again.", self._path, error)
                 self._remove()
@@ -211,11 +213,7 @@ class VectorCache:
             self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
 
 
-def _is_damage(error: sqlite3.DatabaseError) -> bool:
-    return _has_code(error, *_DAMAGED)
-
-
-def _has_code(error: sqlite3.DatabaseError, *codes: int) -> bool:
+def _has_code(error: sqlite3.DatabaseError, codes: Container[int]) -> bool:
     # The lower 8 bits are the code, the others detail it. Errors of Python's module have no code.
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in codes
 

@@ -34,15 +34,14 @@ from kg.integrity.backups import inspect_backup, restore_backup, write_backup
 from kg.integrity.doctor import inspect_and_repair, inspect_closed, rebuild_store, repair_files
 from kg.integrity.findings import FINDINGS
 from kg.integrity.inspection import Inspection, inspect_store
-from kg.knowledge_graph import KnowledgeGraph
 from kg.search.index_sync import repair_index
-from kg.settings import Settings
 from kg.store.commits import HEAD
 from kg.store.lock import DirectoryLock
 from kg.tools.commands import store_status
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import KG, PROV_GRAPH, SCHEMA, mint
 from loaders.sources import load
+from tests.folders import open_graph
 
 pytestmark = pytest.mark.long
 
@@ -56,11 +55,6 @@ DERIVED = {
 
 NOT_READ = ("IDENTITY", "LOG", "OPTIONS")
 """Files that no answer depends on: the engine writes them, and reads at most their names."""
-
-
-def open_graph(folder: Path) -> KnowledgeGraph:
-    settings = Settings(data_dir=folder, models_dir=folder / "none", query_workers=1, _env_file=None)
-    return KnowledgeGraph.open(folder, settings)
 
 
 @pytest.fixture(scope="module")

@@ -8,17 +8,11 @@ import pytest
 from pyoxigraph import Literal, NamedNode, Quad, Store
 
 from kg.integrity.doctor import inspect_closed
-from kg.knowledge_graph import KnowledgeGraph
-from kg.settings import Settings
 from kg.vocabulary import RDFS, mint
+from tests.folders import open_graph
 
 GRAPH = mint("graph", "user", "notes")
 NOTE = Quad(NamedNode("urn:note"), RDFS.label, Literal("a note"), GRAPH)
-
-
-def open_graph(folder: Path) -> KnowledgeGraph:
-    settings = Settings(data_dir=folder, models_dir=folder / "none", query_workers=1, _env_file=None)
-    return KnowledgeGraph.open(folder, settings)
 
 
 @pytest.mark.parametrize("content", ["none", "there", "removed"])

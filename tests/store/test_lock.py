@@ -192,6 +192,7 @@ def test_a_folder_of_models_may_have_links(tmp_path: Path) -> None:
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "link").symlink_to(tmp_path)
     OxigraphStore(tmp_path).close()
+    assert (tmp_path / "models" / "link").is_symlink()
 
 
 def test_a_data_directory_may_be_a_link(tmp_path: Path) -> None:

@@ -82,8 +82,7 @@ _AT_ONCE: Final = 500
 _PLACES: Final = iri_prefix("place")
 _FAMILY_GRAPHS: Final = mint("graph", "ref", "family").value + "/"
 
-
-Iri = Annotated[str, AfterValidator(lambda text: NamedNode(text).value)]
+_Iri = Annotated[str, AfterValidator(lambda text: NamedNode(text).value)]
 
 
 class _SavedFamilies(BaseModel):
@@ -93,8 +92,8 @@ class _SavedFamilies(BaseModel):
 
     version: str
     generation: int
-    families: list[tuple[Iri, str, tuple[str, ...]]]
-    titled: dict[str, list[Iri]]
+    families: list[tuple[_Iri, str, tuple[str, ...]]]
+    titled: dict[str, list[_Iri]]
     changing: bool = False
 
 

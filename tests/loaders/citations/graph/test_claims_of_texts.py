@@ -179,7 +179,7 @@ DAMAGED = [
     SAVED + '"generation": 0, "families": [], "titled": {"urn:a": ["not an IRI"]}}',
     SAVED + '"generation": 0, "families": [["urn:a", "\\ud800", []]], "titled": {}}',
 ]
-"""The files of an earlier version, and damaged ones. None: there is no file."""
+"""Contents of ``families.json`` that count as missing; None is a missing file."""
 
 
 @pytest.mark.parametrize("damaged", DAMAGED)

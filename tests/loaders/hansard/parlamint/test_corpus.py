@@ -29,16 +29,12 @@ from loaders.model import Notice
 from loaders.pipeline import LoadReport
 from loaders.readers.locations import find_files
 from loaders.sources import load
+from tests.folders import open_graph
 
 FIXTURES = bundle.folder("fixtures") / "parlamint"
 DAMAGED = bundle.folder("fixtures") / "malformed" / "parlamint" / "ParlaMint-QX_2019-05-21-A014.xml"
 A012 = "ParlaMint-QX_2019-05-14-A012"
 Loaded = tuple[KnowledgeGraph, LoadReport]
-
-
-def open_graph(folder: Path) -> KnowledgeGraph:
-    settings = Settings(data_dir=folder / "data", models_dir=folder / "none", query_workers=1, _env_file=None)
-    return KnowledgeGraph.open(folder / "data", settings)
 
 
 def copy_corpus(folder: Path) -> Path:
@@ -51,7 +47,7 @@ def copy_corpus(folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loaded]:
     folder = tmp_path_factory.mktemp("corpus")
-    with open_graph(folder) as opened:
+    with open_graph(folder / "data") as opened:
         yield opened, load(opened, "parliament", [str(copy_corpus(folder))], index=False)
 
 
@@ -183,7 +179,7 @@ def test_a_chamber_is_found_by_its_names(loaded: Loaded) -> None:
 
 def test_loading_again_changes_nothing_and_prune_removes_what_follows(tmp_path: Path) -> None:
     folder = copy_corpus(tmp_path)
-    with open_graph(tmp_path) as kg:
+    with open_graph(tmp_path / "data") as kg:
         assert load(kg, "hansard", [str(folder / "ParlaMint-QX.xml")], index=False).loaded == 9
         again = load(kg, "parliament", [str(folder)], index=False)
         assert (again.loaded, again.skipped) == (0, 9)
@@ -195,7 +191,7 @@ def test_loading_again_changes_nothing_and_prune_removes_what_follows(tmp_path: 
 
 
 def test_a_component_alone_reads_the_lists_of_the_root_beside_it(tmp_path: Path) -> None:
-    with open_graph(tmp_path) as kg:
+    with open_graph(tmp_path / "data") as kg:
         report = load(kg, "parliament", [str(FIXTURES / f"{A012}.xml")], index=False)
         assert (report.loaded, report.rejected) == (8, 0)
         assert ("Bruno Birk Holm",) in ask(kg, "?p foaf:name ?name", "name")
@@ -205,7 +201,7 @@ def test_people_of_a_header_are_used_where_no_list_is(tmp_path: Path) -> None:
     text = (FIXTURES / f"{A012}.xml").read_text()
     people = (FIXTURES / "ParlaMint-QX-listPerson.xml").read_text().partition("?>")[2]
     (tmp_path / f"{A012}.xml").write_text(text.replace("</body>", f"</body><back>{people}</back>"))
-    with open_graph(tmp_path) as kg:
+    with open_graph(tmp_path / "data") as kg:
         report = load(kg, "parliament", [str(tmp_path / f"{A012}.xml")], index=False)
         assert (report.loaded, report.rejected) == (1, 0)
         found = ask(kg, "GRAPH ?g { ?m org:member ?p } FILTER(CONTAINS(STR(?g), 'BirkBruno'))", "g")
@@ -276,7 +272,7 @@ def test_corpora_have_the_places_of_iso_3166() -> None:
 
 def test_the_real_samples_load_without_losing_a_word(shared: Path, tmp_path: Path) -> None:
     samples = shared / "data" / "parlamint"
-    with open_graph(tmp_path) as kg:
+    with open_graph(tmp_path / "data") as kg:
         austria = load(kg, "parliament", [str(samples / "at")], index=False)
         galicia = load(kg, "parliament", [str(samples / "es-ga")], index=False)
         assert (austria.loaded, austria.rejected) == (3, 0)
