@@ -22,11 +22,13 @@ from kg.integrity.backups import list_known_backups
 from kg.integrity.inspection import copy_store, inspect_logs
 from kg.interruption import sweep_temporary_folders
 from kg.processes import child, memory
+from kg.store.commits import load_counters
 from kg.store.engine import DAMAGED, PARTIAL, REBUILT, STORE, finish_rebuild
 from kg.store.lock import REPLACED, RESTORING, DirectoryLock, require_known_version, sync_folder
 from kg.store.ownership import find_invalidated_graphs
 from kg.store.write_ahead_log import list_kept_logs
 from kg.text import join_first
+from kg.vocabulary import KG
 
 CACHES: Final = ("snapshots", "summaries", "fetched", "schema.json", "checked.json", "mentions/words.log", RESTORING)
 """Data that is made again when it is needed, and may be older than the store."""
@@ -91,14 +93,16 @@ def _finish_leftovers(data_dir: Path) -> None:
 def _rewrite_store(data_dir: Path) -> int:
     """Copy the quads into a new store, which takes the place of the old one; return their number."""
     store, fresh, rebuilt = data_dir / STORE, data_dir / PARTIAL, data_dir / REBUILT
-    if inspect_logs(store):
-        raise StoreDamagedError("The write-ahead log is damaged, and nothing was changed. Run `kg doctor`.")
     try:
         copied = copy_store(store, fresh, data_dir=data_dir, whole=True)
         if copied.problems:
             shown = join_first([problem.message.rstrip(".") for problem in copied.problems], _SHOWN)
             raise StoreDamagedError(f"The store cannot be copied, and nothing was changed: {shown}. Run `kg doctor`.")
-        _require_ended(fresh)
+        written = pyoxigraph.Store.read_only(str(fresh))
+        if inspect_logs(store, load_counters(written).get(KG.generation, 0)):
+            raise StoreDamagedError("The write-ahead log is damaged, and nothing was changed. Run `kg doctor`.")
+        _require_ended(written)
+        del written  # closes its files
         os.sync()  # the new files are on the disk before the old ones go
         fresh.rename(rebuilt)
         store.rename(data_dir / REPLACED)
@@ -112,9 +116,9 @@ def _rewrite_store(data_dir: Path) -> int:
     return quads
 
 
-def _require_ended(store: Path) -> None:
+def _require_ended(store: pyoxigraph.Store) -> None:
     """Raise StoreError for a store with a removal that has not ended: names of the removed text are elsewhere too."""
-    if graphs := find_invalidated_graphs(pyoxigraph.Store.read_only(str(store))):
+    if graphs := find_invalidated_graphs(store):
         shown = join_first([graph.value for graph in graphs], _SHOWN)
         raise StoreError(
             f"The removal of files was interrupted, and nothing was changed. Entities and claims of them remain: "

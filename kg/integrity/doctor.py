@@ -29,7 +29,7 @@ from kg.sparql.terms import bind
 from kg.store.engine import DAMAGED, PARTIAL, REBUILT, STORE, finish_rebuild
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Patch, named_node, select, term_text
-from kg.store.write_ahead_log import keep_damaged_logs, list_kept_logs
+from kg.store.write_ahead_log import judge_logs, keep_logs, list_kept_logs
 from kg.vocabulary import KG, PROV_GRAPH, SHIPPED_GRAPHS
 
 _SHIPPED: Final = frozenset(graph.value for graph in SHIPPED_GRAPHS if graph not in INFERENCES)
@@ -62,8 +62,8 @@ def inspect_closed(data_dir: Path) -> Inspection:
         kept = max(data_dir.glob(f"{DAMAGED}*"), default=None)
         advice = "" if kept is None else f" or rename {kept} to it and run `kg doctor --repair`"
         return Inspection([Problem("unreadable", STORE, f"{store} is missing. Restore a backup{advice}.")])
-    logs = [*inspect_logs(store), *name_kept_logs(list_kept_logs(data_dir))]
     found = inspect_store(store, data_dir=data_dir)
+    logs = [*inspect_logs(store, found.counts.get("generation")), *name_kept_logs(list_kept_logs(data_dir))]
     return Inspection([*logs, *found.problems], found.counts)
 
 
@@ -123,7 +123,8 @@ def rebuild_store(data_dir: Path) -> tuple[list[str], list[Problem]]:
             )
         os.sync()
         fresh.rename(rebuilt)
-        keep_damaged_logs(data_dir)
+        keep_logs(data_dir)
+        judge_logs(data_dir, None)
         kept = data_dir / f"{DAMAGED}{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
         try:
             store.rename(kept)

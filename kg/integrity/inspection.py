@@ -132,13 +132,16 @@ def _name_commands(records: Sequence[str], files: Sequence[str]) -> Iterator[str
             yield shlex.join(["kg", "load", source, *files])
 
 
-def inspect_logs(folder: Path) -> list[Problem]:
-    """Check the write-ahead logs of a store that no process has open: the engine skips damage in them silently."""
+def inspect_logs(folder: Path, generation: int | None) -> list[Problem]:
+    """Check the write-ahead logs of a store that no process has open: the engine skips damage in them silently.
+
+    `generation` is that of the store as it is read, or None if it is unknown.
+    """
     advice = (
         "If the engine still needs it, the commits from there on are lost when the store is opened, without an error. "
         "Load the latest sources again, or restore a backup."
     )
-    return [Problem("log", log.name, f"{damage} {advice}") for log, damage in list_damage(folder)]
+    return [Problem("log", log.name, f"{damage} {advice}") for log, damage in list_damage(folder, generation)]
 
 
 def name_kept_logs(logs: Sequence[Path]) -> list[Problem]:

@@ -17,7 +17,7 @@ from kg.provenance.shipped import INFERENCES
 from kg.shacl.data_graph import DataGraph
 from kg.shacl.incremental import find_influences
 from kg.shacl.shapes import Shapes
-from kg.store.commits import HEAD
+from kg.store.commits import load_counters
 from kg.store.difference import Statements, compare_inferred, statements_sha256
 from kg.store.ownership import is_user_graph
 from kg.store.protocol import Term
@@ -61,7 +61,7 @@ def _inspect(store: Store, findings: Findings, *, content: bool) -> None:
     counts = _read_graphs(reader, graphs, findings)
     whole = whole and not counts["damaged_graphs"]
     if whole:
-        recorded = _load_counters(store)
+        recorded = load_counters(store)
         # Until the first commit of content none is counted, not even graph/prov.
         has_content = counts["graphs"] > (PROV_GRAPH in graphs)
         graphs_then = recorded.get(KG.graphCount, counts["graphs"])
@@ -70,6 +70,7 @@ def _inspect(store: Store, findings: Findings, *, content: bool) -> None:
             findings.add("count", "store", message)
         # As `kg status` counts: without the quads that describe the shipped graphs, which look like the others.
         counts["quads"] = recorded.get(KG.quadCount, counts["quads"])
+        counts["generation"] = recorded.get(KG.generation, 0)
     if whole and content:
         _check_shapes(store, findings)
         _check_copies(store, findings)
@@ -181,15 +182,6 @@ def _join(pieces: Iterable[tuple[int, str]]) -> str:
     for start, piece in sorted(pieces):
         text += piece[max(0, len(text) - start) :]
     return text
-
-
-def _load_counters(store: Store) -> dict[NamedNode, int]:
-    """Load the numbers of quads and graphs that the last commit recorded."""
-    return {
-        quad.predicate: int(quad.object.value)
-        for quad in store.quads_for_pattern(HEAD, None, None, PROV_GRAPH)
-        if isinstance(quad.object, Literal)
-    }
 
 
 def _check_shapes(store: Store, findings: Findings) -> None:

@@ -83,6 +83,15 @@ class PreparedCommit:
     """The invalidated graphs that it writes: queries read all their statements again, also those that it keeps."""
 
 
+def load_counters(store: Store) -> dict[NamedNode, int]:
+    """Load the numbers that the last commit recorded: the generation, the quads and the graphs. Empty before it."""
+    return {
+        quad.predicate: int(quad.object.value)
+        for quad in store.quads_for_pattern(HEAD, None, None, PROV_GRAPH)
+        if isinstance(quad.object, Literal)
+    }
+
+
 def commit_iri(generation: int) -> NamedNode:
     """Return the IRI of commit `generation`."""
     return mint("commit", str(generation))

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import IO, Final, Self
 
 import pyoxigraph
-from pyoxigraph import Literal, NamedNode, Quad, QueryBoolean, QuerySolutions, RdfFormat
+from pyoxigraph import NamedNode, Quad, QueryBoolean, QuerySolutions, RdfFormat
 
 from kg.errors import (
     ForbiddenError,
@@ -45,7 +45,7 @@ from kg.processes.child import Limits
 from kg.sparql.guard import build_syntax_error
 from kg.store import bulk_commits, difference, ownership
 from kg.store.changes import Changes
-from kg.store.commits import HEAD, Head, PreparedCommit, has_touched, reduce_patch
+from kg.store.commits import HEAD, Head, PreparedCommit, has_touched, load_counters, reduce_patch
 from kg.store.consequences import prepare_commit
 from kg.store.difference import Delta, Infer
 from kg.store.engine import STORE, Readers, clearing_frames, has_open, open_engine, require_files
@@ -56,7 +56,7 @@ from kg.store.payloads import Payload
 from kg.store.protocol import Commit, Content, GraphChange, Patch, Result, Rows, Snapshot, Statistics, select, term_text
 from kg.store.snapshots import Snapshots
 from kg.store.updates import Outcome, Update
-from kg.store.write_ahead_log import WriteAheadLog, keep_damaged_logs, list_kept_logs
+from kg.store.write_ahead_log import WriteAheadLog, judge_logs, keep_logs, list_kept_logs
 from kg.vocabulary import KG, PREFIXES, PROV_GRAPH
 
 _log: Final = logging.getLogger(__name__)
@@ -129,6 +129,9 @@ class OxigraphStore:
         try:
             self._store = self._open()
             self._head = self._load_head()
+            if self._problem is None:
+                judge_logs(self.data_dir, self._head.generation)
+                self._log.acknowledge(self._head.generation)
             self._changes: Final = Changes(self._head.generation)
             self._hidden_graphs: HiddenGraphs | None = None  # loaded with the first commit or query of a tool
             self._snapshots: Final = Snapshots(
@@ -146,7 +149,7 @@ class OxigraphStore:
 
     def _open(self) -> pyoxigraph.Store:
         require_files(self.data_dir)
-        self._unkept_logs = keep_damaged_logs(self.data_dir)
+        self._unkept_logs = keep_logs(self.data_dir)
         bulk_commits.remove_files(self.data_dir)
         try:
             store = open_engine(self._folder)
@@ -227,11 +230,7 @@ class OxigraphStore:
         with self._engine_errors():
             if (unfinished := bulk_commits.find_unfinished_head(store, self.data_dir)) is not None:
                 return unfinished
-            held = {
-                quad.predicate: int(quad.object.value)
-                for quad in store.quads_for_pattern(HEAD, None, None, PROV_GRAPH)
-                if isinstance(quad.object, Literal)
-            }
+            held = load_counters(store)
         if held:
             try:
                 return Head(held[KG.generation], held[KG.quadCount], held[KG.graphCount])
@@ -615,6 +614,7 @@ class OxigraphStore:
             write(prepared)
             self._changes.follow(prepared)
             self._head = prepared.head
+            self._log.acknowledge(prepared.head.generation)
         except BaseException as error:  # also an interrupt, which may come after the engine has written
             # Whether the engine has written is unknown, so both are read again.
             self._hidden_graphs = None

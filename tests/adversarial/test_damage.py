@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,7 +34,7 @@ from kg.integrity import checksums, inspection_child, permutations
 from kg.integrity.backups import inspect_backup, restore_backup, write_backup
 from kg.integrity.doctor import inspect_and_repair, inspect_closed, rebuild_store, repair_files
 from kg.integrity.findings import FINDINGS
-from kg.integrity.inspection import Inspection, inspect_store
+from kg.integrity.inspection import DAMAGE, Inspection, inspect_store
 from kg.search.index_sync import repair_index
 from kg.store.commits import HEAD
 from kg.store.lock import DirectoryLock
@@ -307,6 +308,40 @@ def test_damaged_log_is_kept_and_named_until_it_is_removed(data: Path) -> None:
     assert not inspect_closed(data).problems
     with open_graph(data) as kg:
         assert not kg.store.damaged_logs
+
+
+COMMITS_UNTIL_KILLED = """
+import random, sys
+from pathlib import Path
+from pyoxigraph import Literal, NamedNode, Quad
+from kg.store.oxigraph import OxigraphStore
+chance = random.Random(int(sys.argv[2]))
+with OxigraphStore(Path(sys.argv[1]), flush_quads=4_000, idle_s=0.05) as store:
+    print(len(store.damaged_logs), store.statistics().generation, flush=True)
+    while True:
+        graph = NamedNode(f"urn:g{chance.randrange(20)}")
+        values = (chance.randbytes(chance.choice((10, 400, 3_000))).hex() for _ in range(chance.choice((1, 40, 900))))
+        store.commit({graph: [Quad(graph, graph, Literal(value), graph) for value in values]})
+        print(store.statistics().generation, flush=True)
+"""
+
+
+@pytest.mark.parametrize("kills", [6, pytest.param(100, marks=[pytest.mark.exhaustive, pytest.mark.timeout(900)])])
+def test_a_kill_loses_no_acknowledged_commit_and_is_no_damage(tmp_path: Path, kills: int) -> None:
+    """The engine recycles its logs: behind their last fragment are bytes of older ones."""
+    chance, acknowledged = random.Random(kills), 0
+    for number in range(kills):
+        command = [sys.executable, "-c", COMMITS_UNTIL_KILLED, str(tmp_path), str(number)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+            assert writer.stdout is not None
+            damaged, generation = map(int, writer.stdout.readline().split())
+            assert not damaged
+            assert generation >= acknowledged
+            time.sleep(chance.uniform(0, 2.5))
+            writer.kill()
+            acknowledged = max(map(int, writer.stdout.read().split()), default=generation)
+    assert not kinds(inspect_closed(tmp_path)) & DAMAGE
+    assert acknowledged > kills
 
 
 def test_rebuild_that_is_killed_is_finished_by_the_next_start(data: Path) -> None:
