@@ -178,10 +178,10 @@ class Settings(BaseSettings):
     service_map_ttl_s: int = Field(
         1_800, ge=1, le=604_800, description="Time for which clients may keep the service map, in seconds."
     )
-    tool_names: Literal["dotted", "underscored"] = Field(
-        "dotted",
-        description="How tools for Wikidata are listed over MCP: as `wikidata.sparql`, or as `wikidata_sparql` for "
-        "clients that cannot call a name with a dot. `/mcp/all` lists the latter. A call by either name works.",
+    tool_names: Literal["underscored", "dotted"] = Field(
+        "underscored",
+        description="How tools for Wikidata are listed: as `wikidata_sparql`, or as `wikidata.sparql`, which many "
+        "clients and models refuse. A call by either name works.",
     )
 
     wikibase: str = Field("wikidata", description="Default Wikibase of JSON and CSV files: a name, or its base URL.")

@@ -71,7 +71,7 @@ def tools() -> Iterator[tuple[str, str, str, str]]:
         does, _, more = tool.description.partition("\n\n")
         use = re.match(r"Use .*?\.(?=\s|$)", " ".join(more.split()))
         yield (
-            f"`{tool.name}({', '.join(name for name in tool.arguments.model_fields if name not in SHARED)})`",
+            f"`{tool.alias}({', '.join(name for name in tool.arguments.model_fields if name not in SHARED)})`",
             ", ".join(sorted(tool.tags)),
             " ".join(does.split()),
             use[0] if use else "",
@@ -152,7 +152,7 @@ def pages() -> list[Path]:
 def tool_groups() -> Iterator[tuple[str, str, str]]:
     """Yield each path that serves tools over MCP, with their number and names."""
     for path, tags in MOUNTS.items():
-        names = [tool.name for tool in mounted(tags)]
+        names = [tool.alias for tool in mounted(tags)]
         yield f"`{path}`", str(len(names)), ", ".join(f"`{name}`" for name in names) if tags else "all of the above"
 
 

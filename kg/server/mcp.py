@@ -18,6 +18,7 @@ from fastmcp.resources.security import ResourceSecurity
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from fastmcp.tools import Tool as McpTool
 from fastmcp.tools import ToolResult
+from fastmcp.utilities.json_schema import dereference_refs
 from mcp_types import CallToolRequestParams, TextContent, ToolAnnotations
 from mcp_types import Tool as ListedTool
 from pydantic import BaseModel, PrivateAttr
@@ -37,6 +38,7 @@ from kg.server.call_log import REQUEST_ID, CallLog, find_request_id
 from kg.server.fair_limiter import CALL_S, FairLimiter
 from kg.server.instructions import MOUNTS, build_instructions, name_mounts
 from kg.server.problem_details import fault
+from kg.settings import Settings
 from kg.tools.answers import content_of
 from kg.tools.calls import Command, Kind, Tool
 from kg.tools.catalog.health import health
@@ -186,6 +188,11 @@ class GraphTool(McpTool):
         )
 
 
+def list_as(tool: Tool, settings: Settings) -> str:
+    """Get the name by which clients see a tool. Most providers of models refuse one with a dot."""
+    return tool.name if settings.tool_names == "dotted" else tool.alias
+
+
 def permit(tool: Command) -> None:
     """Raise ForbiddenError unless the actor of the call may call `tool`; record the actor with writes."""
     if tool.scope != READ:
@@ -244,40 +251,34 @@ class FreshInstructions(Middleware):
         return await call_next(context)
 
 
-def lean_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """Shorten a JSON schema without changing its meaning, to save tokens.
+def portable_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """Write a JSON schema in the form that the converters of clients accept, without what only costs tokens.
 
-    Removes the titles that pydantic derives from names and empty defaults, and writes nullable types as a list.
+    The titles that pydantic derives from names go, and empty defaults; so does ``additionalProperties: false``, on
+    which the converter of Gemini fails: unknown arguments are refused all the same. Types are never lists. The
+    description of alternatives is that of the first: next to ``anyOf`` the converter drops it.
     """
 
-    def lean(node: Any, named: bool) -> Any:
+    def rewrite(node: Any, named: bool) -> Any:
         if isinstance(node, list):
-            return [lean(item, False) for item in node]
+            return [rewrite(item, False) for item in node]
         if not isinstance(node, dict):
             return node
         if not named:  # elsewhere the keys are names of arguments, and one may be called title or default
             node = {
                 key: value
                 for key, value in node.items()
-                if not (key == "title" and isinstance(value, str)) and not (key == "default" and value in (None, []))
+                if not (key == "title" and isinstance(value, str))
+                and not (key == "default" and value in (None, []))
+                and not (key == "additionalProperties" and value is False)
             }
-            node = _nullable(node)
-        return {key: lean(value, key in ("properties", "$defs")) for key, value in node.items()}
+            if "anyOf" in node and "description" in node:
+                first, *others = node["anyOf"]
+                node["anyOf"] = [{"description": node.pop("description"), **first}, *others]
+        return {key: rewrite(value, not named and key in ("properties", "$defs")) for key, value in node.items()}
 
-    slim: dict[str, Any] = lean(schema, False)
-    return slim
-
-
-def _nullable(node: dict[str, Any]) -> dict[str, Any]:
-    """Rewrite the schema of `X or null` as X with two types, if X has one type and no enumerated values."""
-    options: list[dict[str, Any]] = node.get("anyOf", [])
-    if len(options) != 2 or options[1] != {"type": "null"}:
-        return node
-    one = options[0]
-    if not isinstance(one.get("type"), str) or "enum" in one or "const" in one:
-        return node
-    others = {key: value for key, value in node.items() if key != "anyOf"}
-    return {**one, "type": [one["type"], "null"], **others}
+    portable: dict[str, Any] = rewrite(schema, False)
+    return portable
 
 
 _UNLISTED: Final = frozenset({"minLength", "maxLength", "minItems", "maxItems", "minimum", "exclusiveMinimum"})
@@ -299,7 +300,7 @@ def input_schema(tool: Tool) -> dict[str, Any]:
 
 @cache
 def _input_schema_of(model: type[BaseModel], unlisted: Collection[str]) -> dict[str, Any]:
-    schema = lean_schema(model.model_json_schema())
+    schema = portable_schema(dereference_refs(model.model_json_schema()))
     for name in unlisted:
         schema["properties"].pop(name, None)
 
@@ -327,7 +328,7 @@ def output_schema(tool: Tool) -> dict[str, Any]:
 
 @cache
 def _output_schema_of(model: type[Result]) -> dict[str, Any]:
-    schema = lean_schema(model.model_json_schema())
+    schema = portable_schema(model.model_json_schema())
     defined = schema.get("$defs", {})
     fields = {
         name: _type_of(field, defined, nullable=name in model.shown)
@@ -342,13 +343,12 @@ def _type_of(field: dict[str, Any], defined: dict[str, Any], *, nullable: bool) 
     if "$ref" in field:
         field = defined[field["$ref"].rpartition("/")[2]]
     if "anyOf" in field:
-        kinds = [_type_of(option, defined, nullable=True).get("type") for option in field["anyOf"]]
-    else:
-        kinds = field["type"] if isinstance(field.get("type"), list) else [field.get("type")]
-    if not all(isinstance(kind, str) for kind in kinds):
-        return {}
-    kinds = [kind for kind in kinds if nullable or kind != "null"]
-    return {"type": kinds[0] if len(kinds) == 1 else kinds}
+        options = [_type_of(option, defined, nullable=True) for option in field["anyOf"]]
+        options = [option for option in options if nullable or option != {"type": "null"}]
+        return options[0] if len(options) == 1 else {"anyOf": options}
+    if "items" in field:
+        return {"type": "array", "items": _type_of(field["items"], defined, nullable=True)}
+    return {name: value for name, value in field.items() if name == "type"}
 
 
 _FRAME: Final = frozenset({"notes", "next_offset", "explain"})
@@ -358,9 +358,7 @@ _FRAME: Final = frozenset({"notes", "next_offset", "explain"})
 def build_mcp(kg: KnowledgeGraph, path: str = "/mcp/all", threads: ToolThreads | None = None) -> FastMCP:
     """Build the server of the mount at `path`, a key of `MOUNTS`."""
     threads = threads or ToolThreads()
-    # The clients of all tools include those that cannot call a name with a dot.
-    plain = path == "/mcp/all" or kg.settings.tool_names == "underscored"
-    listed = {tool.alias if plain else tool.name: tool for tool in mounted(MOUNTS[path])}
+    listed = {list_as(tool, kg.settings): tool for tool in mounted(MOUNTS[path])}
     names = list(listed)
     server: FastMCP = FastMCP(
         "Quadcite",

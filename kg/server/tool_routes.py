@@ -33,7 +33,16 @@ from kg.errors import QuadciteError, QueryLimitError
 from kg.knowledge_graph import CANCELLATION, PROGRESS, KnowledgeGraph
 from kg.server import request_bodies
 from kg.server.call_log import CallLog
-from kg.server.mcp import LONG_S, CancelOnDisconnect, ToolThreads, error_data, input_schema, output_schema, permit
+from kg.server.mcp import (
+    LONG_S,
+    CancelOnDisconnect,
+    ToolThreads,
+    error_data,
+    input_schema,
+    list_as,
+    output_schema,
+    permit,
+)
 from kg.server.negotiation import negotiate
 from kg.server.problem_details import HttpError, answering, fault, method_not_allowed
 from kg.tools import registry
@@ -54,8 +63,9 @@ def routes(
     """Build the routes of all tools and commands over `kg`. `actor` identifies who sent a request."""
 
     async def listing(request: Request) -> Response:
-        tools = registry.tagged(request.query_params.get("tag"))
-        return JSONResponse({"tools": [_described(tool) for tool in tools]}, headers=_NO_STORE)
+        tagged = registry.tagged(request.query_params.get("tag"))
+        tools = [_describe(tool, list_as(tool, kg.settings)) for tool in tagged]
+        return JSONResponse({"tools": tools}, headers=_NO_STORE)
 
     async def call(request: Request) -> Response:
         if request.method != "POST":
@@ -113,9 +123,9 @@ def _content(tool: Command, kg: KnowledgeGraph, arguments: Mapping[str, Any]) ->
     return {**answer.content, "meta": answer.meta | {"request_id": call.request_id}}
 
 
-def _described(tool: Tool) -> dict[str, Any]:
+def _describe(tool: Tool, name: str) -> dict[str, Any]:
     return {
-        "name": tool.name,
+        "name": name,
         "title": tool.title,
         "description": tool.description,
         "tags": sorted(tool.tags),

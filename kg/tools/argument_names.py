@@ -8,12 +8,12 @@ its arguments. Calls may use the others, so that a client that knows one tool ca
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from functools import cache
 from typing import Any, Final
 
 from pydantic import BaseModel
 
 from kg.retrieval.results import SearchFilters
+from kg.tools.argument_values import fit
 from kg.vocabulary import BASE, PREFIXES
 
 PUBLIC: Final[Mapping[str, str]] = {"max_rows": "limit", "max_results": "limit"}
@@ -59,15 +59,14 @@ _IDS: Final = frozenset(
 
 
 def resolve_names(given: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
-    """Rename the arguments of a call to those that `model` lists, and write short IRIs in full.
+    """Rename the arguments of a call to those that `model` lists, `fit` their values, and write short IRIs in full.
 
-    One text becomes a list where a list of texts is expected, and the reverse. A filter outside of ``filters`` is put
-    into it. Other unknown arguments stay, and are refused later.
+    A filter outside of ``filters`` is put into it. Other unknown arguments stay, and are refused later.
     """
     fields = model.model_fields
-    arguments: dict[str, Any] = {name: value for name, value in given.items() if name in fields}
+    arguments = fit({name: value for name, value in given.items() if name in fields}, model)
     for name, value in given.items():
-        if name in fields:
+        if name in fields or (value is None and _is_known(name, fields)):
             continue
         target = _find_target(name, fields, arguments)
         if target is not None:
@@ -79,13 +78,20 @@ def resolve_names(given: Mapping[str, Any], model: type[BaseModel]) -> dict[str,
         town, comma, state = place.rpartition(",")
         if comma and town.strip() and state.strip():
             arguments |= {"municipality": town.strip(), "state": state.strip()}
-    if isinstance(filters := arguments.get("filters"), dict):
-        arguments["filters"] = _expand_ids(_fit(filters, SearchFilters))
-    return _expand_ids(_fit(arguments, model))
+    return _expand_ids(fit(arguments, model))
+
+
+def _is_known(name: str, fields: Collection[str]) -> bool:
+    """Return whether `name` is another name of one of `fields`, or of a filter where they have ``filters``."""
+    filters = SearchFilters.model_fields if "filters" in fields else ()
+    return name in filters or any(_find_target(name, known, ()) is not None for known in (fields, filters))
 
 
 def _expand_ids(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _expand(value) if name in _IDS else value for name, value in arguments.items()}
+    return {
+        name: _expand_ids(value) if isinstance(value, dict) else _expand(value) if name in _IDS else value
+        for name, value in arguments.items()
+    }
 
 
 def _find_target(name: str, fields: Collection[str], taken: Collection[str]) -> str | None:
@@ -103,32 +109,6 @@ def _put_into_filters(arguments: dict[str, Any], name: str, value: Any) -> bool:
         return False
     arguments["filters"] = {**inside, target: value}
     return True
-
-
-def _fit(arguments: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
-    """Wrap a text where `model` expects a list of texts, and unwrap the only one of a list where it expects a text."""
-    lists, texts = _shapes(model)
-    return {
-        name: [value]
-        if name in lists and isinstance(value, str)
-        else value[0]
-        if name in texts and isinstance(value, list) and len(value) == 1
-        else value
-        for name, value in arguments.items()
-    }
-
-
-@cache
-def _shapes(model: type[BaseModel]) -> tuple[frozenset[str], frozenset[str]]:
-    """Get the arguments of `model` that are lists of texts, and those that are texts."""
-    lists, texts = set[str](), set[str]()
-    for name, field in model.model_json_schema()["properties"].items():
-        options = (field, *field.get("anyOf", ()))
-        if any(option.get("type") == "array" and option["items"].get("type") == "string" for option in options):
-            lists.add(name)
-        if any(option.get("type") == "string" for option in options):
-            texts.add(name)
-    return frozenset(lists - texts), frozenset(texts - lists)
 
 
 def _expand(value: Any) -> Any:

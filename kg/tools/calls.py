@@ -21,6 +21,7 @@ from kg.retrieval.token_budget import LIST_TOKENS, MaxTokens
 from kg.sparql.tracing import MOST_CHARACTERS, find_counts
 from kg.tools.answers import Answer, Detail, Wanted, build_answer, content_of
 from kg.tools.argument_names import PUBLIC, resolve_names
+from kg.tools.argument_values import fit
 
 Kind = Literal["own", "light", "raw", "long"]
 Scope = Literal["read", "write", "admin"]
@@ -187,7 +188,7 @@ class Tool(Command):
         return self.answer(kg, arguments).content
 
     def _check(self, arguments: Mapping[str, Any], describe: DescribeInvalid | None = None) -> BaseModel:
-        given = arguments if self.single else resolve_names(arguments, self.arguments)
+        given = (fit if self.single else resolve_names)(arguments, self.arguments)
         return super()._check(given, describe)
 
     def _listed(self, parameter: str) -> str:

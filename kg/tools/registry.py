@@ -191,4 +191,4 @@ def get(name: str, tag: str | None = None) -> Command:
     for tool in (*tools, *COMMANDS):
         if name in (tool.name, tool.alias):
             return tool
-    raise NotFoundError(f"Unknown tool {name[:100]!r}. Available: {', '.join(tool.name for tool in tools)}.")
+    raise NotFoundError(f"Unknown tool {name[:100]!r}. Available: {', '.join(tool.alias for tool in tools)}.")

@@ -91,7 +91,7 @@ def list_hints(kg):
 def test_tools_that_ask_connectors_and_store_their_answers_say_so(kg, tmp_path, monkeypatch):
     local = list_hints(kg)
     assert all(each.read_only_hint and not each.open_world_hint for each in local.values())
-    for enabled, asking in ((False, set()), (True, {"wikidata.get_claims", "verify_fact"})):
+    for enabled, asking in ((False, set()), (True, {"wikidata_get_claims", "verify_fact"})):
         monkeypatch.setattr(kg, "connectors", Connectors.from_settings(settings_of(tmp_path, entry(enabled=enabled))))
         hints = list_hints(kg)
         assert {name for name, each in hints.items() if each.open_world_hint} == asking

@@ -19,10 +19,10 @@ def client(kg) -> Iterator[TestClient]:
 
 def test_the_listing_names_each_tool_with_its_schemas(client):
     tools = client.get("/tools").json()["tools"]
-    assert [tool["name"] for tool in tools] == list(dict.fromkeys(tool.name for tool in TOOLS))
+    assert [tool["name"] for tool in tools] == list(dict.fromkeys(tool.alias for tool in TOOLS))
     for tool in tools:
         assert tool["description"]
-        assert tool["input_schema"]["additionalProperties"] is False
+        assert tool["input_schema"]["type"] == "object"
         assert tool["output_schema"]["type"] == "object"
 
 

@@ -64,26 +64,14 @@ def call(kg: KnowledgeGraph, path: str, name: str) -> dict:
     return anyio.run(work)
 
 
-def test_dotted_names_are_listed_with_tags_and_scopes(facts):
-    listed = list_names(facts, "/mcp/wikidata")
-    assert listed.keys() >= NAMES
-    assert listed["wikidata.vector_search_items"] == {
-        "tags": ["items", "vector", "wikidata"],
-        "scopes": ["entities", "facts"],
-    }
-
-
-def test_all_tools_are_listed_without_dots(facts):
-    listed = list_names(facts, "/mcp/all")
-    assert listed.keys() >= ALIASES
-    assert not any("." in name for name in listed)
-
-
-def test_a_setting_lists_the_aliases(facts, monkeypatch):
-    monkeypatch.setattr(facts, "settings", facts.settings.model_copy(update={"tool_names": "underscored"}))
-    listed = list_names(facts, "/mcp/wikidata")
-    assert listed.keys() >= ALIASES
-    assert not any("." in name for name in listed)
+@pytest.mark.parametrize(("setting", "names"), [("underscored", ALIASES), ("dotted", NAMES)])
+@pytest.mark.parametrize("path", ["/mcp/wikidata", "/mcp/all"])
+def test_tools_are_listed_with_tags_and_scopes_by_the_names_of_the_setting(facts, monkeypatch, path, setting, names):
+    monkeypatch.setattr(facts, "settings", facts.settings.model_copy(update={"tool_names": setting}))
+    listed = list_names(facts, path)
+    assert {name for name in listed if name.startswith("wikidata")} == names
+    (items,) = (meta for name, meta in listed.items() if name.endswith("vector_search_items"))
+    assert items == {"tags": ["items", "vector", "wikidata"], "scopes": ["entities", "facts"]}
 
 
 @pytest.mark.parametrize("path", ["/mcp/wikidata", "/mcp/all"])
@@ -99,8 +87,8 @@ def test_the_tools_answer_over_http_by_either_name(facts):
                 answer = client.post(f"/tools/{each}", json=arguments)
                 assert answer.status_code == 200, answer.text
         tools = {tool["name"]: tool for tool in client.get("/tools").json()["tools"]}
-        assert tools["wikidata.vector_search_items"]["scopes"] == ["entities", "facts"]
-        assert "scopes" not in tools["wikidata.sparql"]
+        assert tools["wikidata_vector_search_items"]["scopes"] == ["entities", "facts"]
+        assert "scopes" not in tools["wikidata_sparql"]
 
 
 def test_instructions_name_the_tools_as_they_are_listed(facts):

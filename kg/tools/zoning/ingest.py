@@ -44,27 +44,26 @@ _FOUND: Final = {
 Kind = Literal["section", "permission", "standard", "definition"]
 
 
-def _schema(properties: Mapping[str, str], optional: int) -> dict[str, Any]:
+def _schema(properties: Mapping[str, Mapping[str, Any]], optional: int) -> dict[str, Any]:
     """Build the JSON schema of a list of entries. The last `optional` fields are optional.
 
     It documents the fields only: each entry is validated on its own, so that an invalid one does not reject all.
     """
-    types = {
-        name: {"type": "array", "items": {"type": "string"}} if kind == "list" else {"type": kind.split("|")}
-        for name, kind in properties.items()
-    }
     required = list(properties)[: len(properties) - optional]
-    items = {"type": "object", "properties": types, "required": required}
-    return {"type": "array", "items": items}
+    fields = {
+        name: field if name in required else {"anyOf": [field, {"type": "null"}]} for name, field in properties.items()
+    }
+    return {"type": "array", "items": {"type": "object", "properties": fields, "required": required}}
 
 
-_TEXT: Final = "string"
+_TEXT: Final[Mapping[str, Any]] = {"type": "string"}
 _PERMISSION: Final = {
-    "district": _TEXT, "use": _TEXT, "permission": _TEXT, "conditions": "list", "review_section": _TEXT,
-    "section_ref": _TEXT,
+    "district": _TEXT, "use": _TEXT, "permission": _TEXT, "conditions": {"type": "array", "items": _TEXT},
+    "review_section": _TEXT, "section_ref": _TEXT,
 }  # fmt: skip
 _STANDARD: Final = {
-    "district": _TEXT, "standard_type": _TEXT, "value": "string|number", "unit": _TEXT, "section_ref": _TEXT,
+    "district": _TEXT, "standard_type": _TEXT, "value": {"anyOf": [_TEXT, {"type": "number"}]}, "unit": _TEXT,
+    "section_ref": _TEXT,
 }  # fmt: skip
 _DEFINITION: Final = {"term": _TEXT, "definition_text": _TEXT, "section_ref": _TEXT}
 _MANY: Final = Field(min_length=1, max_length=MOST_ENTRIES)

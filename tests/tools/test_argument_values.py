@@ -1,0 +1,112 @@
+"""Arguments as clients send them: null for what is unused, JSON strings, one value in place of a list."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field, WithJsonSchema
+
+from kg.tools.argument_names import resolve_names
+from kg.tools.argument_values import fit
+from kg.tools.calls import Tool
+from kg.tools.registry import TOOLS
+
+ENTRIES = {"type": "array", "items": {"type": "object", "properties": {"note": {"type": "string"}}}}
+
+
+class Inner(BaseModel):
+    codes: list[str] = []
+    years: list[int] = []
+    most: int | None = None
+
+
+class Model(BaseModel):
+    text: str = ""
+    needed: str | None
+    either: str | list[str] = ""
+    texts: list[str] | None = None
+    numbers: list[int] = []
+    inner: Inner | None = None
+    inners: list[Inner] = []
+    free: dict[str, Any] = {}
+    anything: Any = None
+    entries: Annotated[list[Any], WithJsonSchema(ENTRIES)] = Field([])
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"text": None, "texts": None, "needed": None}, {"needed": None}),
+        ({"inner": {"codes": None, "most": None, "other": None}}, {"inner": {"other": None}}),
+        ({"inner": '{"codes": "KEN", "years": 2020, "most": null}'}, {"inner": {"codes": ["KEN"], "years": [2020]}}),
+        ({"inner": {"codes": '["KEN", "BRA"]'}}, {"inner": {"codes": ["KEN", "BRA"]}}),
+        ({"inners": {"codes": "KEN"}}, {"inners": [{"codes": ["KEN"]}]}),
+        ({"inners": '{"codes": []}'}, {"inners": [{"codes": []}]}),
+        ({"inners": ['{"most": 3}']}, {"inners": [{"most": 3}]}),
+        ({"inners": '["{\\"most\\": 3}"]'}, {"inners": [{"most": 3}]}),
+        ({"texts": "solar", "numbers": 7}, {"texts": ["solar"], "numbers": [7]}),
+        ({"numbers": "7"}, {"numbers": ["7"]}),
+        ({"numbers": "[7, 8]"}, {"numbers": [7, 8]}),
+        ({"text": ["solar"], "inner": [{"most": 3}]}, {"text": "solar", "inner": {"most": 3}}),
+        ({"entries": '{"note": null, "more": "[1]"}'}, {"entries": [{"more": "[1]"}]}),
+        ({"free": '{"a": "[1]"}', "anything": "[1]"}, {"free": {"a": "[1]"}, "anything": "[1]"}),
+        # Texts, not JSON: where a text is declared, and in a list of texts what is not a list of texts.
+        ({"text": '["a"]', "either": '["a"]'}, {"text": '["a"]', "either": '["a"]'}),
+        ({"texts": "[sic]"}, {"texts": ["[sic]"]}),
+        ({"texts": "[2020]"}, {"texts": ["[2020]"]}),
+        ({"texts": '{"a": 1}'}, {"texts": ['{"a": 1}']}),
+        # Left as they are, to be refused.
+        ({"inner": "KEN", "inners": "KEN"}, {"inner": "KEN", "inners": "KEN"}),
+        ({"numbers": {"a": 1}}, {"numbers": {"a": 1}}),
+        ({"inner": "[" * 100_000}, {"inner": "[" * 100_000}),
+    ],
+)
+def test_values_become_the_declared_types_at_all_levels(given, expected):
+    assert fit(given, Model) == expected
+
+
+TEXTS = st.text() | st.sampled_from(["[]", "{}", "null", "[1]", '["a"]', '{"a": 1}', '"a"'])
+INNER = st.fixed_dictionaries(
+    {}, optional={"codes": st.lists(TEXTS), "years": st.lists(st.integers()), "most": st.integers()}
+)
+ARGUMENTS = st.fixed_dictionaries(
+    {"needed": TEXTS},
+    optional={
+        "text": TEXTS, "either": TEXTS | st.lists(TEXTS), "texts": st.lists(TEXTS), "numbers": st.lists(st.integers()),
+        "inner": INNER, "inners": st.lists(INNER), "free": st.dictionaries(TEXTS, TEXTS), "anything": TEXTS,
+    },
+)  # fmt: skip
+
+
+@given(ARGUMENTS)
+def test_arguments_of_the_declared_types_are_unchanged_and_their_json_becomes_them(arguments):
+    assert fit(arguments, Model) == arguments
+    as_json = {
+        name: json.dumps(value) if name in {"inner", "inners", "texts", "numbers", "free"} else value
+        for name, value in arguments.items()
+    }
+    assert fit(as_json, Model) == arguments
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: f"{tool.name}-{sorted(tool.tags)[0]}")
+def test_null_of_each_optional_argument_of_a_tool_is_absent(tool: Tool):
+    model = tool.arguments
+    optional = {name: None for name, field in model.model_fields.items() if not field.is_required()}
+    assert (fit if tool.single else resolve_names)(optional, model) == {}
+
+
+@pytest.mark.parametrize("name", ["top_k", "country", "lang", "max_passages_per_doc"])
+def test_null_under_another_name_is_absent(name):
+    (search,) = (tool for tool in TOOLS if tool.name == "search" and not tool.single)
+    given = {"query": "storm", "limit": 3, "filters": '{"iso3": "KEN", "language": ["en"]}', name: None}
+    expected = {"query": "storm", "limit": 3, "filters": {"iso3": ["KEN"], "language": ["en"]}}
+    assert resolve_names(given, search.arguments) == expected
+    assert resolve_names({"query": "storm", "country": "KEN", "filters": "{}"}, search.arguments) == {
+        "query": "storm",
+        "filters": {"iso3": ["KEN"]},
+    }
+    assert "unheard_of" in resolve_names({"query": "storm", "unheard_of": None}, search.arguments)
