@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import socket
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
@@ -201,9 +202,10 @@ def connect(
 ) -> Iterator[Connection]:
     """Connect to the graph in the data directory of `settings`: through the server that holds it, else by opening it.
 
-    Without `create`, a directory without a graph is an error, so that a mistyped name makes no empty one. `load`,
-    `mention`, `align`, `extract`, `quarantine` and `watcher` are the loaders' functions, used if this process opens the
-    directory.
+    Without `create`, a directory without a graph is an error, so that a mistyped name makes no empty one, and one that
+    cannot be written is only read. A directory that is created and gets no graph and no rejected record is removed.
+    `load`, `mention`, `align`, `extract`, `quarantine` and `watcher` are the loaders' functions, used if this process
+    opens the directory.
     Raises StoreLockedError if a process that is not a server holds the directory.
     """
     # Imported before the directory is opened: an interrupt during an import can get lost.
@@ -211,7 +213,10 @@ def connect(
     from kg.tools.sparql.local_services import expand_services
 
     data_dir = settings.data_dir
-    if not create and not (data_dir / "format.json").is_file():
+    is_new = not (data_dir / "format.json").is_file()
+    before = {data_dir, *data_dir.iterdir()} if is_new and data_dir.is_dir() else set()
+    unused: int | None = None
+    if not create and is_new:
         raise no_graph(data_dir)
     end = time.monotonic() + STARTING_S
     while True:  # a server can start or stop between the two attempts
@@ -221,24 +226,50 @@ def connect(
                 yield served
             return
         try:
-            kg = KnowledgeGraph.open(data_dir, settings)
+            kg = KnowledgeGraph.open(data_dir, settings, reads=not create)
         except StoreLockedError:
             if time.monotonic() >= end:
                 raise
             time.sleep(_POLL_S)
             continue
-        with kg:
-            kg.load = load
-            kg.mention = mention
-            kg.align = align
-            kg.extract = extract
-            kg.quarantine = quarantine or {}
-            kg.watcher = watcher(kg) if watcher is not None else None
-            try:
-                yield LocalConnection(kg, _get_command, expand_services)
-            finally:
-                interruption.disarm()
+        try:
+            with kg:
+                kg.load = load
+                kg.mention = mention
+                kg.align = align
+                kg.extract = extract
+                kg.quarantine = quarantine or {}
+                kg.watcher = watcher(kg) if watcher is not None else None
+                try:
+                    yield LocalConnection(kg, _get_command, expand_services)
+                finally:
+                    interruption.disarm()
+                    counted = kg.store.statistics()
+                    if is_new and not counted.graphs and not any(data_dir.glob("quarantine/*")):
+                        unused = counted.generation
+        finally:
+            if unused is not None:
+                _remove_unused(data_dir, unused, before)
         return
+
+
+def _remove_unused(data_dir: Path, generation: int, before: Collection[Path]) -> None:
+    """Remove a data directory as it was closed at `generation`, but not what was there `before` it was created."""
+    from kg.store.engine import STORE
+    from kg.store.lock import DirectoryLock
+    from kg.store.write_ahead_log import read_acknowledged
+
+    with suppress(StoreError):  # another process has it now
+        lock = DirectoryLock(data_dir, bare=True)
+        try:
+            if read_acknowledged(data_dir / STORE) != generation:
+                return
+            for path in sorted(set(data_dir.iterdir()) - set(before)):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            if data_dir not in before:
+                data_dir.rmdir()
+        finally:
+            lock.release()
 
 
 def no_graph(data_dir: Path) -> StoreError:

@@ -10,7 +10,7 @@ import logging
 import math
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -20,6 +20,7 @@ import typer
 from kg import __version__, interruption
 from kg.cli import backups, docs, models, output, quarantine, summaries, validate
 from kg.cli.output import AsJson
+from kg.errors import IndexUnavailableError
 from kg.settings import settings_for
 from kg.text import to_single_line
 
@@ -295,16 +296,20 @@ def search(
     with _connect(data_dir) as graph, output.progress("indexing") as advance:
         if graph.local:
             # After a crash, or in a restored backup, the index differs from the store. A server repairs it by itself.
-            graph.call("reindex", {"wait": False}, advance)
+            with suppress(IndexUnavailableError):  # the answer says so
+                graph.call("reindex", {"wait": False}, advance)
         arguments = {"query": text, "filters": filters, "limit": limit, "offset": offset, "detail": "full"}
         arguments |= {"must": must, "min_score": min_score, "neighbours": neighbours, "max_tokens": MOST_TOKENS}
         found = SearchResult.model_validate(graph.call("search", arguments, advance))
         index = IndexStatus(**graph.call("index_status", {}))
+        is_empty = not found.results and not graph.call("store_status", {})["graphs"]
     if as_json:
         found.notes = [output.name_options(note) for note in found.notes]
         output.put_json(found)
     else:
         results.show_found(found, index, first=offset + 1)
+    if is_empty:
+        raise typer.Exit(output.FAILURE)
 
 
 @app.command()

@@ -17,6 +17,7 @@ from typing import Final
 
 from pyoxigraph import NamedNode
 
+from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.asked import Asked
 from kg.retrieval.filters import Scope, build_conditions
 from kg.retrieval.notes import Note
@@ -313,8 +314,10 @@ def begin_ranking(reader: Reader, asked: Asked, scope: Scope, counted: int) -> N
         reader.ran.pop()  # `retrieve` reads it again
 
 
-def describe_nothing(must: Sequence[str], min_score: float | None) -> str:
+def describe_nothing(kg: KnowledgeGraph, must: Sequence[str], min_score: float | None) -> str:
     """Describe an answer without anything relevant."""
+    if not kg.store.statistics().graphs:
+        return "The graph is empty. Load a source first, as in `kg load climate PATH`."
     if must:
         return f"Nothing relevant contains {' and '.join(repr(words) for words in must)}. Require fewer words."
     listed = "" if min_score is not None else " min_score=0 lists the nearest passages."

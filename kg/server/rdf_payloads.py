@@ -2,7 +2,8 @@
 
 Short Turtle and N-Triples are parsed in this process: their parser uses no recursion and no entities, and the number
 and size of the triples are limited while they are parsed. All else is parsed in a confined process: documents of more
-than `_SMALL_BYTES`, RDF/XML (entities), JSON-LD (recursion) and nested triple terms.
+than `_SMALL_BYTES`, or more than `_MOST_CHARACTERS` in full, RDF/XML (entities), JSON-LD (recursion) and nested triple
+terms.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from email.message import Message
 from email.parser import BytesParser
 from pathlib import Path
@@ -41,9 +42,8 @@ FORMATS: Final = {
 TAKEN: Final = (*list(FORMATS)[:4], "multipart/form-data")
 _DATASETS: Final = frozenset({"application/n-quads", "application/trig", "text/x-nquads", "application/x-trig"})
 _IN_PLACE: Final = frozenset({RdfFormat.TURTLE, RdfFormat.N_TRIPLES})
-_EXPANSION: Final = 16
-"""Maximum size of the triples, written in full, relative to the document."""
-_LEAST_CHARACTERS: Final = 4 << 20
+_MOST_CHARACTERS: Final = 4 << 20
+"""Maximum size of triples, written in full, that are parsed in this process. Prefixes can make them that long."""
 _SMALL_BYTES: Final = 1 << 16
 """Size of a body that is parsed at once, which takes less time than to start a process."""
 _HEAD_END: Final = re.compile(rb"\r?\n\r?\n")
@@ -78,13 +78,12 @@ class Body:
         if media_type == "multipart/form-data":
             parts = [part for _, part in self.parts(parameters.get("boundary", ""))]
         documents = [(part.data, part._find_format()) for part in parts]
-        most = min(limits.max_bytes, max(_EXPANSION * len(self.data), _LEAST_CHARACTERS))
-        limits = replace(limits, max_bytes=most)
         try:
             if self.is_small and all(form in _IN_PLACE and b"<<" not in data for data, form in documents):
                 triples = _parse_here(documents, graph, base_iri, limits)
-                yield triples if graph is None else Payload.build(graph, triples)
-                return
+                if triples is not None:
+                    yield triples if graph is None else Payload.build(graph, triples)
+                    return
             with read_documents(documents, graph, base_iri, limits, folder=folder) as payload:
                 yield payload
         except SyntaxFaultError as error:
@@ -151,14 +150,19 @@ def unsupported_type(media_type: str) -> HttpError:
 
 def _parse_here(
     documents: Sequence[tuple[bytes, RdfFormat]], graph: NamedNode | None, base_iri: str, limits: Limits
-) -> list[Triple]:
-    found = []
+) -> list[Triple] | None:
+    """Parse documents in this process; None if their triples are longer than `_MOST_CHARACTERS`."""
+    found, characters = [], 0
     name_size = 0 if graph is None else len(str(graph))
     limit = QuadLimit(limits.max_quads, limits.max_bytes)
     try:
         for data, form in documents:
             for quad in parse(data, format=form, base_iri=base_iri, rename_blank_nodes=True):
-                limit.count(len(str(quad)) + name_size)
+                size = len(str(quad)) + name_size
+                limit.count(size)
+                characters += size
+                if characters > _MOST_CHARACTERS:
+                    return None
                 found.append(quad.triple)
     except OutputFullError as error:
         raise PayloadTooLargeError(f"The document is too large: {error}.") from error

@@ -143,9 +143,18 @@ class DirectoryLock:
                 return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             return os.open(self._data_dir, os.O_RDONLY | os.O_CLOEXEC)
 
+    def _find_file(self) -> os.stat_result:
+        """Find the file that others would lock: the lock file, or the folder if there is none."""
+        try:
+            return os.stat(self._data_dir / _LOCK)
+        except FileNotFoundError:
+            return os.stat(self._data_dir)
+
     def _take(self) -> None:
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not os.path.samestat(os.fstat(self._descriptor), self._find_file()):
+                raise BlockingIOError  # its former holder has removed the data directory
         except BlockingIOError:
             who = _read_holder(self._descriptor)
             os.close(self._descriptor)

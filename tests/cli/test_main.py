@@ -18,9 +18,12 @@ from typer.testing import CliRunner
 
 from kg import __version__
 from kg.cli.main import app
+from kg.store.oxigraph import OxigraphStore
 from kg.vocabulary import SH, XSD
+from tests.adversarial.small_disk import mount_small_disk
 from tests.cli.running import CLIMATE, KG, MALFORMED, ROOT, answer, run
 from tests.examples import spread
+from tests.folders import copy_folder
 
 
 def test_the_version_is_the_packages() -> None:
@@ -55,6 +58,39 @@ def test_asking_a_folder_that_has_no_graph_makes_none(command: list[str], tmp_pa
     assert result.exit_code == 1
     assert "kg load" in result.stderr
     assert not (tmp_path / "kg-data").exists()
+
+
+@pytest.mark.parametrize("before", [None, [], [".keep"]])
+def test_a_load_that_fails_leaves_what_was_there_before(before: list[str] | None, tmp_path: Path) -> None:
+    data = tmp_path / "kg-data"
+    if before is not None:
+        data.mkdir()
+        for name in before:
+            (data / name).touch()
+    (tmp_path / "wrong.csv").write_text("a,b\n1,2\n")
+    assert run("load", "climate", tmp_path / "wrong.csv", "--data-dir", data).exit_code == 1
+    assert (sorted(path.name for path in data.iterdir()) if data.exists() else None) == before
+
+
+def test_a_search_of_an_empty_graph_fails_and_says_how_to_load(tmp_path: Path) -> None:
+    OxigraphStore(tmp_path).close()
+    result = run("search", "solar", "--data-dir", tmp_path)
+    assert result.exit_code == 1
+    assert "kg load" in result.stderr
+
+
+@pytest.mark.long
+def test_commands_that_read_open_a_directory_that_cannot_be_written(data: Path, tmp_path: Path) -> None:
+    with mount_small_disk(tmp_path / "disk", 200) as disk:
+        if disk is None:
+            pytest.skip("no right to mount a file system")
+        folder = copy_folder(data, disk.folder / "kg-data")
+        disk.remount("ro")
+        assert run("query", "ASK { GRAPH ?g { ?s ?p ?o } }", "--data-dir", folder).stdout == "true\n"
+        assert "cpr://doc/" in run("search", "geothermal levy", "--data-dir", folder).stdout
+        assert run("status", "--data-dir", folder).exit_code == 0
+        assert run("load", "climate", CLIMATE, "--data-dir", folder).exit_code == 1
+        disk.remount("rw")
 
 
 @pytest.mark.long

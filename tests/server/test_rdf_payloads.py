@@ -97,8 +97,18 @@ def test_all_parts_of_a_form_share_what_they_may_come_to() -> None:
     part = f"@prefix x: <urn:{prefix}> . x:s x:p {', '.join(f'x:{n}' for n in range(300))} .".encode()
     assert parse(Body(form(("text/turtle", part)), FORM), Limits())
     with pytest.raises(PayloadTooLargeError) as raised:
-        parse(Body(form(*[("text/turtle", part)] * 20), FORM), Limits())
+        parse(Body(form(*[("text/turtle", part)] * 20), FORM), Limits(max_bytes=8 << 20))
     assert raised.value.http_status == 413
+
+
+@pytest.mark.parametrize("size", [0, 1 << 17])
+def test_short_terms_may_be_long_in_full(size: int) -> None:
+    """Integers in Turtle take 40 times as much in N-Quads. The limits of the graph are the only ones."""
+    long = "x" * 600
+    text = f"@prefix x: <urn:{long}> . x:s x:p {', '.join(map(str, range(8_000)))} . #{' ' * size}"
+    assert len(parse(Body(text.encode(), "text/turtle"), Limits())) == 8_000
+    with pytest.raises(PayloadTooLargeError):
+        parse(Body(text.encode(), "text/turtle"), Limits(max_bytes=8 << 20))
 
 
 def nested(depth: int) -> bytes:

@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from html import unescape
+from types import SimpleNamespace
+from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
@@ -321,13 +323,14 @@ def test_nothing_relevant_is_said_as_such(client: TestClient) -> None:
 
 
 NOTHING = Retrieved([], "approximate", None, None)
+LOADED: Any = SimpleNamespace(store=SimpleNamespace(statistics=lambda: SimpleNamespace(graphs=1)))
 
 
 @pytest.mark.parametrize(
     "note",
     [
-        describe_nothing([], None),
-        describe_nothing([], 0.5),
+        describe_nothing(LOADED, [], None),
+        describe_nothing(LOADED, [], 0.5),
         *describe_ranking(replace(NOTHING, degraded="store"), "passages"),
         *describe_ranking(replace(NOTHING, degraded="words"), "passages"),
         *describe_ranking(replace(NOTHING, pending=3), "passages"),

@@ -172,8 +172,8 @@ def hybrid_query(
 
 
 def _describe_empty(reader: Reader, found: Retrieved) -> str:
-    if found.relevance == "none" and reader.kg.search.status().units:
-        return describe_nothing((), 0)
+    if not reader.kg.store.statistics().graphs or (found.relevance == "none" and reader.kg.search.status().units):
+        return describe_nothing(reader.kg, (), 0)
     return "No text of a file was found. `status` counts the files; `kg load files` or `ingest_docs` loads some."
 
 

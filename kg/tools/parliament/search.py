@@ -158,7 +158,7 @@ def search_speeches(
     elif offset and not results:
         notes.append(f"No results from offset {offset} on.")
     elif found.relevance == "none" and not narrowed:
-        notes.append(describe_nothing(required, min_score))
+        notes.append(describe_nothing(reader.kg, required, min_score))
     elif not results:
         narrowed += ["must"] if required else []
         wide = "Use other words. list_resources shows whether speeches are loaded."

@@ -201,7 +201,7 @@ def search(
         few = "Too few of the passages that the index proposed pass the filters. Narrow the query or filters."
         notes.append(compared if filters == SearchFilters() and post is None else few)
     elif _is_refused(found, post) and filters == SearchFilters() and not offset:
-        notes.append(describe_nothing(required, min_score))
+        notes.append(describe_nothing(reader.kg, required, min_score))
     elif not hits:
         given = [filters, *([post_filter] if post_filter is not None else ())]
         narrowed = [name for each in given for name in each.model_dump(exclude_defaults=True)]
