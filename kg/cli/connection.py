@@ -254,7 +254,7 @@ def connect(
 
 
 def _remove_unused(data_dir: Path, generation: int, before: Collection[Path]) -> None:
-    """Remove a data directory as it was closed at `generation`, but not what was there `before` it was created."""
+    """Remove a data directory as it was closed at `generation`, except files that existed `before` its creation."""
     from kg.store.engine import STORE
     from kg.store.lock import DirectoryLock
     from kg.store.write_ahead_log import read_acknowledged

@@ -296,7 +296,7 @@ def search(
     with _connect(data_dir) as graph, output.progress("indexing") as advance:
         if graph.local:
             # After a crash, or in a restored backup, the index differs from the store. A server repairs it by itself.
-            with suppress(IndexUnavailableError):  # the answer says so
+            with suppress(IndexUnavailableError):  # a note of the answer reports it
                 graph.call("reindex", {"wait": False}, advance)
         arguments = {"query": text, "filters": filters, "limit": limit, "offset": offset, "detail": "full"}
         arguments |= {"must": must, "min_score": min_score, "neighbours": neighbours, "max_tokens": MOST_TOKENS}
