@@ -17,6 +17,7 @@ from typing import Final, Literal
 from pyoxigraph import Literal as RdfLiteral
 from pyoxigraph import NamedNode
 
+from kg.calendar_dates import from_day_number, to_day_number
 from kg.connectors.client import RemoteAnswer, RemoteServer
 from kg.connectors.names import GET_CLAIMS
 from kg.connectors.sparql import RemoteSparql
@@ -275,8 +276,9 @@ def _same_date(written: re.Match[str], exact: re.Match[str]) -> bool:
         year = 1 - year  # RDF has a year 0
     month, day = parts["month"], parts["day"]
     number = (int(month) if month.isdigit() else [*calendar.month_name].index(month)) if month else None
-    return (
-        year == int(exact["year"])
-        and number in (None, int(exact["month"]))
-        and (day is None or int(day) == int(exact["day"]))
-    )
+    known = int(exact["year"]), int(exact["month"]), int(exact["day"])
+    if day is None:
+        return year == known[0] and number in (None, known[1])
+    # RDF has days of the Julian calendar as days of the Gregorian one; a text has them as they were stated.
+    julian = from_day_number(to_day_number(*known, "gregorian"), "julian")
+    return (year, number, int(day)) in (known, julian)

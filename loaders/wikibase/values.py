@@ -6,7 +6,6 @@ not contain. Value nodes from JSON and from RDF are therefore the same nodes.
 
 from __future__ import annotations
 
-import calendar
 import hashlib
 import json
 import re
@@ -19,6 +18,7 @@ from urllib.parse import quote
 
 from pyoxigraph import Literal, NamedNode
 
+from kg.calendar_dates import DAY, MONTH, YEAR, count_days, from_day_number, to_day_number
 from kg.errors import RecordError
 from kg.vocabulary import GEO, RDF, WIKIBASE, XSD
 from kg.wikidata_properties import DATATYPES
@@ -42,7 +42,6 @@ _NOT_IN_IRI: Final = re.compile(r"[\x00-\x20<>\"{}|\\^`]")
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _ENTITY: Final = re.compile(r"[A-Z][1-9][0-9]*(-[A-Z][1-9][0-9]*)?")
 _LETTERS: Final = {"item": "Q", "property": "P", "lexeme": "L", "mediainfo": "M", "entity-schema": "E"}
-_YEAR, _MONTH, _DAY = 9, 10, 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +137,14 @@ def _time(time: str, timezone: int, before: int, after: int, precision: int, mod
                 f"{number!r:.80} is not an integer. Valid for timezone, before, after and precision: integers"
             )
     calendar_model = to_iri(model)
-    iso = to_iso_time(time, precision, model)
+    known, warning = precision, None
+    if (match := _TIME.fullmatch(time)) is not None:
+        known = min(precision, YEAR if match[3] == "00" else MONTH if match[4] == "00" else precision)
+    if known != precision:
+        warning = f"the time {time} is less exact than its precision, {precision}; its precision is taken as {known}"
+    elif before or after:
+        warning = f"the time {time} is uncertain ({before} before, {after} after), which RDF does not state"
+    iso = to_iso_time(time, known, model)
     term = Literal(time) if iso is None else Literal(iso, datatype=XSD.dateTime)
     # PHP writes / with a backslash.
     held = json.dumps([time, timezone, before, after, precision, model], separators=(",", ":")).replace("/", "\\/")
@@ -148,18 +154,20 @@ def _time(time: str, timezone: int, before: int, after: int, precision: int, mod
         (
             (RDF.type, WIKIBASE.TimeValue),
             (WIKIBASE.timeValue, term),
-            (WIKIBASE.timePrecision, Literal(precision)),
+            (WIKIBASE.timePrecision, Literal(known)),
             (WIKIBASE.timeTimezone, Literal(timezone)),
             (WIKIBASE.timeCalendarModel, NamedNode(calendar_model)),
         ),
+        warning,
     )
 
 
 def to_iso_time(time: str, precision: int, model: str) -> str | None:
-    """Return a Wikibase time as the lexical form of an xsd:dateTime in the Gregorian calendar, or None for the year 0.
+    """Return a Wikibase time as the lexical form of an xsd:dateTime in the Gregorian calendar.
 
-    An unknown month or day, or one finer than `precision`, becomes the first. A year before Christ is counted as in
-    XSD 1.1, where 1 BCE is 0000. Raises RecordError for an invalid time.
+    None for what Wikibase does not convert: the year 0, and Julian days before 4713 BCE. An unknown month or day, or
+    one finer than `precision`, becomes the first. A year before Christ is counted as in XSD 1.1, where 1 BCE is 0000.
+    `kg.calendar_dates.read_time` reads the date back as it was written. Raises RecordError for an invalid time.
     """
     match = _TIME.fullmatch(time)
     if match is None:
@@ -167,41 +175,21 @@ def to_iso_time(time: str, precision: int, model: str) -> str | None:
     sign, digits, clock = match[1], match[2].lstrip("0"), match[5]
     if not digits:
         return None
-    year, month, day = int(digits) * (-1 if sign == "-" else 1), max(int(match[3]), 1), max(int(match[4]), 1)
-    if model == JULIAN and precision >= _DAY and -4713 <= year <= 1_465_072:
-        year, month, day = _gregorian(year, month, day)
+    year, month, day = int(digits), max(int(match[3]), 1), max(int(match[4]), 1)
+    if sign == "-":
+        # A year of lower precision is a round number, which is not shifted.
+        year = 1 - year if precision >= YEAR else -year
+    if model == JULIAN and precision >= DAY:
+        if not -4712 <= year <= 1_465_072:
+            return None
+        year, month, day = from_day_number(to_day_number(year, month, day, "julian"), "gregorian")
     else:
-        if precision <= _YEAR:
+        if precision <= YEAR:
             month = day = 1
-        elif precision == _MONTH:
+        elif precision == MONTH:
             day = 1
-        day = min(day, _days(year, month))
-        if year < 0 and precision < _YEAR:
-            year -= 1  # such years are round numbers, and are not shifted
-    if year < 0:
-        year += 1
+        day = min(day, count_days(year, month, "gregorian"))
     return f"{'-' if year < 0 else ''}{abs(year):04d}-{month:02d}-{day:02d}{clock}"
-
-
-def _days(year: int, month: int) -> int:
-    astronomical = year + 1 if year < 0 else year
-    return 29 if month == 2 and calendar.isleap(astronomical) else calendar.monthrange(2001, month)[1]
-
-
-def _gregorian(year: int, month: int, day: int) -> tuple[int, int, int]:
-    """Convert a Julian date to a Gregorian one, through the Julian day number. No year 0 exists in either."""
-    astronomical = year + 1 if year < 0 else year
-    shift = (14 - month) // 12
-    years, months = astronomical + 4800 - shift, month + 12 * shift - 3
-    number = day + (153 * months + 2) // 5 + 365 * years + years // 4 - 32083
-    rest = number + 32044
-    centuries = (4 * rest + 3) // 146097
-    rest -= 146097 * centuries // 4
-    years = (4 * rest + 3) // 1461
-    rest -= 1461 * years // 4
-    months = (5 * rest + 2) // 153
-    found = 100 * centuries + years - 4800 + months // 10
-    return (found if found > 0 else found - 1, months + 3 - 12 * (months // 10), rest - (153 * months + 2) // 5 + 1)
 
 
 def _quantity(amount: str, unit: str, upper: str | None, lower: str | None) -> Value:

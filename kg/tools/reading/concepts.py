@@ -9,6 +9,7 @@ from typing import Final
 
 from pyoxigraph import Literal, NamedNode
 
+from kg.calendar_dates import read_time
 from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import load_concepts
@@ -20,7 +21,7 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 from kg.tools.concepts.find import ConceptLink, FoundConcept, concept_find
 from kg.tools.entities.dereference import names_of, short_name
-from kg.vocabulary import RDFS, SKOS, WIKIBASE
+from kg.vocabulary import RDFS, SKOS, WIKIBASE, XSD
 
 MOST_STATEMENTS: Final = 1_500
 """Maximum statements on a page. Truncation is reported."""
@@ -50,7 +51,8 @@ SELECT ?reference ?property ?value WHERE {
 VALUES_OF: Final = """
 SELECT ?node ?property ?value WHERE {
   VALUES ?node { $nodes } ?node ?property ?value
-  FILTER(?property IN (wikibase:quantityUnit, wikibase:quantityAmount, wikibase:timePrecision, wikibase:timeValue))
+  FILTER(?property IN (wikibase:quantityUnit, wikibase:quantityAmount, wikibase:timePrecision, wikibase:timeValue,
+                       wikibase:timeCalendarModel))
 } LIMIT $rows"""
 
 MENTIONING: Final = """
@@ -71,7 +73,6 @@ _RANKS: Final = {
     WIKIBASE.DeprecatedRank.value: "deprecated",
 }
 _PROV: Final = "http://www.w3.org/ns/prov#wasDerivedFrom"
-_YEAR, _MONTH, _DAY = 9, 10, 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +340,18 @@ class _Wording:
         if isinstance(unit, NamedNode) and not unit.value.endswith("/Q199"):
             return Value(f"{value.value.removeprefix('+')} {self._names.get(unit.value) or short_name(unit.value)}")
         if precision is not None:
-            return Value(word_time(value.value, int(term_text(precision))))
+            model = (
+                term_text(detail[WIKIBASE.timeCalendarModel.value])
+                if WIKIBASE.timeCalendarModel.value in detail
+                else ""
+            )
+            date = read_time(
+                value.value,
+                int(term_text(precision)),
+                model.rpartition("/")[2],
+                is_date_time=value.datatype == XSD.dateTime,
+            )
+            return Value(str(date) if date is not None else value.value)
         return Value(value.value, language=value.language)
 
 
@@ -347,23 +359,6 @@ def _entity_of(name: str) -> str | None:
     """Get the IRI of the property that a predicate of a Wikibase belongs to."""
     base, own, number = name.partition("/prop/")
     return f"{base}/entity/{number.rpartition('/')[2]}" if own else None
-
-
-def word_time(text: str, precision: int) -> str:
-    """Word a time of a Wikibase to its precision: 11 is a day, 10 a month, 9 a year, 8 a decade, 7 a century."""
-    sign = "-" if text.startswith("-") else ""
-    year, _, rest = text.lstrip("+-").partition("-")
-    digits = year.lstrip("0") or "0"
-    era = " BCE" if sign else ""
-    if precision >= _DAY:
-        return f"{digits}-{rest[:5]}{era}"
-    if precision == _MONTH:
-        return f"{digits}-{rest[:2]}{era}"
-    if precision == _YEAR:
-        return digits + era
-    if precision == _YEAR - 1:
-        return f"{digits[:-1] or ''}0s{era}"
-    return f"about {digits}{era}"
 
 
 def _count_mentions(reader: Reader, concept: NamedNode) -> tuple[list[Count], list[Count], int]:

@@ -17,6 +17,7 @@ from pydantic import Field
 from pyoxigraph import Literal as RdfLiteral
 from pyoxigraph import NamedNode
 
+from kg.calendar_dates import DAY, PRECISIONS, YEAR, read_time
 from kg.retrieval.evidence import Descriptions, describe
 from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.token_budget import Lean
@@ -24,6 +25,7 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Term, preference, term_text
 from kg.tools.concepts.statement_properties import direct_start, property_labels, wikibase_of
 from kg.tools.wikidata.entity_ids import id_of, show, to_iri
+from kg.tools.wikidata.reservations import find_reservation
 from kg.vocabulary import GEO, KG, OWL, PROV, RDF, RDFS, SCHEMA, SOURCED, WIKIBASE, XSD
 
 REMOTE_GRAPHS: Final = f"{SOURCED}wikibase-remote/"
@@ -43,12 +45,6 @@ RANKS: Final[Mapping[str, Rank]] = {
     WIKIBASE.NormalRank.value: "normal",
     WIKIBASE.DeprecatedRank.value: "deprecated",
 }
-PRECISIONS: Final = {
-    0: "billion years", 1: "hundred million years", 2: "ten million years", 3: "million years",
-    4: "hundred thousand years", 5: "ten thousand years", 6: "millennium", 7: "century", 8: "decade", 9: "year",
-    10: "month", 11: "day",
-}  # fmt: skip
-_JULIAN: Final = "Q1985786"
 _UNITLESS: Final = "Q199"
 _STATEMENT: Final = re.compile(r"([QqPpMm][0-9]+|[Ll][0-9]+(?:-[FS][0-9]+)?)-(.+)")
 _PROP: Final = re.compile(r"(.*/)prop/(statement|qualifier|reference|novalue)/(?:(value)/)?(P[1-9][0-9]*)")
@@ -78,14 +74,16 @@ class ClaimValue(Lean):
 
     type: ValueType = Field(description="somevalue: there is one, unknown; novalue: there is none")
     value: str | None = Field(None, description="Id of an entity, text, time as far as it is known, amount, or link")
-    label: str | None = Field(None, description="Label of the entity, if it is known here")
+    label: str | None = Field(
+        None, description="Label of the entity, if it is known; a time in words, with its calendar"
+    )
     language: str | None = None
     unit: str | None = Field(None, description="Item of the unit of a quantity; absent without a unit")
     unit_label: str | None = None
     lower: str | None = None
     upper: str | None = None
     precision: str | None = Field(None, description="Precision of a time: day, month, year, decade ...")
-    calendar: str | None = Field(None, description="julian, if the date was stated in that calendar")
+    calendar: str | None = Field(None, description="julian, if the time is stated in that calendar, as value has it")
 
 
 class Snak(Lean):
@@ -116,6 +114,10 @@ class Claim(Lean):
     rank: Rank | None
     best: bool = Field(description="Whether it has the best rank of the claims of its property, and is not deprecated")
     qualifiers: list[Snak] = Field(default_factory=list)
+    qualified: list[str] = Field(
+        default_factory=list,
+        description="Reservations that its qualifiers state: alleged, disputed, circa, true of a part only",
+    )
     references: list[Reference] | None = Field(
         default_factory=list, description="Absent in results of verify_fact, whose metadata has them"
     )
@@ -272,7 +274,24 @@ def load_claims(reader: Reader, statements: Sequence[Found]) -> list[Claim]:
     said |= _load_nodes(reader, "values in references", deeper - said.keys())
     claims = [_to_claim(each, said) for each in statements]
     _add_labels(reader, statements, claims)
+    for claim in claims:
+        claim.qualified = list_reservations(claim)
     return claims
+
+
+def list_reservations(claim: Claim) -> list[str]:
+    """List the reservations that the qualifiers of a claim state."""
+    found = [
+        find_reservation(
+            snak.property,
+            snak.property_label,
+            snak.value.value,
+            snak.value.label or (snak.value.value if snak.value.type in ("text", "time") else None),
+            is_wikidata="://" not in claim.qid,
+        )
+        for snak in claim.qualifiers
+    ]
+    return [each for each in dict.fromkeys(found) if each is not None]
 
 
 Said = Mapping[str, Mapping[str, Sequence[Term]]]
@@ -334,15 +353,19 @@ def _read_snaks(own: Mapping[str, Sequence[Term]], role: str, said: Said) -> lis
         if match and match[2] == "novalue":
             values.append((match[4], term))
     values.sort(key=lambda item: (int(item[0][1:]), str(item[1])))
-    return [(pid, _to_value(term, nodes[pid])) for pid, term in values]
+    found: list[tuple[str, ClaimValue]] = []
+    for pid, term in values:
+        # Values of different precision or calendar can have the same simple term.
+        alike = [each for each in nodes[pid] if any(term in each.get(part.value, ()) for part in _PARTS)]
+        found += [(pid, _to_value(term, each)) for each in alike or [{}]]
+    return found
 
 
 _PARTS: Final = (WIKIBASE.timeValue, WIKIBASE.quantityAmount)
 
 
-def _to_value(term: Term, nodes: Sequence[Mapping[str, Sequence[Term]]]) -> ClaimValue:
-    """Build a value from its simple term and from the value node that has the same one."""
-    node = next((each for each in nodes if any(term in each.get(part.value, ()) for part in _PARTS)), {})
+def _to_value(term: Term, node: Mapping[str, Sequence[Term]]) -> ClaimValue:
+    """Build a value from its simple term and its value node."""
 
     def part(name: NamedNode) -> str | None:
         return next((term_text(each) for each in node.get(name.value, ())), None)
@@ -358,13 +381,16 @@ def _to_value(term: Term, nodes: Sequence[Mapping[str, Sequence[Term]]]) -> Clai
     if not isinstance(term, RdfLiteral):
         return ClaimValue(type="somevalue")
     if term.datatype == XSD.dateTime or WIKIBASE.timeValue.value in node:
-        precision = int(part(WIKIBASE.timePrecision) or 11)
-        calendar = part(WIKIBASE.timeCalendarModel) or ""
+        precision = min(int(part(WIKIBASE.timePrecision) or DAY), DAY)
+        model = id_of(part(WIKIBASE.timeCalendarModel) or "")
+        date = read_time(term.value, precision, model, is_date_time=term.datatype == XSD.dateTime)
         return ClaimValue(
             type="time",
-            value=_to_date(term.value, precision),
+            # The year of a century or longer span is kept as it is written.
+            value=term.value if date is None else date.iso if precision >= YEAR else term.value.rsplit("-", 2)[0],
+            label=None if date is None else str(date),
             precision=PRECISIONS.get(precision),
-            calendar="julian" if id_of(calendar) == _JULIAN else None,
+            calendar="julian" if date is not None and date.calendar == "julian" else None,
         )
     if term.datatype == XSD.decimal:
         unit = part(WIKIBASE.quantityUnit)
@@ -382,14 +408,6 @@ def _to_value(term: Term, nodes: Sequence[Mapping[str, Sequence[Term]]]) -> Clai
 
 def _to_amount(text: str | None) -> str | None:
     return None if text is None else text.removeprefix("+")
-
-
-def _to_date(text: str, precision: int) -> str:
-    """Shorten a time to its known part: ``1952``, ``1952-03``, ``1952-03-11``."""
-    sign, date = ("-", text[1:]) if text.startswith("-") else ("", text.removeprefix("+"))
-    parts = date.partition("T")[0].split("-")
-    kept = parts[: 3 if precision >= 11 else 2 if precision == 10 else 1]
-    return sign + "-".join(kept)
 
 
 def _add_labels(reader: Reader, statements: Sequence[Found], claims: Sequence[Claim]) -> None:

@@ -1,19 +1,21 @@
 """The verdict on a reading of a question: which claims answer, support or contradict it, and the query that proves it.
 
 Claims of rank deprecated never count. Without a date those of the best rank count, with one those whose qualifiers say
-that they held then. A different value contradicts only where the property has one true value (`question_forms`), and
-for places only where it is known that neither is in the other. All else is not found, with the nearest claims.
+that they held then. Claims with a reservation (`reservations`) support as `qualified`, do not contradict. A different
+value contradicts only where the property has one true value (`question_forms`), and for places only where it is known
+that neither is in the other. All else is not found, with the nearest claims.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final, Literal
 
 from pyoxigraph import NamedNode
 
+from kg.calendar_dates import Comparison, Date, compare_dates
 from kg.fuzzy_names import fold
 from kg.retrieval.reader import Reader
 from kg.sparql.terms import Bindable, bind
@@ -24,17 +26,15 @@ from kg.tools.wikidata.names import ItemNames
 from kg.tools.wikidata.question_forms import is_single
 from kg.tools.wikidata.questions import Reading
 from kg.tools.wikidata.values import (
-    Comparison,
-    Date,
     compare_amounts,
-    compare_dates,
     parse_amount,
-    parse_claimed_date,
     parse_date,
+    read_stated_date,
 )
 from kg.vocabulary import WIKIBASE
 
-Verdict = Literal["supported", "contradicted", "not found"]
+Verdict = Literal["supported", "qualified", "contradicted", "not found"]
+"""`qualified`: a claim states it with a reservation, which the reason names."""
 
 POINT_IN_TIME: Final = "P585"
 START: Final = "P580"
@@ -127,18 +127,27 @@ class Judge:
         self, reading: Reading, value: str, picked: Sequence[Claim], usable: Sequence[Claim], claims: Sequence[Claim]
     ) -> Judgement:
         compared = [(claim, self.compare(value, claim)) for claim in picked]
-        equal = [claim for claim, found in compared if found == "equal"]
+        equal = [claim for claim, found in compared if found in ("equal", "converted")]
         if equal:
-            within = [each for claim in equal for each in self._explain_place(value, claim)]
+            kept = [claim for claim, found in compared if found == "equal" and not claim.qualified]
+            within = [each for claim in kept or equal for each in self._explain_place(value, claim)]
             reason = "A claim of the best rank states it." if equal[0].best else "A claim states it, for that time."
-            return Judgement("supported", reason + (" The place is in it." if within else ""), equal, within=within)
+            reason += " The place is in it." if within else ""
+            if kept and not any(claim.qualified for claim in within):
+                return Judgement("supported", reason + _explain_calendar(kept[0]), kept, within=within)
+            notes = {
+                "converted": "it is so in another calendar, which the text does not name",
+                "different": "another claim states another value",
+            }
+            states = [found for _, found in compared]
+            return _qualify(reason, equal, within, [text for state, text in notes.items() if state in states])
         earlier = [
             claim
             for claim in usable
             if claim not in picked and _is_temporal(claim) and self.compare(value, claim) == "equal"
         ]
         if earlier and not self._present and reading.date is None:
-            return Judgement("supported", "A claim states it for a time that its qualifiers give.", earlier)
+            return _support("A claim states it for a time that its qualifiers give.", earlier)
         note = self._explain_others(value, earlier, claims)
         nearest = list(picked[:NEAREST])
         unknown = [claim for claim, found in compared if found == "unknown" and claim.value.type != "novalue"]
@@ -151,6 +160,14 @@ class Judge:
                 f"It names no time, and claims of it are for certain times. Add one, as in: in 2011.{note}",
                 nearest=nearest,
             )
+        firm = [claim for claim in picked if not claim.qualified]
+        if not firm:
+            return Judgement(
+                "not found",
+                f"Another value is recorded with a reservation, so it does not contradict: {_reserve(picked)}.{note}",
+                nearest=nearest,
+            )
+        nearest = firm[:NEAREST]
         if all(claim.value.type == "novalue" for claim in picked):
             return Judgement("contradicted", f"A claim states that there is none.{note}", nearest)
         other_country = picked[0].property == COUNTRY and self._is_country(value)
@@ -162,15 +179,19 @@ class Judge:
                 f"Other values are recorded. There can be more that are not, so they do not contradict it.{note}",
                 nearest=nearest,
             )
-        return Judgement("contradicted", f"The best claims state another value.{note}", nearest)
+        return Judgement(
+            "contradicted", f"The best claims state another value.{_explain_calendar(nearest[0])}{note}", nearest
+        )
 
     def _explain_others(self, value: str, earlier: Sequence[Claim], claims: Sequence[Claim]) -> str:
         if earlier:
             when = "; ".join(filter(None, (describe_time(claim) for claim in earlier[:2])))
             return f" A claim of another time states it: {when}." if when else ""
-        if any(claim.rank == "deprecated" and self.compare(value, claim) == "equal" for claim in claims):
-            return " A claim that is deprecated states it, which is known to be wrong."
-        return ""
+        wrong = [claim for claim in claims if claim.rank == "deprecated" and self.compare(value, claim) == "equal"]
+        if not wrong:
+            return ""
+        why = f" ({_reserve(wrong)})" if any(claim.qualified for claim in wrong) else ""
+        return f" A claim that is deprecated states it, which is known to be wrong{why}."
 
     def compare(self, claimed: str, claim: Claim) -> Comparison:
         """Compare a value in a text with the value of a claim."""
@@ -178,10 +199,14 @@ class Judge:
         if value.type in ("somevalue", "novalue") or value.value is None:
             return "unknown"
         if value.type == "time":
-            date, known = parse_date(claimed), parse_claimed_date(value.value, value.precision)
+            date, known = parse_date(claimed), _to_date(value)
             if date is None or known is None:
                 return "unknown"
-            return compare_dates(date, known, julian=value.calendar == "julian")
+            compared = compare_dates(date, known)
+            if compared == "different" and claimed.strip().startswith("-"):
+                # -0044 is 45 BCE as ISO 8601 counts, and 44 BCE as Wikibase writes it.
+                return compared if compare_dates(replace(date, year=date.year + 1), known) == compared else "unknown"
+            return compared
         if value.type == "quantity":
             amount = parse_amount(claimed)
             if amount is None:
@@ -279,15 +304,47 @@ def _explain_unknown(claimed: str, claim: Claim) -> str:
         shown = f"{value.label} ({value.value})" if value.label else value.value
         return f"{shown} is recorded. Whether that is {claimed!r}, or is in it, is not known here."
     if value.type == "time":
-        return f"{value.value} is recorded ({value.precision}), which neither states nor excludes {claimed!r}."
+        shown = _explain_calendar(claim) or f" {value.label or value.value} is recorded ({value.precision})."
+        return f"{shown.strip()} It neither states nor excludes {claimed!r}."
     return f"{value.value} is recorded, which cannot be compared with {claimed!r}."
+
+
+def _explain_calendar(claim: Claim) -> str:
+    """Explain the day of a claim that is recorded in the Julian calendar."""
+    date = _to_date(claim.value)
+    if date is None or date.calendar != "julian" or date.day is None:
+        return ""
+    return f" {date} is recorded, which is {date.convert('gregorian').name_with_calendar()}."
+
+
+def _reserve(claims: Sequence[Claim]) -> str:
+    return "; ".join(dict.fromkeys(each for claim in claims for each in claim.qualified))
+
+
+def _qualify(
+    reason: str, claims: Sequence[Claim], within: Sequence[Claim] = (), others: Sequence[str] = ()
+) -> Judgement:
+    """Judge by claims that state it with a reservation, or in a calendar that the text does not name."""
+    named = "; ".join(filter(None, [_reserve([*claims, *within]), *others]))
+    shown = reason + (f" It is qualified: {named}." if named else "") + _explain_calendar(claims[0])
+    return Judgement("qualified", shown, list(claims), within=list(within))
+
+
+def _support(reason: str, claims: Sequence[Claim]) -> Judgement:
+    """Judge by claims that state it, those without a reservation first. With these it is supported."""
+    firm = [claim for claim in claims if not claim.qualified]
+    rest = [claim for claim in claims if claim.qualified]
+    if not firm:
+        return _qualify(reason, rest)
+    if rest:
+        reason += f" {len(rest)} of them with a reservation: {_reserve(rest)}."
+    return Judgement("supported", reason + _explain_calendar(firm[0]), [*firm, *rest])
 
 
 def _answer(picked: Sequence[Claim]) -> Judgement:
     known = [claim for claim in picked if claim.value.type not in ("somevalue", "novalue")]
     if known:
-        count = f"{len(known)} claims answer it." if len(known) > 1 else "A claim answers it."
-        return Judgement("supported", count, known)
+        return _support(f"{len(known)} claims answer it." if len(known) > 1 else "A claim answers it.", known)
     if any(claim.value.type == "novalue" for claim in picked):
         return Judgement("not found", "A claim states that there is none.", nearest=list(picked[:NEAREST]))
     return Judgement("not found", "A claim states that there is one, which is unknown.", nearest=list(picked[:NEAREST]))
@@ -307,19 +364,17 @@ def _pick_dated(usable: Sequence[Claim], date: Date) -> tuple[list[Claim], str |
 
 def _held(claim: Claim, date: Date) -> bool:
     """Whether the qualifiers say that a claim held at some time of a date, or all of it."""
-    low, high = date.bounds()
     point = _find_date(claim, POINT_IN_TIME)
     if point is not None:
-        first, last = point.bounds()
-        return low <= first and last <= high
+        return compare_dates(date, point) == "equal"
     start, end = _find_date(claim, START), _find_date(claim, END)
     if start is None:
         # When it began is unknown: it held at its end at least.
-        return end is not None and low <= end.bounds()[0] and end.bounds()[1] <= high
+        return end is not None and compare_dates(date, end) == "equal"
     # In the year in which it began or ended, it held too.
-    begins = start.bounds()[0] <= high
+    begins = start.bounds()[0] <= date.bounds(start.calendar)[1]
     ended = any(qualifier.property == END and qualifier.value.type != "novalue" for qualifier in claim.qualifiers)
-    ends = not ended or (end is not None and low <= end.bounds()[1])
+    ends = not ended or (end is not None and date.bounds(end.calendar)[0] <= end.bounds()[1])
     return begins and ends
 
 
@@ -329,12 +384,7 @@ def _is_temporal(claim: Claim) -> bool:
 
 def _distance(claim: Claim, date: Date) -> float:
     dates = [found for name in (POINT_IN_TIME, START, END) if (found := _find_date(claim, name)) is not None]
-    return min((abs(_days(found) - _days(date)) for found in dates), default=float("inf"))
-
-
-def _days(date: Date) -> int:
-    year, month, day = date.bounds()[1]
-    return year * 372 + month * 31 + day
+    return min((abs(found.bounds()[1] - date.bounds(found.calendar)[1]) for found in dates), default=float("inf"))
 
 
 def _has_ended(claim: Claim) -> bool:
@@ -343,7 +393,7 @@ def _has_ended(claim: Claim) -> bool:
         if qualifier.property == END and qualifier.value.type != "novalue":
             end = _to_date(qualifier.value)
             today = datetime.now(UTC)
-            return end is None or end.bounds()[1] < (today.year, today.month, today.day)
+            return end is None or end.bounds()[1] < Date(today.year, today.month, today.day).bounds()[0]
     return False
 
 
@@ -356,7 +406,9 @@ def _find_date(claim: Claim, property_id: str) -> Date | None:
 
 
 def _to_date(value: ClaimValue) -> Date | None:
-    return parse_claimed_date(value.value, value.precision) if value.type == "time" and value.value else None
+    return (
+        read_stated_date(value.value, value.precision, value.calendar) if value.type == "time" and value.value else None
+    )
 
 
 def describe_time(claim: Claim) -> str:

@@ -100,8 +100,8 @@ RELATIONS: Final[tuple[Relation, ...]] = (
         (
             "when did {s} (die|pass away)",
             f"[in|on] {_WHICH} (year|month|date|day) did {{s}} die [in|on]",
-            "{s} (died|passed away) (in|on) [the] [year] {v}",
-            "did {s} (die|pass away) (in|on) [the] [year] {v}",
+            "{s} (died|passed away) [in|on] [the] [year] {v}",
+            "did {s} (die|pass away) [in|on] [the] [year] {v}",
         ),
         ("date of death", "death date", "year of death"),
         single=True,
@@ -135,7 +135,7 @@ RELATIONS: Final[tuple[Relation, ...]] = (
     Relation(
         ("P577",),
         "date",
-        (*_date(_OUT), "when did {s} (come out|appear)", "{s} (came out|appeared) (in|on) {v}"),
+        (*_date(_OUT), "when did {s} (come out|appear)", "{s} (came out|appeared) [in|on] {v}"),
         ("publication date", "date of publication", "release date", "publication year"),
     ),
     Relation(

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from kg.calendar_dates import Date
 from kg.fuzzy_names import fold
 from kg.tools.wikidata.question_forms import SUBJECT, Form, Relation, get_forms, get_relations_by_name
-from kg.tools.wikidata.values import Date, parse_amount, parse_date, split_date
+from kg.tools.wikidata.values import parse_amount, parse_date, split_date
 
 How = Literal["form", "name", "meaning"]
 """How the property was found: by a reviewed form, by its name, or by the meaning of the words."""
@@ -23,6 +24,8 @@ WORDS: Final = 60
 _LONGEST_NAME: Final = 12
 _WORD: Final = re.compile(r"[^\W_]+(?:[.,](?=\d)\d+)*|°|²")
 _POSSESSIVE: Final = re.compile(r"(?<=\w)['\u2019`]s\b")
+_SIGN: Final = re.compile(r"(?<!\S)-\Z")
+"""The sign of a year before Christ, as in -0043, which belongs to no word."""
 _ASKING: Final = frozenset(("what", "who", "where", "when", "how", "which"))
 _NEGATIONS: Final = frozenset(
     ("not", "never", "no", "nor", "neither", "without", "except", "isn", "wasn", "didn", "doesn", "aren", "weren",
@@ -203,7 +206,10 @@ def _weigh(form: Form, match: re.Match[str]) -> int:
 def _slice(text: str, units: Sequence[Word], joined: str, span: tuple[int, int]) -> str:
     first = joined[: span[0]].count(" ")
     last = joined[: span[1]].count(" ") - 1
-    return text[units[first].start : units[last].end].strip()
+    start = units[first].start
+    if _SIGN.search(text, 0, start):
+        start -= 1
+    return text[start : units[last].end].strip()
 
 
 def _folded(text: str) -> str:

@@ -20,7 +20,7 @@ from kg.fuzzy_names import fold
 from kg.knowledge_graph import KnowledgeGraph
 from kg.loading import store_remote
 from kg.retrieval.concept_index import load_concepts
-from kg.tools.wikidata.claims import Claim, ClaimValue, Reference, Snak
+from kg.tools.wikidata.claims import Claim, ClaimValue, Reference, Snak, list_reservations
 from kg.tools.wikidata.entity_ids import show
 from kg.vocabulary import WD
 
@@ -148,7 +148,7 @@ def _to_claim(claim: TextClaim, claims: Sequence[TextClaim]) -> Claim:
     ranks = {each.rank for each in claims if each.snak.property == claim.snak.property}
     # A text without ranks lists no deprecated claims. Which of the others are the best, it does not state.
     best = claim.rank is None or claim.rank == ("preferred" if "preferred" in ranks else "normal")
-    return Claim(
+    found = Claim(
         qid=claim.entity,
         guid=claim.guid,
         property=claim.snak.property,
@@ -159,6 +159,8 @@ def _to_claim(claim: TextClaim, claims: Sequence[TextClaim]) -> Claim:
         qualifiers=[_to_snak(each) for each in claim.qualifiers],
         references=[Reference(snaks=[_to_snak(each) for each in parts]) for parts in claim.references],
     )
+    found.qualified = list_reservations(found)
+    return found
 
 
 def _to_snak(snak: TextSnak) -> Snak:

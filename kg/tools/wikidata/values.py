@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
-from typing import Final, Literal
+from typing import Final
 
+from kg.calendar_dates import PRECISIONS, YEAR, Calendar, Comparison, Date, count_days, span_years
 from kg.fuzzy_names import fold
-
-Comparison = Literal["equal", "different", "unknown"]
-"""`unknown`: the claim is less exact, or not comparable."""
 
 _MONTHS: Final = {
     name: number
@@ -24,18 +23,32 @@ _MONTHS: Final = {
     for name in names.split()
 }  # fmt: skip
 _MONTH: Final = "|".join(sorted(_MONTHS, key=len, reverse=True))
-_ERA: Final = r"(?:\s*(?P<bc>bc|bce|b\.c\.|b\.c\.e\.)|\s*(?:ad|ce|a\.d\.))?"
+_PRECISIONS: Final = {name: number for number, name in PRECISIONS.items()}
+_BC: Final = r"b\.?\s?c\.?(?:\s?e\.?)?"
+_ERA: Final = re.compile(
+    rf"^(?:a\.?\s?d\.?\s+(?P<ad>.+)|(?P<dated>.*?[\ds])\s*(?:(?P<bc>{_BC})|(?:a\.?\s?d|c\.?\s?e)\.?)"
+    rf"|(?P<span>.*(?:century|millennium))\s+(?:(?P<bcs>{_BC})|(?:a\.?\s?d|c\.?\s?e)\.?))$",
+    re.IGNORECASE,
+)
+_CALENDAR: Final = re.compile(
+    r"[\s,(\[]+(?:in\s+the\s+|by\s+the\s+)?(?:(?P<old>old[\s-]style|o\.?\s?s\.?|julian(?:\s+calendar)?)"
+    r"|new[\s-]style|n\.?\s?s\.?|(?:proleptic\s+)?gregorian(?:\s+calendar)?)[)\]]?$",
+    re.IGNORECASE,
+)
+_SIDE: Final = re.compile(
+    r"(?:(?P<before>before|prior to|earlier than)|after|later than)\s+(?P<rest>.+)", re.IGNORECASE
+)
 _DATES: Final = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         r"(?P<year>-?\d{4,5})-(?P<month>\d{1,2})-(?P<day>\d{1,2})",
-        r"(?P<year>\d{4})-(?P<month>\d{2})",
-        rf"(?:the\s+)?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<name>{_MONTH})\.?,?\s+(?P<year>\d{{1,4}}){_ERA}",
-        rf"(?P<name>{_MONTH})\.?\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<year>\d{{3,4}}){_ERA}",
-        rf"(?P<name>{_MONTH})\.?,?\s+(?P<year>\d{{3,4}}){_ERA}",
-        r"(?:the\s+)?(?P<decade>\d{3}0)'?s",
-        rf"(?:the\s+year\s+|year\s+)?(?P<year>\d{{3,4}}){_ERA}",
-        r"(?:the\s+year\s+|year\s+)?(?P<year>\d{1,4})\s*(?P<bc>bc|bce|b\.c\.|b\.c\.e\.)",
+        r"(?P<year>-?\d{4})-(?P<month>\d{2})",
+        rf"(?:the\s+)?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<name>{_MONTH})\.?,?\s+(?P<year>\d{{1,4}})",
+        rf"(?P<name>{_MONTH})\.?\s+(?:the\s+)?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<year>\d{{1,4}})",
+        rf"(?P<name>{_MONTH})\.?,?\s+(?:of\s+)?(?P<year>\d{{1,4}})",
+        r"(?:the\s+)?(?P<decade>\d{1,3}0)'?s",
+        r"(?:the\s+)?(?P<count>\d{1,2})(?:st|nd|rd|th)\s+(?P<span>century|millennium)",
+        r"(?:the\s+year\s+|year\s+)?(?P<year>-\d{4}|\d{1,4})",
     )
 )
 _AT_END: Final = re.compile(
@@ -77,32 +90,6 @@ _BY_NAME: Final = {fold(name): unit for unit, names in UNITS.items() for name in
 
 
 @dataclass(frozen=True, slots=True)
-class Date:
-    """A date as far as it is known. A decade has its first year."""
-
-    year: int
-    month: int | None = None
-    day: int | None = None
-    decade: bool = False
-
-    @property
-    def parts(self) -> tuple[int, ...]:
-        """Year, month and day as far as known."""
-        known = (self.year, self.month, self.day)
-        return tuple(part for part in known if part is not None)
-
-    def __str__(self) -> str:
-        if self.decade:
-            return f"{self.year}s"
-        return "-".join(f"{part:04}" if number == 0 else f"{part:02}" for number, part in enumerate(self.parts))
-
-    def bounds(self) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-        """Get the first and the last day that it can be, as numbers that sort."""
-        last = self.year + 9 if self.decade else self.year
-        return (self.year, self.month or 1, self.day or 1), (last, self.month or 12, self.day or 31)
-
-
-@dataclass(frozen=True, slots=True)
 class Amount:
     """A number, with the item of its unit if it has one that is known."""
 
@@ -116,24 +103,67 @@ class Amount:
 
 
 def parse_date(text: str) -> Date | None:
-    """Parse the whole of `text` as a date; None if it is none."""
-    stripped = text.strip().rstrip("?.!,").strip()
+    """Parse the whole of `text` as a date, with its era and calendar if it names them; None if it is none.
+
+    A number of fewer than three digits is a year only with an era or a month.
+    """
+    stripped = text.strip().rstrip("?!,").strip()
+    if (side := _SIDE.fullmatch(stripped)) is not None:
+        date = parse_date(side["rest"])
+        return (date and date.side is None and replace(date, side="before" if side["before"] else "after")) or None
+    named = _CALENDAR.search(stripped)
+    if named is not None:
+        stripped = stripped[: named.start()]
+    era = _ERA.match(stripped)
+    if era is not None:
+        stripped = era["ad"] or era["dated"] or era["span"]
+    stripped = stripped.rstrip(".,").strip()
+    is_bc = era is not None and bool(era["bc"] or era["bcs"])
     for pattern in _DATES:
         match = pattern.fullmatch(stripped)
-        if match is None:
-            continue
-        found = match.groupdict()
-        if found.get("decade"):
-            return Date(int(found["decade"]), decade=True)
-        year = int(found["year"])
-        if found.get("bc"):
-            year = 1 - year  # as in XSD 1.1, where 1 BCE is 0000
-        name, month, day = found.get("name"), found.get("month"), found.get("day")
-        number = _MONTHS[name.lower().rstrip(".")] if name else int(month) if month else None
-        if (number is not None and not 1 <= number <= 12) or (day and not 1 <= int(day) <= 31):
-            return None
-        return Date(year, number, int(day) if day else None)
+        if match is not None:
+            date = _to_date(match.groupdict(), is_bc=is_bc, has_era=era is not None)
+            if date is None or named is None:
+                return date
+            dated = replace(date, calendar="julian" if named["old"] else "gregorian")
+            return dated if _is_day(dated) else None
     return None
+
+
+def _to_date(found: Mapping[str, str | None], *, is_bc: bool, has_era: bool) -> Date | None:
+    sign = -1 if is_bc else 1
+    if span := found.get("span"):
+        size = 100 if span.lower() == "century" else 1000
+        count = int(found["count"] or 0)
+        return span_years(sign * (count * size - size // 2), size) if count else None
+    if found.get("decade"):
+        first = int(found["decade"] or 0)
+        if not first or (first < 100 and not has_era):
+            return None
+        years = span_years(sign * first, 10)
+        # The 1800s are ten years or a hundred.
+        return replace(years, loose=years.year - 90 if is_bc else years.year + 99) if first % 100 == 0 else years
+    digits = found["year"] or ""
+    year = int(digits)
+    name, month, day = found.get("name"), found.get("month"), found.get("day")
+    number = _MONTHS[name.lower().rstrip(".")] if name else int(month) if month else None
+    if is_bc:
+        if year <= 0:
+            return None
+        year = 1 - year  # as in XSD 1.1, where 1 BCE is 0000
+    elif not has_era and not day and len(digits) < 3:
+        return None
+    date = Date(year, number, int(day) if day else None)
+    return date if _is_day(date) and (year or is_bc or len(digits) == 4) else None
+
+
+def _is_day(date: Date) -> bool:
+    """Whether there is such a date in its calendar, or in any if it names none."""
+    if date.month is None:
+        return True
+    if not 1 <= date.month <= 12:
+        return False
+    return date.day is None or 1 <= date.day <= count_days(date.year, date.month, date.calendar or "julian")
 
 
 def split_date(question: str) -> tuple[str, Date] | None:
@@ -170,28 +200,18 @@ def _count_zeros(number: Decimal) -> int:
     return len(digits) - len(digits.rstrip("0")) if number else 0
 
 
-def parse_claimed_date(text: str, precision: str | None) -> Date | None:
-    """Parse the time of a claim, as `kg.tools.wikidata.claims` shows it. None if it is coarser than a decade."""
-    if precision not in ("day", "month", "year", "decade"):
+def read_stated_date(value: str, precision: str | None, calendar: str | None) -> Date | None:
+    """Read the time of a claim, as `kg.tools.wikidata.claims` shows it. None for a time that has no date."""
+    level = _PRECISIONS.get(precision or "")
+    parts = value.removeprefix("-").split("-")
+    if level is None or len(parts) != max(1, level - YEAR + 1) or not all(part.isdecimal() for part in parts):
         return None
-    sign = -1 if text.startswith("-") else 1
-    parts = [int(part) for part in text.removeprefix("-").split("-")]
-    year = sign * parts[0]
-    if precision == "decade":
-        return Date(year // 10 * 10, decade=True)
-    month, day = (*parts[1:3], None, None)[:2]
-    return Date(year, month, day)
-
-
-def compare_dates(claimed: Date, known: Date, *, julian: bool = False) -> Comparison:
-    """Compare the date that a text claims with that of a claim, which may be known less exactly."""
-    low, high = claimed.bounds()
-    first, last = known.bounds()
-    if high < first or last < low:
-        # Days of the Julian calendar are stored as Gregorian ones, up to 13 days later.
-        near = julian and claimed.day is not None and abs(claimed.year - known.year) <= 1
-        return "unknown" if near else "different"
-    return "equal" if low <= first and last <= high else "unknown"
+    year = -int(parts[0]) if value.startswith("-") else int(parts[0])
+    used: Calendar = "julian" if calendar == "julian" else "gregorian"
+    if level < YEAR:
+        return replace(span_years(year or -1, 10 ** (YEAR - level)), calendar=used)
+    month, day = (*(int(part) for part in parts[1:]), None, None)[:2]
+    return Date(year, month, day, calendar=used)
 
 
 def compare_amounts(

@@ -195,9 +195,10 @@ def verify_fact(
 ) -> FactResult:
     """Answer a question or check a statement with claims of Wikidata, or say that they do not decide it.
 
-    Use before stating a fact. Returns verdict: supported, contradicted, not found; reason; read (how the question was
-    read); results{claim, proved, metadata.wikidata{qid, claimGuid, sparql, rank, references, source, retrieved}};
-    nearest (claims that do not decide it); items; passages that mention item and value together.
+    Use before stating a fact. Returns verdict: supported, qualified (stated with a reservation: alleged, circa,
+    disputed), contradicted, not found; reason; read (how the question was read); results{claim, proved,
+    metadata.wikidata{qid, claimGuid, sparql, rank, references, source, retrieved}}; nearest (claims that do not decide
+    it); items; passages that mention item and value together.
     Example: verify_fact(question="Where was Ilsabet Varrow born?").
     Next: cite the claimGuid; `wikidata.get_claims` for other claims of the item; `fetch` with the id of a passage.
     """
@@ -318,7 +319,7 @@ def _judge_one(reader: Reader, judge: Judge, reading: Reading, entity: Entity) -
             continue
         judgement = judge.judge(reading, load_claims(reader, statements))
         found = _Judged(reading, entity, pid, judgement)
-        if judgement.verdict == "supported" or (reading.value is None and judgement.nearest):
+        if judgement.verdict in ("supported", "qualified") or (reading.value is None and judgement.nearest):
             return found
         if result is None or judgement.verdict == "contradicted":
             result = found
@@ -433,7 +434,7 @@ def _to_pattern(claim: Claim) -> str | None:
     """Build the pattern of a year or number in a text."""
     value = claim.value.value or ""
     if claim.value.type == "time":
-        year = value.removeprefix("-").split("-")[0]
+        year = value.split("-")[0].lstrip("0") if claim.value.precision in ("day", "month", "year") else ""
         return rf"(^|[^0-9]){year}([^0-9]|$)" if year.isdecimal() else None
     if claim.value.type == "quantity" and value.isdecimal():
         grouped = f"{int(value):,}".replace(",", "[, .]?")

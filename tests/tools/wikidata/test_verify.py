@@ -25,6 +25,8 @@ PERSON, TOWN, CAPITAL, BOOK = "Q900000001", "Q900000002", "Q900000004", "Q900000
         ("When was Ilsabet Varrow born?", "P569", "1861-04-07"),
         ("Ilsabet Varrow was born on April 7, 1861", "P569", "1861-04-07"),
         ("Ilsabet Varrow was born in the 1860s", "P569", "1861-04-07"),
+        ("Oskin Dray was born on 11 February 1859", "P569", "1859-02-11"),  # as it is recorded, in the Julian calendar
+        ("Oskin Dray was born on 23 February 1859", "P569", "1859-02-11"),  # the same day in the Gregorian one
         ("In what year did Ilsabet Varrow die?", "P570", "1932"),
         ("Who was Ilsabet Varrow married to?", "P26", "Q900000011"),
         ("Which year was Marrowick founded?", "P571", "1214"),
@@ -97,7 +99,6 @@ def test_a_claim_contradicts(wikidata, statement, property_id):
         ("Paris is the capital of Orlavia", "P36"),  # which is not known here
         ("Marrowick had 9,000 inhabitants", "P1082"),  # which can have been so at some time
         ("Ilsabet Varrow was the mayor of Marrowick", "P6"),
-        ("Oskin Dray was born on 11 February 1859", "P569"),  # a day of the Julian calendar
         ("Ilsabet Varrow was not born in Marrowick", None),
         ("Marrowick was never founded in 1300", None),
         ("When was Tam Brindle born?", None),  # two persons
