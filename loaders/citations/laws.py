@@ -348,7 +348,9 @@ def _find_codified(text: str, jurisdiction: str, *, states: bool) -> Iterator[La
         law = each.law
         if law is not None and (law.scheme in FEDERAL_SCHEMES or (states and law.jurisdiction != "us")):
             method = _CODIFIED[law.jurisdiction != "us"]
-            yield LawCitation(each.start, each.end, law, law.citation, OF_CODE, method, whole=each.end)
+            yield LawCitation(
+                each.start, each.end, law, law.citation, min(OF_CODE, each.confidence), method, whole=each.end
+            )
 
 
 def _find_again(text: str, found: Sequence[LawCitation]) -> Iterator[LawCitation]:

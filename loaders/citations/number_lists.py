@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from loaders.citations import statutes
+from loaders.citations.number_ranges import Numbering, is_doubtful, split_range
 
 NUMBER: Final = re.compile(
     r"(?:\d{1,4}[A-Z]?:(?=\d)(?!\d\d? ?[ap]\.?m\b))?"
@@ -23,6 +24,8 @@ _LABEL: Final = r"\((?:[A-Za-z]{1,2}|[ivxl]{1,6}|[IVXL]{1,6}|\d{1,3}[A-Za-z]{0,2
 _LABELS: Final = re.compile(rf"(?:{_LABEL}){{1,8}}")
 _SPACED_LABELS: Final = re.compile(rf" (?:{_LABEL}){{1,8}}(?=,? (?:and|or|through|of) )")
 _ROMAN: Final = re.compile(r"[ivx]{2,6}|[IVX]{2,6}")
+SUBPART: Final = re.compile(r"(?:[A-Z]{1,5}[a-z]{0,2}|\d{1,3})(?![\w'’])")
+"""The letters of a subpart of regulations: ``OOOOa``."""
 LETTER: Final = re.compile(r"[A-Z](?![\w'’]|[-–.]\w)")
 _JOINT: Final = re.compile(r"(?: \[[a-z ]{1,20}\])?(?:, (?:(?:and/or|and|or) )?|;? (?:and/or|and|or|&) |, ?(?=\d))")
 _RANGE: Final = re.compile(r",? (?:to|through|thru) | ?[–—] ?| - |-(?=[(§])")
@@ -39,6 +42,8 @@ UNIT: Final = re.compile(
     rf"|(?-i:{statutes.FEDERAL}|{statutes.FEDERAL_REGULATIONS}|{statutes.TITLED}|ILCS|Stat\.))",
     re.IGNORECASE,
 )
+_AFTER_LABELS: Final = re.compile(r"[-‑]\d{1,3}[A-Z]{0,2}(?![\w-])")
+_SHORT_END: Final = re.compile(r"(?:-| ?[–—] ?|,? (?:to|through|thru) )(?P<rest>[.-]\d{1,4}[A-Za-z]?)(?![\w-])")
 _WORD_AFTER: Final = re.compile(r" (?!(?:of|and|or)\b)\w")
 _WHOLE: Final = 4
 """Digits from which a number is not the last component of the one before: ``§§ 900.10, 1000`` but ``§§ 4-601, 603``."""
@@ -55,9 +60,13 @@ class Member:
     number: str
     labels: tuple[str, ...] = ()
     through: str | None = None
+    doubtful: bool = False
+    """Whether it is not known that this is one number: a hyphen in it can be that of a range."""
 
 
-def parse_numbers(text: str, at: int, start: int, *, plural: bool, level: bool = False) -> tuple[list[Member], int]:
+def parse_numbers(
+    text: str, at: int, start: int, *, plural: bool, level: bool = False, numbering: Numbering = "any"
+) -> tuple[list[Member], int]:
     """Parse the list of numbers at `at` and return its members, the first of which starts at `start`, and its end."""
     pattern = LEVEL_NUMBER if level else NUMBER
     members: list[Member] = []
@@ -67,7 +76,14 @@ def parse_numbers(text: str, at: int, start: int, *, plural: bool, level: bool =
     end = at
     while match is not None and len(members) < MEMBERS:
         number = with_plain_hyphens(match[0])
-        if members and separator_of(members[-1].number) and number.isdigit() and len(number) < _WHOLE:
+        listed = len(members)
+        if (
+            members
+            and numbering != "plain"
+            and separator_of(members[-1].number)
+            and number.isdigit()
+            and len(number) < _WHOLE
+        ):
             # "§§ 4-41a-601 through 603": only the last component is repeated.
             head = re.match(r".*[.:-]", members[-1].number)
             number = (head[0] if head else "") + number
@@ -75,21 +91,45 @@ def parse_numbers(text: str, at: int, start: int, *, plural: bool, level: bool =
             # "§§ 28:12-203 to 12-207": the part before the colon is not repeated.
             number = members[-1].number.partition(":")[0] + ":" + number
         labels, end = ((), match.end()) if level else parse_labels(text, match.end())
-        members.append(Member(start, end, number, labels))
+        if labels and (rest := _AFTER_LABELS.match(text, end)):
+            # A section of the tax regulations: 1.501(c)(3)-1.
+            number, end = with_plain_hyphens(text[match.start() : rest.end()]), rest.end()
+            labels, end = parse_labels(text, end)
+        ends = split_range(match[0], numbering) if match.end() <= end and number.endswith(match[0][-1]) else None
+        if ends is not None and with_plain_hyphens(match[0]) == number:
+            members.append(Member(start, match.start() + ends.end, ends.first, through=ends.last))
+            members.append(Member(match.start() + ends.start, end, ends.last, labels))
+        else:
+            members.append(Member(start, end, number, labels, doubtful=is_doubtful(number, numbering)))
         if labels:
             end = parse_further_labels(text, members, end)
-        match, start = _parse_next(text, end, members, plural, pattern)
+        written, begin = match[0], match.start()
+        match, start = _parse_next(text, end, members, plural, pattern, numbering)
+        end = members[-1].end if match is None else end
+        if match is None and listed == 0 and len(members) == 1 and plural:
+            ends = split_range(written, numbering, alone=True)
+            if ends is not None and written == number:
+                members = [
+                    Member(members[0].start, begin + ends.end, ends.first, through=ends.last),
+                    Member(begin + ends.start, end, ends.last, labels),
+                ]
         # "§ 2-1(b), and §§ 4-9, 4-11, and 4-12": a list within the list.
         plural = plural or (match is not None and _PLURAL_SIGN.match(text, start) is not None)
     return members, end
 
 
 def _parse_next(
-    text: str, end: int, members: list[Member], plural: bool, pattern: re.Pattern[str]
+    text: str, end: int, members: list[Member], plural: bool, pattern: re.Pattern[str], numbering: Numbering
 ) -> tuple[re.Match[str] | None, int]:
     """Parse the next number of a list or range; return it and where the member starts. Sets `through` of the last
     member."""
     last = members[-1].number
+    if (short := _SHORT_END.match(text, end)) and short["rest"][0] in last and pattern is NUMBER:
+        # "§§ 462.351-.364", "160D-101 to -110": the part before the last separator is not repeated.
+        number = last[: last.rindex(short["rest"][0])] + short["rest"]
+        members[-1] = replace(members[-1], through=number)
+        members.append(Member(short.start("rest"), short.end(), number))
+        return None, short.end()
     ranged = _RANGE.match(text, end)
     joint = ranged or _JOINT.match(text, end)
     if joint is None:
@@ -99,16 +139,22 @@ def _parse_next(
     match = pattern.match(text, sign.end() if sign else joint.end())
     if match is None or _ORDINAL.fullmatch(match[0]):
         return None, end
-    alike = separator_of(with_plain_hyphens(match[0])) == separator_of(last)
+    alike = separator_of(with_plain_hyphens(match[0])) == separator_of(last) or numbering == "plain"
     if plural and not ranged and {separator_of(match[0]), separator_of(last)} == {"", "."}:
         # Whole chapters of regulations are listed with sections: "§§ 108, 900.7, and 1000 of 18 DCMR".
         least = 3 if last.isdigit() else _WHOLE
         alike = len(last if last.isdigit() else match[0]) >= least and not _WORD_AFTER.match(text, match.end())
     shortened = not sign and match[0].isdigit() and bool(separator_of(last)) and len(match[0]) < _WHOLE
+    shortened = shortened and numbering != "plain"
     shortened = shortened and (plural or ranged is not None)
     if not (alike or shortened) or (not sign and UNIT.match(text, match.end())):
         return None, end
-    listed = plural or sign or (_BARE_LAST.match(text, match.end()) if not ranged else separator_of(last))
+    listed = plural or bool(sign)
+    if ranged:
+        listed = listed or bool(separator_of(last))
+        listed = listed or (numbering in ("plain", "regulation") and _is_after(match[0], last))
+    elif not listed:
+        listed = _BARE_LAST.match(text, match.end()) is not None
     if not listed:
         return None, end
     if ranged:
@@ -117,6 +163,11 @@ def _parse_next(
             number = last[: max(map(last.rfind, "-.:")) + 1] + number
         members[-1] = replace(members[-1], through=number)
     return match, sign.start() if sign else match.start()
+
+
+def _is_after(number: str, other: str) -> bool:
+    one, two = re.match(r"\d+", number), re.match(r"\d+", other)
+    return one is not None and two is not None and int(one[0]) >= int(two[0])
 
 
 def parse_further_labels(text: str, members: list[Member], end: int) -> int:

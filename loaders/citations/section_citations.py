@@ -15,12 +15,14 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from loaders.citations import statutes
+from loaders.citations.law_parts import add_suffixes, find_note
 from loaders.citations.number_lists import (
     LETTER,
     LEVEL_NUMBER,
     MEMBERS,
     NUMBER,
     SIGN,
+    SUBPART,
     UNIT,
     Member,
     parse_further_labels,
@@ -29,6 +31,7 @@ from loaders.citations.number_lists import (
     separator_of,
     with_plain_hyphens,
 )
+from loaders.citations.number_ranges import PLAIN_STATES, Numbering, numbering_of_title
 from loaders.citations.statutes import Body, Law
 
 _TITLE_WORD: Final = re.compile(r"(?:[A-Z][\w.&'’-]*|(?:of|and|for|the|to|on|in|a|an)\b|\d{4}\b),? ?")
@@ -131,6 +134,8 @@ of 40 in ordinances, 3 of 4 in two real codes."""
 UNRESOLVED: Final = 0.86
 """Of a section that the code does not have: of another part of the law, or with a number that was read wrongly. 57 of
 65."""
+DOUBTFUL: Final = 0.5
+"""Of a number in which a hyphen can be that of a range with a shortened end: ``4321-7``. Too few to measure."""
 UNRESOLVED_WITHOUT_SEPARATOR: Final = 0.02
 """Of such a section whose number has no separator. None of 48."""
 
@@ -254,6 +259,9 @@ _CHAPTER: Final = re.compile(r",? [Cc](?:h(?:ap(?:ter)?)?)?\.? ?(?P<number>\d{1,
 _AND_CHAPTER: Final = re.compile(r"(?:,|;)?(?: and| or|,|;)(?= [Cc])")
 _OF_OTHER: Final = re.compile(r",? (?:of|in|under) (?:this|that|the|said|such)\b")
 _WITHIN_CHAPTER: Final = re.compile(r",? (?P<sign>(?:§§? ?|[Ss]ections? |[Ss]ecs?\. ?|ss?\.? ?)(?=\d))")
+_APPENDIX: Final = re.compile(r",? (?:[Aa]ppendix\b|[Aa]pp\.) ?")
+_SAME_LAW: Final = re.compile(r"\b(?:[Ii]d\.|[Ii]bid\.?),?(?: at)? $")
+"""Words before a section of the law that was cited before, which is not known here: ``Id. § 45Q(b)``."""
 _PLACED: Final = re.compile(r"\w+(?:[.:-]\w+){2}")
 """A number that is long enough for the next one to be recognized as another: ``RCW 36.70A.070 and 36.70A.080``."""
 _CLASS: Final = re.compile(r"Class \w{1,3}, $")
@@ -330,6 +338,8 @@ def _read_sections_of_body(
 ) -> tuple[Sequence[Citation], int]:
     """Parse the sections or parts at `at`, after the name of another law: ``40 CFR Part 312``, ``MCL 125.3101``."""
     form, after_name = _form(body) or "", at
+    if body is statutes.USC and title and (appendix := _APPENDIX.match(text, at)):
+        return _read_appendix(text, start, appendix.end(), body, title)
     # After a title the number of a section may look like a year: 42 U.S.C. 1983.
     if (amended := _IN_BRACKETS.match(text, at)) and not (title and amended[0].strip().isdigit()):
         at = amended.end()
@@ -339,15 +349,20 @@ def _read_sections_of_body(
     if chain and chain[0][0] != "section":
         if chain[-1][0] == "part" and body is statutes.CFR:
             chain_start = text.rindex(chain[-1][1], at, after)
-            members, end = parse_numbers(text, chain_start, chain_start, plural=True)
-            found = _split_ranges(members)
+            found, end = parse_numbers(
+                text, chain_start, chain_start, plural=True, numbering=_numbering_of(body, title)
+            )
             laws = [body.part(f"Part {member.number}", title) for member in found]
             if (within := _WITHIN_PART.match(text, end)) and within["part"] == found[-1].number:
-                further, end = parse_numbers(text, within.start("part"), within.start("sign"), plural=True)
+                further, end = parse_numbers(
+                    text, within.start("part"), within.start("sign"), plural=True, numbering=_numbering_of(body, title)
+                )
                 found += further
                 laws += [body.section(member.number, title) for member in further]
         elif body is statutes.CFR and title and (within := _WITHIN_LEVEL.match(text, after)):
-            found, end = parse_numbers(text, within.end(), within.start("sign"), plural=True)
+            found, end = parse_numbers(
+                text, within.end(), within.start("sign"), plural=True, numbering=_numbering_of(body, title)
+            )
             laws = [body.section(member.number, title) for member in found]
         else:
             found, end = [Member(start, after, "")], after
@@ -357,16 +372,17 @@ def _read_sections_of_body(
         at = lead.end() if lead else at
         sign = SIGN.match(text, at)
         at = sign.end() if sign else at
-        plural = ("s" in sign[0] or sign[0].count("§") > 1) if sign else bool(_PLACED.match(text, at))
-        members, end = parse_numbers(text, at, at, plural=plural or body is statutes.CFR)
+        plural = _is_plural(sign[0]) if sign else bool(_PLACED.match(text, at))
+        members, end = parse_numbers(
+            text, at, at, plural=plural or body is statutes.CFR, numbering=_numbering_of(body, title)
+        )
         bare = bool(members) and title is None and not separator_of(members[0].number)
         if not members and title and body.scheme == "regulations":
             law = body.part("", title)
             return [Citation(start, after_name, text[start:after_name], form, law=law)], after_name
         if not members or (bare and (not sign or _BROKEN.match(text, members[0].end))):
             return (), after_name
-        members, end = _cut_others(text, members, end)
-        found = _split_ranges(members) if body.name == "DCMR" else members
+        found, end = _cut_others(text, members, end)
         laws = [
             body.part(f"Part {member.number}", title)
             if body is statutes.CFR and not separator_of(member.number) and not sign
@@ -374,11 +390,47 @@ def _read_sections_of_body(
             for member in found
         ]
     found[0] = replace(found[0], start=start)
-    raw = text[start:end]
+    end = add_suffixes(text, found, laws, end)
+    raw = text[found[0].start : end]
     return [
-        Citation(member.start, member.end, raw, form, labels=member.labels, through=member.through, law=law)
+        Citation(
+            member.start,
+            member.end,
+            raw,
+            form,
+            labels=member.labels,
+            through=member.through,
+            law=law,
+            confidence=DOUBTFUL if member.doubtful else WITH_WORD,
+        )
         for member, law in zip(found, laws, strict=True)
     ], end
+
+
+def _read_appendix(text: str, start: int, at: int, body: Body, title: str) -> tuple[Sequence[Citation], int]:
+    """Parse the acts and sections of the appendix of a title: ``50 U.S.C. App. 2401``, ``5 U.S.C. App. 3 § 6``."""
+    sign = SIGN.match(text, at)
+    at = sign.end() if sign else at
+    members, end = parse_numbers(text, at, at, plural=sign is not None and _is_plural(sign[0]), numbering="plain")
+    members = members or [Member(start, at, "")]
+    end = max(end, members[-1].end) if members[0].number else len(text[:at].rstrip())
+    words = [f"App. {member.number}".rstrip() for member in members]
+    if not sign and len(members) == 1 and members[0].number and (within := _WITHIN_CHAPTER.match(text, end)):
+        further, after = parse_numbers(text, within.end(), within.end(), plural=False, numbering="plain")
+        if further:
+            words[0] += f" § {further[0].number}"
+            members, end = [replace(members[0], end=after, labels=further[0].labels)], after
+    members[0] = replace(members[0], start=start)
+    members[-1] = replace(members[-1], end=end)
+    raw = text[start:end]
+    return [
+        Citation(each.start, each.end, raw, "usc", (), each.labels, each.through, body.part(part, title))
+        for each, part in zip(members, words, strict=True)
+    ], end
+
+
+def _is_plural(sign: str) -> bool:
+    return "s" in sign or sign.count("§") > 1
 
 
 def _read_sections_of_chapter(text: str, start: int, body: Body, at: int) -> tuple[Sequence[Citation], int]:
@@ -388,7 +440,9 @@ def _read_sections_of_chapter(text: str, start: int, body: Body, at: int) -> tup
     while (chapter := _CHAPTER.match(text, at)) and not (found and _OF_OTHER.match(text, chapter.end())):
         members, end = [Member(start, chapter.end(), "")], chapter.end()
         if within := _WITHIN_CHAPTER.match(text, end):
-            sections, after = parse_numbers(text, within.end(), within.start("sign"), plural=True)
+            sections, after = parse_numbers(
+                text, within.end(), within.start("sign"), plural=True, numbering=_numbering_of(body, None)
+            )
             members, end = _cut_others(text, sections, after) if sections else (members, end)
         members[0] = replace(members[0], start=start)
         form, raw, levels = _form(body) or "", text[start:end], {"chapter": chapter["number"]}
@@ -428,18 +482,12 @@ def _law_of(body: Body, number: str, title: str | None, levels: Mapping[str, str
     return body.part(f"Chapter {chapter}" + (f", Section {number}" if number else "")) if chapter else None
 
 
-def _split_ranges(members: Sequence[Member]) -> list[Member]:
-    """Split numbers of regulations, which contain no hyphens, at hyphens: ``405-471`` is a range."""
-    found: list[Member] = []
-    for member in members:
-        first, hyphen, last = member.number.partition("-")
-        if hyphen and last.replace(".", "").isdigit():
-            middle = member.start + len(first)
-            found.append(Member(member.start, middle, first, through=last))
-            found.append(Member(middle + 1, member.end, last, member.labels))
-        else:
-            found.append(member)
-    return found
+def _numbering_of(body: Body, title: str | None) -> Numbering:
+    if body is statutes.USC or body.chaptered or (body.jurisdiction in PLAIN_STATES and body.scheme == "code"):
+        return "plain"
+    if body is statutes.CFR:
+        return numbering_of_title(title)
+    return "regulation" if body.name == "DCMR" else "any"
 
 
 def _read_act(text: str, anchor: re.Match[str], citing: _Citing) -> tuple[Sequence[Citation], int]:
@@ -516,7 +564,12 @@ def _read_section(text: str, anchor: re.Match[str], citing: _Citing) -> tuple[Se
             return (), anchor.end()
         members, end = [Member(anchor.start(), roman.end(), roman[0])], roman.end()
     else:
-        members, end = parse_numbers(text, anchor.end(), anchor.end() if plural else anchor.start(), plural=plural)
+        at, first = anchor.end(), anchor.end() if plural else anchor.start()
+        numbering: Numbering = "hyphened" if "-" in citing.number else "any"
+        members, end = parse_numbers(text, at, first, plural=plural, numbering=numbering)
+        if members and (other := _tail(text, find_note(text, end) or end, citing.state)).body is not None:
+            numbering = _numbering_of(other.body, other.title or dict(other.levels).get("title"))
+            members, end = parse_numbers(text, at, first, plural=plural, numbering=numbering)
     if (
         len(members) == 1
         and members[0].number.isdigit()
@@ -526,12 +579,14 @@ def _read_section(text: str, anchor: re.Match[str], citing: _Citing) -> tuple[Se
         labels, end = parse_labels(text, rest.end())
         members = [Member(members[0].start, end, f"{members[0].number}.{rest['rest']}", labels)]
         end = parse_further_labels(text, members, end) if labels else end
-    if not members or _HISTORY.search(text, max(0, anchor.start() - _HISTORY_REACH), anchor.start()):
+    before = max(0, anchor.start() - _HISTORY_REACH), anchor.start()
+    if not members or _HISTORY.search(text, *before) or _SAME_LAW.search(text, *before):
         return (), max(end, anchor.end())
     if word.startswith("sub") and not separator_of(members[0].number):
         members = [replace(m, number=THIS, labels=(m.number, *m.labels)) for m in members]
     bare = not separator_of(members[0].number)
-    tail = _tail(text, end, citing.state, acronyms=bare)
+    noted = find_note(text, end)
+    tail = _tail(text, noted or end, citing.state, acronyms=bare)
     if word in ("s", "ss") and tail.body is None:
         return (), max(end, anchor.end())
     start = anchor.start()
@@ -544,7 +599,10 @@ def _read_section(text: str, anchor: re.Match[str], citing: _Citing) -> tuple[Se
         elif tail.body is None:
             of = find_document_before(text, start) or (find_act_before(text, start, end) if bare else None)
             tail = replace(tail, of=of)
-    return _build_section_citations(text, start, members, tail, "section"), max(end, tail.after)
+    found = _build_section_citations(text, start, members, tail, "section")
+    if noted and (law := found[-1].law) is not None:
+        found = [*found[:-1], replace(found[-1], law=replace(law, citation=f"{law.citation} note"), labels=())]
+    return found, max(end, tail.after)
 
 
 def _read_number(text: str, anchor: re.Match[str], citing: _Citing) -> tuple[Sequence[Citation], int]:
@@ -589,7 +647,7 @@ def _build_section_citations(
             Citation(
                 member.start, member.end, raw, _form(tail.body) or form, levels, member.labels, member.through, law,
                 None if law else of, of_city,
-                _get_confidence(member.number, law, of),
+                DOUBTFUL if member.doubtful else _get_confidence(member.number, law, of),
             )
         )  # fmt: skip
     return found
@@ -671,7 +729,7 @@ def _chain(text: str, at: int, kind: str) -> tuple[tuple[tuple[str, str], ...], 
     rank = _RANKS.get(kind, -1)
     while (link := _CHAIN.match(text, at)) and _RANKS[_kind(link["kind"])] > rank:
         below = _kind(link["kind"])
-        match = (NUMBER if below == "section" else LEVEL_NUMBER).match(text, link.end())
+        match = {"section": NUMBER, "subpart": SUBPART}.get(below, LEVEL_NUMBER).match(text, link.end())
         match = match or LETTER.match(text, link.end())
         if match is None or (below == "section" and (kind or found) and separator_of(match[0])):
             break

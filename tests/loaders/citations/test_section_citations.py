@@ -466,3 +466,56 @@ def test_time_grows_with_the_length_and_no_faster(unit: str) -> None:
 
 def test_a_citation_is_a_value() -> None:
     assert find_citations("§ 3-1") == [Citation(0, 5, "§ 3-1", "section", (("section", "3-1"),))]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("42 U.S.C. §§ 7401-7671q", ["42 U.S.C. § 7401", "42 U.S.C. § 7671q"]),
+        ("42 U.S.C. 7401 through 7671q", ["42 U.S.C. § 7401", "42 U.S.C. § 7671q"]),
+        ("sections 7401–7671q of title 42, United States Code", ["42 U.S.C. § 7401", "42 U.S.C. § 7671q"]),
+        ("18 U.S.C. §§ 1961-68", ["18 U.S.C. § 1961", "18 U.S.C. § 1968"]),
+        ("42 U.S.C. §§ 2000d–2000d-7", ["42 U.S.C. § 2000d", "42 U.S.C. § 2000d-7"]),
+        ("16 U.S.C. §§ 703-712, 715", ["16 U.S.C. § 703", "16 U.S.C. § 712", "16 U.S.C. § 715"]),
+        ("42 U.S.C. § 2000e-5; 42 U.S.C. 300aa-34", ["42 U.S.C. § 2000e-5", "42 U.S.C. § 300aa-34"]),
+        ("42 U.S.C. § 1983 note", ["42 U.S.C. § 1983 note"]),
+        ("28 U.S.C. 1331 (notes)", ["28 U.S.C. § 1331 note"]),
+        ("the note to 42 U.S.C. 1983", ["42 U.S.C. § 1983 note"]),
+        ("42 U.S.C. § 1983 notes that it is so", ["42 U.S.C. § 1983"]),
+        ("section 7401 note of title 42, United States Code", ["42 U.S.C. § 7401 note"]),
+        ("50 U.S.C. App. 2401; 5 U.S.C. App. 3 § 6", ["50 U.S.C. App. 2401", "5 U.S.C. App. 3 § 6"]),
+        ("40 CFR 60.1-60.19", ["40 C.F.R. § 60.1", "40 C.F.R. § 60.19"]),
+        ("40 CFR 1500-1508", ["40 C.F.R. Part 1500", "40 C.F.R. Part 1508"]),
+        ("21 CFR 201.56-57", ["21 C.F.R. § 201.56", "21 C.F.R. § 201.57"]),
+        ("17 CFR 240.10b-5; 48 CFR 52.219-25", ["17 C.F.R. § 240.10b-5", "48 C.F.R. § 52.219-25"]),
+        ("26 CFR 1.501(c)(3)-1(b)", ["26 C.F.R. § 1.501(c)(3)-1(b)"]),
+        ("40 CFR Part 60, Subpart OOOOa", ["40 C.F.R. Part 60, Subpart OOOOa"]),
+        ("40 CFR Part 60, App. A-7", ["40 C.F.R. Part 60, Appendix A-7"]),
+        ("Appendix B to 40 CFR Part 60", ["40 C.F.R. Part 60, Appendix B"]),
+        ("Minn. Stat. §§ 462.351-.364", ["Minnesota Statutes § 462.351", "Minnesota Statutes § 462.364"]),
+        ("Tex. Loc. Gov't Code § 211.1-211.9", [
+            "Texas Local Government Code § 211.1", "Texas Local Government Code § 211.9"]),
+        ("Utah Code § 10-9a-103", ["Utah Code § 10-9a-103"]),
+        ("Idaho Code §§ 67-6501", ["Idaho Code § 67-6501"]),
+        ("M.G.L. c. 40A, §§ 1-17", [
+            "Massachusetts General Laws Chapter 40A, Section 1", "Massachusetts General Laws Chapter 40A, Section 17"]),
+        ("§§ 17.52.010-17.52.050; §§ 10-113–10-116", [
+            "section 17.52.010", "section 17.52.050", "section 10-113", "section 10-116"]),
+        ("26 U.S.C. 45Q. Id. § 45Q(b).", ["26 U.S.C. § 45Q"]),
+    ],
+)  # fmt: skip
+def test_ranges_notes_and_appendices_are_no_sections(text: str, expected: list[str]) -> None:
+    assert keys(text) == expected
+
+
+def test_a_number_that_may_be_a_range_is_not_sure() -> None:
+    (found,) = find_citations("42 U.S.C. 4321-7 applies")
+    assert found.confidence < 0.7
+
+
+@given(st.integers(100, 9000), st.integers(1, 900), st.sampled_from(["-", "–", " to ", " through "]))
+def test_the_ends_of_a_range_are_cited(first: int, further: int, joint: str) -> None:
+    last = first + further
+    found = find_citations(f"42 U.S.C. §§ {first}{joint}{last} apply")
+    assert [each.key for each in found] == [f"42 U.S.C. § {first}", f"42 U.S.C. § {last}"]
+    assert found[0].through == str(last)
