@@ -16,7 +16,8 @@ MODULES = sorted([*(ROOT / "kg").rglob("*.py"), *(ROOT / "loaders").rglob("*.py"
 LAYERS = [
     {"errors"}, {"actors"}, {"settings"}, {"vocabulary"}, {"bundle"},
     {"allowed_files", "files", "fuzzy_names", "text", "words"},
-    {"iso3166", "partial_dates", "wikidata_properties"}, {"interruption"}, {"ingestion"}, {"observability"}, {"remote"},
+    {"calendar_dates", "iso3166", "partial_dates", "wikidata_properties"}, {"interruption"}, {"ingestion"},
+    {"observability"}, {"remote"},
     {"sparql"}, {"connectors"},
     {"ontology"},
     {"processes"},
@@ -38,8 +39,8 @@ COMPOSITION_ROOTS = {"kg/cli/main.py", "kg/cli/quarantine.py", "kg/cli/validate.
 APPLICATION = "kg/server/app.py"
 
 LOADERS_KNOW = {
-    "kg.bundle", "kg.errors", "kg.files", "kg.fuzzy_names", "kg.ingestion", "kg.interruption", "kg.iso3166",
-    "kg.partial_dates", "kg.processes", "kg.remote", "kg.settings", "kg.text", "kg.vocabulary",
+    "kg.bundle", "kg.calendar_dates", "kg.errors", "kg.files", "kg.fuzzy_names", "kg.ingestion", "kg.interruption",
+    "kg.iso3166", "kg.partial_dates", "kg.processes", "kg.remote", "kg.settings", "kg.text", "kg.vocabulary",
     "kg.wikidata_properties", "kg.words",
 }  # fmt: skip
 STORE_READERS_KNOW = LOADERS_KNOW | {
