@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +14,10 @@ ADMIN: Final = "admin"
 
 TOKEN_FILE: Final = "token"  # noqa: S105 -- the name of a file
 """Name of the local token's file in the data directory (mode 600). Its holder has the scope `ADMIN`."""
+
+TOKEN_HINT: Final = (
+    f"Send the local token (the file {TOKEN_FILE!r} in the data directory) as `Authorization: Bearer TOKEN`."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +32,7 @@ class Actor:
         if scope not in self.scopes:
             raise ForbiddenError(
                 f"{action[:1].upper()}{action[1:]} requires the scope {scope!r}. {self.name} has: "
-                f"{', '.join(sorted(self.scopes))}. Send the local token (the file {TOKEN_FILE!r} in the data "
-                "directory) as `Authorization: Bearer TOKEN`."
+                f"{', '.join(sorted(self.scopes))}. {TOKEN_HINT}"
             )
 
 
@@ -36,3 +40,7 @@ EVERYONE: Final = Actor("local", frozenset({READ, WRITE}))
 """Every process on this machine: the server binds loopback only."""
 HOLDER: Final = Actor("local-admin", frozenset({READ, WRITE, ADMIN}))
 """The holder of the local token."""
+
+AUTHOR: Final[ContextVar[Actor | None]] = ContextVar("author", default=None)
+"""The actor of the tool call in progress, which limits what it may replace (`kg.provenance.permissions`). None: the
+program of the operator writes, such as the command line or a watcher."""

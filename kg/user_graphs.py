@@ -1,11 +1,11 @@
 """Graphs that people write: ``graph/user/...`` (everyone) and ``graph/cur/...`` (the holder of the token).
 
-`UserGraphs` is the only layer that decides who may write which graph. Every other graph belongs to the program that
-wrote it. A write is checked before it is committed, against the shapes that target nodes of the resulting graph. The
-record shapes are closed for loaders, since a record contains only data of its source. For users they are opened: a
-user who declares a policy document must give its required properties and may add others. Triples that no shape targets
-are accepted. A user graph never repeats a triple of another graph (`kg.store.ownership`), and its blank nodes become
-IRIs (`kg.store.skolem`). Its text units are indexed like those of a load.
+`kg.provenance.permissions` decides who may write which graph. A write is checked before it is committed, against the
+shapes that target nodes of the resulting graph. The record shapes are closed for loaders, since a record contains only
+data of its source. For users they are opened: a user who declares a policy document must give its required properties
+and may add others. Triples that no shape targets are accepted. A user graph never repeats a triple of another graph
+(`kg.store.ownership`), and its blank nodes become IRIs (`kg.store.skolem`). Its text units are indexed like those of a
+load.
 """
 
 from __future__ import annotations
@@ -18,13 +18,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Final, Self
-from urllib.parse import unquote
 
 from pyoxigraph import Literal, NamedNode, Quad, RdfFormat, Triple, parse
 
 from kg.actors import ADMIN, WRITE, Actor
 from kg.errors import (
-    ForbiddenError,
     IndexUnavailableError,
     InvalidInputError,
     NotFoundError,
@@ -35,6 +33,7 @@ from kg.errors import (
 from kg.knowledge_graph import KnowledgeGraph
 from kg.processes.child import Limits
 from kg.processes.memory import release_memory
+from kg.provenance.permissions import check_request
 from kg.provenance.user_writes import Write
 from kg.search.index_sync import refresh
 from kg.settings import Settings
@@ -55,7 +54,6 @@ SELECT ?graph (MIN(?label) AS ?sender) WHERE {
   }
 } GROUP BY ?graph"""
 
-_DOTS: Final = frozenset({".", ".."})
 _SHOWN: Final = 3
 _REPORTED: Final = 1_000
 """Maximum number of results of a severity in the report on a large payload."""
@@ -88,7 +86,7 @@ class UserGraphs:
     def put(self, graph: NamedNode | None, triples: Sequence[Triple] | Payload, actor: Actor) -> bool:
         """Replace the content of `graph` by `triples` and return whether it is new. Without triples it is removed."""
         actor.require(WRITE, "writing a graph")
-        target = _writable(graph, "PUT", USER)
+        target = check_request(graph, "PUT", actor)
         wanted = _skolemize(target, triples)
         write = Write(actor.name, f"PUT {target.value}", wanted.sha256, replaces=True)
         if self._is_large(wanted):
@@ -106,8 +104,7 @@ class UserGraphs:
         Raises PayloadTooLargeError for a graph that would have more quads than the setting allows.
         """
         actor.require(WRITE, "writing a graph")
-        target = _writable(graph, "POST", USER, CURATED)
-        _require_for(target, actor)
+        target = check_request(graph, "POST", actor)
         added = _skolemize(target, triples)
         write = Write(actor.name, f"POST {target.value}", added.sha256, replaces=False)
         store, most = self.kg.store, self.kg.settings.max_graph_quads
@@ -147,8 +144,7 @@ class UserGraphs:
         removal they do not return to it.
         """
         actor.require(WRITE, "removing a graph")
-        target = _writable(graph, "DELETE", USER, CURATED)
-        _require_for(target, actor)
+        target = check_request(graph, "DELETE", actor)
         write = Write(actor.name, f"DELETE {target.value}", hash_lines(()), replaces=True)
         nothing = Payload.build(target, ())
         if self._is_large(nothing):
@@ -180,7 +176,7 @@ class UserGraphs:
             default_graphs=default_graphs,
             named_graphs=named_graphs,
             limits=Limits(settings.query_timeout_s, settings.query_memory_mb << 20, max_quads=settings.max_graph_quads),
-            describe=_refuse_other_graphs(self._within_quota(write.describe(self.kg.store), actor)),
+            describe=_refuse_other_graphs(self._within_quota(write.describe(self.kg.store), actor), actor),
         )
         self._follow(commit, actor)
         return commit.generation
@@ -304,31 +300,6 @@ def _count_new(held: Sequence[Quad], added: Payload) -> int:
     return sum(quad not in stored for quad in canonicalize(added.quads()))
 
 
-def _writable(graph: NamedNode | None, method: str, *families: str) -> NamedNode:
-    """Check that `graph` is in one of `families` and return it. Raises ForbiddenError if it is not."""
-    if graph is not None and not _DOTS.isdisjoint(unquote(graph.value).split("/")):
-        raise ForbiddenError(f"Graph name {graph.value} has a dot segment, which clients resolve to another graph.")
-    if graph is not None and any(graph.value.startswith(family) and graph.value != family for family in families):
-        return graph
-    raise ForbiddenError(f"{_owner(graph)} {method} requires a graph below {' or '.join(families)}.")
-
-
-def _owner(graph: NamedNode | None) -> str:
-    if graph is None:
-        return "The default graph is the union of all graphs and cannot be written."
-    if graph == PROV_GRAPH:
-        return f"{graph.value} is written by the store with every commit."
-    if graph.value.startswith(CURATED):
-        return f"{graph.value} cannot be replaced. Use POST to add to it, and DELETE or an update to retract."
-    return f"{graph.value} belongs to the program that loaded it."
-
-
-def _require_for(graph: NamedNode, actor: Actor) -> None:
-    """Raise ForbiddenError unless `actor` may write `graph`: decisions for all readers require the token."""
-    if graph.value.startswith(CURATED):
-        actor.require(ADMIN, f"writing to {CURATED}")
-
-
 @dataclass(slots=True)
 class Usage:
     """The quads of each graph that people write, and its last sender. The counts miss what loads take and return."""
@@ -392,12 +363,12 @@ class Usage:
         return changed
 
 
-def _refuse_other_graphs(describe: Describe) -> Describe:
+def _refuse_other_graphs(describe: Describe, actor: Actor) -> Describe:
     """Wrap `describe` so that an update which changes a graph not writable by users is refused."""
 
     def checked(changes: Sequence[GraphChange]) -> Patch:
         for change in changes:
-            _writable(change.graph, "DELETE" if change.removed else "INSERT", USER, CURATED)
+            check_request(change.graph, "UPDATE", actor)
         return describe(changes)
 
     return checked

@@ -14,14 +14,14 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.ingestion import Outcome
 from kg.interruption import sweep_temporary_folders
 from kg.knowledge_graph import KnowledgeGraph
-from kg.provenance import findings, load_records, promotion
+from kg.provenance import findings, load_records, permissions, promotion
 from kg.provenance.load_records import Agent, Derived, RecordOrigin, RowsOf, Run, SourceFile
 from kg.provenance.record_age import Age, find_age, load_ages
 from kg.provenance.source_paths import SourcePaths
@@ -30,14 +30,15 @@ from kg.search.index_sync import DerivedCodes, LoadedGraphs, Progress
 from kg.shacl.gate import RecordGate
 from kg.shacl.report import Violation
 from kg.store.difference import content_sha256
-from kg.store.ownership import is_user_graph
-from kg.store.protocol import Commit, GraphChange, Store
+from kg.store.ownership import is_shared_graph, is_user_graph
+from kg.store.protocol import Commit, GraphChange, Patch, Store
 from kg.text import to_single_line
 from kg.vocabulary import KG, SOURCED, mint, parts_of
 from loaders.batches import Batch, collect_rarely, split, switch_often
 from loaders.citations.graph.refresh import Citations
 from loaders.indexed_facts import find_derived_codes, find_facts
 from loaders.languages.graph.text_languages import derive_languages, find_foreign
+from loaders.load_report import LoadReport, Older
 from loaders.mentions.graph.refresh import refresh as refresh_mentions
 from loaders.model import (
     Notice,
@@ -132,73 +133,6 @@ class Loader:
         return Agent(f"loaders.{self.domain}", self.version)
 
 
-@dataclass(frozen=True, slots=True)
-class Older:
-    """A record that was skipped since the stored one is newer, and the reason."""
-
-    record: str
-    reason: str
-
-
-@dataclass(slots=True)
-class LoadReport:
-    """The outcome of a load. `run` is the IRI of the run in ``graph/prov``, None if nothing was committed."""
-
-    source: str
-    run: str | None = None
-    loaded: int = 0
-    skipped: int = 0
-    removed: int = 0
-    text_units: int = 0
-    """Text units of the loaded records."""
-    mentions: int = 0
-    """Mentions of concepts in the texts that were searched: new texts, and texts with a new name."""
-    quads_added: int = 0
-    quads_removed: int = 0
-    pending_vectors: int = 0
-    seconds: float = 0.0
-    rejections: list[Rejection] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    """Warnings, at most 1,000 of them from records."""
-    layouts: list[str] = field(default_factory=list)
-    """Descriptions of the layouts of the files."""
-    older: list[Older] = field(default_factory=list)
-    """Records that are older than the stored ones, and were skipped."""
-    redacted: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Number of secrets that were replaced in each loaded record, by kind."""
-    ceded: Counter[str] = field(default_factory=Counter)
-    """Statements that moved from user graphs to those of the load, which state the same, by user graph."""
-    returned: Counter[str] = field(default_factory=Counter)
-    """Statements that returned to user graphs, because the source no longer states them, by user graph."""
-
-    @property
-    def rejected(self) -> int:
-        """Number of rejected records and unreadable files."""
-        return len(self.rejections)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Build the object that ``kg load --json`` prints."""
-        return {
-            "source": self.source,
-            "run": self.run,
-            "loaded": self.loaded,
-            "skipped": self.skipped,
-            "rejected": self.rejected,
-            "removed": self.removed,
-            "text_units": self.text_units,
-            "mentions": self.mentions,
-            "quads_added": self.quads_added,
-            "quads_removed": self.quads_removed,
-            "older": [{"record": each.record, "reason": each.reason} for each in self.older],
-            "redacted": self.redacted,
-            "ceded": dict(self.ceded),
-            "returned": dict(self.returned),
-            "pending_vectors": self.pending_vectors,
-            "seconds": round(self.seconds, 3),
-            "rejections": [{"record": each.record, "reason": each.reason} for each in self.rejections],
-        }
-
-
 def load(
     kg: KnowledgeGraph,
     loader: Loader,
@@ -265,6 +199,11 @@ class Loading:
             if graphs is None
             else load_records.load_versions_of(kg.store, graphs)
         )
+        self.author: Final = permissions.get_author()
+        self.attributed: Final = permissions.find_attributed(kg.store)
+        """The graphs that callers of tools wrote. A load by the operator takes over those that it finds."""
+        if self.author is None:
+            self.known |= {graph: (self.known[graph][0], "") for graph in self.attributed & self.known.keys()}
         self.citations: Final = Citations(kg.settings.data_dir, kg.store) if loader.cites else None
         self.cited = False
         """Whether the citations follow from all records of this load."""
@@ -638,7 +577,12 @@ class Loading:
         return {
             graph: candidate
             for graph, candidate in wanted.items()
-            if candidate and (not stored[graph] or not set(candidate) <= set(stored[graph]))
+            if candidate
+            and (
+                not stored[graph]
+                or not set(candidate) <= set(stored[graph])
+                or (self.author is None and graph in self.attributed)
+            )
         }
 
     def blocking_violations(
@@ -662,10 +606,10 @@ class Loading:
 
     def commit_batch(self, batch: Batch, shared: dict[NamedNode, Sequence[Quad]]) -> Commit:
         """Commit the records of a batch and their shared graphs."""
-        records = {graph: _record_origin(document) for graph, document in batch.documents.items()}
+        records = {graph: _record_origin(document, self.author) for graph, document in batch.documents.items()}
         for document in batch.documents.values():
             for graph in document.shared.keys() & shared.keys():
-                records.setdefault(graph, _record_origin(document, rows=False))
+                records.setdefault(graph, _record_origin(document, self.author, rows=False))
         self.committing = batch.documents
         commit = self.commit_graphs({**shared, **batch.candidates}, records)
         self.committing = {}
@@ -682,13 +626,18 @@ class Loading:
             for graph, (derived, origin) in self.citations.derive(replace, self.committing).items():
                 replace.setdefault(graph, derived)
                 records.setdefault(graph, origin)
+        if self.author is not None:
+            self.keep_shared(replace, records)
         began = time.perf_counter()
         find = self.loader.find_invalidated
         invalidated = find(self.kg.store, replace) if find is not None else ()
         described = promotion.build_load_patch(self.prov_run, self.kg.store, replace, records, invalidated)
-        commit = findings.commit_reviewed(
-            self.kg.store, replace, lambda changes: described([*changes, *self.confirmed(replace, changes)])
-        )
+
+        def describe(changes: Sequence[GraphChange]) -> Patch:
+            permissions.check_changes(self.kg.store, changes)
+            return described([*changes, *self.confirmed(replace, changes)])
+
+        commit = findings.commit_reviewed(self.kg.store, replace, describe)
         if self.loader.counted:
             self.kg.ingestion.record_commit(time.perf_counter() - began)
         if any(change.content_sha256 is not None for change in commit.changes):
@@ -702,14 +651,28 @@ class Loading:
                 self.report.returned[change.graph.value] += len(change.added)
         return commit
 
+    def keep_shared(self, replace: dict[NamedNode, Sequence[Quad]], records: dict[NamedNode, RecordOrigin]) -> None:
+        """Leave shared graphs that are the operator's as they are: a caller without the token does not change them."""
+        held = [graph for graph in replace if is_shared_graph(graph) and graph not in self.attributed]
+        for graph in held:
+            if stored := set(self.kg.store.graph(graph)):
+                if not stored >= set(replace[graph]):
+                    self.report.warnings.append(
+                        f"{graph.value}: Its description stays as it is. Changing it requires the token."
+                    )
+                del replace[graph]
+                records.pop(graph, None)
+
     def confirmed(
         self, replace: Mapping[NamedNode, Sequence[Quad]], changes: Sequence[GraphChange]
     ) -> list[GraphChange]:
         """Return the graphs that an earlier version of the loader made, and this one makes equal, as empty changes.
 
-        They record the new version in provenance, so that the next load skips these records.
+        They record the new version in provenance, so that the next load skips these records. Those that callers of
+        tools wrote are the operator's with their load.
         """
         earlier = {graph for graph, (_, version) in self.known.items() if version != self.loader.version}
+        earlier |= self.attributed if self.author is None else set()
         same = (earlier & replace.keys()) - {change.graph for change in changes}
         return [
             GraphChange(graph, frozenset(), frozenset(), content_sha256(self.kg.store.graph(graph)))
@@ -771,11 +734,12 @@ def _bundled_gate() -> RecordGate:
     return RecordGate()
 
 
-def _record_origin(document: SourceDocument | SourceGraph, *, rows: bool = True) -> RecordOrigin:
+def _record_origin(document: SourceDocument | SourceGraph, author: str | None, *, rows: bool = True) -> RecordOrigin:
     return RecordOrigin(
         document.source_sha256,
         [RowsOf(_source_file(origin.snapshot), origin.rows if rows else ()) for origin in document.origins],
         said=_describe_document(document) if rows and isinstance(document, SourceDocument) else (),
+        author=author,
     )
 
 

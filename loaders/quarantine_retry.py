@@ -17,8 +17,9 @@ from kg.search.index_sync import Progress
 from kg.settings import settings
 from kg.shacl.report import Violation
 from kg.vocabulary import SOURCED, mint
+from loaders.load_report import LoadReport
 from loaders.model import Rejection, Snapshot, SourceDocument, SourceGraph, graph_name, to_quads
-from loaders.pipeline import Loader, Loading, LoadReport, Options
+from loaders.pipeline import Loader, Loading, Options
 from loaders.quarantine import Entry, Quarantine, name_sources, resolve_ids, short_ids
 from loaders.readers.locations import File, Located, find_files
 from loaders.sources import LOADERS, build_loader

@@ -17,7 +17,8 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.search.index_sync import Progress
 from kg.settings import Settings
 from loaders import pipeline
-from loaders.pipeline import Loader, LoadReport, Options
+from loaders.load_report import LoadReport
+from loaders.pipeline import Loader, Options
 
 if TYPE_CHECKING:
     from loaders.files.graph.moves import Moves

@@ -55,6 +55,7 @@ STORE_READERS_KNOW = LOADERS_KNOW | {
 PIPELINE = {
     "batches",
     "indexed_facts",
+    "load_report",
     "model",
     "pipeline",
     "quarantine",

@@ -144,6 +144,8 @@ class RecordOrigin:
     """The rule that computed it."""
     said: Sequence[tuple[NamedNode, Literal]] = ()
     """Other properties of the whole graph, such as the method of extraction, or the secrets that were replaced."""
+    author: str | None = None
+    """The caller who wrote it by a tool without the token (`kg.provenance.permissions`)."""
 
 
 Derived = Mapping[NamedNode, tuple[Sequence[Quad], RecordOrigin]]
@@ -285,6 +287,8 @@ class _Revision:
             return
         for predicate, value in origin.said:
             self._say(graph, predicate, value)
+        if origin.author is not None and (not self.old[graph] or self._objects(graph, PROV.wasAttributedTo)):
+            self._attribute(graph, origin.author)  # what the operator wrote is not given to a caller
         if origin.derived_from:
             for source in origin.derived_from:
                 self._say(graph, PROV.wasDerivedFrom, source)
@@ -327,7 +331,7 @@ class _Revision:
             if replayed and (later := self._read_later(file, read)):
                 self._say(snapshot, PROV.invalidatedAtTime, Literal(later, datatype=XSD.dateTime))
         if file.sent_by is not None:
-            self._sender(snapshot, file.sent_by)
+            self._attribute(snapshot, file.sent_by)
         self._say(snapshot, RDF.type, KG.Snapshot)
         self._say(snapshot, KG.sha256, Literal(file.sha256))
         self._say(snapshot, KG.location, Literal(name_source(file.location)))
@@ -341,11 +345,11 @@ class _Revision:
         found = [term_text(row["retrieved"]) for row in select(self.store.query, query)]
         return min((each for each in found if each > read.value), default=None)
 
-    def _sender(self, snapshot: NamedNode, name: str) -> None:
+    def _attribute(self, entity: NamedNode, name: str) -> None:
         sender = mint("agent", name)
         self._read([sender])
         self._keep([sender])
-        self._say(snapshot, PROV.wasAttributedTo, sender)
+        self._say(entity, PROV.wasAttributedTo, sender)
         self._say(sender, RDF.type, PROV.Agent)
         self._say(sender, RDFS.label, Literal(name))
 
@@ -400,7 +404,7 @@ class _Revision:
         self._drop([*runs, *snapshots])
         self._drop(self._unneeded(PROV.wasAssociatedWith, runs, set(runs)))
         self._drop([used for used in self._unneeded(PROV.used, runs, set(runs)) if used.value.startswith(RULES)])
-        senders = self._unneeded(PROV.wasAttributedTo, snapshots, set(snapshots))
+        senders = self._unneeded(PROV.wasAttributedTo, [*snapshots, *graphs], {*snapshots, *replaced})
         self._drop([each for each in senders if not self._explains_others(each, PROV.wasAssociatedWith, set(runs))])
         for snapshot in snapshots:
             self._forget_use(snapshot)

@@ -13,8 +13,9 @@ from typing import Annotated, Any, Final, Literal, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
+from kg.actors import AUTHOR
 from kg.errors import InvalidInputError
-from kg.knowledge_graph import KnowledgeGraph
+from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.retrieval.reader import read_consistently, recording
 from kg.retrieval.results import Domain, Explain, Result, SearchFilters, Statement
 from kg.retrieval.token_budget import LIST_TOKENS, MaxTokens
@@ -161,7 +162,13 @@ class Tool(Command):
             if not filters.domain:
                 own = filters.model_copy(update={"domain": [self.domain]})
                 checked = checked.model_copy(update={"filters": own})
-        if self.scope != "read" or self.asks_connectors or self.kind != "own":
+        if self.scope != "read" or self.asks_connectors:
+            author = AUTHOR.set(SENDER.get())
+            try:
+                return super()._run(kg, checked)
+            finally:
+                AUTHOR.reset(author)
+        if self.kind != "own":
             return super()._run(kg, checked)
         run = super()._run
         return read_consistently(lambda: run(kg, checked))

@@ -11,9 +11,10 @@ from typing import Final
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.knowledge_graph import KnowledgeGraph
+from kg.provenance import permissions
 from kg.provenance.load_records import Agent, Derived, RecordOrigin, Run, timestamp
 from kg.sparql.terms import bind
-from kg.store.protocol import Store, named_node, select, term_text
+from kg.store.protocol import GraphChange, Patch, Store, named_node, select, term_text
 from kg.vocabulary import KG, PROV, PROV_GRAPH, RDF, SCHEMA, SOURCED, iri_prefix
 from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.code_tree import CodeTree, State, Summary, to_summary_graph, to_summary_iri
@@ -46,22 +47,37 @@ def build_summary(tree: CodeTree, section: str, text: str, model: str, prompt_sh
 def commit_summaries(kg: KnowledgeGraph, tree: CodeTree, summaries: Sequence[Summary], run: Run) -> str | None:
     """Commit summaries, each replacing any other of its section. Returns the run, or None if nothing changed.
 
-    Concurrent builds leave one summary per section.
+    Concurrent builds leave one summary per section. Raises ForbiddenError if a caller without the token would replace
+    a summary of the operator by words of its own. What the program makes of the law replaces it, and stays the
+    operator's.
     """
     replace: dict[NamedNode, Sequence[Quad]] = {}
     origins: dict[NamedNode, RecordOrigin] = {}
     built = timestamp(datetime.now(UTC))
-    for summary in summaries:
-        graph = NamedNode(summary.graph)
-        replace[graph] = list(_quads(tree, summary))
-        said = [(KG.method, Literal(summary.method)), (PROV.generatedAtTime, built)]
-        section = NamedNode(tree.sections[summary.section].graph)
-        origins[graph] = RecordOrigin("", (), derived_from=[section], said=said)
     sections = [NamedNode(summary.section) for summary in summaries]
     with _WRITING:
-        for row in select(kg.store.query_sources, bind(GRAPHS_OF, sections=sections)):
-            replace.setdefault(named_node(row["graph"]), ())
-        done = kg.store.commit(replace, run.describe(kg.store, origins))
+        rows = select(kg.store.query_sources, bind(GRAPHS_OF, sections=sections))
+        held = {named_node(row["graph"]): named_node(row["section"]).value for row in rows}
+        of_others = {held[graph] for graph in held.keys() - permissions.find_attributed(kg.store, held)}
+        for summary in summaries:
+            graph = NamedNode(summary.graph)
+            replace[graph] = list(_quads(tree, summary))
+            origins[graph] = RecordOrigin(
+                "",
+                (),
+                derived_from=[NamedNode(tree.sections[summary.section].graph)],
+                said=[(KG.method, Literal(summary.method)), (PROV.generatedAtTime, built)],
+                author=None if summary.section in of_others else permissions.get_author(),
+            )
+        replace = dict.fromkeys(held, ()) | replace
+        described = run.describe(kg.store, origins)
+
+        def describe(changes: Sequence[GraphChange]) -> Patch:
+            if any(summary.method == "agent" for summary in summaries):
+                permissions.check_changes(kg.store, changes)
+            return described(changes)
+
+        done = kg.store.commit(replace, describe)
     return run.iri.value if any(change.content_sha256 for change in done.changes) else None
 
 

@@ -18,7 +18,7 @@ from kg import bundle
 from kg.errors import SourceError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
-from loaders.pipeline import LoadReport
+from loaders.load_report import LoadReport
 from loaders.readers import tables
 from loaders.sources import load
 from loaders.wikibase import json_stream

@@ -13,7 +13,7 @@ import pytest
 from kg.errors import SourceError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.vocabulary import KG, SCHEMA, mint
-from loaders.pipeline import LoadReport
+from loaders.load_report import LoadReport
 from loaders.sources import load
 
 pytestmark = pytest.mark.long

@@ -24,7 +24,8 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Store, named_node, select, term_text
 from kg.vocabulary import KG, PROV_GRAPH, mint, parts_of
 from loaders.files.loader import DOMAIN, GRAPHS, LeftOut, Reading, StoredFile
-from loaders.pipeline import Loader, LoadReport
+from loaders.load_report import LoadReport
+from loaders.pipeline import Loader
 from loaders.pipeline import load as load_files
 
 STORED: Final = """

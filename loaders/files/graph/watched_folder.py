@@ -35,9 +35,10 @@ from loaders.files.graph.stored_files import LeftOutFiles, load_signatures, load
 from loaders.files.loader import DOMAIN, FORMATS, Item, Reading, StoredFile, build_rejection, describe_duplicate
 from loaders.files.near_duplicates import NearDuplicates
 from loaders.files.secrets import redact
+from loaders.load_report import LoadReport
 from loaders.mentions.graph.refresh import refresh as refresh_mentions
 from loaders.model import Notice, Rejection, Withdrawal
-from loaders.pipeline import Loader, Loading, LoadReport
+from loaders.pipeline import Loader, Loading
 from loaders.readers.locations import File, Located, Unread, find_in_folder, to_place, walk_folder
 
 MOST_FILES: Final = 500

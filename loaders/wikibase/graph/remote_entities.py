@@ -16,12 +16,13 @@ from typing import Final
 
 from pyoxigraph import NamedNode, Quad, RdfFormat, Triple, parse
 
-from kg.errors import RecordError, SourceError
+from kg.errors import ForbiddenError, RecordError, SourceError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.shacl.report import Violation
 from kg.vocabulary import OWL, mint, sha256
+from loaders.load_report import LoadReport
 from loaders.model import Origin, Rejection, Snapshot, SourceGraph, graph_name
-from loaders.pipeline import Loader, Loading, LoadReport
+from loaders.pipeline import Loader, Loading
 from loaders.readers.locations import Located
 from loaders.wikibase import loader, rdf_input
 from loaders.wikibase.entity_rdf import Entity
@@ -73,7 +74,10 @@ def store_entities(kg: KnowledgeGraph, endpoint: Selecting, connector: str, ids:
     room = most - len(work.known.keys() - {graph_name(record) for record in records})
     if room < len(records):
         return Stored([], dict.fromkeys(ids, f"{most:,} entities of other servers are stored, the most that may be"))
-    work.run()
+    try:
+        work.run()
+    except ForbiddenError as error:  # loaded from a file, or with the token, since it was looked up
+        return Stored(outcome.stored, outcome.problems | dict.fromkeys((each.key[-1] for each in records), str(error)))
     for record in records:
         name = record.key[-1]
         if (reason := work.reasons.get(graph_name(record))) is None:

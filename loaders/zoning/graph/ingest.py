@@ -24,8 +24,9 @@ from kg.provenance.load_records import RecordOrigin, load_sources
 from kg.shacl.report import Violation
 from kg.store.protocol import Commit
 from kg.vocabulary import mint, sha256
+from loaders.load_report import LoadReport
 from loaders.model import Origin, Rejection, Snapshot, SourceGraph, graph_name
-from loaders.pipeline import Loader, Loading, LoadReport
+from loaders.pipeline import Loader, Loading
 from loaders.readers.locations import Located
 from loaders.zoning.graph.authorities import Authorities, merge
 from loaders.zoning.graph.derive import CodesRead, Findings, load_name

@@ -20,7 +20,7 @@ from kg.store.protocol import select, term_text
 from kg.tools.search.passages import fetch, search
 from kg.vocabulary import DCTERMS, KG, SCHEMA, mint, sha256
 from loaders.files import loader as files
-from loaders.pipeline import LoadReport
+from loaders.load_report import LoadReport
 from loaders.readers.locations import find_files
 from loaders.sources import build_loader, load
 from tests.printed_pdf import PdfPrinter

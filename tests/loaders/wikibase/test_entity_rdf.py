@@ -17,7 +17,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, parse
 from kg.knowledge_graph import KnowledgeGraph
 from kg.store.protocol import Rows
 from kg.vocabulary import BASE, PROV_GRAPH
-from loaders.pipeline import LoadReport
+from loaders.load_report import LoadReport
 from loaders.sources import load
 from tests.loaders.conftest import content
 from tests.loaders.wikibase.facts import counted, objects, turtle_statements

@@ -17,7 +17,7 @@ from kg.remote import sparql
 from kg.settings import Settings
 from kg.store.protocol import Rows
 from kg.vocabulary import BASE, CC, OWL, PROV_GRAPH, RDF, SCHEMA, SKOS, WIKIBASE, sha256
-from loaders.pipeline import LoadReport
+from loaders.load_report import LoadReport
 from loaders.quarantine_retry import retry
 from loaders.sources import load
 from loaders.wikibase import live_endpoint

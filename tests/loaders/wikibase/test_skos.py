@@ -18,7 +18,7 @@ from kg.settings import Settings, Wikibase
 from kg.shacl.data_graph import DataGraph
 from kg.shacl.shapes import Shapes
 from kg.vocabulary import BASE, KG, PROV, PROV_GRAPH, RDF, SKOS
-from loaders.pipeline import LoadReport
+from loaders.load_report import LoadReport
 from loaders.sources import load
 from loaders.wikibase.skos import find_cycles
 

@@ -25,8 +25,8 @@ from loaders.hansard.parlamint_corpus import CorpusReader
 from loaders.hansard.parlamint_entities import find_place_code
 from loaders.hansard.parlamint_findings import find_person
 from loaders.hansard.parlamint_lists import Affiliation, Person
+from loaders.load_report import LoadReport
 from loaders.model import Notice
-from loaders.pipeline import LoadReport
 from loaders.readers.locations import find_files
 from loaders.sources import load
 from tests.folders import open_graph

@@ -1,0 +1,76 @@
+"""The outcome of a load: the counts, the rejected records, and the warnings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from loaders.model import Rejection
+
+
+@dataclass(frozen=True, slots=True)
+class Older:
+    """A record that was skipped since the stored one is newer, and the reason."""
+
+    record: str
+    reason: str
+
+
+@dataclass(slots=True)
+class LoadReport:
+    """The outcome of a load. `run` is the IRI of the run in ``graph/prov``, None if nothing was committed."""
+
+    source: str
+    run: str | None = None
+    loaded: int = 0
+    skipped: int = 0
+    removed: int = 0
+    text_units: int = 0
+    """Text units of the loaded records."""
+    mentions: int = 0
+    """Mentions of concepts in the texts that were searched: new texts, and texts with a new name."""
+    quads_added: int = 0
+    quads_removed: int = 0
+    pending_vectors: int = 0
+    seconds: float = 0.0
+    rejections: list[Rejection] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    """Warnings, at most 1,000 of them from records."""
+    layouts: list[str] = field(default_factory=list)
+    """Descriptions of the layouts of the files."""
+    older: list[Older] = field(default_factory=list)
+    """Records that are older than the stored ones, and were skipped."""
+    redacted: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Number of secrets that were replaced in each loaded record, by kind."""
+    ceded: Counter[str] = field(default_factory=Counter)
+    """Statements that moved from user graphs to those of the load, which state the same, by user graph."""
+    returned: Counter[str] = field(default_factory=Counter)
+    """Statements that returned to user graphs, because the source no longer states them, by user graph."""
+
+    @property
+    def rejected(self) -> int:
+        """Number of rejected records and unreadable files."""
+        return len(self.rejections)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Build the object that ``kg load --json`` prints."""
+        return {
+            "source": self.source,
+            "run": self.run,
+            "loaded": self.loaded,
+            "skipped": self.skipped,
+            "rejected": self.rejected,
+            "removed": self.removed,
+            "text_units": self.text_units,
+            "mentions": self.mentions,
+            "quads_added": self.quads_added,
+            "quads_removed": self.quads_removed,
+            "older": [{"record": each.record, "reason": each.reason} for each in self.older],
+            "redacted": self.redacted,
+            "ceded": dict(self.ceded),
+            "returned": dict(self.returned),
+            "pending_vectors": self.pending_vectors,
+            "seconds": round(self.seconds, 3),
+            "rejections": [{"record": each.record, "reason": each.reason} for each in self.rejections],
+        }
