@@ -201,9 +201,9 @@ class Loading:
         )
         self.author: Final = permissions.get_author()
         self.attributed: Final = permissions.find_attributed(kg.store)
-        """The graphs that callers of tools wrote. A load by the operator takes over those that it finds."""
-        if self.author is None:
-            self.known |= {graph: (self.known[graph][0], "") for graph in self.attributed & self.known.keys()}
+        """The graphs that callers of tools wrote."""
+        self.taken: Final[set[NamedNode]] = set()
+        """Those of them that this load of the operator has found too: they are the operator's at its end."""
         self.citations: Final = Citations(kg.settings.data_dir, kg.store) if loader.cites else None
         self.cited = False
         """Whether the citations follow from all records of this load."""
@@ -320,6 +320,7 @@ class Loading:
     def finish(self) -> LoadReport:
         """Update the index, the citations and the mentions, and complete the report."""
         report = self.report
+        permissions.take_over(self.kg.store, self.taken)
         self.refresh_citations()
         if self.index:
             self.indexed.finish()
@@ -420,6 +421,7 @@ class Loading:
             self.report.skipped += 1
             self.count("unchanged", document.key)
             self.mark_stored(graph)
+            self.take(document)
             self.report_progress()
             return
         if self.loader.exclusive and (reason := self.identities.find_conflict(document)) is not None:
@@ -449,6 +451,11 @@ class Loading:
     def mark_stored(self, graph: NamedNode) -> None:
         """Remove a record from the quarantine: the store contains it as its source does."""
         self.quarantine.clear(graph)
+
+    def take(self, document: SourceDocument | SourceGraph) -> None:
+        """Note that the operator has loaded what a caller of a tool wrote."""
+        if self.author is None and self.attributed:
+            self.taken.update(self.attributed & {graph_name(document), *document.shared})
 
     def reject(self, rejection: Rejection, violations: Sequence[Violation] = ()) -> None:
         """Report a record as rejected, and quarantine it."""
@@ -486,6 +493,7 @@ class Loading:
         self.warn_of_shrinking(batch, commit, undated)
         for graph, document in batch.documents.items():
             self.mark_stored(graph)
+            self.take(document)
             self.count("loaded" if graph in hashes else "unchanged", document.key)
             if graph in hashes:
                 self.report.loaded += 1
@@ -577,12 +585,7 @@ class Loading:
         return {
             graph: candidate
             for graph, candidate in wanted.items()
-            if candidate
-            and (
-                not stored[graph]
-                or not set(candidate) <= set(stored[graph])
-                or (self.author is None and graph in self.attributed)
-            )
+            if candidate and (not stored[graph] or not set(candidate) <= set(stored[graph]))
         }
 
     def blocking_violations(
@@ -668,11 +671,9 @@ class Loading:
     ) -> list[GraphChange]:
         """Return the graphs that an earlier version of the loader made, and this one makes equal, as empty changes.
 
-        They record the new version in provenance, so that the next load skips these records. Those that callers of
-        tools wrote are the operator's with their load.
+        They record the new version in provenance, so that the next load skips these records.
         """
         earlier = {graph for graph, (_, version) in self.known.items() if version != self.loader.version}
-        earlier |= self.attributed if self.author is None else set()
         same = (earlier & replace.keys()) - {change.graph for change in changes}
         return [
             GraphChange(graph, frozenset(), frozenset(), content_sha256(self.kg.store.graph(graph)))

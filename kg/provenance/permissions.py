@@ -16,14 +16,14 @@ from typing import Final, Literal
 from urllib.parse import unquote
 
 from pyoxigraph import Literal as Text
-from pyoxigraph import NamedNode
+from pyoxigraph import NamedNode, Quad
 
 from kg.actors import ADMIN, AUTHOR, TOKEN_HINT, Actor
 from kg.errors import ForbiddenError
 from kg.sparql.terms import bind
 from kg.store.ownership import CURATED, USER
-from kg.store.protocol import GraphChange, Store, named_node, select
-from kg.vocabulary import BASE, GENERATED, PROV_GRAPH, SOURCED
+from kg.store.protocol import GraphChange, Patch, Store, named_node, select
+from kg.vocabulary import BASE, GENERATED, PROV, PROV_GRAPH, SOURCED
 
 Method = Literal["PUT", "POST", "DELETE", "UPDATE"]
 Right = Literal["anyone", "token", "own", "rules", "nobody"]
@@ -75,7 +75,7 @@ SELECT ?graph WHERE {
 }"""
 
 ATTRIBUTED_OF: Final = """
-SELECT ?graph WHERE { VALUES ?graph { $graphs } GRAPH $prov { ?graph prov:wasAttributedTo ?caller } }"""
+SELECT ?graph ?caller WHERE { VALUES ?graph { $graphs } GRAPH $prov { ?graph prov:wasAttributedTo ?caller } }"""
 
 
 def get_family(graph: NamedNode | None) -> Family:
@@ -122,6 +122,20 @@ def find_attributed(store: Store, graphs: Iterable[NamedNode] | None = None) -> 
     else:
         return set()
     return {named_node(row["graph"]) for row in select(store.query, query)}
+
+
+def take_over(store: Store, graphs: Iterable[NamedNode]) -> None:
+    """Make graphs of callers the operator's, who has loaded the same."""
+    if wanted := sorted(graphs, key=str):
+        rows = select(store.query, bind(ATTRIBUTED_OF, prov=PROV_GRAPH, graphs=wanted))
+        store.commit_provenance(
+            Patch(
+                frozenset(
+                    Quad(named_node(row["graph"]), PROV.wasAttributedTo, named_node(row["caller"]), PROV_GRAPH)
+                    for row in rows
+                )
+            )
+        )
 
 
 def check_changes(store: Store, changes: Sequence[GraphChange]) -> None:

@@ -268,6 +268,10 @@ class Store(Snapshotted, Protocol):
         """Run one SPARQL Update, atomically, within `limits`; its WHERE clauses query the given graphs."""
         ...
 
+    def commit_provenance(self, patch: Patch) -> Commit:
+        """Change ``graph/prov`` alone, as a commit."""
+        ...
+
     def count(self, graph: NamedNode) -> int:
         """Count the quads of one named graph."""
         ...

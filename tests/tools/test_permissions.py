@@ -1,0 +1,232 @@
+"""Who may write: requests of graphs and calls of tools obey one table, with and without the token, also indirectly."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyoxigraph import Literal, NamedNode, Quad
+from starlette.testclient import TestClient
+
+from kg.knowledge_graph import KnowledgeGraph
+from kg.provenance import permissions
+from kg.provenance.permissions import FAMILIES, SHARED, Family
+from kg.server.app import create_app
+from kg.server.auth import LocalToken, read_token
+from kg.store.ownership import CURATED, USER
+from kg.tools.registry import TOOLS
+from kg.vocabulary import GENERATED, RDFS, SOURCED, mint
+from loaders.files.graph.entities import refresh
+from loaders.sources import load
+from tests.loaders.conftest import MemoryIndex
+
+FEIGN = {"municipality": "Upper Feign", "state": "CT"}
+DISTRICT = mint("graph", "ref", "district", "us-ct-upper-feign", "R-9")
+CODE = {
+    **FEIGN,
+    "sections": [
+        {"section_id": "9", "title": "Crafts", "level": 1, "raw_content": ""},
+        {"section_id": "9.2", "title": "Kilns", "level": 2, "parent_id": "9", "raw_content": "Kilns are permitted."},
+    ],
+    "permissions": [{"district": "R-9", "use": "Kiln", "permission": "P", "section_ref": "9.2"}],
+}  # fmt: skip
+SECTION = {**FEIGN, "section_id": "9.2", "title": "Kilns", "level": 2, "raw_content": "Kilns are prohibited."}
+SPEECH = {
+    "speech_id": "s1", "title": "Kilns", "date": "2024-05-01", "speaker": "Ada Potter", "chamber": "House",
+    "party": "Independent", "text": "Kilns are warm.",
+}  # fmt: skip
+
+
+@pytest.fixture
+def kg(receiving: KnowledgeGraph, tmp_path: Path) -> KnowledgeGraph:
+    """A graph with a code, speeches and a note that the operator has loaded from files."""
+    folder = tmp_path / "shelf"
+    folder.mkdir()
+    (folder / "code.json").write_text(json.dumps(CODE))
+    (folder / "note.md").write_text("# Note\n\nKilns are warm.\n")
+    receiving.settings = receiving.settings.model_copy(update={"ingest_folders": (folder,), "updates": True})
+    receiving.load = lambda *given, **options: load(*given, index=False, **options)
+    receiving.find_entities = refresh
+    return receiving
+
+
+@pytest.fixture
+def client(kg: KnowledgeGraph) -> Iterator[TestClient]:
+    token = LocalToken(kg.settings.data_dir)
+    with TestClient(create_app(kg, token=token), base_url="http://127.0.0.1") as served:
+        yield served
+
+
+def operator_loads(kg: KnowledgeGraph, *names: str) -> None:
+    for name in names:
+        load(kg, "zoning" if name == "code.json" else "files", [str(kg.settings.ingest_folders[0] / name)], index=False)
+
+
+def holder(kg: KnowledgeGraph) -> dict[str, str]:
+    return {"Authorization": f"Bearer {read_token(kg.settings.data_dir)}"}
+
+
+def quads(kg: KnowledgeGraph, *prefixes: str) -> set[Quad]:
+    found = [graph for graph in kg.store.graphs() if graph.value.startswith(prefixes)]
+    return {quad for graph in found for quad in kg.store.graph(graph)}
+
+
+def call(client: TestClient, name: str, headers: dict[str, str] | None = None, **arguments: Any) -> Any:
+    return client.post(f"/tools/{name}", json=arguments, headers=headers or {})
+
+
+@pytest.mark.parametrize("has_token", [False, True])
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.prefix.removeprefix("https://w3id.org/"))
+def test_requests_of_graphs_obey_the_table(
+    kg: KnowledgeGraph, client: TestClient, family: Family, has_token: bool
+) -> None:
+    graph = f"{family.prefix}x/y"
+    headers = {"Content-Type": "text/turtle"} | (holder(kg) if has_token else {})
+    said = f'<{graph}> <{RDFS.label.value}> "x" .'
+    for method in ("PUT", "POST", "DELETE"):
+        answer = client.request(method, "/graphs", params={"graph": graph}, content=said, headers=headers)
+        right = family.get_right(method)  # type: ignore[arg-type]
+        allowed = right == "anyone" or (right == "token" and has_token)
+        assert (answer.status_code != 403) is allowed, (method, answer.text)
+    update = {"Content-Type": "application/sparql-update"} | headers | {"Content-Type": "application/sparql-update"}
+    answer = client.post("/sparql", content=f"INSERT DATA {{ GRAPH <{graph}> {{ {said} }} }}", headers=update)
+    assert (answer.status_code != 403) is (family.update == "token" and has_token), answer.text
+    assert bool(quads(kg, graph)) is (family.update == "token" and has_token)
+
+
+REPLACING = {
+    "section": ("kg_ingest_code_section", SECTION),
+    "town in other letters": ("kg_ingest_code_section", {**SECTION, "municipality": " UPPER  feign "}),
+    "state by name": ("kg_ingest_code_section", {**SECTION, "state": "Connecticut"}),
+    "state by code": ("kg_ingest_code_section", {**SECTION, "state": "us-ct"}),
+    "number with spaces": ("kg_ingest_code_section", {**SECTION, "section_id": " 9.2 "}),
+    "repealed": ("kg_ingest_code_section", {**SECTION, "title": "[Repealed]", "raw_content": "Repealed."}),
+    "nothing left": ("kg_ingest_code_section", {**SECTION, "raw_content": ""}),
+    "file": ("ingest_docs", {"paths": ["note.md"]}),
+    "tags": ("ingest_docs", {"paths": ["note.md"], "tags": ["forged"]}),
+}
+
+
+@pytest.mark.parametrize("name", REPLACING)
+def test_a_call_without_the_token_does_not_replace_what_was_loaded_from_a_file(
+    kg: KnowledgeGraph, client: TestClient, name: str
+) -> None:
+    operator_loads(kg, "code.json", "note.md")
+    if name == "file":
+        (kg.settings.ingest_folders[0] / "note.md").write_text("# Note\n\nKilns are cold.\n")
+    tool, arguments = REPLACING[name]
+    before, generation = quads(kg, ""), kg.store.statistics().generation
+    refused = call(client, tool, **arguments)
+    assert (refused.status_code, refused.json()["code"]) == (403, "forbidden"), refused.text
+    assert "token" in refused.json()["detail"]
+    assert (quads(kg, ""), kg.store.statistics().generation) == (before, generation)
+    assert call(client, tool, holder(kg), **arguments).status_code == 200
+    assert quads(kg, SOURCED) != {quad for quad in before if str(quad.graph_name).startswith(f"<{SOURCED}")}
+
+
+ADDING = {
+    "another spelling of a district": ("kg_ingest_use_permissions", {"permissions": [
+        {"district": "R-9", "use": "KILN", "permission": "prohibited"},
+        {"district": "r-9", "use": "Kiln", "permission": "prohibited"},
+    ]}),
+    "twice in a call": ("kg_ingest_definitions", {"definitions": [
+        {"term": "Kiln", "definition_text": "An oven."}, {"term": "kiln", "definition_text": "A stove."},
+    ]}),
+    "standard": ("kg_ingest_dimensional_standards", {"standards": [
+        {"district": "R-9", "standard_type": "maximum height", "value": 35, "unit": "feet", "section_ref": "9.2"},
+    ]}),
+    "section in other letters": ("kg_ingest_code_section", {**SECTION, "section_id": "9%2E2"}),
+    "chapter that names the district": ("kg_ingest_code_section", {
+        **SECTION, "section_id": "8", "title": "R-9 Forged District", "level": 1,
+        "raw_content": "The R-9 Forged District. The following uses are prohibited in the R-9 District:\n(1) Kiln.",
+    }),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ADDING)
+def test_what_a_call_adds_changes_no_statement_of_a_record_from_a_file(
+    kg: KnowledgeGraph, client: TestClient, name: str
+) -> None:
+    operator_loads(kg, "code.json")
+    before, shared = quads(kg, SOURCED, SHARED), {quad.graph_name for quad in quads(kg, SHARED)}
+    tool, arguments = ADDING[name]
+    for _ in range(2):  # the second call replaces what the first wrote
+        answer = call(client, tool, **{**FEIGN, **arguments})
+        assert answer.status_code == 200, answer.text
+        after = quads(kg, SOURCED, SHARED)
+        assert before <= after
+        assert not [quad for quad in after - before if quad.graph_name in shared]
+
+
+def test_a_caller_replaces_its_own_records_until_the_operator_loads_them(
+    kg: KnowledgeGraph, client: TestClient
+) -> None:
+    first = call(client, "kg_ingest_code_section", **{**SECTION, "raw_content": "Kilns are permitted."})
+    again = call(client, "kg_ingest_code_section", **SECTION)
+    assert (first.json()["stored"], again.json()["stored"]) == (1, 1)
+    assert call(client, "ingest_docs", paths=["note.md"]).json()["ingested"] == 1
+    note = kg.settings.ingest_folders[0] / "note.md"
+    note.write_text("# Note\n\nKilns are cold.\n")
+    assert call(client, "ingest_docs", paths=["note.md"]).json()["ingested"] == 1
+    assert permissions.find_attributed(kg.store)
+
+    operator_loads(kg, "code.json", "note.md")
+    assert not permissions.find_attributed(kg.store), "what the operator loads is the operator's, the equal too"
+    assert call(client, "kg_ingest_code_section", **SECTION).status_code == 403
+    note.write_text("# Note\n\nKilns are hot.\n")
+    assert call(client, "ingest_docs", paths=["note.md"]).status_code == 403
+
+
+def test_what_the_holder_writes_by_a_tool_needs_the_token_again(kg: KnowledgeGraph, client: TestClient) -> None:
+    assert call(client, "kg_ingest_code_section", holder(kg), **SECTION).status_code == 200
+    assert call(client, "kg_ingest_code_section", **{**SECTION, "raw_content": "Gone."}).status_code == 403
+
+
+def test_the_decision_is_made_with_the_commit(
+    kg: KnowledgeGraph, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = kg.store.commit
+
+    def commit_after_the_operator(replace: Any, describe: Any = None) -> Any:
+        monkeypatch.setattr(type(kg.store), "commit", type(kg.store).commit)
+        if not kg.store.count(graph):
+            commit({graph: [Quad(graph, RDFS.label, Literal("law"), graph)]})
+        return commit(replace, describe)
+
+    graph = NamedNode(f"{SOURCED}zoning/us-ct-upper-feign/9.2")
+    monkeypatch.setattr(type(kg.store), "commit", lambda self, *given: commit_after_the_operator(*given))
+    assert call(client, "kg_ingest_code_section", **SECTION).status_code == 403
+    assert len(kg.store.graph(graph)) == 1
+
+
+def test_words_of_a_caller_replace_no_summary_of_the_operator(kg: KnowledgeGraph, client: TestClient) -> None:
+    operator_loads(kg, "code.json")
+    told = {**FEIGN, "section_id": "9.2", "summary": "Kilns are allowed in one district of the town."}
+    for words in ("Kilns are allowed in all districts.", "Kilns are allowed in some districts."):
+        assert call(client, "kg_rebuild_summary", **{**told, "summary": words}).status_code == 200
+    assert call(client, "kg_rebuild_summary", holder(kg), **told).status_code == 200
+    before = quads(kg, GENERATED)
+    refused = call(client, "kg_rebuild_summary", **{**told, "summary": "Kilns are prohibited in all districts."})
+    assert (refused.status_code, quads(kg, GENERATED)) == (403, before)
+
+
+def test_tools_that_write_are_those_of_the_table(
+    kg: KnowledgeGraph, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writing = {tool.name: tool.scope for tool in TOOLS if tool.scope != "read"}
+    assert writing == {
+        "ingest_speech": "write", "ingest_docs": "write", "extract_and_link": "write", "review_claim": "admin",
+        "kg_build_summaries": "write", "kg_rebuild_summary": "write",
+        **{f"kg_ingest_{kind}": "write" for kind in (
+            "code_section", "use_permissions", "dimensional_standards", "definitions")},
+    }  # fmt: skip
+    operator_loads(kg, "code.json", "note.md")
+    before = quads(kg, SOURCED, SHARED, USER, CURATED)
+    monkeypatch.setattr(MemoryIndex, "embed", lambda self, texts: None, raising=False)
+    for name, arguments in (("extract_and_link", {}), ("kg_build_summaries", FEIGN)):
+        assert call(client, name, **arguments).status_code == 200
+    assert call(client, "review_claim", claim="https://w3id.org/quadcite/id/st/x", verdict="reject").status_code == 403
+    assert quads(kg, SOURCED, SHARED, USER, CURATED) == before
