@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from platformdirs import user_cache_path
-from pydantic import BaseModel, ConfigDict, Field, HttpUrl, SecretStr, field_validator
+from pydantic import BaseModel, ConfigDict, Field, HttpUrl, IPvAnyNetwork, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 
@@ -236,6 +236,11 @@ class Settings(BaseSettings):
         description="Origins of web pages (scheme, host, port), separated by spaces, that may send requests as the "
         "server's own pages do, such as a tunnel's or a proxy's. Requests may name their hosts.",
     )
+    trusted_proxies: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
+        (),
+        description="Addresses and networks of reverse proxies, separated by spaces, whose `X-Forwarded-For` and "
+        "`X-Forwarded-Proto` name the client and the scheme. From other peers these headers do not count.",
+    )
     max_graph_quads: int = Field(
         100_000, ge=1, description="Maximum quads of a graph that a client writes, and of an RDF document in a request."
     )
@@ -268,7 +273,7 @@ class Settings(BaseSettings):
     def _names(cls, value: Any) -> Any:
         return [name for name in value.split(":") if name] if isinstance(value, str) else value
 
-    @field_validator("service_endpoints", "allowed_origins", mode="before")
+    @field_validator("service_endpoints", "allowed_origins", "trusted_proxies", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
         return value.split() if isinstance(value, str) else value

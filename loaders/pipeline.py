@@ -453,7 +453,7 @@ class Loading:
         self.quarantine.clear(graph)
 
     def take(self, document: SourceDocument | SourceGraph) -> None:
-        """Note that the operator has loaded what a caller of a tool wrote."""
+        """Note a record of a caller of a tool that the operator has loaded too."""
         if self.author is None and self.attributed:
             self.taken.update(self.attributed & {graph_name(document), *document.shared})
 

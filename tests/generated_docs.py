@@ -14,10 +14,12 @@ from pydantic_core import PydanticUndefined
 
 from kg import errors
 from kg.cli.main import app
+from kg.provenance.permissions import FAMILIES
 from kg.server.instructions import MOUNTS
 from kg.settings import Settings
 from kg.tools.calls import SHARED
 from kg.tools.registry import TOOLS, mounted
+from kg.vocabulary import BASE
 from loaders.climate.layouts import BODY, HEAD, LAYOUTS
 from tests.benchmarks import scale_report
 from tests.conformance import figures
@@ -78,6 +80,22 @@ def tools() -> Iterator[tuple[str, str, str, str]]:
         )
 
 
+def permissions() -> Iterator[tuple[str, ...]]:
+    """Each family of graphs with its rights by kind of request."""
+    for family in FAMILIES:
+        rights = (family.get_right(method) for method in ("PUT", "POST", "DELETE", "UPDATE"))
+        yield f"`{family.prefix.removeprefix(BASE)}`", family.contents, *rights, family.tools
+
+
+def writing_tools() -> Iterator[tuple[str, str, str]]:
+    """Each tool that writes, with the scope that it needs and the graphs that it writes."""
+    for tool in TOOLS:
+        if tool.writes:
+            families = (family for family in FAMILIES if family.prefix in tool.writes)
+            shown = (f"`{family.prefix.removeprefix(BASE)}` ({family.tools})" for family in families)
+            yield f"`{tool.name}`", tool.scope, ", ".join(shown)
+
+
 def modules() -> Iterator[tuple[str, str]]:
     """Each module of both packages with the first paragraph of its docstring."""
     for package in ("kg", "loaders"):
@@ -122,6 +140,11 @@ def made(section: str) -> str:
             return _table(("code", "HTTP", "try again", "meaning"), rows)
         case "tools":
             return _table(("tool", "tags", "what it does", "use when"), tools())
+        case "permissions":
+            head = ("graphs", "contents", "PUT", "POST", "DELETE", "SPARQL update", "tools")
+            return _table(head, permissions())
+        case "writing_tools":
+            return _table(("tool", "scope", "graphs that it writes"), writing_tools())
         case "standards":
             return _table(("W3C test suite", "tests", "passed", "the others, each an expected failure"), figures.rows())
         case "modules":

@@ -288,7 +288,7 @@ class _Revision:
         for predicate, value in origin.said:
             self._say(graph, predicate, value)
         if origin.author is not None and (not self.old[graph] or self._objects(graph, PROV.wasAttributedTo)):
-            self._attribute(graph, origin.author)  # what the operator wrote is not given to a caller
+            self._attribute(graph, origin.author)  # graphs of the operator are not given to callers
         if origin.derived_from:
             for source in origin.derived_from:
                 self._say(graph, PROV.wasDerivedFrom, source)

@@ -1,6 +1,6 @@
 """Who may write which graph: one table for requests of graphs (PUT, POST, DELETE, SPARQL Update) and calls of tools.
 
-What a call of a tool without the token writes is attributed to its caller in ``graph/prov``::
+Graphs that a call of a tool writes without the token are attributed to its caller in ``graph/prov``::
 
     <graph/src/...> prov:wasAttributedTo <id/agent/{actor}>
 
@@ -28,7 +28,7 @@ from kg.vocabulary import BASE, GENERATED, PROV, PROV_GRAPH, SOURCED
 Method = Literal["PUT", "POST", "DELETE", "UPDATE"]
 Right = Literal["anyone", "token", "own", "rules", "nobody"]
 """``own``: new graphs, and those that calls without the token wrote; with the token all. ``rules``: what follows from
-the other graphs, whoever changes these."""
+the other graphs, after each change of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,8 @@ class Family:
         return rights[method]
 
 
-_GRAPHS: Final = BASE + "graph/"
-SHARED: Final = _GRAPHS + "ref/"
+ALL: Final = BASE + "graph/"
+SHARED: Final = ALL + "ref/"
 
 FAMILIES: Final = (
     Family(USER, "graphs of users", "anyone", "anyone", "anyone", "token", "nobody"),
@@ -60,7 +60,7 @@ FAMILIES: Final = (
     Family(SOURCED, "records of sources", "nobody", "nobody", "nobody", "nobody", "own"),
     Family(SHARED, "what records share: places, districts, people", "nobody", "nobody", "nobody", "nobody", "own"),
     Family(GENERATED, "summaries", "nobody", "nobody", "nobody", "nobody", "own"),
-    Family(_GRAPHS, "all others: extracted, computed, provenance", "nobody", "nobody", "nobody", "nobody", "rules"),
+    Family(ALL, "all others: extracted, computed, provenance", "nobody", "nobody", "nobody", "nobody", "rules"),
 )
 """The first family with the prefix of a graph decides. A graph of no family is nobody's to write."""
 _OTHERS: Final = FAMILIES[-1]
@@ -116,7 +116,7 @@ def get_author() -> str | None:
 def find_attributed(store: Store, graphs: Iterable[NamedNode] | None = None) -> set[NamedNode]:
     """Find those of `graphs` (None: of all) that calls without the token wrote."""
     if graphs is None:
-        query = bind(ATTRIBUTED, prov=PROV_GRAPH, graphs=Text(_GRAPHS))
+        query = bind(ATTRIBUTED, prov=PROV_GRAPH, graphs=Text(ALL))
     elif wanted := sorted(graphs, key=str):
         query = bind(ATTRIBUTED_OF, prov=PROV_GRAPH, graphs=wanted)
     else:

@@ -21,6 +21,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import BaseRoute, Route
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from kg import __version__, interruption
 from kg.actors import EVERYONE
@@ -148,7 +149,9 @@ def create_app(
     routes += [*shacl_endpoint.routes(kg, endpoint, threads), *connector_routes.routes(kg)]
     routes += [*service_description.routes(kg, endpoint), *pages.routes(site), *static.routes()]
     origins = [str(origin).rstrip("/") for origin in kg.settings.allowed_origins]
-    middleware = [Middleware(HostGuard, origins=origins)]
+    proxies = [str(network) for network in kg.settings.trusted_proxies]
+    middleware = [Middleware(ProxyHeadersMiddleware, trusted_hosts=proxies)] if proxies else []
+    middleware.append(Middleware(HostGuard, origins=origins))
     if origins:  # so that their pages can read the answers
         middleware.append(
             Middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"], max_age=600)
@@ -283,6 +286,7 @@ def serve(
                 log_config=build_logging(settings),
                 access_log=settings.access_log,
                 http=connections,
+                proxy_headers=False,  # those of `trusted_proxies` count alone, in `create_app`
                 loop="uvloop",
                 timeout_graceful_shutdown=GRACE_S,
                 lifespan="on",

@@ -148,6 +148,12 @@ def _is_link(scope: Scope, headers: Mapping[str, list[str]]) -> bool:
     )
 
 
+def get_peer(scope: Scope) -> str:
+    """Get the address by which limits per client count a request: one for all addresses of this machine."""
+    host = (scope.get("client") or ["nowhere"])[0]
+    return "127.0.0.1" if is_loopback(host) else host
+
+
 ACTOR: Final[ContextVar[Callable[[], Actor]]] = ContextVar("actor", default=lambda: EVERYONE)
 """Identifies the actor of the call in progress. Raises UnauthorizedError for wrong credentials. Set per request."""
 

@@ -33,7 +33,7 @@ from kg.queries.pool import Cancellation
 from kg.retrieval.reader import Reader
 from kg.retrieval.results import Result
 from kg.retrieval.token_budget import to_json
-from kg.server.auth import ACTOR
+from kg.server.auth import ACTOR, get_peer
 from kg.server.call_log import REQUEST_ID, CallLog, find_request_id
 from kg.server.fair_limiter import CALL_S, FairLimiter
 from kg.server.instructions import MOUNTS, build_instructions, name_mounts
@@ -119,7 +119,7 @@ class CancelOnDisconnect:
             cancellation.cancel()
 
         token = CANCELLATION.set(cancellation)
-        caller = CALLER.set(f"tools@{(scope.get('client') or ['nowhere'])[0]}")
+        caller = CALLER.set(f"tools@{get_peer(scope)}")
         actor = ACTOR.set(partial(self._actor, Request(scope)))
         request_id = REQUEST_ID.set(find_request_id(dict(scope.get("headers", ()))))
         watching = asyncio.create_task(watch())

@@ -37,6 +37,7 @@ from kg.processes.child import ChildGoneError
 from kg.queries.conversation import Call, Conversation, Readable, Step, Steps, Turn, can_send_at_once
 from kg.queries.dispatcher import Dispatcher, Ticket
 from kg.queries.pool import Options
+from kg.server.auth import get_peer
 from kg.server.endpoint import Endpoint
 from kg.sparql.guard import is_cheap_to_check
 from kg.vocabulary import BASE
@@ -98,7 +99,7 @@ async def execute(
 
 def get_client_name(endpoint: Endpoint, request: Request) -> str:
     """Return the name by which this client takes turns."""
-    return f"{endpoint.actor(request).name}@{request.client.host if request.client else 'nowhere'}"
+    return f"{endpoint.actor(request).name}@{get_peer(request.scope)}"
 
 
 class _LoopDriver:

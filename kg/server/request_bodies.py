@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kg.errors import ClientBusyError, InvalidInputError, QuadciteError
+from kg.server.auth import get_peer
 from kg.server.fair_limiter import compute_call_s
 from kg.server.loop_leases import LoopLeases
 from kg.server.problem_details import RETRY_AFTER_S, HttpError, problem
@@ -188,7 +189,7 @@ class BodyAdmission:
         try:
             return self._name_client(request)
         except QuadciteError:  # invalid credentials, which the route reports
-            return request.client.host if request.client else "nowhere"
+            return get_peer(request.scope)
 
 
 class _Arrival:

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route, request_response
 
 from kg.errors import InvalidInputError
+from kg.server.auth import get_peer
 from kg.server.compression import Compression
 from kg.server.fair_limiter import FairLimiter
 from kg.server.negotiation import GRAPH_TYPES, SHORTHANDS, negotiate, shorthand
@@ -34,8 +35,7 @@ def resource(path: str, answer: Answer) -> Route:
             return Response(status_code=204, headers={"Allow": ALLOWED})
         if request.method not in ("GET", "HEAD"):
             raise method_not_allowed(request, ALLOWED)
-        client = request.client.host if request.client else "nowhere"
-        return await PAGES.run(client, partial(answer, request), abandon=True)
+        return await PAGES.run(get_peer(request.scope), partial(answer, request), abandon=True)
 
     return Route(path, Compression(request_response(answering(handle))), name=path)
 

@@ -134,6 +134,8 @@ class Tool(Command):
     """The only one of its tags that is also a mount; None if each of them can be."""
     asks_connectors: bool = field(default=False, kw_only=True)
     """Whether it asks the servers of connectors, and stores the entities that they describe."""
+    writes: tuple[str, ...] = field(default=(), kw_only=True)
+    """The families of graphs that it writes, by prefix (`kg.provenance.permissions`)."""
 
     def is_on(self, mount_tags: frozenset[str]) -> bool:
         """Whether it is on the mount with these tags."""

@@ -8,8 +8,10 @@ from typing import Any, Final
 
 from kg.connectors import names
 from kg.errors import NotFoundError
+from kg.provenance.permissions import ALL, SHARED
 from kg.retrieval.results import Domain
 from kg.retrieval.token_budget import READING_TOKENS
+from kg.store.ownership import CURATED
 from kg.tools.calls import Command, Kind, Tool
 from kg.tools.catalog.health import health
 from kg.tools.catalog.resources import list_resources
@@ -38,6 +40,7 @@ from kg.tools.zoning import ingest as zoning_ingesting
 from kg.tools.zoning import provisions
 from kg.tools.zoning import sections as zoning_sections
 from kg.tools.zoning import summaries as zoning_summaries
+from kg.vocabulary import GENERATED, SOURCED
 
 CORE: Final = "core"
 CLIMATE: Final = "climate"
@@ -47,6 +50,9 @@ DOCUMENTS: Final = "documents"
 WIKIDATA: Final = "wikidata"
 SPARQL: Final = "sparql"
 RESEARCH: Final = "research"
+
+RECORDS: Final = (SOURCED, SHARED)
+"""The families of graphs that tools write which store records."""
 
 RESEARCH_TOKENS: Final = 10_000
 """Size of a text in the deep-research contract, whose clients cannot ask for more."""
@@ -64,6 +70,7 @@ def _canonical(name: str, function: Callable[..., Any], title: str, kind: Kind =
         fact_scopes=frozenset(made.scopes),
         mount=WIKIDATA,
         asks_connectors=name == names.GET_CLAIMS,
+        writes=RECORDS if name == names.GET_CLAIMS else (),
     )
 
 
@@ -100,19 +107,43 @@ TOOLS: Final[tuple[Tool, ...]] = (
         "Ingest speeches",
         frozenset({PARLIAMENT, "ingestion", "admin", "stable"}),
         scope="write",
+        writes=RECORDS,
     ),
-    Tool(zoning_ingesting.kg_ingest_code_section, "Ingest a section", frozenset({ZONING}), scope="write"),
-    Tool(zoning_ingesting.kg_ingest_use_permissions, "Ingest permissions", frozenset({ZONING}), scope="write"),
-    Tool(zoning_ingesting.kg_ingest_dimensional_standards, "Ingest standards", frozenset({ZONING}), scope="write"),
-    Tool(zoning_ingesting.kg_ingest_definitions, "Ingest definitions", frozenset({ZONING}), scope="write"),
+    Tool(
+        zoning_ingesting.kg_ingest_code_section, "Ingest a section", frozenset({ZONING}), scope="write", writes=RECORDS
+    ),
+    Tool(
+        zoning_ingesting.kg_ingest_use_permissions,
+        "Ingest permissions",
+        frozenset({ZONING}),
+        scope="write",
+        writes=RECORDS,
+    ),
+    Tool(
+        zoning_ingesting.kg_ingest_dimensional_standards,
+        "Ingest standards",
+        frozenset({ZONING}),
+        scope="write",
+        writes=RECORDS,
+    ),
+    Tool(
+        zoning_ingesting.kg_ingest_definitions, "Ingest definitions", frozenset({ZONING}), scope="write", writes=RECORDS
+    ),
     Tool(
         zoning_summaries.kg_build_summaries,
         "Build summaries",
         frozenset({ZONING}),
         scope="write",
+        writes=(GENERATED,),
         max_tokens=READING_TOKENS,
     ),
-    Tool(zoning_summaries.kg_rebuild_summary, "Rebuild a summary", frozenset({ZONING}), scope="write"),
+    Tool(
+        zoning_summaries.kg_rebuild_summary,
+        "Rebuild a summary",
+        frozenset({ZONING}),
+        scope="write",
+        writes=(GENERATED,),
+    ),
     Tool(zoning_sections.kg_query_section, "Read a section", frozenset({ZONING}), max_tokens=READING_TOKENS),
     Tool(provisions.kg_query_permissions, "Permitted uses", frozenset({ZONING})),
     Tool(provisions.kg_query_standards, "Dimensional standards", frozenset({ZONING})),
@@ -120,14 +151,14 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(zoning_sections.kg_traverse_hierarchy, "Walk a code", frozenset({ZONING})),
     Tool(zoning_relations.kg_find_related, "Citations", frozenset({ZONING})),
     Tool(review.list_claims, "Claims to review", frozenset({ZONING, DOCUMENTS})),
-    Tool(review.review_claim, "Review a claim", frozenset({ZONING, DOCUMENTS}), scope="admin"),
+    Tool(review.review_claim, "Review a claim", frozenset({ZONING, DOCUMENTS}), scope="admin", writes=(CURATED,)),
     Tool(zoning_summaries.kg_search_by_topic, "Search by topic", frozenset({ZONING})),
     Tool(zoning_comparison.compare_zoning, "Compare zoning", frozenset({ZONING})),
     Tool(hybrid.hybrid_query, "Search files and relations", frozenset({DOCUMENTS}), max_tokens=READING_TOKENS),
     Tool(entities.entity_lookup, "Entities by name", frozenset({DOCUMENTS})),
     Tool(entities.explain_entity, "Explain an entity", frozenset({DOCUMENTS})),
-    Tool(files.ingest_docs, "Ingest files", frozenset({DOCUMENTS}), kind="long", scope="write"),
-    Tool(files.extract_and_link, "Find entities", frozenset({DOCUMENTS}), kind="long", scope="write"),
+    Tool(files.ingest_docs, "Ingest files", frozenset({DOCUMENTS}), kind="long", scope="write", writes=RECORDS),
+    Tool(files.extract_and_link, "Find entities", frozenset({DOCUMENTS}), kind="long", scope="write", writes=(ALL,)),
     Tool(ingestion.status, "State of the files", frozenset({DOCUMENTS})),
     Tool(list_resources, "Contents", frozenset({CORE, CLIMATE, PARLIAMENT, ZONING, DOCUMENTS, SPARQL})),
     Tool(schema_levels.describe_schema, "Schema", frozenset({CORE, SPARQL})),
@@ -146,6 +177,7 @@ TOOLS: Final[tuple[Tool, ...]] = (
         frozenset({WIKIDATA, "verification"}),
         mount=WIKIDATA,
         asks_connectors=True,
+        writes=RECORDS,
     ),
     Tool(health, "Health", frozenset({CORE, CLIMATE, PARLIAMENT, DOCUMENTS, SPARQL}), kind="light"),
     Tool(research.search, "Search", frozenset({RESEARCH}), single=True),

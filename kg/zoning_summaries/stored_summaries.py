@@ -48,7 +48,7 @@ def commit_summaries(kg: KnowledgeGraph, tree: CodeTree, summaries: Sequence[Sum
     """Commit summaries, each replacing any other of its section. Returns the run, or None if nothing changed.
 
     Concurrent builds leave one summary per section. Raises ForbiddenError if a caller without the token would replace
-    a summary of the operator by words of its own. What the program makes of the law replaces it, and stays the
+    a summary of the operator by words of its own. A summary that the program makes replaces it, and stays the
     operator's.
     """
     replace: dict[NamedNode, Sequence[Quad]] = {}

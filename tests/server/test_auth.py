@@ -16,7 +16,8 @@ from kg.errors import ForbiddenError, StoreError, UnauthorizedError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.queries.pool import QueryPool
 from kg.server.app import create_app
-from kg.server.auth import HostGuard, LocalToken, parse_host, read_token
+from kg.server.auth import HostGuard, LocalToken, get_peer, parse_host, read_token
+from kg.server.fair_limiter import FairLimiter
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from tests.tools.made_up import WordIndex
@@ -261,3 +262,37 @@ def test_pages_of_further_origins_can_read_the_answers(tmp_path: Path) -> None:
             "/tools/search", headers={"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
         )
         assert (foreign.status_code, foreign.headers.get("access-control-allow-origin")) == (403, None)
+
+
+@pytest.mark.parametrize(
+    ("proxies", "peer", "clients"),
+    [
+        ("", "127.0.0.1", 1),
+        ("", "198.51.100.4", 1),
+        ("10.0.0.0/8 192.0.2.1", "127.0.0.1", 1),
+        ("10.0.0.0/8 192.0.2.1", "10.1.2.3", 35),
+        ("127.0.0.1", "127.0.0.1", 35),
+    ],
+)
+def test_forwarded_addresses_count_only_from_proxies_that_the_settings_name(
+    kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch, proxies: str, peer: str, clients: int
+) -> None:
+    own = Settings(trusted_proxies=proxies, _env_file=None).trusted_proxies  # type: ignore[call-arg, arg-type]
+    monkeypatch.setattr(kg, "settings", kg.settings.model_copy(update={"trusted_proxies": own}))
+    names: set[str] = set()
+    run = FairLimiter.run
+    monkeypatch.setattr(
+        FairLimiter,
+        "run",
+        lambda self, client, *given, **more: (names.add(client), run(self, client, *given, **more))[1],
+    )
+    client = TestClient(create_app(kg), base_url="http://127.0.0.1", client=(peer, 50_000))
+    for number in range(35):
+        address = f"203.0.113.{number}"
+        headers = {"X-Forwarded-For": address, "Forwarded": f"for={address}", "X-Real-IP": address}
+        assert client.post("/tools/health", json={}, headers=headers).status_code == 200
+    assert len(names) == clients
+
+
+def test_all_addresses_of_this_machine_are_one_client() -> None:
+    assert {get_peer({"client": (f"127.0.0.{number}", 1)}) for number in range(1, 36)} == {"127.0.0.1"}

@@ -216,13 +216,11 @@ def test_words_of_a_caller_replace_no_summary_of_the_operator(kg: KnowledgeGraph
 def test_tools_that_write_are_those_of_the_table(
     kg: KnowledgeGraph, client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writing = {tool.name: tool.scope for tool in TOOLS if tool.scope != "read"}
-    assert writing == {
-        "ingest_speech": "write", "ingest_docs": "write", "extract_and_link": "write", "review_claim": "admin",
-        "kg_build_summaries": "write", "kg_rebuild_summary": "write",
-        **{f"kg_ingest_{kind}": "write" for kind in (
-            "code_section", "use_permissions", "dimensional_standards", "definitions")},
-    }  # fmt: skip
+    for tool in TOOLS:
+        rights = {family.tools for family in FAMILIES if family.prefix in tool.writes}
+        assert bool(rights) is (tool.scope != "read" or tool.asks_connectors), tool.name
+        assert ("token" in rights) is (tool.scope == "admin"), tool.name
+        assert "nobody" not in rights, tool.name
     operator_loads(kg, "code.json", "note.md")
     before = quads(kg, SOURCED, SHARED, USER, CURATED)
     monkeypatch.setattr(MemoryIndex, "embed", lambda self, texts: None, raising=False)
