@@ -55,6 +55,10 @@ SELECT ?graph ?section WHERE {
 }"""
 
 
+class BuildPausedError(Exception):
+    """Raised by a progress callback: the summaries that are written stay, and the next build writes the others."""
+
+
 @dataclass(slots=True)
 class BuildReport:
     """The outcome of a build. `run` is its IRI in ``graph/prov``, None if nothing was committed."""
@@ -75,6 +79,8 @@ class BuildReport:
     """Reasons by section."""
     waiting: int = 0
     """Sections skipped since one of their parts failed, or since the endpoint is no longer called."""
+    paused: bool = False
+    """Whether `on_progress` ended it before all sections in scope were summarized."""
     circular: list[str] = field(default_factory=list)
     """Sections whose parents form a cycle."""
     requests: int = 0
@@ -101,8 +107,9 @@ def build(
     """Build the missing and stale summaries of a municipality: at and below `root`, or all.
 
     With `anew`, current summaries are rewritten, too. A section that fails is reported and stops only the sections
-    above it. An endpoint is no longer called after `ENOUGH_FAILURES` consecutive failures. Raises NotFoundError for an
-    unknown municipality or root, and InvalidInputError if `mode` needs an endpoint and none is configured.
+    above it. `on_progress` can raise BuildPausedError to end the build early. An endpoint is no longer called after
+    `ENOUGH_FAILURES` consecutive failures. Raises NotFoundError for an unknown municipality or root, and
+    InvalidInputError if `mode` needs an endpoint and none is configured.
     """
     halt = threading.Event()
     writer = open_writer(kg, mode, sleep or halt.wait)
@@ -173,16 +180,11 @@ class _Build:
             if iri in tree.heights:
                 levels.setdefault(tree.heights[iri], []).append(iri)
         self.whole = sum(map(len, levels.values()))
-        for _, level in sorted(levels.items()):
-            todo = [iri for iri in level if forced is True or (forced and iri in forced) or self.is_due(iri)]
-            report.current += len(level) - len(todo)
-            self.advance(len(level) - len(todo))
-            written: list[Summary] = []
-            with ThreadPoolExecutor(self.writer.threads, "summaries") as threads:
-                for start in range(0, len(todo), BATCH):
-                    written += self.write(todo[start : start + BATCH], threads)
-            tree.put(written)
-        if report.built:  # in advance, so that the first search is fast
+        try:
+            self.write_levels([level for _, level in sorted(levels.items())], forced)
+        except BuildPausedError:
+            report.paused = True
+        if report.built and not report.paused:  # in advance, so that the first search is fast
             texts = [comparison_text(tree, section) for section in tree.order if section in tree.heights]
             section_vectors(self.kg, report.municipality, texts)
         if isinstance(self.writer, Chat):
@@ -191,6 +193,18 @@ class _Build:
             report.prompt_tokens, report.completion_tokens = usage.prompt_tokens, usage.completion_tokens
         report.seconds = time.perf_counter() - started
         return report
+
+    def write_levels(self, levels: Sequence[list[str]], forced: bool | set[str]) -> None:
+        """Write the summaries of each level, the lowest first."""
+        for level in levels:
+            todo = [iri for iri in level if forced is True or (forced and iri in forced) or self.is_due(iri)]
+            self.report.current += len(level) - len(todo)
+            self.done += len(level) - len(todo)  # without a call, so that a build that is paused has written one
+            written: list[Summary] = []
+            with ThreadPoolExecutor(self.writer.threads, "summaries") as threads:
+                for start in range(0, len(todo), BATCH):
+                    written += self.write(todo[start : start + BATCH], threads)
+            self.tree.put(written)
 
     def is_due(self, iri: str) -> bool:
         """Check whether the summary of `iri` must be written: it is not current, or by a writer of lower rank."""

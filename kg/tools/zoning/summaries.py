@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field
 
-from kg.errors import InvalidInputError, QueryLimitError
+from kg.errors import InvalidInputError, QueryBusyError, QueryLimitError
 from kg.knowledge_graph import CANCELLATION, KnowledgeGraph
 from kg.retrieval.reader import Reader, bounded, clean_text
 from kg.retrieval.results import Layout, Result
@@ -22,7 +23,7 @@ from kg.tools.zoning.municipalities import (
 )
 from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.agent_tasks import find_pending, record_summary
-from kg.zoning_summaries.build import build, rebuild
+from kg.zoning_summaries.build import BuildPausedError, build, rebuild
 from kg.zoning_summaries.code_tree import State
 from kg.zoning_summaries.stored_summaries import load_summary_status
 from kg.zoning_summaries.topic_search import Descent, descend
@@ -32,6 +33,8 @@ SHOWN: Final = 20
 """Maximum failures and stale sections that an answer lists."""
 ALSO: Final = 5
 """Rejected candidates of a step that an answer lists."""
+PAUSE_AFTER_S: Final = 25.0
+"""Seconds after which a build pauses."""
 PATIENCE_S: Final = 20.0
 """Total seconds for a chat endpoint to rate the candidates of a step, with retries."""
 
@@ -204,6 +207,8 @@ def kg_build_summaries(
         completion_tokens=report.completion_tokens,
         remaining=find_pending(kg, place.iri, root, limit=0)[1],
     )
+    if report.paused:
+        result.notes.append(f"Paused after {PAUSE_AFTER_S:g} s. Call again with the same arguments for the rest.")
     if len(failed) > SHOWN:
         result.notes.append(f"{len(failed)} sections failed. The first {SHOWN} are listed.")
     if report.circular:
@@ -242,6 +247,8 @@ def kg_rebuild_summary(
     else:
         report = rebuild(kg, found, mode=mode, on_progress=_unless_stopped())
         rebuilt, failed = report.built, report.failed.get(found)
+        if report.paused:
+            failed = f"Paused after {PAUSE_AFTER_S:g} s. Call `kg_build_summaries` for the sections below first."
     tree, status = code_tree.cached_tree(kg, place.iri), load_summary_status(kg, found)
     text = status.summary
     stale_above = [get_section_key(each) for each in tree.above(found) if tree.states[each] in ("stale", "missing")]
@@ -289,12 +296,19 @@ def kg_search_by_topic(
 
 
 def _unless_stopped() -> Progress:
-    """Build a progress callback that stops a build when its caller has disconnected. Committed summaries stay."""
-    cancellation = CANCELLATION.get()
+    """Build a progress callback that pauses a build after some seconds, and stops it when its caller has disconnected.
+
+    Clients of MCP give up after a minute or less, and see no progress until then. Committed summaries stay.
+    """
+    cancellation, end = CANCELLATION.get(), time.monotonic() + PAUSE_AFTER_S
 
     def check(done: int, whole: int | None, doing: str) -> None:
         if cancellation is not None and cancellation.cancelled:
             raise QueryLimitError(f"The build was cancelled after {done} sections. Their summaries are stored.")
+        if time.monotonic() > end:
+            if whole is None:
+                raise QueryBusyError("Another build of this code is running. Try again in a minute.")
+            raise BuildPausedError
 
     return check
 

@@ -20,6 +20,7 @@ from kg.provenance.load_records import Agent, Run
 from kg.queries.pool import Cancellation
 from kg.tools.answers import content_of
 from kg.tools.calls import Tool
+from kg.tools.zoning import summaries
 from kg.tools.zoning.summaries import kg_build_summaries, kg_rebuild_summary, kg_search_by_topic
 from kg.vocabulary import KG, RDF, SKOS, mint
 from tests.zoning_summaries.made_up_code import TOWN, Law, enact, iri, open_town, small_code
@@ -46,6 +47,19 @@ def town(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[KnowledgeGr
     kg.store.commit({graph: quads, of_state: named}, Run(Agent("test", "1")).describe(kg.store, {}))
     yield kg
     kg.store.close()
+
+
+def test_a_build_that_takes_long_pauses_and_the_next_call_goes_on(
+    town: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(summaries, "PAUSE_AFTER_S", 0.0)
+    calls = [kg_build_summaries(town, **HERE) for _ in range(2)]
+    assert 0 < calls[0].built < 8
+    assert calls[1].built
+    assert calls[0].notes
+    assert calls[0].remaining == calls[1].built + calls[1].remaining
+    monkeypatch.undo()
+    assert kg_build_summaries(town, **HERE).remaining == 0
 
 
 @pytest.mark.parametrize("function", [kg_build_summaries, kg_rebuild_summary, kg_search_by_topic])
