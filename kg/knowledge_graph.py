@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, Self, TypeVar
 
 from kg.actors import EVERYONE, Actor
 from kg.connectors.client import Connectors
-from kg.errors import StoreError
+from kg.errors import GoneError, QueryLimitError, StoreError
 from kg.ingestion import FolderWatcher, Ingestion
 from kg.load_log import LoadLog
+from kg.processes.child import never
 from kg.provenance.shipped import infer_graphs, write_shipped_graphs
 from kg.queries.pool import Answer, Cancellation, QueryPool
 from kg.search.index_client import EdgeIndex
@@ -23,7 +26,7 @@ from kg.search.protocol import SearchIndex
 from kg.search.reranker import Reranker, open_reranker
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
-from kg.store.protocol import Store
+from kg.store.protocol import Result, Snapshot, Store
 
 T = TypeVar("T")
 
@@ -38,6 +41,53 @@ SENDER: Final[ContextVar[Actor]] = ContextVar("sender", default=EVERYONE)
 
 PROGRESS: Final[ContextVar[Progress]] = ContextVar("progress", default=lambda done, total, doing: None)
 """Reports the progress of the current call; set by the server and the command line."""
+
+
+class Lease:
+    """The one state of the store that a call reads: taken with its first query, held until the call has ended."""
+
+    def __init__(self, take: Callable[[], Snapshot]) -> None:
+        self._take: Final = take
+        self._lock: Final = threading.Lock()
+        self._snapshot: Snapshot | None = None
+        self._has_ended = False
+        self.remarks: Final[dict[str, None]] = {}
+        """What the call used that is of another state."""
+
+    def get(self) -> Snapshot:
+        """Get the snapshot. Raises QueryLimitError if the call has ended, and the errors of the store."""
+        with self._lock:
+            if self._has_ended:
+                raise QueryLimitError("The call has ended.")
+            if self._snapshot is None:
+                self._snapshot = self._take()
+            return self._snapshot
+
+    def renew(self) -> None:
+        """Release the snapshot: the next query of the call takes the newest."""
+        with self._lock:
+            held, self._snapshot = self._snapshot, None
+        if held is not None:
+            held.release()
+
+    def end(self) -> None:
+        """Release the snapshot; no further query of the call can run."""
+        self._has_ended = True
+        self.renew()
+
+
+_LEASES: Final[ContextVar[Mapping[int, Lease]]] = ContextVar("leases", default=MappingProxyType({}))
+"""The lease of the current call, by the id of its graph."""
+
+
+def read_newest() -> None:
+    """Have the current call read the newest state from here on.
+
+    For calls that write: whatever commits (a load, a write of a user graph, a summary) calls it after its commit, so
+    that the call reads what it wrote, and before work that takes long, which holds no state.
+    """
+    for lease in _LEASES.get().values():
+        lease.renew()
 
 
 class Memory:
@@ -172,27 +222,72 @@ class KnowledgeGraph:
         raw: bool = False,
         all_graphs: bool = False,
     ) -> Answer:
-        """Run a read-only query in a worker over a snapshot no older than the last commit.
+        """Run a read-only query in a worker, on the state that the call reads (`reading`), or else on the newest.
 
         It does not read graphs that people write (``graph/user/``, ``graph/cur/``), so that no statement of a user is
         taken for that of a source; except with `all_graphs`, and with `raw`: the caller wrote the query or parts of it,
         so the limits per client apply. Raises QuerySyntaxError, QueryForbiddenError, or a QueryLimitError if it was
         stopped.
         """
-        reads_all = raw or all_graphs
-        while True:
-            version = None if reads_all else self.store.hidden_graphs_version()
-            answer = (self.raw_pool if raw else self.pool).run(
-                query if reads_all else self.store.exclude_hidden_graphs(query),
+        with self.reading() as lease:
+            snapshot = lease.get()
+            return (self.raw_pool if raw else self.pool).run(
+                query if raw or all_graphs else snapshot.visibility.exclude(query),
                 client=CALLER.get() if raw else "",
                 limit=limit,
                 timeout_s=timeout_s,
-                at_least=self.store.statistics().generation,
+                exactly=snapshot.generation,
                 cancellation=CANCELLATION.get(),
             )
-            # A graph that a user has written in the meantime was perhaps read.
-            if reads_all or self.store.hidden_graphs_version() == version:
-                return answer
+
+    def ask(self, query: str) -> Result:
+        """Run a query of this project like `query`, also over the graphs that people write; return its result."""
+        return self.query(query, all_graphs=True).result
+
+    @contextmanager
+    def reading(self, exactly: int | None = None, *, or_newest: bool = False) -> Iterator[Lease]:
+        """Read one state in the block: the newest when it reads first, or that of generation `exactly`; with
+        `or_newest`, the newest if that one is not kept any more.
+
+        A block within another reads the state of that one, also in threads with a copy of its context. The state is
+        kept until the outermost block or the call has ended: at its deadline, or when its client disconnects. Raises
+        GoneError and InvalidInputError, with the first query, for a generation that does not exist any more or yet.
+        """
+        if (held := _LEASES.get().get(id(self))) is not None and exactly is None:
+            yield held
+            return
+
+        def take() -> Snapshot:
+            try:
+                if exactly is not None:
+                    return self.pool.lease(exactly=exactly)
+            except GoneError:
+                if not or_newest:
+                    raise
+            return self.pool.lease(self.store.statistics().generation)
+
+        lease = Lease(take)
+        cancellation = CANCELLATION.get()
+        on_cancel = never if cancellation is None else cancellation.on_cancel
+        forget = on_cancel(lease.end)
+        token = _LEASES.set({**_LEASES.get(), id(self): lease})
+        try:
+            yield lease
+        finally:
+            _LEASES.reset(token)
+            forget()
+            lease.end()
+
+    @property
+    def state(self) -> Snapshot:
+        """The state that the call reads. Only within `reading`."""
+        return _LEASES.get()[id(self)].get()
+
+    @property
+    def generation(self) -> int:
+        """The generation of the state that the call reads; outside of `reading`, the newest."""
+        lease = _LEASES.get().get(id(self))
+        return self.store.statistics().generation if lease is None else lease.get().generation
 
     def close(self) -> None:
         """Stop watching, the workers and the index process, then release the data directory."""

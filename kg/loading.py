@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from kg.errors import InvalidInputError, ModelError, QueryLimitError
-from kg.knowledge_graph import CANCELLATION, KnowledgeGraph
+from kg.knowledge_graph import CANCELLATION, KnowledgeGraph, read_newest
 from kg.search.index_sync import Progress
 
 _running: Final = threading.Lock()
@@ -32,8 +32,10 @@ def exclusive_load(on_progress: Progress, is_stopped: Callable[[], bool] = lambd
             if is_stopped() or (cancellation is not None and cancellation.cancelled):
                 raise QueryLimitError("The call was stopped while it waited for a load to end. Nothing was written.")
     try:
+        read_newest()
         yield
     finally:
+        read_newest()
         _running.release()
 
 

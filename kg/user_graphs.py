@@ -30,7 +30,7 @@ from kg.errors import (
     QuotaError,
     ShapesViolatedError,
 )
-from kg.knowledge_graph import KnowledgeGraph
+from kg.knowledge_graph import KnowledgeGraph, read_newest
 from kg.processes.child import Limits
 from kg.processes.memory import release_memory
 from kg.provenance.permissions import check_request
@@ -261,6 +261,7 @@ class UserGraphs:
         """
         if not commit.changes:
             return
+        read_newest()
         Usage.get(self.kg).follow(commit, actor)
         try:
             emptied = _find_graphs_losing_texts(commit.changes) if emptied is None else emptied

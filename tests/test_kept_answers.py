@@ -34,6 +34,7 @@ from kg.retrieval.reader import Reader
 from kg.retrieval.results import FacetName, SearchFilters
 from kg.retrieval.token_budget import to_json
 from kg.server import pages
+from kg.server.mcp import ToolThreads
 from kg.server.pages.site import Site
 from kg.store.ownership import is_user_graph
 from kg.store.oxigraph import OxigraphStore
@@ -117,7 +118,7 @@ def ask(kg: KnowledgeGraph, paths: Iterable[str]) -> dict[str, str]:
 
 
 def read_pages(kg: KnowledgeGraph, paths: Iterable[str]) -> dict[str, str]:
-    app = Starlette(routes=pages.routes(Site(kg)))
+    app = Starlette(routes=pages.routes(Site(kg, ToolThreads(kg))))
     client = TestClient(app, base_url="http://127.0.0.1:8000", raise_server_exceptions=False)
     said = {}
     for path in paths:

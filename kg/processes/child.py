@@ -71,8 +71,13 @@ _BY_CODE: Final = {
     )
 }
 
-OnCancel = Callable[[Callable[[], object] | None], object]
-"""Receives the function that stops a process when its caller goes away, and None once the process has ended."""
+OnCancel = Callable[[Callable[[], object]], Callable[[], object]]
+"""Has the function that stops a process called when its caller goes away, until the returned one is called."""
+
+
+def never(stop: Callable[[], object]) -> Callable[[], object]:
+    """Never call `stop`: the caller does not go away."""
+    return lambda: None
 
 
 class ChildGoneError(Exception):
@@ -233,7 +238,7 @@ def run_task(
     what: str,
     folder: Path | None = None,
     module: str = task.__name__,
-    on_cancel: OnCancel = lambda stop: None,
+    on_cancel: OnCancel = never,
 ) -> Iterator[Path]:
     """Run one task in a process of its own and yield the folder with its output, which is deleted after the block.
 
@@ -275,8 +280,8 @@ def _ask_once(
         child.kill()
 
     answer = b""
+    forget = on_cancel(stop)
     try:
-        on_cancel(stop)
         child.send(b"S", options, deadline)
         child.send(b"D", data, deadline)
         _, answer = child.receive(deadline)
@@ -288,7 +293,7 @@ def _ask_once(
         pass
     finally:
         code = child.end()
-        on_cancel(None)
+        forget()
     if stopped.is_set():
         raise QueryLimitError(f"{_capitalized(what)} was cancelled.")
     if not answer:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from pyoxigraph import Literal, NamedNode
 
 from kg.provenance.promotion import is_promoted, parse_confidence
-from kg.provenance.reader import first_text, load_description, load_run
+from kg.provenance.reader import Records, first_text, load_description, load_run
 from kg.provenance.superclasses import is_premise
 from kg.sparql.terms import bind
 from kg.store.ownership import CURATED
@@ -136,13 +136,46 @@ def load_claims_of(
 
     For ``kg:mentions`` the claims are the mentions.
     """
-    form = MENTIONS_OF if predicate == KG.mentions else CLAIMS_OF
-    # One more than are returned, which shows whether there are more.
-    terms = {"subject": subject, "object": object_, "prefix": Literal(EXTRACTED), "most": MAX_CLAIMS + 1}
-    asked = bind(form, **terms) if predicate == KG.mentions else bind(form, predicate=predicate, **terms)
+    asked = build_claims_query(subject, predicate, object_)
     found = [(named_node(row["claim"]), named_node(row["graph"])) for row in select(query, asked)]
+    expect_claims(query, found[:MAX_CLAIMS])
     claims = [load_claim(query, claim, graph) for claim, graph in found[:MAX_CLAIMS]]
     return [claim for claim in claims if claim is not None], len(found) > MAX_CLAIMS
+
+
+def build_claims_query(subject: NamedNode, predicate: NamedNode, object_: NamedNode | Literal) -> str:
+    """Build the query for the claims that state a triple."""
+    # One more than are returned, which shows whether there are more.
+    terms = {"subject": subject, "object": object_, "prefix": Literal(EXTRACTED), "most": MAX_CLAIMS + 1}
+    if predicate == KG.mentions:
+        return bind(MENTIONS_OF, **terms)
+    return bind(CLAIMS_OF, predicate=predicate, **terms)
+
+
+def expect_claims(query: Query, claims: Sequence[tuple[NamedNode, NamedNode]]) -> None:
+    """Load in few requests what `load_claim` reads of nodes, each given with its graph, if `query` keeps it."""
+    if not isinstance(query, Records) or not claims:
+        return
+    query.load({graph for _, graph in claims})
+    asked = [build_queries(node, graph) for node, graph in claims]
+    query.run(text for texts in asked for text in texts)
+    units = {named_node(row["unit"]) for _, spans, _ in asked for row in select(query, spans)}
+    units |= {
+        named_node(row["value"])
+        for about, _, _ in asked
+        for row in select(query, about)
+        if row["property"] == OA.hasSource
+    }
+    query.run(bind(TEXT, unit=unit) for unit in sorted(units, key=str))
+
+
+def build_queries(node: NamedNode, graph: NamedNode) -> tuple[str, str, str]:
+    """Build the queries for the properties, the words and the reviews of a node of a graph."""
+    return (
+        bind(ABOUT, node=node, graph=graph),
+        bind(SPANS, node=node, graph=graph, most=MAX_SPANS),
+        bind(REVIEWS, claim=node, prefix=Literal(CURATED)),
+    )
 
 
 def load_claim(query: Query, node: NamedNode, graph: NamedNode) -> Claim | None:

@@ -8,18 +8,28 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache
 from typing import Any, Final
 
 from pyoxigraph import Literal, NamedNode, Triple
 
 from kg.errors import NotFoundError
-from kg.provenance.claims import Claim, Review, Words, load_claim, load_claims_of, load_reviews, load_words
+from kg.provenance.claims import (
+    Claim,
+    Review,
+    Words,
+    build_claims_query,
+    build_queries,
+    expect_claims,
+    load_claim,
+    load_claims_of,
+    load_reviews,
+    load_words,
+)
 from kg.provenance.load_records import RULES, find_row, format_rows, parse_rows
 from kg.provenance.promotion import PROMOTED
-from kg.provenance.reader import first_text, load_description, load_descriptions, load_run
+from kg.provenance.reader import Records, first_text, load_description, load_descriptions, load_run
 from kg.provenance.shipped import find_shipped_files
 from kg.provenance.superclasses import SUPERCLASS, load_premises
 from kg.provenance.topics import ABOUT, load_premises_of_topic
@@ -30,6 +40,7 @@ from kg.vocabulary import (
     ABOUT_GRAPH,
     BASE,
     CATALOG_GRAPH,
+    EXTRACTED,
     KG,
     PROV,
     PROV_GRAPH,
@@ -308,7 +319,14 @@ def explain_iri(query: Query, iri: NamedNode) -> list[Explanation]:
 
     For a text unit, includes its row in the file. Raises NotFoundError if no graph has `iri` as a subject.
     """
-    query = cache(query)  # graphs, claims and sources share runs, agents and files
+    query = Records(query)
+    query.run(
+        [
+            bind(GRAPHS_ABOUT, iri=iri),
+            bind(GRAPH_SIZE, iri=iri),
+            *([bind(CEDED_BY, graph=iri, prov=PROV_GRAPH)] if is_user_graph(iri) else ()),
+        ]
+    )
     found = {
         named_node(row["graph"]): int(term_text(row["quads"])) for row in select(query, bind(GRAPHS_ABOUT, iri=iri))
     }
@@ -324,6 +342,7 @@ def explain_iri(query: Query, iri: NamedNode) -> list[Explanation]:
         found[iri] = size
     if not found:
         raise NotFoundError(f"No graph contains {iri} as a subject. {_hint_for_iri(query, iri)}")
+    _expect(query, iri, found)
     return [
         replace(_explain(query, str(iri), graph, quads, iri), ceded=ceded if graph == iri else ())
         for graph, quads in sorted(
@@ -336,7 +355,14 @@ def explain_triple(
     query: Query, subject: NamedNode, predicate: NamedNode, object_: NamedNode | Literal
 ) -> list[Explanation]:
     """Explain every graph that contains this triple. Raises NotFoundError with the existing values if none does."""
-    query = cache(query)  # as in `explain_iri`
+    query = Records(query)
+    query.run(
+        [
+            bind(GRAPHS_OF_TRIPLE, subject=subject, predicate=predicate, object=object_),
+            bind(STATED_BEFORE, subject=subject, predicate=predicate, object=object_, prov=PROV_GRAPH),
+            build_claims_query(subject, predicate, object_),
+        ]
+    )
     graphs = [
         named_node(row["graph"])
         for row in select(query, bind(GRAPHS_OF_TRIPLE, subject=subject, predicate=predicate, object=object_))
@@ -347,6 +373,7 @@ def explain_triple(
         others = ", ".join(str(row["o"]) for row in values)
         hint = f"Existing values: {others}." if others else f"{subject} has no {curie(predicate.value)}."
         raise NotFoundError(f"No graph contains {about}. {hint}")
+    _expect(query, subject, graphs)
     before = _load_stated_before(query, subject, predicate, object_)
     triple = Triple(subject, predicate, object_)
     found = [
@@ -363,6 +390,7 @@ def explain_triple(
     if not any(each.kind in ("derived", "extracted") for each in found):
         return found
     claims, more = load_claims_of(query, subject, predicate, object_)
+    _expect_sources(query, claims)
     stated = tuple(replace(claim, sources=_load_claim_sources(query, claim)) for claim in claims)
     return [
         replace(each, words=() if stated else each.words, claims=stated, more_claims=more)
@@ -370,6 +398,52 @@ def explain_triple(
         else each
         for each in found
     ]
+
+
+def _expect(query: Records, subject: NamedNode, graphs: Iterable[NamedNode]) -> None:
+    """Load in few requests what `_explain` reads of `subject` in `graphs`, and of the graphs that these are made of."""
+    described = [graph for graph in graphs if graph not in (PROV_GRAPH, CATALOG_GRAPH)]
+    query.load(described)
+    extracted = [(subject, graph) for graph in described if graph.value.startswith(EXTRACTED)]
+    asked = [text for graph in described for text in build_queries(subject, graph)]
+    query.run([*asked, *_ask_places([(graph, subject) for graph in described], FORMS)])
+    expect_claims(query, extracted)
+    claims = [load_claim(query, *pair) for pair in extracted]
+    _expect_sources(query, [claim for claim in claims if claim is not None])
+    _expect_inputs(query, described)
+
+
+def _expect_sources(query: Query, claims: Iterable[Claim]) -> None:
+    """Load in few requests what `_load_claim_sources` reads."""
+    texts = {
+        (NamedNode(words.graph), NamedNode(words.unit)) for claim in claims for words in claim.words if words.graph
+    }
+    if isinstance(query, Records):
+        query.load({graph for graph, _ in texts})
+        query.run(_ask_places(sorted(texts, key=str)))
+        _expect_inputs(query, {graph for graph, _ in texts})
+
+
+def _expect_inputs(query: Records, graphs: Iterable[NamedNode]) -> None:
+    """Load in few requests what `_load_origin` reads of the graphs that `graphs` were computed from."""
+    level, seen = set(graphs), set[NamedNode]()
+    while level:
+        seen |= level
+        level = {
+            term
+            for description in query.describe(level).values()
+            for term in description[PROV.wasDerivedFrom][:MAX_INPUTS]
+            if isinstance(term, NamedNode) and term.value.startswith(_GRAPHS) and term not in seen
+        }
+        query.load(level)
+        query.run(_ask_places([(graph, graph) for graph in sorted(level, key=str)], PLACES_OF_RECORD))
+
+
+def _ask_places(pairs: Sequence[tuple[NamedNode, NamedNode]], *more: str) -> Iterator[str]:
+    """Build the queries for the places of nodes in graphs, and `more` queries of a graph and a node."""
+    for graph, iri in pairs:
+        for template in (RANK, PLACE, *more):
+            yield bind(template, graph=graph, **({"iri": iri} if "$iri" in template else {}))
 
 
 def _load_stated_before(
@@ -389,9 +463,10 @@ def _load_ceded(query: Query, graph: NamedNode) -> tuple[Ceded, ...]:
     return tuple(Ceded(graph.value, term_text(row["to"]), int(term_text(row["count"]))) for row in rows if "to" in row)
 
 
-def _explain_superclass(query: Query, subject: NamedNode, anchor: NamedNode | Literal) -> Explanation:
+def _explain_superclass(query: Records, subject: NamedNode, anchor: NamedNode | Literal) -> Explanation:
     """Explain that `subject` has the superclass `anchor`: the rule, the classes that it follows from, their sources."""
     found = load_premises(query, subject, anchor)
+    _expect(query, subject, {graph for _, graph in found})
     premises = [_explain(query, "", graph, 1, subject) for _, graph in found]
     said = " and ".join(f"{curie(name.value)} in {graph.value}" for name, graph in found)
     above = " and ".join(f"{curie(name.value)} rdfs:subClassOf {curie(anchor.value)}" for name, _ in found)
@@ -405,14 +480,17 @@ def _explain_superclass(query: Query, subject: NamedNode, anchor: NamedNode | Li
     )
 
 
-def _explain_topic(query: Query, unit: NamedNode, topic: NamedNode) -> Explanation:
+def _explain_topic(query: Records, unit: NamedNode, topic: NamedNode) -> Explanation:
     """Explain that `unit` is about `topic`: the rule, the concepts that it follows from, their sources."""
     found = load_premises_of_topic(query, unit, topic)
+    _expect(query, unit, {graph for _, graph in found})
     premises = [_explain(query, "", graph, 1, unit) for _, graph in found]
     said = " and ".join(f"{curie(concept.value)} in {graph.value}" for concept, graph in found)
     explained = _explain(query, f"{unit} {KG.about} {topic}", ABOUT_GRAPH, 1, unit)
     concepts = dict.fromkeys(concept for concept, _ in found)
+    query.run(build_claims_query(unit, KG.mentions, concept) for concept in concepts)
     claims = [claim for concept in concepts for claim in load_claims_of(query, unit, KG.mentions, concept)[0]]
+    _expect_sources(query, claims)
     return replace(
         explained,
         loaded_at=premises[0].loaded_at if premises else None,

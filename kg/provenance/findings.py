@@ -236,7 +236,7 @@ def build_reviewed_graphs(store: Store, changes: Sequence[GraphChange]) -> Deriv
     if districts or removed:  # these do not name the district or the review any more
         queries.append(bind(REVIEWED_IN, prefix=Text(FINDINGS)))
     graphs = {named_node(row["g"]) for query in queries for row in select(store.query, query)}
-    verdicts = Verdicts.load(store, changes)
+    verdicts = Verdicts.load(store.query, changes)
     made: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = {}
     for graph in sorted(graphs, key=str):
         before = store.graph(graph)
@@ -271,7 +271,7 @@ def commit_reviewed(
 
 def _find_stale(store: Store, graphs: Mapping[NamedNode, Sequence[Quad]]) -> dict[NamedNode, Reviewed]:
     """Find the graphs of findings among `graphs` to which not all reviews are applied, with their right content."""
-    verdicts, found = Verdicts.load(store), dict[NamedNode, Reviewed]()
+    verdicts, found = Verdicts.load(store.query), dict[NamedNode, Reviewed]()
     if verdicts.accepted or verdicts.rejected:
         for graph, quads in graphs.items():
             if graph.value.startswith(FINDINGS):

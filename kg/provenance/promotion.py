@@ -22,7 +22,7 @@ from kg.provenance.load_records import Derived, RecordOrigin, Rule, Run
 from kg.sparql.terms import bind
 from kg.store.difference import content_sha256
 from kg.store.ownership import CURATED
-from kg.store.protocol import GraphChange, Patch, Store, Term, named_node, select
+from kg.store.protocol import GraphChange, Patch, Query, Store, Term, named_node, select
 from kg.vocabulary import CITATIONS, DERIVED, ENTITIES, EXTRACTED, KG, RDF, SOURCED, get_named_district, iri_prefix
 
 THRESHOLD: Final = Decimal("0.7")
@@ -69,9 +69,9 @@ class Verdicts:
     """Claims that name a district, by its IRI."""
 
     @classmethod
-    def load(cls, store: Store, changes: Sequence[GraphChange] = ()) -> Verdicts:
-        """Load the reviews in the curated graphs of `store` as they will be after `changes`."""
-        accepted, rejected = (_load_verdicts(store, verdict, changes) for verdict in (KG.accepts, KG.rejects))
+    def load(cls, query: Query, changes: Sequence[GraphChange] = ()) -> Verdicts:
+        """Load the reviews in the curated graphs as they will be after `changes`."""
+        accepted, rejected = (_load_verdicts(query, verdict, changes) for verdict in (KG.accepts, KG.rejects))
         claims: dict[Term, dict[Term, set[NamedNode]]] = {KG.accepts: defaultdict(set), KG.rejects: defaultdict(set)}
         by_review: dict[Term, set[Term]] = defaultdict(set)
         namings: dict[str, set[NamedNode]] = defaultdict(set)
@@ -96,10 +96,10 @@ class Verdicts:
 
 
 def _load_verdicts(
-    store: Store, verdict: NamedNode, changes: Sequence[GraphChange]
+    query: Query, verdict: NamedNode, changes: Sequence[GraphChange]
 ) -> set[tuple[NamedNode, Term, Term]]:
     """Load graph, review and claim of each verdict of one kind."""
-    rows = select(store.query, bind(JUDGED, verdict=verdict, prefix=Literal(CURATED)))
+    rows = select(query, bind(JUDGED, verdict=verdict, prefix=Literal(CURATED)))
     reviews: set[tuple[NamedNode, Term, Term]] = {(named_node(row["g"]), row["review"], row["claim"]) for row in rows}
     for change in changes:
         graph = change.graph
@@ -148,7 +148,7 @@ def build_reviewed_edges(store: Store, changes: Sequence[GraphChange]) -> Derive
         return {}
     rows = select(store.query, bind(CLAIMED_IN, claims=sorted(claims, key=str), prefix=Literal(EXTRACTED)))
     held = {graph: store.graph(graph) for row in rows for graph in [named_node(row["g"])]}
-    return _promote(store, held, Verdicts.load(store, changes))
+    return _promote(store, held, Verdicts.load(store.query, changes))
 
 
 def build_load_patch(
@@ -167,7 +167,7 @@ def build_load_patch(
     def patch(changes: Sequence[GraphChange]) -> Patch:
         given = {**replace, **dict.fromkeys(invalidated, ())}
         claims = {graph: quads for graph, quads in given.items() if graph.value.startswith(EXTRACTED)}
-        made = _promote(store, claims, Verdicts.load(store), replace) if claims else {}
+        made = _promote(store, claims, Verdicts.load(store.query), replace) if claims else {}
         origins = {**records, **{graph: origin for graph, (_, origin) in made.items()}}
         following = [
             GraphChange(graph, frozenset(), frozenset(), content_sha256(quads) if quads else None)

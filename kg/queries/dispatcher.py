@@ -18,9 +18,9 @@ import math
 import os
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 from typing import Any, Final, Literal, cast
 
@@ -32,6 +32,7 @@ from kg.queries import worker as worker_process
 from kg.queries.admission import SLICE_S, Admission, Lane, Place
 from kg.settings import Settings
 from kg.store.protocol import Snapshot, Snapshotted
+from kg.store.snapshots import once
 
 _log: Final = logging.getLogger(__name__)
 _LONG_NICENESS: Final = 10
@@ -51,45 +52,70 @@ _IDLE_S: Final = 10 * SLICE_S
 """Seconds after which a query in a fast place counts as long though it used little processor time: it waits for another
 service, or shares the processor with ten others."""
 
+_OPEN: Final = 3
+"""Maximum number of snapshots that a worker has open: some 4 MB and ten file descriptors each."""
+
 Reason = Literal["timeout", "cancelled", "closed", "displaced", "crowded", "waited"]
 
 
 class Worker(Child):
-    """One process that evaluates queries (`kg.queries.worker`), and the snapshot that it has open."""
+    """One process that evaluates queries (`kg.queries.worker`), and the snapshots that it has open."""
 
     def __init__(self, settings: Settings, prologue: Mapping[str, Any]) -> None:
         options = json.dumps({"memory_bytes": settings.query_memory_mb << 20, **prologue})
         super().__init__(command(worker_process.__name__, options))
-        self.snapshot: Snapshot | None = None
+        self.snapshots: list[Snapshot] = []
+        """The open ones, the last used last."""
 
-    def open_snapshot(self, snapshot: Snapshot) -> Snapshot | None:
-        """Have `snapshot` opened with the next query; return the snapshot that the caller has to release.
+    def find_snapshot(self, at_least: int, exactly: int | None) -> Snapshot | None:
+        """Find the newest open snapshot of generation `at_least` or later, or that of `exactly`."""
+        suitable = [
+            each
+            for each in self.snapshots
+            if (each.generation >= at_least if exactly is None else each.generation == exactly)
+        ]
+        return max(suitable, key=lambda each: each.generation, default=None)
 
-        That is the previous one: the process closes it first, and does not read it until then.
+    def open_snapshot(self, snapshot: Snapshot, is_wanted: Callable[[Snapshot], bool]) -> list[Snapshot]:
+        """Have `snapshot` opened with the next query; return the snapshots that the caller has to release.
+
+        Those are the ones that are not wanted, or that were used the longest ago: the process closes them with the next
+        query, and does not read them until then.
         """
-        if self.snapshot is not None and self.snapshot.path == snapshot.path:
-            return snapshot
-        before, self.snapshot = self.snapshot, snapshot
-        return before
+        if any(each.path == snapshot.path for each in self.snapshots):
+            return [snapshot]
+        before = self.snapshots
+        kept = [each for each in before if is_wanted(each) and not each.is_live]
+        self.snapshots = [*kept[-(_OPEN - 1) :], snapshot]
+        return [each for each in before if each not in self.snapshots]
 
-    def close_snapshot(self) -> bool:
-        """Close the open snapshot; return False if the worker does not answer."""
+    def close_snapshots(self, is_wanted: Callable[[Snapshot], bool]) -> bool:
+        """Close the snapshots that are not wanted; return False if the worker does not answer."""
+        before = self.snapshots
+        self.snapshots = [each for each in before if is_wanted(each)]
         try:
-            self.send(b"C", b"")
+            self.send(b"C", json.dumps(self.list_paths()).encode())
             self.receive(time.monotonic() + _ACKNOWLEDGE_S)
         except ChildGoneError:
+            self.snapshots = before  # released at the end of the process
             return False
-        self.release()
+        for each in before:
+            if each not in self.snapshots:
+                each.release()
         return True
 
+    def list_paths(self) -> list[str]:
+        """List the folders of the open snapshots."""
+        return [str(each.path) for each in self.snapshots]
+
     def release(self) -> None:
-        """Release the snapshot. Called after the end of the process, or after it has closed the snapshot."""
-        held, self.snapshot = self.snapshot, None
-        if held is not None:
-            held.release()
+        """Release the snapshots. Called after the end of the process."""
+        held, self.snapshots = self.snapshots, []
+        for each in held:
+            each.release()
 
     def end(self) -> int:
-        """Kill the process, wait for its end, release its snapshot; return its exit code."""
+        """Kill the process, wait for its end, release its snapshots; return its exit code."""
         code = super().end()
         self.release()
         return code
@@ -155,6 +181,8 @@ class Dispatcher:
         self._ids = itertools.count(1)
         self._held: Leases[Ticket] = Leases()  # by queries that run or wait
         self._due: list[Ticket] = []  # stopped by `expire`, to be notified
+        self._leased: Counter[int] = Counter()
+        """The number of leases of each generation."""
         self._idle: deque[Worker] = deque()
         self._killed: list[Worker] = []  # whose queries were stopped: they count as processes until they have ended
         self._processes = 0
@@ -206,11 +234,10 @@ class Dispatcher:
     def is_ready(self, ticket: Ticket) -> bool:
         """Return whether the worker has a suitable snapshot open, so that `send` may follow without `prepare`."""
         worker = ticket.worker
-        if worker is None or worker.snapshot is None or worker.snapshot.is_live:
+        if worker is None or (ticket.exactly is None and not ticket.at_least):
             return False
-        if ticket.exactly is not None:
-            return worker.snapshot.generation == ticket.exactly
-        return 0 < ticket.at_least <= worker.snapshot.generation
+        found = worker.find_snapshot(ticket.at_least, ticket.exactly)
+        return found is not None and not found.is_live
 
     def prepare(self, ticket: Ticket) -> None:
         """Provide a live worker and the wanted snapshot. Blocks. Raises ChildGoneError, and the errors of the store.
@@ -236,14 +263,14 @@ class Dispatcher:
             return
         with self._lock:
             self._wake_by(self._held.find_due())
-        exactly = ticket.exactly
-        taken = self._store.snapshot(ticket.at_least) if exactly is None else self._store.snapshot(exactly=exactly)
+        taken = self._take_snapshot(ticket.at_least, ticket.exactly)
         worker = ticket.worker
         assert worker is not None  # noqa: S101 -- only this conversation recovers it
-        if (before := worker.open_snapshot(taken)) is not None:
-            self._chores.put(before.release)  # it may delete files, which the query need not wait for
         with self._lock:
             self._generation = max(self._generation, taken.generation)
+            closed = worker.open_snapshot(taken, self._is_wanted)
+        for each in closed:
+            self._chores.put(each.release)  # it may delete files, which the query need not wait for
 
     def send(self, ticket: Ticket) -> None:
         """Send the query to its worker and start its time. Raises ChildGoneError."""
@@ -253,15 +280,18 @@ class Dispatcher:
         with self._lock:
             if ticket.reason is not None:  # its worker was killed, and has perhaps released its snapshot
                 raise ChildGoneError
-            assert worker.snapshot is not None  # noqa: S101 -- prepared
-            ticket.snapshot = worker.snapshot
+            snapshot = ticket.snapshot = worker.find_snapshot(ticket.at_least, ticket.exactly)
+            assert snapshot is not None  # noqa: S101 -- prepared
+            worker.snapshots.sort(key=lambda each: each is snapshot)  # the last used last
+            opened = worker.list_paths()
             ticket.started, until = now, now + ticket.timeout_s
             self._held.extend(ticket, until)
             ticket.processor_s = worker.get_processor_s()
             self._wake_by(min(until, now + (SLICE_S / 2 if ticket.lane == "fast" else math.inf)))
             if ticket.lane == "long":
                 _set_niceness(worker, _LONG_NICENESS)
-        worker.send(b"Q", json.dumps({"snapshot": str(ticket.snapshot.path), **ticket.request}).encode())
+        request = {"snapshot": str(snapshot.path), "open": opened, **ticket.request}
+        worker.send(b"Q", json.dumps(request).encode())
         ticket.sent = True
 
     def start_answer(self, ticket: Ticket) -> bool:
@@ -382,6 +412,30 @@ class Dispatcher:
         ticket = next((each for each in self._held if each.id == number), None)
         return ticket is not None and self.stop(ticket, "cancelled")
 
+    def lease(self, at_least: int, exactly: int | None) -> Snapshot:
+        """Get a snapshot of generation `at_least` or later, or that of `exactly`; workers that have it open keep it
+        open until it is released."""
+        taken = self._take_snapshot(at_least, exactly)
+        with self._lock:
+            self._leased[taken.generation] += 1
+
+        def release() -> None:
+            with self._changing():
+                self._leased[taken.generation] -= 1
+                if not self._leased[taken.generation]:
+                    del self._leased[taken.generation]
+                self._close_old_snapshots()
+                is_closed = self._closed
+            if is_closed:
+                taken.release()
+            else:
+                self._chores.put(taken.release)  # it may delete files
+
+        return replace(taken, release=once(release))
+
+    def _take_snapshot(self, at_least: int, exactly: int | None) -> Snapshot:
+        return self._store.snapshot(at_least) if exactly is None else self._store.snapshot(exactly=exactly)
+
     def close_snapshots_before(self, generation: int) -> None:
         """Have idle workers close the snapshots of older generations, which they keep until the next query."""
         with self._changing():
@@ -435,11 +489,23 @@ class Dispatcher:
             ticket.waited_s += now - ticket.enqueued
             self._held.extend(ticket, now + max(_PREPARING_S, ticket.timeout_s))
             if self._idle:
-                ticket.worker = self._idle.pop()
+                ticket.worker = self._pop_idle(ticket)
             else:
                 self._processes += 1  # `prepare` starts it
             due.append(ticket)
         return due
+
+    def _pop_idle(self, ticket: Ticket) -> Worker:
+        """Take an idle worker, one that has the snapshot of the query open if there is one."""
+        for worker in reversed(self._idle):
+            if worker.find_snapshot(ticket.at_least, ticket.exactly) is not None:
+                self._idle.remove(worker)
+                return worker
+        return self._idle.pop()
+
+    def _is_wanted(self, snapshot: Snapshot) -> bool:
+        """Whether a worker keeps a snapshot open: a leased one, or the newest."""
+        return snapshot.generation >= self._generation or snapshot.generation in self._leased
 
     def _keep(self, worker: Worker, ticket: Ticket, *, retire: bool = False) -> None:
         """Keep a worker for the next query, or have it replaced."""
@@ -522,8 +588,8 @@ class Dispatcher:
         )
 
     def _close_old_snapshots(self) -> None:
-        """Have idle workers close an old snapshot, so that it can be deleted."""
-        stale = [worker for worker in self._idle if worker.snapshot and worker.snapshot.generation < self._generation]
+        """Have idle workers close old snapshots that are not leased, so that they can be deleted."""
+        stale = [worker for worker in self._idle if not all(map(self._is_wanted, worker.snapshots))]
         for worker in stale:
             self._idle.remove(worker)
             self._chores.put(lambda worker=worker: self._close_snapshot(worker))  # type: ignore[misc]
@@ -599,7 +665,7 @@ class Dispatcher:
         self._receive(worker)
 
     def _close_snapshot(self, worker: Worker) -> None:
-        if worker.close_snapshot():
+        if worker.close_snapshots(self._is_wanted):
             self._receive(worker)
         else:
             self._replace(worker)

@@ -21,11 +21,12 @@ from typing import Any, Final, Self, TypedDict, TypeVar, Unpack
 from pyoxigraph import NamedNode
 
 from kg.errors import InvalidInputError, QueryMemoryError
+from kg.processes.child import never
 from kg.queries import replies, text_check
 from kg.queries.conversation import Call, Conversation, Readable, Steps, Turn
 from kg.queries.dispatcher import Dispatcher, RunningQuery, Ticket
 from kg.settings import Settings
-from kg.store.protocol import Result, Snapshotted
+from kg.store.protocol import Result, Snapshot, Snapshotted
 from kg.vocabulary import PREFIXES
 
 UNLIMITED: Final = math.inf
@@ -46,19 +47,19 @@ class Answer:
 
 
 class Cancellation:
-    """Stops one query, from any thread, before it starts or while it runs."""
+    """Stops the queries of one call, from any thread, before they start or while they run."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._cancelled = False
-        self._stop: Callable[[], object] | None = None
+        self._stops: dict[object, Callable[[], object]] = {}
 
     def cancel(self) -> None:
-        """Stop the query; the call that runs it raises QueryLimitError. Does nothing once the query has ended."""
+        """Stop the queries; the calls that run them raise QueryLimitError. Does nothing once they have ended."""
         with self._lock:
             self._cancelled = True
-            stop = self._stop
-        if stop is not None:
+            stops = list(self._stops.values())
+        for stop in stops:
             stop()
 
     @property
@@ -67,13 +68,15 @@ class Cancellation:
         with self._lock:
             return self._cancelled
 
-    def on_cancel(self, stop: Callable[[], object] | None) -> None:
-        """Call `stop` on cancellation, at once if it was cancelled already; None: the query has ended."""
+    def on_cancel(self, stop: Callable[[], object]) -> Callable[[], object]:
+        """Call `stop` on cancellation, at once if it was cancelled already, until the returned function is called."""
+        key = object()
         with self._lock:
-            self._stop = stop
+            self._stops[key] = stop
             cancelled = self._cancelled
-        if cancelled and stop is not None:
+        if cancelled:
             stop()
+        return lambda: self._stops.pop(key, None)
 
 
 class Streamed:
@@ -174,12 +177,13 @@ class QueryPool:
         memory_mb = self._settings.query_memory_mb
         limited = ticket.request["limit"] is not None
         conversation = Conversation(self.dispatcher, ticket, memory_mb << 20 if limited else math.inf)
+        on_cancel = never if cancellation is None else cancellation.on_cancel
+        forget = on_cancel(partial(self.dispatcher.stop, ticket, "cancelled"))
         try:
-            pieces = self._begin(conversation, ticket, cancellation)
+            pieces = self._begin(conversation, ticket)
         finally:
             conversation.close()
-            if cancellation is not None:
-                cancellation.on_cancel(None)
+            forget()
         if conversation.truncated is None:
             raise QueryMemoryError(
                 f"The result is larger than {memory_mb} MiB (setting QUADCITE_QUERY_MEMORY_MB). Ask for fewer rows or "
@@ -199,8 +203,10 @@ class QueryPool:
         """
         ticket = self.build_ticket(query, media_type=media_type, **options)
         conversation = Conversation(self.dispatcher, ticket, 0)
+        if cancellation is not None:
+            cancellation.on_cancel(partial(self.dispatcher.stop, ticket, "cancelled"))
         try:
-            held = self._begin(conversation, ticket, cancellation)
+            held = self._begin(conversation, ticket)
         except BaseException:
             conversation.close()
             raise
@@ -217,6 +223,11 @@ class QueryPool:
     def cancel(self, number: int) -> bool:
         """Stop the query with this id; return whether there was one."""
         return self.dispatcher.cancel(number)
+
+    def lease(self, at_least: int = 0, exactly: int | None = None) -> Snapshot:
+        """Get a snapshot of generation `at_least` or later, or that of `exactly`, for queries on it until it is
+        released. Meanwhile workers that have it open keep it open. Raises the errors of `Snapshotted.snapshot`."""
+        return self.dispatcher.lease(at_least, exactly)
 
     def close_snapshots_before(self, generation: int) -> None:
         """Have idle workers close the snapshots of older generations, which they keep until the next query."""
@@ -267,10 +278,7 @@ class QueryPool:
         }
         return Ticket(client, query, request=request, timeout_s=timeout_s, at_least=at_least, exactly=exactly)
 
-    def _begin(self, conversation: Conversation, ticket: Ticket, cancellation: Cancellation | None) -> list[bytes]:
-        if cancellation is not None:
-            cancellation.on_cancel(partial(self.dispatcher.stop, ticket, "cancelled"))
-
+    def _begin(self, conversation: Conversation, ticket: Ticket) -> list[bytes]:
         def wait_for_turn() -> None:
             turn = threading.Event()
             if not self.dispatcher.submit(ticket, turn.set):

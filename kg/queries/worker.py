@@ -1,12 +1,12 @@
-"""A worker process: evaluates queries, one at a time, over one immutable snapshot, until its parent kills it.
+"""A worker process: evaluates queries, one at a time, over immutable snapshots, until its parent kills it.
 
 It imports no more of Quadcite than frames and limits, so it starts fast. Frames (`kg.processes.frames`):
 
-- in: ``Q``, a JSON object ``{snapshot, query, star, union, dataset, limit, bytes, results, graph}``: a path, SPARQL,
-  the offset of the ``*`` of its SELECT and the variables in the order of the text or null, whether the default graph is
-  the union of all graphs, the names of the default and of the named graphs to use instead or null, the maximum number
-  of rows or null, bytes or null after which no further row follows, and the media types to answer with; ``C``, to close
-  the snapshot.
+- in: ``Q``, a JSON object ``{snapshot, open, query, star, union, dataset, limit, bytes, results, graph}``: a path, the
+  paths of snapshots that stay open, SPARQL, the offset of the ``*`` of its SELECT and the variables in the order of the
+  text or null, whether the default graph is the union of all graphs, the names of the default and of the named graphs
+  to use instead or null, the maximum number of rows or null, bytes or null after which no further row follows, and the
+  media types to answer with; ``C``, the JSON list of the paths of snapshots that stay open.
 - out: ``H``, the kind of the result (JSON ``{kind}``), ``D``, a piece of it, ``E``, its end (JSON
   ``{truncated, retire}``), or ``X``, an error (JSON ``{kind, message}``). ``C`` is answered with ``C``. Small frames
   are written together.
@@ -182,7 +182,7 @@ class XmlCheck:
 
 
 class Evaluator:
-    """Answers requests over one open snapshot."""
+    """Answers requests over open snapshots."""
 
     def __init__(self, prefixes: dict[str, str], base_iri: str | None, memory_bytes: int, send: Send) -> None:
         self._prefixes = prefixes
@@ -190,17 +190,18 @@ class Evaluator:
         self._memory_bytes = memory_bytes
         self._send = send
         self._ending = False  # the next piece is the last
-        self._path: str | None = None
-        self._store: pyoxigraph.Store | None = None
+        self._stores: dict[str, pyoxigraph.Store] = {}
+        self._is_opening = False
         self._empty = pyoxigraph.Store()
 
-    def close(self) -> None:
-        """Close the snapshot."""
-        self._path = self._store = None
+    def close(self, keep: Sequence[str]) -> None:
+        """Close all snapshots but those in the folders `keep`."""
+        self._close(keep)
         self._send(b"C", b"")
 
     def answer(self, request: dict[str, Any]) -> None:
         """Evaluate one query and send its result, or its error."""
+        self._is_opening = False
         try:
             truncated = self._evaluate(request)
         except SyntaxError as error:
@@ -209,7 +210,7 @@ class Evaluator:
             self._fail("memory", "out of memory")
         except OSError as error:
             # Over an open snapshot only a socket is denied, by `confine.deny_sockets`.
-            refused = isinstance(error, PermissionError) and self._store is not None
+            refused = isinstance(error, PermissionError) and not self._is_opening
             unwritable = str(error).startswith("RDF/XML")  # as the predicate rdf:li is
             self._fail("evaluation" if unwritable else "request" if refused else "store", str(error))
         except (RuntimeError, ValueError, TypeError) as error:
@@ -218,17 +219,14 @@ class Evaluator:
             self._send_json(b"E", {"truncated": truncated, "retire": confine.holds_more_than(self._memory_bytes // 2)})
 
     def _evaluate(self, request: dict[str, Any]) -> bool:
-        if request["snapshot"] != self._path or self._store is None:
-            self._path = self._store = None
-            self._store = pyoxigraph.Store.read_only(request["snapshot"])
-            self._path = request["snapshot"]
+        store = self._open(request["snapshot"], request["open"])
         # The union would replace the graphs that a query names with FROM.
         options: dict[str, Any] = {"use_default_graph_as_union": request["union"]}
         if request["dataset"] is not None:
             default, named = ([pyoxigraph.NamedNode(iri) for iri in graphs] for graphs in request["dataset"])
             options = {"default_graph": default, "named_graphs": named}
         query = self._order_columns(request["query"], *star) if (star := request.get("star")) else request["query"]
-        result = self._store.query(query, base_iri=self._base_iri, prefixes=self._prefixes, **options)
+        result = store.query(query, base_iri=self._base_iri, prefixes=self._prefixes, **options)
         limit = request["limit"]
         if isinstance(result, pyoxigraph.QuerySolutions):
             results = _find_results_format(request["results"])
@@ -247,6 +245,17 @@ class Evaluator:
             )
         self._begin("graph")
         return self._send_triples(result, graph, limit, request["bytes"])
+
+    def _open(self, path: str, keep: Sequence[str]) -> pyoxigraph.Store:
+        self._close(keep)
+        if path not in self._stores:
+            self._is_opening = True
+            self._stores[path] = pyoxigraph.Store.read_only(path)
+            self._is_opening = False
+        return self._stores[path]
+
+    def _close(self, keep: Sequence[str]) -> None:
+        self._stores = {path: store for path, store in self._stores.items() if path in keep}
 
     def _order_columns(self, query: str, star: int, names: list[str]) -> str:
         """Replace ``*`` at `star` by the variables in scope, in the order of `names`.
@@ -427,7 +436,7 @@ def serve(evaluator: Evaluator, requests: BinaryIO) -> None:
     while (request := frames.read(requests)) is not None:
         kind, payload = request
         if kind == b"C":
-            evaluator.close()
+            evaluator.close(json.loads(payload))
         else:
             evaluator.answer(json.loads(payload))
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from typing import Any, Final
 
 from kg.errors import IndexUnavailableError, QueryLimitError
+from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader, start
 from kg.retrieval.word_ranking import rank_by_store
 from kg.search.protocol import Candidate, Codes, Conditions, Mode, Ranking, SearchIndex
@@ -26,7 +27,9 @@ from kg.search.relevance import (
     is_related,
 )
 from kg.search.word_overlap import parse_question
+from kg.vocabulary import SCHEMA
 
+_TEXTS: Final = frozenset({SCHEMA.text.value})
 NAMES_CHECKED: Final = 4
 """Maximum number of names of a query that are looked up."""
 UNKNOWN_SHARE: Final = 0.2
@@ -95,18 +98,18 @@ class Asked:
     ) -> Ranking:
         """Rank units by it: by words alone if their meaning takes too long, by the store if the index does not answer.
 
-        The store ranks without `codes`, and counts nothing. Raises IndexUnavailableError if it has too many texts to
-        read them in time.
+        The store ranks without `codes`, and counts nothing. `incomplete` says so where the index may have another state
+        than the call reads. Raises IndexUnavailableError if the store has too many texts to read them in time.
         """
         rank = partial(
             self.rank, reader.kg.search, limit=limit, units=units, parents=parents, codes=codes, counted=counted
         )
         try:
-            return rank()
+            return _with_lag(rank(), reader.kg)
         except IndexUnavailableError as error:
             problem = str(error)
         try:
-            return rank(mode="bm25")
+            return _with_lag(rank(mode="bm25"), reader.kg)
         except IndexUnavailableError:
             try:
                 return rank_by_store(reader, self.query, self.must, limit=limit, units=units, parents=parents)
@@ -192,6 +195,19 @@ class Asked:
 
     def _keeps_all(self, relevance: Relevance) -> bool:
         return relevance == "unknown" or not self.refuses
+
+
+def _with_lag(ranking: Ranking, kg: KnowledgeGraph) -> Ranking:
+    """Add to `ranking` why the index may lack texts of the state that the call reads, or have others.
+
+    Texts that it proposes and the state lacks are dropped by the lookup of their documents.
+    """
+    lag = None
+    if kg.store.find_last_change(_TEXTS, users=True) > kg.generation:
+        lag = "Texts have changed since the generation that was read, and the search index follows the newest one."
+    elif kg.unindexed.is_set() or kg.loads.list_running():
+        lag = "The search index follows a load that is running, and may lack texts of it."
+    return ranking if lag is None or ranking.incomplete is not None else replace(ranking, incomplete=lag)
 
 
 def has_unknown_name(search: SearchIndex, query: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from pyoxigraph import Literal, NamedNode
 from kg.errors import InvalidInputError, NotFoundError
 from kg.fuzzy_names import Match, Names, fold, nearest
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.reader import Reader, iri_of
+from kg.retrieval.reader import Reader, iri_of, share
 from kg.sparql.graph_exclusion import type_key
 from kg.sparql.terms import bind, is_iri
 from kg.store.protocol import Rows, Term, preference
@@ -23,8 +22,6 @@ from kg.vocabulary import BASE, KG, PREFIXES, SKOS
 
 NAMES_READ: Final = 400_000
 """Maximum number of names of concepts. Truncation is reported."""
-SHARE: Final = 20
-"""After a commit, the index is rebuilt once its age is this multiple of the time that it took to build."""
 NAMED: Final = 0.55
 """Minimum similarity of a name that counts as found."""
 NEAR: Final = 5
@@ -180,29 +177,20 @@ class Concepts:
 def load_concepts(kg: KnowledgeGraph, *, fresh: bool = False) -> Concepts:
     """Load the concepts, cached until a commit changes them or the languages of documents.
 
-    Without `fresh` they can be slightly older than the last commit (see `SHARE`).
+    Without `fresh` they can be those of another state (`kg.retrieval.reader.share`).
     """
-    generation = kg.store.statistics().generation
-    kept: tuple[Concepts, float, float] | None = kg.memory.get("concepts")
-    if kept is not None:
-        concepts, at, took = kept
-        if concepts.generation >= generation or (not fresh and time.monotonic() - at < SHARE * took):
-            return concepts
-        if _are_current(kg, concepts):
-            concepts.generation = max(concepts.generation, generation)
-            return concepts
-    began = time.monotonic()
-    concepts = _read(kg)
-    now = time.monotonic()
-    kg.memory.keep("concepts", (concepts, now, now - began))
-    return concepts
 
+    def is_current(concepts: Concepts) -> bool:
+        if concepts.generation == kg.generation:
+            return True
+        if kg.store.find_last_change(_READS) > min(concepts.generation, kg.generation):
+            return False
+        if concepts.languages is not None and _languages(_Queries(kg)) != concepts.languages:
+            return False
+        concepts.generation = max(concepts.generation, kg.generation)
+        return True
 
-def _are_current(kg: KnowledgeGraph, concepts: Concepts) -> bool:
-    """Return whether no commit has changed the statements that `concepts` were read from."""
-    if kg.store.find_last_change(_READS) > concepts.generation:
-        return False
-    return concepts.languages is None or _languages(_Queries(kg)) == concepts.languages
+    return share(kg, "concepts", lambda: _read(kg), is_current, what="concepts", fresh=fresh)
 
 
 def get_loaded_concepts(kg: KnowledgeGraph) -> Concepts | None:
@@ -212,18 +200,16 @@ def get_loaded_concepts(kg: KnowledgeGraph) -> Concepts | None:
 
 
 class _Queries:
-    """Queries with a row limit that is high enough for names, and the generation that they read."""
+    """Queries with a row limit that is high enough for names."""
 
     def __init__(self, kg: KnowledgeGraph) -> None:
         self.kg = kg
-        self.generation = 0
         self.truncated = False
 
     def pairs(self, query: str) -> Iterable[tuple[Term | None, ...]]:
         answer = self.kg.query(query, limit=NAMES_READ)
         if not isinstance(answer.result, Rows):
             raise TypeError("a SELECT returned no rows")
-        self.generation = self.generation or answer.generation  # the oldest one, so that later commits cause a rebuild
         self.truncated = self.truncated or answer.truncated
         return answer.result.rows
 
@@ -236,7 +222,7 @@ def _read(kg: KnowledgeGraph) -> Concepts:
         if isinstance(concept, NamedNode) and not concept.value.startswith(_CODE_LISTS)
     }
     if not found:
-        return Concepts((), reading.generation)
+        return Concepts((), kg.generation)
     entities = {
         concept.value: entity.value
         for concept, entity in reading.pairs(bind(PAIRS, property=KG.wikibaseEntity))
@@ -262,7 +248,7 @@ def _read(kg: KnowledgeGraph) -> Concepts:
         names = tuple(dict.fromkeys(name.value for name in (*own[:1], *others)))
         label = names[0] if own else iri.rpartition("/")[2]
         concepts.append(Concept(iri, label, names, entities.get(iri, iri)))
-    return Concepts(concepts, reading.generation, languages=languages, truncated=reading.truncated)
+    return Concepts(concepts, kg.generation, languages=languages, truncated=reading.truncated)
 
 
 def _languages(reading: _Queries) -> str:

@@ -13,11 +13,11 @@ from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from operator import is_
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from pyoxigraph import NamedNode
 
-from kg.errors import InvalidInputError, NotFoundError
+from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph, Memory
 from kg.retrieval.results import MOST_RESULTS, MOST_SKIPPED, Completeness, Meta, Result, Statement
 from kg.retrieval.token_budget import clipped
@@ -34,10 +34,6 @@ T = TypeVar("T")
 
 _INVISIBLE: Final = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})
 """Categories of Unicode of control and format characters and separators."""
-RUNS: Final = 3
-"""Maximum number of times that a call runs because commits change what it reads."""
-RUN_AGAIN_S: Final = 5.0
-"""Seconds after which a call is not run again."""
 _RAN: Final[ContextVar[list[Statement] | None]] = ContextVar("ran", default=None)
 
 USER_GRAPHS: Final = 3
@@ -54,6 +50,8 @@ MOST_COMMITS: Final = 200
 """Commits after which the graphs that they touched are not compared any more (`Reader.kept_in_graphs`)."""
 SHORT: Final = 4_000
 """Characters of a query whose properties are cached."""
+SHARE: Final = 20
+"""A value that many calls share is built again once its age is this multiple of the time that it took (`share`)."""
 LEAST_ROWS: Final = 20
 """Rows that a result counts for at least: its query is kept too."""
 NUMBERS: Final = frozenset({"position", "start", "end"})
@@ -78,47 +76,6 @@ TOUCHED: Final = """
 SELECT DISTINCT ?commit ?graph WHERE { GRAPH $prov { VALUES ?commit { $commits } ?commit kg:touched ?graph } }"""
 
 
-@dataclass(slots=True)
-class _Reads:
-    """What one call has read: the generation of its first query, and whether a later one read what changed since."""
-
-    first: int | None = None
-    is_mixed: bool = False
-
-
-_READS: Final[ContextVar[_Reads | None]] = ContextVar("reads", default=None)
-
-
-def read_consistently(run: Callable[[], T]) -> T:
-    """Call `run`, which only reads, and again if a commit in the meantime changed statements that it read later.
-
-    So all queries of a result see the same statements. After `RUNS` attempts or `RUN_AGAIN_S` seconds the result is
-    returned with a note that data changed.
-    """
-    ran, began = _RAN.get(), time.monotonic()
-    recorded = 0 if ran is None else len(ran)
-    for left in reversed(range(RUNS)):
-        reads = _Reads()
-        token = _READS.set(reads)
-        try:
-            result = run()
-        except (LookupError, NotFoundError):  # such as a node that an earlier query did not see
-            if not left or not reads.is_mixed:
-                raise
-        else:
-            if not reads.is_mixed:
-                return result
-            if not left or time.monotonic() > began + RUN_AGAIN_S:
-                if isinstance(result, Result):
-                    result.notes.append("Data changed while this result was computed. Ask again for a consistent one.")
-                return result
-        finally:
-            _READS.reset(token)
-        if ran is not None:
-            del ran[recorded:]
-    raise RuntimeError("unreachable: the last attempt returns or raises")
-
-
 @contextmanager
 def recording() -> Iterator[list[Statement]]:
     """Yield a list that receives the queries of each result that is finished in the block."""
@@ -131,12 +88,11 @@ def recording() -> Iterator[list[Statement]]:
 
 
 class Reader:
-    """Runs the queries of one result, over snapshots of increasing generations."""
+    """Runs the queries of one result, on the state that the call reads (`KnowledgeGraph.reading`)."""
 
     def __init__(self, kg: KnowledgeGraph) -> None:
         self.kg = kg
         self.ran: list[Statement] = []
-        self.generation = 0
         self.truncated = False
         self._declares = False
         """Whether rows that user graphs take part in were read."""
@@ -150,11 +106,13 @@ class Reader:
         `all_graphs`, for results that show the graph of each statement. Variables in `declared` name nodes that people
         may declare: rows follow that user graphs take part in, where no source describes any of these nodes.
         """
-        found = list(self._selected(purpose, query, all_graphs=all_graphs))
-        exclude = self.kg.store.exclude_hidden_graphs
-        # Without a user graph that the query could read, nothing is declared.
-        if declared and exclude(query) != (with_users := exclude(query, users=False)):
-            found += self._declared(purpose, query, with_users, found, declared)
+        with self.kg.reading() as lease:
+            found = list(self._selected(purpose, query, all_graphs=all_graphs))
+            if declared:
+                exclude = lease.get().visibility.exclude
+                # Without a user graph that the query could read, nothing is declared.
+                if exclude(query) != (with_users := exclude(query, users=False)):
+                    found += self._declared(purpose, query, with_users, found, declared)
         return found
 
     def _declared(
@@ -186,7 +144,6 @@ class Reader:
     def _run(self, query: str, *, all_graphs: bool) -> Rows:
         answer = self.kg.query(query, all_graphs=all_graphs)
         rows = _rows_of(answer.result)
-        self._see(answer.generation, query)
         self.truncated = self.truncated or answer.truncated
         return rows
 
@@ -198,16 +155,16 @@ class Reader:
         `read` depends on the rows alone. Do not modify the value. `declared` is that of `rows`.
         """
         key = (query, *declared)
-        known: _Kept[T] | None = self._get_kept(key)
-        latest = self.kg.store.statistics().generation
-        if known is not None and self._is_valid(known):
-            self.note(purpose, query)
-            self._see(latest, query)
-            return known.value
-        with self._reading_anew():
-            rows = self.rows(purpose, query, declared=declared)
-            value = read(rows)
-            self._keep(key, _Kept(value, latest, len(rows), self._reads_of(query), bool(declared)))
+        with self.kg.reading():
+            known: _Kept[T] | None = self._get_kept(key)
+            if known is not None and self._is_valid(known):
+                self.note(purpose, query)
+                return known.value
+            with self._loading():
+                rows = self.rows(purpose, query, declared=declared)
+                value = read(rows)
+                since = self.kg.generation
+                self._keep(key, _Kept(value, since, len(rows), self._reads_of(query), bool(declared)))
         return value
 
     def kept_in_graphs(
@@ -217,36 +174,34 @@ class Reader:
         graphs: str,
         read: Callable[[list[dict[str, Term]]], T],
         *,
-        also: tuple[str, int] | None = None,
+        also: str | None = None,
     ) -> T:
         """Run a SELECT and return `read` of its rows, cached until a commit touches the graphs that it reads.
 
-        `graphs` is a SELECT of these as ?graph, now: those that can change the result of `query`, and that of `also`: a
-        query whose result `read` uses too, with the generation of that.
+        `graphs` is a SELECT of these as ?graph: those that can change the result of `query`, and that of `also`: a
+        query whose result `read` uses too.
         """
-        known: _Kept[T] | None = self._get_kept((query, graphs))
-        latest = self.kg.store.statistics().generation
-        if known is not None:
-            if not (is_valid := self._is_valid(known)) and latest <= known.since + MOST_COMMITS:
-                held, latest = self._find_graphs(graphs)
-                touched = self._find_touched(known.since, latest)
-                is_valid = held == known.graphs and touched is not None and held.isdisjoint(touched)
-            if is_valid:
-                if known.since < latest:
-                    self._keep((query, graphs), replace(known, since=latest))
-                self.note(purpose, query)
-                self._see(latest, query)
-                return known.value
-        with self._reading_anew():
-            held, latest = self._find_graphs(graphs)
-            rows = self.rows(purpose, query)
-            value = read(rows)
-            # After a commit in the meantime it is unknown which graphs these rows are from.
-            if self.generation == latest:
-                other, since = also or (query, latest)
-                reads = [find_reads(each) for each in (query, graphs, other)]
+        with self.kg.reading():
+            known: _Kept[T] | None = self._get_kept((query, graphs))
+            current, held = self.kg.generation, None
+            if known is not None:
+                is_valid = self._is_valid(known)
+                if not is_valid and known.since <= current <= known.since + MOST_COMMITS:
+                    held = self._find_graphs(graphs)
+                    touched = self._find_touched(known.since, current)
+                    is_valid = held == known.graphs and touched is not None and held.isdisjoint(touched)
+                if is_valid:
+                    if known.since < current:
+                        self._keep((query, graphs), replace(known, since=current))
+                    self.note(purpose, query)
+                    return known.value
+            with self._loading():
+                held = self._find_graphs(graphs) if held is None else held
+                rows = self.rows(purpose, query)
+                value = read(rows)
+                reads = [find_reads(each) for each in (query, graphs, also or query)]
                 names = None if None in reads else frozenset().union(*filter(None, reads))
-                self._keep((query, graphs), _Kept(value, min(since, latest), len(rows), names, graphs=held))
+                self._keep((query, graphs), _Kept(value, current, len(rows), names, graphs=held))
         return value
 
     def derived(self, kind: Hashable, build: Callable[..., T], *inputs: object) -> T:
@@ -261,28 +216,15 @@ class Reader:
         return memory.keep(("derived", kind), (inputs, build(*inputs)))[1]
 
     @contextmanager
-    def _reading_anew(self) -> Iterator[None]:
-        """Keep the state of the queries in the block apart from that of earlier ones: generation, truncation, users."""
+    def _loading(self) -> Iterator[None]:
+        """Keep the outcome of the queries in the block apart from that of earlier ones: truncation, users."""
         before, self.truncated = self.truncated, False
-        earlier, self.generation = self.generation, 0
         declared, self._declares = self._declares, False
         try:
             yield
         finally:
             self._declares = self._declares or declared
             self.truncated = self.truncated or before
-            self.generation = max(self.generation, earlier)
-
-    def _see(self, generation: int, query: str) -> None:
-        """Note that the answer of `query`, or of any if it is empty, is of this generation."""
-        self.generation = max(self.generation, generation)
-        if (reads := _READS.get()) is None:
-            return
-        if reads.first is None:
-            reads.first = generation
-        elif generation > reads.first and not reads.is_mixed:
-            properties = self._reads_of(query) if query else None
-            reads.is_mixed = self.kg.store.find_last_change(properties) > reads.first
 
     def _get_kept(self, key: Hashable) -> Any:
         return next((known for memory in self._get_memories() if (known := memory.get(key)) is not None), None)
@@ -297,17 +239,17 @@ class Reader:
         memory.keep(key, found, max(LEAST_ROWS, found.rows))
 
     def _is_valid(self, known: _Kept[Any]) -> bool:
-        return self.kg.store.find_last_change(known.reads, users=known.users) <= known.since
+        """Whether no commit between the state of the value and that of the call has changed what it depends on."""
+        return self.kg.store.find_last_change(known.reads, users=known.users) <= min(known.since, self.kg.generation)
 
     def _get_memories(self) -> tuple[Memory, Memory]:
         """Get the caches of small and of large results."""
         found: tuple[Memory, Memory] | None = self.kg.memory.get("answers")
         return found or self.kg.memory.keep("answers", (Memory(KEPT_SMALL), Memory(KEPT_ROWS)))
 
-    def _find_graphs(self, query: str) -> tuple[frozenset[str], int]:
-        """Run a SELECT of ?graph; return the graphs, and the generation that they are of."""
-        answer = self.kg.query(query)
-        return frozenset(iri_of(row["graph"]) for row in _rows_of(answer.result)), answer.generation
+    def _find_graphs(self, query: str) -> frozenset[str]:
+        """Run a SELECT of ?graph; return the graphs."""
+        return frozenset(iri_of(row["graph"]) for row in _rows_of(self.kg.query(query).result))
 
     def _find_touched(self, since: int, until: int) -> set[str] | None:
         """Find the graphs that the commits after generation `since`, up to `until`, touched; None if not recorded."""
@@ -326,7 +268,6 @@ class Reader:
         def wait() -> T:
             result = started.result()
             self.ran += other.ran
-            self.generation = max(self.generation, other.generation)
             self.truncated = self.truncated or other.truncated
             self._declares = self._declares or other._declares
             return result
@@ -359,36 +300,36 @@ class Reader:
         if most is not None:
             memory = memory.get(kind) or memory.keep(kind, Memory(most))
         wanted = list(dict.fromkeys(iris))
-        latest = store.statistics().generation
-        reads = _find_reads(query) if query else None
-        users = bool(declared)
-        changed, changed_any = store.find_last_change(reads, users=users), store.find_last_change(None)
-        found: dict[str, T] = {}
-        missing = []
-        for iri in wanted:
-            known: tuple[int, T, bool] | None = memory.get((kind, iri))
-            if known is None:
-                missing.append(iri)
-                continue
-            since, value, declares = known
-            if since >= (changed_any if declares else changed):
-                found[iri] = value
-            elif subjects and all(store.find_last_change_of(node) <= since for node in subjects(iri, value)):
-                found[iri] = value
-                memory.keep((kind, iri), (latest, value, declares))
-            else:
-                missing.append(iri)
-        if found:
-            self._see(latest, query)
-        if missing:
-            with self._reading_anew():
-                loaded = load(sorted(missing))
-                # After such a commit in the meantime it is unknown to which generation they belong.
-                read = None if self._declares else reads
-                if store.find_last_change(read, users=users) <= latest and not self.truncated:
-                    for iri, value in loaded.items():
-                        memory.keep((kind, iri), (latest, value, self._declares))
-            found.update(loaded)
+        with self.kg.reading():
+            current = self.kg.generation
+            reads = _find_reads(query) if query else None
+            users = bool(declared)
+            changed, changed_any = store.find_last_change(reads, users=users), store.find_last_change(None)
+            found: dict[str, T] = {}
+            missing = []
+            for iri in wanted:
+                known: tuple[int, T, bool] | None = memory.get((kind, iri))
+                if known is None:
+                    missing.append(iri)
+                    continue
+                since, value, declares = known
+                since = min(since, current)
+                if since >= (changed_any if declares else changed):
+                    found[iri] = value
+                elif subjects and all(store.find_last_change_of(node) <= since for node in subjects(iri, value)):
+                    found[iri] = value
+                    memory.keep((kind, iri), (current, value, declares))
+                else:
+                    missing.append(iri)
+            if missing:
+                with self._loading():
+                    loaded = load(sorted(missing))
+                    # Values of a state that a commit has changed since are not kept.
+                    read = None if self._declares else reads
+                    if store.find_last_change(read, users=users) <= current and not self.truncated:
+                        for iri, value in loaded.items():
+                            memory.keep((kind, iri), (current, value, self._declares))
+                found.update(loaded)
         return {iri: found[iri] for iri in wanted if found.get(iri) is not None}
 
     def _reads_of(self, query: str) -> frozenset[str] | None:
@@ -408,6 +349,11 @@ class Reader:
 
         Tools therefore clear `ran` once they have resolved their arguments.
         """
+        with self.kg.reading() as lease:
+            snapshot, remarks = self.kg.generation, lease.remarks
+        result.notes += remarks
+        if remarks and completeness == "complete":
+            completeness = "approximate"
         if self.truncated:
             completeness = "truncated"
             result.notes.append("The result was truncated at a row limit of the query engine. Narrow the request.")
@@ -415,7 +361,7 @@ class Reader:
         if (ran := _RAN.get()) is not None:
             ran += self.ran
         result.meta = Meta(
-            snapshot=self.generation or self.kg.store.statistics().generation,
+            snapshot=snapshot,
             completeness=completeness,
             total=total,
             next_offset=next_offset,
@@ -425,6 +371,49 @@ class Reader:
 
 
 _find_reads = lru_cache(maxsize=512)(find_reads)
+
+
+class Dated(Protocol):
+    """A value that was computed from one state of the store."""
+
+    @property
+    def generation(self) -> int:
+        """The generation of that state, or a later one that gives the same value."""
+        ...
+
+
+D = TypeVar("D", bound=Dated)
+
+
+def share(
+    kg: KnowledgeGraph,
+    key: str,
+    build: Callable[[], D],
+    is_current: Callable[[D], bool],
+    *,
+    what: str,
+    fresh: bool = False,
+) -> D:
+    """Get a large value that many calls use, cached for as long as it `is_current` in the state that the call reads.
+
+    Without `fresh`, while commits change it faster than it is built, a call may get that of another state, and its
+    answer says so: ``The names of {what} are those of generation ...``.
+    """
+    with kg.reading() as lease:
+        kept: tuple[D, float, float] | None = kg.memory.get(key)
+        if kept is not None:
+            value, at, took = kept
+            if is_current(value):
+                return value
+            if not fresh and time.monotonic() - at < SHARE * took:
+                lease.remarks[f"The names of {what} are those of generation {value.generation}."] = None
+                return value
+        began = time.monotonic()
+        value = build()
+        now = time.monotonic()
+        if kept is None or kept[0].generation <= value.generation:
+            kg.memory.keep(key, (value, now, now - began))
+        return value
 
 
 def start(name: str, work: Callable[[], T]) -> Future[T]:
@@ -462,7 +451,8 @@ def _rows_of(result: object) -> Rows:
 
 def list_user_graphs(kg: KnowledgeGraph, properties: AbstractSet[str] | None) -> str:
     """List the user graphs with any of these properties (None: with any property) for a note; empty without any."""
-    graphs = kg.store.find_user_graphs(properties)
+    with kg.reading() as lease:
+        graphs = sorted(lease.get().visibility.find_graphs(properties), key=lambda graph: graph.value)
     listed = ", ".join(clipped(graph.value, NAME_CHARACTERS) for graph in graphs[:USER_GRAPHS])
     return listed + (f" and {len(graphs) - USER_GRAPHS} more graphs" if len(graphs) > USER_GRAPHS else "")
 

@@ -62,7 +62,7 @@ class Reranking:
         reader, reranker = self._reader, self._reader.kg.reranker
         assert reranker is not None  # noqa: S101 -- `apply` checked it
         texts = load_texts(reader, iris)
-        key = ("reranked", reranker.name, self._query, tuple(iris), reader.generation)
+        key = ("reranked", reranker.name, self._query, tuple(iris), reader.kg.generation)
         known: Sequence[float] | None = reader.kg.memory.get(key)
         if known is None:
             found = reranker.score(self._query, [texts.get(iri, "") for iri in iris])

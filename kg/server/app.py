@@ -126,7 +126,7 @@ def create_app(
             yield
 
     checks = DatasetChecks(kg)
-    threads = ToolThreads(compute_call_s(kg.settings))
+    threads = ToolThreads(kg, compute_call_s(kg.settings))
     # Without sessions, so that clients go on after a restart. `HostGuard` checks the hosts and origins of all routes.
     apps = {
         path: build_mcp(kg, path, threads).http_app(

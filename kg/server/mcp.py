@@ -29,6 +29,7 @@ from kg import __version__
 from kg.actors import EVERYONE, READ, Actor
 from kg.errors import QuadciteError
 from kg.knowledge_graph import CALLER, CANCELLATION, SENDER, KnowledgeGraph
+from kg.processes.child import never
 from kg.queries.pool import Cancellation
 from kg.retrieval.reader import Reader
 from kg.retrieval.results import Result
@@ -61,10 +62,12 @@ _WAITING_S: Final = 60.0
 class ToolThreads:
     """Runs tools in worker threads, with a limit per kind so that slow calls never block fast ones.
 
-    `call_s` is the maximum number of seconds of a call, except of commands that can take long.
+    Each call reads one state of `kg`. `call_s` is the maximum number of seconds of a call, except of commands that can
+    take long.
     """
 
-    def __init__(self, call_s: float = CALL_S) -> None:
+    def __init__(self, kg: KnowledgeGraph, call_s: float = CALL_S) -> None:
+        self._kg: Final = kg
         tools = partial(FairLimiter, seconds=call_s, patience_s=_WAITING_S)
         self.kinds: Final[Mapping[Kind, FairLimiter]] = {
             "own": tools(*TOOL_CALLS),
@@ -78,20 +81,24 @@ class ToolThreads:
 
         Raises the errors of `FairLimiter.run`.
         """
+
+        def read() -> T:
+            with self._kg.reading():
+                return work()
+
         cancellation, request = Cancellation(), CANCELLATION.get()
         token = CANCELLATION.set(cancellation)
-        if request is not None:
-            request.on_cancel(cancellation.cancel)
+        on_cancel = never if request is None else request.on_cancel
+        forget = on_cancel(cancellation.cancel)
         try:
             # A cancelled call is left at once. Its thread ends with its queries, which are stopped below.
-            return await self.kinds[kind].run(CALLER.get(), work, abandon=True, on_late=cancellation.cancel)
+            return await self.kinds[kind].run(CALLER.get(), read, abandon=True, on_late=cancellation.cancel)
         except anyio.get_cancelled_exc_class():
             cancellation.cancel()
             raise
         finally:
             CANCELLATION.reset(token)
-            if request is not None:
-                request.on_cancel(None)
+            forget()
 
 
 class CancelOnDisconnect:
@@ -357,7 +364,7 @@ _FRAME: Final = frozenset({"notes", "next_offset", "explain"})
 
 def build_mcp(kg: KnowledgeGraph, path: str = "/mcp/all", threads: ToolThreads | None = None) -> FastMCP:
     """Build the server of the mount at `path`, a key of `MOUNTS`."""
-    threads = threads or ToolThreads()
+    threads = threads or ToolThreads(kg)
     listed = {list_as(tool, kg.settings): tool for tool in mounted(MOUNTS[path])}
     names = list(listed)
     server: FastMCP = FastMCP(

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from kg.errors import QueryBusyError, QueryTimeoutError
-from kg.processes.child import Limits, OnCancel, run_task
+from kg.processes.child import Limits, OnCancel, never, run_task
 from kg.processes.fair_queue import FairQueue
 from kg.processes.leases import Leases
 from kg.shacl import child
@@ -96,7 +96,7 @@ def validate_isolated(
     job: Job,
     limits: Limits,
     *,
-    on_cancel: OnCancel = lambda stop: None,
+    on_cancel: OnCancel = never,
     folder: Path | None = None,
     module: str = child.__name__,
 ) -> Outcome:

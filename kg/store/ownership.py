@@ -14,12 +14,13 @@ payloads and the run of the user graph. The commit that removes the triple from 
 
 from __future__ import annotations
 
+import threading
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import count, islice
+from itertools import islice
 from typing import Any, Final, cast
 
 from pyoxigraph import Literal, NamedNode, Quad, QuerySolutions, Store, Triple
@@ -281,7 +282,6 @@ class Returns:
 PROPERTIES_IN: Final = "SELECT DISTINCT ?property WHERE { GRAPH $graph { ?subject ?property ?value } }"
 
 _GRAPHS: Final = iri_prefix("graph")
-_versions: Final = count(1)
 _FILTER_BITS: Final = 1 << 23
 """With a million subjects one lookup of eight is for nothing."""
 _MOST_PROPERTIES: Final = 256
@@ -328,6 +328,62 @@ class Invalidated:
     add: frozenset[Quad]
 
 
+@dataclass(slots=True)
+class _Properties:
+    """The properties in an invalidated graph: its content is not read any more, and does not change."""
+
+    names: AbstractSet[str] | None = None
+    """None before they are known (`HiddenGraphs.load_properties`): it counts as having all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """The graphs that trusted queries do not read in one state of the store (`kg.store.protocol.Visibility`)."""
+
+    by_property: Mapping[str, AbstractSet[NamedNode]]
+    """The user graphs with each property, without those in `various`."""
+    various: AbstractSet[NamedNode]
+    """The user graphs with very many properties."""
+    users: AbstractSet[NamedNode]
+    invalidated: Mapping[NamedNode, _Properties]
+
+    def exclude(self, query: str, *, users: bool = True) -> str:
+        """Rewrite `query` so that it reads no statements of user graphs and invalidated ones
+        (`kg.sparql.graph_exclusion`).
+
+        Reviews of claims (``kg:accepts``, ``kg:rejects``) in ``graph/cur/`` are read. Without `users` all user graphs
+        are.
+        """
+        condition = partial(self._condition, users=users)
+        return exclude_graphs(query, condition) if (users and self.users) or self.invalidated else query
+
+    def find_graphs(self, properties: AbstractSet[str] | None) -> set[NamedNode]:
+        """Find the user graphs with any of these properties; None: with any property."""
+        if properties is None:
+            return set(self.users)
+        return {graph for name in properties for graph in self.by_property.get(name, ())} | self.various
+
+    def _condition(self, properties: AbstractSet[str] | None, variable: str, *, users: bool) -> str | None:
+        found = self.find_graphs(properties) if users else set()
+        if properties is not None and properties <= VERDICTS:
+            found = {graph for graph in found if not graph.value.startswith(CURATED)}
+        named = {
+            graph.value
+            for graph, own in self.invalidated.items()
+            if properties is None or own.names is None or not properties.isdisjoint(own.names)
+        }
+        conditions = []
+        if len(found) > _MOST_NAMED:
+            conditions.append(_NOT_OF_USERS % (variable, variable, variable))
+        elif found:
+            named |= {graph.value for graph in found}
+            if properties and properties & _CEDED:
+                named.add(PROV_GRAPH.value)  # contains the parts of ceded statements
+        if named:
+            conditions.append(f"{variable} NOT IN ({', '.join(f'<{name}>' for name in sorted(named))})")
+        return " && ".join(conditions) or None
+
+
 class HiddenGraphs:
     """The graphs that trusted queries do not read: those that people write, and invalidated ones.
 
@@ -345,18 +401,27 @@ class HiddenGraphs:
         """The number of properties of each graph."""
         self._various: set[NamedNode] = set()
         self._all: set[NamedNode] = set()
-        self.invalidated: Final[dict[NamedNode, AbstractSet[str] | None]] = {}
-        """The invalidated graphs (`kg.store.protocol.Patch`), with the properties in each, or None before they are
-        known (`load_properties`)."""
+        self.invalidated: Final[dict[NamedNode, _Properties]] = {}
+        """The invalidated graphs (`kg.store.protocol.Patch`), with the properties in each."""
         self._takers: set[object] = {
             quad.object for quad in store.quads_for_pattern(None, KG.cededTo, None, PROV_GRAPH)
         }
-        self.version = next(_versions)
-        """Changes with the graphs and their properties."""
+        self._state: Hidden | None = None
+        """The current state for readers; None after a change."""
+        self._changing: Final = threading.Lock()
         for graph in store.named_graphs():
             if is_user_graph(graph) and isinstance(graph, NamedNode):
                 self._add(graph, store.quads_for_pattern(None, None, None, graph))
-        self.invalidated.update(dict.fromkeys(find_invalidated_graphs(store)))
+        self.invalidated.update({graph: _Properties() for graph in find_invalidated_graphs(store)})
+
+    def get_state(self) -> Hidden:
+        """Get the hidden graphs as they are now. Later commits do not change it."""
+        with self._changing:
+            if self._state is None:
+                by_property = {name: frozenset(graphs) for name, graphs in self._graphs.items()}
+                users, various = frozenset(self._all), frozenset(self._various)
+                self._state = Hidden(by_property, various, users, dict(self.invalidated))
+            return self._state
 
     def _add(self, graph: NamedNode, quads: Iterable[Quad]) -> None:
         names: set[str] = set()
@@ -383,73 +448,41 @@ class HiddenGraphs:
                 if not graphs:
                     del self._graphs[name]
 
+    @property
+    def has_unknown_properties(self) -> bool:
+        """Whether properties of invalidated graphs are not loaded yet."""
+        return any(own.names is None for own in tuple(self.invalidated.values()))
+
     def load_properties(self, store: Store) -> None:
-        """Load the properties in invalidated graphs, unless they are known. Call it before `exclude`.
+        """Load the properties in invalidated graphs, unless they are known, also for states that were got before.
 
         The commit that invalidates a graph does not wait for it: for 120,000 quads it takes 40 ms.
         """
         for graph, known in tuple(self.invalidated.items()):
-            if known is None:
+            if known.names is None:
                 rows = cast(QuerySolutions, store.query(bind(PROPERTIES_IN, graph=graph)))
                 names = {row[0].value for row in rows if isinstance(row[0], NamedNode)}
-                if graph in self.invalidated:  # not removed in the meantime
-                    self.invalidated[graph] = names
+                if self.invalidated.get(graph) is known:  # not removed in the meantime
+                    known.names = names
 
     def follow(self, deltas: Sequence[Delta], invalidated: AbstractSet[NamedNode]) -> None:
         """Add the written statements and the invalidated graphs; forget graphs that are removed."""
-        if invalidated:
-            self.invalidated.update(dict.fromkeys(invalidated))
-            self.version = next(_versions)
-        for delta in deltas:
-            if self.invalidated.pop(delta.graph, None) is not None:
-                self.version = next(_versions)
-            if not is_user_graph(delta.graph):
-                continue
-            if delta.content_sha256 is None:
-                self._all.discard(delta.graph)
-                self._various.discard(delta.graph)
-                self._forget_properties(delta.graph)
-            else:
-                self._add(delta.graph, delta.added.values())
-            self.version = next(_versions)
-
-    def exclude(self, query: str, *, users: bool = True) -> str:
-        """Rewrite `query` so that it reads no statements of user graphs and invalidated ones
-        (`kg.sparql.graph_exclusion`).
-
-        Reviews of claims (``kg:accepts``, ``kg:rejects``) in ``graph/cur/`` are read. Without `users` all user graphs
-        are.
-        """
-        condition = partial(self._condition, users=users)
-        return exclude_graphs(query, condition) if (users and self._all) or self.invalidated else query
-
-    def find_graphs(self, properties: AbstractSet[str] | None) -> set[NamedNode]:
-        """Find the user graphs with any of these properties; None: with any property."""
-        if properties is None:
-            return set(self._all)
-        # Copies, since the thread of a commit may add a graph in the meantime.
-        found = {graph for name in properties for graph in tuple(self._graphs.get(name, ()))}
-        return found.union(tuple(self._various))
-
-    def _condition(self, properties: AbstractSet[str] | None, variable: str, *, users: bool) -> str | None:
-        found = self.find_graphs(properties) if users else set()
-        if properties is not None and properties <= VERDICTS:
-            found = {graph for graph in found if not graph.value.startswith(CURATED)}
-        named = {
-            graph.value
-            for graph, own in tuple(self.invalidated.items())
-            if properties is None or own is None or not properties.isdisjoint(own)
-        }
-        conditions = []
-        if len(found) > _MOST_NAMED:
-            conditions.append(_NOT_OF_USERS % (variable, variable, variable))
-        elif found:
-            named |= {graph.value for graph in found}
-            if properties and properties & _CEDED:
-                named.add(PROV_GRAPH.value)  # contains the parts of ceded statements
-        if named:
-            conditions.append(f"{variable} NOT IN ({', '.join(f'<{name}>' for name in sorted(named))})")
-        return " && ".join(conditions) or None
+        with self._changing:
+            if invalidated:
+                self.invalidated.update({graph: _Properties() for graph in invalidated})
+                self._state = None
+            for delta in deltas:
+                if self.invalidated.pop(delta.graph, None) is not None:
+                    self._state = None
+                if not is_user_graph(delta.graph):
+                    continue
+                if delta.content_sha256 is None:
+                    self._all.discard(delta.graph)
+                    self._various.discard(delta.graph)
+                    self._forget_properties(delta.graph)
+                else:
+                    self._add(delta.graph, delta.added.values())
+                self._state = None
 
     def find_invalidated(self, store: Store, graphs: Iterable[NamedNode], deltas: Sequence[Delta]) -> Invalidated:
         """Determine which of `graphs` a commit invalidates: those that exist, and that `deltas` do not write."""

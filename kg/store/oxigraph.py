@@ -50,7 +50,7 @@ from kg.store.consequences import prepare_commit
 from kg.store.difference import Delta, Infer
 from kg.store.engine import STORE, Readers, clearing_frames, has_open, open_engine, require_files
 from kg.store.lock import DirectoryLock
-from kg.store.ownership import HiddenGraphs
+from kg.store.ownership import Hidden, HiddenGraphs
 from kg.store.payload_commits import Comparison, compare_payload, write_commit
 from kg.store.payloads import Payload
 from kg.store.protocol import Commit, Content, GraphChange, Patch, Result, Rows, Snapshot, Statistics, select, term_text
@@ -138,7 +138,7 @@ class OxigraphStore:
                 data_dir / "snapshots",
                 self._checkpoint,
                 lambda: self._head.generation,
-                live=lambda: self._folder if self._problem is not None else None,
+                live=lambda: (self._folder, self._get_visibility()) if self._problem is not None else None,
             )
         except BaseException:
             self._store = None
@@ -286,11 +286,14 @@ class OxigraphStore:
     def exclude_hidden_graphs(self, query: str, *, users: bool = True) -> str:
         """Rewrite a trusted query so that it does not read hidden graphs: those that people write, and invalidated ones
         (`Patch`). Without `users` it does not read invalidated ones only."""
+        return self._get_visibility().exclude(query, users=users)
+
+    def _get_visibility(self) -> Hidden:
         hidden = self._get_hidden_graphs()
-        if None in hidden.invalidated.values():
+        if hidden.has_unknown_properties:
             with self._engine_errors(), self._reading() as store:
                 hidden.load_properties(store)
-        return hidden.exclude(query, users=users)
+        return hidden.get_state()
 
     def find_invalidated_graphs(self) -> list[NamedNode]:
         """Find the invalidated graphs (`Patch`) that no commit has removed yet."""
@@ -298,11 +301,7 @@ class OxigraphStore:
 
     def find_user_graphs(self, properties: AbstractSet[str] | None) -> list[NamedNode]:
         """Find the graphs that people wrote with any of these properties; None: with any property."""
-        return sorted(self._get_hidden_graphs().find_graphs(properties), key=lambda graph: graph.value)
-
-    def hidden_graphs_version(self) -> int:
-        """Return a number that changes when `exclude_hidden_graphs` may have another result."""
-        return self._get_hidden_graphs().version
+        return sorted(self._get_hidden_graphs().get_state().find_graphs(properties), key=lambda graph: graph.value)
 
     def find_last_change(self, reads: AbstractSet[str] | None, *, users: bool = False) -> int:
         """Find the last generation that changed statements with these properties (`graph_exclusion.find_reads`).
@@ -377,6 +376,7 @@ class OxigraphStore:
         InvalidInputError for a generation that does not exist, and GoneError for one without a checkpoint.
         """
         self._opened()
+        self._get_visibility()  # loads the properties in graphs that were invalidated since
         return self._snapshots.take(at_least, exactly)
 
     # Writing
@@ -739,7 +739,7 @@ class OxigraphStore:
                     if self._store is not None and time.monotonic() - self._last_write >= idle_s:
                         self._flush(self._store)
 
-    def _checkpoint(self, folder: Path, wait: bool) -> int | None:
+    def _checkpoint(self, folder: Path, wait: bool) -> tuple[int, Hidden] | None:
         """Write a checkpoint to ``folder/{generation}``; without `wait` return None during a write."""
         if not self._write_lock.acquire(blocking=wait):
             return None
@@ -757,7 +757,7 @@ class OxigraphStore:
                 raise StoreError(f"Cannot write a checkpoint to {path}: {error}") from error
             self._note_flushed()
             self._last_checkpoint = time.monotonic()
-            return generation
+            return generation, self._load_hidden_graphs(self._opened()).get_state()
         finally:
             self._write_lock.release()
 

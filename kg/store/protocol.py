@@ -139,6 +139,31 @@ class Statistics:
     bytes_on_disk: int
 
 
+class Visibility(Protocol):
+    """Which graphs trusted queries do not read in one state of the store: those that people write, and invalidated ones
+    (`Patch`)."""
+
+    def exclude(self, query: str, *, users: bool = True) -> str:
+        """Rewrite a trusted query so that it does not read them; without `users` it does not read invalidated ones."""
+        ...
+
+    def find_graphs(self, properties: AbstractSet[str] | None) -> set[NamedNode]:
+        """Find the graphs that people wrote with any of these properties; None: with any property."""
+        ...
+
+
+class Everything:
+    """The visibility of a dataset without such graphs."""
+
+    def exclude(self, query: str, *, users: bool = True) -> str:
+        """Return the query."""
+        return query
+
+    def find_graphs(self, properties: AbstractSet[str] | None) -> set[NamedNode]:
+        """Return no graph."""
+        return set()
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """An immutable checkpoint of the store at `generation`, as a folder that any process may open read-only."""
@@ -148,6 +173,8 @@ class Snapshot:
     release: Callable[[], None] = field(repr=False, compare=False, default=lambda: None)
     is_live: bool = False
     """Whether it is the store itself, which is not written to now, but may be later."""
+    visibility: Visibility = field(repr=False, compare=False, default=Everything())
+    """Which graphs trusted queries do not read in it."""
 
     def __enter__(self) -> Snapshot:
         return self
@@ -203,10 +230,6 @@ class Store(Snapshotted, Protocol):
 
     def find_user_graphs(self, properties: AbstractSet[str] | None) -> list[NamedNode]:
         """Find the graphs that people wrote with any of these properties; None: with any property."""
-        ...
-
-    def hidden_graphs_version(self) -> int:
-        """Return a number that changes when `exclude_hidden_graphs` may have another result."""
         ...
 
     def find_last_change(self, reads: AbstractSet[str] | None, *, users: bool = False) -> int:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from kg.errors import GoneError, InvalidInputError
-from kg.store.protocol import Snapshot
+from kg.store.protocol import Snapshot, Visibility
 
 _KEPT: Final = 2
 
@@ -23,6 +23,7 @@ class _Checkpoint:
     generation: int
     path: Path
     taken: float
+    visibility: Visibility
     users: int = 0
     is_live: bool = False
 
@@ -30,19 +31,20 @@ class _Checkpoint:
 class Snapshots:
     """The checkpoints in `folder`, which this object owns: it removes any previous content.
 
-    `checkpoint(folder, wait)` writes one to ``folder/{generation}`` and returns the generation; without `wait` it may
-    return None during a commit. `live` returns the folder of the store while nothing can be written: it serves as a
-    checkpoint then. `current` returns the newest generation. At most one checkpoint is written per `min_interval_s`
-    seconds, unless a caller requests a generation newer than all checkpoints.
+    `checkpoint(folder, wait)` writes one to ``folder/{generation}`` and returns the generation and its visibility;
+    without `wait` it may return None during a commit. `live` returns the folder of the store, and the visibility, while
+    nothing can be written: it serves as a checkpoint then. `current` returns the newest generation. At most one
+    checkpoint is written per `min_interval_s` seconds, unless a caller requests a generation newer than all
+    checkpoints.
     """
 
     def __init__(
         self,
         folder: Path,
-        checkpoint: Callable[[Path, bool], int | None],
+        checkpoint: Callable[[Path, bool], tuple[int, Visibility] | None],
         current: Callable[[], int],
         min_interval_s: float = 0.5,
-        live: Callable[[], Path | None] = lambda: None,
+        live: Callable[[], tuple[Path, Visibility] | None] = lambda: None,
     ) -> None:
         self._folder: Final = folder
         self._checkpoint: Final = checkpoint
@@ -70,17 +72,18 @@ class Snapshots:
         with self._making:
             if (snapshot := self._reuse(at_least)) is not None:
                 return snapshot
-            if (path := self._live()) is not None:
+            if (live := self._live()) is not None:
                 with self._state:
                     self._drop_live()
-                    self._made.append(_Checkpoint(current, path, time.monotonic(), is_live=True))
+                    self._made.append(_Checkpoint(current, live[0], time.monotonic(), live[1], is_live=True))
                     return self._use(self._made[-1])
             demanded = not self._made or self._made[-1].generation < at_least
-            generation = self._checkpoint(self._folder, demanded)
+            written = self._checkpoint(self._folder, demanded)
             with self._state:
-                if generation is not None:
+                if written is not None:
+                    generation, visibility = written
                     path = self._folder / str(generation)
-                    self._made.append(_Checkpoint(generation, path, time.monotonic()))
+                    self._made.append(_Checkpoint(generation, path, time.monotonic(), visibility))
                 # Old checkpoints are deleted on a release and not here, since callers are waiting for this one.
                 return self._use(self._made[-1])
 
@@ -102,8 +105,9 @@ class Snapshots:
 
     def _reuse(self, at_least: int) -> Snapshot | None:
         """Return the newest checkpoint if it is recent enough."""
+        is_live = self._live() is not None
         with self._state:
-            if self._live() is None:
+            if not is_live:
                 self._drop_live()
             if not self._made or self._made[-1].generation < at_least:
                 return None
@@ -117,8 +121,8 @@ class Snapshots:
 
     def _use(self, checkpoint: _Checkpoint) -> Snapshot:
         checkpoint.users += 1
-        release = _once(lambda: self._release(checkpoint))
-        return Snapshot(checkpoint.generation, checkpoint.path, release, checkpoint.is_live)
+        release = once(lambda: self._release(checkpoint))
+        return Snapshot(checkpoint.generation, checkpoint.path, release, checkpoint.is_live, checkpoint.visibility)
 
     def _release(self, checkpoint: _Checkpoint) -> None:
         with self._state:
@@ -141,7 +145,7 @@ class Snapshots:
         _delete(unused)
 
 
-def _once(action: Callable[[], None]) -> Callable[[], None]:
+def once(action: Callable[[], None]) -> Callable[[], None]:
     """Return a callable that runs `action` on its first call only, from any thread."""
     pending = [action]
 

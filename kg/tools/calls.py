@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from kg.actors import AUTHOR
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import SENDER, KnowledgeGraph
-from kg.retrieval.reader import read_consistently, recording
+from kg.retrieval.reader import recording
 from kg.retrieval.results import Domain, Explain, Result, SearchFilters, Statement
 from kg.retrieval.token_budget import LIST_TOKENS, MaxTokens
 from kg.sparql.tracing import MOST_CHARACTERS, find_counts
@@ -82,7 +82,9 @@ class Command:
 
         `describe` builds its message, for callers that call the arguments by other names.
         """
-        return self._run(kg, self._check(arguments, describe))
+        checked = self._check(arguments, describe)
+        with kg.reading():
+            return self._run(kg, checked)
 
     def content(self, kg: KnowledgeGraph, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Validate `arguments`, call the function, and return the document that clients receive."""
@@ -170,10 +172,7 @@ class Tool(Command):
                 return super()._run(kg, checked)
             finally:
                 AUTHOR.reset(author)
-        if self.kind != "own":
-            return super()._run(kg, checked)
-        run = super()._run
-        return read_consistently(lambda: run(kg, checked))
+        return super()._run(kg, checked)
 
     def answer(
         self, kg: KnowledgeGraph, arguments: Mapping[str, Any], reword: Callable[[str], str] | None = None
@@ -185,11 +184,11 @@ class Tool(Command):
         checked = self._check(arguments)
         given = checked.model_dump(include={"max_tokens", "detail", "offset", "text_from", "explain"})
         wanted = Wanted(**{"max_tokens": self.max_tokens, **given})
-        with recording() as ran:
+        with kg.reading(), recording() as ran:
             result: Result = self._run(kg, checked)
-        if wanted.explain:
-            # The query of `sparql` has traces.
-            result.explain = ran if self.kind == "raw" else [*ran, *list_counted(kg, ran)]
+            if wanted.explain:
+                # The query of `sparql` has traces.
+                result.explain = ran if self.kind == "raw" else [*ran, *list_counted(kg, ran)]
         return build_answer(result, wanted, reword)
 
     def content(self, kg: KnowledgeGraph, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -233,7 +232,7 @@ def list_counted(kg: KnowledgeGraph, ran: Sequence[Statement]) -> list[Statement
             continue
         for count in find_counts(statement.sparql):
             with suppress(InvalidInputError):
-                listing = kg.store.exclude_hidden_graphs(count.compile())
+                listing = kg.state.visibility.exclude(count.compile())
                 found.setdefault(listing, f"lists ?{count.column} of: {statement.purpose}")
     return [Statement(purpose=purpose, sparql=listing) for listing, purpose in found.items()]
 

@@ -21,7 +21,7 @@ from typing import Any, Final
 from pyoxigraph import Literal
 
 from kg.errors import QuadciteError, UpstreamError
-from kg.knowledge_graph import KnowledgeGraph
+from kg.knowledge_graph import KnowledgeGraph, read_newest
 from kg.provenance.load_records import Run
 from kg.search.index_sync import Progress
 from kg.sparql.terms import bind
@@ -302,6 +302,7 @@ class _Build:
             self.kg.store.commit(
                 dict.fromkeys(gone[start : start + BATCH], ()), self.prov_run.describe(self.kg.store, {})
             )
+        read_newest()
         self.report.removed = len(gone)
         for section in found.values():
             if section not in tree.heights:

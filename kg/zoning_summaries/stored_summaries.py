@@ -10,7 +10,7 @@ from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.knowledge_graph import KnowledgeGraph
+from kg.knowledge_graph import KnowledgeGraph, read_newest
 from kg.provenance import permissions
 from kg.provenance.load_records import Agent, Derived, RecordOrigin, Run, timestamp
 from kg.sparql.terms import bind
@@ -78,6 +78,7 @@ def commit_summaries(kg: KnowledgeGraph, tree: CodeTree, summaries: Sequence[Sum
             return described(changes)
 
         done = kg.store.commit(replace, describe)
+    read_newest()
     return run.iri.value if any(change.content_sha256 for change in done.changes) else None
 
 

@@ -20,7 +20,7 @@ from kg.actors import ADMIN, Actor
 from kg.errors import InvalidInputError, NotFoundError, QuerySyntaxError, StoreError
 from kg.sparql.dataset_clauses import add_dataset
 from kg.sparql.guard import check_update
-from kg.store.protocol import Snapshot
+from kg.store.protocol import Everything, Snapshot
 from kg.store.snapshots import Snapshots
 
 
@@ -166,13 +166,13 @@ class PlainStore:
             self._generation += 1
             return self._generation
 
-    def _checkpoint(self, folder: Path, wait: bool) -> int | None:
+    def _checkpoint(self, folder: Path, wait: bool) -> tuple[int, Everything] | None:
         """Write a checkpoint to ``folder/{generation}``; without `wait` not while somebody writes."""
         if not self._write_lock.acquire(blocking=wait):
             return None
         try:
             self._opened().backup(folder / str(self._generation))
-            return self._generation
+            return self._generation, Everything()
         except (OSError, RuntimeError) as error:
             raise StoreError(f"no checkpoint could be written to {folder}: {error}") from error
         finally:

@@ -153,7 +153,7 @@ def test_query_that_is_stopped_before_it_is_sent_ends_with_its_reason(snapshots:
         worker = ticket.worker
         assert worker is not None
         small.dispatcher.stop(ticket, "cancelled")
-        until(lambda: worker.snapshot is None)
+        until(lambda: not worker.snapshots)
         with pytest.raises(ChildGoneError):
             small.dispatcher.send(ticket)
         assert "cancelled" in str(small.dispatcher.recover(ticket))

@@ -48,10 +48,17 @@ class FakeWorker:
     def __init__(self, clock: Clock, delay_s: float) -> None:
         self._clock = clock
         self.process = FakeProcess(clock, delay_s)
-        self.snapshot: Snapshot | None = None
+        self.snapshots: list[Snapshot] = []
 
-    def open_snapshot(self, snapshot: Snapshot) -> None:
-        self.snapshot = snapshot
+    def find_snapshot(self, *_: object) -> Snapshot | None:
+        return next(iter(self.snapshots), None)
+
+    def open_snapshot(self, snapshot: Snapshot, *_: object) -> list[Snapshot]:
+        self.snapshots = [snapshot]
+        return []
+
+    def list_paths(self) -> list[str]:
+        return []
 
     def kill(self) -> None:
         self.process.kill()
@@ -64,7 +71,7 @@ class FakeWorker:
             raise ChildGoneError
 
     def release(self) -> None:
-        self.snapshot = None
+        self.snapshots = []
 
     def end(self) -> int:
         self.kill()

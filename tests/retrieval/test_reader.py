@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.knowledge_graph import KnowledgeGraph, Memory
+from kg.errors import GoneError, QueryLimitError
+from kg.knowledge_graph import CANCELLATION, KnowledgeGraph, Memory, read_newest
+from kg.queries.pool import Cancellation
 from kg.retrieval.attribution import Chunk, load_voices
 from kg.retrieval.evidence import load_units
-from kg.retrieval.reader import RUNS, Reader, read_consistently, recording
-from kg.retrieval.results import Result, SearchFilters
+from kg.retrieval.reader import Reader, recording
+from kg.retrieval.results import SearchFilters
 from kg.sparql.terms import bind
 from kg.store.protocol import Patch, Term, term_text
 from kg.tools.climate.document_counts import count_documents
@@ -21,66 +24,78 @@ from kg.tools.reading.documents import Heading, load_order, read_document
 from kg.tools.registry import TOOLS
 from kg.tools.search.passages import fetch, search
 from kg.tools.zoning.municipalities import load_places as load_municipalities
-from kg.tools.zoning.provisions import kg_query_permissions
 from kg.vocabulary import BASE, DCTERMS, FOAF, KG, RDF, SCHEMA, SKOS, mint
 from loaders.sources import load
 from tests.conftest import load_once, opened, shipped
+from tests.waiting import until
 
 COUNTRY = SearchFilters(iso3=["DJI"])
 
 
-def load_forge_during(kg: KnowledgeGraph, code: Path, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Load the code with one more use, a forge, just before the first query that contains `part`."""
-    run, text = kg.pool.run, code.read_text()
-
-    def run_after_load(query: str, **options: Any) -> Any:
-        if part in query and code.read_text() == text:
-            code.write_text(text.replace('"Kiln"', '"Forge"', 1))
-            assert load(kg, "zoning", [str(code)]).loaded
-            options["at_least"] = kg.store.statistics().generation
-        return run(query, **options)
-
-    monkeypatch.setattr(kg.pool, "run", run_after_load)
-
-
-def test_a_call_runs_again_if_what_it_reads_changes_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_reads_one_state_whatever_is_committed_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A load, and a write of a user, between its queries: its answer and what it keeps are those of its generation."""
     code = tmp_path / "code.json"
     code.write_text(Path(shipped("zoning/upper_feign.json")).read_text())
-    arguments = {"municipality": "Upper Feign", "state": "CT"}
+    tool = next(tool for tool in TOOLS if tool.name == "kg_query_permissions")
+    user = mint("graph", "user", "a")
     with opened(tmp_path / "data") as kg:
         load(kg, "zoning", [str(code)])
-        load_forge_during(kg, code, "kg:landUse ?about", monkeypatch)
-        with pytest.raises(KeyError):  # its names were read before the load, its permissions after it
-            kg_query_permissions(kg, **arguments)
-        code.write_text(Path(shipped("zoning/upper_feign.json")).read_text())
-        monkeypatch.undo()
-        load(kg, "zoning", [str(code)])
-        load_forge_during(kg, code, "kg:landUse ?about", monkeypatch)
-        with recording() as ran:
-            result = next(tool for tool in TOOLS if tool.name == "kg_query_permissions").call(kg, arguments)
-        assert {each.use for each in result.permissions} == {"Forge", "Kiln"}
-        assert result.meta.snapshot == kg.store.statistics().generation
-        assert len({each.sparql for each in ran}) == len(ran)
+        before, run, text = kg.store.statistics().generation, kg.pool.run, code.read_text()
+
+        def run_after_load(query: str, **options: Any) -> Any:
+            if "kg:landUse ?about" in query and code.read_text() == text:
+                code.write_text(text.replace('"Kiln"', '"Forge"', 1))
+                assert load(kg, "zoning", [str(code)]).loaded
+                kg.store.commit({user: [Quad(user, SKOS.prefLabel, Literal("of a user"), user)]})
+            return run(query, **options)
+
+        def ask() -> tuple[set[str], int]:
+            result = tool.call(kg, {"municipality": "Upper Feign", "state": "CT"})
+            return {each.use for each in result.permissions}, result.meta.snapshot
+
+        with monkeypatch.context() as patch:
+            patch.setattr(kg.pool, "run", run_after_load)
+            assert ask() == ({"Kiln"}, before)
+        assert ask() == ({"Forge", "Kiln"}, kg.store.statistics().generation)
 
 
-@pytest.mark.parametrize("commits", range(RUNS + 1))
-def test_a_note_says_that_data_changed_in_each_attempt(kg: KnowledgeGraph, commits: int) -> None:
-    """Of a call that reads twice, and has as many commits between its queries as its attempts."""
-    left = commits
+def test_a_state_is_held_as_long_as_a_call_and_no_longer(tmp_path: Path) -> None:
+    graph, cancellation = mint("graph", "user", "a"), Cancellation()
+    titles = f"SELECT ?title {{ <{graph.value}/document> dcterms:title ?title }}"
 
-    def run() -> Result:
-        nonlocal left
-        reader = Reader(kg)
-        reader.rows("all", "SELECT * { ?s ?p ?o } LIMIT 1")
-        if left:
-            left -= 1
-            kg.store.update(f"INSERT DATA {{ GRAPH <urn:g> {{ <urn:s> <urn:p> {left} }} }}")
-        reader.rows("all", "SELECT * { ?s ?p ?o } LIMIT 2")
-        return reader.finish(Result())
+    def read(*, all_graphs: bool) -> list[str]:
+        return [term_text(row["title"]) for row in Reader(kg).rows("titles", titles, all_graphs=all_graphs)]
 
-    result = read_consistently(run)
-    assert left == max(0, commits - RUNS)
-    assert bool(result.notes) == (commits >= RUNS)
+    def count_kept() -> int:
+        write(kg, mint("graph", "src", "b"), str(time.monotonic()))
+        kg.store.snapshot(kg.store.statistics().generation).release()
+        return len([*(tmp_path / "data" / "snapshots").iterdir()])
+
+    with opened(tmp_path / "data") as kg:
+        write(kg, graph, "of a user")
+        token = CANCELLATION.set(cancellation)
+        try:
+            with kg.reading():
+                assert read(all_graphs=True) == ["of a user"]
+                kg.store.commit({graph: []})  # statements of users in this state are still not read
+                assert (read(all_graphs=True), read(all_graphs=False)) == (["of a user"], [])
+                kept = max(count_kept() for _ in range(4))
+                with kg.reading():
+                    assert read(all_graphs=True) == ["of a user"]
+                read_newest()
+                assert read(all_graphs=True) == []
+                cancellation.cancel()
+                with pytest.raises(QueryLimitError):
+                    read(all_graphs=True)
+                until(lambda: count_kept() < kept)
+        finally:
+            CANCELLATION.reset(token)
+        with pytest.raises(GoneError), kg.reading(1) as lease:
+            lease.get()
+        with kg.reading(1, or_newest=True) as lease:
+            assert lease.get().generation == kg.store.statistics().generation
 
 
 def test_a_second_search_asks_for_nothing_but_their_order(kg: KnowledgeGraph) -> None:
@@ -141,7 +156,6 @@ def test_the_order_of_a_document_outlives_commits_elsewhere_and_no_other(
             reader = Reader(kg)
             asked.clear()
             order = load_order(reader, document)
-            assert reader.generation == kg.store.statistics().generation
             assert [each.purpose for each in reader.ran] == ["order of the passages"]
             return [position for position, _ in order], len(asked)
 
@@ -264,7 +278,6 @@ def test_work_in_a_thread_adds_its_queries_and_raises_its_error(kg: KnowledgeGra
     failing = reader.start("failing", lambda other: 1 // 0)
     assert wait() == 0
     assert [each.purpose for each in reader.ran] == ["anything"]
-    assert reader.generation == kg.store.statistics().generation
     with pytest.raises(ZeroDivisionError):
         failing()
 
@@ -370,7 +383,6 @@ def titles_of(kg: KnowledgeGraph, *, declared: bool = False) -> tuple[list[str],
 
     reader = Reader(kg)
     found = reader.kept("titles", TITLES, read, declared=("document",) if declared else ())
-    assert reader.generation == kg.store.statistics().generation
     assert reader.ran[0].purpose == "titles"
     return found, not loaded
 

@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.server import pages
+from kg.server.mcp import ToolThreads
 from kg.settings import Settings
 from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, mint
 from tests.conftest import load_once
@@ -47,7 +48,9 @@ def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
 
 @pytest.fixture(scope="module")
 def client(kg: KnowledgeGraph) -> Iterator[TestClient]:
-    with TestClient(Starlette(routes=pages.routes(pages.Site(kg))), base_url="http://127.0.0.1:8000") as http:
+    with TestClient(
+        Starlette(routes=pages.routes(pages.Site(kg, ToolThreads(kg)))), base_url="http://127.0.0.1:8000"
+    ) as http:
         yield http
 
 

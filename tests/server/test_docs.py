@@ -10,13 +10,14 @@ from starlette.testclient import TestClient
 
 from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
+from kg.server.mcp import ToolThreads
 from kg.server.pages import docs
 from kg.server.pages.site import Site
 
 
 @pytest.fixture(scope="module")
 def client(kg: KnowledgeGraph) -> TestClient:
-    return TestClient(Starlette(routes=docs.routes(Site(kg))))
+    return TestClient(Starlette(routes=docs.routes(Site(kg, ToolThreads(kg)))))
 
 
 def test_every_chapter_is_listed_and_served_as_html_and_markdown(client: TestClient) -> None:

@@ -24,6 +24,7 @@ from kg.errors import ClientBusyError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.server import pages, static
 from kg.server.html import href_of
+from kg.server.mcp import ToolThreads
 from kg.server.negotiation import GRAPH_TYPES
 from kg.tools.entities import dereference as dereferencing
 from kg.tools.entities.dereference import COUNTED, PAGE, QUADS, Dereferenced, dereference, short_name, worded_name
@@ -59,7 +60,8 @@ def client(kg: KnowledgeGraph) -> Iterator[TestClient]:
     ]
     kg.store.commit({graph: quads})
     with TestClient(
-        Starlette(routes=[*pages.routes(pages.Site(kg)), *static.routes()]), base_url="http://127.0.0.1:8000"
+        Starlette(routes=[*pages.routes(pages.Site(kg, ToolThreads(kg))), *static.routes()]),
+        base_url="http://127.0.0.1:8000",
     ) as http:
         yield http
 
@@ -432,7 +434,7 @@ def test_a_client_over_its_share_gets_a_page_that_leads_back(kg: KnowledgeGraph)
     def refuse(request: Request) -> Response:
         raise ClientBusyError("Other requests of this client took too long.")
 
-    route = pages.Site(kg).route("/busy", refuse, ("q",))
+    route = pages.Site(kg, ToolThreads(kg)).route("/busy", refuse, ("q",))
     with TestClient(Starlette(routes=[route]), base_url="http://127.0.0.1:8000") as http:
         answer = http.get("/busy?q=%22%3E%C3%A9", headers={"Accept": BROWSER})
         assert (answer.status_code, answer.headers["retry-after"]) == (429, "1")

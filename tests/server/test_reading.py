@@ -17,6 +17,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader
 from kg.server import pages
 from kg.server.html import href_of
+from kg.server.mcp import ToolThreads
 from kg.server.pages import sections
 from kg.server.pages.documents import find_direction
 from kg.server.pages.reading import list_cited, passage_href, why_href, why_triple_href
@@ -90,7 +91,7 @@ def read(client: TestClient, path: str) -> Page:
 
 
 def client_of(kg: KnowledgeGraph) -> TestClient:
-    return TestClient(Starlette(routes=pages.routes(Site(kg))), base_url="http://127.0.0.1:8000")
+    return TestClient(Starlette(routes=pages.routes(Site(kg, ToolThreads(kg)))), base_url="http://127.0.0.1:8000")
 
 
 @pytest.fixture(scope="module")

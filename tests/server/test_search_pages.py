@@ -25,6 +25,7 @@ from kg.retrieval.hybrid_search import Retrieved, describe_nothing, describe_ran
 from kg.retrieval.notes import Note, select_for_people, word_for_people
 from kg.retrieval.results import SearchFilters, SearchResult
 from kg.server import pages, static
+from kg.server.mcp import ToolThreads
 from kg.server.pages.search import PARAMETERS, State, _to_cell
 from kg.tools.registry import TOOLS
 from kg.tools.search.passages import fetch, search
@@ -35,7 +36,7 @@ WATER = "flood"
 
 @pytest.fixture(scope="module")
 def client(joined: KnowledgeGraph) -> Iterator[TestClient]:
-    routes = [*pages.routes(pages.Site(joined)), *static.routes()]
+    routes = [*pages.routes(pages.Site(joined, ToolThreads(joined))), *static.routes()]
     with TestClient(Starlette(routes=routes), base_url="http://127.0.0.1:8000") as http:
         yield http
 

@@ -23,7 +23,7 @@ QUERY = "PREFIX x: <http://x/> SELECT * { ?d dcterms:titel ?t ; foo:bar ?u ; x:y
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     folder = load_once(tmp_path_factory, "climate")
     with KnowledgeGraph.open(folder, Settings(data_dir=folder, models_dir=folder / "no-models", _env_file=None)) as kg:  # type: ignore[call-arg]
-        yield TestClient(Starlette(routes=routes(kg, ToolThreads())))
+        yield TestClient(Starlette(routes=routes(kg, ToolThreads(kg))))
 
 
 def test_hints_and_prefixes_are_given_in_json(client: TestClient) -> None:

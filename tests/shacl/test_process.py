@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -117,9 +118,9 @@ def test_shapes_that_no_query_can_do_run_in_the_same_process() -> None:
 def test_who_goes_away_leaves_no_process_and_no_file(tmp_path: Path) -> None:
     cancellation, begun = Cancellation(), threading.Event()
 
-    def on_cancel(stop: object) -> None:
-        cancellation.on_cancel(stop)  # type: ignore[arg-type]
+    def on_cancel(stop: Callable[[], object]) -> Callable[[], object]:
         begun.set()
+        return cancellation.on_cancel(stop)
 
     def leave() -> None:
         begun.wait(60)

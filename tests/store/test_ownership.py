@@ -112,9 +112,11 @@ def test_queries_of_tools_do_not_read_an_invalidated_graph(store: OxigraphStore)
     query = "SELECT ?d { ?d dcterms:title ?t }"
     invalidated = [quad.predicate for quad in store.graph(PROV_GRAPH)].count(PROV.invalidatedAtTime)
     store.commit({graph: quads})
-    version = store.hidden_graphs_version()
-    store.commit(dict([titles("b", "y")]), lambda changes: Patch(invalidated=[graph, titles("none")[0]]))
-    assert store.hidden_graphs_version() != version
+    with store.snapshot(store.statistics().generation) as before:
+        store.commit(dict([titles("b", "y")]), lambda changes: Patch(invalidated=[graph, titles("none")[0]]))
+        assert before.visibility.exclude(query) == query
+    with store.snapshot(store.statistics().generation) as after:
+        assert graph.value in after.visibility.exclude(query)
     assert store.find_invalidated_graphs() == [graph]
     assert len(select(store.query, query)) == 2
     assert len(select(store.query_sources, query)) == 1

@@ -13,6 +13,7 @@ import pytest
 
 from kg.errors import GoneError, InvalidInputError
 from kg.store.oxigraph import OxigraphStore
+from kg.store.protocol import Everything
 from kg.store.snapshots import Snapshots
 from tests.store.conftest import titles
 
@@ -29,12 +30,12 @@ class Checkpoints:
         self.made: list[int] = []
         self.writing = False
 
-    def __call__(self, folder: Path, wait: bool) -> int | None:
+    def __call__(self, folder: Path, wait: bool) -> tuple[int, Everything] | None:
         if self.writing and not wait:
             return None
         (folder / str(self.generation)).mkdir()
         self.made.append(self.generation)
-        return self.generation
+        return self.generation, Everything()
 
 
 def test_a_snapshot_does_not_change_while_the_store_does(store: OxigraphStore) -> None:

@@ -97,9 +97,6 @@ class MemoryStore:
     def exclude_hidden_graphs(self, query: str, *, users: bool = True) -> str:
         return query  # it has none
 
-    def hidden_graphs_version(self) -> int:
-        return 0
-
     def find_last_change(self, reads: Set[str] | None, *, users: bool = False) -> int:
         return self.generation
 
@@ -136,8 +133,8 @@ class MemoryStore:
     def dump(self, output: IO[bytes], media_type: RdfFormat, graph: NamedNode | None = None) -> None:
         raise NotImplementedError
 
-    def snapshot(self, at_least: int = 0) -> Snapshot:
-        raise NotImplementedError
+    def snapshot(self, at_least: int = 0, *, exactly: int | None = None) -> Snapshot:
+        return Snapshot(self.generation, Path())
 
     def close(self) -> None:
         pass
@@ -153,6 +150,9 @@ class DirectPool:
         self.hold = threading.Event()
         self.hold.set()
 
+    def lease(self, at_least: int = 0, exactly: int | None = None) -> Snapshot:
+        return self.store.snapshot(at_least, exactly=exactly)
+
     def close_snapshots_before(self, generation: int) -> None:
         """Do nothing: it keeps no snapshots."""
 
@@ -163,6 +163,7 @@ class DirectPool:
         limit: int | None = None,
         timeout_s: float | None = None,
         at_least: int = 0,
+        exactly: int | None = None,
         cancellation: Cancellation | None = None,
         client: str = "",
     ) -> Answer:

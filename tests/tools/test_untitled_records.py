@@ -18,6 +18,7 @@ from kg.provenance.explanation import explain_triple
 from kg.retrieval.display_titles import build_display_title
 from kg.retrieval.reader import Reader, iri_of
 from kg.server import pages
+from kg.server.mcp import ToolThreads
 from kg.settings import Settings
 from kg.store.protocol import Rows, term_text
 from kg.tools.climate.families import family_overview, policy_lineage
@@ -119,7 +120,9 @@ def test_speech_without_a_title_is_stored_without_and_shown_with_one(
     speech = hit.evidence.speech
     assert dereference(kg, speech).label == shown
     assert names_of(kg, [speech]) == {speech: shown}
-    with TestClient(Starlette(routes=pages.routes(pages.Site(kg))), base_url="http://127.0.0.1:8000") as client:
+    with TestClient(
+        Starlette(routes=pages.routes(pages.Site(kg, ToolThreads(kg)))), base_url="http://127.0.0.1:8000"
+    ) as client:
         page = client.get("/resolve", params={"iri": speech}, headers={"Accept": "text/html"}).text
     assert f">{shown}</h1>" in page
     with pytest.raises(NotFoundError):

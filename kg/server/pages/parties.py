@@ -52,5 +52,5 @@ def show(site: Site, request: Request, target: Target) -> Response:
         "next": page_href(target.iri, page=number + 1) + "#people" if more else None,
         "number": number,
     }
-    generation = reader.generation or site.kg.store.statistics().generation
+    generation = site.kg.generation
     return reading_page(request, "party.html", context, iri=target.iri, generation=generation, queries=queries)

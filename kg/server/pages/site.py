@@ -49,7 +49,7 @@ class Site:
     """The graph that the pages show, the threads that make them, and who sent a request."""
 
     kg: KnowledgeGraph
-    threads: ToolThreads = field(default_factory=ToolThreads)
+    threads: ToolThreads
     actor: Callable[[Request], Actor] = lambda request: EVERYONE
     sessions: Sessions = field(default_factory=lambda: Sessions(None))
     """The browsers that are signed in. `kg.server.pages.sign_in` builds the routes of their forms."""

@@ -185,9 +185,10 @@ def show(kg: KnowledgeGraph, request: Request) -> Response:
 def _run(kg: KnowledgeGraph, query: str, snapshot: str, *, checks: bool) -> Outcome:
     outcome = Outcome(checked=checks)
     try:
-        outcome.hints = [Hint(**hint) for hint in sparql_check.report(kg, query)["hints"]]
-        if not checks:
-            _fill(kg, query, _parse_snapshot(snapshot), outcome)
+        with kg.reading(_parse_snapshot(snapshot)):
+            outcome.hints = [Hint(**hint) for hint in sparql_check.report(kg, query)["hints"]]
+            if not checks:
+                _fill(kg, query, _parse_snapshot(snapshot), outcome)
     except QuadciteError as error:
         outcome.error, outcome.code, outcome.status = str(error), error.code, error.http_status
     at = {hint.line for hint in outcome.hints}
@@ -206,7 +207,7 @@ def _parse_snapshot(text: str) -> int | None:
 def _fill(kg: KnowledgeGraph, query: str, snapshot: int | None, outcome: Outcome) -> None:
     if len(query) > QUERY_CHARACTERS:
         raise InvalidInputError(f"The query has more than {QUERY_CHARACTERS:,} characters. Send it to the endpoint.")
-    form, answered = run_query(kg, query, ROWS, None, snapshot)
+    form, answered = run_query(kg, query, ROWS, None)
     outcome.snapshot = answered.generation
     result = answered.result
     kind = "graph" if form in ("CONSTRUCT", "DESCRIBE") else "table"

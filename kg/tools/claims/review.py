@@ -164,7 +164,7 @@ def list_claims(
     bounded_page(limit, offset)
     if (municipality is None) != (state is None):
         raise InvalidInputError("municipality and state: Give both or neither.")
-    reader, verdicts = Reader(kg), Verdicts.load(kg.store)
+    reader, verdicts = Reader(kg), Verdicts.load(kg.ask)
     reviewed = {
         "pending": verdicts.accepted.keys() | verdicts.rejected.keys(),
         "accepted": verdicts.accepted.keys() - verdicts.rejected.keys(),
@@ -385,7 +385,7 @@ def _find_edge_kind(kg: KnowledgeGraph, claim: NamedNode) -> Kind:
 
 
 def _note_final(kg: KnowledgeGraph, claim: NamedNode, verdict: Verdict) -> list[str]:
-    verdicts = Verdicts.load(kg.store)
+    verdicts = Verdicts.load(kg.ask)
     if verdict != "accept" or claim not in verdicts.rejected:
         return []
     where = ", ".join(map(str, sorted(verdicts.rejected[claim], key=str)))

@@ -91,7 +91,7 @@ class _OfEdge:
 def _load_claims(reader: Reader, edges: Sequence[Edge]) -> list[_OfEdge]:
     chosen, lost = _choose_ends(reader, edges)
     # One that a person rejected asserts nothing; another claim of the same relation does.
-    rejected = {iri_of(claim) for claim in Verdicts.load(reader.kg.store).rejected}
+    rejected = {iri_of(claim) for claim in Verdicts.load(reader.kg.ask).rejected}
     parts = [
         bind(
             _OF_END,

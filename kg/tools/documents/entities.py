@@ -179,7 +179,6 @@ def entity_lookup(
         ],
         notes=notes,
     )
-    reader.generation = names.generation
     return reader.finish(result, next_offset=page_of(merged, offset, limit))
 
 

@@ -71,14 +71,14 @@ def find_meanings(kg: KnowledgeGraph, text: str, most: int) -> list[Meaning]:
 
 
 def _load(kg: KnowledgeGraph) -> _Defined:
-    key = "definitions of entities", kg.store.statistics().generation
+    key = "definitions of entities", kg.generation
     kept: _Defined | None = kg.memory.get(key)
     if kept is not None:
         return kept
     answer = kg.query(bind(DEFINITIONS, files=Literal(FILES)), limit=_MOST)
     if not isinstance(answer.result, Rows):
         raise TypeError("a SELECT returned no rows")
-    rejected = {iri_of(claim) for claim in Verdicts.load(kg.store).rejected}
+    rejected = {iri_of(claim) for claim in Verdicts.load(kg.ask).rejected}
     first: dict[str, tuple[float, str, str, str]] = {}
     for row in answer.result.rows:
         entity, name, claim, confidence, words = row

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +12,9 @@ from pyoxigraph import NamedNode
 
 from kg.fuzzy_names import Match, Names
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.concept_index import NAMED, NAMES_READ, SHARE
+from kg.retrieval.concept_index import NAMED, NAMES_READ
+from kg.retrieval.reader import share
+from kg.sparql.graph_exclusion import find_reads
 from kg.store.protocol import Rows, term_text
 from kg.tools.documents.nodes import list_types
 from kg.vocabulary import SKOS
@@ -56,18 +57,12 @@ class EntityNames:
 
 
 def load_entity_names(kg: KnowledgeGraph) -> EntityNames:
-    """Load the entities, cached. They can be slightly older than the last commit, as concepts (`SHARE`)."""
-    generation = kg.store.statistics().generation
-    kept: tuple[EntityNames, float, float] | None = kg.memory.get("entities")
-    if kept is not None:
-        names, at, took = kept
-        if names.generation >= generation or time.monotonic() - at < SHARE * took:
-            return names
-    began = time.monotonic()
-    names = _read(kg)
-    now = time.monotonic()
-    kg.memory.keep("entities", (names, now, now - began))
-    return names
+    """Load the entities, cached until a commit changes them. They can be those of another state (`share`)."""
+
+    def is_current(names: EntityNames) -> bool:
+        return kg.store.find_last_change(find_reads(NAMES)) <= min(names.generation, kg.generation)
+
+    return share(kg, "entities", lambda: _read(kg), is_current, what="entities")
 
 
 def _read(kg: KnowledgeGraph) -> EntityNames:

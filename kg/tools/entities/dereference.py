@@ -247,7 +247,7 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
     inputs = _load_inputs(reader, graphs)
     return Dereferenced(
         iri=iri,
-        generation=reader.generation,
+        generation=reader.kg.generation,
         quads=quads,
         cut=len(about) > QUADS or reader.truncated,
         parts=listed.parts,

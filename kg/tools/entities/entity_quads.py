@@ -56,7 +56,7 @@ def load_entity(kg: KnowledgeGraph, iri: str) -> tuple[Entity, str]:
     ]
     found = [EntityQuad(graph=graph_of(quad), property=quad.predicate.value, value=str(quad.object)) for quad in quads]
     shown = Entity(
-        iri=iri, quads=found, truncated=len(cut) < len(rows) or reader.truncated, generation=reader.generation
+        iri=iri, quads=found, truncated=len(cut) < len(rows) or reader.truncated, generation=reader.kg.generation
     )
     used = [iri, *(text for quad in found for text in (quad.property, quad.value))]
     prefixes = {name: start for name, start in PREFIXES.items() if any(start in text for text in used)}

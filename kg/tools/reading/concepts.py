@@ -203,7 +203,7 @@ def read_concept(kg: KnowledgeGraph, iri: str, page: int = 1) -> ConceptPage:
         evidence=build_evidence(reader, [units[each] for each in shown if each in units], mentioned=[concept.iri]),
         page=page,
         more=len(mentioning) > start + MENTIONS_SHOWN,
-        generation=reader.generation,
+        generation=reader.kg.generation,
         queries=[*described.meta.sparql, *reader.ran],
     )
 

@@ -139,9 +139,13 @@ def read_document(kg: KnowledgeGraph, iri: str, page: int = 1, citing_page: int 
 
     A document without passages has one empty page. Raises NotFoundError for a page that it does not have.
     """
-    reader, node = Reader(kg), NamedNode(iri)
+    with kg.reading():
+        return _read_page(Reader(kg), iri, page, citing_page)
+
+
+def _read_page(reader: Reader, iri: str, page: int, citing_page: int) -> DocumentPage:
+    node = NamedNode(iri)
     order = load_order(reader, node)
-    ordered = reader.generation
     pages = max(1, -(-len(order) // PASSAGES))
     if not 1 <= page <= pages:
         raise NotFoundError(f"Page {page} does not exist. <{iri}> has the pages 1 to {pages}.")
@@ -157,9 +161,11 @@ def read_document(kg: KnowledgeGraph, iri: str, page: int = 1, citing_page: int 
         title=title_of(descriptions, iri),
         url=url_of(descriptions, iri),
         facts=facts,
-        labels=names_of(kg, [each.value for some in facts.values() for each in some if isinstance(each, NamedNode)]),
+        labels=names_of(
+            reader.kg, [each.value for some in facts.values() for each in some if isinstance(each, NamedNode)]
+        ),
         versions=_load_versions(reader, node),
-        outline=choose_headings(_load_headings(reader, node, order, ordered), page),
+        outline=choose_headings(_load_headings(reader, node, order), page),
         passages=passages,
         shown=shown,
         first=first,
@@ -169,7 +175,7 @@ def read_document(kg: KnowledgeGraph, iri: str, page: int = 1, citing_page: int 
         marks=load_marks(reader, {unit.iri: unit.text for unit in passages}),
         cited_by=load_cited_by(reader, node, citing_page),
         provenance=origin_of(reader, descriptions, graph),
-        generation=reader.generation,
+        generation=reader.kg.generation,
         queries=list(reader.ran),
     )
 
@@ -239,13 +245,8 @@ def choose_headings(headings: Sequence[Heading], page: int) -> list[Heading | Le
     return found
 
 
-def _load_headings(
-    reader: Reader, document: NamedNode, order: Sequence[tuple[int, str]], generation: int
-) -> Sequence[Heading]:
-    """Load the headings of a document, given the order of its passages and the generation of that.
-
-    Cached until a commit changes them.
-    """
+def _load_headings(reader: Reader, document: NamedNode, order: Sequence[tuple[int, str]]) -> Sequence[Heading]:
+    """Load the headings of a document, given the order of its passages. Cached until a commit changes them."""
 
     def read(rows: list[dict[str, Term]]) -> Sequence[Heading]:
         places = {unit: place for place, (_, unit) in enumerate(order)}
@@ -273,7 +274,7 @@ def _load_headings(
     types = [mint("code", "blockType", name) for name in _HEADING_TYPES]
     query = bind(HEADINGS, document=document, types=types, most=HEADING_CHARACTERS + 40)
     graphs = bind(GRAPHS_OF_PARTS, document=document)
-    also = bind(ORDER, document=document), generation
+    also = bind(ORDER, document=document)
     return reader.kept_in_graphs("headings of the document", query, graphs, read, also=also)
 
 

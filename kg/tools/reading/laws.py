@@ -80,6 +80,6 @@ def read_law(kg: KnowledgeGraph, iri: str, page: int = 1, citing_page: int = 1) 
         lineage=lineage,
         page=page,
         cited_by=load_cited_by(reader, node, citing_page),
-        generation=reader.generation,
+        generation=reader.kg.generation,
         queries=[*(lineage.meta.sparql if lineage is not None else ()), *reader.ran],
     )

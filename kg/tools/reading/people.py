@@ -141,7 +141,7 @@ def read_person(kg: KnowledgeGraph, iri: str, page: int = 1, votes_page: int = 1
         votes=votes,
         votes_total=votes.meta.total or 0,
         votes_page=votes_page,
-        generation=reader.generation,
+        generation=reader.kg.generation,
         queries=[*reader.ran, *votes.meta.sparql],
     )
 

@@ -131,7 +131,7 @@ def read_place(kg: KnowledgeGraph, iri: str, page: int = 1) -> PlacePage:
         sections=sections,
         sections_total=total,
         districts=_load_districts(reader, node) if iri.startswith(_MUNICIPALITY) else [],
-        generation=max(reader.generation, overview.meta.snapshot),
+        generation=kg.generation,
         queries=[*overview.meta.sparql, *families.meta.sparql, *reader.ran],
     )
 

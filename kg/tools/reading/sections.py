@@ -145,7 +145,7 @@ def read_section(kg: KnowledgeGraph, iri: str, citing_page: int = 1) -> SectionP
             lines=section.evidence.source_lines,
             pages=section.evidence.source_pages,
         ),
-        generation=reader.generation,
+        generation=reader.kg.generation,
         queries=list(reader.ran),
     )
 

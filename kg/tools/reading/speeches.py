@@ -171,7 +171,7 @@ def read_speech(kg: KnowledgeGraph, iri: str, citing_page: int = 1) -> SpeechPag
         marks=marks,
         cited_by=load_cited_by(reader, NamedNode(speech.iri), citing_page),
         provenance=origin_of(reader, describe(reader, (), [speech.graph]), speech.graph),
-        generation=reader.generation,
+        generation=reader.kg.generation,
         queries=list(reader.ran),
     )
 
@@ -429,7 +429,7 @@ def read_sitting(kg: KnowledgeGraph, iri: str, page: int = 1) -> SittingPage:
         after=after,
         marks=marks,
         provenance=origin_of(reader, describe(reader, (), [graph]), graph),
-        generation=reader.generation,
+        generation=reader.kg.generation,
         queries=list(reader.ran),
     )
 

@@ -121,8 +121,13 @@ def describe_schema(
     """
     bounded("max_tokens", max_tokens, 200, 50_000)
     bounded("offset", offset, 0, MOST_SKIPPED)
-    reader = Reader(kg)
     terms = get_term_index(kg)
+    # On the state that was measured, so that queries give the counts.
+    with kg.reading(terms.schema.generation or None, or_newest=True):
+        return _describe(Reader(kg), terms, term, max_tokens, offset)
+
+
+def _describe(reader: Reader, terms: TermIndex, term: str | None, max_tokens: int, offset: int) -> SchemaResult:
     if term is None or not term.strip():
         result = _describe_domains(terms.schema)
     else:
@@ -133,17 +138,16 @@ def describe_schema(
         result.label = entry.label
         result.definition = entry.about
         used = terms.schema.classes[entry.iri].properties if entry.iri in terms.schema.classes else ()
-        if listed := list_user_graphs(kg, {entry.iri, *used}):
+        if listed := list_user_graphs(reader.kg, {entry.iri, *used}):
             result.notes.append(f"Counts and examples include statements of users, not of sources, from {listed}.")
     if not terms.schema.generation:
         result.notes.append("The schema is being measured for the first time. Counts and values are not available yet.")
-    elif terms.schema.generation < kg.store.statistics().generation:
+    elif terms.schema.generation != reader.kg.store.statistics().generation:
         result.notes.append(
             f"Counts and values are those of generation {terms.schema.generation}, measured at "
             f"{terms.schema.measured_at}. Commits since then are not counted yet."
         )
     total, following = _cut(result, max_tokens, offset)
-    reader.generation = terms.schema.generation
     completeness: Completeness = "truncated" if following is not None else "complete"
     return reader.finish(result, total=total, next_offset=following, completeness=completeness)
 

@@ -123,7 +123,6 @@ def find_terms(
         result.notes.append(
             "The schema is being measured for the first time. The numbers of uses are not available yet."
         )
-    reader.generation = max(reader.generation, terms.generation)
     return reader.finish(
         result,
         next_offset=offset + limit if len(ranked) > offset + limit else None,

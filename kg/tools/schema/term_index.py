@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.ontology import get_ancestors, load_code_lists, load_shapes
 from kg.provenance.catalog import MEANINGS
 from kg.retrieval.property_names import PropertyName, find_property, is_detailed, load_property_names
-from kg.retrieval.reader import Reader, iri_of
+from kg.retrieval.reader import Reader, iri_of, share
 from kg.sparql.measured_schema import Schema
 from kg.sparql.schema_index import local_name
 from kg.sparql.terms import bind
@@ -52,9 +51,6 @@ NEAR: Final = 0.5
 
 _COMPARED: Final = 2_000
 """Maximum entries with the same beginning that are ordered by their use."""
-
-SHARE: Final = 20
-"""After a commit the index is rebuilt once it is this many times as old as its last build took."""
 
 NAMING: Final = (SKOS.prefLabel, RDFS.label, SKOS.altLabel, SKOS.notation, FOAF.name, SCHEMA.name, DCTERMS.title)
 """The properties whose values are names, the preferred one first."""
@@ -183,22 +179,18 @@ class TermIndex:
 
 
 def get_term_index(kg: KnowledgeGraph, wait_s: float = FIRST_WAIT_S) -> TermIndex:
-    """Get the index at the last commit, or at an earlier one while commits are faster than rebuilding.
+    """Get the index in the state that the call reads, with the last measured counts of the schema.
 
-    It waits for the first measurement of the schema for `wait_s` at most. An index without one has no counts.
+    It can be that of another state (`share`). It waits for the first measurement of the schema for `wait_s` at most. An
+    index without one has no counts.
     """
-    generation, schema = kg.store.statistics().generation, get_schema(kg, wait_s)
-    kept: tuple[TermIndex, float, float] | None = kg.memory.get("terms")
-    if kept is not None:
-        terms, at, took = kept
-        fresh = terms.generation >= generation and terms.schema.generation >= schema.generation
-        if fresh or (terms.schema.generation and time.monotonic() - at < SHARE * took):
-            return terms
-    began = time.monotonic()
-    terms = _build_index(kg, schema)
-    now = time.monotonic()
-    kg.memory.keep("terms", (terms, now, now - began))
-    return terms
+    schema = get_schema(kg, wait_s)
+
+    def is_current(terms: TermIndex) -> bool:
+        named = kg.store.find_last_change(frozenset(name.value for name in NAMING))
+        return named <= min(terms.generation, kg.generation) and terms.schema.generation >= schema.generation
+
+    return share(kg, "terms", lambda: _build_index(kg, schema), is_current, what="terms")
 
 
 def _build_index(kg: KnowledgeGraph, schema: Schema) -> TermIndex:

@@ -13,7 +13,7 @@ from rapidfuzz import fuzz, process
 
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import CALLER, CANCELLATION, KnowledgeGraph
-from kg.processes.child import Limits
+from kg.processes.child import Limits, never
 from kg.retrieval.evidence import describe, origin_of
 from kg.retrieval.reader import Reader, bounded, iri_of
 from kg.retrieval.results import Layout, Result
@@ -123,7 +123,6 @@ def validate(
         kg, pasted, home, choose_shapes(own, suite, pasted, home), "summary", checked=checked, examples=max_results
     ) as outcome:
         found = json.loads(outcome.report.read())
-        reader.generation = max(reader.generation, outcome.generation)
         verdict = outcome.verdict
     result = ValidationResult(
         conforms=verdict.conforms,
@@ -184,17 +183,17 @@ def run_validation(
         return validate_isolated(
             Job(data, shapes, form, checked, examples, tuple(focus)),
             limits,
-            on_cancel=cancellation.on_cancel if cancellation is not None else lambda stop: None,
+            on_cancel=cancellation.on_cancel if cancellation is not None else never,
             folder=folder if folder.is_dir() else None,
             module=source_locations.__name__,
         )
 
     caller = CALLER.get() if client is None else client
     with PLACES.take(caller, settings.query_timeout_s, allowed_s + _SNAPSHOT_S):
-        generation = kg.store.statistics().generation
         if pasted is not None:
-            return FinishedValidation(job(pasted), generation)
-        with kg.store.snapshot(at_least=generation) as snapshot:
+            return FinishedValidation(job(pasted), kg.generation)
+        with kg.reading() as lease:
+            snapshot = lease.get()
             return FinishedValidation(job(Stored(snapshot.path, home and home.value)), snapshot.generation)
 
 

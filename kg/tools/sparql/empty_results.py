@@ -107,7 +107,7 @@ def find_hints(kg: KnowledgeGraph, query: str, schema: Schema) -> list[Hint]:
     tested on the store, and other hints about the data are omitted.
     """
     hints = check(query, schema)
-    if schema.generation == kg.store.statistics().generation:
+    if schema.generation == kg.generation:
         return hints
     parsed = parse(query)
     if parsed is None:

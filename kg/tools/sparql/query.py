@@ -19,7 +19,7 @@ from kg.retrieval.result_cells import Cell, column, longest_cut
 from kg.retrieval.results import Layout, Result, Statement
 from kg.retrieval.token_budget import BYTES_PER_TOKEN, FEWEST_TOKENS, MOST_TOKENS, Lean, MaxTokens, size_of
 from kg.sparql.label_service import LABELLING, asks_for_labels
-from kg.sparql.lint import WITHOUT_DATA, Hint
+from kg.sparql.lint import Hint
 from kg.sparql.measured_schema import Schema
 from kg.sparql.parser import parse
 from kg.sparql.tracing import Row
@@ -110,6 +110,14 @@ def sparql(
     bounded("max_tokens", max_tokens, FEWEST_TOKENS, MOST_TOKENS)
     if timeout is not None and not timeout > 0:
         raise InvalidInputError(f"timeout is {timeout}. It must be more than 0 seconds.")
+    with kg.reading(snapshot):
+        return _answer(kg, query, max_rows, max_tokens, timeout, trace)
+
+
+def _answer(
+    kg: KnowledgeGraph, query: str, max_rows: int, max_tokens: int, timeout: float | None, trace: int
+) -> SparqlResult:
+    """Run the query, and build its result with hints, traces and causes of emptiness, all on one state."""
     schema = get_schema(kg, 0)  # hints without a measurement are tested on the store
     found_hints = find_hints(kg, query, schema)
     if not schema.generation and any(hint.code.startswith("unknown_") for hint in found_hints):
@@ -118,11 +126,9 @@ def sparql(
         found_hints = find_hints(kg, query, schema)
     hints = [_line(hint) for hint in found_hints]
     try:
-        form, answered = run_query(kg, query, max_rows, timeout, snapshot)
+        form, answered = run_query(kg, query, max_rows, timeout)
     except QuadciteError as error:
         raise _with_hints(error, hints) from None
-    if snapshot is not None and answered.generation != schema.generation:
-        hints = [hint for hint in hints if hint.code in WITHOUT_DATA]  # the others are about the newest snapshot
     result = SparqlResult(
         form=form or "SELECT",
         complete=answered.why is None,
@@ -141,7 +147,6 @@ def sparql(
     _say_why(result, max_rows)
     reader = Reader(kg)
     reader.ran.append(Statement(purpose="the query", sparql=query))
-    reader.generation = answered.generation
     return reader.finish(
         result,
         total=len(answered.result) if isinstance(answered.result, Rows) and answered.why is None else None,
@@ -149,10 +154,8 @@ def sparql(
     )
 
 
-def run_query(
-    kg: KnowledgeGraph, query: str, max_rows: int, timeout: float | None, snapshot: int | None
-) -> tuple[str | None, Answered]:
-    """Run the query. At the deadline, the rows received so far are returned."""
+def run_query(kg: KnowledgeGraph, query: str, max_rows: int, timeout: float | None) -> tuple[str | None, Answered]:
+    """Run the query on the state that the call reads. At the deadline, the rows received so far are returned."""
     deadline = min(kg.settings.query_timeout_s, timeout or kg.settings.query_timeout_s)
     expanded = expand_services(kg, query, deadline)
     form = find_form(expanded)
@@ -163,8 +166,7 @@ def run_query(
         media_type="application/n-triples" if graph else "text/tab-separated-values",
         limit=min(max_rows, kg.settings.max_rows),
         timeout_s=deadline,
-        at_least=kg.store.statistics().generation if snapshot is None else 0,
-        exactly=snapshot,
+        exactly=kg.state.generation,
         cancellation=CANCELLATION.get(),
     )
     pieces: list[bytes] = []
@@ -238,7 +240,7 @@ def _explain_emptiness(kg: KnowledgeGraph, query: str, result: SparqlResult, sch
 
 def _note_user_graphs(kg: KnowledgeGraph, query: str, result: SparqlResult) -> None:
     """Note that the result may contain statements of users, where the query does not show the graph of a statement."""
-    parsed = parse(query) if kg.store.find_user_graphs(None) else None
+    parsed = parse(query) if kg.state.visibility.find_graphs(None) else None
     if parsed is None:
         return
     union = [pattern for pattern in parsed.patterns if pattern.graph is None]

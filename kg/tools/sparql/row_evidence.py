@@ -53,15 +53,20 @@ def find_evidence(kg: KnowledgeGraph, query: str, row: Row, snapshot: int | None
     """
     if len(query) > MOST_CHARACTERS:
         return RowEvidence((), (), f"Queries of more than {MOST_CHARACTERS:,} characters are not traced.")
+    with kg.reading(snapshot):
+        return _find(kg, query, row)
+
+
+def _find(kg: KnowledgeGraph, query: str, row: Row) -> RowEvidence:
     traces = build_traces(query, row)
     try:
-        solutions, more = _load_solutions(kg, query, row, snapshot)
+        solutions, more = _load_solutions(kg, query, row)
     except InvalidInputError as error:
         return RowEvidence((), traces, str(error))
     parsed = parse(query)
     patterns = [] if parsed is None else parsed.patterns
     wanted = dict.fromkeys(triple for solution in solutions for triple in _instantiate(patterns, solution))
-    statements = list(_load_graphs(kg, list(wanted)[:STATEMENTS], snapshot))
+    statements = list(_load_graphs(kg, list(wanted)[:STATEMENTS]))
     reasons = []
     if not solutions:
         reasons.append("The store has changed since, or the row does not come from the patterns of the query.")
@@ -74,22 +79,19 @@ def find_evidence(kg: KnowledgeGraph, query: str, row: Row, snapshot: int | None
     return RowEvidence(statements, traces, " ".join(reasons) or None)
 
 
-def _load_solutions(
-    kg: KnowledgeGraph, query: str, row: Row, snapshot: int | None
-) -> tuple[list[Mapping[str, Term]], bool]:
+def _load_solutions(kg: KnowledgeGraph, query: str, row: Row) -> tuple[list[Mapping[str, Term]], bool]:
     text = expand_services(kg, compile_solutions(query, row), _TIMEOUT_S)
-    result, truncated = _run(kg, text, SOLUTIONS, snapshot)
+    result, truncated = _run(kg, text, SOLUTIONS)
     return [{name: term for name, term in each.items() if term is not None} for each in result], truncated
 
 
-def _run(kg: KnowledgeGraph, query: str, limit: int, snapshot: int | None) -> tuple[Sequence[Mapping[str, Term]], bool]:
+def _run(kg: KnowledgeGraph, query: str, limit: int) -> tuple[Sequence[Mapping[str, Term]], bool]:
     answer = kg.raw_pool.run(
         query,
         client=CALLER.get(),
         limit=limit,
         timeout_s=min(_TIMEOUT_S, kg.settings.query_timeout_s),
-        at_least=kg.store.statistics().generation if snapshot is None else 0,
-        exactly=snapshot,
+        exactly=kg.state.generation,
         cancellation=CANCELLATION.get(),
     )
     if not isinstance(answer.result, Rows):
@@ -121,7 +123,7 @@ def _get_term(node: Node, solution: Mapping[str, Term]) -> Term | None:
     return solution.get(variable_name(node))
 
 
-def _load_graphs(kg: KnowledgeGraph, triples: Sequence[Triple], snapshot: int | None) -> Iterator[StoredStatement]:
+def _load_graphs(kg: KnowledgeGraph, triples: Sequence[Triple]) -> Iterator[StoredStatement]:
     if not triples:
         return
     parts = [
@@ -129,7 +131,7 @@ def _load_graphs(kg: KnowledgeGraph, triples: Sequence[Triple], snapshot: int | 
         for at, triple in enumerate(triples)
         if not isinstance(triple.subject, BlankNode | Triple) and not isinstance(triple.object, BlankNode | Triple)
     ]
-    rows, _ = _run(kg, "SELECT ?number ?graph WHERE {\n" + "\nUNION ".join(parts) + "\n}", 2 * STATEMENTS, snapshot)
+    rows, _ = _run(kg, "SELECT ?number ?graph WHERE {\n" + "\nUNION ".join(parts) + "\n}", 2 * STATEMENTS)
     for row in rows:
         number, graph = row["number"], row["graph"]
         if isinstance(number, Literal) and isinstance(graph, NamedNode):

@@ -241,7 +241,7 @@ def _embed(kg: KnowledgeGraph, texts: Sequence[str], done: int, total: int, adva
 
 def _find_reviewed(store: Store) -> set[Proposal]:
     """Find the stored proposals that a person accepted or rejected."""
-    verdicts = Verdicts.load(store)
+    verdicts = Verdicts.load(store.query)
     reviewed = verdicts.accepted.keys() | verdicts.rejected.keys()
     return set(_load_proposals(store, reviewed)) if reviewed else set()
 

@@ -122,7 +122,7 @@ class Findings:
 
         Summaries of removed sections are removed in the same commit.
         """
-        self._verdicts = Verdicts.load(store)
+        self._verdicts = Verdicts.load(store.query)
         graphs: dict[str, dict[str, NamedNode]] = defaultdict(dict)
         tables: dict[str, dict[str, frozenset[str]]] = defaultdict(dict)
         for graph in replace:
@@ -149,7 +149,7 @@ class Findings:
 
         A reading of another text, and one of a section that is gone, is left out.
         """
-        self._verdicts = Verdicts.load(store)
+        self._verdicts = Verdicts.load(store.query)
         work = self._load_work(store, name)
         work.readings = {**work.readings, **{key: each for key, each in readings.items() if each is not None}}
         work.readings = {key: each for key, each in work.readings.items() if readings.get(key, each) is not None}

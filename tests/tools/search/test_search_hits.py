@@ -16,6 +16,7 @@ from kg.actors import EVERYONE
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.server import pages
+from kg.server.mcp import ToolThreads
 from kg.settings import Settings
 from kg.store.protocol import select, term_text
 from kg.tools import commands
@@ -72,7 +73,10 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGr
 
 @pytest.fixture(scope="module")
 def browser(everything: KnowledgeGraph) -> Iterator[TestClient]:
-    with TestClient(Starlette(routes=pages.routes(pages.Site(everything))), base_url="http://127.0.0.1:8000") as client:
+    with TestClient(
+        Starlette(routes=pages.routes(pages.Site(everything, ToolThreads(everything)))),
+        base_url="http://127.0.0.1:8000",
+    ) as client:
         yield client
 
 

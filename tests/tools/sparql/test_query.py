@@ -129,14 +129,14 @@ def test_no_hint_of_absence_comes_from_an_older_measurement(fixtures, monkeypatc
     assert [hint["found"] for hint in checked] == ["kg:Vote", "kg:pageNumbr"]
 
 
-def test_an_older_snapshot_gets_no_hints_about_the_data(fixtures, monkeypatch):
+def test_hints_about_the_data_are_those_of_the_snapshot(fixtures, monkeypatch):
     older = measured_before(get_schema(fixtures))
     monkeypatch.setattr(querying, "get_schema", lambda *_, **__: older)
     generation = fixtures.store.statistics().generation
     answer = sparql(
         fixtures, "SELECT ?x ?y { ?x a kg:Passage OPTIONAL { ?x kg:pageNumbr ?n } } LIMIT 1", snapshot=generation
     )
-    assert [hint.code for hint in answer.hints or []] == ["unbound_variable"]
+    assert [hint.code for hint in answer.hints or []] == ["unbound_variable", "unknown_property"]
 
 
 def test_no_rows_come_with_the_patterns_that_have_none(fixtures):
