@@ -52,7 +52,7 @@ class Lease:
         self._snapshot: Snapshot | None = None
         self._has_ended = False
         self.remarks: Final[dict[str, None]] = {}
-        """What the call used that is of another state."""
+        """Notes on data of other states that the call used."""
 
     def get(self) -> Snapshot:
         """Get the snapshot. Raises QueryLimitError if the call has ended, and the errors of the store."""
@@ -83,8 +83,8 @@ _LEASES: Final[ContextVar[Mapping[int, Lease]]] = ContextVar("leases", default=M
 def read_newest() -> None:
     """Have the current call read the newest state from here on.
 
-    For calls that write: whatever commits (a load, a write of a user graph, a summary) calls it after its commit, so
-    that the call reads what it wrote, and before work that takes long, which holds no state.
+    For calls that write: each commit of a load, of a user graph and of summaries calls it, so that the call reads what
+    it wrote; so does work that takes long before it begins, since it must hold no state.
     """
     for lease in _LEASES.get().values():
         lease.renew()

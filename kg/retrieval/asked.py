@@ -98,7 +98,7 @@ class Asked:
     ) -> Ranking:
         """Rank units by it: by words alone if their meaning takes too long, by the store if the index does not answer.
 
-        The store ranks without `codes`, and counts nothing. `incomplete` says so where the index may have another state
+        The store ranks without `codes`, and counts nothing. `incomplete` reports that the index may have another state
         than the call reads. Raises IndexUnavailableError if the store has too many texts to read them in time.
         """
         rank = partial(

@@ -397,7 +397,7 @@ def share(
     """Get a large value that many calls use, cached for as long as it `is_current` in the state that the call reads.
 
     Without `fresh`, while commits change it faster than it is built, a call may get that of another state, and its
-    answer says so: ``The names of {what} are those of generation ...``.
+    answer has a note: ``The names of {what} are those of generation ...``.
     """
     with kg.reading() as lease:
         kept: tuple[D, float, float] | None = kg.memory.get(key)
