@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -64,6 +65,8 @@ class FoundFiles:
     """Files by root, each with the reason if it cannot be read."""
 
     files: dict[Path, dict[Path, None]] = field(default_factory=dict)
+    unread: Counter[str] = field(default_factory=Counter)
+    """Files in folders that have other formats, by the ends of their names."""
     problems: list[str] = field(default_factory=list)
 
     def count(self) -> int:
@@ -125,7 +128,10 @@ def _add_all(
 ) -> None:
     """Add the files below `folder` that match `pattern`, except links out of `root`."""
     for path in _walk(folder, budget):
-        if not path.name.lower().endswith(tuple(endings)) or not matches(path.relative_to(folder).parts, pattern):
+        if not matches(path.relative_to(folder).parts, pattern):
+            continue
+        if not path.name.lower().endswith(tuple(endings)):
+            found.unread[path.suffix.lower()] += 1
             continue
         try:
             is_inside = resolve(path).is_relative_to(root)

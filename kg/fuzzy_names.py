@@ -12,6 +12,8 @@ from typing import Final, NamedTuple
 
 from rapidfuzz import fuzz, process
 
+from kg.text import separate_raised
+
 COMPARED: Final = 100
 """Names that each of the two fast measures proposes for the exact one."""
 LEAST_WORD: Final = 75
@@ -28,7 +30,7 @@ class Match(NamedTuple):
 
 def fold(text: str) -> str:
     """Normalize `text` for comparison: no case, accents, punctuation or repeated spaces."""
-    plain = unicodedata.normalize("NFKD", text.casefold())
+    plain = unicodedata.normalize("NFKD", separate_raised(text).casefold())
     plain = unicodedata.normalize("NFKD", plain.casefold())  # a decomposed letter can be a capital: U+A7F2
     kept = "".join(letter if letter.isalnum() else " " for letter in plain if not unicodedata.combining(letter))
     return " ".join(kept.split())

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -44,6 +44,12 @@ def join_first(names: Sequence[str], most: int) -> str:
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
+def describe_unread(counts: Mapping[str, int], endings: Iterable[str]) -> str:
+    """Describe the files that are not read, by the ends of their names, where files with other `endings` are."""
+    found = ", ".join(f"{ending or 'no ending'} ({counts[ending]:,})" for ending in sorted(counts))
+    return f"Files of formats that are not read: {found}. Read are {', '.join(sorted(endings))}."
+
+
 def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
     """Build a sort key that compares numbers in texts by their values: R-2 comes before R-10."""
     parts = re.findall(r"\d+|\D+", text.casefold())
@@ -53,6 +59,15 @@ def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
 _BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7f]")
 _QUOTES: Final = {0x2018: "'", 0x2019: "'", 0x201A: "'", 0x201B: "'", 0x201C: '"', 0x201D: '"', 0x201E: '"'}
 _STOPS: Final = {0x2026: ".", 0x3002: ".", 0xFF01: "!", 0xFF1F: "?"}
+
+
+_RAISED: Final = "\u00b9\u00b2\u00b3\u00bc-\u00be\u2070\u2074-\u2079\u2150-\u215f"
+_BESIDE: Final = re.compile(rf"(?<=\d)(?=[{_RAISED}])|(?<=[{_RAISED}])(?=\d)")
+
+
+def separate_raised(text: str) -> str:
+    """Separate raised digits and fractions from the number next to them, where compatibility forms would join them."""
+    return text if text.isascii() else _BESIDE.sub(" ", text)
 
 
 def to_number(text: str) -> int | None:

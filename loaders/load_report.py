@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +40,8 @@ class LoadReport:
     """Warnings, at most 1,000 of them from records."""
     layouts: list[str] = field(default_factory=list)
     """Descriptions of the layouts of the files."""
+    unread: Mapping[str, int] = field(default_factory=dict)
+    """Number of the files of folders and patterns whose format is not read, by the ends of their names."""
     older: list[Older] = field(default_factory=list)
     """Records that are older than the stored ones, and were skipped."""
     redacted: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -61,6 +64,7 @@ class LoadReport:
             "loaded": self.loaded,
             "skipped": self.skipped,
             "rejected": self.rejected,
+            "unread": dict(sorted(self.unread.items())),
             "removed": self.removed,
             "text_units": self.text_units,
             "mentions": self.mentions,

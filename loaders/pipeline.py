@@ -189,7 +189,7 @@ class Loading:
         if loader.refuse is not None:
             located = located.refuse(loader.refuse)
             self.located = located
-        self.report = LoadReport(loader.domain, warnings=list(located.warnings))
+        self.report = LoadReport(loader.domain, warnings=list(located.warnings), unread=located.other)
         sources = [_source_file(file.snapshot) for file in located.files]
         given = {name: load_records.name_source(value) for name, value in loader.config.items()}
         self.prov_run: Final = Run(loader.agent, {"source": loader.domain, **given, **(config or {})}, sources)

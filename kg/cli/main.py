@@ -191,6 +191,7 @@ def _show_load(done: Mapping[str, Any], as_json: bool, *, local: bool) -> None:
     else:
         counts = {
             "older": len(report["older"]),
+            "unread": sum(report["unread"].values()),
             "ceded": sum(report["ceded"].values()),
             "returned": sum(report["returned"].values()),
             "redacted": sum(sum(kinds.values()) for kinds in report["redacted"].values()),

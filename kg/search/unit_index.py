@@ -28,6 +28,7 @@ from kg.search.relevance import CALIBRATIONS, are_near, is_related
 from kg.search.shards import Shards
 from kg.search.vector_cache import Rows, VectorCache
 from kg.search.word_overlap import NO_WORDS, QuestionWords, parse_question
+from kg.text import separate_raised
 from kg.words import UNSPACED
 
 T = TypeVar("T")
@@ -83,7 +84,10 @@ def digest(*parts: str) -> str:
 
 
 def to_searchable(text: str) -> str:
-    """Prepare a text or query for BM25: split runs of unspaced scripts into overlapping pairs of characters."""
+    """Prepare a text or query for BM25: split runs of unspaced scripts into overlapping pairs of characters.
+
+    Raised digits become words of their own.
+    """
     if text.isascii():
         return text
 
@@ -93,7 +97,7 @@ def to_searchable(text: str) -> str:
             return f" {characters} "
         return " " + " ".join(characters[i : i + 2] for i in range(len(characters) - 1)) + " "
 
-    return UNSPACED.sub(pairs, text)
+    return UNSPACED.sub(pairs, separate_raised(text))
 
 
 @dataclass(slots=True)

@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import Final
 
 from kg.fuzzy_names import fold
+from kg.text import separate_raised
 from kg.words import STOP_WORDS, singular, stem
 
 STEM: Final = 6
@@ -59,7 +60,7 @@ class QuestionWords:
         """Measure the overlap with each of `texts`. How rare a word is, is measured in these texts."""
         found: list[tuple[frozenset[str], float, bool]] = []
         for text in texts:
-            plain = text[:_MOST_CHARACTERS].casefold()
+            plain = separate_raised(text[:_MOST_CHARACTERS]).casefold()
             stems = [*map(_STEMS.__getitem__, _WORD.findall(plain))]
             pairs = len(self.pairs.intersection(pairwise(stems))) / len(self.pairs) if self.pairs else 0.0
             exact = any(pattern.search(plain) for pattern in self.exact)
@@ -101,7 +102,7 @@ _STEMS: Final = _Stems()
 @lru_cache(maxsize=256)
 def parse_question(text: str) -> QuestionWords:
     """Parse a question into its words, pairs of words, phrases in quotes and identifiers."""
-    plain = text.casefold()
+    plain = separate_raised(text).casefold()
     words = _WORD.findall(plain)[:_MOST_WORDS]
     exact = [*_QUOTED.findall(plain), *_IDENTIFIER.findall(plain)]
     patterns = [r"\W+".join(map(re.escape, parts)) for phrase in exact if (parts := _WORD.findall(phrase))]

@@ -1,4 +1,4 @@
-"""The ``files`` loader: Markdown, text, HTML, PDF and Office files of folders, one record for each file."""
+"""The ``files`` loader: Markdown, notebooks, text, HTML, PDF and Office files of folders, one record for each file."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ from loaders.files.chunking import Chunk, split_file
 from loaders.files.extraction.gazetteer import count_names
 from loaders.files.near_duplicates import NearDuplicates, Original, Place
 from loaders.files.readers.html_page import read_html
-from loaders.files.readers.markdown import read_markdown
+from loaders.files.readers.markdown import read_markdown, read_notebook
 from loaders.files.readers.office import read_docx, read_pptx, read_xlsx
 from loaders.files.readers.plain_pages import read_pdf_file, read_text
+from loaders.files.readers.rst import read_rst
 from loaders.files.readers.text_model import FileText
 from loaders.files.redaction import redact_file
 from loaders.files.secrets import redact
@@ -34,12 +35,15 @@ from loaders.readers.file_text import decode
 from loaders.readers.locations import File, Unread, to_place
 
 DOMAIN: Final = "files"
-VERSION: Final = "4"
+VERSION: Final = "5"
 """Version of the records that this package builds. A new version loads every record again."""
 
 MEDIA_TYPES: Final[Mapping[str, str]] = {
     ".md": "text/markdown",
     ".markdown": "text/markdown",
+    ".mdx": "text/mdx",
+    ".rst": "text/x-rst",
+    ".ipynb": "application/x-ipynb+json",
     ".txt": "text/plain",
     ".html": "text/html",
     ".htm": "text/html",
@@ -261,14 +265,18 @@ def _read_as_text(data: bytes, ending: str, name: str) -> FileText:
     sample = source[:_SAMPLE]
     if len(_CONTROLS.findall(sample)) > _MOST_CONTROLS * len(sample):
         raise SourceError(f"{name}: Not a text file: it has control characters.")
-    if ending in (".md", ".markdown") and (cells := source.count("|")) > MOST_CELLS:
+    if ending in (".md", ".markdown", ".mdx", ".ipynb") and (cells := source.count("|")) > MOST_CELLS:
         raise SourceError(f"{name}: Its tables have {cells:,} cells. At most {MOST_CELLS:,} are read. Split the file.")
     if ending in (".html", ".htm"):
         found = read_html(source, name)
     elif ending == ".txt":
         found = read_text(source)
+    elif ending == ".rst":
+        found = read_rst(source, name)
+    elif ending == ".ipynb":
+        found = read_notebook(source, name)
     else:
-        found = read_markdown(source)
+        found = read_markdown(source, name, jsx=ending == ".mdx")
     return FileText(
         found.text,
         found.blocks,

@@ -12,6 +12,8 @@ from lxml import etree
 
 from kg.errors import SourceError
 from loaders.readers.html import BLOCKS, HIDDEN
+from loaders.readers.html_inline import rewrite
+from loaders.readers.inline import LeftOut
 
 _CELLS: Final = ("td", "th")
 _WIDEST: Final = 100
@@ -51,8 +53,8 @@ class WrittenTable:
     caption: str | None = None
 
 
-def parse_html(text: str, name: str = "HTML") -> etree._Element | None:
-    """Parse HTML, valid or not, and return its root. None if it is empty.
+def parse_html(text: str, name: str, left_out: LeftOut) -> etree._Element | None:
+    """Parse HTML, valid or not, and return its root as `html_inline.rewrite` leaves it. None if it is empty.
 
     Raises SourceError if elements nest so deeply that the parser would drop the rest, or have too many attributes.
     """
@@ -63,7 +65,7 @@ def parse_html(text: str, name: str = "HTML") -> etree._Element | None:
                 raise SourceError(
                     f"{name}: An element has {attributes:,} attributes. At most {_MOST_ATTRIBUTES:,} are read."
                 )
-    parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True)
+    parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=False, remove_pis=True)
     data = text.replace("\0", "\ufffd").encode("utf-8", errors="replace")
     try:
         root = etree.fromstring(data, parser) if data.strip() else None
@@ -72,6 +74,8 @@ def parse_html(text: str, name: str = "HTML") -> etree._Element | None:
     limits = [each.line for each in parser.error_log if each.type_name == "ERR_RESOURCE_LIMIT"]
     if limits:
         raise SourceError(f"{name}, line {limits[0]}: The elements nest too deeply. The rest cannot be read.")
+    if root is not None:
+        rewrite(root, left_out)
     return root
 
 
@@ -224,7 +228,7 @@ def _cell(element: etree._Element) -> Written:
         for child in inner:
             if child.tag == "table":
                 nested.append(child)
-            elif child.tag == "sup":
+            elif child.tag == "sup":  # the mark of a note: exponents have another tag
                 first = len(words)
                 gather(child)
                 if len(words) > first:
@@ -257,4 +261,17 @@ def _span(value: str | None, largest: int) -> int:
 def parse_whole(value: str | None, default: int) -> int:
     """Parse the whole number in an attribute; `default` for any other value."""
     text = (value or "").strip()
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else default
+    digits = text.removeprefix("-")
+    return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 7 else default
+
+
+def number_items(element: etree._Element) -> dict[etree._Element, int]:
+    """Number the items of a list as a browser does."""
+    items = [child for child in element if child.tag == "li"]
+    step = -1 if "reversed" in element.attrib else 1
+    number = parse_whole(element.get("start"), len(items) if step < 0 else 1)
+    numbers = {}
+    for item in items:
+        number = numbers[item] = parse_whole(item.get("value"), number)
+        number += step
+    return numbers

@@ -6,6 +6,7 @@ import glob
 import hashlib
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from typing import Final
 
 from kg.errors import SourceError, UpstreamError
 from kg.settings import Settings
+from kg.text import describe_unread
 from loaders.model import Snapshot
 from loaders.readers.formats import surrogate_in
 from loaders.readers.ignore_files import NAMES, IgnoreFiles
@@ -65,6 +67,8 @@ class Located:
     warnings: Sequence[str] = ()
     unread: Sequence[Unread] = ()
     """Files of folders and patterns that cannot be read, where the caller asked for the others."""
+    other: Mapping[str, int] = field(default_factory=dict)
+    """Number of the files of folders and patterns that have other formats, by the ends of their names."""
 
     def refuse(self, is_refused: Callable[[File | Unread], Unread | None]) -> Located:
         """Move the files that are refused for their paths to those that are not read. Nothing has their paths then."""
@@ -132,6 +136,7 @@ class _Finder:
     warnings: list[str] = field(default_factory=list)
     unread: list[Unread] | None = None
     """Collects the files of folders and patterns that cannot be read; None: they end the search."""
+    other: Counter[str] = field(default_factory=Counter)
 
     def add_found(self, path: Path, root: Path) -> None:
         """Add a file of a folder or pattern, or the reason why it cannot be read."""
@@ -183,9 +188,9 @@ class _Finder:
         elif os.path.isdir(path):
             self.scopes.append(path.as_posix().rstrip("/") + "/")
             if self.unread is None:
-                found = list(_walk(path, self.formats))
+                found = list(_walk(path, self.formats, other=self.other))
             else:
-                found, excluded = walk_folder(path, self.formats)
+                found, excluded = walk_folder(path, self.formats, other=self.other)
                 if excluded:
                     shown = ", ".join(excluded[:_SHOWN]) + (
                         f" and {len(excluded) - _SHOWN} more" * (len(excluded) > _SHOWN)
@@ -197,7 +202,9 @@ class _Finder:
                 self.add_found(each, path)
         elif glob.has_magic(location):
             matches = sorted(Path(match) for match in glob.glob(str(path), recursive=True))
-            found = [match for match in matches if match.is_file() and _ends(match, self.formats)]
+            matches = [match for match in matches if match.is_file()]
+            found = [match for match in matches if _ends(match, self.formats)]
+            _count_other(matches, self.formats, self.other)
             if not found:
                 raise SourceError(f"{location}: the pattern matches no file that ends in {_or(self.formats)}")
             self.scopes.append(_compile_glob(path.as_posix()))
@@ -265,8 +272,14 @@ def find_files(
             finder.fetched(fetch(location, settings, settings.data_dir / "fetched"))
         else:
             finder.local(location)
+    if finder.other:
+        finder.warnings.append(describe_unread(finder.other, formats))
     return Located(
-        tuple(finder.files.values()), tuple(finder.scopes), tuple(finder.warnings), tuple(finder.unread or ())
+        tuple(finder.files.values()),
+        tuple(finder.scopes),
+        tuple(finder.warnings),
+        tuple(finder.unread or ()),
+        finder.other,
     )
 
 
@@ -291,8 +304,12 @@ def find_in_folder(root: Path, paths: Iterable[Path], settings: Settings, format
     return Located(tuple(finder.files.values()), (), (), tuple(finder.unread or ()))
 
 
-def walk_folder(root: Path, formats: Sequence[str], below: str = "") -> tuple[list[Path], list[str]]:
+def walk_folder(
+    root: Path, formats: Sequence[str], below: str = "", other: Counter[str] | None = None
+) -> tuple[list[Path], list[str]]:
     """Walk a folder, or the folder `below` it, without the files that its ignore files exclude.
+
+    `other` counts the files of other formats.
 
     Returns the paths with the extensions `formats` and the links to folders, in a fixed order, and the relative paths
     that are excluded. Raises SourceError if a folder cannot be read.
@@ -308,7 +325,7 @@ def walk_folder(root: Path, formats: Sequence[str], below: str = "") -> tuple[li
             excluded.append(relative + "/" * is_folder)
         return False
 
-    return list(_walk(root / below, formats, all_kinds=True, is_kept=is_kept)), excluded
+    return list(_walk(root / below, formats, all_kinds=True, is_kept=is_kept, other=other)), excluded
 
 
 def to_place(path: Path) -> str:
@@ -335,10 +352,12 @@ def _walk(
     *,
     all_kinds: bool = False,
     is_kept: Callable[[str, bool], bool] = lambda path, is_folder: True,
+    other: Counter[str] | None = None,
 ) -> Iterator[Path]:
     """Yield the files with these endings. With `all_kinds`, also links to folders, and entries that are not files.
 
-    `is_kept` is called with each path that is not hidden, and whether it is a folder.
+    `is_kept` is called with each path that is not hidden, and whether it is a folder. `other` counts files with other
+    endings.
     """
     found: list[Path] = []
 
@@ -357,9 +376,23 @@ def _walk(
         )
         if all_kinds:
             found += (Path(inner, name) for name in folders if os.path.islink(os.path.join(inner, name)))
+    if other is not None:
+        _count_other(found, formats, other)
     for path in sorted(found):
         if (_ends(path, formats) and (all_kinds or path.is_file())) or (all_kinds and path.is_dir()):
             yield path
+
+
+def _count_other(paths: Sequence[Path], formats: Sequence[str], other: Counter[str]) -> None:
+    """Count the files with other endings, except settings: ``town.toml`` next to ``town.html``."""
+    names = {path.with_suffix("") for path in paths if _ends(path, formats)}
+    other.update(
+        path.suffix.lower()
+        for path in paths
+        if not _ends(path, formats)
+        and not (path.suffix == ".toml" and path.with_suffix("") in names)
+        and path.is_file()
+    )
 
 
 def _fixed_part(pattern: Path) -> Path:

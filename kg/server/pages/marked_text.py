@@ -237,7 +237,7 @@ def _mark_table(
                 else:
                     found = split_text(text, own, highlight, some, start=start, end=end)
                 for run in found:
-                    run.raised = raised and not run.notes
+                    run.raised = raised and piece.isascii() and not run.notes  # not with raised characters of its own
                 runs += found
                 start = end
             cells.append(MarkedCell(cell, runs))

@@ -18,10 +18,13 @@ from kg.loading import exclusive_load
 from kg.retrieval.reader import Reader, clean_text, iri_of
 from kg.retrieval.results import Identifier, Layout, Result
 from kg.sparql.terms import bind, is_iri
+from kg.text import describe_unread
 from kg.tools.documents.nodes import FILES
 from kg.vocabulary import SOURCED
 
-ENDINGS: Final = (".md", ".markdown", ".txt", ".html", ".htm", ".pdf", ".docx", ".pptx", ".xlsx")
+ENDINGS: Final = (
+    ".md", ".markdown", ".mdx", ".rst", ".ipynb", ".txt", ".html", ".htm", ".pdf", ".docx", ".pptx", ".xlsx",
+)  # fmt: skip
 """Extensions of the files that the loader reads."""
 MOST_PATHS: Final = 1_000
 MOST_FILES: Final = 10_000
@@ -105,6 +108,8 @@ def ingest_docs(
             notes.append(f"{left} files in {root.name} were left out: .gitignore and .kgignore files exclude them.")
         errors += [_without_folder(f"{each['record']}: {each['reason']}", root) for each in report["rejections"]]
         notes += [_without_folder(each, root) for each in done["warnings"]]
+    if found.unread:
+        notes.append(describe_unread(found.unread, ENDINGS))
     if skipped and not skip_if_seen:
         notes.append("Unchanged files were read and compared. They are not stored again: nothing would differ.")
     reader = Reader(kg)

@@ -17,14 +17,12 @@ from loaders.readers.html_tree import (
     build_table,
     list_label,
     normalize_space,
+    number_items,
     parse_html,
-    parse_whole,
     text_of,
 )
+from loaders.readers.inline import LeftOut
 
-_SKIPPED: Final = HIDDEN | frozenset(
-    {"button", "select", "input", "textarea", "svg", "canvas", "iframe", "object", "audio", "video"}
-)
 _ASIDE: Final = frozenset({"aside", "footer", "header", "menu"})
 """Elements that are boilerplate outside of the main text."""
 _ROLES: Final = frozenset(
@@ -43,37 +41,35 @@ _LAYOUT: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "tab
 """Elements of which none is in a table of data."""
 _LEAST_LINKS: Final = 3
 """Minimum items of a list of links to sections that is a table of contents."""
-_MOSTLY: Final = 0.5
-"""Share of a page from which the text left out as boilerplate is reported."""
-_NOT_HIDDEN: Final = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _SPACES: Final = re.compile(r"[ \t\r\n\f\u00a0]+")
 
 
-def read_html(source: str, name: str, *, whole: bool = False) -> FileText:
-    """Read an HTML page. With `whole`, nothing of its body is boilerplate. `name` is that of the file in messages.
+def read_html(source: str, name: str) -> FileText:
+    """Read an HTML page. `name` is that of the file in messages.
 
     Raises SourceError if its elements nest too deeply.
     """
-    root = parse_html(source, name)
-    if root is None:
-        return FileText("", ())
+    left_out = LeftOut()
     try:
-        return _read(root, name, whole=whole)
+        root = parse_html(source, name, left_out)
+        return _read(root, name, left_out) if root is not None else FileText("", ())
     except RecursionError:
         raise SourceError(f"{name}: The elements nest too deeply.") from None
 
 
-def _read(root: etree._Element, name: str, *, whole: bool) -> FileText:
+def _read(root: etree._Element, name: str, left_out: LeftOut) -> FileText:
     body = root.find(".//body")
     body = root if body is None else body
-    warnings: list[str] = []
-    page = _Page(whole=whole)
-    page.inside(_find_main(body) if not whole else body)
-    if not page.writer.blocks and not whole:
+    warnings = [f"{name}: {each}" for each in left_out.describe()]
+    page = _Page(whole=False)
+    main = _find_main(body)
+    page.left_out = len(text_of(body)) - len(text_of(main))
+    page.inside(main)
+    if not page.writer.blocks:
         # All of the text is in elements that look like boilerplate, so they are not.
         page = _Page(whole=True)
         page.inside(body)
-    elif page.left_out > _MOSTLY * (page.left_out + page.writer.length):
+    elif page.left_out:
         warnings.append(
             f"{name}: {page.left_out:,} characters in menus, banners, footers and tables of contents are left out, "
             f"and {page.writer.length:,} are kept."
@@ -125,11 +121,7 @@ class _Page:
     def is_skipped(self, element: etree._Element, *, within: bool) -> bool:
         """Whether an element is not shown, or is boilerplate; `within`: it is in an article or section."""
         tag = element.tag
-        if not isinstance(tag, str) or tag in _SKIPPED:
-            return True
-        if "hidden" in element.attrib or element.get("aria-hidden") == "true":
-            return True
-        if _NOT_HIDDEN.search(element.get("style") or ""):
+        if not isinstance(tag, str) or tag in HIDDEN:
             return True
         if self.whole or not _is_boilerplate(element, within=within):
             return False
@@ -201,16 +193,16 @@ class _Page:
         """Write a list, and return the indexes of the lines of its items."""
         lines: list[str] = []
         items: list[int] = []
-        number = parse_whole(element.get("start"), 1)
+        numbers = number_items(element)
         for child in element:
             if self.is_skipped(child, within=True):
                 continue
             if child.tag in ("ul", "ol"):  # in broken HTML, a list is directly in a list
                 lines += [f"  {line}" for line in self.list_lines(child)[0]]
                 continue
-            number = parse_whole(child.get("value"), number)
-            mark = f"{list_label(element.get('type') or '1', number)}." if element.tag == "ol" else "-"
-            number += 1
+            is_numbered = element.tag == "ol" and child in numbers
+            kind = child.get("type") or element.get("type") or "1"
+            mark = f"{list_label(kind, numbers[child])}." if is_numbered else "-"
             inner = self.item_lines(child)
             if inner:
                 items.append(len(lines))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -11,8 +12,11 @@ from typing import Final
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from kg.errors import SourceError
 from loaders.files.readers.front_matter import parse_front_matter
+from loaders.files.readers.markdown_inline import rewrite
 from loaders.files.readers.text_model import Block, FileText, Kind, normalize_newlines
+from loaders.readers.inline import LeftOut
 
 _LONGEST_HEADING: Final = 1_000
 """Maximum characters of a heading whose notation is parsed. A longer one is shown as it is, up to this length."""
@@ -41,11 +45,15 @@ def _heading_parser() -> MarkdownIt:
     return MarkdownIt("commonmark")
 
 
-def read_markdown(source: str) -> FileText:
-    """Read a Markdown file. Lines keep their numbers; front matter is read and left out of the text."""
+def read_markdown(source: str, name: str, *, jsx: bool = False) -> FileText:
+    """Read a Markdown file. Lines keep their numbers; front matter is read and left out of the text.
+
+    `name` is that of the file in messages. `jsx`: it is MDX.
+    """
     source = normalize_newlines(source)
     front = parse_front_matter(source)
-    text = source[front.end :]
+    left_out = LeftOut()
+    text = rewrite(source[front.end :], _block_parser(), left_out, jsx=jsx)
     blocks = list(find_blocks(text))
     return FileText(
         text,
@@ -55,6 +63,44 @@ def read_markdown(source: str) -> FileText:
         tags=front.all("tags", "keywords"),
         security=front.one("security", "classification"),
         first_line=1 + source.count("\n", 0, front.end),
+        warnings=[f"{name}: {each}" for each in left_out.describe()],
+    )
+
+
+def read_notebook(source: str, name: str) -> FileText:
+    """Read a Jupyter notebook: its cells of text, and those of code as code. Outputs are not read.
+
+    Raises SourceError for a file that is not a notebook.
+    """
+    try:
+        notebook = json.loads(source)
+    except (ValueError, RecursionError) as error:
+        raise SourceError(f"{name}: Not a notebook: it is not JSON ({error!r:.120}).") from None
+    sheets = notebook.get("worksheets") if isinstance(notebook, dict) else None
+    holder = sheets[0] if isinstance(sheets, list) and sheets else notebook
+    cells = holder.get("cells") if isinstance(holder, dict) else None
+    if not isinstance(cells, list):
+        raise SourceError(f"{name}: Not a notebook: it has no list of cells.")
+    left_out = LeftOut()
+    parts: list[str] = []
+    for cell in (each for each in cells if isinstance(each, dict)):
+        given = cell.get("source", cell.get("input", ""))
+        text = "".join(map(str, given)) if isinstance(given, list) else str(given)
+        text = normalize_newlines(text).strip("\n")
+        if outputs := cell.get("outputs"):
+            left_out.unread["outputs of code"] += len(outputs)
+        if text.strip() and cell.get("cell_type") == "code":
+            fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
+            parts.append(f"{fence}\n{text}\n{fence}")
+        elif text.strip():
+            parts.append(text)
+    text = rewrite("\n\n".join(parts), _block_parser(), left_out)
+    blocks = list(find_blocks(text))
+    return FileText(
+        text,
+        blocks,
+        title=next((each.title for each in blocks if each.level == 1), None),
+        warnings=[f"{name}: {each}" for each in left_out.describe()],
     )
 
 

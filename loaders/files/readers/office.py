@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from kg.errors import QuadciteError, QueryMemoryError, QueryTimeoutError, SourceError
 from kg.processes.child import Limits, run_task
-from loaders.files.readers.html_page import read_html
 from loaders.files.readers.text_model import FileText, TextWriter
 
 _TIMEOUT_S: Final = 60.0
@@ -22,20 +21,12 @@ _NO_TITLE: Final = frozenset({"powerpoint presentation"})
 
 
 def read_docx(data: bytes, name: str) -> FileText:
-    """Read a Word document without its headers and footers. Comments and deleted text are left out.
+    """Read a Word document without its headers and footers. Comments, deleted and hidden text are left out.
 
     Raises SourceError for a file that is encrypted, damaged, or expands to too much.
     """
-    html, report = _convert(data, name, "docx", str)
-    found = read_html(html, name, whole=True)
-    return FileText(
-        found.text,
-        found.blocks,
-        title=found.title or report["title"],
-        language=report["language"],
-        tags=report["tags"],
-        warnings=[*_name_warnings(report, name), *found.warnings],
-    )
+    blocks, report = _convert(data, name, "docx", json.loads)
+    return _write(blocks, report, name, 0)
 
 
 def read_pptx(data: bytes, name: str) -> FileText:
@@ -96,7 +87,7 @@ def _write(blocks: list[dict[str, Any]], report: Mapping[str, Any], name: str, p
             case "heading":
                 writer.heading(block["level"], block["text"], block["text"])
             case "paragraph":
-                writer.add("paragraph", [block["text"]])
+                writer.add("paragraph", block["text"].split("\n"))
             case "table":
                 writer.table(block["rows"])
             case _:

@@ -13,6 +13,8 @@ from typing import Any, Final
 from xml.etree import ElementTree
 from xml.parsers.expat import ExpatError
 
+from lxml import etree
+
 from kg.processes import task
 
 _LARGEST: Final = 128 << 20
@@ -61,6 +63,16 @@ def run(convert: Convert, main_part: str, what: str) -> None:
         return {}
 
     task.main(work)
+
+
+def get_name(element: etree._Element) -> str:
+    """Get the name of an element without its namespace: Office has two for each."""
+    return str(element.tag).rpartition("}")[2]
+
+
+def get_attribute(element: etree._Element, name: str) -> str | None:
+    """Get an attribute of an element in any namespace."""
+    return next((str(value) for key, value in element.attrib.items() if str(key).rpartition("}")[2] == name), None)
 
 
 def list_places(places: list[int]) -> str:

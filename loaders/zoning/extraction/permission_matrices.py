@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
+from loaders.readers.inline import to_plain_mark
 from loaders.zoning.extraction import districts as naming
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.outline import find_label_end, get_lines_before
@@ -62,7 +63,8 @@ _CLOSED: Final = re.compile(r" ?(?:[,;./]|$|(?:and|or)\b)")
 _BESIDE: Final = re.compile(r"\baccessory\b", re.IGNORECASE)
 _USE: Final = re.compile(r"\b(?:uses?|activit(?:y|ies))\b", re.IGNORECASE)
 _NOTE: Final = re.compile(
-    r"(?:\(?(?P<mark>\d{1,2}|[*†‡]{1,3})[.):]?|\((?P<letter>[a-z]{1,2})\)|(?P<plain>[a-z])[.)]) ?(?P<note>\S[^\n]*)"
+    r"(?:\(?(?P<mark>\d{1,2}|[¹²³⁰⁴-⁹]{1,2}|[*†‡]{1,3})[.):]?|\((?P<letter>[a-z]{1,2})\)|(?P<plain>[a-z])[.)])"
+    r" ?(?P<note>\S[^\n]*)"
 )
 _KEY_TITLE: Final = re.compile(r"\b(?:key|legend|symbols?)\b", re.IGNORECASE)
 _KEY: Final = re.compile(
@@ -361,7 +363,8 @@ def find_notes(section: Section, table: Table | _Joined) -> Mapping[str, str]:
             notes.setdefault(each.path[0], section.text[each.start : each.end].strip())
     for line in section.text[table.end : table.end + _AROUND].split("\n"):
         if match := _NOTE.fullmatch(line.strip()):
-            notes.setdefault(match["mark"] or match["letter"] or match["plain"], match["note"])
+            mark = match["mark"] or match["letter"] or match["plain"]
+            notes.setdefault(to_plain_mark(mark), match["note"])
     return notes
 
 
@@ -378,7 +381,7 @@ def _parse_cell(
     name = name[find_label_end(name, 0, len(name)) :]
     raw = strip_marks(section, cell).strip()
     match = _MARK.fullmatch(raw) if raw.upper() not in legend.levels and raw not in legend.words else None
-    marks = [section.text[start:end].strip() for start, end in (*use.superscripts, *cell.superscripts)]
+    marks = [to_plain_mark(section.text[start:end]) for start, end in (*use.superscripts, *cell.superscripts)]
     if match and match["notes"]:
         raw = match["letters"]
         marks += re.findall(r"\d+|[*†‡]+|[a-z]+", match["notes"])

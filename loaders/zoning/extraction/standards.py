@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from loaders.readers.inline import to_plain_mark
 from loaders.zoning.extraction import districts as naming
 from loaders.zoning.extraction import parking_schedules
 from loaders.zoning.extraction.clauses import PLACE
@@ -222,7 +223,7 @@ class _Lines:
 def _find_note_spans(section: Section, table: Table) -> Iterator[tuple[int, int]]:
     """Yield the spans of the notes of a table, which are conditions of its cells and no limits of their own."""
     cells = [cell for row in table.grid() for cell in row if cell is not None]
-    marks = {section.text[start:end].strip() for cell in cells for start, end in cell.superscripts}
+    marks = {to_plain_mark(section.text[start:end]) for cell in cells for start, end in cell.superscripts}
     for each in section.subsections if marks else ():
         if each.start >= table.end and len(each.path) == 1 and each.path[0] in marks:
             yield each.start, each.end
@@ -426,7 +427,9 @@ def _find_columns(
         if type_ is not None and type_.endswith("setback") and _TOTAL.search(words):
             continue
         if type_ is not None and not (type_ == "parking" and parking_schedules.is_other(words)):
-            raised = [section.text[start:end].strip() for cell in cells.values() for start, end in cell.superscripts]
+            raised = [
+                to_plain_mark(section.text[start:end]) for cell in cells.values() for start, end in cell.superscripts
+            ]
             found[place] = _Column(words, type_, raised)
     return found
 
@@ -449,7 +452,7 @@ def _parse_cell(
 ) -> Iterator[Standard]:
     words, type_ = column.words, column.type
     raw = strip_marks(section, cell).strip()
-    marks = [*column.marks, *(section.text[start:end].strip() for start, end in cell.superscripts)]
+    marks = [*column.marks, *(to_plain_mark(section.text[start:end]) for start, end in cell.superscripts)]
     if numbered := _NUMBERED.search(raw):
         marks += _numbers(numbered)
         raw = raw[: numbered.start()].strip()

@@ -19,7 +19,9 @@ from kg.errors import SourceError
 from loaders.readers import html_tree
 from loaders.readers.file_text import read_file
 from loaders.readers.headings import SECTION, parse_heading
+from loaders.readers.html_inline import rewrite
 from loaders.readers.html_tree import WrittenTable
+from loaders.readers.inline import LeftOut
 from loaders.zoning.readers.code_model import HISTORY, Citation, Code, Note, Subsection
 from loaders.zoning.readers.outline import make_unique
 from loaders.zoning.readers.section_builder import Draft, build_sections, prefix_warnings
@@ -76,6 +78,7 @@ def parse(index: Path) -> Code:
     folder = os.path.abspath(index.parent)
     reading = _IndexReader(folder, folder)
     root = parse_xml(read_file(index), index.name)
+    rewrite(root, reading.left_out)
     if root.tag != _CONTAINER:
         raise SourceError(f"{index}: The root is {root.tag}, not a container of the D.C. Code.")
     reading.included.add(os.path.abspath(index))
@@ -84,7 +87,7 @@ def parse(index: Path) -> Code:
         reading.orphans()
     except RecursionError:
         raise SourceError(f"{index}: Elements and included files nest too deeply.") from None
-    warnings = reading.warnings
+    warnings = [*reading.warnings, *reading.left_out.describe()]
     sections = build_sections(reading.drafts, warnings)
     place = f"{os.path.basename(reading.folder)}/{index.name}"
     return Code(MUNICIPALITY, STATE, sections, warnings=prefix_warnings(warnings, place))
@@ -99,6 +102,7 @@ class _IndexReader:
     drafts: list[Draft] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     included: set[str] = field(default_factory=set)
+    left_out: LeftOut = field(default_factory=LeftOut)
 
     def container(self, element: etree._Element, parent: Draft | None, depth: int) -> None:
         kind = _words(element, _PREFIX).lower() or "container"
@@ -153,6 +157,7 @@ class _IndexReader:
         try:
             data = read_file(path)
             root = parse_xml(data, name)
+            rewrite(root, self.left_out)
         except SourceError as error:
             self.warnings.append(f"{error} It is skipped.")
             return

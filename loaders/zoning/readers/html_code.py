@@ -28,6 +28,7 @@ from loaders.readers.headings import (
 from loaders.readers.history_notes import is_heading as is_history
 from loaders.readers.history_notes import is_note
 from loaders.readers.html import HEADINGS
+from loaders.readers.inline import LeftOut
 from loaders.zoning.readers import html_lines
 from loaders.zoning.readers.code_model import Code
 from loaders.zoning.readers.contents_file import Entry, find_differences
@@ -78,8 +79,10 @@ def parse(
     too deeply.
     """
     text, warnings = decode(data, name)
+    left_out = LeftOut()
     try:
-        root = html_tree.parse_html(text, name)
+        root = html_tree.parse_html(text, name, left_out)
+        warnings = [*warnings, *left_out.describe()]
         if root is None:
             return Code(municipality, state, (), warnings=(*warnings, f"{name}: The file is empty."))
         return _HtmlReader(root, name, contents, list(warnings)).code(municipality, state)

@@ -8,7 +8,7 @@ from typing import Protocol
 from lxml import etree
 
 from loaders.readers.html import BLOCKS, HIDDEN
-from loaders.readers.html_tree import build_table, list_label, normalize_space, parse_whole, text_pieces
+from loaders.readers.html_tree import build_table, list_label, normalize_space, number_items, text_pieces
 from loaders.zoning.readers.outline import Item
 from loaders.zoning.readers.text_builder import Body
 
@@ -115,7 +115,7 @@ class _Writer:
 
     def numbered(self, element: etree._Element, path: tuple[str, ...]) -> None:
         """Write a list that a browser numbers, and record the label of each item."""
-        number = parse_whole(element.get("start"), 1)
+        numbers = number_items(element)
         self.line(normalize_space(element.text or ""), element)
         for child in element:
             if child.tag != "li":
@@ -125,16 +125,14 @@ class _Writer:
                     self.wrapped(child, path)
                 self.line(normalize_space(child.tail or ""), element)
                 continue
-            number = parse_whole(child.get("value"), number)
             body = self.body()
             first, count = body.length + (1 if body.lines else 0), len(body.lines)
             at = len(body.items)
-            own = (*path, list_label(element.get("type") or "1", number))
+            own = (*path, list_label(child.get("type") or element.get("type") or "1", numbers[child]))
             self.wrapped(child, own)
             if self.body() is body and len(body.lines) > count:
                 body.items.insert(at, Item(own, first, body.length))
             self.line(normalize_space(child.tail or ""), element)
-            number += 1
 
     def wrapped(self, element: etree._Element, path: tuple[str, ...]) -> None:
         if not any(child.tag == "ol" for child in element):

@@ -22,6 +22,7 @@ from kg.errors import RecordError, SourceError
 from loaders.readers.file_text import parse_json
 from loaders.readers.formats import surrogate_in, text_of_cell
 from loaders.readers.headings import KINDS, SECTION, parse_heading
+from loaders.readers.inline import LeftOut
 from loaders.zoning.readers import municode
 from loaders.zoning.readers.code_model import Code, Definition, DimensionalStandard, Section, UsePermission
 from loaders.zoning.readers.outline import find_parts
@@ -48,7 +49,9 @@ def parse(data: bytes, name: str, *, municipality: str | None = None, state: str
     if not is_code(given):
         raise SourceError(f"{name}: None of the lists {', '.join(LISTS)} found.")
     told = [*warnings]
-    sections = _sections([*_each(given, "sections", name, told, _section)], told)
+    left_out = LeftOut()
+    sections = _sections([*_each(given, "sections", name, told, lambda entry: _section(entry, left_out))], told)
+    told += left_out.describe()
     said = {key: given.get(key) for key in ("municipality", "state", "updated")}
     strings = {key: value for key, value in said.items() if isinstance(value, str) and value.strip()}
     return Code(
@@ -139,7 +142,9 @@ def parse_section(entry: Mapping[str, Any], stored: Mapping[str, Section], warni
 
     Its parent may be missing so far. Raises RecordError for missing fields, or for a section below itself.
     """
-    own, above, draft, level = _section(entry)
+    left_out = LeftOut()
+    own, above, draft, level = _section(entry, left_out)
+    warnings += left_out.describe()
     draft.given_level = level
     [section] = build_sections([draft], warnings)
     if above is None:
@@ -171,7 +176,7 @@ def parse_section(entry: Mapping[str, Any], stored: Mapping[str, Section], warni
 _Entry = tuple[str, str | None, Draft, int | None]
 
 
-def _section(entry: Mapping[str, Any]) -> _Entry:
+def _section(entry: Mapping[str, Any], left_out: LeftOut) -> _Entry:
     own = _words(entry, "section_id").strip()
     title = (_maybe(entry, "title") or "").strip()
     order, level = entry.get("order"), entry.get("level")
@@ -188,7 +193,7 @@ def _section(entry: Mapping[str, Any]) -> _Entry:
     heading = parse_heading(own) or parse_heading(title)
     draft = Draft(kind or (heading.kind if heading and not heading.bare else SECTION), own, title, base=own)
     draft.order = order
-    draft.content = parse_content(_maybe(entry, "raw_content") or "")
+    draft.content = parse_content(_maybe(entry, "raw_content") or "", left_out)
     above = _maybe(entry, "parent_id")
     return own, above.strip() if above else None, draft, level if isinstance(level, int) else None
 
@@ -197,13 +202,13 @@ def _is_whole(value: object, least: int, most: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
-def parse_content(raw: str) -> Content:
-    """Parse the raw content of a section: HTML into lines, other text unchanged.
+def parse_content(raw: str, left_out: LeftOut) -> Content:
+    """Parse the raw content of a section: HTML into lines, other text unchanged. `left_out` counts the rest.
 
     Raises RecordError for unreadable HTML.
     """
     if _MARKUP.match(raw):
-        return municode.parse_content(raw)
+        return municode.parse_content(raw, left_out)
     text = raw.replace("\r\n", "\n").replace("\r", "\n").strip("\n")
     if not text.strip():
         return Content()

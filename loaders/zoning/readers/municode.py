@@ -22,6 +22,7 @@ from lxml import etree
 from kg.errors import RecordError, SourceError
 from loaders.readers import html_tree
 from loaders.readers.headings import SECTION, parse_heading
+from loaders.readers.inline import LeftOut
 from loaders.zoning.readers import html_lines
 from loaders.zoning.readers.code_model import Code, Note
 from loaders.zoning.readers.section_builder import Draft, build_sections, is_same_heading, link_parents, prefix_warnings
@@ -52,7 +53,9 @@ def parse(data: bytes, name: str, *, municipality: str | None = None, state: str
     if not isinstance(nodes, list) or not isinstance(docs, list):
         raise SourceError(f"{name}: Not responses of Municode. Expected the lists 'nodes' and 'docs'.")
     warnings: list[str] = []
-    texts = _texts(docs, name, warnings)
+    left_out = LeftOut()
+    texts = _texts(docs, name, warnings, left_out)
+    warnings += left_out.describe()
     entries = []
     listed = set()
     for node in nodes:
@@ -120,7 +123,7 @@ class _Text:
     content: Content
 
 
-def _texts(docs: Sequence[Any], name: str, warnings: list[str]) -> Mapping[str, _Text]:
+def _texts(docs: Sequence[Any], name: str, warnings: list[str], left_out: LeftOut) -> Mapping[str, _Text]:
     texts: dict[str, _Text] = {}
     for doc in docs:
         if not isinstance(doc, dict) or not isinstance(doc.get("Id"), str | int):
@@ -132,7 +135,7 @@ def _texts(docs: Sequence[Any], name: str, warnings: list[str]) -> Mapping[str, 
         own = str(doc["Id"])
         try:
             title = _words(doc.get("Title"), own, name, warnings)
-            text = _Text(title, parse_content(_words(content, own, name, warnings)))
+            text = _Text(title, parse_content(_words(content, own, name, warnings), left_out))
         except RecordError as error:
             warnings.append(f"{name}: The text of {own} is skipped: {error}")
             continue
@@ -153,21 +156,21 @@ def _draft(own: str, heading: str, text: _Text | None, name: str, warnings: list
     return Draft(found.kind, found.number, found.title, content=content)
 
 
-def parse_content(html: str) -> Content:
-    """Parse the HTML of one section: its lines, tables, labelled parts and notes.
+def parse_content(html: str, left_out: LeftOut) -> Content:
+    """Parse the HTML of one section: its lines, tables, labelled parts and notes. `left_out` counts the rest.
 
     Raises RecordError for elements that nest too deeply.
     """
     try:
-        return _content_of(html)
+        return _content_of(html, left_out)
     except SourceError as error:
         raise RecordError(str(error)) from None
     except RecursionError:
         raise RecordError("The elements of its HTML nest too deeply.") from None
 
 
-def _content_of(html: str) -> Content:
-    root = html_tree.parse_html(html, "its HTML")
+def _content_of(html: str, left_out: LeftOut) -> Content:
+    root = html_tree.parse_html(html, "its HTML", left_out)
     if root is None:
         return Content()
     body = Body()

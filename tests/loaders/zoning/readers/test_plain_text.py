@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -294,7 +295,8 @@ def test_the_text_of_a_real_title_gives_the_sections_of_its_html(shared: Path) -
         assert (one.key, one.title, one.kind, one.level, one.parent, one.order, one.status, one.notes) == (
             other.key, other.title, other.kind, other.level, other.parent, other.order, other.status, other.notes
         )  # fmt: skip
-        assert one.text.split() == other.text.split()
+        # The text file has lost that notes are raised.
+        assert unicodedata.normalize("NFKC", one.text).split() == unicodedata.normalize("NFKC", other.text).split()
         # The text version has line breaks within table cells, which the HTML does not have.
         assert one.text == other.text or one.tables
 
