@@ -97,7 +97,7 @@ def count_all(pages: Sequence[Page]) -> Counter[str]:
     """Count the names that the pages show, as those of one collection."""
     counts: Counter[str] = Counter()
     for page in pages:
-        found = read_markdown(page.text)
+        found = read_markdown(page.text, "page")
         counts += count_names(found.text, found.blocks, found.title)
     return counts
 
