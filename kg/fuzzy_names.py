@@ -6,13 +6,12 @@ search takes 40 to 100 ms, and building a trigram index takes 3 s.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from rapidfuzz import fuzz, process
-
-from kg.text import separate_raised
 
 COMPARED: Final = 100
 """Names that each of the two fast measures proposes for the exact one."""
@@ -26,6 +25,15 @@ class Match(NamedTuple):
     score: float
     number: int
     name: str
+
+
+_RAISED: Final = "\u00b9\u00b2\u00b3\u00bc-\u00be\u2070\u2074-\u2079\u2150-\u215f"
+_BESIDE: Final = re.compile(rf"(?<=\d)(?=[{_RAISED}])|(?<=[{_RAISED}])(?=\d)")
+
+
+def separate_raised(text: str) -> str:
+    """Separate raised digits and fractions from the number next to them, where compatibility forms would join them."""
+    return text if text.isascii() else _BESIDE.sub(" ", text)
 
 
 def fold(text: str) -> str:

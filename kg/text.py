@@ -61,15 +61,6 @@ _QUOTES: Final = {0x2018: "'", 0x2019: "'", 0x201A: "'", 0x201B: "'", 0x201C: '"
 _STOPS: Final = {0x2026: ".", 0x3002: ".", 0xFF01: "!", 0xFF1F: "?"}
 
 
-_RAISED: Final = "\u00b9\u00b2\u00b3\u00bc-\u00be\u2070\u2074-\u2079\u2150-\u215f"
-_BESIDE: Final = re.compile(rf"(?<=\d)(?=[{_RAISED}])|(?<=[{_RAISED}])(?=\d)")
-
-
-def separate_raised(text: str) -> str:
-    """Separate raised digits and fractions from the number next to them, where compatibility forms would join them."""
-    return text if text.isascii() else _BESIDE.sub(" ", text)
-
-
 def to_number(text: str) -> int | None:
     """Read a whole number of at most 18 digits; None for any other text."""
     digits = text.removeprefix("-")

@@ -19,6 +19,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from kg.fuzzy_names import separate_raised
 from kg.search.analyzers import ENGLISH, find_field, get_analyzer
 from kg.search.parts import PARTS_VERSION, build_part_texts, split_parts
 from kg.search.points import NO_HITS, UNIT, UPDATE_POINTS, Filter, Hits, Point, pack
@@ -28,7 +29,6 @@ from kg.search.relevance import CALIBRATIONS, are_near, is_related
 from kg.search.shards import Shards
 from kg.search.vector_cache import Rows, VectorCache
 from kg.search.word_overlap import NO_WORDS, QuestionWords, parse_question
-from kg.text import separate_raised
 from kg.words import UNSPACED
 
 T = TypeVar("T")

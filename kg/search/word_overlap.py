@@ -16,8 +16,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
-from kg.fuzzy_names import fold
-from kg.text import separate_raised
+from kg.fuzzy_names import fold, separate_raised
 from kg.words import STOP_WORDS, singular, stem
 
 STEM: Final = 6

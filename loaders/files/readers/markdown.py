@@ -45,7 +45,7 @@ def _heading_parser() -> MarkdownIt:
     return MarkdownIt("commonmark")
 
 
-def read_markdown(source: str, name: str, *, jsx: bool = False) -> FileText:
+def read_markdown(source: str, name: str = "Markdown", *, jsx: bool = False) -> FileText:
     """Read a Markdown file. Lines keep their numbers; front matter is read and left out of the text.
 
     `name` is that of the file in messages. `jsx`: it is MDX.
