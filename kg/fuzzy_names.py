@@ -15,6 +15,8 @@ from rapidfuzz import fuzz, process
 
 COMPARED: Final = 100
 """Names that each of the two fast measures proposes for the exact one."""
+MOST_SIMILAR: Final = 2 * COMPARED
+"""The names that a search finds at most, of which a page is shown: their order depends on how many are found."""
 LEAST_WORD: Final = 75
 """Percentage of letters in common from which a word counts as another one misspelt."""
 

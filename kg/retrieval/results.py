@@ -6,6 +6,7 @@ Descriptions of fields are part of the tool schemas that agents read.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, Literal
 
@@ -79,7 +80,9 @@ class Layout:
     repeated: frozenset[str] = frozenset()
     """Top-level fields that repeat others, and that a concise answer leaves out."""
     rest: str | None = None
-    """How to get the rest of a result that was cut, if not with max_tokens."""
+    """How to get the elements that do not fit, of a tool without offset, if not with max_tokens."""
+    continue_id: Callable[[str, int], str] | None = None
+    """Builds the id that continues the text of an id at a character, for a tool that takes an id alone."""
 
 
 class Result(BaseModel):
@@ -92,7 +95,15 @@ class Result(BaseModel):
     notes: list[NoteText] = Field(default_factory=list, description="Remarks on this result")
     next_offset: int | None = Field(None, description="Offset of the next page; absent on the last page")
     explain: list[Statement] = Field(default_factory=list, description="With explain=true: every query that ran")
+    places: SkipJsonSchema[list[int] | None] = Field(None, exclude=True)
+    """Where each element of the first paged list is on the page, from 0, if some of the places have none."""
     meta: SkipJsonSchema[Meta] = Field(default_factory=lambda: Meta(snapshot=0), exclude=True)
+
+
+def find_places(page: Iterable[object], shown: Iterable[object]) -> list[int]:
+    """Find where the `shown` elements, in their order, are among those of a page."""
+    present = set(shown)
+    return [place for place, each in enumerate(page) if each in present]
 
 
 class Provenance(BaseModel):

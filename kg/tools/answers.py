@@ -1,16 +1,20 @@
 """Answers of tools: the JSON of a result, without repeated parts, cut to the number of tokens that the caller wants.
 
 Every tool's result passes through `build_answer`, so the rules are the same for all tools. A concise answer states
-each source and each document once: an element of a list refers to a source by a key of ``sources``, and to a document
-that an earlier element describes by its slug. An answer that is too long is cut at the end of its lists and texts. Each
-cut is reported in ``notes``, with the arguments that get the rest.
+each source once: an element of a list refers to it by a key of ``sources``. A page of a list has fewer elements than
+the default if they are large, and ``next_offset`` is where the next page begins; a number that the caller gave is kept.
+Texts and lists inside elements are shortened, marked and counted (``omitted``), never dropped in silence.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, takewhile
+from math import ceil, log
 from typing import Any, Final, Literal
 
 from kg.errors import InvalidInputError
@@ -26,12 +30,15 @@ _SOURCE_FIELDS: Final = ("source", "sha256", "revision", "fetched_at", "sent_by"
 """Fields of a provenance that describe its file."""
 _TITLES: Final = re.compile(r"(?:\w+_)?title")
 _NOTES_RESERVE: Final = 360
-"""Bytes kept free for the notes about cuts."""
+"""Bytes kept free for the note on cuts."""
 _SHORTEST: Final = 160
-"""Texts up to this number of characters are not cut."""
-_MOST_CUTS: Final = 500
-"""Maximum number of texts and lists inside elements that are shortened. Then whole objects are left out."""
-_FRAME: Final = frozenset({"notes", "explain", "sources"})
+"""Texts and lists inside elements are not shortened to fewer bytes."""
+_FRAME: Final = frozenset({"notes", "explain", "columns"})
+"""Lists that are not shortened."""
+_IDENTIFIER: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s]{1,2000}")
+"""An IRI, which is of no use in part."""
+OMITTED: Final = "omitted"
+"""The field of an object with the numbers of elements that its lists lack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +52,10 @@ class Wanted:
     text_from: int | None = None
     """First character of the text; None if the tool cannot continue a text."""
     explain: bool = False
+    keeps_count: bool = False
+    """Whether the caller gave the number of elements, which the size of the answer then does not reduce."""
+    is_sizable: bool = True
+    """Whether the tool takes max_tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +82,11 @@ def build_answer(result: Result, wanted: Wanted, reword: Callable[[str], str] | 
             raise InvalidInputError(f"text_from is {wanted.text_from:,}. {text} has {length:,} characters.")
         content["text_from"] = wanted.text_from
         content[text] = content[text][wanted.text_from :]
-    cut = _Cutting(result, content, wanted)
-    cut.fit()
+    fitting = _Fitting(result, content, wanted)
+    fitting.fit()
     meta = result.meta.model_dump(mode="json")
     meta["next_offset"] = content.get("next_offset")
-    if cut.done and (wanted.offset is None or cut.inside):
+    if fitting.is_cut or (meta["next_offset"] is not None and meta["completeness"] == "complete"):
         meta["completeness"] = "truncated"
     if not (wanted.explain or wanted.detail == "full"):
         del meta["sparql"]
@@ -114,7 +125,6 @@ class _Condenser:
     sources: dict[str, dict[str, Any]] = field(default_factory=dict)
     keys: dict[tuple[Any, ...], str] = field(default_factory=dict)
     files: dict[tuple[Any, ...], str] = field(default_factory=dict)
-    documents: set[str] = field(default_factory=set)
 
     def visit(self, node: Any) -> None:
         """Condense an element of a list, and all that it contains."""
@@ -150,11 +160,6 @@ class _Condenser:
         node["source"] = key
 
     def _evidence(self, node: dict[str, Any]) -> None:
-        slug = node["document"].get("slug")
-        if slug in self.documents:
-            node["document"] = {"slug": slug}
-        elif isinstance(slug, str):
-            self.documents.add(slug)
         for match in node.get("concept_matches", ()):
             match.pop("words", None)
         if not self.reads:
@@ -209,186 +214,201 @@ def _find_last_bracket(title: str) -> int:
     return -1
 
 
-class _Cutting:
-    """Cuts the content of an answer to a number of bytes."""
+class _Fitting:
+    """Fits the content of an answer into a number of bytes.
+
+    The content has three parts: the page, which is the elements of the paged lists; the text to be read; and the rest.
+    First the elements of the page are chosen by their sizes, then what does not fit is shortened inside. An element on
+    the page is never dropped: the next page begins after the last one.
+    """
 
     def __init__(self, result: Result, content: dict[str, Any], wanted: Wanted) -> None:
-        self.content: Final = content
-        self.wanted: Final = wanted
-        self.limit: Final = wanted.max_tokens * BYTES_PER_TOKEN
         lists = [name for name, value in content.items() if isinstance(value, list) and name not in _FRAME]
-        self.paged: Final = [name for name in result.layout.paged or tuple(lists[:1]) if name in content]
+        self.wanted: Final = wanted
+        self.layout: Final = result.layout
+        self.total: Final = result.meta.total
+        self.limit: Final = wanted.max_tokens * BYTES_PER_TOKEN
+        self.content: Final = content
+        self.sources: Final[dict[str, Any]] = content.pop("sources", {})
         self.text: Final = result.layout.text
-        self.hint: Final = result.layout.rest
-        self.cuts: Final[list[str]] = []
-        """The cuts, a sentence for each."""
-        self.following: str | None = None
-        """The argument that continues where the pages or the text end."""
-        self.inside = False
-        """Whether more than the end of the pages was cut."""
-
-    @property
-    def done(self) -> bool:
-        """Whether anything was cut."""
-        return bool(self.cuts)
+        paged = result.layout.paged or (() if self.text is not None else tuple(lists[:1]))
+        self.paged: Final = [name for name in paged if isinstance(content.get(name), list)]
+        self.places: Final = result.places
+        self.notes: Final[list[str]] = []
+        self.shortened: Final[dict[str, None]] = {}
+        """The names of the texts, lists and objects that lack something."""
+        self.needed = 0
+        """The tokens with which nothing has to be shortened."""
+        self.following: int | None = None
+        """The offset of the next page, if the page was chosen here."""
+        self.is_cut = False
+        """Whether the answer lacks something that no next page has."""
 
     def fit(self) -> None:
-        """Cut texts and lists until the content fits, and report the cuts in one note.
+        """Choose the page and shorten texts and lists until the content fits, and report it in one note.
 
-        A text and a list keep their beginning in any size. A note reports an answer that is larger for that reason.
+        An answer that still does not fit is larger, and a note reports it.
         """
-        if size_of(self.content) <= self.limit:
-            return
-        spare = self.limit - _NOTES_RESERVE
-        text = self.content.get(self.text or "")
-        if self.text is not None and isinstance(text, str):
-            self.content[self.text] = ""
-            most = max(spare // 2, spare - size_of(text))
-            self._cut_others(most, {self.text})
-            self._shorten(most)
-            self._leave_out(most)
-            self._cut_text(self.text, text, spare)
-        else:
-            self._cut_others(spare // 2, set(self.paged))
-            self._cut_pages(spare)
-            self._shorten(spare)
-            self._leave_out(spare)
-        notes = self.content.setdefault("notes", [])
-        if self.cuts:
-            notes.append(" ".join([*self.cuts, self._describe_rest()]))
-        if size_of(self.content) > self.limit:
-            notes.append(f"The answer has more than {self.wanted.max_tokens:,} tokens: its other parts cannot be cut.")
+        if self._measure(self.content) > self.limit:
+            self._fit_parts(self.limit - _NOTES_RESERVE)
+            notes = self.content.setdefault("notes", [])
+            if self.notes:
+                notes.append(" ".join(self.notes))
+            if self._measure(self.content) > self.limit:
+                notes.append(f"The answer has more than {self.wanted.max_tokens:,} tokens: its parts are the shortest.")
+        if self.sources:
+            self.content["sources"] = self._name_sources(self.content)
 
-    def _describe_rest(self) -> str:
-        """Describe how to get the rest."""
-        larger = min(MOST_TOKENS, 4 * self.wanted.max_tokens)
-        ways = [self.following] if self.following else []
-        if self.hint:
-            ways.append(self.hint)
-        elif larger > self.wanted.max_tokens:
-            ways.append(f"max_tokens={larger}")
-        return f"The rest: {' or '.join(ways)}." if ways else "Narrow the request."
+    def _fit_parts(self, most: int) -> None:
+        """Choose and shorten the parts of the content. The rest and the page each get the space that is left."""
+        content = self.content
+        text = content.get(self.text) if self.text is not None else None
+        if text and self.wanted.offset and not self.wanted.text_from:
+            del content[self.text or ""]
+            self.notes.append(f"{self.text} is on the first page.")
+            text = None
+        page = {name: content[name] for name in self.paged}
+        frame = {name: value for name, value in content.items() if name in _FRAME}
+        rest = {name: value for name, value in content.items() if name not in {*page, *frame, self.text}}
+        size_of_text = size_of(text) if text else 0
+        rest = self._fit_rest(frame, rest, max(most // 2, most - self._measure(page) - size_of_text))
+        others = {**frame, **rest}
+        left = most - self._measure(others)
+        page = self._fit_page(others, page, most - min(size_of_text, left // 2))
+        fitted = {**others, **page} if self.text is None or text is None else {**others, **page, self.text: ""}
+        if self.following is not None:
+            fitted["next_offset"] = self.following
+        names = [*dict.fromkeys((*content, *fitted))]
+        content.clear()
+        content.update({name: fitted[name] for name in names if name in fitted})  # in the order of the fields
+        if text:
+            self._fit_text(text, most)
+        if self.shortened:
+            self.is_cut = True
+            self.notes.append(f"Shortened: {', '.join(self.shortened)}. {self._describe_whole()}")
 
-    def _cut_pages(self, most: int) -> None:
-        """Keep as many elements of the paged lists as fit, at least one."""
-        lists = [self.content[name] for name in self.paged]
-        total = max(map(len, lists), default=0)
-        if total <= 1:
-            return
-        sources = self.content.get("sources", {})
-        empty: dict[str, Any] = {name: [] for name in self.paged}
-        used = size_of({**self.content, **empty, "sources": {}})
-        kept, seen = 0, set[str]()
-        while kept < total:
-            elements = [each[kept] for each in lists if kept < len(each)]
-            named = set(_source_keys(elements)) - seen
-            used += sum(size_of(each) + 1 for each in elements)
-            used += sum(size_of({key: sources[key]}) for key in named if key in sources)
-            if used > most and kept:
+    def _need(self, size: int) -> None:
+        self.needed = max(self.needed, -(-(size + _NOTES_RESERVE) // BYTES_PER_TOKEN))
+
+    def _describe_whole(self) -> str:
+        """Describe how to get the shortened parts whole."""
+        if self.wanted.is_sizable and self.needed <= MOST_TOKENS:
+            return f"max_tokens={self.needed} returns them whole."
+        return "Narrow the request."
+
+    def _fit_rest(self, frame: dict[str, Any], rest: dict[str, Any], most: int) -> dict[str, Any]:
+        """Shorten the texts and lists of the rest, then leave out its largest objects."""
+        whole = self._measure({**frame, **rest})
+        self._need(2 * whole)
+        if whole <= most:
+            return rest
+        rest = self._shorten_to(most, lambda short: short(rest), lambda each: {**frame, **each})
+        objects = [name for name, value in rest.items() if isinstance(value, dict) and name != OMITTED]
+        for name in sorted(objects, key=lambda name: size_of(rest[name]), reverse=True):
+            if self._measure({**frame, **rest}) <= most:
                 break
-            seen |= named
-            kept += 1
-        if kept == total:
-            return
-        for name, each in zip(self.paged, lists, strict=True):
-            self.content[name] = each[:kept]
-        self._drop_sources()
-        longest = max(zip(lists, self.paged, strict=True), key=lambda each: len(each[0]))[1]
-        self.cuts.append(f"{kept} of {total} {longest} are shown.")
-        if self.wanted.offset is not None:
-            self.content["next_offset"] = self.wanted.offset + kept
-            self.following = f"offset={self.wanted.offset + kept}"
+            rest.setdefault(OMITTED, {})[name] = len(rest.pop(name))
+            self.shortened[name] = None
+        return rest
 
-    def _cut_others(self, most: int, apart: set[str]) -> None:
-        """Cut lists other than `apart`, the largest first, until the content without `apart` has `most` bytes.
+    def _fit_page(self, others: dict[str, Any], page: dict[str, Any], most: int) -> dict[str, Any]:
+        """Choose the elements of the page by their sizes, at least one, and shorten their long texts and lists."""
+        if not page:
+            return page
+        if not self.wanted.keeps_count:
+            page = self._choose(others, page, most)
+        whole = self._measure({**others, **page})
+        self._need(whole)
+        if whole <= most:
+            return page
+        return self._shorten_to(
+            most,
+            lambda short: {name: [short(each) for each in elements] for name, elements in page.items()},
+            lambda each: {**others, **each},
+        )
 
-        Each keeps its first element.
-        """
-        while True:
-            rest = {name: value for name, value in self.content.items() if name not in apart and name != "sources"}
-            if (excess := size_of(rest) - most) <= 0:
-                return
-            lists = [
-                name for name, value in rest.items() if isinstance(value, list) and len(value) > 1 and name != "notes"
-            ]
-            name = max(lists, key=lambda each: size_of(rest[each]), default="")
-            if not name:
-                return
-            values = self.content[name]
-            target, used, kept = size_of(values) - excess, 2 + size_of(values[0]) + 1, 1
-            for value in values[1:]:
-                used += size_of(value) + 1
-                if used > target:
-                    break
-                kept += 1
-            self.inside = True
-            self.content[name] = values[:kept]
-            self._drop_sources()
-            self.cuts.append(f"{kept} of {len(values)} {name} are shown.")
-            apart = {*apart, name}
+    def _choose(self, others: dict[str, Any], page: dict[str, Any], most: int) -> dict[str, Any]:
+        """Keep the first elements that fit, and set the offset of the next ones."""
+        places: dict[str, Sequence[int]] = {name: range(len(elements)) for name, elements in page.items()}
+        if self.places is not None:
+            places[self.paged[0]] = self.places
+        at: dict[int, list[Any]] = defaultdict(list)
+        for name, elements in page.items():
+            for place, element in zip(places[name], elements, strict=True):
+                at[place].append(element)
+        used = self._measure({**others, **{name: [] for name in page}})
+        named = set(self._name_sources(others))
+        end = None
+        for number, place in enumerate(sorted(at)):
+            more = set(self._name_sources(at[place])) - named
+            used += sum(size_of(element) + 1 for element in at[place])
+            used += sum(size_of({key: self.sources[key]}) for key in more)
+            if used > most and number:
+                end = place
+                break
+            named |= more
+        if end is None:
+            return page
+        kept = {
+            name: [element for place, element in zip(places[name], elements, strict=True) if place < end]
+            for name, elements in page.items()
+        }
+        longest = max(page, key=lambda name: len(page[name]))
+        if self.wanted.offset is None:
+            self.is_cut = True
+            self._need(self._measure({**others, **page}))
+            self.notes.append(f"{len(kept[longest])} of {len(page[longest])} {longest} are shown.")
+            self.notes.append(self.layout.rest or self._describe_whole().replace("them whole", "all"))
+        else:
+            first, following = self.wanted.offset, self.wanted.offset + end
+            of = f" of {self.total:,}" if self.total is not None else ""
+            self.following = following
+            self.notes.append(f"{longest}: {first + 1:,} to {following:,}{of}. offset={following} continues.")
+        return kept
 
-    def _cut_text(self, name: str, text: str, most: int) -> None:
-        """Set the text to its beginning that fits, and at least `_SHORTEST` bytes of it."""
-        kept = _cut_at_word(text, max(_SHORTEST, most - size_of(self.content)))
+    def _fit_text(self, text: str, most: int) -> None:
+        """Set the text to its beginning that fits, and at least `_SHORTEST` bytes of it, and say how it continues."""
+        name = self.text or ""
+        kept = _cut_at_word(text, max(_SHORTEST, most - self._measure(self.content)))
         self.content[name] = kept
         if len(kept) == len(text):
             return
-        self.inside = True
+        self.is_cut = True
         start = self.content.get("text_from") or self.wanted.text_from or 0
         end = start + len(kept)
-        if self.wanted.text_from is not None:
-            self.following = f"text_from={end}"
-        self.cuts.append(f"{name} has the characters {start} to {end}; {len(text) - len(kept)} more follow.")
+        self.notes.append(f"{name} has the characters {start:,} to {end:,}; {len(text) - len(kept):,} more follow.")
+        if self.layout.continue_id is not None:
+            following = self.layout.continue_id(self.content["id"], end)
+            self.content.setdefault("metadata", {})["next_id"] = following
+            self.notes.append(f"The id {following} continues.")
+        elif self.wanted.text_from is not None:
+            self.notes.append(f"text_from={end} continues.")
 
-    def _shorten(self, most: int) -> None:
-        """Cut the longest texts and lists inside elements until the content fits. Each is marked and counted."""
-        cut: dict[str, None] = {}
-        whole: set[tuple[int, Any]] = set()
-        for _ in range(_MOST_CUTS):
-            excess = size_of(self.content) - most
-            if excess <= 0:
-                break
-            parts = (part for part in _parts(self.content) if (id(part[1]), part[2]) not in whole)
-            found = max(parts, key=lambda part: part[0], default=None)
-            if found is None or found[0] <= _SHORTEST:
-                break
-            size, holder, place = found
-            value = holder[place]
-            if isinstance(value, str):
-                kept = _cut_at_word(value, max(_SHORTEST, size - excess - 40))
-                short = f"{kept} … [{len(value) - len(kept)} more characters]"
-                if len(short) >= len(value):
-                    whole.add((id(holder), place))
-                    continue
-                holder[place] = short
-            else:
-                holder[place] = value[: max(1, len(value) // 2)]
-            cut[str(place)] = None
-        if cut:
-            self.inside = True
-            names = ", ".join(name for name in cut if not name.isdecimal()) or "texts"
-            self.cuts.append(f"Long texts and lists are shortened, in {names}.")
+    def _shorten_to(
+        self,
+        most: int,
+        build: Callable[[Callable[[Any], Any]], dict[str, Any]],
+        place: Callable[[dict[str, Any]], dict[str, Any]],
+    ) -> dict[str, Any]:
+        """Shorten all texts and lists to one size, the largest with which the content has `most` bytes."""
 
-    def _leave_out(self, most: int) -> None:
-        """Leave out the largest objects apart from the lists and the text, until the content fits."""
-        names = [name for name, value in self.content.items() if isinstance(value, dict) and name not in _FRAME]
-        names.sort(key=lambda name: size_of(self.content[name]), reverse=True)
-        out: list[str] = []
-        while names and size_of(self.content) > most:
-            out.append(names.pop(0))
-            del self.content[out[-1]]
-        if out:
-            self.inside = True
-            self.cuts.append(f"Left out: {', '.join(out)}.")
+        def shorten(size: int, cut: dict[str, None]) -> dict[str, Any]:
+            return build(lambda node: _shorten(node, size, cut))
 
-    def _drop_sources(self) -> None:
-        """Keep the sources that the remaining elements refer to."""
-        sources = self.content.get("sources")
-        if not sources:
-            return
-        named = set(_source_keys([value for name, value in self.content.items() if name not in _FRAME]))
-        named |= {sources[key]["same_file_as"] for key in named if "same_file_as" in sources.get(key, {})}
-        self.content["sources"] = {key: value for key, value in sources.items() if key in named}
+        # By tenths, since each attempt costs as much as an answer.
+        sizes = [round(_SHORTEST * 1.1**power) for power in range(ceil(log(max(most, _SHORTEST) / _SHORTEST, 1.1)) + 1)]
+        too_large = bisect_left(sizes, True, key=lambda size: self._measure(place(shorten(size, {}))) > most)
+        return shorten(sizes[max(0, too_large - 1)], self.shortened)
+
+    def _measure(self, content: Any) -> int:
+        """Count the bytes of a part of the content with the sources that it refers to."""
+        return size_of(content) + (size_of(self._name_sources(content)) + len('"sources":,') if self.sources else 0)
+
+    def _name_sources(self, content: Any) -> dict[str, Any]:
+        """Get the sources that a part of the content refers to."""
+        named = {key for key in _source_keys(content) if key in self.sources}
+        named |= {same for key in named if (same := self.sources[key].get("same_file_as")) is not None}
+        return {key: value for key, value in self.sources.items() if key in named}
 
 
 def _source_keys(node: Any) -> Iterator[str]:
@@ -404,34 +424,54 @@ def _source_keys(node: Any) -> Iterator[str]:
                 yield from _source_keys(value)
 
 
-def _parts(content: Mapping[str, Any]) -> Iterator[tuple[int, Any, Any]]:
-    """Yield the texts, and the lists with several elements, inside `content`: the size, the holder, and the place."""
-    stack: list[tuple[Any, Any]] = [
-        (content, name) for name in content if name not in ("notes", "sources") and name != "columns"
-    ]
-    while stack:
-        holder, place = stack.pop()
-        value = holder[place]
-        if isinstance(value, str):
-            if not value.endswith(" more characters]"):
-                yield size_of(value), holder, place
-        elif isinstance(value, list):
-            if len(value) > 1 and not any(isinstance(each, str) and len(each) > _SHORTEST for each in value):
-                yield size_of(value), holder, place
-            stack += [(value, number) for number in range(len(value))]
-        elif isinstance(value, dict):
-            stack += [(value, name) for name in value]
+def _shorten(node: Any, most: int, cut: dict[str, None], name: str = "texts") -> Any:
+    """Shorten the texts and the lists in `node` to `most` bytes each, and add their names to `cut`.
+
+    A text is marked with the number of characters that it lacks. An object has the numbers of elements that its lists
+    lack in ``omitted``. Lists in lists, such as the cells of a row, keep all elements, and a passage its document.
+    """
+    if isinstance(node, list):
+        return [_shorten(each, most, cut, name) for each in node]
+    if isinstance(node, str):
+        short = _shorten_text(node, most)
+        if short is not node:
+            cut[name] = None
+        return short
+    if not isinstance(node, dict):
+        return node
+    shortened: dict[str, Any] = {}
+    omitted: dict[str, int] = {}
+    for key, value in node.items():
+        if key == "document" and "passage" in node:  # an Evidence object has its whole document
+            shortened[key] = value
+            continue
+        shortened[key] = short = _shorten(value, most, cut, key)
+        if isinstance(short, list) and (kept := _count_fitting(short, most)) < len(short):
+            shortened[key] = short[:kept]
+            omitted[key] = len(short) - kept
+            cut[key] = None
+    return {**shortened, OMITTED: omitted} if omitted else shortened
+
+
+def _count_fitting(elements: Sequence[Any], most: int) -> int:
+    """Count the first elements that have `most` bytes together, at least one."""
+    sizes = accumulate(size_of(each) + 1 for each in elements)
+    return max(1, sum(1 for _ in takewhile(lambda size: size <= most, sizes)))
+
+
+def _shorten_text(text: str, most: int) -> str:
+    """Cut `text` to about `most` bytes and mark it. An identifier stays whole."""
+    if len(text) <= _SHORTEST // 4 or size_of(text) <= most or _IDENTIFIER.fullmatch(text):
+        return text
+    kept = _cut_at_word(text, most)
+    short = f"{kept} … [{len(text) - len(kept)} more characters]"
+    return short if len(short) < len(text) else text
 
 
 def _cut_at_word(text: str, most: int) -> str:
     """Cut `text` to `most` bytes of JSON, at the end of a word if there is one in its last part."""
-    low, high = 0, len(text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if size_of(text[:middle]) <= most:
-            low = middle
-        else:
-            high = middle - 1
+    ends = range(1, min(len(text), most) + 1)  # a character has at least a byte
+    low = bisect_left(ends, True, key=lambda end: size_of(text[:end]) > most)
     if low == len(text):
         return text
     space = max(text.rfind(" ", 0, low), text.rfind("\n", 0, low))

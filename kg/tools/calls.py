@@ -32,6 +32,9 @@ DescribeInvalid = Callable[[ValidationError], str]
 SHARED: Final = ("text_from", "max_tokens", "detail", "explain")
 """The arguments that every tool has; text_from if it returns a text to be read."""
 
+COUNTS: Final = frozenset({"limit", "top_k", "top_n", "k"})
+"""The arguments with a number of elements."""
+
 TextFrom = Annotated[int, Field(ge=0, description="Character to continue at")]
 
 
@@ -183,7 +186,8 @@ class Tool(Command):
         """
         checked = self._check(arguments)
         given = checked.model_dump(include={"max_tokens", "detail", "offset", "text_from", "explain"})
-        wanted = Wanted(**{"max_tokens": self.max_tokens, **given})
+        keeps_count = self.single or not COUNTS.isdisjoint(checked.model_fields_set)
+        wanted = Wanted(**{"max_tokens": self.max_tokens, **given}, keeps_count=keeps_count, is_sizable=not self.single)
         with kg.reading(), recording() as ran:
             result: Result = self._run(kg, checked)
             if wanted.explain:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import re
+import typing
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from kg.errors import InvalidInputError
 from kg.retrieval.results import Layout, Meta, Provenance, Result
-from kg.retrieval.token_budget import FEWEST_TOKENS, READING_TOKENS, tokens_of
-from kg.tools.answers import TITLE_CHARACTERS, Wanted, build_answer, shorten_title
+from kg.retrieval.token_budget import FEWEST_TOKENS, READING_TOKENS, to_json, tokens_of
+from kg.tools.answers import TITLE_CHARACTERS, Answer, Wanted, build_answer, shorten_title
+from kg.tools.calls import Tool
 from kg.tools.registry import TOOLS
+
+PAGED = [tool for tool in TOOLS if "offset" in tool.arguments.model_fields]
 
 
 class Hit(BaseModel):
@@ -59,6 +67,94 @@ def make_hits(count: int) -> Hits:
 
 def answer(result: Result, **wanted: Any) -> dict[str, Any]:
     return build_answer(result, Wanted(**{"max_tokens": 50_000, **wanted})).content
+
+
+def list_paged(tool: Tool) -> tuple[str, ...]:
+    """List the fields that the offset of a tool pages through."""
+    lists = [name for name, field in tool.result.model_fields.items() if typing.get_origin(field.annotation) is list]
+    return tool.result.layout.paged or (next(name for name in lists if name not in ("notes", "explain")),)
+
+
+def find_words(node: Any) -> str:
+    """Find the beginning of the first text in an element, by which it is recognized though it is shortened."""
+    if isinstance(node, dict):
+        return next((found for value in node.values() if (found := find_words(value))), "")
+    return str(node)[:40] if isinstance(node, str | int) else ""
+
+
+def follow(ask: Callable[[int], Answer], names: tuple[str, ...]) -> Iterator[Answer]:
+    """Ask for all pages, as the answers say. Each goes on, and only the last one may be complete."""
+    offset: int | None = 0
+    while offset is not None:
+        answer = ask(offset)
+        following = answer.content.get("next_offset")
+        assert answer.meta["next_offset"] == following
+        assert following is None or (following > offset and answer.meta["completeness"] != "complete")
+        assert following is None or not names or any(answer.content.get(name) for name in names)
+        assert not any("offset=" in note for note in answer.content.get("notes", ())) or following is not None
+        yield answer
+        offset = following
+
+
+def make_value(kind: Any, words: str, sizes: Iterator[int]) -> Any:
+    """Make a value of a type with long texts and lists, whose texts begin with `words`."""
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin is typing.Annotated or inner[1:] == (type(None),):
+        return make_value(inner[0], words, sizes)
+    if origin is typing.Literal:
+        return inner[0]
+    if origin is tuple:
+        return tuple(make_value(each, words, sizes) for each in inner if each is not ...)
+    if origin is list:
+        return [make_value(inner[0], f"{words}.{number}", sizes) for number in range(1 + next(sizes) % 3)]
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        fields = {name: make_value(field.annotation, words, sizes) for name, field in kind.model_fields.items()}
+        return kind.model_construct(**fields)
+    return {int: int(words.partition(" ")[0].partition(".")[0]), float: 0.5, bool: True, dict: {}}.get(
+        origin or kind, f"{words} {'wörd ' * next(sizes)}"
+    )
+
+
+@pytest.mark.parametrize("tool", PAGED, ids=lambda tool: tool.name)
+@settings(max_examples=10)
+@given(data=st.data())
+def test_the_pages_of_a_tool_have_every_element_once_in_any_size(tool: Tool, data: st.DataObject) -> None:
+    drawn = data.draw(st.lists(st.sampled_from([0, 1, 2, 40, 400]), min_size=3, max_size=9))
+    sizes = (drawn[number % len(drawn)] for number in range(1_000_000))
+    count, limit = data.draw(st.integers(0, 12)), data.draw(st.integers(1, 8))
+    most, keeps = data.draw(st.integers(300, 20_000)), data.draw(st.booleans())
+    detail = data.draw(st.sampled_from(["concise", "full"]))
+    [name, *_] = names = list_paged(tool)
+    fields = tool.result.model_fields
+    whole = {
+        each: [make_value(typing.get_args(kind)[0], str(number), sizes) for number in range(count)]
+        for each in names
+        for kind in [fields[each].annotation]
+        for kind in [kind if typing.get_origin(kind) is list else typing.get_args(kind)[0]]
+    }
+    gaps = data.draw(st.sets(st.integers(0, count)))
+
+    def ask(offset: int) -> Answer:
+        page = range(offset, min(offset + limit, count))
+        result = make_value(tool.result, "0", iter(drawn * 1_000))
+        for each in names:
+            setattr(result, each, [whole[each][number] for number in page if each != name or number not in gaps])
+        result.places = [place for place, number in enumerate(page) if number not in gaps]
+        result.next_offset = offset + limit if offset + limit < count else None
+        result.meta = Meta(snapshot=1, total=count)
+        wanted = Wanted(max_tokens=most, offset=offset, detail=detail, keeps_count=keeps)
+        answer = build_answer(result, wanted)
+        if keeps:
+            assert len(answer.content.get(name, [])) == len(result.places)
+        elif len(answer.content.get(name, [])) > 1:
+            assert answer.meta["tokens"] <= most
+        return answer
+
+    pages = list(follow(ask, () if gaps else names))
+    for each in names:
+        shown = [to_json(element) for page in pages for element in page.content.get(each, [])]
+        numbers = [re.findall(r"\d+", element)[0] for element in shown]
+        assert numbers == [str(number) for number in range(count) if each != name or number not in gaps]
 
 
 def test_a_concise_answer_states_each_source_once():

@@ -10,6 +10,7 @@ from pydantic import Field
 from pyoxigraph import Literal, NamedNode
 
 from kg.errors import InvalidInputError
+from kg.fuzzy_names import MOST_SIMILAR
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import Concept, Concepts, load_concepts, one, plain_id
 from kg.retrieval.notes import Note
@@ -128,7 +129,7 @@ def concept_find(
         if plain_id(qid) not in (scored[0][0].qid, scored[0][0].iri):
             notes.append(f"{qid.strip()} has the id {scored[0][0].qid} in this graph.")
     else:
-        concepts, scored = _like(kg, clean_text("q", q or "", TEXT_CHARACTERS), offset + limit + 1)
+        concepts, scored = _like(kg, clean_text("q", q or "", TEXT_CHARACTERS), MOST_SIMILAR)
         if not scored:
             notes.append(
                 "No concepts are loaded. Load them with kg load wikibase."

@@ -29,6 +29,7 @@ from kg.retrieval.results import (
     PlaceName,
     Result,
     SearchFilters,
+    find_places,
 )
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
@@ -148,7 +149,7 @@ def concept_mentions(
         more = "" if narrower else " narrower=true also counts narrower concepts."
         notes.append(f"No passage mentions them by label or alias.{more} `search` finds passages by meaning.")
     return reader.finish(
-        MentionResult(evidence=found, notes=notes),
+        MentionResult(evidence=found, notes=notes, places=find_places(page, units)),
         total=None if cut or wide else len(counted),
         next_offset=page_of(counted, offset, limit),
         completeness="truncated" if cut or wide else "complete",

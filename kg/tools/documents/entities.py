@@ -9,7 +9,7 @@ from pydantic import Field
 from pyoxigraph import Literal, NamedNode
 
 from kg.errors import InvalidInputError, NotFoundError
-from kg.fuzzy_names import Match
+from kg.fuzzy_names import MOST_SIMILAR, Match
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.evidence import describe, origin_of
 from kg.retrieval.reader import Reader, bounded, bounded_page, clean_text, iri_of, page_of
@@ -150,7 +150,7 @@ def entity_lookup(
     wanted = None if type is None else _find_type(type)
     reader = Reader(kg)
     names = load_entity_names(kg)
-    by_name = names.find(text, wanted, offset + limit + 1)
+    by_name = names.find(text, wanted, MOST_SIMILAR)
     found = [(round(match.score, 3), each, None) for match, each in by_name] + _find_by_meaning(
         kg, names, text, wanted, by_name
     )

@@ -26,6 +26,7 @@ from kg.retrieval.results import (
     Offset,
     Provenance,
     Query,
+    find_places,
 )
 from kg.retrieval.speech_records import (
     Span,
@@ -174,7 +175,12 @@ def search_speeches(
         )
     return reader.finish(
         SpeechSearchResults(
-            results=results, notes=notes, relevance=found.relevance, reranked=found.reranked, degraded=found.degraded
+            results=results,
+            notes=notes,
+            relevance=found.relevance,
+            reranked=found.reranked,
+            degraded=found.degraded,
+            places=find_places((each.document for each in found.units), (each.evidence.speech for each in results)),
         ),
         total=found.total,
         next_offset=found.next_offset,

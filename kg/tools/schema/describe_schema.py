@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 from typing import Literal as OneOf
 
 from pydantic import BaseModel, Field
@@ -16,7 +16,7 @@ from kg.provenance.catalog import MEANINGS
 from kg.retrieval.property_names import find_property
 from kg.retrieval.reader import Reader, bounded, list_user_graphs
 from kg.retrieval.result_cells import written
-from kg.retrieval.results import MOST_SKIPPED, Completeness, Identifier, Offset, Result
+from kg.retrieval.results import MOST_SKIPPED, Completeness, Identifier, Layout, Offset, Result
 from kg.retrieval.token_budget import Lean, MaxTokens, clipped, tokens_of
 from kg.sparql.measured_schema import ClassUse, PropertyUse, Schema
 from kg.sparql.schema_index import local_name
@@ -87,6 +87,8 @@ class UsedBy(BaseModel):
 
 class SchemaResult(Result):
     """One level: `domains`, a class with its `properties`, or a property with the classes of `used_by`."""
+
+    layout: ClassVar[Layout] = Layout(paged=("domains", "properties", "used_by"))
 
     level: OneOf["domains", "class", "property"]
     iri: str | None = None

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from pydantic import Field
 from pyoxigraph import Literal, NamedNode
 
-from kg.fuzzy_names import fold
+from kg.fuzzy_names import MOST_SIMILAR, fold
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.property_names import is_detailed
 from kg.retrieval.reader import Reader, bounded, clean_text, iri_of
@@ -94,13 +94,12 @@ def find_terms(
     reader = Reader(kg)
     terms = get_term_index(kg, wait_s=0)
     kinds: Sequence[Kind] = (kind,) if kind else ("class", "property", "individual")
-    wanted = offset + limit + 1
     scored: dict[str, tuple[float, Entry, str]] = {}
     exact = terms.get(text)
     if exact is not None and exact.kind in kinds:
         scored[exact.iri] = (2.0, exact, to_query_name(exact.iri))
     words = text.partition(":")[2] if text.partition(":")[0] in PREFIXES else text
-    for likeness, entry, name in terms.like(words, kinds, wanted):
+    for likeness, entry, name in terms.like(words, kinds, MOST_SIMILAR):
         if likeness >= LEAST_NAME_SCORE and entry.iri not in scored:
             scored[entry.iri] = (likeness, entry, name)
     explained = [entry for entry in terms.explained if entry.kind in kinds]

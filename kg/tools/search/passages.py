@@ -59,6 +59,7 @@ from kg.retrieval.results import (
     SearchFilters,
     SearchHit,
     SearchResult,
+    find_places,
 )
 from kg.retrieval.speech_records import is_speech, load_speech_text
 from kg.search.parts import Part, build_part_text, split_parts
@@ -228,6 +229,7 @@ def search(
             relevance=found.relevance,
             reranked=found.reranked,
             degraded=found.degraded,
+            places=find_places((each.iri for each in found.units), (hit.id for hit in hits)),
         ),
         total=found.total,
         next_offset=found.next_offset,
@@ -294,8 +296,10 @@ def _list_all(
     listed = list_scope(reader, scope, sort, limit=limit, offset=offset, per_document=filters.max_passages_per_doc)
     if not listed.units:
         notes.append(f"No results from offset {offset} on." if offset else "No passage passes the filters.")
+    hits = _build_hits(reader, listed.units, "", neighbours)
+    places = find_places((each.iri for each in listed.units), (hit.id for hit in hits))
     return reader.finish(
-        SearchResult(results=_build_hits(reader, listed.units, "", neighbours), facets=counts, notes=notes),
+        SearchResult(results=hits, facets=counts, notes=notes, places=places),
         total=listed.total,
         next_offset=offset + limit if listed.total > offset + limit else None,
     )
@@ -408,7 +412,7 @@ def fetch(
     single = [iris[0] for name, iris in resolved.found.items() if name not in resolved.whole]
     around = find_neighbours(reader, load_units(reader, single if neighbours else []).values(), neighbours)
     order = list(dict.fromkeys(each for iris in resolved.found.values() for iri in iris for each in _with(around, iri)))
-    page = order[offset : offset + limit] if id is None or id in resolved.whole else order
+    page = order[offset : offset + limit]
     units = {**load_units(reader, [iri for iri in page if iri not in resolved.units]), **resolved.units}
     absent = [name for name in wanted if name not in resolved.found]
     missing = [Missing(id=name, hint=explain_missing(reader, name, resolved)) for name in absent[:MANY_HINTS]]
@@ -416,16 +420,25 @@ def fetch(
     if id is not None and missing:
         problem = f"{id} cannot be read." if id in resolved.kinds else f"Unknown id {id!r}."
         raise NotFoundError(f"id: {problem} {missing[0].hint}")
-    evidence = build_evidence(reader, [units[iri] for iri in page if iri in units])
-    result = FetchResult(evidence=evidence, not_found=missing, notes=list(resolved.notes))
-    next_offset = page_of(order, offset, limit)
+    own = single[:1] if id is not None else []
+    built = build_evidence(reader, [units[iri] for iri in dict.fromkeys((*page, *own)) if iri in units])
+    result = FetchResult(evidence=built, not_found=missing, notes=list(resolved.notes))
     if id is not None:
-        _describe_one(reader, result, id, resolved, units, next_offset)
-    return reader.finish(
-        result,
-        total=len(order),
-        next_offset=next_offset,
-    )
+        _describe_one(reader, result, id, resolved, units)
+        result.evidence = [each for each in built if each.id in {*page}]
+    result.places = find_places(page, units)
+    return reader.finish(result, total=len(order), next_offset=page_of(order, offset, limit))
+
+
+def load_whole_text(reader: Reader, id: str) -> str:
+    """Load the whole text of one id that `fetch` reads: of a passage, or of all passages of a document or family."""
+    [name] = complete_ids(reader, [id])
+    resolved = resolve_ids(reader, [name])
+    whole, order = resolved.whole.get(name, ()), resolved.found[name]
+    if whole and is_speech(whole[0]):
+        return load_speech_text(reader, whole[0])
+    units = {**load_units(reader, [iri for iri in order if iri not in resolved.units]), **resolved.units}
+    return _joined([units[iri] for iri in order if iri in units], None)[0]
 
 
 def _with(around: Mapping[str, Adjacent], iri: str) -> list[str]:
@@ -440,7 +453,6 @@ def _describe_one(
     name: str,
     resolved: Resolved,
     units: Mapping[str, Unit],
-    next_offset: int | None,
 ) -> None:
     """Fill in the fields that describe the single document, family or passage."""
     whole = resolved.whole.get(name)
@@ -467,7 +479,7 @@ def _describe_one(
         result.id = name.strip() if family else whole[0]
         result.title = (document.family_title or document.title) if family else document.title
         result.url = document.url
-        result.text, kept = _joined([units[evidence.id] for evidence in result.evidence])
+        result.text, kept = _joined([units[evidence.id] for evidence in result.evidence], TEXT_CHARACTERS)
         if is_speech(whole[0]):  # its chunks overlap
             result.text = load_speech_text(reader, whole[0])
             kept = len(result.evidence) if len(result.text) <= TEXT_CHARACTERS else 0
@@ -477,11 +489,6 @@ def _describe_one(
         if kept < len(result.evidence):
             held = f"the first {kept} passages of this page" if kept else f"the first {TEXT_CHARACTERS:,} characters"
             result.notes.append(f"text is truncated to {held}. evidence has all of them.")
-        if next_offset is not None:
-            metadata["next_offset"] = str(next_offset)
-            result.notes.append(
-                f"{len(resolved.found[name])} passages in total. For the rest, call fetch with offset={next_offset}."
-            )
     metadata["slug"] = document.slug
     metadata["geographies"] = ", ".join(document.geographies)
     metadata["languages"] = ", ".join(document.languages)
@@ -490,8 +497,8 @@ def _describe_one(
     result.metadata = {key: value for key, value in metadata.items() if value}
 
 
-def _joined(units: Sequence[Unit]) -> tuple[str, int]:
-    """Join as many whole texts as fit the maximum length, and return their number too.
+def _joined(units: Sequence[Unit], most: int | None) -> tuple[str, int]:
+    """Join as many whole texts as fit `most` characters, and return their number too.
 
     Chunks of one text, which may overlap, are joined as they are in it, others by a blank line.
     """
@@ -505,9 +512,9 @@ def _joined(units: Sequence[Unit]) -> tuple[str, int]:
             if 0 <= repeated <= len(unit.text):
                 part = unit.text[repeated:]
         length += len(part)
-        if kept and length > TEXT_CHARACTERS:
+        if kept and most is not None and length > most:
             break
         parts.append(part)
         kept += 1
         before = unit
-    return "".join(parts)[:TEXT_CHARACTERS], kept
+    return "".join(parts)[:most], kept

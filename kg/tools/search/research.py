@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+import operator
+import re
+from typing import Annotated, ClassVar, Final
 
 from pydantic import BaseModel, Field
 
+from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.reader import Reader
 from kg.retrieval.results import Identifier, Judged, Layout, Query, Result
 from kg.tools.search import passages
+
+_PART: Final = re.compile(r"[#&]from=(?P<start>[0-9]{1,9})\s*\Z")
+"""The end of an id that continues a text at a character."""
 
 
 class ResearchHit(BaseModel):
@@ -28,11 +35,12 @@ class ResearchHits(Judged):
 class ResearchDocument(Result):
     """A text in the form of the deep-research contract."""
 
-    layout: ClassVar[Layout] = Layout(text="text", reads=True, rest="the ids of its passages, {id}#p=1 and so on")
+    layout: ClassVar[Layout] = Layout(text="text", reads=True, continue_id=lambda id, start: build_part_id(id, start))
 
     id: str
     title: str
     text: str
+    text_from: int = Field(0, description="Its first character in the whole text", exclude_if=operator.not_)
     url: str
     metadata: dict[str, str] | None = None
 
@@ -57,20 +65,34 @@ def search(kg: KnowledgeGraph, query: Query) -> ResearchHits:
     )
 
 
+def build_part_id(id: str, start: int) -> str:
+    """Build the id of the part of a text that begins at the character `start`, from its id or that of a part."""
+    whole = _PART.sub("", id)
+    return f"{whole}{'&' if '#' in whole else '#'}from={start}"
+
+
 def fetch(kg: KnowledgeGraph, id: Annotated[Identifier, Field(description="An id from search")]) -> ResearchDocument:
     """Read one passage, document or family by its id, verbatim.
 
-    Use with ids from `search`. Returns id, title, text, url to cite, metadata (page, source file, its hash, row).
+    Use with ids from `search`. Returns id, title, text, url to cite, metadata (page, source file, its hash, row). A
+    long text comes in parts: metadata.next_id is the id of the next one.
     Example: fetch(id="cpr://doc/fictional-decree-on-geothermal-exploration_d0a1#p=3").
     Next: `search` for more.
     """
-    one = passages.fetch(kg, id=id)
+    part = _PART.search(id)
+    whole, start = (id, 0) if part is None else (id[: part.start()], int(part["start"]))
+    one = passages.fetch(kg, id=whole, limit=1)
+    text = passages.load_whole_text(Reader(kg), whole)
+    if start > len(text):
+        raise NotFoundError(f"id: It continues at character {start:,}, and the text has {len(text):,}.")
+    named = one.id or whole
     return ResearchDocument(
-        id=one.id or id,
+        id=build_part_id(named, start) if start else named,
         title=one.title or "",
-        text=one.text or "",
-        url=one.url or id,
+        text=text[start:],
+        text_from=start,
+        url=one.url or whole,
         metadata=one.metadata,
         notes=one.notes,
-        meta=one.meta,
+        meta=one.meta.model_copy(update={"total": None, "next_offset": None}),
     )

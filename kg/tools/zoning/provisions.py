@@ -17,7 +17,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.choices import NEAREST, Choice, shorten
 from kg.retrieval.evidence import code_of
 from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of
-from kg.retrieval.results import Layout, Result
+from kg.retrieval.results import Layout, Result, find_places
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
@@ -211,6 +211,7 @@ def kg_query_permissions(
     reported_page, overruled = _separate_overruled(reader, page, selected.found, _Key.of_use(words))
     permissions = to_permissions(reported_page)
     result = PermissionResult(municipality=place.name, state=place.short_state, permissions=permissions, notes=notes)
+    result.places = _find_places(page, reported_page)
     _add_unsure(reader, result.unsure, unsure, overruled, notes, to_permissions, is_first=not offset)
     notes += _note_differences(
         ((each.use, "in", each.district, *each.conditions), each.permission or each.as_recorded or "", each.evidence)
@@ -351,6 +352,7 @@ def kg_query_standards(
     reported_page, overruled = _separate_overruled(reader, page, selected.found, _Key.of_standard())
     standards = to_standards(reported_page)
     result = StandardResult(municipality=place.name, state=place.short_state, standards=standards, notes=notes)
+    result.places = _find_places(page, reported_page)
     if not offset:
         result.only_for = to_standards(load_with_evidence(reader, only_for[:SHOWN_ONLY_FOR]))
     _add_unsure(reader, result.unsure, unsure, overruled, notes, to_standards, is_first=not offset)
@@ -560,6 +562,11 @@ def _separate_overruled(
     return reported, overruled
 
 
+def _find_places(page: Iterable[_Loaded], reported: Iterable[_Loaded]) -> list[int]:
+    """Find where the reported rules are on a page of rules."""
+    return find_places((found.iri for found, _, _ in page), (found.iri for found, _, _ in reported))
+
+
 def _add_unsure(
     reader: Reader,
     shown: list[_Shown],
@@ -750,6 +757,7 @@ def kg_query_definition(
     reported_page, overruled = _separate_overruled(reader, page, found, _Key.of_definition())
     definitions = to_definitions(reported_page)
     result = DefinitionResult(municipality=place.name, state=place.short_state, definitions=definitions)
+    result.places = _find_places(page, reported_page)
     _add_unsure(reader, result.unsure, unsure, overruled, notes, to_definitions, is_first=not offset)
     if len({each.definition_text for each in definitions}) > 1 and len({each.term for each in definitions}) == 1:
         notes.append("The code has several definitions of this term. Each applies in the scope that its section names.")

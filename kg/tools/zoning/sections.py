@@ -109,7 +109,7 @@ class SectionEvidence(Lean):
 class SectionResult(Result):
     """A section of a code with its full text."""
 
-    layout: ClassVar[Layout] = Layout(text="raw_content", reads=True)
+    layout: ClassVar[Layout] = Layout(paged=("children",), text="raw_content", reads=True)
 
     section_id: str
     iri: str

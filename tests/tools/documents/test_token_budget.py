@@ -22,12 +22,12 @@ MANY = 60
 LONG = "The weir pump of the lower basin is checked by two people and the log has the time of each check. " * 12
 WEIR = entity("product", "weirpump")
 CALLS: dict[str, dict[str, Any]] = {
-    "hybrid_query": {"q": "weir pump of the lower basin", "k": 50},
-    "entity_lookup": {"q": "weir pump", "limit": 100},
-    "explain_entity": {"entity_id": WEIR.value, "limit": 100},
+    "hybrid_query": {"q": "weir pump of the lower basin"},
+    "entity_lookup": {"q": "weir pump"},
+    "explain_entity": {"entity_id": WEIR.value},
     "status": {},
-    "search": {"query": "weir pump of the lower basin", "limit": 100},
-    "list_claims": {"kind": "relation", "limit": 100},
+    "search": {"query": "weir pump of the lower basin"},
+    "list_claims": {"kind": "relation"},
 }
 
 
