@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kg.errors import IndexUnavailableError, QueryLimitError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.reader import Reader, start
+from kg.retrieval.reader import Reader, iri_of, start
 from kg.retrieval.word_ranking import rank_by_store
 from kg.search.protocol import Candidate, Codes, Conditions, Mode, Ranking, SearchIndex
 from kg.search.ranking import POOL
@@ -27,7 +27,7 @@ from kg.search.relevance import (
     is_related,
 )
 from kg.search.word_overlap import parse_question
-from kg.vocabulary import SCHEMA
+from kg.vocabulary import SCHEMA, SOURCED
 
 _TEXTS: Final = frozenset({SCHEMA.text.value})
 NAMES_CHECKED: Final = 4
@@ -36,6 +36,11 @@ UNKNOWN_SHARE: Final = 0.2
 """Share of the words of a query from which names that no text has refuse a weak answer. It refuses 0 of 2,788 questions
 of ObliQA, 0.004 of 531 claims of CLIMATE-FEVER (with any unknown name 0.001 and 0.04), and two of four unanswerable
 questions of tests/benchmarks/questions.py that the cosines alone do not refuse, and none of 76 with an answer."""
+
+DISPUTED: Final = f"""
+SELECT ?unit WHERE {{
+  GRAPH ?graph {{ ?unit kg:disputedOrder true }} FILTER(STRSTARTS(STR(?graph), "{SOURCED}"))
+}}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +131,16 @@ class Asked:
             return "unknown"
         has_any = any(candidate.words for candidate in candidates)
         return "unknown" if found == "none" and has_any and not self.refuses else found
+
+    def weaken(self, reader: Reader, found: Relevance, candidates: Sequence[Candidate], ranking: Ranking) -> Relevance:
+        """Return `found`, or weak where it is strong by passages alone whose order is disputed."""
+        if found != "strong":
+            return found
+        disputed = reader.kept(
+            "passages whose order is disputed", DISPUTED, lambda rows: {iri_of(row["unit"]) for row in rows}
+        )
+        kept = [each for each in candidates if each.iri not in disputed]
+        return found if len(kept) == len(candidates) or self.assess(kept, ranking) == "strong" else "weak"
 
     def judge(self, search: SearchIndex, candidates: Sequence[Candidate], ranking: Ranking) -> Relevance:
         """Assess an answer. One that is weak by its cosines alone is refused if no text has the names in the query."""

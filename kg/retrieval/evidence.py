@@ -32,7 +32,7 @@ SELECT DISTINCT ?unit ?graph ?property ?value WHERE {
   VALUES ?unit { $units }
   GRAPH ?graph { ?unit ?property ?value }
   FILTER(?property IN (dcterms:isPartOf, schema:position, schema:text, kg:pageNumber, kg:blockType, kg:start, kg:end,
-                       kg:sourceLines, schema:pagination, kg:breadcrumb))
+                       kg:sourceLines, schema:pagination, kg:breadcrumb, kg:disputedOrder))
 }"""
 
 DESCRIPTIONS: Final = """
@@ -123,6 +123,8 @@ class Unit:
     """Its pages, if it is on several."""
     section: str | None = None
     """The headings above a chunk of a file."""
+    is_disputed: bool = False
+    """Whether the order of its words is not sure."""
 
     @property
     def cited(self) -> str:
@@ -175,6 +177,7 @@ def _read_units(reader: Reader, iris: Sequence[str]) -> dict[str, Unit]:
             lines=values.get(KG.sourceLines.value),
             pages=values.get(SCHEMA.pagination.value),
             section=values.get(KG.breadcrumb.value),
+            is_disputed=values.get(KG.disputedOrder.value) == "true",
         )
     return units
 
@@ -451,7 +454,13 @@ def build_evidence(
         Evidence(
             id=unit.iri,
             document=document_of(descriptions, unit.cited, voices.get(unit.iri)),
-            passage=Passage(index=unit.position, page_number=unit.page, type=unit.kind, text=unit.text),
+            passage=Passage(
+                index=unit.position,
+                page_number=unit.page,
+                type=unit.kind,
+                text=unit.text,
+                disputed_order=unit.is_disputed or None,
+            ),
             said_by=said_by(descriptions, unit, voices.get(unit.iri)),
             concept_matches=matches.get(unit.iri, []),
             score=(scores or {}).get(unit.iri),

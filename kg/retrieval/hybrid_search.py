@@ -375,10 +375,13 @@ def _find_degraded(ranking: Ranking, candidates: Iterable[Candidate]) -> Degrade
 def _judge(
     reader: Reader, asked: Asked, candidates: Sequence[Candidate], ranking: Ranking, judged: Counted | None
 ) -> Relevance:
-    """Judge an answer by its first candidates: not refused if it was judged in a wider scope, and at most as strong."""
+    """Judge an answer by its first candidates: not refused if it was judged in a wider scope, and at most as strong.
+
+    Passages whose order is disputed make no answer strong.
+    """
     if judged is None:
-        return asked.judge(reader.kg.search, candidates, ranking)
-    found = asked.assess(candidates, ranking)
+        return asked.weaken(reader, asked.judge(reader.kg.search, candidates, ranking), candidates, ranking)
+    found = asked.weaken(reader, asked.assess(candidates, ranking), candidates, ranking)
     if "unknown" in (found, judged.relevance):
         return "unknown"
     return "weak" if found == "none" else min(found, judged.relevance, key=("none", "weak", "strong").index)

@@ -265,6 +265,11 @@ class Passage(BaseModel):
     page_number: int | None = None
     type: str | None = None
     text: str
+    disputed_order: bool | None = Field(
+        None,
+        description="True if the file has these words in another order than the columns of its pages show",
+        exclude_if=lambda value: not value,
+    )
 
 
 class ConceptMatch(BaseModel):

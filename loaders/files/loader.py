@@ -365,6 +365,8 @@ def _build_unit(iri: NamedNode, number: int, chunk: Chunk, found: FileText, line
         properties.append((KG.pageNumber, Literal(first)))
         if (last := bisect_left(found.pages, chunk.end)) > first:
             properties.append((SCHEMA.pagination, Literal(f"{first}-{last}")))
+    if any(block.disputed and block.start < chunk.end and chunk.start < block.end for block in found.blocks):
+        properties.append((KG.disputedOrder, Literal(True)))
     if (span := lines.find(chunk)) is not None:
         properties.append((KG.sourceLines, Literal(span)))
     text = found.text[chunk.start : chunk.end]

@@ -1,18 +1,23 @@
 """Lines of a page from the places of its characters: words, columns in reading order, raised marks, blank lines.
 
+Columns are found by their white space: a page is cut at the gutter that most lines leave free, into the lines that span
+it and those on its two sides, and each part again (recursive X-Y cut: G. Nagy and S. Seth, Hierarchical representation
+of optically scanned documents, 1984). A line that the file has in another order is marked as disputed.
+
 Coordinates are points, from the lower left corner, after the page is turned so that its text is upright.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
+import unicodedata
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf
 from statistics import median
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 _SAME_LINE: Final = 0.25
 """Maximum distance of the baselines of one line, in heights of its characters."""
@@ -32,14 +37,22 @@ _SMALL: Final = 0.82
 """Maximum height of a raised or lowered character, in heights of the line's."""
 _MOST_RAISED: Final = 500
 """Maximum small characters of a page that may be between two characters of a line."""
-_GUTTER: Final = 9.0
-"""Minimum width of the white space between two columns."""
+_GUTTER: Final = 0.65
+"""Minimum width of the white space between two columns, in heights of the characters. Few spaces are as wide."""
+_MARGIN: Final = 0.1
+"""Share of the width of a part of a page on each side in which no gutter is tried."""
+_DEEPEST: Final = 8
+"""Maximum cuts of a part of a page within another one."""
 _LEAST_LINES: Final = 5
 """Minimum lines of a column of its own accord."""
 _FILLED: Final = 0.6
 """Minimum length of a third of the lines of a column, in widths of the column. Cells of a table are shorter."""
 _LEAST_CHARACTERS: Final = 18
 """Minimum median length of the lines of a column, in characters."""
+_RUNNING: Final = 0.5
+"""Minimum share of lines that begin with a small letter, and so within a sentence, in a column of short lines."""
+_LEAST_RUNNING: Final = 10
+"""Minimum median length of such lines."""
 _LETTERS: Final = 0.6
 """Minimum median share of letters in the lines of a column. Rows of figures have fewer."""
 _BLANK: Final = 1.25
@@ -50,6 +63,8 @@ _EDGE_SHARE: Final = 0.3
 """Minimum share of the pages that have a running head or foot at the same height."""
 _STEP: Final = 3.0
 """Distance of the places at which a gutter is tried, and of two lines that are at the same height."""
+_TRIED: Final = 12
+"""Places for a gutter that are tried, the best first."""
 _USUAL_GUTTER: Final = 3
 """Minimum pages with a gutter at which pages of short lines have one too."""
 _SUPERSCRIPTS: Final = str.maketrans(
@@ -81,6 +96,19 @@ class Glyph(NamedTuple):
     right: float
     base: float
     height: float
+    place: int = -1
+    """Its place in the order of the file."""
+
+
+Dispute = Literal["", "line", "join"]
+"""line: within a line the order of the file is another one; join: between it and the line before."""
+
+
+class PageLine(NamedTuple):
+    """A line of a page, and whether the file has its words in another order."""
+
+    text: str
+    disputed: Dispute = ""
 
 
 @dataclass(slots=True)
@@ -95,6 +123,9 @@ class Word:
     glued: bool = False
     rules: Sequence[float] = ()
     """The rules down of a table, from the left. Only a table has them."""
+    first: int = -1
+    last: int = -1
+    """The places of its first and last character in the order of the file; -1 for a block."""
 
     @property
     def block(self) -> bool:
@@ -107,15 +138,17 @@ class Page:
     """The words and blocks of a page, by line from the top."""
 
     rows: list[list[Word]] = field(default_factory=list)
-    gutter: float | None = None
-    """Middle of the white space between its columns."""
+    gutters: tuple[float, ...] = ()
+    """Middles of the white space between its columns, in the order in which they cut it."""
 
 
 def build_page(glyphs: Sequence[Glyph], blocks: Iterable[Word] = ()) -> Page:
     """Build a page of its characters outside of `blocks`."""
     words = [*find_words(glyphs), *blocks]
     page = Page(to_rows(words))
-    page.gutter = _find_gutter(page.rows)
+    gutters: list[float] = []
+    _cut(page.rows, frozenset(), gutters)
+    page.gutters = tuple(gutters)
     return page
 
 
@@ -149,9 +182,13 @@ def find_words(glyphs: Sequence[Glyph]) -> list[Word]:
             if last is not None and near and _SMALL < glyph.height / last.height < 1 / _SMALL:
                 last.text += glyph.text
                 last.right = max(last.right, glyph.right)
+                last.last = glyph.place
                 continue
             # A small character that follows without a gap, such as small capitals, continues the word.
-            last = Word(glyph.text, glyph.left, glyph.right, glyph.base, glyph.height, last is not None and near)
+            last = Word(
+                glyph.text, glyph.left, glyph.right, glyph.base, glyph.height, last is not None and near,
+                first=glyph.place, last=glyph.place,
+            )  # fmt: skip
             words.append(last)
     return _place_raised(words)
 
@@ -249,11 +286,11 @@ def to_rows(words: Iterable[Word]) -> list[list[Word]]:
     return rows
 
 
-def _segments(row: Sequence[Word]) -> Iterator[list[Word]]:
-    """Split a line at gaps as wide as a gutter."""
+def _segments(row: Sequence[Word], gutter: float) -> Iterator[list[Word]]:
+    """Split a line at gaps as wide as a `gutter`."""
     part: list[Word] = []
     for word in row:
-        if part and word.left - part[-1].right >= _GUTTER:
+        if part and word.left - part[-1].right >= gutter:
             yield part
             part = []
         part.append(word)
@@ -261,56 +298,153 @@ def _segments(row: Sequence[Word]) -> Iterator[list[Word]]:
         yield part
 
 
-def _find_gutter(rows: Sequence[list[Word]]) -> float | None:
-    """Find the middle of the white space between two columns of prose. None if the page has none."""
-    segments = [(part[0].left, part[-1].right) for row in rows for part in _segments(row)]
+def _get_least_gutter(rows: Sequence[Sequence[Word]]) -> float:
+    heights = [word.height for row in rows for word in row if not word.block]
+    return _GUTTER * median(heights) if heights else inf
+
+
+def _find_gutter(rows: Sequence[Sequence[Word]], least: float) -> float | None:
+    """Find the middle of the white space between two columns of prose, `least` wide. None if the rows have none."""
+    segments = [(part[0].left, part[-1].right) for row in rows for part in _segments(row, least)]
     if len(segments) < 2 * _LEAST_LINES:
         return None
     start, end = min(left for left, _ in segments), max(right for _, right in segments)
-    best: tuple[float, float] | None = None
-    place = start + 0.2 * (end - start)
-    while place < start + 0.8 * (end - start):
-        low, high = place - _GUTTER / 2, place + _GUTTER / 2
-        left = sum(right <= low for _, right in segments)
-        right = sum(left >= high for left, _ in segments)
-        score = 2 * min(left, right) - (len(segments) - left - right)
-        # Of equal places the last one is next to the second column, which begins at the same place on many pages.
-        if min(left, right) >= _LEAST_LINES and (best is None or score >= best[0]):
-            best = score, place
+    lefts, rights = sorted(left for left, _ in segments), sorted(right for _, right in segments)
+    found: list[tuple[float, float]] = []
+    place = start + _MARGIN * (end - start)
+    while place < end - _MARGIN * (end - start):
+        left = bisect_right(rights, place - least / 2)
+        right = len(lefts) - bisect_left(lefts, place + least / 2)
+        if min(left, right) >= _LEAST_LINES:
+            found.append((2 * min(left, right) - (len(segments) - left - right), place))
         place += _STEP
-    if best is None:
-        return None
-    zones = _split_zones(rows, best[1])
-    return best[1] if any(columns and _is_prose(zone, best[1]) for zone, columns in zones) else None
+    # Of equal places the last one is next to the second column, which begins at the same place on many pages.
+    for _, place in sorted(found, reverse=True)[:_TRIED]:
+        if any(free and _is_prose(zone, place, least) for zone, free in _split_zones(rows, place, least)):
+            return place
+    return None
 
 
 def _split_zones(
-    rows: Sequence[list[Word]], gutter: float, edges: frozenset[int] = frozenset()
-) -> list[tuple[list[list[Word]], bool]]:
-    """Split lines into those that leave a gutter free and those that do not. `edges` are lines outside of columns."""
-    zones: list[tuple[list[list[Word]], bool]] = []
-    for place, row in enumerate(rows):
-        free = place not in edges and not any(part[0].left < gutter < part[-1].right for part in _segments(row))
+    rows: Sequence[Sequence[Word]], gutter: float, least: float, edges: frozenset[int] = frozenset()
+) -> list[tuple[list[Sequence[Word]], bool]]:
+    """Split lines into those that leave a gutter free and those that do not. `edges` are lines outside of columns.
+
+    A few lines that leave it free within text that does not, such as the ends of paragraphs, belong to that text.
+    """
+    zones: list[tuple[list[Sequence[Word]], bool]] = []
+    for row in rows:
+        free = id(row) not in edges and not any(
+            part[0].left < gutter < part[-1].right for part in _segments(row, least)
+        )
         if zones and zones[-1][1] == free:
             zones[-1][0].append(row)
         else:
             zones.append(([row], free))
-    return zones
+    pitch = _find_pitch([rows])
+    merged: list[tuple[list[Sequence[Word]], bool]] = []
+    for place, (zone, free) in enumerate(zones):
+        within = 0 < place < len(zones) - 1 and free and len(zone) < _LEAST_LINES
+        if within:
+            above, below = zones[place - 1][0], zones[place + 1][0]
+            within = (
+                len(above) >= _LEAST_LINES
+                and len(below) >= _LEAST_LINES
+                and all(
+                    one[-1][0].base - other[0][0].base <= _BLANK * pitch
+                    for one, other in ((above, zone), (zone, below))
+                )
+            )
+        free = free and not within
+        if merged and merged[-1][1] == free:
+            merged[-1][0].extend(zone)
+        else:
+            merged.append((list(zone), free))
+    return merged
 
 
-def _is_prose(rows: Sequence[Sequence[Word]], gutter: float) -> bool:
-    """Whether both sides of a gutter have lines that fill them. Cells of a table and terms of a list do not."""
+def _cut(
+    rows: Sequence[Sequence[Word]],
+    edges: frozenset[int],
+    gutters: list[float],
+    usual: Sequence[float] = (),
+    depth: int = 0,
+) -> list[list[Sequence[Word]]]:
+    """Cut lines into regions in reading order: columns, and the lines above, below and between them.
+
+    Appends the gutters found to `gutters`. `usual` are gutters to cut at where the lines show none. `edges` are the
+    identities of lines outside of columns.
+    """
+    least = _get_least_gutter(rows)
+    gutter = _find_gutter(rows, least) if depth < _DEEPEST else None
+    if gutter is None:
+        gutter = next(iter(usual), None)
+        usual = usual[1:]
+    else:
+        gutters.append(gutter)
+    if gutter is None:
+        return [list(rows)]
+    regions: list[list[Sequence[Word]]] = []
+    if depth < _DEEPEST and (at := _find_section(rows, edges, depth)) is not None:
+        for part in (rows[:at], rows[at:]):
+            regions += _cut(part, edges, gutters, usual, depth + 1)
+        return regions
+    zones = _split_zones(rows, gutter, least, edges)
+    for zone, free in zones:
+        if not free:
+            regions += _cut(zone, edges, gutters, (), depth + 1) if len(zones) > 1 else [zone]
+            continue
+        for side in _get_sides(zone):
+            own = to_rows(word for row in zone for word in row if (word.left < gutter) == side)
+            regions += _cut(own, frozenset(), gutters, usual, depth + 1) if own else []
+    return regions
+
+
+def _find_section(rows: Sequence[Sequence[Word]], edges: frozenset[int], depth: int) -> int | None:
+    """Find the line from which on the columns are others: most lines on one side of a gap span gutters of the other."""
+    apart = _APART * _find_pitch([rows])
+    gaps = [(one[0].base - other[0].base, at) for at, (one, other) in enumerate(pairwise(rows), 1)]
+    for gap, at in sorted(gaps, reverse=True)[:_TRIED]:
+        if gap < apart or min(at, len(rows) - at) < _LEAST_LINES:
+            continue
+        for part, others in ((rows[:at], rows[at:]), (rows[at:], rows[:at])):
+            found: list[float] = []
+            least = _get_least_gutter(others)
+            _cut(part, edges, found, (), max(depth + 1, _DEEPEST - 2))
+            for gutter in found:
+                spans = sum(
+                    any(each[0].left < gutter < each[-1].right for each in _segments(row, least)) for row in others
+                )
+                if spans * 2 > len(others):
+                    return at
+    return None
+
+
+def _get_sides(rows: Sequence[Sequence[Word]]) -> tuple[bool, bool]:
+    """Return whether the left side is read first, and second: in text from right to left, the right one is."""
+    text = "".join(word.text for row in rows for word in row)
+    letters = sum(map(str.isalpha, text))
+    reverse = sum(unicodedata.bidirectional(letter) in ("R", "AL") for letter in text)
+    return (False, True) if 2 * reverse > letters else (True, False)
+
+
+def _is_prose(rows: Sequence[Sequence[Word]], gutter: float, least: float) -> bool:
+    """Whether both sides of a gutter have lines that fill them. Cells of a table and terms of a list do not.
+
+    A side may have columns of its own, so its lines end at gaps as wide as a gutter.
+    """
     for side in (True, False):
-        lines = [own for row in rows if (own := [word for word in row if (word.left < gutter) == side])]
+        own = ([word for word in row if (word.left < gutter) == side] for row in rows)
+        lines = [part for row in own for part in _segments(row, least)]
         if len(lines) < _LEAST_LINES:
             return False
-        # A running head over both columns is wider than they are.
-        right = sorted(line[-1].right for line in lines)[len(lines) * 9 // 10]
-        width = right - min(line[0].left for line in lines)
         lengths = sorted(line[-1].right - line[0].left for line in lines)
-        if lengths[len(lengths) * 2 // 3] < _FILLED * width:  # the last lines of short paragraphs are half of them
+        # A running head over columns is wider than they are; the last lines of short paragraphs are half of them.
+        if lengths[len(lengths) * 2 // 3] < _FILLED * lengths[len(lengths) * 9 // 10]:
             return False
-        if median(sum(len(word.text) + 1 for word in line) for line in lines) < _LEAST_CHARACTERS:
+        running = sum(line[0].text[0].islower() for line in lines) >= _RUNNING * len(lines)
+        characters = median(sum(len(word.text) + 1 for word in line) for line in lines)
+        if characters < (_LEAST_RUNNING if running else _LEAST_CHARACTERS):
             return False
         if median(_find_letters(line) for line in lines) < _LETTERS:
             return False
@@ -323,64 +457,81 @@ def _find_letters(line: Sequence[Word]) -> float:
     return sum(map(str.isalpha, text)) / len(text)
 
 
-def to_lines(pages: Sequence[Page]) -> Iterator[list[str]]:
+def to_lines(pages: Sequence[Page]) -> Iterator[list[PageLine]]:
     """Yield the lines of each page in reading order.
 
-    A page of short lines has the gutter that is usual in the document, where it leaves that free. Lines at the same
+    A page of short lines has the gutters that are usual in the document, where it leaves them free. Lines at the same
     place above or below the text of many pages are outside of its columns.
     """
-    usual = Counter(round(page.gutter / _STEP) for page in pages if page.gutter is not None)
-    common = next((place * _STEP for place, times in usual.most_common(1) if times >= _USUAL_GUTTER), None)
-    for page in pages:
-        page.gutter = common if page.gutter is None else page.gutter
+    usual = Counter(tuple(round(each / _STEP) for each in page.gutters) for page in pages if page.gutters)
+    common = next((places for places, times in usual.most_common(1) if times >= _USUAL_GUTTER), ())
     table: Word | None = None
     for page, outside in zip(pages, _find_edges(pages), strict=True):
-        regions = _find_regions(page, outside)
+        usually = () if page.gutters else tuple(place * _STEP for place in common)
+        regions = _cut(page.rows, outside, [], usually)
         pitch = _find_pitch(regions)
-        lines: list[str] = []
+        ranks = _rank(regions)
+        lines: list[PageLine] = []
+        last: Word | None = None
         for before, rows in zip([[], *regions], regions, strict=False):
             if before and rows and _is_ended(before[-1], rows[0], pitch, *_find_margins(before)):
-                lines.append("")
+                lines.append(PageLine(""))
             begun = len(lines)
-            lines += _write(rows, pitch, table)
+            for text, row in _write(rows, pitch, table):
+                lines.append(PageLine(text, _find_dispute(row, last, ranks)))
+                last = next((word for word in reversed(row) if id(word) in ranks), last)
             if before and begun < len(lines):
-                lines[begun] = COLUMN + lines[begun]
+                lines[begun] = lines[begun]._replace(text=COLUMN + lines[begun].text)
             table = next((row[0] for row in reversed(rows) if row[0].block), table)
         yield lines
 
 
+def _rank(regions: Sequence[Sequence[Sequence[Word]]]) -> dict[int, int]:
+    """Number the words of a page in the order of the file, by identity. Raised words are often printed apart."""
+    words = [word for rows in regions for row in rows for word in row if word.first >= 0]
+    usual = median(word.height for word in words) if words else 0.0
+    words = [word for word in words if word.height > _SMALL * usual]
+    return {id(word): rank for rank, word in enumerate(sorted(words, key=lambda each: each.first))}
+
+
+def _find_dispute(row: Sequence[Word], before: Word | None, ranks: Mapping[int, int]) -> Dispute:
+    """Find whether the file has the words of a line, or this line and the word `before` it, in another order."""
+    own = [ranks[id(word)] for word in row if id(word) in ranks]
+    if any(abs(after - one) > 1 for one, after in pairwise(own)):
+        return "line"
+    return "join" if own and before is not None and own[0] - ranks[id(before)] != 1 else ""
+
+
 def _find_edges(pages: Sequence[Page]) -> list[frozenset[int]]:
-    """Find the first and last lines that are apart from the text, at the same height on many pages."""
+    """Find the first and last lines that are apart from the text and outside of its columns, by identity.
+
+    They are at the same height on many pages, or begin where no other line does, as a centred page number.
+    """
     heights: Counter[int] = Counter()
-    candidates: list[list[tuple[int, int]]] = []
+    candidates: list[list[tuple[Sequence[Word], int]]] = []
     for page in pages:
-        own: list[tuple[int, int]] = []
-        bases = [row[0].base for row in page.rows]
-        if len(bases) > 3:
-            apart = _APART * _find_pitch(_find_regions(page, frozenset()))
-            if bases[0] - bases[1] > apart:
-                own.append((0, round(bases[0] / _STEP)))
-            if bases[-2] - bases[-1] > apart:
-                own.append((len(bases) - 1, round(bases[-1] / _STEP)))
+        own: list[tuple[Sequence[Word], int]] = []
+        rows = page.rows
+        if len(rows) > 3:
+            apart = _APART * _find_pitch(_cut(rows, frozenset(), []))
+            if rows[0][0].base - rows[1][0].base > apart:
+                own.append((rows[0], round(rows[0][0].base / _STEP)))
+            if rows[-2][0].base - rows[-1][0].base > apart:
+                own.append((rows[-1], round(rows[-1][0].base / _STEP)))
         heights.update(height for _, height in own)
         candidates.append(own)
     least = max(_USUAL_GUTTER, _EDGE_SHARE * sum(bool(page.rows) for page in pages))
-    return [frozenset(place for place, height in own if heights[height] >= least) for own in candidates]
+    return [
+        frozenset(id(row) for row, height in own if heights[height] >= least or not _is_aligned(row, page))
+        for page, own in zip(pages, candidates, strict=True)
+    ]
 
 
-def _find_regions(page: Page, outside: frozenset[int]) -> list[list[list[Word]]]:
-    """Split a page into regions of lines in reading order: columns, and the lines above, below and between them."""
-    if page.gutter is None:
-        return [page.rows]
-    regions: list[list[list[Word]]] = []
-    for rows, free in _split_zones(page.rows, page.gutter, outside):
-        if free:
-            for side in (True, False):
-                own = to_rows(word for row in rows for word in row if (word.left < page.gutter) == side)
-                regions += [own] if own else []
-        else:
-            regions.append(rows)
-    return regions
+def _is_aligned(row: Sequence[Word], page: Page) -> bool:
+    """Whether a line begins where others of its page do, those of a column or of the whole page."""
+    gutter = _get_least_gutter(page.rows)
+    starts = (part[0].left for other in page.rows if other is not row for part in _segments(other, gutter))
+    return sum(abs(start - row[0].left) <= _STEP for start in starts) >= 2
 
 
 def _find_pitch(regions: Sequence[Sequence[Sequence[Word]]]) -> float:
@@ -398,24 +549,27 @@ def _find_pitch(regions: Sequence[Sequence[Sequence[Word]]]) -> float:
     return steps[len(steps) // 5] if steps else 1.2 * height
 
 
-def _write(rows: Sequence[Sequence[Word]], pitch: float, table: Word | None) -> Iterator[str]:
-    """Write lines with their indentation, and a blank line where a paragraph ends. `table` is the last one before."""
+def _write(rows: Sequence[Sequence[Word]], pitch: float, table: Word | None) -> Iterator[tuple[str, Sequence[Word]]]:
+    """Write lines with their indentation, and a blank line where a paragraph ends. `table` is the last one before.
+
+    Yields each line with its words, none for a blank line or a table.
+    """
     margin, edge = _find_margins(rows)
     above: Sequence[Word] | None = None
     for row in rows:
         first = row[0]
         if above is not None and _is_ended(above, row, pitch, margin, edge):
-            yield ""
+            yield "", ()
         above = None if first.block else row
         if first.block:
             if table is None or not _is_continued(table, first):
-                yield END
+                yield END, ()
             table = first
-            yield from first.text.split("\n")
+            yield from ((line, ()) for line in first.text.split("\n"))
             continue
         # One space would mean the rest of a word that a program cut off.
         indent = round((first.left - margin) / (0.5 * first.height))
-        yield (" " * indent if indent > 1 else "") + join_words(row)
+        yield (" " * indent if indent > 1 else "") + join_words(row), row
 
 
 def _is_continued(table: Word, after: Word) -> bool:

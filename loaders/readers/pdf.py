@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kg.errors import QuadciteError, QueryMemoryError, QueryTimeoutError, SourceError
@@ -37,6 +37,28 @@ class PdfText:
     text: str
     pages: int
     warnings: Sequence[str] = ()
+    disputed: Mapping[int, str] = field(default_factory=dict)
+    """Lines, from 1, whose words the file has in another order: within the ``line``, or next to the line before
+    (``join``).
+    """
+
+    def is_disputed(self, first: int, last: int) -> bool:
+        """Whether the order of the words in a paragraph from line `first` to `last` is not that of the file."""
+        if not self.disputed:
+            return False
+        kinds = ((line, self.disputed.get(line)) for line in range(first, last + 1))
+        return any(kind == "line" or (kind == "join" and line > first) for line, kind in kinds)
+
+
+def warn_of_disputed(name: str, pages: Sequence[int]) -> list[str]:
+    """Warn of paragraphs whose order is disputed. `pages` are theirs, in order."""
+    if not pages:
+        return []
+    return [
+        f"{name}: The order of the words in {len(pages):,} paragraphs is not sure, on the pages "
+        f"{_list(sorted(set(pages)))}: the columns that their white space shows are not in the order of the file. "
+        "Compare them with the pages before you rely on them."
+    ]
 
 
 def read_pdf(data: bytes, name: str) -> PdfText:
@@ -72,7 +94,8 @@ def read_pdf(data: bytes, name: str) -> PdfText:
             "It has no end mark, so the file is cut or damaged, and earlier versions of its pages may be read. Get the "
             "complete file."
         )
-    return PdfText(text, report["pages"], [f"{name}: {warning}" for warning in warnings])
+    disputed = {int(line): str(kind) for line, _, kind in report["disputed"]}
+    return PdfText(text, report["pages"], [f"{name}: {warning}" for warning in warnings], disputed)
 
 
 def _describe(report: Mapping[str, Any]) -> list[str]:

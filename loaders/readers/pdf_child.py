@@ -18,7 +18,7 @@ import pypdfium2
 from pypdfium2 import raw
 
 from kg.processes import task
-from loaders.readers.page_layout import Glyph, Page, build_page, to_lines
+from loaders.readers.page_layout import Glyph, Page, PageLine, build_page, to_lines
 from loaders.readers.page_picture import draw
 from loaders.readers.ruled_tables import MARKS, Rotated, Rule, find_tables, without_struck, write_tables
 
@@ -110,9 +110,10 @@ def work(settings: dict[str, Any], data: bytes) -> dict[str, Any]:
     """Read the PDF in `data` into the folder of `settings` and return the reply."""
     report = _Report()
     try:
-        text = "\n\f".join("\n".join(lines) for lines in _read(data, report))
+        pages = list(_read(data, report))
     except _UnreadableError as error:
         return {"kind": "invalid", "message": str(error)}
+    text = "\n\f".join("\n".join(line.text for line in lines) for lines in pages)
     encoded = text.encode("utf-8", "replace")
     if len(encoded) > settings["max_bytes"]:
         return {"kind": "size", "message": f"its text has more than {settings['max_bytes'] >> 20} MiB"}
@@ -128,12 +129,23 @@ def work(settings: dict[str, Any], data: bytes) -> dict[str, Any]:
         "struck": sorted((page, count) for page, count in report.struck.items() if count),
         "layers": report.layers,
         "not_drawn": report.not_drawn,
+        "disputed": _list_disputed(pages),
     }
     (folder / settings["report"]).write_text(json.dumps(found))
     return {}
 
 
-def _read(data: bytes, report: _Report) -> Iterator[list[str]]:
+def _list_disputed(pages: Sequence[Sequence[PageLine]]) -> list[tuple[int, int, str]]:
+    """List the lines of the text, from 1, that the file has in another order, with their pages."""
+    found: list[tuple[int, int, str]] = []
+    number = 0
+    for page, lines in enumerate(pages, 1):
+        found += ((number + place, page, line.disputed) for place, line in enumerate(lines, 1) if line.disputed)
+        number += max(1, len(lines))
+    return found
+
+
+def _read(data: bytes, report: _Report) -> Iterator[list[PageLine]]:
     """Yield the lines of each page. Raises _UnreadableError."""
     try:
         document = pypdfium2.PdfDocument(data)
@@ -292,14 +304,14 @@ def _split_turns(found: Sequence[_Character]) -> tuple[list[Glyph], list[Rotated
         if each.turn == usual == 0:
             if each.top != each.bottom:
                 left, right = min(each.left, each.right), max(each.left, each.right)
-                glyphs.append(Glyph(each.text, left, right, each.y, abs(each.top - each.bottom)))
+                glyphs.append(Glyph(each.text, left, right, each.y, abs(each.top - each.bottom), each.place))
             continue
         one, other = _turn(each.left, each.bottom, each.turn), _turn(each.right, each.top, each.turn)
         height = abs(one[1] - other[1])
         if not height:
             continue
         base = _turn(each.x, each.y, each.turn)[1]
-        glyph = Glyph(each.text, min(one[0], other[0]), max(one[0], other[0]), base, height)
+        glyph = Glyph(each.text, min(one[0], other[0]), max(one[0], other[0]), base, height, each.place)
         if each.turn == usual:
             glyphs.append(glyph)
         else:

@@ -10,7 +10,7 @@ from typing import Final
 from loaders.files.readers.text_model import Block, FileText, TextWriter, normalize_newlines
 from loaders.readers.headings import parse_heading
 from loaders.readers.page_text import group_rows, parse_pages
-from loaders.readers.pdf import read_pdf
+from loaders.readers.pdf import read_pdf, warn_of_disputed
 from loaders.readers.ruled_tables import ABOVE, LEFT, MARKS
 
 _LONGEST_HEADING: Final = 100
@@ -79,23 +79,28 @@ def read_pdf_file(data: bytes, name: str) -> FileText:
     paragraphs = parse_pages(lines, printed=True).paragraphs
     writer = TextWriter()
     pages: list[int] = [0]
+    disputed: list[int] = []
     for place, rows in group_rows(paragraphs, paged=True):
         at = writer.length + (2 if writer.pieces else 0)
         pages += [at] * (bisect(starts, paragraphs[place].first) + 1 - len(pages))
         if rows:
             writer.table(_fill_merged(rows))
         else:
-            _add_paragraph(writer, paragraphs[place].text.strip())
+            each = paragraphs[place]
+            is_disputed = pdf.is_disputed(each.first, each.last)
+            disputed += [len(pages)] if is_disputed else []
+            _add_paragraph(writer, each.text.strip(), disputed=is_disputed)
     pages += [writer.length] * (pdf.pages - len(pages))
-    return FileText(writer.text(), writer.blocks, pages=pages, warnings=pdf.warnings)
+    warnings = [*pdf.warnings, *warn_of_disputed(name, disputed)]
+    return FileText(writer.text(), writer.blocks, pages=pages, warnings=warnings)
 
 
-def _add_paragraph(writer: TextWriter, text: str) -> None:
+def _add_paragraph(writer: TextWriter, text: str, *, disputed: bool) -> None:
     if level := find_level(text):
-        writer.add("heading", [text], level=level, title=text)
+        writer.add("heading", [text], level=level, title=text, disputed=disputed)
     else:
         # Each item is a paragraph of its own.
-        writer.add("paragraph", [text])
+        writer.add("paragraph", [text], disputed=disputed)
 
 
 def _fill_merged(rows: Sequence[Sequence[str]]) -> list[list[str]]:

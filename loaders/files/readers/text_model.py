@@ -31,6 +31,8 @@ class Block:
     level: int = 0
     title: str = ""
     parts: Sequence[int] = ()
+    disputed: bool = False
+    """Whether the order of its words is not sure: the columns of its page and the file disagree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,14 @@ class TextWriter:
     length: int = 0
 
     def add(
-        self, kind: Kind, lines: Sequence[str], *, level: int = 0, title: str = "", group: Sequence[int] = ()
+        self,
+        kind: Kind,
+        lines: Sequence[str],
+        *,
+        level: int = 0,
+        title: str = "",
+        group: Sequence[int] = (),
+        disputed: bool = False,
     ) -> None:
         """Add a block of `lines`. `group` are the indexes of the lines at which it may be cut, by default all."""
         if not any(line.strip() for line in lines):
@@ -78,7 +87,7 @@ class TextWriter:
         self.pieces.append("\n".join(lines))
         self.length = at - 1
         cuts = [starts[index] for index in (group or range(len(lines))) if index] if kind != "paragraph" else []
-        self.blocks.append(Block(kind, start, self.length, level, title, cuts))
+        self.blocks.append(Block(kind, start, self.length, level, title, cuts, disputed))
 
     def heading(self, level: int, words: str, title: str) -> None:
         """Add a heading. `words` may have notation, `title` has none."""

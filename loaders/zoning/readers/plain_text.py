@@ -17,7 +17,7 @@ from loaders.readers.file_text import decode
 from loaders.readers.headings import SECTION
 from loaders.readers.html_tree import Written, WrittenTable
 from loaders.readers.page_text import PageText, Paragraph, group_rows, parse_pages
-from loaders.readers.pdf import read_pdf
+from loaders.readers.pdf import read_pdf, warn_of_disputed
 from loaders.readers.ruled_tables import ABOVE, LEFT, MARKS
 from loaders.zoning.readers.code_model import Code, Section
 from loaders.zoning.readers.contents_file import Entry, find_differences
@@ -71,7 +71,9 @@ def parse_pdf(
     lines = pdf.text.split("\n")
     starts = [number for number, line in enumerate(lines, 1) if line.startswith("\f")]
     pages = parse_pages(lines, printed=True)
-    drafts = Drafts(warnings=[*pdf.warnings, _describe_pages(pages, pdf.pages)], counted="page")
+    disputed = [bisect(starts, each.first) + 1 for each in pages.paragraphs if pdf.is_disputed(each.first, each.last)]
+    warned = [*pdf.warnings, *warn_of_disputed(name, disputed)]
+    drafts = Drafts(warnings=[*warned, _describe_pages(pages, pdf.pages)], counted="page")
     paragraphs = [
         Paragraph(each.text, bisect(starts, each.first) + 1, bisect(starts, each.last) + 1) for each in pages.paragraphs
     ]
