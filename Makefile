@@ -14,7 +14,7 @@ PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-re
 # Without cached bytecode each of the many processes of the tests compiles all modules and tests again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test test-long test-exhaustive coverage bench bench-scale soak lint serve assets docs released lock
+.PHONY: help setup demo test test-long test-exhaustive coverage bench bench-scale soak lint size serve assets dist docs released lock
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
@@ -76,9 +76,15 @@ $(ASSETS): $(STAMP) $(wildcard kg/server/assets/*.* kg/server/assets/src/*.* kg/
 
 assets: $(ASSETS)  ## build the scripts of the web pages: SPARQL editor, charts, graphs
 
+dist: assets  ## build the wheel and the source archive with the scripts of the web pages, in dist
+	$(BIN)/python -m hatchling build -t sdist -t wheel
+
 serve: setup  ## build the scripts of the web pages, and serve the data directory on loopback
 	@$(MAKE) --no-print-directory assets || echo "The scripts of the pages were not built. The pages work without them."
 	$(BIN)/kg serve
+
+size: $(STAMP)  ## count the lines and tokens of kg, loaders and tests
+	$(BIN)/python -m tests.code_size
 
 docs: $(STAMP)  ## generate the parts of the documentation that come from the code
 	$(BIN)/python -m tests.generated_docs

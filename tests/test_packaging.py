@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -16,6 +17,7 @@ import pytest
 pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).parent.parent
+BUILT = "kg/server/static/built"
 
 
 def run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -28,8 +30,20 @@ def run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    built = run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder, cwd=ROOT)
+    """A wheel from a source archive, as an index builds it, of a checkout in which a script of the pages was built."""
+    checkout, folder = tmp_path_factory.mktemp("checkout"), tmp_path_factory.mktemp("wheel")
+    for name in ("kg", "loaders", "ontology", "shapes", "fixtures"):
+        shutil.copytree(ROOT / name, checkout / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
+    for name in ("pyproject.toml", "README.md", "LICENSE", ".gitignore"):
+        shutil.copy(ROOT / name, checkout / name)
+    (checkout / BUILT).mkdir(exist_ok=True)
+    (checkout / BUILT / "page.js").write_text("built")
+    done = run(sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", folder, cwd=checkout)
+    assert done.returncode == 0, done.stderr
+    (archive,) = folder.glob("quadcite-*.tar.gz")
+    shutil.unpack_archive(archive, folder, filter="data")
+    unpacked = folder / archive.name.removesuffix(".tar.gz")
+    built = run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder, cwd=unpacked)
     assert built.returncode == 0, built.stderr
     (wheel,) = folder.glob("quadcite-*.whl")
     return wheel
@@ -67,8 +81,7 @@ def test_the_wheel_carries_code_data_licence_and_nothing_else(wheel: Path) -> No
         assert checkout <= names
     assert any(name.endswith("/LICENSE") for name in names)
     assert not [name for name in names if "node_modules" in name or name.startswith("kg/server/assets/")]
-    built = {path.name for path in (ROOT / "kg" / "server" / "static" / "built").glob("*")}
-    assert {f"kg/server/static/built/{name}" for name in built} <= names
+    assert {f"{BUILT}/{path.name}" for path in (ROOT / BUILT).glob("*")} | {f"{BUILT}/page.js"} <= names
     assert not [name for name in names if "__pycache__" in name or name.endswith((".pyc", ".env"))]
 
 

@@ -10,7 +10,15 @@ from kg import bundle
 from kg.cli import output
 from kg.errors import InvalidInputError
 
-Topic = Annotated[str | None, typer.Argument(help="The chapter to print. Without it, the chapters are listed.")]
+
+def _complete(start: str) -> list[str]:
+    return [name for name in bundle.CHAPTERS if name.startswith(start)]
+
+
+Topic = Annotated[
+    str | None,
+    typer.Argument(autocompletion=_complete, help="The chapter to print. Without it, the chapters are listed."),
+]
 
 
 @output.reported

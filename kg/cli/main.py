@@ -35,16 +35,31 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(models.app, name="models")
 app.add_typer(quarantine.app, name="quarantine")
 app.add_typer(summaries.app, name="summaries")
-app.command("docs")(docs.docs)
+app.command("docs", epilog=output.examples("kg docs climate"))(docs.docs)
+
+Source = Literal["climate", "parliament", "members", "zoning", "files", "wikibase", "hansard"]
+"""The sources that `kg load` reads (`loaders.sources.LOADERS`)."""
+Mount = Literal["core", "climate", "parliament", "zoning", "documents", "wikidata", "sparql", "research", "all"]
+"""The names of the mounts of tools (`kg.server.instructions.MOUNTS`)."""
 
 DataDir = Annotated[
     Path | None,
     typer.Option("--data-dir", metavar="DIR", help="Data directory. Default: QUADCITE_DATA_DIR, else ./kg-data."),
 ]
+
+
+class Domain(StrEnum):
+    """The domains of texts (`kg.retrieval.results.Domain`)."""
+
+    climate = "climate"
+    parliament = "parliament"
+    zoning = "zoning"
+    files = "files"
 
 
 class Format(StrEnum):
@@ -98,11 +113,17 @@ def _connect(
     )
 
 
-@app.command()
+@app.command(
+    epilog=output.examples(
+        "kg load climate fixtures/climate --wait",
+        'kg load zoning code.html --municipality "Quarry Bend" --state UT',
+        "kg load files notes --collection handbook",
+    )
+)
 @output.reported
 def load(
     source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="climate, wikibase, parliament, members, zoning or files.")
+        Source, typer.Argument(metavar="SOURCE", help="climate, wikibase, parliament, members, zoning or files.")
     ],
     paths: Annotated[
         list[str],
@@ -164,9 +185,6 @@ def load(
     from kg.cli.connection import resolve_for_server
     from loaders import pipeline, sources
 
-    if source not in sources.LOADERS:
-        available = ", ".join(sources.LOADERS)
-        raise typer.BadParameter(f"Unknown source {source!r}. Available: {available}.", param_hint="SOURCE")
     with _connect(data_dir, create=True, load=sources.load) as graph, output.progress(f"loading {source}") as advance:
         places = paths if graph.local else [resolve_for_server(path) for path in paths]
         asked = {"source": source, "paths": places, "prune": prune, "wait": wait, "replace_newer": replace_newer}
@@ -216,7 +234,7 @@ def _show_load(done: Mapping[str, Any], as_json: bool, *, local: bool) -> None:
         raise typer.Exit(output.SOME_REJECTED)
 
 
-@app.command()
+@app.command(epilog=output.examples("kg watch notes --collection handbook"))
 @output.reported
 def watch(
     folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder of notes, pages and specifications.")],
@@ -243,7 +261,12 @@ def watch(
     show_changes(connect, folder, collection, as_json=as_json)
 
 
-@app.command()
+@app.command(
+    epilog=output.examples(
+        'kg search "solar panels on the roof of every public school" --limit 1',
+        'kg search "speed of trains" --domain parliament --language en --json',
+    )
+)
 @output.reported
 def search(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The query, in plain words.")],
@@ -262,8 +285,8 @@ def search(
         typer.Option("--corpus-type", metavar="TYPE", help="Document type, e.g. Policy. Repeatable."),
     ] = None,
     domain: Annotated[
-        list[str] | None,
-        typer.Option("--domain", metavar="NAME", help="climate, parliament or zoning. Repeatable."),
+        list[Domain] | None,
+        typer.Option("--domain", metavar="NAME", help="climate, parliament, zoning or files. Repeatable."),
     ] = None,
     must: Annotated[
         list[str] | None,
@@ -281,7 +304,10 @@ def search(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Search passages by keywords and meaning. Best first, each with its id, source file, row and hash."""
+    """Search passages by keywords and meaning. Best first, each with its id, source file, row and hash.
+
+    They are of climate laws and policies, speeches in parliament, municipal codes, and files.
+    """
     from kg.cli import results
     from kg.retrieval.results import SearchResult
     from kg.retrieval.token_budget import MOST_TOKENS
@@ -290,7 +316,7 @@ def search(
     filters = {
         "iso3": iso3 or [],
         "place": place or [],
-        "domain": domain or [],
+        "domain": [each.value for each in domain or ()],
         "language": language or [],
         "corpus_type": corpus_type or [],
     }
@@ -313,7 +339,12 @@ def search(
         raise typer.Exit(output.FAILURE)
 
 
-@app.command()
+@app.command(
+    epilog=output.examples(
+        'kg query "SELECT ?g (COUNT(*) AS ?n) { GRAPH ?g { ?s ?p ?o } } GROUP BY ?g"',
+        "kg query -f counts.rq --format csv --why 1",
+    )
+)
 @output.reported
 def query(
     sparql: Annotated[
@@ -383,10 +414,15 @@ def status(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     output.answer(document, as_json)
 
 
-app.command()(validate.validate)
+app.command(epilog=output.examples("kg validate data.ttl --shapes shapes.ttl", "kg validate"))(validate.validate)
 
 
-@app.command()
+@app.command(
+    epilog=output.examples(
+        "kg why 'cpr://doc/fictional-solar-tariff-act_ke02#p=3'",
+        "kg why --triple cpr://doc/x dcterms:title '\"A title\"'",
+    )
+)
 @output.reported
 def why(
     iri: Annotated[
@@ -417,7 +453,12 @@ def why(
         output.put(found["text"])
 
 
-@app.command()
+@app.command(
+    epilog=output.examples(
+        'kg review --kind use --municipality "Quarry Bend"',
+        "kg review CLAIM accept",
+    )
+)
 @output.reported
 def review(
     claim: Annotated[
@@ -604,13 +645,18 @@ def find_mentions(
         output.say("kg: No text or concept has changed since the last search. To search every text again, add --full.")
 
 
-app.command()(backups.backup)
-app.command()(backups.restore)
+app.command(epilog=output.examples("kg backup /mnt/backups/today"))(backups.backup)
+app.command(epilog=output.examples("kg restore /mnt/backups/today --data-dir kg-data"))(backups.restore)
 app.command()(backups.doctor)
 app.command()(backups.compact)
 
 
-@app.command()
+@app.command(
+    epilog=output.examples(
+        "kg serve --port 8080",
+        "kg serve --transport stdio --mount zoning",
+    )
+)
 @output.reported
 def serve(
     host: Annotated[
@@ -628,13 +674,13 @@ def serve(
         ),
     ] = "http",
     mount: Annotated[
-        str,
+        Mount,
         typer.Option(
             "--mount",
             metavar="NAME",
             help="Tools for stdio: core, climate, parliament, zoning, documents, wikidata, sparql, research or all.",
         ),
-    ] = "all",
+    ] = "core",
     data_dir: DataDir = None,
 ) -> None:
     """Serve the graph over MCP (/mcp) and SPARQL (/sparql). State for monitoring is at /health."""

@@ -47,6 +47,11 @@ _LOCATIONS: Final = frozenset({"paths", "files", "file", "mapping", "target"})
 """The arguments of commands that are paths."""
 
 
+def examples(*commands: str) -> str:
+    """Build the end of the help of a command: lines to copy, which are not wrapped."""
+    return "\b\nExamples:\n" + "".join(f"  {command}\n" for command in commands)
+
+
 def report_errors(exit_code: int) -> Callable[[Callable[P, None]], Callable[P, None]]:
     """Decorate a command so that a QuadciteError ends it with a message and `exit_code`, or 2 for invalid input.
 

@@ -242,7 +242,7 @@ def serve(
     host: str | None = None,
     port: int | None = None,
     transport: Literal["http", "stdio"] = "http",
-    mount: str = "all",
+    mount: str = "core",
     on_ready: Callable[[str], None] | None = None,
 ) -> None:
     """Open `data_dir` and serve it until SIGTERM or SIGINT. `on_ready` receives the address when the server is ready.

@@ -43,7 +43,7 @@ from kg.settings import Settings
 from kg.tools.answers import content_of
 from kg.tools.calls import Command, Kind, Tool
 from kg.tools.catalog.health import health
-from kg.tools.catalog.resources import sources
+from kg.tools.catalog.resources import hub_datasets, sources
 from kg.tools.entities.entity_quads import load_entity
 from kg.tools.registry import mounted
 
@@ -400,8 +400,7 @@ def _add_resources(server: FastMCP, kg: KnowledgeGraph, threads: ToolThreads) ->
         files = await run(lambda: sources(Reader(kg)))
         return json.dumps(
             {
-                "dataset": kg.settings.dataset_repo,
-                "revision": kg.settings.dataset_revision,
+                "datasets": [each.model_dump() for each in hub_datasets(kg.store)],
                 "sources": [
                     {"location": file.title, "sha256": file.values[0], "revision": next(iter(file.values[1:]), None)}
                     for file in files

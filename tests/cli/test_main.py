@@ -10,16 +10,22 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pyoxigraph
 import pytest
+import typer
 from pyoxigraph import Literal
 from typer.testing import CliRunner
 
 from kg import __version__
+from kg.cli import main as cli
 from kg.cli.main import app
+from kg.retrieval.results import Domain
+from kg.server.instructions import MOUNTS, find_mount
 from kg.store.oxigraph import OxigraphStore
 from kg.vocabulary import SH, XSD
+from loaders.sources import LOADERS
 from tests.adversarial.small_disk import mount_small_disk
 from tests.cli.running import CLIMATE, KG, MALFORMED, ROOT, answer, run
 from tests.examples import spread
@@ -38,9 +44,10 @@ def test_the_version_is_the_packages() -> None:
     ],
 )  # fmt: skip
 def test_every_command_explains_itself(command: str) -> None:
-    result = run(*command.split(), "--help")
+    result, short = (run(*command.split(), option) for option in ("--help", "-h"))
     assert result.exit_code == 0
     assert f"Usage: kg {command}" in result.stdout.replace("root ", "kg ")
+    assert short.stdout == result.stdout
 
 
 def test_help_comes_without_the_heavy_parts() -> None:
@@ -125,13 +132,17 @@ def test_search_filters_by_country_and_cites(data: Path) -> None:
 
 def test_the_answers_in_the_documentation_are_those_of_the_fixtures(data: Path) -> None:
     readme, chapter = ((ROOT / name).read_text() for name in ("README.md", "kg/docs/getting-started.md"))
-    (searched,) = re.findall(r'^kg search "(.*)" --limit 1$', chapter, re.MULTILINE)
-    (hit,) = answer("search", searched, "--limit", "1", "--data-dir", data)["results"]
+    (searched,) = {
+        words for page in (readme, chapter) for words in re.findall(r'^kg search "(.*)" --limit 1$', page, re.M)
+    }
+    found = answer("search", searched, "--limit", "1", "--data-dir", data)
+    (hit,) = found["results"]
     origin = hit["provenance"]
     for page in (readme, chapter):
         for part in (hit["title"], hit["snippet"], hit["id"]):
             assert part in page
         assert f"   {origin['source']}, row {origin['row']}, sha256 {origin['sha256']}" in page
+        assert f"Relevance: {found['relevance']}." in page
         [score] = re.findall(rf"{re.escape(hit['title'])}  \(score (.*)\)", page)
         assert abs(float(score) - hit["score"]) < 0.01
     (triple,) = re.findall(r"^kg why --triple (.*)$", chapter, re.MULTILINE)
@@ -351,8 +362,28 @@ def test_a_setting_that_cannot_be_used_is_usage(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_shell_completes_commands_and_options(monkeypatch: pytest.MonkeyPatch) -> None:
-    for words, expected in (("kg loa", "load"), ("kg load --pru", "--prune"), ("kg quarantine li", "list")):
+def test_the_values_that_commands_list_are_those_of_the_program() -> None:
+    assert set(get_args(cli.Source)) == set(LOADERS)
+    assert set(cli.Domain) == set(get_args(Domain))
+    assert {find_mount(name) for name in get_args(cli.Mount)} == set(MOUNTS)
+
+
+def test_each_example_in_the_help_of_a_command_is_a_valid_call() -> None:
+    group = typer.main.get_command(app)
+    examples = [line.strip() for each in group.commands.values() for line in (each.epilog or "").splitlines()]  # type: ignore[attr-defined]
+    calls = [shlex.split(line)[1:] for line in examples if line.startswith("kg ")]
+    assert {"load", "search", "query", "validate", "why", "serve"} <= {name for name, *_ in calls}
+    for name, *words in calls:
+        command = group.commands[name]  # type: ignore[attr-defined]
+        assert command.make_context(name, list(words), parent=group.make_context("kg", [name])).params
+
+
+def test_a_shell_completes_commands_options_and_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = ("kg docs getting-st", "getting-started"), ("kg load parl", "parliament")
+    options = ("kg search x --domain zon", "zoning"), ("kg serve --mount doc", "documents")
+    for words, expected in (
+        ("kg loa", "load"), ("kg load --pru", "--prune"), ("kg quarantine li", "list"), *values, *options,
+    ):  # fmt: skip
         asked = {"_KG_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
         found = CliRunner().invoke(app, [], env=asked, prog_name="kg")
         assert expected in found.stdout.split()

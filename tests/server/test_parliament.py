@@ -39,7 +39,7 @@ EdgeIndex.command = (sys.executable, word_embedder.__file__)
 data, folder = map(Path, sys.argv[1:])
 words = {"models_dir": data / "models", "model": "words/32"}
 settings = Settings(data_dir=data, query_workers=1, ingest_folders=(folder,), _env_file=None, **words)
-serve(data, settings, transport="stdio")
+serve(data, settings, transport="stdio", mount="parliament")
 """
 
 

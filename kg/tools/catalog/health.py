@@ -18,6 +18,7 @@ from kg.retrieval.results import DatasetCheck, Result
 from kg.retrieval.token_budget import Lean
 from kg.settings import Settings
 from kg.store.write_ahead_log import describe_loss
+from kg.tools.catalog.resources import HubDataset, hub_datasets
 from kg.tools.schema.schema_measurement import get_measured_generation
 
 COUNTED: Final = 5_000
@@ -58,8 +59,7 @@ class Health(Result):
     indexed_passages: int
     pending_vectors: int
     model: str
-    dataset: str
-    dataset_revision: str | None = None
+    datasets: list[HubDataset] = Field(default_factory=list, description="Loaded from the model hub")
     concepts: str
     dataset_shapes: DatasetCheck | None = None
     problems: list[str] = Field(default_factory=list)
@@ -109,8 +109,7 @@ def health(kg: KnowledgeGraph) -> Health:
         indexed_passages=index.units,
         pending_vectors=index.pending_vectors,
         model=index.model,
-        dataset=kg.settings.dataset_repo,
-        dataset_revision=kg.settings.dataset_revision,
+        datasets=hub_datasets(kg.store),
         concepts=_state_of_concepts(kg),
         dataset_shapes=None if kg.dataset_check is None else kg.dataset_check(),
         problems=problems,

@@ -16,7 +16,7 @@ from kg.retrieval.places import load_places, load_places_in_use
 from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of
 from kg.retrieval.results import Limit, Offset, Result
 from kg.sparql.terms import bind
-from kg.store.protocol import Term, term_text
+from kg.store.protocol import Store, Term, select, term_text
 from kg.tools.parliament.speech_filters import label_chamber, parties, tags
 from kg.tools.zoning.municipalities import load_places as load_municipalities
 from kg.vocabulary import CATALOG_GRAPH, DCTERMS, KG, PROV_GRAPH, SCHEMA, SHIPPED_GRAPHS, SKOS
@@ -34,6 +34,11 @@ SELECT ?dataset ?title ?loader ?records ?triples ?modified WHERE {
       void:documents ?records ; void:triples ?triples
   }
 } ORDER BY ?loader ?title LIMIT 10000"""
+
+HUB_DATASETS: Final = """
+SELECT DISTINCT ?title ?version WHERE {
+  GRAPH $catalog { ?dataset dcat:version ?version ; dcterms:title ?title FILTER(STRSTARTS(?title, "hub:")) }
+}"""
 
 SOURCES: Final = """
 SELECT DISTINCT ?snapshot ?sha256 ?location ?revision WHERE {
@@ -179,6 +184,22 @@ def datasets(reader: Reader) -> list[Resource]:
         )
         for row in reader.rows("datasets of the catalog", bind(DATASETS, catalog=CATALOG_GRAPH))
     ]
+
+
+class HubDataset(BaseModel):
+    """A dataset of the model hub that was loaded, at one revision."""
+
+    name: str
+    revision: str
+
+
+def hub_datasets(store: Store) -> list[HubDataset]:
+    """List the loaded datasets of the model hub with their revisions, in this process."""
+    loaded = {
+        ("/".join(term_text(title).removeprefix("hub:").split("/")[:2]), term_text(version))
+        for title, version in select(store.query, bind(HUB_DATASETS, catalog=CATALOG_GRAPH)).rows
+    }
+    return [HubDataset(name=name, revision=revision) for name, revision in sorted(loaded)]
 
 
 def sources(reader: Reader) -> list[Resource]:

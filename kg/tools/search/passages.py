@@ -130,7 +130,7 @@ def search(
     score_parts: bool = False,
     post_filter: PostFilters | None = None,
 ) -> SearchResult:
-    """Find passages of laws, policies and speeches by meaning and words, best first.
+    """Find passages of climate laws, speeches in parliament, municipal codes and files, by meaning and words.
 
     Use when you need evidence on a topic. Narrow by `filters`: place (["BRA"], ["Utah"]), domain, language,
     corpus_type, family_slug, max_passages_per_doc; passages that mention concept_qids rank first. Each result: id,

@@ -46,7 +46,7 @@ class ResearchDocument(Result):
 
 
 def search(kg: KnowledgeGraph, query: Query) -> ResearchHits:
-    """Find passages of laws, policies and speeches by meaning and words, best first.
+    """Find passages of climate laws, speeches in parliament, municipal codes and files, by meaning and words.
 
     Use for evidence on a topic; name the country, law or speaker in the query. Each result: id, title, url.
     relevance is "none" if nothing found is relevant.

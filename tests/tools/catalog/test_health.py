@@ -8,10 +8,12 @@ import time
 
 import httpx
 import pytest
+from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.remote.http import Deadline, DeadlinePassedError, send_request
 from kg.remote.outcomes import record_outcome
 from kg.tools.catalog.health import health
+from kg.vocabulary import CATALOG_GRAPH, DCAT, DCTERMS
 
 
 def test_health_answers_without_a_query_and_names_what_is_wrong(kg):
@@ -22,6 +24,11 @@ def test_health_answers_without_a_query_and_names_what_is_wrong(kg):
     assert "kg models pull" in state.problems[0]
     assert (state.generation, state.pending_vectors) == (1, 3)
     assert kg.pool.asked == []
+    assert state.datasets == []
+    dataset = NamedNode("urn:dataset")
+    said = ((DCTERMS.title, "hub:fictional/set/part-1.parquet"), (DCAT.version, "abc123"))
+    kg.store.inner.extend(Quad(dataset, each, Literal(text), CATALOG_GRAPH) for each, text in said)
+    assert [(each.name, each.revision) for each in health(kg).datasets] == [("fictional/set", "abc123")]
 
 
 @pytest.fixture
