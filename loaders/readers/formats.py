@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from kg.errors import SourceError
+from loaders.readers.inline import LeftOut, lower_text, raise_text
 
 _SAMPLE_ROWS: Final = 1000
 _CHUNK: Final = 1 << 20
@@ -41,6 +42,7 @@ _NOT_READ: Final = ("xl/pivotCache/", "xl/media/")
 _MOST_ROWS: Final = 1_048_576
 """Maximum rows of a sheet, which is Excel's. openpyxl yields all rows up to any number that a row has."""
 _NO_OBJECT: Final = "is not a JSON object"
+_SHIFTS: Final = {"superscript": raise_text, "subscript": lower_text}
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,8 +346,8 @@ def text_of_cell(value: object) -> str | None:
 
 
 @contextmanager
-def _workbook(path: Path) -> Iterator[Iterator[tuple[object, ...]]]:
-    """Yield the rows of the first sheet, including the header."""
+def _workbook(path: Path, left_out: LeftOut) -> Iterator[Iterator[tuple[object, ...]]]:
+    """Yield the rows of the first sheet, including the header. `left_out` counts struck words of cells."""
     from openpyxl.utils.exceptions import InvalidFileException
 
     # What openpyxl raises over a broken workbook: its parts are XML in a zip, and it trusts them.
@@ -356,7 +358,7 @@ def _workbook(path: Path) -> Iterator[Iterator[tuple[object, ...]]]:
 
     try:
         _require_bounded(path)
-        with path.open("rb") as stream, closing(open_workbook(stream)) as book:
+        with path.open("rb") as stream, closing(open_workbook(stream, left_out)) as book:
             if not book.worksheets:
                 raise SourceError(f"{path}: the workbook has no sheet")
             sheet = book.worksheets[0]
@@ -366,8 +368,11 @@ def _workbook(path: Path) -> Iterator[Iterator[tuple[object, ...]]]:
         raise SourceError(f"{path}: not an xlsx workbook, or a broken one ({error})") from error
 
 
-def open_workbook(stream: IO[bytes]) -> Any:
-    """Open a workbook as `openpyxl.load_workbook` does. Its own reader of strings takes four times as long."""
+def open_workbook(stream: IO[bytes], left_out: LeftOut) -> Any:
+    """Open a workbook as `openpyxl.load_workbook` does, without the struck words of cells, which `left_out` counts.
+
+    Its own reader of strings takes four times as long.
+    """
     from openpyxl.reader.excel import ExcelReader
     from openpyxl.xml.constants import SHARED_STRINGS
 
@@ -376,25 +381,41 @@ def open_workbook(stream: IO[bytes]) -> Any:
             part = self.package.find(SHARED_STRINGS)  # type: ignore[no-untyped-call]
             if part is not None:
                 with self.archive.open(part.PartName[1:]) as strings:
-                    self.shared_strings = list(_read_strings(strings))
+                    self.shared_strings = list(_read_strings(strings, left_out))
 
     reader = Reader(stream, read_only=True, data_only=True)
     reader.read()
     return reader.wb
 
 
-def _read_strings(stream: IO[bytes]) -> Iterator[str]:
-    """Yield the texts of the cells of a workbook, which its sheets refer to by number, without their formatting."""
+def _read_strings(stream: IO[bytes], left_out: LeftOut) -> Iterator[str]:
+    """Yield the texts of the cells of a workbook, which its sheets refer to by number."""
     from openpyxl.xml.constants import SHEET_MAIN_NS
     from openpyxl.xml.functions import iterparse
 
-    item, text, run = (f"{{{SHEET_MAIN_NS}}}{name}" for name in ("si", "t", "r"))
     for _, node in iterparse(stream):
-        if node.tag == item:
-            parts = (part for each in node for part in (each if each.tag == run else (each,)) if part.tag == text)
+        if node.tag == f"{{{SHEET_MAIN_NS}}}si":
             # As openpyxl reads the escape of an underscore.
-            yield "".join(part.text or "" for part in parts).replace("x005F_", "")
+            yield read_runs(node, left_out).replace("x005F_", "")
             node.clear()
+
+
+def read_runs(item: Any, left_out: LeftOut) -> str:
+    """Read the text of a cell: an element with its words, or with runs of words of the same form."""
+    whole = ""
+    for each in item:
+        name = each.tag.rpartition("}")[2]
+        parts = {part.tag.rpartition("}")[2]: part for part in each} if name == "r" else {name: each}
+        if (text := parts.get("t")) is None:
+            continue
+        words = text.text or ""
+        form = {each.tag.rpartition("}")[2]: each.get("val") for each in parts.get("rPr", ())}
+        if form.get("strike", "0") not in ("0", "false"):
+            left_out.add_struck(words)
+            continue
+        shift = _SHIFTS.get(form.get("vertAlign") or "")
+        whole += shift(words, whole) if shift is not None else words
+    return whole
 
 
 def _require_bounded(path: Path) -> None:
@@ -413,18 +434,20 @@ def _require_bounded(path: Path) -> None:
                 )
 
 
-def workbook_rows(path: Path) -> tuple[Sequence[str], Iterator[tuple[int, tuple[object, ...]]]]:
+def workbook_rows(
+    path: Path, left_out: LeftOut | None = None
+) -> tuple[Sequence[str], Iterator[tuple[int, tuple[object, ...]]]]:
     """Read the names of the columns of the first sheet, and its data rows with their numbers, without empty ones."""
-    table = _table(path)
+    table = _table(path, left_out or LeftOut())
     header = [str(name).strip() if name is not None else "" for name in next(table, (0, ()))[1]]
     if not any(header):
         raise SourceError(f"{path}: the first sheet has no header")
     return header, table
 
 
-def _table(path: Path) -> Iterator[tuple[int, tuple[object, ...]]]:
+def _table(path: Path, left_out: LeftOut) -> Iterator[tuple[int, tuple[object, ...]]]:
     """Yield the rows of the first sheet that are not empty, with their numbers, after the header, which has 0."""
-    with _workbook(path) as table:
+    with _workbook(path, left_out) as table:
         for number, cells in enumerate(table):
             if number >= _MOST_ROWS:
                 raise SourceError(
@@ -435,7 +458,8 @@ def _table(path: Path) -> Iterator[tuple[int, tuple[object, ...]]]:
 
 
 def _xlsx(path: Path) -> Sheet:
-    header, table = workbook_rows(path)
+    left_out = LeftOut()
+    header, table = workbook_rows(path, left_out)
     # Opening a workbook reads the text of all its cells, so the first call goes on after the header.
     opened = [table]
 
@@ -450,4 +474,4 @@ def _xlsx(path: Path) -> Sheet:
             _require_short_cells(path, number, wanted, texts)
             yield Row(number, texts, problem)
 
-    return Sheet(header, rows)
+    return Sheet(header, rows, [f"{path}: {each}" for each in left_out.describe()])

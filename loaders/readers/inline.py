@@ -10,8 +10,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from itertools import groupby
+from typing import Final, NamedTuple
 
 SUPERSCRIPTS: Final = str.maketrans(
     "0123456789+-\u2212\u2013=()abcdefghijklmnoprstuvwxyzABDEGHIJKLMNOPRTUVW",
@@ -83,6 +85,29 @@ def _write_shifted(text: str, characters: dict[int, int], before: str) -> str:
     if shifted is None and before[-1:].isalnum() and text[0].isalnum():
         return text.replace(bare, f"[{bare}]")
     return text if shifted is None else shifted
+
+
+class Piece(NamedTuple):
+    """Words of a paragraph with the same form. `shift`: ``superscript``, ``subscript`` or nothing."""
+
+    text: str
+    bold: bool = False
+    shift: str = ""
+
+
+def join_pieces(pieces: Iterable[Piece]) -> str:
+    """Join the words of a paragraph, with raised and lowered characters, and bold words in the notation of Markdown."""
+    text = ""
+    for (bold, shift), part in groupby(pieces, lambda piece: (piece.bold, piece.shift)):
+        words = "".join(piece.text for piece in part)
+        if shift:
+            words = (raise_text if shift == "superscript" else lower_text)(words, text)
+        bare = words.strip()
+        if bold and not shift and bare and not any(sign in bare for sign in "*\n"):
+            words = words.replace(bare, f"**{bare}**")
+        text += words
+    lines = (" ".join(line.split()) for line in text.split("\n"))
+    return "\n".join(line for line in lines if line)
 
 
 def to_plain_mark(text: str) -> str:

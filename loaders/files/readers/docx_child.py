@@ -6,11 +6,11 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import groupby
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from lxml import etree
 
@@ -18,7 +18,7 @@ from loaders.files.readers import office_package
 from loaders.files.readers.docx_numbering import Numbering
 from loaders.files.readers.office_package import get_attribute, get_name
 from loaders.readers.formulas import write_formula
-from loaders.readers.inline import CHECKED, UNCHECKED, LeftOut, lower_text, raise_text
+from loaders.readers.inline import CHECKED, UNCHECKED, LeftOut, Piece, join_pieces, raise_text
 
 Block = dict[str, Any]
 
@@ -71,14 +71,6 @@ _SYMBOLS: Final = {
 _PRIVATE: Final = re.compile("[\uf020-\uf0ff]")
 
 
-class _Piece(NamedTuple):
-    """Words of a paragraph with the same form. `shift`: ``superscript``, ``subscript`` or nothing."""
-
-    text: str
-    bold: bool = False
-    shift: str = ""
-
-
 @dataclass(slots=True)
 class _Field:
     """A field that is open. Its result is read once it is `separated` from its instruction."""
@@ -104,7 +96,7 @@ class _Paragraph:
 
     properties: etree._Element | None
     style: str | None
-    pieces: list[_Piece] = field(default_factory=list)
+    pieces: list[Piece] = field(default_factory=list)
     boxes: list[etree._Element] = field(default_factory=list)
 
 
@@ -162,7 +154,7 @@ class _Reading:
         self.fields: list[_Field] = []
         self.notes: list[tuple[str, str, str]] = []
         """The kind, the identifier and the mark of each note, in the order of the text."""
-        self.carried: list[_Piece] = []
+        self.carried: list[Piece] = []
         """The words of a paragraph whose end is deleted: the next one begins with them."""
         self.within = 0
         """Tables and text boxes around the text."""
@@ -180,7 +172,7 @@ class _Reading:
             raise office_package.UnreadableError("It is damaged: it has no body.")
         yield from _group(self.blocks(body))
         if self.carried:
-            yield {"kind": "paragraph", "text": _join(self.carried)}
+            yield {"kind": "paragraph", "text": join_pieces(self.carried)}
         yield from self.read_notes()
         around = [name for kind in ("header", "footer") for name in self.parts.get(kind, ())]
         roots = [root for name in around if (root := self.package.parse(name)) is not None]
@@ -247,7 +239,7 @@ class _Reading:
         self.carried = []
         self.read_runs(element, paragraph)
         mark = _child(properties, "rPr")
-        text = _join(paragraph.pieces)
+        text = join_pieces(paragraph.pieces)
         if mark is not None and _child(mark, "del") is not None:
             self.carried = paragraph.pieces
         else:
@@ -266,7 +258,7 @@ class _Reading:
         if not text:
             return
         if level:
-            plain = _join([piece._replace(bold=False) for piece in paragraph.pieces]).replace("\n", " ")
+            plain = join_pieces([piece._replace(bold=False) for piece in paragraph.pieces]).replace("\n", " ")
             yield {"kind": "heading", "level": level, "text": f"{label} {plain}" if label and label != "-" else plain}
         elif label is not None and numbered is not None:
             kind = "list" if label == "-" else "steps"
@@ -334,7 +326,7 @@ class _Reading:
                 if is_empty:
                     self.left_out.unread["empty form fields"] += 1
                 elif mark is not None:
-                    paragraph.pieces.append(_Piece(mark))
+                    paragraph.pieces.append(Piece(mark))
                 else:
                     self.read_runs(child, paragraph)
             elif name in _WRAPPERS:
@@ -344,7 +336,7 @@ class _Reading:
             elif name == "AlternateContent":
                 self.read_runs(_choose(child), paragraph)
             elif name in ("oMath", "oMathPara"):
-                paragraph.pieces.append(_Piece(write_formula(child)))
+                paragraph.pieces.append(Piece(write_formula(child)))
             elif name and name not in _SILENT:
                 self.left_out.unread[f"<{name}>"] += 1
 
@@ -363,7 +355,7 @@ class _Reading:
             for each in self.fields:
                 each.result = True
             shift = self.find_shift(properties, paragraph)
-            paragraph.pieces.append(_Piece(text, self.is_on("b", properties, paragraph), shift))
+            paragraph.pieces.append(Piece(text, self.is_on("b", properties, paragraph), shift))
 
     def read_content(
         self, element: etree._Element, properties: etree._Element | None, paragraph: _Paragraph
@@ -587,21 +579,6 @@ def _to_lines(blocks: Iterable[Block]) -> Iterator[str]:
             yield from (" | ".join(row) for row in block["rows"])
         else:
             yield block["text"].replace("\n", " ")
-
-
-def _join(pieces: Sequence[_Piece]) -> str:
-    """Join the words of a paragraph, with raised and lowered characters, and bold words in the notation of Markdown."""
-    text = ""
-    for (bold, shift), part in groupby(pieces, lambda piece: (piece.bold, piece.shift)):
-        words = "".join(piece.text for piece in part)
-        if shift:
-            words = (raise_text if shift == "superscript" else lower_text)(words, text)
-        bare = words.strip()
-        if bold and not shift and bare and not any(sign in bare for sign in "*\n"):
-            words = words.replace(bare, f"**{bare}**")
-        text += words
-    lines = (" ".join(line.split()) for line in text.split("\n"))
-    return "\n".join(line for line in lines if line)
 
 
 def _read_control(element: etree._Element) -> tuple[str | None, bool]:

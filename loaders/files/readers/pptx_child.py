@@ -16,6 +16,8 @@ from pptx.table import Table
 
 from loaders.files.readers import office_package
 from loaders.files.readers.office_package import UnreadableError, list_places
+from loaders.readers.formulas import write_formula
+from loaders.readers.inline import LeftOut, Piece, join_pieces
 
 _FURNITURE: Final = frozenset(
     {PP_PLACEHOLDER.FOOTER, PP_PLACEHOLDER.HEADER, PP_PLACEHOLDER.DATE, PP_PLACEHOLDER.SLIDE_NUMBER}
@@ -38,12 +40,13 @@ def convert(data: bytes) -> tuple[str, dict[str, Any]]:
         raise UnreadableError(f"It has {len(slides):,} slides. At most {_MOST_SLIDES:,} are read. Split it.")
     blocks: list[Block] = []
     hidden: list[int] = []
+    left_out = LeftOut()
     drawn: list[int] = []
     for number, slide in enumerate(slides, 1):
         if slide._element.get("show") in ("0", "false"):
             hidden.append(number)
             continue
-        reading = _Reading()
+        reading = _Reading(left_out)
         own = list(reading.read_slide(slide, number))
         blocks += ({**block, "page": number} for block in own)
         if reading.has_drawing:
@@ -51,13 +54,14 @@ def convert(data: bytes) -> tuple[str, dict[str, Any]]:
     warnings = [f"Hidden slides are left out: {list_places(hidden)}."] if hidden else []
     if drawn:
         warnings.append(f"Charts and diagrams are not read. They are on the slides {list_places(drawn)}.")
-    return json.dumps(blocks), {"slides": len(slides), "warnings": warnings}
+    return json.dumps(blocks), {"slides": len(slides), "warnings": [*warnings, *left_out.describe()]}
 
 
 class _Reading:
     """Reads one slide. `has_drawing`: it has a chart or a diagram, whose text is not read."""
 
-    def __init__(self) -> None:
+    def __init__(self, left_out: LeftOut) -> None:
+        self.left_out: Final = left_out
         self.has_drawing = False
 
     def read_slide(self, slide: Slide, number: int) -> Iterator[Block]:
@@ -66,9 +70,11 @@ class _Reading:
         titles = [shape for shape in shapes if _get_type(shape) in _TITLES and _join(shape.text_frame.text)]
         content = [block for shape in shapes if shape not in titles[:1] for block in self.read_shape(shape)]
         notes = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
-        noted = list(_group(_read_paragraphs(notes.paragraphs, bulleted=False))) if notes is not None else []
+        noted = (
+            list(_group(_read_paragraphs(notes.paragraphs, self.left_out, bulleted=False))) if notes is not None else []
+        )
         if titles or content or noted:
-            title = _join(titles[0].text_frame.text) if titles else f"Slide {number}"
+            title = _read_frame(titles[0].text_frame, self.left_out) if titles else f"Slide {number}"
             is_upper = bool(titles) and (
                 _get_type(titles[0]) == PP_PLACEHOLDER.CENTER_TITLE
                 or slide.slide_layout._element.get("type") == "secHead"
@@ -83,7 +89,11 @@ class _Reading:
         """Yield the visible shapes with text or a table, also those of groups."""
         for shape in shapes:
             properties = shape._element.xpath(".//p:cNvPr")
-            if _get_type(shape) in _FURNITURE or (properties and properties[0].get("hidden") in ("1", "true")):
+            if properties and properties[0].get("hidden") in ("1", "true"):
+                if shape.has_text_frame:
+                    self.left_out.add_hidden(shape.text_frame.text)
+                continue
+            if _get_type(shape) in _FURNITURE:
                 continue
             if hasattr(shape, "shapes"):
                 if depth < _DEEPEST:
@@ -92,22 +102,26 @@ class _Reading:
                 yield shape
             elif shape._element.tag == qn("p:graphicFrame"):
                 self.has_drawing = True
+            elif shape._element.tag == qn("p:pic"):
+                self.left_out.unread["pictures"] += 1
 
     def read_shape(self, shape: Any) -> Iterator[Block]:
         """Yield the paragraphs, lists or table of a shape."""
         if getattr(shape, "has_table", False):
-            yield {"kind": "table", "rows": _read_table(shape.table)}
+            yield {"kind": "table", "rows": _read_table(shape.table, self.left_out)}
         else:
-            yield from _group(_read_paragraphs(shape.text_frame.paragraphs, bulleted=_get_type(shape) in _BULLETED))
+            yield from _group(
+                _read_paragraphs(shape.text_frame.paragraphs, self.left_out, bulleted=_get_type(shape) in _BULLETED)
+            )
 
 
 def _get_type(shape: Any) -> Any:
     return shape.placeholder_format.type if shape.is_placeholder else None
 
 
-def _read_table(table: Table) -> list[list[str]]:
+def _read_table(table: Table, left_out: LeftOut) -> list[list[str]]:
     """Read the rows. A merged cell is repeated in all rows and columns that it spans."""
-    rows = [[_join(cell.text) for cell in row.cells] for row in table.rows]
+    rows = [[_read_frame(cell.text_frame, left_out) for cell in row.cells] for row in table.rows]
     for y, row in enumerate(table.rows):
         for x, cell in enumerate(row.cells):
             if cell.is_merge_origin:
@@ -117,9 +131,9 @@ def _read_table(table: Table) -> list[list[str]]:
     return rows
 
 
-def _read_paragraphs(paragraphs: Iterable[Any], *, bulleted: bool) -> Iterator[_Shown]:
+def _read_paragraphs(paragraphs: Iterable[Any], left_out: LeftOut, *, bulleted: bool) -> Iterator[_Shown]:
     for paragraph in paragraphs:
-        if text := _write_runs(paragraph):
+        if text := _write_runs(paragraph, left_out):
             properties = paragraph._p.pPr
             marks = {child.tag for child in properties} if properties is not None else set()
             if qn("a:buAutoNum") in marks:
@@ -131,18 +145,33 @@ def _read_paragraphs(paragraphs: Iterable[Any], *, bulleted: bool) -> Iterator[_
             yield kind, paragraph.level, text
 
 
-def _write_runs(paragraph: Any) -> str:
+def _write_runs(paragraph: Any, left_out: LeftOut) -> str:
     """Write the text of a paragraph, bold words of it in the notation of Markdown."""
-    text = _join(paragraph.text)
-    bold = [_join("".join(run.text for run in part)) for is_bold, part in groupby(paragraph.runs, _is_bold) if is_bold]
-    for words in dict.fromkeys(bold):
-        if words and words != text and "*" not in words and text.count(words) == 1:
-            text = text.replace(words, f"**{words}**")
-    return text
+    pieces: list[Piece] = []
+    for each in paragraph._p:
+        name = str(each.tag).rpartition("}")[2]
+        if name == "br":
+            pieces.append(Piece(" "))
+        elif name in ("r", "fld"):
+            properties = each.find(qn("a:rPr"))
+            form = properties.attrib if properties is not None else {}
+            text = "".join(part.text or "" for part in each.iter(qn("a:t")))
+            if form.get("strike", "noStrike") != "noStrike":
+                left_out.add_struck(text)
+                continue
+            base = form.get("baseline", "0").rstrip("%")
+            shift = "subscript" if base.startswith("-") else "superscript" if base.strip("0.") else ""
+            pieces.append(Piece(text, form.get("b") in ("1", "true"), shift))
+        elif any(str(inner.tag).rpartition("}")[2] == "oMath" for inner in each.iter()):
+            formula = next(inner for inner in each.iter() if str(inner.tag).rpartition("}")[2] == "oMath")
+            pieces.append(Piece(write_formula(formula)))
+    text = join_pieces(pieces)
+    return text.removeprefix("**").removesuffix("**") if text.count("**") == 2 and text[:2] == text[-2:] else text
 
 
-def _is_bold(run: Any) -> bool:
-    return run.font.bold is True
+def _read_frame(frame: Any, left_out: LeftOut) -> str:
+    """Read a text frame as one line without notation."""
+    return " ".join(filter(None, (_write_runs(each, left_out) for each in frame.paragraphs))).replace("**", "")
 
 
 def _group(shown: Iterable[_Shown]) -> Iterator[Block]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import re
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NamedTuple
 
 from openpyxl.utils.cell import range_boundaries
 from openpyxl.xml.constants import SHEET_MAIN_NS
@@ -16,7 +18,8 @@ from openpyxl.xml.functions import iterparse
 
 from loaders.files.readers import office_package
 from loaders.files.readers.office_package import UnreadableError
-from loaders.readers.formats import open_workbook
+from loaders.readers.formats import open_workbook, read_runs
+from loaders.readers.inline import LeftOut, lower_text, raise_text
 
 _MOST_CELLS: Final = 500_000
 """Maximum number of cells with a value, and of those that merged cells fill."""
@@ -24,11 +27,17 @@ _MOST_PLACES: Final = 4 * _MOST_CELLS
 """Maximum number of rows of a table times its columns."""
 _MOST_ROWS: Final = 1_048_576
 """Maximum rows of a sheet, as in Excel. openpyxl yields all rows up to any number that a row has."""
+_NOTHING: Final = ";;;"
+"""The format of cells that show nothing."""
+_SHIFTS: Final = {"superscript": raise_text, "subscript": lower_text}
+_UNREAD: Final = {"xl/charts/chart": "charts", "xl/media/": "pictures", "xl/ctrlProps/": "fields of forms"}
+"""Parts that are not read, by the start of their names."""
+_COMMENT: Final = re.compile(rb"<(?:\w+:)?(?:comment|threadedComment)\s")
 _LEVEL: Final = 2
 """Level of the heading of a sheet."""
 
-_ROW, _CELL, _COLUMN, _FORMULA, _VALUE, _INLINE, _MERGED = (
-    f"{{{SHEET_MAIN_NS}}}{name}" for name in ("row", "c", "col", "f", "v", "is", "mergeCell")
+_ROW, _CELL, _COLUMN, _FORMULA, _VALUE, _INLINE, _MERGED, _RUN = (
+    f"{{{SHEET_MAIN_NS}}}{name}" for name in ("row", "c", "col", "f", "v", "is", "mergeCell", "r")
 )
 
 
@@ -40,6 +49,8 @@ class _Layout:
     hidden_columns: list[tuple[int, int]] = field(default_factory=list)
     merged: list[tuple[int, int, int, int]] = field(default_factory=list)
     """Merged cells: first column and row, last column and row."""
+    inline: dict[str, str] = field(default_factory=dict)
+    """The texts of cells that have them in runs of their own, by the name of the cell."""
     uncalculated: int = 0
     """Formulas without a stored value."""
 
@@ -48,11 +59,24 @@ class _Layout:
         return any(first <= column <= last for first, last in self.hidden_columns)
 
 
+class _Fonts(NamedTuple):
+    """The numbers of the fonts of a workbook that strike out a cell, and of those that raise or lower it."""
+
+    struck: frozenset[int]
+    shifted: Mapping[int, str]
+
+
 def convert(data: bytes) -> tuple[str, dict[str, Any]]:
     """Read the sheets as blocks: a heading with the name of each, paragraphs, and tables."""
     blocks: list[dict[str, Any]] = []
     warnings: list[str] = []
-    with closing(open_workbook(io.BytesIO(data))) as book:
+    left_out = LeftOut()
+    _count_unread(data, left_out)
+    with closing(open_workbook(io.BytesIO(data), left_out)) as book:
+        fonts = _Fonts(
+            frozenset(number for number, font in enumerate(book._fonts) if font.strike),
+            {number: font.vertAlign for number, font in enumerate(book._fonts) if font.vertAlign in _SHIFTS},
+        )
         left = _MOST_CELLS
         hidden = [sheet.title for sheet in book.worksheets if sheet.sheet_state != "visible"]
         if hidden:
@@ -61,23 +85,37 @@ def convert(data: bytes) -> tuple[str, dict[str, Any]]:
             if sheet.sheet_state != "visible":
                 continue
             with sheet._get_source() as stream:
-                layout, cells = _read_layout(stream, left)
+                layout, cells = _read_layout(stream, left, left_out)
             left -= cells
             sheet.reset_dimensions()  # some writers declare less than they write
-            rows = _read_rows(sheet, layout)
+            rows = _read_rows(sheet, layout, fonts, left_out)
             _fill_merged(rows, layout)
             own = list(_divide(rows, layout))
             if own:
                 blocks.append({"kind": "heading", "level": _LEVEL, "text": " ".join(sheet.title.split())})
                 blocks += own
             warnings += _describe(sheet.title, layout)
-    return json.dumps(blocks), {"warnings": warnings}
+    return json.dumps(blocks), {"warnings": [*warnings, *left_out.describe()]}
 
 
-def _read_layout(stream: IO[bytes], most: int) -> tuple[_Layout, int]:
+def _count_unread(data: bytes, left_out: LeftOut) -> None:
+    """Count the parts of a workbook that are not read."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        for name in archive.namelist():
+            kind = next((kind for start, kind in _UNREAD.items() if name.startswith(start)), None)
+            if kind is not None and not name.endswith(".rels"):
+                left_out.unread[kind] += 1
+            elif name.startswith(("xl/comments", "xl/threadedComments/")):
+                left_out.comments += len(_COMMENT.findall(archive.read(name)))
+            elif name.startswith("xl/drawings/") and (boxes := archive.read(name).count(b":txBody>") // 2):
+                left_out.unread["text boxes"] += boxes
+
+
+def _read_layout(stream: IO[bytes], most: int, left_out: LeftOut) -> tuple[_Layout, int]:
     """Read the layout of a sheet, and count its cells. Raises UnreadableError if it has more than `most`."""
     layout, cells = _Layout(), 0
     has_formula = has_value = False
+    place: str | None = None
     number = 0
     for event, node in iterparse(stream, events=("start", "end")):
         if event == "start":
@@ -95,11 +133,14 @@ def _read_layout(stream: IO[bytes], most: int) -> tuple[_Layout, int]:
                     layout.merged.append((left, top, right, bottom))
             elif node.tag == _CELL:
                 has_formula = has_value = False
+                place = node.get("r")
             continue
         if node.tag == _FORMULA:
             has_formula = True
         elif node.tag in (_VALUE, _INLINE):
             has_value = has_value or node.tag == _INLINE or bool(node.text)
+            if node.tag == _INLINE and place and any(child.tag == _RUN for child in node):
+                layout.inline[place] = read_runs(node, left_out)
         elif node.tag == _CELL:
             layout.uncalculated += has_formula and not has_value
             cells += has_value
@@ -110,14 +151,22 @@ def _read_layout(stream: IO[bytes], most: int) -> tuple[_Layout, int]:
     return layout, cells
 
 
-def _read_rows(sheet: Any, layout: _Layout) -> dict[int, dict[int, str]]:
-    """Read the texts of the shown cells, by row and column."""
+def _read_rows(sheet: Any, layout: _Layout, fonts: _Fonts, left_out: LeftOut) -> dict[int, dict[int, str]]:
+    """Read the texts of the shown cells, by row and column. `left_out` counts those that are struck or not shown."""
     found: dict[int, dict[int, str]] = {}
     for cells in sheet.iter_rows():
         for cell in cells:
             if cell.value is not None and cell.row not in layout.hidden_rows and not layout.is_hidden(cell.column):
-                text = " ".join(_write(cell.value, cell.number_format).split())
-                if text:
+                value = layout.inline.get(cell.coordinate, cell.value) if layout.inline else cell.value
+                text = " ".join(_write(value, cell.number_format).split())
+                font = cell.style_array.fontId if fonts.struck or fonts.shifted else -1
+                if font in fonts.struck:
+                    left_out.add_struck(text)
+                elif cell.number_format.replace(" ", "") == _NOTHING:
+                    left_out.add_hidden(text)
+                elif text:
+                    if (shift := fonts.shifted.get(font)) is not None:
+                        text = _SHIFTS[shift](text)
                     found.setdefault(cell.row, {})[cell.column] = text
     return found
 
