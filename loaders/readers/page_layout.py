@@ -19,6 +19,8 @@ from math import inf
 from statistics import median
 from typing import Final, Literal, NamedTuple
 
+from loaders.readers.inline import ORDINALS, SUPERSCRIPTS, to_subscript
+
 _SAME_LINE: Final = 0.25
 """Maximum distance of the baselines of one line, in heights of its characters."""
 _WORD_GAP: Final = 0.17
@@ -67,13 +69,6 @@ _TRIED: Final = 12
 """Places for a gutter that are tried, the best first."""
 _USUAL_GUTTER: Final = 3
 """Minimum pages with a gutter at which pages of short lines have one too."""
-_SUPERSCRIPTS: Final = str.maketrans(
-    "0123456789+-()abcdefghijklmnoprstuvwxyz",
-    "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207a\u207b\u207d\u207e"
-    "\u1d43\u1d47\u1d9c\u1d48\u1d49\u1da0\u1d4d\u02b0\u2071\u02b2\u1d4f\u02e1\u1d50\u207f\u1d52\u1d56\u02b3\u02e2\u1d57"
-    "\u1d58\u1d5b\u02b7\u02e3\u02b8\u1dbb",
-)
-_ORDINALS: Final = frozenset({"st", "nd", "rd", "th"})
 _SHORT: Final = 3
 """Characters of the shortest word that begins a line of its own."""
 _FILLS: Final = 0.6
@@ -250,8 +245,10 @@ def _place_raised(words: list[Word]) -> list[Word]:
         if raised and (slash := _find_slash(word, words)) is not None:
             word.glued = follows and not other.text[-1:].isdigit()
             slash.glued = True
-        elif raised and not (after_digit and word.text in _ORDINALS):
-            word.text = word.text.translate(_SUPERSCRIPTS)
+        elif not raised:
+            word.text = to_subscript(word.text) or word.text
+        elif not (after_digit and word.text in ORDINALS):
+            word.text = word.text.translate(SUPERSCRIPTS)
     return words
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kg.errors import QuadciteError, QueryMemoryError, QueryTimeoutError, SourceError
 from kg.processes.child import Limits, run_task
+from loaders.readers.inline import LeftOut
 
 _CHILD: Final = "loaders.readers.pdf_child"
 """Only the process imports PDFium."""
@@ -133,6 +135,7 @@ def _describe(report: Mapping[str, Any]) -> list[str]:
             f"{sum(rotated.values()):,} rotated characters are left out, on the pages {_list(sorted(rotated))}. The "
             "headers of a table may be among them."
         )
+    warnings += LeftOut(unread=Counter(report["unread"])).describe()
     return warnings
 
 

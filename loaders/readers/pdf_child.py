@@ -20,6 +20,7 @@ from pypdfium2 import raw
 from kg.processes import task
 from loaders.readers.page_layout import Glyph, Page, PageLine, build_page, to_lines
 from loaders.readers.page_picture import draw
+from loaders.readers.pdf_forms import read_annotations
 from loaders.readers.ruled_tables import MARKS, Rotated, Rule, find_tables, without_struck, write_tables
 
 _HYPHENS: Final = frozenset({0x02, 0xAD, 0xFFFE})
@@ -100,6 +101,8 @@ class _Report:
     """Characters left out on each page, since they are struck out."""
     layers: list[int] = field(default_factory=list)
     """Pages whose text is invisible, over an image that shows it."""
+    unread: Counter[str] = field(default_factory=Counter)
+    """Annotations that are not read, by kind."""
     not_drawn: list[int] = field(default_factory=list)
     """Pages that were not searched for hidden characters."""
     characters: int = 0
@@ -130,6 +133,7 @@ def work(settings: dict[str, Any], data: bytes) -> dict[str, Any]:
         "layers": report.layers,
         "not_drawn": report.not_drawn,
         "disputed": _list_disputed(pages),
+        "unread": report.unread,
     }
     (folder / settings["report"]).write_text(json.dumps(found))
     return {}
@@ -150,6 +154,7 @@ def _read(data: bytes, report: _Report) -> Iterator[list[PageLine]]:
     try:
         document = pypdfium2.PdfDocument(data)
         report.pages = len(document)
+        document.init_forms()
     except pypdfium2.PdfiumError as error:
         code = getattr(error, "err_code", None)
         raise _UnreadableError(_ERRORS.get(code, f"PDFium cannot open it ({error}).")) from None
@@ -184,8 +189,14 @@ def _read_page(document: Any, number: int, report: _Report) -> Page:
         drawn = _read_objects(page)
         found = _read_characters(page, text.raw, max(count, 0), number + 1, report)
         found = _without_hidden(found, page, text.raw, drawn, number + 1, report)
+        annotations = read_annotations(page, document.formenv)
+        report.unread += annotations.unread
+        report.characters += len(annotations.characters)
+        found += [_Character(-1, each.text, 0, *each[1:5], each.left, each.base) for each in annotations.characters]
         glyphs, rotated, turns = _split_turns(found)
         across, down = _read_rules(drawn.paths, turns)
+        if not turns:
+            across += (Rule(*line) for line in annotations.lines)
         printed = sum(glyph.text != " " for glyph in glyphs)
         glyphs = without_struck(glyphs, across)
         report.struck[number + 1] += printed - sum(glyph.text != " " for glyph in glyphs)

@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 from openpyxl import Workbook
+from openpyxl.cell.rich_text import CellRichText, TextBlock
+from openpyxl.cell.text import InlineFont
+from openpyxl.styles import Font
 from pptx import Presentation
 from pptx.chart.data import CategoryChartData
 from pptx.enum.chart import XL_CHART_TYPE
@@ -107,7 +110,7 @@ def test_hidden_slides_and_shapes_are_left_out_and_charts_named() -> None:
     assert "old remark" not in found.text
     assert len(found.pages) == 4
     assert found.text[found.pages[3] :].startswith("## Levels")
-    assert ["slides" in each or "Hidden" in each for each in found.warnings] == [True, True]
+    assert ["slides" in each or "Hidden" in each for each in found.warnings] == [True, True, True]
 
 
 def make_book() -> Workbook:
@@ -144,6 +147,33 @@ def test_hidden_sheets_rows_and_columns_are_left_out_and_counted() -> None:
     )
     assert "Salaries" in found.warnings[0]
     assert "1 hidden rows and 1 hidden columns" in found.warnings[1]
+
+
+def test_struck_and_raised_words_of_cells_and_slides_are_not_plain_text() -> None:
+    book = Workbook()
+    sheet = book.active
+    assert sheet is not None
+    raised, struck = (
+        TextBlock(InlineFont(vertAlign="superscript"), "1"),
+        TextBlock(InlineFont(strike=True), "old words"),
+    )
+    sheet.append(["gate", CellRichText("25", raised, " ft ", struck)])
+    sheet.append(["lock", "closed since May"])
+    sheet["B2"].font = Font(strike=True)
+    sheet.append(["weir", 4])
+    sheet["B3"].number_format = ";;;"
+    found = read(book, ".xlsx")
+    assert found.text.split("\n")[2:] == ["| gate | 25\u00b9 ft |", "| --- | --- |", "| lock |  |", "| weir |  |"]
+    assert [": 5." in found.warnings[0], ": 1." in found.warnings[1]] == [True, True]
+    deck = Presentation()
+    frame = add_slide(deck, "blank").shapes.add_textbox(Inches(1), Inches(1), Inches(4), Inches(1)).text_frame
+    for words, form in (("25", {}), ("1", {"baseline": "30000"}), (" ft", {}), ("old", {"strike": "sngStrike"})):
+        run = frame.paragraphs[0].add_run()
+        run.text = words
+        for name, value in form.items():
+            run._r.get_or_add_rPr().set(name, value)
+    found = read(deck, ".pptx")
+    assert (found.text, [": 1." in each for each in found.warnings]) == ("## Slide 1\n\n25\u00b9 ft", [True])
 
 
 def edit(content: bytes, changes: dict[bytes, bytes]) -> bytes:

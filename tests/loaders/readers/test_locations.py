@@ -239,3 +239,13 @@ def test_a_source_that_is_no_table_has_no_dataset_on_the_hub_and_says_what_else_
         find_files([str(tmp_path / "none.json")], SETTINGS, (".json", ".csv"), fetches)
     with pytest.raises(SourceError, match=r"a pattern, hub:OWNER/NAME@REVISION$"):
         find_files([str(tmp_path / "none.csv")], SETTINGS)
+
+
+@pytest.mark.parametrize("lenient", [False, True])
+@pytest.mark.parametrize("location", ["", "/*"])
+def test_files_of_other_formats_are_counted_by_their_endings(tmp_path: Path, location: str, *, lenient: bool) -> None:
+    for name in ("a.md", "b.LOG", "c.log", "Makefile", ".hidden.log", "a.toml", "d.toml"):
+        (tmp_path / name).write_text("x")
+    located = find_files([f"{tmp_path}{location}"], Settings(), (".md",), lenient=lenient)
+    assert dict(located.other) == {".log": 2, "": 1, ".toml": 1}
+    assert len(located.warnings) == 1
