@@ -27,8 +27,8 @@ _SHORT: Final = {
     "US-VI": ("United States Virgin Islands",), "US-DC": ("Washington, D.C.",),
 }  # fmt: skip
 """Names in general use that ISO 3166 does not list."""
-_BRACKETS: Final = re.compile(r"(?P<name>[^\[]+?)\s*\[(?P<other>[^\]]+)\]")
-_CODE: Final = re.compile(r"\s*\b[A-Z]{2}-[A-Z0-9]{1,3}$")
+_BRACKETS: Final = re.compile(r"(?P<name>[^\[]*[^\[\s])\s*+\[(?P<other>[^\]]+)\]")
+_CODE: Final = re.compile(r"(?:(?<!\s)\s++)?\b[A-Z]{2}-[A-Z0-9]{1,3}$")
 """ISO 3166-2 has a name in another language, the code of the subdivision, or both in brackets behind some names."""
 _SAME: Final = {"US-AS": "ASM", "US-GU": "GUM", "US-MP": "MNP", "US-PR": "PRI", "US-UM": "UMI", "US-VI": "VIR"}
 """Territories of the United States that ISO 3166 lists both as countries and as subdivisions."""

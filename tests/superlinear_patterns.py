@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import itertools
 import pkgutil
 import re
 import signal
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
+from functools import _lru_cache_wrapper
 from pathlib import Path
 from re import _constants, _parser  # type: ignore[attr-defined]
 from types import ModuleType
@@ -30,11 +32,13 @@ LEAST_S: Final = 0.003
 SHORT_S: Final = 0.000_1
 """Times of the second and of the first size below which the growth is not measured."""
 METHODS: Final = frozenset({"match", "search", "fullmatch", "finditer", "findall", "sub", "subn", "split"})
+_UNKNOWN: Final = frozenset({"finditer", "fullmatch"})
+"""What applies a pattern that is passed on or looked up."""
 _UNBOUNDED: Final = 64
 """A repeat with at least this maximum is pumped."""
 _SAMPLES: Final = 4
-_TEXTS: Final = 40
-_ENDS: Final = ("", "\x00", "\n", "x", " x")
+_TEXTS: Final = 88
+_ENDS: Final = ("", "\x00", "\n", " x")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +60,22 @@ def list_uses(*packages: str) -> list[Use]:
     """List the patterns of str in `packages`: those that modules hold, and those that their code writes in a call."""
     modules = [importlib.import_module(name) for package in packages for name in _list_modules(package)]
     trees = {module: ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8")) for module in modules}
-    applied = defaultdict(set)
-    for tree in trees.values():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Attribute) and node.attr in METHODS:
-                for name in _names(node.value):
-                    applied[name].add(node.attr)
+    applied = {module: _find_applied(tree) for module, tree in trees.items()}
+    everywhere = defaultdict[str, set[str]](set)
+    for found in applied.values():
+        for name, some in found.items():
+            everywhere[name] |= some
     uses: dict[tuple[str, int, frozenset[str]], Use] = {}
     for module, tree in trees.items():
         held = list(_find_held(module))
         for name, pattern in held:
-            methods = frozenset(applied.get(re.split(r"[.\[]", name)[0], ())) or frozenset({"finditer"})
+            word = re.split(r"[.\[]", name)[0]
+            methods = frozenset((applied[module] if word.startswith("_") else everywhere).get(word) or _UNKNOWN)
             uses.setdefault((pattern.pattern, pattern.flags, methods), Use(module.__name__, name, pattern, methods))
         known = {pattern for _, pattern in held}
         for pattern, method in _find_inline(module, tree):
             if method != "compile" or pattern not in known:
-                methods = frozenset({method if method in METHODS else "finditer"})
+                methods = frozenset({method}) if method in METHODS else _UNKNOWN
                 name = pattern.pattern[:60]
                 uses.setdefault((pattern.pattern, pattern.flags, methods), Use(module.__name__, name, pattern, methods))
     return list(uses.values())
@@ -83,6 +87,73 @@ def _list_modules(package: str) -> Iterator[str]:
     for each in pkgutil.walk_packages(found.__path__, f"{package}."):
         if not each.name.endswith(".__main__"):
             yield each.name
+
+
+def _find_applied(tree: ast.Module) -> dict[str, set[str]]:
+    """Find the methods that a module applies to what it names, also by a local name for it."""
+    found = defaultdict[str, set[str]](set)
+    aliases: Sequence[tuple[ast.expr, ast.expr]]
+    methods_in: dict[ast.AST, Mapping[str, set[str]]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in METHODS:
+            for name in _originals(node.value):
+                found[name].add(node.attr)
+    functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    for scope in ast.walk(tree):
+        match scope:
+            case ast.Call(func=ast.Name(id=called), args=values) if called in functions:
+                scope = functions[called]
+                names = [ast.Name(each.arg) for each in (*scope.args.posonlyargs, *scope.args.args)]
+                aliases = list(zip(names, values, strict=False))
+            case ast.For(target=target, iter=value):
+                aliases = [(target, value)]
+            case ast.ListComp() | ast.GeneratorExp() | ast.SetComp() | ast.DictComp():
+                aliases = [(each.target, each.iter) for each in scope.generators]
+            case ast.FunctionDef():
+                assigned = [node for node in ast.walk(scope) if isinstance(node, ast.Assign) and len(node.targets) == 1]
+                aliases = [(node.targets[0], node.value) for node in assigned]
+                named = [node for node in ast.walk(scope) if isinstance(node, ast.NamedExpr)]
+                aliases += [(node.target, node.value) for node in named]
+            case _:
+                continue
+        held = methods_in.get(scope)
+        if held is None:
+            held = methods_in[scope] = _find_methods(scope)
+        for target, value in aliases:
+            methods = set().union(*(held.get(name, ()) for name in _names(target)))
+            for name in _originals(value):
+                found[name] |= methods
+    return found
+
+
+def _find_methods(scope: ast.AST) -> Mapping[str, set[str]]:
+    """Find the methods that a function or loop applies to each name."""
+    found = defaultdict[str, set[str]](set)
+    for node in ast.walk(scope):
+        if isinstance(node, ast.Attribute) and node.attr in METHODS and isinstance(node.value, ast.Name):
+            found[node.value.id].add(node.attr)
+    return found
+
+
+def _originals(value: ast.expr) -> Iterator[str]:
+    """Yield the names of the patterns, or of their containers, that an expression may stand for."""
+    match value:
+        case ast.Name(id=name):
+            yield name
+        case ast.Subscript(value=inner) | ast.Attribute(value=inner):
+            yield from _originals(inner)
+        case ast.IfExp(body=one, orelse=other):
+            yield from _originals(one)
+            yield from _originals(other)
+        case ast.BoolOp(values=several) | ast.Tuple(elts=several) | ast.List(elts=several):
+            for each in several:
+                yield from _originals(each)
+        case ast.Call(func=ast.Attribute(value=inner, attr="get" | "items" | "values")):
+            yield from _originals(inner)
+        case ast.Call(func=ast.Name() as inner):
+            yield from _originals(inner)
+        case _:
+            return
 
 
 def _names(node: ast.AST) -> Iterator[str]:
@@ -98,6 +169,10 @@ def _find_held(module: ModuleType) -> Iterator[tuple[str, re.Pattern[str]]]:
     for name, value in vars(module).items():
         if name.startswith("__") or isinstance(value, ModuleType):
             continue
+        if isinstance(value, _lru_cache_wrapper) and value.__module__ == module.__name__:
+            signature = inspect.signature(value)
+            if "Pattern" in str(signature.return_annotation) and not signature.parameters:
+                yield from _unpack(name, value(), 0)
         if isinstance(value, type):
             if value.__module__ == module.__name__:
                 for own, held in vars(value).items():
@@ -125,8 +200,9 @@ def _unpack(name: str, value: object, depth: int) -> Iterator[tuple[str, re.Patt
 
 
 def _find_inline(module: ModuleType, tree: ast.Module) -> Iterator[tuple[re.Pattern[str], str]]:
-    """Find the calls such as ``re.sub(r"...", ...)`` whose pattern can be computed from the names of the module."""
-    for node in ast.walk(tree):
+    """Find the calls such as ``re.sub(r"...", ...)`` within functions; the module holds the patterns of others."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.Lambda)]
+    for node in (node for function in functions for node in ast.walk(function)):
         if not (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
@@ -179,8 +255,7 @@ def build_texts(pattern: re.Pattern[str]) -> list[tuple[str, str, str]]:
             if text[:cut]:
                 pumps.append(("", text[:cut]))
     found = [(before, pump, end) for before, pump in pumps for end in _ENDS]
-    step = max(1, len(found) // (_TEXTS * 4))
-    return found[::step]
+    return found[:: -(-len(found) // _TEXTS) or 1]
 
 
 def _find_pumps(items: list[Any], before: list[str]) -> Iterator[tuple[str, str]]:

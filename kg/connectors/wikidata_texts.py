@@ -34,11 +34,12 @@ MOST_CLAIMS: Final = 1_000
 _RANKS: Final[Mapping[str, Rank]] = {"preferred": "preferred", "normal": "normal", "deprecated": "deprecated"}
 _UNAVAILABLE: Final = ("Wikidata is currently unavailable", "Unexpected server error")
 _ABSENT: Final = re.compile(r"(?:Entity \S{1,40} not found|No statement found for|No matching)")
-_FOUND: Final = re.compile(r"(?P<id>[QPL][1-9][0-9]*): (?P<label>.*?)(?: — (?P<description>.*))?")
+_FOUND: Final = re.compile(r"(?P<id>[QPL][1-9][0-9]*): (?P<label>.*?)(?: — (?P<description>.*))?", re.DOTALL)
 _CLAIM: Final = re.compile(
-    r"(?P<label>.*?) ?\((?P<id>[QPL][1-9][0-9]*)\): (?P<name>.*?) ?\((?P<pid>P[1-9][0-9]*)\): (?P<value>.*)"
+    r"(?>(?P<label>.*?) ?\((?P<id>[QPL][1-9][0-9]*)\): )(?P<name>.*?) ?\((?P<pid>P[1-9][0-9]*)\): (?P<value>.*)",
+    re.DOTALL,
 )
-_SNAK: Final = re.compile(r"(?P<name>.*?) ?\((?P<pid>P[1-9][0-9]*)\): (?P<value>.*)")
+_SNAK: Final = re.compile(r"(?P<name>.*?) ?\((?P<pid>P[1-9][0-9]*)\): (?P<value>.*)", re.DOTALL)
 _ITEM: Final = re.compile(r"(?P<label>.*?) ?\((?P<id>[QPL][1-9][0-9]*)\)", re.DOTALL)
 _REFERENCE: Final = re.compile(r"Reference [0-9]+:")
 _INLINE: Final = re.compile(r" \| (?=[^|]* \(P[1-9][0-9]*\): )")
@@ -56,7 +57,7 @@ SELECT ?property ?statement ?value ?rank WHERE {
   FILTER($properties = "" || CONTAINS(CONCAT(" ", $properties, " "), CONCAT(" ", ?property, " ")))
   OPTIONAL { ?statement ?main ?value FILTER(STR(?main) = CONCAT($main, ?property)) }
 }"""
-_STATEMENT: Final = re.compile(r".*/entity/statement/([QqPpLl][0-9]+)-(.+)")
+_STATEMENT: Final = re.compile(r".*/entity/statement/([QqPpLl][0-9]+)-(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

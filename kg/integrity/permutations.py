@@ -34,7 +34,7 @@ _SLICED_BY: Final = {"SPOG": "?s", "OSPG": "?o", "GPOS": "?g", "GOSP": "?o"}
 MOST_AT_ONCE: Final = 12_000_000
 """Quads whose distinct terms are read at once; those of more quads in slices, each of which reads all quads."""
 _MOST_SLICES: Final = 256
-_FILE: Final = re.compile(r"(\d+\.sst|MANIFEST-\d+|CURRENT|OPTIONS-\d+|\d+\.log)")
+_FILE: Final = re.compile(r"((?<!\d)\d++\.(?:sst|log)|MANIFEST-\d+|CURRENT|OPTIONS-\d+)")
 
 
 def count_quads(store: Store, order: str, *, slices: int = 1) -> int:

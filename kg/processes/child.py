@@ -55,7 +55,7 @@ _CPU_CLOCK: Final = 2
 
 _POSITION: Final = re.compile(
     r"(?:Parser error )?(?:at line \d+ (?:between columns \d+ and \d+|column \d+)"
-    r"|between line \d+ column \d+ and line \d+ column \d+): |\s*\(line \d+\)$"
+    r"|between line \d+ column \d+ and line \d+ column \d+): |(?:(?<!\s)\s++)?\(line \d+\)$"
 )
 _UNDECLARED: Final = re.compile(r"[Pp]refix (\w+):? has not been declared")
 _MESSAGE_CHARACTERS: Final = 500

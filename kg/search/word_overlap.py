@@ -29,7 +29,7 @@ _MOST_CHARACTERS: Final = 20_000
 _STOP_WORDS: Final = STOP_WORDS["en"]
 _WORD: Final = re.compile(r"\w+")
 _QUOTED: Final = re.compile(r'["\u201c\u201d]([^"\u201c\u201d]{3,})["\u201c\u201d]')
-_IDENTIFIER: Final = re.compile(r"(?<!\w)(?:\d+\w*(?:[.-]\d+\w*){2,}|[a-z]+-?\d{2,}\w*)(?!\w)")
+_IDENTIFIER: Final = re.compile(r"(?<!\w)(?:\d\w*+(?:[.-]\d\w*+){2,}+|[a-z]++-?\d{2}\w*+)")
 """Numbers of several parts, such as ``61-3-115``, and letters with numbers, such as ``hb1234``."""
 
 

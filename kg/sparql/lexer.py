@@ -12,6 +12,7 @@ import re
 import sys
 from bisect import bisect_left
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
 from kg.errors import QuerySyntaxError
@@ -69,8 +70,8 @@ _TOKEN_PATTERN: Final = rf"""
       (?P<space>[ \t\r\n]+)
     | (?P<comment>\#[^\r\n]*)
     | (?P<iri><(?:[^\x00-\x20<>"{{}}|^`\\]|\\u[0-9A-Fa-f]{{4}}|\\U[0-9A-Fa-f]{{8}})*>)
-    | (?P<string>\"\"\"(?:\"{{0,2}}(?:[^"\\]|{_ESCAPE}))*\"\"\" | '''(?:'{{0,2}}(?:[^'\\]|{_ESCAPE}))*'''
-               | "(?:[^"\\\r\n]|{_ESCAPE})*" | '(?:[^'\\\r\n]|{_ESCAPE})*')
+    | (?P<string>\"\"\"(?:\"{{0,2}}+(?:[^"\\]|{_ESCAPE}))*+\"\"\" | '''(?:'{{0,2}}+(?:[^'\\]|{_ESCAPE}))*+'''
+               | "(?:[^"\\\r\n]|{_ESCAPE})*+" | '(?:[^'\\\r\n]|{_ESCAPE})*+')
     | (?P<language>@[A-Za-z]+(?:-[A-Za-z0-9]+)*(?:--(?:ltr|rtl))?)
     | (?P<variable>[?$]{_any_of(_BASE + "_0-9")}{_any_of(_CHARS)}*)
     | (?P<blank>_:{_any_of(_BASE + "_0-9")}(?:{_any_of(_CHARS + ".-")}*{_any_of(_CHARS + "-")})?)
@@ -79,6 +80,16 @@ _TOKEN_PATTERN: Final = rf"""
     | (?P<word>[A-Za-z_][A-Za-z_0-9]*)
     | (?P<punctuation><<\(|\)>>|<<|>>|\{{\||\|\}}|\^\^|&&|\|\||!=|<=|>=|[{{}}()\[\].,;|/^*+?!=<>\-~&@])
 """
+_CONTENT: Final = {
+    mark: re.compile(pattern.format(escape=_ESCAPE))
+    for mark, pattern in {
+        '"': r'(?:[^"\\\r\n]|{escape})*+',
+        "'": r"(?:[^'\\\r\n]|{escape})*+",
+        '"""': r'(?:"{{0,2}}+(?:[^"\\]|{escape}))*+',
+        "'''": r"(?:'{{0,2}}+(?:[^'\\]|{escape}))*+",
+    }.items()
+}
+"""What a string may contain, by the mark before and after it."""
 _TOKEN: Final = re.compile(_TOKEN_PATTERN.replace("NAME", _NAME), re.VERBOSE)
 _NAMELESS: Final = re.compile(_TOKEN_PATTERN.replace("NAME", _NO_NAME), re.VERBOSE)
 
@@ -103,9 +114,9 @@ def token_at(query: str, offset: int) -> Token:
 
 def tokens(query: str) -> Iterator[Token]:
     """Yield every token of `query`, including white space and comments: the texts, joined, equal the query."""
-    offset = nameless = 0
+    offset, passed = 0, _Passed()
     while offset < len(query):
-        token, nameless = _next(query, offset, nameless)
+        token = _next(query, offset, passed)
         yield token
         offset = token.end
 
@@ -122,20 +133,33 @@ def _cut(pattern: re.Pattern[str], query: str, offset: int) -> Token:
     return Token(match.lastgroup, match[0], offset)  # type: ignore[arg-type]
 
 
-def _next(query: str, offset: int, nameless: int) -> tuple[Token, int]:
-    """Return the token at `offset` and the offset up to which no prefixed name begins (`nameless` is the known one).
+@dataclass(slots=True)
+class _Passed:
+    """What is known of the text behind a token, so that no search starts again at each further one (quadratic time)."""
 
-    Without that offset, the search for a colon in a long run of words and hyphens would start again at each word, and
-    take quadratic time.
-    """
-    if offset < nameless:
-        return _cut(_NAMELESS, query, offset), nameless
-    token = _cut(_TOKEN, query, offset)
-    if token.kind in ("word", "other") and (run := _RUN.match(query, offset)) is not None:
+    nameless: int = 0
+    """The offset up to which no prefixed name begins, as in a long run of words and hyphens without a colon."""
+    unclosed: dict[str, int] = field(default_factory=dict)
+    """The offset up to which no string with a mark begins, since one did that does not end."""
+
+
+def _next(query: str, offset: int, passed: _Passed) -> Token:
+    """Return the token at `offset`, and note what it shows about later ones."""
+    mark = query[offset] if query[offset] in "\"'" else ""
+    if mark and query.startswith(mark * 3, offset) and offset < passed.unclosed.get(mark * 3, 0):
+        return Token("string", mark * 2, offset)
+    if mark and offset < passed.unclosed.get(mark, 0):
+        return Token("other", mark, offset)
+    token = _cut(_NAMELESS if offset < passed.nameless else _TOKEN, query, offset)
+    if mark and len(token.text) <= len(mark * 2):
+        for each in (mark, mark * 3) if token.kind == "other" else (mark * 3,):
+            if query.startswith(each, offset) and (content := _CONTENT[each].match(query, offset + len(each))):
+                passed.unclosed[each] = content.end()
+    elif offset >= passed.nameless and token.kind in ("word", "other") and (run := _RUN.match(query, offset)):
         end = run.end()
         if not query.startswith(":", end) or query[end - 1] == ".":
-            nameless = end
-    return token, nameless
+            passed.nameless = end
+    return token
 
 
 def tokens_of_all_readings(query: str) -> Iterator[tuple[Token | None, Token]]:
@@ -153,14 +177,14 @@ def tokens_of_all_readings(query: str) -> Iterator[tuple[Token | None, Token]]:
     lines: list[int] = []  # the ends of all lines, since many readings may begin a comment in the same line
     while starts:
         offset, previous = starts.pop()
-        nameless = 0
+        passed = _Passed()
         while offset < len(query) and (offset, _is_operand(previous)) not in seen:
             seen.add((offset, _is_operand(previous)))
             if query[offset] == "#":
                 lines = lines or [match.start() for match in _LINE_END.finditer(query)] + [len(query)]
                 offset = lines[bisect_left(lines, offset)]
                 continue
-            token, nameless = _next(query, offset, nameless)
+            token = _next(query, offset, passed)
             offset = token.end
             if token.kind in ("space", "comment"):
                 continue

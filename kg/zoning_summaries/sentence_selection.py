@@ -32,7 +32,7 @@ _ABBREVIATED: Final = re.compile(
 """Abbreviations after which a number continues the sentence."""
 
 _WHOLE: Final = re.compile(r"[.!?][\"'”’)\]]*$")
-_ITEM_ENDS: Final = re.compile(r"(?:[;,]|[;,]?\s+(?:and|or|and/or))$")
+_ITEM_ENDS: Final = re.compile(r"(?:[;,]|(?<!\s)\s++(?:and/or|and|or))$")
 _HALF: Final = re.compile(r"(?:shall|means?|must|may|is|are|was|were|has|have|includes?|and|or)\b", re.IGNORECASE)
 """First words of a sentence without a subject, unless it is a question."""
 _VERBS: Final = frozenset(

@@ -35,8 +35,8 @@ _YEAR: Final = re.compile(r"(?<!\d)(?:1[6-9]|20)\d\d(?!\d)")
 _ARTICLE: Final = re.compile(r"(?:The |A |An )?")
 _DRAFT: Final = re.compile(r"\b(?:draft|proposed|proposal|exposure|model|preliminary|bill|consultation)\b", re.I)
 _AFTER_TITLE: Final = re.compile(
-    r"(?:,?\s*[(\[](?:(?:[Aa]ct|ACT|[Ll]aw|[Cc]hapter|[Cc]ap|[Cc]h?|[Ss]|S\.C|[Nn]o|NO|[Nn]umber|of|Coll|RA|[\d./:-]+"
-    r"|[A-Z][A-Za-z]*[A-Z][A-Za-z]*)[.,]*\s*)+[)\]])*\.?"
+    r"(?:,?\s*+[(\[](?:(?:(?:[Aa]ct|ACT|[Ll]aw|[Cc]hapter|[Cc]ap|[Cc]h?|[Ss]|S\.C|[Nn]o|NO|[Nn]umber|of|Coll|RA)(?![A-Za-z])"
+    r"|[\d./:-]++|[A-Z](?=[a-z]*+[A-Z])[A-Za-z]++)[.,]*+\s*+)++[)\]])*+\.?"
 )
 """What may follow the title of an act: its number, chapter or acronym, in brackets."""
 _AFTER_NUMBER: Final = re.compile(
@@ -59,10 +59,10 @@ _BEFORE_OWN: Final = re.compile(r"(?:The |A |An )?(?:Commission |Council )?(?:Im
 _CONTAINED: Final = re.compile(r"\b(?:contain|compris|includ|consist)\w*\b[^()]*$", re.I)
 _LISTED: Final = re.compile(r"(?:,|;|\s+and)\s+(?:and\s+)?")
 _SHORT_TITLE: Final = re.compile(
-    r"(?:The\s+)?(?P<name>.+?\b(?:Act|Ordinance|Regulations))s?(?=\s*(?:$|[(\[,;-]|No\b|Number\b|RA\b|\d))"
+    r"(?:The\s++)?(?P<name>.+?\b(?:Act|Ordinance|Regulations))s?(?=\s*(?:$|[(\[,;-]|No\b|Number\b|RA\b|\d))"
 )
 """The name of an act in the title of a document, before its number."""
-_NAME_OF_ACT: Final = re.compile(r"(?P<name>.+?)(?: \(No[^()]*\))? (?P<year>(?:1[6-9]|20)\d\d)\b.*")
+_NAME_OF_ACT: Final = re.compile(r"(?P<name>.+?)(?: \(No[^()]*\))? (?P<year>(?:1[6-9]|20)\d\d)\b.*", re.DOTALL)
 _KINDS: Final = re.compile(
     r"(?:The |A |An )?(?P<kind>Royal Decree[- ]Law|Royal Decree|Decree[- ]Law|Law)\b(?!\W*(?:[Nn]|\d))"
 )
@@ -72,9 +72,9 @@ _RELATION: Final = re.compile(
     r"\b(?:amend|repeal|replac|revok|transpos|implement|supplement|contain|includ|regulated|pursuant|under|based)", re.I
 )
 """Words after which a title names other laws."""
-_IN_BRACKETS: Final = re.compile(r"\s*\([^()]*\)\s*$")
+_IN_BRACKETS: Final = re.compile(r"(?:(?<!\s)\s++)?\([^()]*+\)\s*+$")
 _OF_ANOTHER: Final = re.compile(
-    r"\W*(?:\([^()]*\)\W*)?(?:[Aa]mendments?|Amending|Consequential|Regulations?|Rules?|Orders?|Bill|Act|Implement\w+"
+    r"\W{0,40}(?:\([^()]*+\)\W{0,40})?(?:[Aa]mendments?|Amending|Consequential|Regulations?|Rules?|Orders?|Bill|Act|Implement\w+"
     r"|Guidelines?|Reviews?|Reports?)\b"
 )
 """Words after the name of a law in the title of another document."""

@@ -164,7 +164,7 @@ _PINPOINT: Final = re.compile(
 _FEDERAL_BEFORE: Final = re.compile(r"(?:[Ff]ederal|U\.\s?S\.|US|United States|national|Congress\w*)\s+$")
 
 _FEDERAL_AFTER: Final = re.compile(
-    r",?\s*(?:as amended,?\s*)?[(\[]?\s*(?:Pub(?:lic\s|\.\s?)L|P\.\s?L\.|\d{1,2}\s+U\.?\s?S\.?\s?C\b)"
+    r",?\s*+(?:as amended,?\s*+)?(?:[(\[]\s*+)?(?:Pub(?:lic\s|\.\s?)L|P\.\s?L\.|\d{1,2}\s+U\.?\s?S\.?\s?C\b)"
 )
 _DEFINED: Final = re.compile(
     r",?\s*[(\[]\s*(?:(?:hereinafter|hereafter|herein|referred to as|called|collectively|or)\s+){0,3}"

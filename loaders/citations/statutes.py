@@ -155,7 +155,7 @@ _OF_NEW_YORK: Final = (
     r"(?!(?:City|Local)\b)({0}(?:[A-Z][a-z'’]+\.?|and|&)(?:\s+(?:[A-Z][a-z'’]+\.?|and|&)){{0,3}}?)\s+Law\b"
 )
 """Pattern of the consolidated laws of New York, each cited by its own name: ``N.Y. Town Law``."""
-_LETTERS_AFTER: Final = r"\s+\([A-Z.]{2,8}\)"
+_LETTERS_AFTER: Final = r"\s++\([A-Z.]{2,8}\)"
 NAME: Final = (
     rf"(?:(?:State\s+of\s+)?(?:{_STATE})\s+{_SUBJECTS}{_KIND}|{_OF_STATE}|{_join(_PATTERNS[False])}"
     rf"|{_OF_NEW_YORK.format('?:')})(?:{_LETTERS_AFTER})?"
@@ -163,7 +163,7 @@ NAME: Final = (
 """Pattern of the names of a state's law."""
 _NAME: Final = re.compile(rf"(?:State\s+of\s+)?(?P<state>{_STATE})\s+(?P<subject>{_SUBJECTS})(?P<kind>{_KIND})")
 _NAME_OF: Final = re.compile(
-    rf"(?P<subject>.*?)(?=(?P<kind>[A-Z]\w+\.?\s)){_OF}(?P<state>{_STATE})(?:,?\s+Annotated)?", re.DOTALL
+    rf"(?P<subject>.*?)(?=(?P<kind>[A-Z]\w{{1,12}}\.?\s)){_OF}(?P<state>{_STATE})(?:,?\s+Annotated)?", re.DOTALL
 )
 _NAME_OF_NEW_YORK: Final = re.compile(_OF_NEW_YORK.format("?P<subject>"))
 _ALSO_CALLED: Final = {"Washington Code": "RCW", "Georgia Code": "O.C.G.A."}
@@ -196,7 +196,7 @@ def body_of(name: str, state: str | None = None, *, titled: bool = False) -> Bod
         return USC
     if re.fullmatch(FEDERAL_REGULATIONS, name):
         return CFR
-    name = re.sub(rf"{_LETTERS_AFTER}$", "", name)
+    name = re.sub(rf"(?<!\s){_LETTERS_AFTER}$", "", name)
     if (bodies := _CITED.get((_to_letters(name), titled))) is not None:
         return bodies.get((state or "").lower()) or bodies.get(None)
     if match := _NAME_OF_NEW_YORK.fullmatch(name):

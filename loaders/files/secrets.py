@@ -31,7 +31,9 @@ _PEM: Final = re.compile(
 _PEM_BODY: Final = re.compile(r"(?:[A-Za-z0-9+/=\s>|]|\\+[nr]|[A-Za-z-]+: [^\n]*\n){0,20000}")
 _PEM_RUN: Final = re.compile(r"[A-Za-z0-9+/]{24}")
 _LONGEST_PEM: Final = 65_536
-_PUTTY: Final = re.compile(r"PuTTY-User-Key-File-\d: [^\n]*\n(?:[^\n]*\n){0,200}?Private-MAC: ?[0-9a-fA-F]*")
+_PUTTY: Final = re.compile(
+    r"PuTTY-User-Key-File-\d: [^\n]{0,100}+\n(?:[^\n]{0,1000}+\n){0,200}?Private-MAC: ?[0-9a-fA-F]*"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ def _form(kind: str, anchors: str, pattern: str, *, is_random: bool = False) -> 
 
 _FORMS: Final = (
     _form("AWS access key", "AKIA", rf"AKIA[A-Z2-7]{{16}}{_RIGHT}"),
-    _form("AWS access key", "ASIA", rf"ASIA(?=[A-Z]*[2-7])[A-Z2-7]{{16}}{_RIGHT}"),
+    _form("AWS access key", "ASIA", rf"ASIA(?=[A-Z]{{0,15}}[2-7])[A-Z2-7]{{16}}{_RIGHT}"),
     _form(
         "AWS secret key",
         "AKIA ASIA",
@@ -86,7 +88,7 @@ _FORMS: Final = (
         "glpat- glptt- gldt- glrt- glcbt- glsoat- glft- glimt- glagent- gloas-",
         r"gl(?:pat|ptt|dt|rt|cbt|soat|ft|imt|agent|oas)-[\w-]{16,}(?:\.[\w.-]{2,})?",
     ),
-    _form("Slack token", "xox xapp-", r"(?:xox[abceoprs]|xapp)(?:\.xox[a-z])?-(?=[\w-]*\d)[\w-]{10,}"),
+    _form("Slack token", "xox xapp-", r"(?:xox[abceoprs]|xapp)(?:\.xox[a-z])?-(?=[\w-]{0,250}?\d)[\w-]{10,}"),
     _form("webhook", "hooks.slack.com", r"https://hooks\.slack\.com/(?:services|workflows|triggers)/[\w/+-]{20,}"),
     _form("webhook", "discord", r"https://(?:\w+\.)?discord(?:app)?\.com/api/webhooks/\d+/[\w-]{30,}"),
     _form("webhook", "webhook.office.com", r"https://[\w-]+\.webhook\.office\.com/webhookb2/[\w@/-]{40,}"),
@@ -136,14 +138,14 @@ _FORMS: Final = (
     _form("Tailscale key", "tskey-", r"tskey-[a-z]+-[\w-]{20,}"),
     _form("Pulumi token", "pul-", rf"pul-[0-9a-f]{{40}}{_RIGHT}"),
     _form("Fly token", "fo1_ fm1 fm2_", r"f(?:o1|m1[ar]|m2)_[\w+/=-]{40,}"),
-    _form("JWT", "eyJ", r"eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{10,}"),
-    _form("JWT", "eyJ", r"eyJ[\w-]{15,}\.[\w-]*\.[\w-]{10,}\.[\w-]{10,}\.[\w-]{10,}"),
+    _form("JWT", "eyJ", r"eyJ[\w-]{8,1000}+\.eyJ[\w-]{8,}+\.[\w-]{10,}"),
+    _form("JWT", "eyJ", r"eyJ[\w-]{15,1000}+\.[\w-]*+\.[\w-]{10,}+\.[\w-]{10,}+\.[\w-]{10,}"),
     _form(CREDENTIALS, "earer", r"[Bb]earer[ \t]+(?P<secret>[\w.~+/-]{16,}={0,2})", is_random=True),
     _form(PASSWORD, "curl", r"curl\b[^\n]{0,300}?\s(?:-u|--user)[ =]?[\"']?[\w.@+-]+:(?P<secret>[^\s\"'`]+)"),
     _form(
         PASSWORD,
         "mysql sshpass mariadb",
-        r"(?:(?:mysql\w*|mariadb)\b[^\n]{0,200}?\s-p|sshpass\s+-p ?)[\"']?(?P<secret>[^\s\"'`-][^\s\"'`]{5,})",
+        r"(?:(?:mysql\w{0,40}|mariadb)\b[^\n]{0,200}?\s-p|sshpass\s+-p ?)[\"']?(?P<secret>[^\s\"'`-][^\s\"'`]{5,})",
     ),
 )
 
@@ -199,7 +201,7 @@ _ALGORITHMS: Final = re.compile(
 )
 _CRYPT: Final = re.compile(r"\$(?:2[abxy]|5|6|1|y|apr1|argon2\w*)\$")
 _REFERENCE: Final = re.compile(
-    r"\$(?:[A-Za-z_]+\d?$|[{(])|%\w+%$|@\w+@$|&[A-Za-z_]+$|(?:~|\.{1,2})/|[A-Za-z_.]{3,}\w*\(|[A-Za-z_]\w*\([A-Za-z_][\w.]*\)?$|\d[\d_]*[)}\]]|[A-Za-z]:\\"
+    r"\$(?:[A-Za-z_]+\d?$|[{(])|%\w+%$|@\w+@$|&[A-Za-z_]+$|(?:~|\.{1,2})/|[A-Za-z_.]{3,}+\w*+\(|[A-Za-z_]\w*\([A-Za-z_][\w.]*\)?$|\d[\d_]*[)}\]]|[A-Za-z]:\\"
     r"|[a-z][a-z0-9+.-]*://|(?:vault|env|file|ref|arn|op|secretref|keychain|ssm):|![A-Za-z]+$|os\.environ|process\.env"
     r"|[A-Za-z_]\w*(?:\.\w+)*\[",
     re.IGNORECASE,
@@ -495,7 +497,7 @@ def _is_password_column(heading: str) -> bool | None:
     if _COLUMN.fullmatch(heading) is None:
         return None
     folded = _fold(heading)
-    end = len(re.sub(r"\W+\Z", "", folded))
+    end = len(re.sub(r"(?<!\W)\W++\Z", "", folded))
     return next((kind for name_end, kind in _find_names(folded) if name_end == end), None)
 
 

@@ -27,12 +27,12 @@ _ONLY_TITLE: Final = re.compile(rf"(?:{_TITLE}\.?\s*)+")
 _NAME: Final = re.compile(r"(?:[A-ZÀ-Þ][\w'’.-]*|de|van|von)(?: (?:[A-ZÀ-Þ][\w'’.-]*|de|van|von)){0,4}")
 _CAPITALS_AFTER: Final = re.compile(r"\s*(?:Mc|Mac)?[A-ZÀ-Þ][A-ZÀ-Þ'’-]+(?: [A-ZÀ-Þ][A-ZÀ-Þ'’-]+)*\b")
 _QUALIFIED: Final = re.compile(
-    r"\s*(?:\([^()]*\)\s*)*(?:[\[({T]?\s*\d{1,2}[.:]\d\d\s*(?:[ap]\.?\s?m\b\.?)?\s*[\])}]?\s*)?[.,]?\s*"
+    r"\s*+(?:\([^()]*+\)\s*+)*+(?:[\[({T]?\s*+\d{1,2}[.:]\d\d\s*+(?:[ap]\.?\s?m\b\.?\s*+)?(?:[\])}]\s*+)?)?(?:[.,]\s*+)?"
     r"(?P<mark>[-—–]+\s*|:\s*)"
 )
 _CUT: Final = re.compile(r"\s*\([^()]*$")
 """An open bracket at the end: the head of a talker whose paragraph is damaged."""
-_CAPITALS: Final = re.compile(r"[^a-zß-öø-ÿ]*[A-ZÀ-Þ]{2}[^a-zß-öø-ÿ]*")
+_CAPITALS: Final = re.compile(r"(?=[^a-zß-öø-ÿ]*?[A-ZÀ-Þ]{2})[^a-zß-öø-ÿ]*+")
 _PREFIXES: Final = re.compile(r"\b(?:Mc|Mac|de|van|von|De|Van|Von)(?=[A-Z ])")
 
 Kind = Literal["crowd", "chair", "turn", "call"]

@@ -13,7 +13,7 @@ from loaders.hansard.sitting_model import Division, Vote, VoteValue
 from loaders.readers.cells import parse_digits
 
 _SIDES: Final[dict[str, VoteValue]] = {"ayes": "aye", "noes": "no", "pairs": "pair"}
-_TELLER: Final = re.compile(r"\s*(?:\*|\(\s*tellers?\s*\))\s*$", re.IGNORECASE)
+_TELLER: Final = re.compile(r"(?:(?<!\s)\s++)?(?:\*|\(\s*+tellers?\s*+\))\s*+$", re.IGNORECASE)
 
 
 def parse_division(element: _Element, path: tuple[int, ...], ordinal: int) -> tuple[Division, list[str]]:

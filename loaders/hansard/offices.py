@@ -20,7 +20,7 @@ _OFFICE: Final = re.compile(
     r"(?:(?P<clerk>clerk)|speaker|president|chair(?:man|woman|person)?)\b(?! of )",
     re.IGNORECASE,
 )
-_WHOLE: Final = re.compile(r"[\s.,:—–-]*(?:\(.*|,?\s*the\s*)?", re.IGNORECASE | re.DOTALL)
+_WHOLE: Final = re.compile(r"[\s.,:—–-]*+(?:\(.*|the\s*+)?", re.IGNORECASE | re.DOTALL)
 """What may follow the office where the name is that of the office alone: its holder in brackets."""
 _NOBODY: Final = re.compile(
     r"(?:an? |the |some |several |many )?(?:opposition |government |labor |liberal |national |green )?"
@@ -28,8 +28,8 @@ _NOBODY: Final = re.compile(
     re.IGNORECASE,
 )
 """Names under which the record puts words that a crowd, or an unrecognized person, called out."""
-_INTERJECTING: Final = re.compile(r"[\s,]*\binterjecting\b[\s.:—–-]*$", re.IGNORECASE)
-_BRACKETS: Final = re.compile(r"\s*\(([^()]*)\)?\s*$")
+_INTERJECTING: Final = re.compile(r"(?:(?<![\s,])[\s,]++)?\binterjecting\b[\s.:—–-]*+$", re.IGNORECASE)
+_BRACKETS: Final = re.compile(r"(?:(?<!\s)\s++)?\(([^()]*+)\)?\s*+$")
 _LAST_THE: Final = re.compile(r"^.*,\s*the\s*$", re.IGNORECASE)
 _ROLE: Final = re.compile(
     r"(?:the|mr|madam)\s|.*\b(?:leader|minister|secretary|whip|speaker|president|chair\w*|clerk|treasurer)\b",

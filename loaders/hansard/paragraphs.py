@@ -19,7 +19,7 @@ from kg.text import join_first
 EDGES: Final = " \t\r\n"
 _MOST_LINES: Final = 12
 """Maximum number of lines that a warning lists; further ones are counted."""
-_BREAK: Final = re.compile(r"[ \t\r]*\n[ \t\r\n]*")
+_BREAK: Final = re.compile(r"(?:(?<![ \t\r])[ \t\r]++)?\n[ \t\r\n]*+")
 _CLOCK: Final = re.compile(r"(\d{1,2})[:.](\d{2})(?:[:.](\d{2}))?\s*([ap])?")
 _ROWS: Final = frozenset(("row", "tr"))
 _BLOCKS: Final = frozenset(

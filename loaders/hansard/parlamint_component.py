@@ -40,7 +40,7 @@ _SKIPPED: Final = frozenset(("pb", "lb", "cb", "milestone", "anchor"))
 _ANNOTATED: Final = ("s", "w", "pc")
 _CALLS: Final = re.compile(r"interruption|interjection|speaking", re.IGNORECASE)
 """Types of notes and events in which the record quotes who called out."""
-_NAMED: Final = re.compile(r"\s*(?P<open>[(\[]?)\s*(?P<name>[^:()\[\]]{2,80}?)\s*:\s*(?P<words>\S.*)", re.DOTALL)
+_NAMED: Final = re.compile(r"\s*+(?P<open>[(\[]?)\s*+(?P<name>[^:()\[\]]{2,80}?)\s*+:\s*+(?P<words>\S.*)", re.DOTALL)
 _LONGEST_NAME: Final = 8
 """Words in a name with titles."""
 _ANOTHER: Final = re.compile(r"[\u2013\u2014-]\s+[^\W\d_][^:\u2013\u2014!?]{1,60}:\s")

@@ -29,7 +29,7 @@ _BEFORE_ROOT: Final = re.compile(
 )
 _CODE: Final = re.compile(r"ParlaMint-([A-Z]{2}(?:-[A-Z0-9]{1,3})?)(?=[_.\-]|$)")
 _LANGUAGE: Final = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*")
-_COMMENT: Final = re.compile(r"<!--.*?-->", re.DOTALL)
+_COMMENT: Final = re.compile(r"<!--(?:[^<-]|<(?!!--)|-(?!->))*+-->")
 
 
 class Damage(NamedTuple):
@@ -84,12 +84,12 @@ def parse_entries(data: bytes, name: str, tag: str) -> tuple[list[_Element], lis
         raise SourceError(f"{name}: its bytes are not utf-8 (byte {error.start})") from error
     refuse_entities(text, name)
     text = _COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), text)
-    language = re.search(r"""<list(?:Org|Person)\b[^>]*?xml:lang=["']([A-Za-z-]+)["']""", text)
+    language = re.search(r"""<list(?:Org|Person)\b[^<>]*?xml:lang=["']([A-Za-z-]+)["']""", text)
     said = f' xml:lang="{language[1]}"' if language else ""
     found: list[_Element] = []
     damaged: list[Damage] = []
     line, at = 1, 0
-    for match in re.finditer(rf"<{tag}\b(?:[^>]*?/>|.*?</{tag}\s*>)", text, re.DOTALL):
+    for match in re.finditer(rf"<{tag}\b(?:[^<>/]*+(?:/(?!>)[^<>/]*+)*+/>|.*?(?:</{tag}\s*+>|\Z))", text, re.DOTALL):
         line, at = line + text.count("\n", at, match.start()), match.start()
         try:
             whole = _parse(f'<list xmlns="{TEI}"{said}>{match[0]}</list>'.encode())

@@ -29,7 +29,7 @@ _LITERAL_FORM: Final = NamedNode("http://www.w3.org/2008/05/skos-xl#literalForm"
 _ROOTS: Final[dict[_Kind, str]] = {kind: f"{BASE}id/{kind}/" for kind in get_args(_Kind)}
 _COUNTRY: Final = "AU-"
 _ALWAYS: Final = (date.min.year, date.max.year)
-_CHANGE: Final = re.compile(r"(?P<form>.+?)\s+from\s+(?P<year>[0-9]{4})", re.IGNORECASE)
+_CHANGE: Final = re.compile(r"(?P<form>.+?)(?<!\s)\s++from\s++(?P<year>[0-9]{4})", re.IGNORECASE)
 _NOTHING: Final = frozenset({"", "na", "none", "nil", "null", "nan", "unknown", "notapplicable"})
 """Keys of forms that mean an absent value."""
 _PRESIDING: Final = "po"

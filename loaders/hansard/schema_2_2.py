@@ -26,7 +26,7 @@ _HEAD: Final = re.compile(r"(?:HPS-)?(Member|Office|General)(I?)(Speech|Question
 _QUALIFIERS: Final = re.compile(r"\s*((?:\((?:[^()]|\([^()]*\))*\)\s*)*)(:?)\s*")
 _OPENING: Final = re.compile(r"HPS-\w*JobDate")
 _TRANSPARENT: Final = frozenset(("talk.text", "body", "div"))
-_GROUP: Final = re.compile(r"\(\s*((?:[^()]|\([^()]*\))*?)\s*\)")
+_GROUP: Final = re.compile(r"\(((?:[^()]++|\([^()]*+\))*+)\)")
 _TIME: Final = re.compile(r"\s*\d{1,2}[:.]\d\d\s*")
 OFFICES: Final = frozenset(("10000", "10001"))
 """Ids of the chair and the clerk. They identify the office, not the person."""
@@ -176,7 +176,7 @@ def _head(block: _Element, texts: list[str]) -> Head | None:
         and (qualified[2] or any(_TIME.fullmatch(group) for group in _GROUP.findall(qualified[1])))
     ):
         rest = rest[qualified.end() :]
-        for group in _GROUP.findall(qualified[1]):
+        for group in map(str.strip, _GROUP.findall(qualified[1])):
             if _TIME.fullmatch(group):
                 fields["time"] = group
             elif match[1] == "Member":

@@ -25,7 +25,7 @@ _NAME: Final = re.compile(r"[a-z][\w.-]*")
 _UNKNOWN: Final = re.compile(r"&[A-Za-z]\w*;")
 _CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 _MAX_DEPTH: Final = 128
-_CDATA: Final = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
+_CDATA: Final = re.compile(r"<!\[CDATA\[((?:[^<\]]++|<(?!!\[CDATA\[)|\](?!\]>))*+)\]\]>")
 
 _INTERJECTIONS: Final = frozenset(("interject", "interjection"))
 _VOID: Final = frozenset(("br", "break", "tab", "colspec", "spanspec", "graphic", "separator", "img", "hr"))

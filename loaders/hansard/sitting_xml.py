@@ -39,7 +39,7 @@ _START: Final = re.compile(r"<(?:\?xml|!DOCTYPE|!--|hansard\b)", re.IGNORECASE)
 _WHOLE_ROOT: Final = re.compile(r"""<hansard\b(?:[^<>"']|"[^"<]*"|'[^'<]*')*>""", re.IGNORECASE)
 _FIRST_CHILD: Final = re.compile(r"<(session\.header|chamber\.xscript)\b", re.IGNORECASE)
 _WHOLE_END: Final = re.compile(rb"</hansard\s*>\s*\Z", re.IGNORECASE)
-_ATTRIBUTE: Final = re.compile(rf"[\w:.-]+\s*=\s*{_LITERAL}")
+_ATTRIBUTE: Final = re.compile(rf"(?<![\w:.-])[\w:.-]++\s*+=\s*+{_LITERAL}")
 _MOST_STRAY: Final = 100
 _MOST_CUT: Final = 1_000
 """Maximum characters before the root, and of a root tag that was cut."""

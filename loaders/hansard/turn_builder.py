@@ -207,7 +207,7 @@ class Turn:
 def _is_named(paragraph: str, name: str) -> bool:
     """Whether a paragraph begins with a name as that of a talker, perhaps after an identifier: "A1 Mr ABEL—Yes"."""
     letters = r"\s*".join(map(re.escape, name.split()))
-    return re.match(rf".{{0,30}}?{letters}\s*[.:]?\s*[-—–]", paragraph) is not None
+    return re.match(rf".{{0,30}}?{letters}\s*+(?:[.:]\s*+)?[-—–]", paragraph) is not None
 
 
 def is_remark(paragraph: str) -> bool:

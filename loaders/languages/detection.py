@@ -25,7 +25,7 @@ CERTAIN: Final = 0.99
 """Minimum probability of a language that contradicts that of the jurisdiction or of the document."""
 
 _NO_WORDS: Final = re.compile(r"[\d\W_]+")
-_ADDRESSES: Final = re.compile(r"\S*(?:://|@|www\.)\S*|[\d\W_]+")
+_ADDRESSES: Final = re.compile(r"(?<![^\W\d_])\S{0,100}?(?:://|@|www\.)\S*+|[\d\W_]++")
 
 
 class Detection(NamedTuple):

@@ -66,11 +66,11 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str], re.P
         f"|[{_HYPHENS}](?!\\s*[{letters}])"
     )
     compound = re.compile(
-        f"{word}(?:(?:[{_HYPHENS}]\\s*|(?<=\u00ad)\\s+){word})+"
+        f"(?<![{letters}]){word}+(?:(?:[{_HYPHENS}]\\s*+|(?<=\u00ad)\\s++){word}+)+"
         f"|(?<![{letters}])(?:[{letters}]\\.){{2,}}[{letters}]?(?![{letters}])"
     )
     joint = re.compile(f"[{_HYPHENS}]\\s*[{letters}]|\u00ad\\s|\\.[{letters}]\\.")
-    return token, compound, joint, re.compile(f"(?:[{_IGNORED}]+(?:\\s*[{_HYPHENS}]\\s*|\\s+)*)+")
+    return token, compound, joint, re.compile(f"(?:[{_IGNORED}]++[\\s{_HYPHENS}]*+)++")
 
 
 Span = tuple[int, int]
@@ -125,8 +125,8 @@ def find_compounds(text: str) -> Iterator[Span]:
     place = joint.search(text)
     while place is not None:
         # The compound around the joint begins after the last white space before it.
-        start = place.start()
-        while start and not text[start - 1].isspace():
+        start, first = place.start(), max(0, place.start() - _LONGEST)
+        while start > first and not text[start - 1].isspace():
             start -= 1
         found = compound.search(text, start, min(place.end() + _LONGEST, len(text)))
         if found is None:

@@ -68,11 +68,11 @@ _STATUS_AFTER: Final = re.compile(
     rf"[\[(]\s*({_STATUSES})\b[^\])]*[\])]\.?$",
     re.IGNORECASE,
 )
-LEADERS: Final = re.compile(r"(?: ?\.){4,}\s*\d{0,4}$")
+LEADERS: Final = re.compile(r"(?<!\.)(?<!\. )(?: ?\.){4,}+\s*+\d{0,4}$")
 """Leader dots and page number in a table of contents."""
-_SPACED_POINT: Final = re.compile(r"\s+([.:])$")
+_SPACED_POINT: Final = re.compile(r"(?<!\s)\s++([.:])$")
 _POINTED: Final = re.compile(rf"{_COMPONENT}(?:\.{_COMPONENT})+")
-_LETTERED: Final = re.compile(rf"{_COMPONENT}[.\-:]{_LETTERS}[.\-:]\d.*|{_LETTERS}\.{_COMPONENT}.*")
+_LETTERED: Final = re.compile(rf"{_COMPONENT}[.\-:]{_LETTERS}[.\-:]\d.*|{_LETTERS}\.{_COMPONENT}.*", re.DOTALL)
 """A number with a component of letters before another component: 4-B-2, IV.B, A.1."""
 _UNFINISHED: Final = re.compile(
     r"(?:,|[a-z]-|\b(?:of|in|to|see|and|or|nor|under|by|with|per|from|the|a|an|this|that|for|through|than|as|at|on|both|not"

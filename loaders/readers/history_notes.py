@@ -20,7 +20,7 @@ _ACTED: Final = re.compile(rf"{_ACTS}\s+(?:by|per|and\s+\w+\s+by)\s+{_SOURCES}",
 _HEADED: Final = re.compile(r"history\s*:\s*\S", re.IGNORECASE)
 _DIGIT: Final = re.compile(r"\d")
 _LOOSE: Final = re.compile(rf"(?:{_ACTS}\b|{_SOURCES})[^\n]*\d", re.IGNORECASE)
-_HEADING: Final = re.compile(r"(?:legislative\s+|ordinance\s+|amendment\s+)?history\s*:?\s*", re.IGNORECASE)
+_HEADING: Final = re.compile(r"(?:legislative\s+|ordinance\s+|amendment\s+)?history\s*+(?::\s*+)?", re.IGNORECASE)
 _DATED: Final = r"(?=[^()\[\]]{0,80}(?:\d{1,2}[-/]\d{1,2}[-/]\d{2}|(?:19|20)\d\d))"
 """A date or year within the bracket. Without one "(added to the height)" would be a note."""
 _STARTS: Final = rf"\s*(?:{_CLAUSE}|{_ACTS}\b{_DATED})"

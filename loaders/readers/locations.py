@@ -406,7 +406,7 @@ def _fixed_part(pattern: Path) -> Path:
 def _compile_glob(pattern: str) -> re.Pattern[str]:
     """Compile a glob pattern into a regular expression over whole paths, with the semantics of `glob.glob`."""
     parts = []
-    for part in re.findall(r"\*\*/|\*\*|\*|\?|\[!?\]?[^\]]*\]|.", pattern, re.DOTALL):
+    for part in re.findall(r"\*\*/|\*\*|\*|\?|\[!?\]?[^\]]{0,200}\]|.", pattern, re.DOTALL):
         if part == "**/":
             parts.append(r"(?:.*/)?")
         elif part == "**":

@@ -66,7 +66,7 @@ _WITHIN: Final = 0.7
 """Share of the uses of a piece of a word in which it is a piece."""
 
 _PAGE_NUMBER: Final = re.compile(
-    r"(?:page\s+)?[-\u2013\u2014|\[\s]*(?P<number>\d{1,4})(?P<letter>[A-Z]?)(?:\s*(?:of|/)\s*\d{1,4})?[-\u2013\u2014|\]\s]*",
+    r"(?:page\s++)?[-\u2013\u2014|\[\s]*+(?P<number>\d{1,4})(?P<letter>[A-Z]?)(?:\s*+(?:of|/)\s*+\d{1,4})?[-\u2013\u2014|\]\s]*+",
     re.IGNORECASE,
 )
 _BROKEN_FIGURES: Final = re.compile(r"(?<![\d.,/$-])(\d{1,3}(?:,\d{3})*,(?:\d \d\d|\d\d \d)|\d{1,2} ,\d{3})(?![\d,])")
@@ -89,7 +89,7 @@ _BEFORE_HYPHEN: Final = re.compile(r"(?<=\w) -(?=\w)")
 _AFTER_HYPHEN: Final = re.compile(r"(?<=[a-z])- (?!(?:and|or|to|nor|through)\b)(?=[a-z])|(?<=[A-Z0-9])- (?=\d)")
 _RUN_IN: Final = re.compile(r"\s?[.:]\s+(?=[\"\u201c(]?[A-Z])")
 _DIGITS: Final = re.compile(r"\d+")
-_OUTER_NUMBER: Final = re.compile(r"^\d{1,4}\s+|\s+\d{1,4}$")
+_OUTER_NUMBER: Final = re.compile(r"^\d{1,4}\s++|(?<!\s)\s++\d{1,4}$")
 _LABEL: Final = re.compile(
     r"(?:\([0-9A-Za-z]{1,4}\)|(?:[0-9]{1,3}|[A-Za-z]|[ivxlcIVXLC]{2,5})[.)])(?=\s|$)|[\u2022\u00b7\u25aa\u25cf\u25e6*\uf0b7](?=\s)|[-\u2013](?=\s)"
 )
@@ -99,8 +99,8 @@ _REFERS: Final = re.compile(
     r"(?:\b(?:sections?|secs?\.|subsections?|paragraphs?|articles?|chapters?|tables?)|\u00a7)$", re.I
 )
 _ABBREVIATED: Final = re.compile(
-    r"(?:\b[A-Z]\.(?: ?[A-Z]\.)+|\b(?:[Cc]|[Cc]h|[Nn]os?|[Aa]rt|[Tt]it|[Ss]ubd)\."
-    r"|\d[^\s,;]* (?:and|or|to|through|[A-Z]{2,}))$"
+    r"(?:\b[A-Z]\.(?: ?[A-Z]\.){1,12}|\b(?:[Cc]|[Cc]h|[Nn]os?|[Aa]rt|[Tt]it|[Ss]ubd)\."
+    r"|\d[^\s,;]{0,40} (?:and|or|to|through|[A-Z]{2,}))$"
 )
 """End of a line before a number: ``K.S.A.``, ``M.G.L. c.``, ``42 CFR``, ``Sections 4-1 and``."""
 _SPELLED: Final = re.compile(

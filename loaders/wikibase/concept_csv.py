@@ -34,7 +34,7 @@ COLUMNS: Final = {
 
 _ROLES: Final = ("definition", "negativeLabel", "broader", "narrower", "related", "exactMatch", "notToBeConfusedWith")
 _LINKS: Final = ("broader", "narrower", "related", "notToBeConfusedWith")
-_PART: Final = re.compile(r"\s*[|;\n]\s*")
+_PART: Final = re.compile(r"(?:(?<!\s)[^\S\n]++)?[|;\n]\s*+")
 _ITEM: Final = re.compile(r"Q[1-9][0-9]*")
 _LANGUAGE: Final = "en"
 

@@ -30,7 +30,7 @@ LARGEST_ENTITY: Final = 32 << 20
 
 _UNPACK: Final[Mapping[str, Callable[[Path], Any]]] = {".gz": gzip.open, ".bz2": bz2.open}
 _CHUNK: Final = 1 << 20
-_MARKS: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|["{}\[\]]', re.DOTALL)
+_MARKS: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?P<closed>"?)|[{}\[\]]', re.DOTALL)
 _SPACE: Final = re.compile(r"[ \t\r\n,]*")
 
 
@@ -171,7 +171,7 @@ def _end(text: str, at: int) -> int | None:
     depth = 0
     for match in _MARKS.finditer(text, at):
         mark = match[0]
-        if mark == '"':
+        if match["closed"] == "":
             return None  # within a string
         if mark in "{[":
             depth += 1

@@ -456,7 +456,7 @@ GENERIC: Final[tuple[str, ...]] = (
 )
 """Forms that name a property, ``{p}``."""
 
-_PIECE: Final = re.compile(r"\[([^\]]+)\]|\(([^)]+)\)|\{(\w)\}|(\S+)")
+_PIECE: Final = re.compile(r"\[([^\[\]]+)\]|\(([^()]+)\)|\{(\w)\}|(\S+)")
 _POLITE: Final = (
     r"(?:(?:please|so|and|well|hi|hello) )*(?:(?:can|could|would) you (?:please )?)?"
     r"(?:(?:tell me|do you know|i want to know|find out|check whether|check if|is it true that|verify that) )?"

@@ -52,11 +52,11 @@ _DATES: Final = tuple(
     )
 )
 _AT_END: Final = re.compile(
-    r"(?:,\s*)?\b(?:as\s+of|at\s+the\s+end\s+of|at\s+the\s+start\s+of|in|on|by|during|around|at|for|since)\s+(?P<date>.+?)[\s?.!]*$",
+    r"(?:,\s*+)?\b(?:as\s+of|at\s+the\s+end\s+of|at\s+the\s+start\s+of|in|on|by|during|around|at|for|since)\s++(?P<date>.{1,80}?)[\s?.!]*+$",
     re.IGNORECASE,
 )
 _AT_START: Final = re.compile(
-    r"^\s*(?:as\s+of|in|on|during|at\s+the\s+end\s+of)\s+(?P<date>[^,]{3,30}?),?\s+(?=(?:what|which|who|how|where|the|was|is|were|are)\b)",
+    r"^\s*+(?:as\s+of|in|on|during|at\s+the\s+end\s+of)\s++(?P<date>[^,]{3,30}?),?\s++(?=(?:what|which|who|how|where|the|was|is|were|are)\b)",
     re.IGNORECASE,
 )
 _NUMBER: Final = re.compile(

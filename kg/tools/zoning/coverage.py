@@ -46,8 +46,10 @@ _MEASURED: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """Words of sentences about a type of standard, by a word of the type."""
 _INSIDE: Final = re.compile(
-    r"\b[Ii]n (?:(?:the|an?|any|each|either|all) )?(?:(?:[A-Z][\w/-]*|and|or|the|an?|districts?|zones?),? )*$"
+    r"\b[Ii]n (?:(?:the|an?|any|each|either|all) )?(?:(?:[A-Z][\w/-]*+|and|or|the|an?|districts?|zones?),? )*+$"
 )
+_LONGEST_INSIDE: Final = 300
+"""Maximum characters of such words. A longer search would begin again at each of them."""
 _USES_OF: Final = re.compile(
     r"\buses? (?:\w+ ){0,3}(?:permitted|allowed|listed|authorized)(?: \w+){0,2} *$", re.IGNORECASE
 )
@@ -121,9 +123,12 @@ _PERMISSION: Final = re.compile(
     r"no [^.;:\n]{1,60} (?:shall|may|must) be (?:\w+ (?:or|and) )?used (?:as|for)|not be (?:used|established))\b",
     re.IGNORECASE,
 )
-_NUMBER: Final = r"(?:\d[\d,.]*(?:[ -]?\d+/\d+|[½¼¾⅓⅔])?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|\w+ty)"
+_NUMBER: Final = (
+    r"(?:\d[\d,.]{0,24}+(?:(?:(?<=[\d,.]\d)|[ -]\d{1,9}+)/\d++|[½¼¾⅓⅔])?|one|two|three|four|five|six|seven|eight|nine"
+    r"|ten|twelve|\w{1,40}ty)"
+)
 _MEASURE: Final = re.compile(
-    rf"(?<![\w.]){_NUMBER}(?:[ -]*\(\s*[^()]{{1,12}}\))?[ -]*"
+    rf"(?<![\w.]){_NUMBER}[ -]*+(?:\(\s*+[^()]{{0,12}}\)[ -]*+)?"
     r"(?:feet|foot|ft\b|['’′](?!s)|acres?\b|ac\b|sq(?:uare|\.)|sf\b|percent|%|stor(?:y|ies|eys?)\b|met(?:er|re)s?\b|"
     r"inches\b|(?:parking )?spaces?\b|(?:dwelling )?units?\b)",
     re.IGNORECASE,
@@ -148,7 +153,7 @@ _CODE: Final = re.compile(
     r"(?:[A-Z]{1,5}(?:[/-][A-Z]{1,4}){0,2}\d?|[a-z]{1,2}|[✓✔•●■○◯◐□☐*]{1,2})(?: ?[(\[]?[\d,*†‡]{1,5}[)\]]?)?"
 )
 """A code in a cell of a matrix: ``SPR``, ``C-2``, ``P (3)``."""
-_LABEL: Final = re.compile(r"\s*(?:(?:\(\w{1,4}\)|(?:[ivxl]{1,5}|[a-zA-Z]|\d{1,2})[.)](?=\s))\s*){1,3}")
+_LABEL: Final = re.compile(r"(?:(?<!\s)\s++)?(?:(?:\(\w{1,4}\)|(?:[ivxl]{1,5}|[a-zA-Z]|\d{1,2})[.)](?=\s))\s*+){1,3}")
 """Labels of an item: ``(1)``, ``iii.``, ``B. (2)``."""
 _ITEM_LABEL: Final = re.compile(r"\s*(?P<label>\(?(?:[a-z]{1,4}|[A-Z]|\d{1,2})[.)])\s+\S")
 """Label of an item in brackets or with a sign after it: ``(1)``, ``iii.``"""
@@ -341,7 +346,7 @@ def compile_finder(known: Mapping[str, Named]) -> _Finder:
 
 def _is_inside(before: str) -> bool:
     """Whether the words before a district say that a sentence is about the inside of it."""
-    found = _INSIDE.search(before)
+    found = _INSIDE.search(before, max(0, len(before) - _LONGEST_INSIDE))
     return found is not None and _USES_OF.search(before[: found.start()]) is None
 
 

@@ -43,7 +43,7 @@ _COMMON: Final = frozenset({"city", "town", "village", "borough", "township", "c
 """Words in names of municipalities that seldom distinguish them."""
 _SECTIONS: Final = iri_prefix("section")
 _WORD: Final = re.compile(r"^(?:§+|(?:sections?|secs?|title|chapter|article|part|division)\b\.?)\s*", re.IGNORECASE)
-_LABELS: Final = re.compile(r"((?:\([0-9A-Za-z.~-]{1,8}\))+)$")
+_LABELS: Final = re.compile(r"((?:\([0-9A-Za-z.~-]{1,8}\)){1,16})$")
 
 
 @dataclass(frozen=True, slots=True)

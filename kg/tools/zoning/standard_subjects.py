@@ -29,10 +29,10 @@ from kg.vocabulary import KG
 from kg.words import singular
 
 _GENERAL: Final = re.compile(
-    r"(?:(?:the|a|any|all|each|every|other) )*(?:(?:principal|main|primary|other) )*"
+    r"(?:(?:the|a|any|all|each|every|other) )*+(?:(?:principal|main|primary|other) )*+"
     r"(?:(?:(?:principal|main|primary) )?(?:buildings?|structures?|uses?|lots?|districts?|zones?|"
     r"developments?|projects?|sites?)"
-    r"(?: (?:and|or) )?)*",
+    r"(?: (?:and|or) )?)*+",
 )
 """Subjects that are those of the district: ``Principal Building``, ``all other uses``."""
 _STRUCTURE: Final = re.compile(

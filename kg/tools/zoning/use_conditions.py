@@ -13,7 +13,8 @@ from kg.fuzzy_names import fold
 
 _CLAUSE: Final = r"(?:[^.,;:]|[.,](?=\w))*"
 _NEXT: Final = re.compile(
-    r"\s*,?\s*(?P<words>(?:of (?:not|no|up to|at (?:most|least)|more|less|fewer)|not (?:exceeding|more|less|over)|"
+    r"\s*+(?:,\s*+)?"
+    r"(?P<words>(?:of (?:not|no|up to|at (?:most|least)|more|less|fewer)|not (?:exceeding|more|less|over)|"
     r"no (?:more|larger)|limited to|containing|having|with\b|if\b|when\b|where\b|only\b|provided\b|except\b|"
     r"excluding\b|"
     r"unless\b|subject to\b|on (?:an?|lots?|parcels?|tracts?|sites?)\b|as (?:an? )?(?:accessory|incidental)\b|"
@@ -23,7 +24,7 @@ _NEXT: Final = re.compile(
 )
 """A condition that follows the name of a use."""
 _PERMITTED: Final = re.compile(
-    r"\b(?:(?:is|are|be|also|hereby|likewise) )*(?:permitted|allowed|approved|authorized|prohibited|forbidden|"
+    r"\b(?:(?:is|are|be|also|hereby|likewise) ){0,6}(?:permitted|allowed|approved|authorized|prohibited|forbidden|"
     r"established)\b",
     re.IGNORECASE,
 )

@@ -65,7 +65,7 @@ _SHORT: Final = re.compile(
 _RUN: Final = re.compile(r"(?<=[a-z,:] )[A-Z][\w\u2019-]*(?: (?:& )?[A-Z][\w\u2019-]*)+(?!\w)")
 """Capitalized words that follow each other within a sentence."""
 _SINGLE: Final = re.compile(r"(?<!\w)[A-Z][a-z]{2,}(?!\w)")
-_TAIL: Final = re.compile(r"\s+(?:version\s+)?v?\d[\w.]*(?:\s+or (?:later|newer))?\s*$|\s+\([^()]*\)\s*$")
+_TAIL: Final = re.compile(r"(?<!\s)\s++(?:(?:version\s++)?v?\d[\w.]*+(?:\s++or (?:later|newer))?|\([^()]*+\))\s*+$")
 _COMMON: Final = to_word_set(
     """
     monday tuesday wednesday thursday friday saturday sunday january february march april may june july august

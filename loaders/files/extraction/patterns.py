@@ -21,7 +21,7 @@ _AFTER_VERSION: Final = re.compile(
 )
 _STANDARD: Final = re.compile(
     r"(?<![\w-])(?:"
-    r"(?:(?:ISO|IEC|IEEE|ITU-T|ETSI|ANSI|NIST|ECMA|BS|DIN|EN|CEN|OGC)(?:[/ ](?:ISO|IEC|IEEE|EN|SP|TS|TR|FIPS|IS))*)"
+    r"(?:(?:ISO|IEC|IEEE|ITU-T|ETSI|ANSI|NIST|ECMA|BS|DIN|EN|CEN|OGC)(?:[/ ](?:ISO|IEC|IEEE|EN|SP|TS|TR|FIPS|IS)){0,6})"
     r"[ -]?(?:SP[ -])?[A-Z]?\.?\d[\d.]*(?:-\d+)*(?::\d{4})?"
     r"|RFC[ -]?\d{3,5}|FIPS[ -]\d{2,3}(?:-\d)?|PCI[ -]DSS|SOC[ -][123]|GDPR|HIPAA|WCAG(?: \d\.\d)?"
     r")(?![\w-]|\.\d)"

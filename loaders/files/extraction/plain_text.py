@@ -36,7 +36,7 @@ _BULLET: Final = re.compile(
 )
 _STEP: Final = re.compile(r"^[ \t]*(?:step[ \t]+\d+\b|\d{1,3}[.)])[ \t:.)-]*", re.IGNORECASE)
 _OPENING: Final = re.compile(r"[ \t]{0,3}#{1,6}[ \t]+")
-_CLOSING: Final = re.compile(r"[ \t]+#+[ \t]*$|\n[=~-]{3,}[ \t]*$")
+_CLOSING: Final = re.compile(r"(?<![ \t])[ \t]++#++[ \t]*+$|\n[=~-]{3,}+[ \t]*+$")
 _NUMBER: Final = re.compile(r"(?:\d+(?:\.\d+)*[.)]?|[A-Z][.)]|step \d+:?|chapter \d+:?)\s+", re.IGNORECASE)
 _LINE: Final = re.compile(r"[^\n]+")
 _CELL: Final = re.compile(r"(?:\\.|[^|\\])+")

@@ -28,7 +28,7 @@ _LEADING: Final = re.compile(
     re.IGNORECASE,
 )
 _DEFINES: Final = re.compile(
-    r"\s*(?:\([^()]{1,40}\)\s*)?,?\s*(?:is|are|means|denotes|stands for|refers to)\s+"
+    r"\s*+(?:\([^()]{1,40}\)\s*+)?(?:,\s*+)?(?:is|are|means|denotes|stands for|refers to)\s++"
     r"(?:an?|the|any|all|our|one|every|each|those|software|hardware)\b"
     r"(?!\s+(?:part|component|module|member|subsystem|division|unit|branch) of\b)",
     re.IGNORECASE,

@@ -15,9 +15,9 @@ _LONGEST: Final = 20_000
 """Maximum characters of front matter."""
 _BEGIN: Final = re.compile(r"---[ \t]*\n")
 _END: Final = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.MULTILINE)
-_KEY: Final = re.compile(r"([A-Za-z][\w-]*)[ \t]*:(?:[ \t]+(.*?))?[ \t]*")
-_ITEM: Final = re.compile(r"[ \t]*-[ \t]+(.*?)[ \t]*")
-_COMMENT: Final = re.compile(r"[ \t]+#.*$")
+_KEY: Final = re.compile(r"([A-Za-z][\w-]*+)[ \t]*+:(?:[ \t]++(.*+))?")
+_ITEM: Final = re.compile(r"[ \t]*+-[ \t]++(.*+)")
+_COMMENT: Final = re.compile(r"(?<![ \t])[ \t]++#.*+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def parse_front_matter(text: str) -> FrontMatter:
     for line in text[begin.end() : end.start()].split("\n"):
         if (key := _KEY.fullmatch(line)) is not None:
             current = values.setdefault(key[1].lower(), [])
-            current += _parse_values(key[2] or "")
+            current += _parse_values((key[2] or "").rstrip(" \t"))
         elif (item := _ITEM.fullmatch(line)) is not None:
             current.append(_unquote(item[1]))
         elif line.strip() and not line.lstrip().startswith("#") and not line[0].isspace():

@@ -29,7 +29,7 @@ _KINDS: Final[dict[str, Kind]] = {
 }
 _PARTS: Final = {"list": "list_item_open", "steps": "list_item_open", "table": "tr_open"}
 _LINE: Final = re.compile(r"\n")
-_HTML_TAG: Final = re.compile(r"</?[A-Za-z][^<>]*>|<!--.*?-->", re.DOTALL)
+_HTML_TAG: Final = re.compile(r"</?[A-Za-z][^<>]*>|<!--(?:[^<-]|<(?!!--)|-(?!->))*+-->", re.DOTALL)
 
 
 @cache

@@ -15,7 +15,7 @@ from loaders.readers.ruled_tables import ABOVE, LEFT, MARKS
 
 _LONGEST_HEADING: Final = 100
 _LEAST_STEPS: Final = 2
-_PARAGRAPH: Final = re.compile(r"[^\S\n]*\S[^\n]*(?:\n[^\S\n]*\S[^\n]*)*(?:\n|\Z)")
+_PARAGRAPH: Final = re.compile(r"(?:(?<![^\S\n])[^\S\n]++)?\S[^\n]*+(?:\n[^\S\n]*+\S[^\n]*+)*+(?:\n|\Z)")
 _UNDERLINE: Final = re.compile(r"(?P<title>[^\n]+)\n(?P<rule>={3,}|-{3,}|~{3,})\s*")
 _NUMBERED: Final = re.compile(r"(?P<number>\d{1,3}(?:\.\d{1,3}){0,5})\.?\s+(?P<title>[A-Z\"\u201c].*)", re.DOTALL)
 _STEP: Final = re.compile(r"^[ \t]*(?:(?P<number>\d{1,3})[.)]|[Ss]tep (?P<step>\d{1,3})\b)[ \t:.]*(?=\S)", re.MULTILINE)

@@ -15,7 +15,7 @@ Kind = Literal["heading", "paragraph", "list", "steps", "table", "code", "defini
 """The kind of a block. `steps` is a numbered list."""
 
 _NEWLINES: Final = re.compile(r"\r\n?")
-_LINE_SEPARATORS: Final = re.compile(r"\s*\n\s*")
+_LINE_SEPARATORS: Final = re.compile(r"(?<!\s)[^\S\n]*+\n\s*+")
 
 
 @dataclass(frozen=True, slots=True)

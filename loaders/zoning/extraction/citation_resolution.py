@@ -12,7 +12,6 @@ from loaders.citations.section_citations import THIS, Citation, find_citations
 from loaders.zoning.extraction.section_protocol import Section
 
 _SECTION: Final = "section"
-_TRAILING: Final = re.compile(r"[.\-–]+$")
 _NUMBERS: Final = re.compile(r"\w+(?:[.-]\w+)*(?::(?=\d)\w+(?:[.-]\w+)*)?")
 _PIECES: Final = 8
 _RESTARTING: Final = 2
@@ -303,4 +302,4 @@ def numbers_in(words: str) -> frozenset[str]:
 
 
 def _folded(number: str) -> str:
-    return _TRAILING.sub("", number.replace("–", "-").casefold())
+    return number.replace("–", "-").casefold().rstrip(".-")

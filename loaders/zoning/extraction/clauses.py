@@ -27,7 +27,7 @@ _VERB: Final = re.compile(
     re.IGNORECASE,
 )
 _DONE: Final = re.compile(
-    r"(?: (?:also|only|either|each|hereby|further|be|been|[a-z]+ly))*(?P<not> not)?(?: (?:also|be|[a-z]+ly))* "
+    r"(?: (?:also|only|either|each|hereby|further|be|been|[a-z]+ly)\b)*+(?P<not> not)?(?: (?:also|be|[a-z]+ly)\b)*+ "
     r"(?P<done>[a-z]+ed|kept|built|forbidden|set|made|dug|held|laid|put|hung|drawn|grown|sold|done|taken)\b",
     re.IGNORECASE,
 )

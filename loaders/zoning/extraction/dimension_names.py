@@ -96,14 +96,14 @@ _KINDS: Final[dict[str, _Kind]] = {
         "max",
     ),
     "density": _Kind(
-        r"(?:(?:residential|dwelling|gross|net|base|housing) )*densit(?:y|ies)"
+        r"(?:(?:residential|dwelling|gross|net|base|housing) ){0,4}densit(?:y|ies)"
         r"|(?:dwelling |housing )?units (?:per|/) ?(?:gross |net )?acre",
         frozenset({"dwelling-per-acre", "dwelling"}),
         "max",
     ),
     "floor-area-ratio": _Kind(r"floor[ -]area ratio|f\.?a\.?r\.?(?![a-z])", {"UNITLESS", "PERCENT"}, "max", True),
     "floor-area": _Kind(
-        r"(?:(?:finished|gross|habitable|livable|net|total) )*(?:living space|living area"
+        r"(?:(?:finished|gross|habitable|livable|net|total) ){0,4}(?:living space|living area"
         r"|floor (?:area|space)|finished area)|(?:unit|home|dwelling(?: unit)?|house|apartment"
         r"|building) sizes?",
         _AREA,
@@ -220,7 +220,7 @@ _LINES: Final = tuple(
         (("street-side-setback",), r"\bside street|street[ -]side|corner side"),
         (("side-setback", "rear-setback"), r"\bside (?:and|or) (?:an? |the )?rear\b"
             r"|\brear (?:and|or) (?:an? |the )?side\b"
-            r"|\bside lot lines? (?:and|or) [^,]*\brear lot line"),
+            r"|\bside lot lines? (?:and|or) [^,]{0,120}\brear lot line"),
         (("front-setback",), r"\bfront (?:lot |property )?line|\bstreet (?:lot )?lines?\b"
             r"|^(?:street|road|highway)s?\b(?! (?:curb|light|tree|lamp|sign|furniture|corner)s?\b)"
             r"|edge of the (?:road|street)|\b(?:street|road|right[- ]of[- ]way)(?: right[- ]of[- ]way)?(?: lines?)?"
@@ -242,7 +242,7 @@ _FROM: Final = re.compile(
 _OF_LINE: Final = re.compile(r"(?:[ -]right[- ]of[- ]way)?(?: (?:lot |property )?lines?)?")
 _GOES_ON: Final = re.compile(r" (?:and|but|or|nor) (?=(?:at|not?|up|shall|must|may|is)\b|$|\d)")
 _NAMED: Final = re.compile(
-    r"(?:^|\b(?!(?:The|Any|Each|All|Front|Rear|Side|Street|Lot|Property|Public|Private|Right)\b)[A-Z][\w.]+ )"
+    r"(?:^|\b(?!(?:The|Any|Each|All|Front|Rear|Side|Street|Lot|Property|Public|Private|Right)\b)[A-Z][\w.]{1,40} )"
     r"(?:Streets?|Roads?|Avenues?|Highways?|Boulevards?|Drives?|Lanes?|Interstate|Routes?|Parkways?|River|Lake|Creek)\b"
     r"(?! (?:(?:right-of-way|lot|property) )?lines?\b)(?<!^Street)(?<!^Road)(?<!^Streets)(?<!^Roads)"
 )

@@ -31,9 +31,9 @@ _KIND: Final = re.compile(
     re.IGNORECASE,
 )
 _HEADING: Final = re.compile(
-    rf"[“\"]?(?P<code>{CODE})[”\"]?(?:\s*[-–—:,.]?\s+)(?P<name>[A-Z][^()]{{2,60}})"
-    rf"|(?P<name_first>[A-Z][^()]{{2,60}}?)[,:]?\s*\([“\"]?(?P<code_last>{_LETTERS})[”\"]?\).*"
-    rf"|[“\"]?(?P<letters>[A-Z]{{1,5}})[”\"]?(?:\s*[-–—:,.]?\s+)(?P<name_after>[A-Za-z][^()]{{2,60}}"
+    rf"[“\"]?(?P<code>{CODE})[”\"]?\s*+(?:[-–—:,.]\s++|(?<=\s))(?P<name>[A-Z][^()]{{2,60}})"
+    rf"|(?P<name_first>[A-Z][^()]{{2,60}}?)[,:]?\s*+\([“\"]?(?P<code_last>{_LETTERS})[”\"]?\).*"
+    rf"|[“\"]?(?P<letters>[A-Z]{{1,5}})[”\"]?\s*+(?:[-–—:,.]\s++|(?<=\s))(?P<name_after>[A-Za-z][^()]{{2,60}}"
     r"\b(?i:districts?|zones?|overlay)\.?)"
 )
 _LINE: Final = re.compile(
@@ -91,11 +91,11 @@ _NAMES_ALONE: Final = re.compile(
     r"\b(?:[Dd]istricts|[Zz]ones)\b[^.;:\n()]{0,80}?(?::|\bare|\binto|\bas) (?:the )?(?P<all>[^.:\n()]{5,600})\."
 )
 _NEXT_NAME: Final = re.compile(r"(?:[,;] (?:and )?|(?<=istrict) and |(?<=Zone) and )(?:the )?")
-_NEXT_WORD: Final = re.compile(r"(?:[,;] (?:and )?| and (?=[^,;]*$))(?:the )?")
+_NEXT_WORD: Final = re.compile(r"(?:[,;] (?:and )?| and (?=[^,;]{0,300}$))(?:the )?")
 _TITLE_ALONE: Final = re.compile(
     r"(?!.*\b(?:in|for|within)\b)(?:the )?(?P<name>[A-Z][\w/'’ &,-]{2,60} (?:district|zone|overlay))", re.IGNORECASE
 )
-_LEAD: Final = re.compile(r"[^\n]*\b(?:districts|zones)\b[^\n]*:", re.IGNORECASE)
+_LEAD: Final = re.compile(r"(?=[^\n]*?\b(?:districts|zones)\b)[^\n]*+(?<=:)", re.IGNORECASE)
 _ESTABLISHES: Final = re.compile(
     r"\b(?:divided|class\w*|establish\w*|following|these|created?|designated|(?:districts|zones) are)\b", re.IGNORECASE
 )
@@ -321,7 +321,11 @@ def find_line_starts(text: str) -> Iterator[tuple[int, int, Sequence[str]]]:
 
 def plain_name(name: str) -> str:
     """Normalize the name of a district: lower case, without optional words."""
-    words = re.sub(r"\b(?:districts?|zones?|overlay|the)\b|\(.*?\)|[“”\".,:–—-]+(?= |$)", " ", name.casefold())
+    words = re.sub(
+        r"\b(?:districts?|zones?|overlay|the)\b|\([^)\n]{0,200}+\)|(?<![“”\".,:–—-])[“”\".,:–—-]++(?= |$)",
+        " ",
+        name.casefold(),
+    )
     return " ".join(words.split())
 
 
@@ -503,7 +507,7 @@ _DEVELOPMENT: Final = re.compile(
     r"\b(?:planned|clustere?d?|conservation|in-?fill|mixed[ -]use|multi-?family|multiple[ -]family|hillside"
     r"|open[ -]space|cottage|townhouses?|townhomes?|condominium|attached|compact|transit[ -]oriented"
     r"|zero[ -]lot[ -]line|traditional[ -]neighbou?rhood)[ -]"
-    r"(?:[\w-]+ ){0,2}?(?:developments?|subdivisions?|communit(?:y|ies)|projects?)\b"
+    r"(?:[\w-]{1,40} ){0,2}?(?:developments?|subdivisions?|communit(?:y|ies)|projects?)\b"
     r"|\boverlays?\b|\bP[UR]Ds?\b",
     re.IGNORECASE,
 )

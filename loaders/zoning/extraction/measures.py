@@ -51,13 +51,13 @@ _DIGITS: Final = (
     r"|\.\d{1,4}|\d{1,2}/\d{1,2}|[½¼¾⅓⅔⅛])"
 )
 _WORD: Final = "|".join([*_PARTS, *sorted((*_SMALL, *_TENS, *_LARGE), key=len, reverse=True)])
-_WORDS: Final = rf"(?:(?:{_WORD})(?:(?:[ -]|,? and (?:a )?)(?:{_WORD})){{0,8}})\b"
+_WORDS: Final = rf"(?:(?>{_WORD})(?:(?:[ -]|,? and (?:a )?)(?>{_WORD})){{0,8}})\b"
 NUMBER: Final = rf"(?:{_WORDS}(?: ?\( ?{_DIGITS} ?%?\))?|{_DIGITS}(?: ?\({_DIGITS}\))?)"
 _UNITS: Final = (
     ("dwelling-per-acre", r"(?:(?:dwelling|residential|housing|living)[ -])?(?:units?|dwellings?|homes) ?(?:per|/"
         r"|an) ?(?:gross |net )?(?:acre|ac\b)|du ?/ ?ac(?:re)?\b"),
     ("FT2", r"(?:gross |net )?(?:square[ -](?:feet|foot)|s ?q ?\.? ?(?:feet|foot|f ?t\b\.?)|s\.f\.|sf\b|ft2\b|ft²)"),
-    ("AC", r"(?:(?:gross|net|contiguous|buildable),? )*(?:acres?\b(?: s\b)?|ac\b\.?)"),
+    ("AC", r"(?:(?:gross|net|contiguous|buildable),? ){0,4}(?:acres?\b(?: s\b)?|ac\b\.?)"),
     ("MI2", r"square miles?\b"),
     ("M2", r"square met(?:er|re)s?\b|m²|m2\b|s ?q ?\.? ?m\b\.?|s ?q ?\.? ?met(?:er|re)s?\b"),
     ("FT", r"(?:(?:linear|lineal|horizontal|vertical) )?(?:feet\b|foot\b|ft\b\.?)|['′’](?![\w'’])"),
@@ -67,7 +67,7 @@ _UNITS: Final = (
     ("HA", r"hectares?\b|ha\b\.?(?=\))"),
     ("PERCENT", r"percent\b(?: ?\(?\d{1,3}(?:\.\d+| \d/\d|[½¼¾⅓⅔⅛])?%\)?)?|per cent\b|%"),
     ("storey", r"stor(?:y|ies|eys?)\b"),
-    ("space", r"(?:(?:off-street|additional|guest|covered|parking) )*(?:parking )?(?:spaces?|stalls?)\b"),
+    ("space", r"(?:(?:off-street|additional|guest|covered|parking) ){0,4}(?:parking )?(?:spaces?|stalls?)\b"),
     ("dwelling", r"(?:dwelling |residential |housing )?(?:units?\b|dwellings?\b)"),
     ("DEG", r"degrees?\b|°"),
 )  # fmt: skip
@@ -130,7 +130,8 @@ _ADDED_FOR: Final = re.compile(
     re.IGNORECASE,
 )
 _TOGETHER: Final = re.compile(
-    r"(?:[,;] ?|\b(?:and|but|with) )[^.,;]*\b(?:together|combined|total|sum of|aggregate|the two)\b[^;]*", re.IGNORECASE
+    r"(?:[,;] ?|\b(?:and|but|with) )[^.,;]{0,200}\b(?:together|combined|total|sum of|aggregate|the two)\b[^;]*",
+    re.IGNORECASE,
 )
 _RUN: Final = re.compile(
     rf"(?:(?P<part>{'|'.join(re.sub('[ -]', '', part) for part in _PARTS)})"
@@ -139,7 +140,7 @@ _RUN: Final = re.compile(
 )
 _SPACED: Final = {re.sub("[ -]", "", part): part for part in reversed(_PARTS)}
 _UNIT_BEFORE: Final = re.compile(rf"(?:{_UNIT})[ -]?$", re.IGNORECASE)
-_RUNS: Final = re.compile(rf"(?:{_RUN.pattern.replace('?P<part>', '?:').replace('?P<word>', '?:')})+", re.IGNORECASE)
+_RUNS: Final = re.compile(rf"(?:{_RUN.pattern.replace('?P<part>', '?:').replace('?P<word>', '?:')})++", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ _CONDITIONAL: Final = re.compile(
     re.IGNORECASE,
 )
 """Words of sentences whose limits do not always apply."""
-_DEFINES: Final = re.compile(r"[\s\"”’'.,:—–-]*(?:(?:shall |will )?means?|(?:is|are) defined as)?[\s\"“‘':,—–-]*")
+_DEFINES: Final = re.compile(r"[\s\"”’'.,:—–-]*+(?:(?:shall |will )?means?|(?:is|are) defined as)?[\s\"“‘':,—–-]*+")
 _VERB: Final = re.compile(r"\b(?:means?|defined)\b")
 _GLOSSARY: Final = re.compile(r"\b(?:definitions?|defined|glossary|terms)\b", re.IGNORECASE)
 _MAY_DEFINE: Final = re.compile(r"[\"“][^\"”\n]{1,100}[\"”]|\b(?:means|shall mean|is defined as)\b")

@@ -138,7 +138,7 @@ _ONLY: Final = re.compile(
     r" (?:zones?|districts?)(?P<only> only)?",
     re.IGNORECASE,
 )
-_HISTORY: Final = re.compile(r" [(\[](?:Ord\b|Ordinance|Added|Amended|Prior code)[^\n]*[)\]]$")
+_HISTORY: Final = re.compile(r" [(\[](?:Ord\b|Ordinance|Added|Amended|Prior code)[^\n]{0,400}+(?<=[)\]])$")
 """When a line was enacted: ``(Ord. 2001-4 § 2, 2001)``"""
 _PERMIT: Final = re.compile(
     r"(?:but )?(?:only )?(?:by|on|upon|after|if|when|with|subject to|provided)\b(?!.*\bexcept\b)", re.IGNORECASE
@@ -155,8 +155,8 @@ _ACCESSORY: Final = re.compile(
 """``Accessory uses, which shall include sheds and docks``"""
 _ACCESSORY_USES: Final = re.compile(r"accessory uses(?: as follows)?", re.IGNORECASE)
 _ACCESSORY_TO: Final = re.compile(
-    r"(?:uses|buildings|structures)\b[^:;.]*\b(?:accessory|incidental|subordinate) to\b[^:;.]*"
-    r"\b(?:including|such as)(?: the following)?:",
+    r"(?:uses|buildings|structures)\b(?>[^:;.]*?\b(?:accessory|incidental|subordinate) to\b)[^:;.]*+:"
+    r"(?:(?<=\bincluding:)|(?<=\bsuch as:)|(?<=\bincluding the following:)|(?<=\bsuch as the following:))",
     re.IGNORECASE,
 )
 """The words below ``Accessory uses.``: ``Uses customarily accessory to these, including:``"""
@@ -236,7 +236,7 @@ class _Lines:
         text, section = self._text, self._section
         own = {start: (end, codes) for start, end, codes in naming.find_line_starts(text)}
         tables = [(table.start, table.end) for table in section.tables]
-        lines = list(re.finditer(r" *([^\n]*\S)", text))
+        lines = list(re.finditer(r"^ *+([^\n]*\S)", text, re.MULTILINE))
         lines = [line for line in lines if not any(first <= line.start(1) < last for first, last in tables)]
         for line, following in zip_longest(lines, lines[1:]):
             start, end = line.span(1)

@@ -44,7 +44,7 @@ _MEASURED: Final = re.compile(
 _OTHER: Final = re.compile(
     r"(?:(?:all|any|every|each|no) )?other (?:building|structure|use|lot|district)", re.IGNORECASE
 )
-LOT: Final = re.compile(r"(?:[\w-]+ )?(?:lots?|parcels?)\b(?! lines?)", re.IGNORECASE)
+LOT: Final = re.compile(r"(?:(?<![\w-])[\w-]++ )?(?:lots?|parcels?)\b(?! lines?)", re.IGNORECASE)
 BUILDING: Final = re.compile(
     r"\b(?:buildings?|structures?|dwellings?|houses?|homes?|residences?|townhouses?|duplex(?:es)?|apartments?"
     r"|garages?|sheds?|barns?|cottages?|cabins?)\b",
@@ -132,7 +132,7 @@ def is_clear(name: str | None) -> bool:
     return name is None or (len(name.split()) <= 20 and not _UNCLEAR.search(_IN_BRACKETS.sub("", name)))
 
 
-_ENCLOSED: Final = re.compile(r"\b(?:enclosed|surrounded|screened|fenced)(?= (?:[^.,;]* )?by\b)", re.IGNORECASE)
+_ENCLOSED: Final = re.compile(r"\b(?:enclosed|surrounded|screened|fenced)(?= (?:[^.,;]{0,200} )?by\b)", re.IGNORECASE)
 
 
 def find_enclosed(text: str, start: int, clause: Clause, end: int) -> Sequence[str]:
@@ -146,7 +146,7 @@ def find_enclosed(text: str, start: int, clause: Clause, end: int) -> Sequence[s
 
 
 _PLACED: Final = re.compile(
-    r"\b(?:on|in|into) (?P<what>[a-z -]+?) (?:less|more|smaller|narrower) than (?:an? )?$", re.IGNORECASE
+    r"\b(?:on|in|into) (?P<what>[a-z -]{1,200}?) (?:less|more|smaller|narrower) than (?:an? )?$", re.IGNORECASE
 )
 """Words for where something is forbidden: ``shall not be planted on slopes less than``."""
 

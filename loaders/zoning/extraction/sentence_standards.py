@@ -143,7 +143,7 @@ _RATE: Final = re.compile(
 _TOTAL: Final = re.compile(r"\b(?:total|combined|aggregate|both sides|sum of)\b", re.IGNORECASE)
 _HOLDER: Final = re.compile(
     r"(?:^|\b(?:on|with|by|of|in|within|for) )(?:(?:an?|the|any|each) )?"
-    r"(?P<what>(?!.*\byards?\b)(?:[\w-]+ ){0,3}?[\w-]+)"
+    r"(?P<what>(?!.{0,300}\byards?\b)(?:[\w-]{1,40} ){0,3}?[\w-]{1,40})"
     r" (?:having|with|containing|(?:which|that) (?:has|have)) (?:(?:an?|the|its) )?"
     r"(?=(?:\w+ ){0,2}?(?:area|width|depth|frontage|height)$)",
     re.IGNORECASE,
@@ -441,7 +441,7 @@ class _Sentence:
         if sides and (self._has_yards(f"{governor} {clause.subject}") or _is_yard(carried)):
             return _Reading(sides, side, part.bound, clause.other)
         near = bool(compared and (compared["near"] or compared["within"])) or bool(carried and carried.rule == "line")
-        to = re.search(r" to (.+) than", compared[0]) if compared is not None else None
+        to = re.search(r"\A(?>.*? to )(.+) than", compared[0], re.DOTALL) if compared is not None else None
         source = f" from {to[1]}" if to else f" {governor}" if re.match("from (?!.* by )", governor) else part.behind
         types, line = find_line_behind(source, near=near)
         if not types and line and not governor and carried is not None and carried.rule == "line":

@@ -52,8 +52,8 @@ _SHORT: Final = 8
 
 _BOARD: Final = re.compile(rf"\b{BOARD}|\b(?:applicants?|owners?|persons?)\b", re.IGNORECASE)
 _CONDITIONS: Final = re.compile(
-    r"(?!Except|Unless|Notwithstanding).*\b(?:provided(?! (?:as|in|for|by|on|with|at|to)\b)|if|when|where|unless"
-    r"|because)\b[^.;]*:$",
+    r"(?!Except|Unless|Notwithstanding)(?>.*\b(?:provided(?! (?:as|in|for|by|on|with|at|to)\b)|if|when|where|unless"
+    r"|because)\b)[^.;]*+(?<=:)$",
     re.IGNORECASE,
 )
 
@@ -542,7 +542,7 @@ def _parse_measure(raw: str, words: str, type_: str, caption: str) -> Measure | 
 
 def _applies(words: str, label: str | None) -> tuple[str | None, str | None]:
     """Find the use and the case of a cell: from its row, and from the words of its column that name no dimension."""
-    rest = re.sub(r"\([^()]*\d[^()]*\)", "", words)
+    rest = re.sub(r"\((?=[^()\d]*+\d)[^()]*+\)", "", words)
     for each in reversed(list(find_dimensions(rest))):
         rest = f"{rest[: each.start]} {rest[each.end :]}"
     rest = " ".join(_HEADER_WORDS.sub(" ", rest).split()).strip(" ,:;–—-/")

@@ -21,7 +21,7 @@ INHERITED: Final = re.compile(
 """``any use permitted in the C-1 District``"""
 _LABEL: Final = re.compile(r"(?:\([A-Za-z0-9]{1,3}\)|\d{1,2}[.)]) (?=\S)")
 _SEMICOLON: Final = re.compile(r"; ?(?:(?:and|or|and/or) )?")
-_COMMA: Final = re.compile(r",? (?:and|or) (?=[^,]*$)|, ?")
+_COMMA: Final = re.compile(r",? (?:and|or) (?=[^,]{0,300}$)|, ?")
 _NO_ITEM: Final = re.compile(
     r"(?:(?:all|any|other)(?: other| such)?(?: permitted)? uses?(?: (?:permitted|allowed|listed)\b|$)"
     r"|same|those|these|this|that|such|see|as|uses?|none|no|not|the(?! \w+(?: (?:and|or) \w+)? of\b)|only|provided"

@@ -109,7 +109,7 @@ _COPULA: Final = re.compile(
 )
 _THINGS: Final = r"(?:buildings?|lands?|structures?|premises|lots?|tracts?|parcels?|propert(?:y|ies))"
 _GENERIC: Final = re.compile(rf"(?:(?:an?|any|the|all|no) )?{_THINGS}\b|it (?:is|shall be) unlawful\b", re.IGNORECASE)
-_USED: Final = re.compile(r"\b(?:used?|occupied|erected)\b[^:;]*?\bfor\b(?P<rest>[^:]*)", re.IGNORECASE)
+_USED: Final = re.compile(r"\b(?:used?|occupied|erected)\b[^:;]{0,400}?\bfor\b(?P<rest>[^:]*)", re.IGNORECASE)
 _NONE_BUT: Final = re.compile(
     r"No (?:other )?(?:[\w-]+ (?:or )?){0,3}?(?:uses?|buildings?|structures?|lands?|premises)\b[^:;]{0,240}?"
     r"\b(?:permitted|allowed|used|occupied|erected|established)\b[^:;]{0,240}?\b(?:except|other than|but)\b[^:;]{0,80}?"
@@ -618,7 +618,7 @@ def _find_prefix(pattern: str | re.Pattern[str], text: str, at: int) -> str:
 _LIMIT: Final = re.compile(r",? (?:of|with|for|on|having) (?:not|no) (?:more|less|fewer) than .*", re.DOTALL)
 _PLACED: Final = re.compile(rf"\b(?:in|within) (?:the|any|all|each|every) [^.;:,]{{0,80}}{_KIND}", re.IGNORECASE)
 _AND: Final = re.compile(r",? and/or |, and |, (?:together with )?| and ")
-_PLURAL_BEFORE: Final = re.compile(r"(?:[a-z]{2,}(?<![su])s|[a-z]{3,}ing|ries)$")
+_PLURAL_BEFORE: Final = re.compile(r"(?:[a-z]{2}(?<![su])s|[a-z]{3}ing|ries)$")
 
 
 def split_phrases(text: str, start: int, end: int) -> Iterator[Span]:

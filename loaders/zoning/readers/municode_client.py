@@ -36,7 +36,7 @@ MAX_NODES: Final = 100_000
 FRESH_S: Final = 3_600.0
 """Maximum age of a cached response that may change, such as the latest edition."""
 
-_LOCATION: Final = re.compile(r"(?P<client>[^,@]+?)\s*,\s*(?P<state>[A-Za-z]{2})\s*(?:@(?P<node>\S+))?")
+_LOCATION: Final = re.compile(r"(?P<client>[^,@]*[^,@\s])\s*+,\s*+(?P<state>[A-Za-z]{2})\s*+(?:@(?P<node>\S+))?")
 
 
 def fetch(location: str, settings: Settings, folder: Path) -> Fetched:

@@ -54,7 +54,7 @@ _SENTENCE: Final = re.compile(
     r"(?<!\b[A-Z])(?<!\b[SDM][trs])(?<!\bNo)\.(?:\s*[\u2013\u2014]\s*|\s+(?=[\"“(\[]?[A-Z0-9(]))"
 )
 """End of the first sentence. Initials, St., Dr., Ms. and No. do not end one."""
-_LISTED: Final = re.compile(r"\s+(?=(?:Sec\.|§)\s*\d)|\s*(?=(?:\[\d{1,3}\] ?)?Footnotes:)")
+_LISTED: Final = re.compile(r"(?<!\s)\s++(?=(?:Sec\.|§)\s*+\d)|(?:(?<!\s)\s++)?(?=(?:\[\d{1,3}\] ?)?Footnotes:)")
 _PARAGRAPHS: Final = re.compile(
     rf"\s{{4,}}|(?<=[.;:,])\s+(?=(?:\([0-9A-Za-z]{{1,4}}\)|[A-Z0-9]{{1,2}}\.)\s\s)|\s+(?={history_notes.ANNOTATION})"
 )
