@@ -89,7 +89,7 @@ _CONTENT: Final = {
         "'''": r"(?:'{{0,2}}+(?:[^'\\]|{escape}))*+",
     }.items()
 }
-"""What a string may contain, by the mark before and after it."""
+"""The content of a string, by the mark before and after it."""
 _TOKEN: Final = re.compile(_TOKEN_PATTERN.replace("NAME", _NAME), re.VERBOSE)
 _NAMELESS: Final = re.compile(_TOKEN_PATTERN.replace("NAME", _NO_NAME), re.VERBOSE)
 
@@ -135,7 +135,7 @@ def _cut(pattern: re.Pattern[str], query: str, offset: int) -> Token:
 
 @dataclass(slots=True)
 class _Passed:
-    """What is known of the text behind a token, so that no search starts again at each further one (quadratic time)."""
+    """Facts about the text behind a token, so that no search starts again at each further one (quadratic time)."""
 
     nameless: int = 0
     """The offset up to which no prefixed name begins, as in a long run of words and hyphens without a colon."""
