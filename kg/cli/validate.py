@@ -37,6 +37,9 @@ FAILING: Final[Mapping[Level, frozenset[str] | None]] = {
 """The severities that make the command fail, by the least of them; None for all, including custom ones."""
 
 
+_OWN_SHAPES: Final = " These are Quadcite's own shapes. Use --shapes for others."
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
     """A validation: its results as they are found, and the other parts of its report."""
@@ -45,8 +48,8 @@ class Check:
     checked: str
     by_pyshacl: Mapping[str, str] = field(default_factory=dict)
     locate: Callable[[Violation], Location | None] | None = None
-    looked: Callable[[], bool] = lambda: True
-    """Whether the data contains targets of the shapes; called if there are no results."""
+    unchecked: Callable[[], str] = lambda: ""
+    """Why nothing was checked, or an empty text; called if there are no results."""
 
 
 @console.report_errors(console.USAGE)
@@ -146,12 +149,17 @@ def validate(
         raise typer.BadParameter(f"Nothing to validate. {how}, or use --data-dir DIR for stored data.")
     else:
         opened = _open_bundle()
-    with opened as check, _open_destination(output) as stream:
-        counts = _write(check, form, stream)
+    with opened as check:
+        with _open_destination(output) as stream:
+            counts = _write(check, form, stream)
+        reason = "" if counts else check.unchecked()
     if output is not None:
         from kg.shacl.report_summary import format_verdict
 
         console.say(f"kg: {format_verdict(check.checked, counts)}. The report is in {output}.")
+    if reason:
+        console.say(f"kg: Nothing was checked: {reason}")
+        raise typer.Exit(console.USAGE)
     failing = FAILING[fail_on]
     if any(number and (failing is None or severity in failing) for severity, number in counts.items()):
         raise typer.Exit(console.FAILURE)
@@ -182,7 +190,12 @@ def _join_checks(one: Check, other: Check) -> Check:
         yield from one.results
         yield from other.results
 
-    return replace(one, results=results(), checked=f"{one.checked}; {other.checked}")
+    return replace(
+        one,
+        results=results(),
+        checked=f"{one.checked}; {other.checked}",
+        unchecked=lambda: one.unchecked() or other.unchecked(),
+    )
 
 
 @contextmanager
@@ -245,15 +258,18 @@ def _open_files(
         checked,
         used.describe_uncompiled(),
         lambda result: places.get(result) or lines.locate(result),
-        lambda: looked or _warn_untargeted("" if own else " These are Quadcite's own shapes. Use --shapes for others."),
+        lambda: "" if looked else _explain_unchecked(used, "" if own else _OWN_SHAPES),
     )
     yield check if trial is None else _join_checks(check, trial)
 
 
-def _warn_untargeted(more: str = "") -> Literal[False]:
-    """Warn that nothing was checked."""
-    console.say(f"kg: Nothing was checked: the data contains no targets of the shapes.{more}")
-    return False
+def _explain_unchecked(shapes: Shapes, more: str = "") -> str:
+    """Explain why no node was checked by `shapes`."""
+    if not shapes.roots:
+        return "no shape has a target. Add sh:targetClass or another target to one."
+    if all(shapes.shapes[node].deactivated for node in shapes.roots):
+        return "all shapes with targets are deactivated."
+    return f"the data contains no targets of the shapes.{more}"
 
 
 def _parse_shapes(documents: Sequence[Document]) -> Shapes:
@@ -263,8 +279,8 @@ def _parse_shapes(documents: Sequence[Document]) -> Shapes:
     for iri, name in graph.imports.items():
         console.say(f"kg: {name} imports {iri}, which is not fetched. Pass the imported file with --shapes.")
     shapes = graph.shapes()
-    if not graph.has_targets:
-        console.say(f"kg: No shape in {graph.names} has a target.")
+    for note in shapes.notes:
+        console.say(f"kg: {note}")
     return shapes
 
 
@@ -318,7 +334,9 @@ def _try_load(places: Sequence[str], source: str) -> Check:
     ):
         report = sources.load(kg, source, list(places), index=False)
     found = [Violation(None, f"{each.record}: {each.reason}", source=each.source) for each in report.rejections]
-    return Check(found, console.counted(report.loaded + report.rejected, f"{source} record"))
+    number = report.loaded + report.rejected
+    reason = "" if number else f"no {source} record was found."
+    return Check(found, console.counted(number, f"{source} record"), unchecked=lambda: reason)
 
 
 @contextmanager
@@ -380,7 +398,13 @@ def _check_records(store: Store, graph: NamedNode | None, since: int | None) -> 
         checked = str(graph)
     if since is not None:
         checked = f"{checked}, {'' if names else 'not '}changed since generation {since}"
-    return Check(check_record_graphs(store, names, gate), checked, gate.shapes.describe_uncompiled())
+    is_empty = since is None and not names
+    return Check(
+        check_record_graphs(store, names, gate),
+        checked,
+        gate.shapes.describe_uncompiled(),
+        unchecked=lambda: "the data directory has no records of sources." if is_empty else "",
+    )
 
 
 def _check_stored(store: Store, shapes: Shapes, graph: NamedNode | None, since: int | None) -> Check:
@@ -395,7 +419,7 @@ def _check_stored(store: Store, shapes: Shapes, graph: NamedNode | None, since: 
         shapes.results(data),
         checked,
         shapes.describe_uncompiled(),
-        looked=lambda: has_targets(shapes, data) or _warn_untargeted(),
+        unchecked=lambda: "" if has_targets(shapes, data) else _explain_unchecked(shapes),
     )
     if since is None:
         return whole
@@ -444,5 +468,5 @@ def _write(check: Check, form: Form, output: IO[bytes]) -> Counter[str]:
         checked=check.checked,
         by_pyshacl=check.by_pyshacl,
         locate=check.locate,
-        looked=check.looked,
+        looked=lambda: not check.unchecked(),
     )

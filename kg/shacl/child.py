@@ -1,7 +1,7 @@
 """The child process of `kg.shacl.process`: a task (`kg.processes.task`) that runs one validation.
 
-It writes the report to its folder, then the verdict: ``{conforms, counts, looked, by_pyshacl}``. It runs at a lower
-priority than its parent, so that queries do not wait for it.
+It writes the report to its folder, then the verdict: ``{conforms, counts, looked, notes, by_pyshacl}``. It runs at a
+lower priority than its parent, so that queries do not wait for it.
 """
 
 from __future__ import annotations
@@ -110,6 +110,7 @@ def _validate(
         "conforms": not counts["Violation"],
         "counts": {severity: count for severity, count in counts.items() if count},
         "looked": looked(),
+        "notes": suite.notes,
         "by_pyshacl": by_pyshacl,
     }
     (folder / VERDICT).write_text(json.dumps(verdict))

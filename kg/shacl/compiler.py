@@ -287,13 +287,18 @@ class Compiler:
                     having = f"?this {to_sparql(path)} {term} ."
                 return [Query(f"{only} MINUS {{ {having} }} }}", one, has_value=False)]
             case shape_model.Closed(_, allowed):
-                start = f"{once} ?this ?value ?path WHERE {{ {nodes} ?this ?path ?value ."
+                node = "?this"
+                listed = "?this ?value ?path"
+                if path is not None:
+                    nodes, node = f"{{ SELECT ?this (?value AS ?node) WHERE {{ {values} }} }}", "?node"
+                    once, listed = "SELECT DISTINCT", f"{listed} ?node"  # a result for each triple of each value
+                start = f"{once} {listed} WHERE {{ {nodes} {node} ?path ?value ."
                 if not allowed:
                     return [Query(f"{start} }}", one, has_path=True)]
                 known = f"MINUS {{ VALUES ?path {{ {' '.join(map(quote, allowed))} }} }}"
                 # Much faster than MINUS, but it does not bind the property.
                 probed = f"!({'|'.join(map(quote, allowed))})"
-                probe = f"SELECT ?this WHERE {{ {nodes} ?this {probed} ?value . }} LIMIT 1"
+                probe = f"SELECT ?this WHERE {{ {nodes} {node} {probed} ?value . }} LIMIT 1"
                 return [Query(f"{start} {known} }}", one, has_path=True, probe=probe)]
         return []
 

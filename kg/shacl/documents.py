@@ -14,7 +14,7 @@ from kg.errors import InvalidInputError, NotFoundError
 from kg.shacl.data_graph import DataGraph
 from kg.shacl.rdf_files import Document, MalformedError
 from kg.shacl.report import Location, Violation
-from kg.shacl.shape_model import TARGETS, is_target_triple
+from kg.shacl.shape_model import TARGETS
 from kg.shacl.shapes import Shapes
 from kg.store.protocol import Term
 from kg.vocabulary import OWL, RDF, SH, curie
@@ -208,8 +208,3 @@ class ShapesDocuments:
     def names(self) -> str:
         """The names of the documents, for messages."""
         return ", ".join(name for name, _ in self.parsed)
-
-    @property
-    def has_targets(self) -> bool:
-        """Whether a shape has a target."""
-        return any(is_target_triple(triple) for _, triples in self.parsed for triple in triples)

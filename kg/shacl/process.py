@@ -89,6 +89,8 @@ class Outcome:
     """Results by severity."""
     looked: bool
     """Whether a target of the shapes selected any node."""
+    notes: Sequence[str]
+    """Remarks on the meaning of the shapes."""
     by_pyshacl: Mapping[str, str]
 
 
@@ -139,7 +141,7 @@ def validate_isolated(
             f"The validation was stopped at its deadline of {limits.timeout_s:g} s. Validate one graph, use fewer "
             "shapes, or run `kg validate`, which has no deadline."
         ) from None
-    return Outcome(report, verdict["conforms"], verdict["counts"], verdict["looked"], verdict["by_pyshacl"])
+    return Outcome(report, **verdict)
 
 
 def _describe(part: Document | Stored | TripleFiles) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import warnings
 from collections.abc import Collection, Iterable
 from functools import lru_cache
 from typing import Any, Final
@@ -39,10 +40,12 @@ def validate(
     """
     import pyshacl  # slow to import, and needed only for shapes that do not compile
     from pyparsing import ParseBaseException  # raised by rdflib for a query that it cannot parse
-    from pyshacl.errors import ReportableRuntimeError, ShapeLoadError
+    from pyshacl.errors import ReportableRuntimeError, ShapeLoadError, ShapeRecursionWarning
 
     kept = [triple for triple in shapes if only is None or triple.subject in only or not is_target_triple(triple)]
-    with _ENGINE:
+    with _ENGINE, warnings.catch_warnings():
+        # The reason for running these shapes states it. pySHACL follows the references to a fixed depth.
+        warnings.simplefilter("ignore", ShapeRecursionWarning)
         try:
             _, report, text = pyshacl.validate(
                 to_rdflib(quads), shacl_graph=_shapes_graph(tuple(kept)), inplace=True, advanced=True

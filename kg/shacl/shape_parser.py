@@ -6,7 +6,8 @@ https://www.w3.org/TR/shacl/#shapes and https://www.w3.org/TR/shacl/#syntax-rule
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
@@ -21,7 +22,7 @@ from kg.shacl.sparql_constraints import Components
 from kg.sparql.guard import check_query
 from kg.sparql.terms import bind, is_iri
 from kg.store.protocol import Term
-from kg.vocabulary import RDF, RDFS, SH, XSD, curie
+from kg.vocabulary import OWL, RDF, RDFS, SH, XSD, curie
 
 _QUERIES: Final = frozenset({SH.select, SH.ask, SH.construct, SH.update})
 _PREFIX: Final = re.compile(r"(?:[^\W\d_](?:[\w.-]*[\w-])?)?")
@@ -97,8 +98,9 @@ _FLAGS: Final = re.compile("[smixq]*")
 def parse_shapes(triples: Iterable[Quad | Triple]) -> dict[ShapeNode, Shape]:
     """Parse every shape of a shapes graph, by its node.
 
-    Raises InvalidInputError for a shape that is ill-formed, recursive, nested too deeply or has unknown SHACL terms,
-    and the errors of `check_features`.
+    Shapes that refer to themselves are not compiled (https://www.w3.org/TR/shacl/#shapes-recursion). Raises
+    InvalidInputError for a shape that is ill-formed, nested too deeply or has unknown SHACL terms, and the errors of
+    `check_features`.
     """
     triples = list(triples)
     check_features(triples)
@@ -108,9 +110,11 @@ def parse_shapes(triples: Iterable[Quad | Triple]) -> dict[ShapeNode, Shape]:
     try:
         shapes_parser = _ShapesParser(triples)
         shapes = {node: shapes_parser.shape(node) for node in shapes_parser.nodes()}
-        _check_recursion(shapes)
     except RecursionError:
         raise shape_model.nesting_error() from None
+    for node in _find_recursive(shapes):
+        reasons = (shapes[node].uncompiled, "it refers to itself, which the standard leaves undefined")
+        shapes[node] = replace(shapes[node], uncompiled="; ".join(filter(None, reasons)))
     return shapes
 
 
@@ -120,7 +124,9 @@ class _ShapesParser:
         for triple in dict.fromkeys((each.subject, each.predicate, each.object) for each in triples):
             self.graph.setdefault(triple[0], {}).setdefault(triple[1], []).append(triple[2])
         self.components = Components(self.graph)
-        self._classes = {RDFS.Class, *self.components.find_subclasses(RDFS.Class)}
+        # OWL states that owl:Class is a subclass of rdfs:Class, which the standard names.
+        kinds = (RDFS.Class, OWL.Class)
+        self._classes = {each for kind in kinds for each in (kind, *self.components.find_subclasses(kind))}
 
     def nodes(self) -> list[ShapeNode]:
         """Find every node that is a shape (https://www.w3.org/TR/shacl/#shapes)."""
@@ -310,8 +316,6 @@ class _ShapeParser:
             ):
                 if self.all(term):
                     raise self.refuse(term, "only a property shape (with sh:path) may have it")
-        elif self.all(SH.closed):
-            raise self.refuse(SH.closed, "only a node shape (without sh:path) may have it")
         yield from self._of_values()
         yield from self._of_sets()
         yield from self._of_shapes()
@@ -442,20 +446,24 @@ def _component_of(term: NamedNode) -> NamedNode:
     return SH[f"{local[0].upper()}{local[1:]}ConstraintComponent"]
 
 
-def _check_recursion(shapes: dict[ShapeNode, Shape]) -> None:
-    """Raise InvalidInputError for shapes that refer to themselves, whose meaning SHACL does not define."""
-    done: set[ShapeNode] = set()
+def _find_recursive(shapes: Mapping[ShapeNode, Shape]) -> set[ShapeNode]:
+    """Find the shapes that refer to themselves, directly or not."""
+    references = {
+        node: {each for constraint in shape.constraints for each in shape_model.get_references(constraint)}
+        for node, shape in shapes.items()
+    }
+    # Shapes that refer to none, or only to such ones, are no part of a circle.
+    remaining = {node for node, referred in references.items() if referred}
+    while ended := {node for node in remaining if references[node].isdisjoint(remaining)}:
+        remaining -= ended
+    return {node for node in remaining if _reaches(references, node)}
 
-    def follow(node: ShapeNode, above: tuple[ShapeNode, ...]) -> None:
-        if node in above:
-            path = " -> ".join(str(each) for each in (*above[above.index(node) :], node))
-            raise shape_error(node, None, f"a shape must not refer to itself: {path}")
-        if node in done:
-            return
-        for constraint in shapes[node].constraints:
-            for shape in shape_model.get_references(constraint):
-                follow(shape, (*above, node))
-        done.add(node)
 
-    for node in shapes:
-        follow(node, ())
+def _reaches(references: Mapping[ShapeNode, Collection[ShapeNode]], node: ShapeNode) -> bool:
+    """Return whether references lead from `node` back to it."""
+    todo, seen = list(references[node]), set(references[node])
+    while todo:
+        further = set(references[todo.pop()]) - seen
+        todo += further
+        seen |= further
+    return node in seen

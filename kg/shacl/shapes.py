@@ -19,7 +19,7 @@ from kg.shacl.shape_model import Shape, ShapeNode, SparqlConstraint, get_reachab
 from kg.shacl.shape_parser import parse_shapes
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
-from kg.vocabulary import OWL, RDF, RDFS, SH
+from kg.vocabulary import OWL, RDF, RDFS, SH, curie
 
 _CLOSING: Final = frozenset({SH.closed, SH.ignoredProperties, SH.targetSubjectsOf})
 """Terms that restrict record shapes to records: they forbid other properties, or target nodes of other classes."""
@@ -45,6 +45,13 @@ class Shapes:
         advanced = {triple.subject for triple in self.triples if triple.predicate == SH.target}
         self.roots = [node for node, shape in self.shapes.items() if shape.targets or node in advanced]
         self.uncompiled = {node: reason for node in self.roots if (reason := self._explain_uncompiled(node))}
+        self.notes = [
+            f"{curie(node.value)} has its instances as targets because it is an owl:Class. The standard names only "
+            "rdfs:Class, so other validators may check nothing."
+            for node in self.roots
+            if isinstance(node, NamedNode) and self._is_class_of_owl_only(node)
+        ]
+        """Remarks on the meaning of the shapes."""
         self._queries: Queries = {}
         self._asks_for_shapes = any(map(needs_shapes_graph, self.shapes.values()))
         self._compiled = [node for node in self.roots if node not in self.uncompiled]
@@ -68,6 +75,10 @@ class Shapes:
         for path in paths or sorted(bundle.folder("shapes").glob("record-*.ttl")):
             triples += [quad.triple for quad in open_document(str(path)).parse_all()]
         return cls(triples, opened=opened)
+
+    def _is_class_of_owl_only(self, node: NamedNode) -> bool:
+        types = {triple.object for triple in self.triples if triple.predicate == RDF.type and triple.subject == node}
+        return node in self.shapes[node].targets.classes and OWL.Class in types and RDFS.Class not in types
 
     def has_target_in(self, triples: Iterable[Quad | Triple]) -> bool:
         """Return whether `triples` contain a target by class or by sh:targetSubjectsOf."""
@@ -189,26 +200,23 @@ def _has_zero_length_path(shape: Shape) -> bool:
     )
 
 
-_TARGETS: Final = {
-    SH.targetClass: "SELECT ?node WHERE { VALUES ?of { $values } ?of ^rdfs:subClassOf*/^rdf:type ?node } LIMIT 1",
-    SH.targetSubjectsOf: "SELECT ?node WHERE { VALUES ?of { $values } ?node ?of ?value } LIMIT 1",
-    SH.targetObjectsOf: "SELECT ?node WHERE { VALUES ?of { $values } ?value ?of ?node } LIMIT 1",
+_FOUND_BY: Final = {
+    "classes": "SELECT ?node WHERE { VALUES ?of { $values } ?of ^rdfs:subClassOf*/^rdf:type ?node } LIMIT 1",
+    "subjects_of": "SELECT ?node WHERE { VALUES ?of { $values } ?node ?of ?value } LIMIT 1",
+    "objects_of": "SELECT ?node WHERE { VALUES ?of { $values } ?value ?of ?node } LIMIT 1",
 }
 _PROLOGUE: Final = f"PREFIX rdf: <{RDF.iri}> PREFIX rdfs: <{RDFS.iri}> "
 
 
 def has_targets(shapes: Shapes, data: DataGraph) -> bool:
-    """Return whether `data` contains a target of `shapes`."""
-    typed = {t.subject for t in shapes.triples if t.predicate == RDF.type and t.object in (RDFS.Class, OWL.Class)}
-    shaped = {t.subject for t in shapes.triples if t.predicate.value.startswith(SH.iri)}
-    values: dict[NamedNode, list[NamedNode]] = {SH.targetClass: [n for n in typed & shaped if isinstance(n, NamedNode)]}
-    for triple in shapes.triples:
-        if triple.predicate in (SH.targetNode, SH.target):
-            return True
-        if triple.predicate in _TARGETS and isinstance(triple.object, NamedNode):
-            values.setdefault(triple.predicate, []).append(triple.object)
+    """Return whether `data` contains a target of an active shape of `shapes`."""
+    active = [shapes.shapes[node] for node in shapes.roots if not shapes.shapes[node].deactivated]
+    # Nodes are validated wherever they are. Targets by a query (SHACL Advanced Features) are found by pySHACL alone.
+    if any(shape.targets.nodes or not shape.targets for shape in active):
+        return True
+    values = {kind: {each for shape in active for each in getattr(shape.targets, kind)} for kind in _FOUND_BY}
     return any(
-        next(iter(data.select(_PROLOGUE + bind(_TARGETS[target], values=named))), None) is not None
-        for target, named in values.items()
+        next(iter(data.select(_PROLOGUE + bind(_FOUND_BY[kind], values=sorted(named, key=str)))), None) is not None
+        for kind, named in values.items()
         if named
     )

@@ -211,10 +211,6 @@ def test_a_syntax_error_is_a_result_with_its_line_and_hides_nothing(write: Write
 
 BAD_SHAPES = {
     "ex:S a": "line 5, column 1: not Turtle",
-    "ex:S a sh:NodeShape ; sh:node ex:T . ex:T a sh:NodeShape ; sh:node ex:S .": (
-        "<http://example.org/S>: a shape must not refer to itself: "
-        "<http://example.org/S> -> <http://example.org/T> -> <http://example.org/S>"
-    ),
     "ex:S a sh:NodeShape ; sh:minCuont 1 .": "<http://example.org/S>, sh:minCuont: unknown SHACL term. Did you mean "
     "sh:minCount?",
     "ex:S a sh:NodeShape ; sh:pattern '[' .": "<http://example.org/S>, sh:pattern: '[' is not a valid",
@@ -278,8 +274,7 @@ def test_shapes_that_look_at_nothing_and_imports_are_told(write: Write) -> None:
         "no-targets.ttl", "ex:S a sh:NodeShape ; sh:nodeKind sh:IRI . <> <http://www.w3.org/2002/07/owl#imports> ex:o ."
     )
     result = run("validate", "data.ttl", "--shapes", "no-targets.ttl")
-    assert result.exit_code == 0
-    assert "No shape in no-targets.ttl has a target" in result.stderr
+    assert result.exit_code == 2
     assert "imports <http://example.org/o>, which is not fetched" in result.stderr
 
 
@@ -290,7 +285,7 @@ def test_data_that_no_shape_looks_at_do_not_pass_for_sound(write: Write, form: s
     write("two.ttl", "ex:b a ex:Persson .")
     arguments = ("validate", "one.ttl", "two.ttl", "--shapes", "shapes.ttl", "--format", form, *more)
     result = run(*arguments)
-    assert result.exit_code == 0
+    assert result.exit_code == 2
     assert "which no shape targets" in result.stdout
     assert "Nothing was checked" in result.stderr
     write("two.ttl", "ex:b a ex:Person ; ex:name 'B' .")
@@ -375,7 +370,7 @@ def test_a_store_can_be_checked_by_the_dataset_shapes_and_by_ones_own(data_dir: 
     own = answer("--data-dir", data_dir, "--shapes", "shapes.ttl", exit_code=1)
     assert [each["focus"] for each in own["results"]] == ["<http://example.org/ada>"]
     graph = record("good")[0].value
-    assert answer("--data-dir", data_dir, "--shapes", "shapes.ttl", "--graph", graph, exit_code=0)["results"] == []
+    assert answer("--data-dir", data_dir, "--shapes", "shapes.ttl", "--graph", graph, exit_code=2)["results"] == []
 
 
 def test_a_graph_that_is_not_there_is_refused_with_those_like_it(data_dir: Path) -> None:
@@ -453,7 +448,7 @@ def test_the_hook_for_pre_commit_runs_on_the_files_that_it_names(write: Write) -
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("content", "conforms"), spread([("ex:a a ex:Person .", "false"), ("ex:a ex:name 'A' .", "true")], 1)
+    ("content", "conforms"), spread([("ex:a a ex:Person .", "false"), ("ex:a a ex:Person ; ex:name 'A' .", "true")], 1)
 )
 def test_the_action_validates_what_its_inputs_name(write: Write, tmp_path: Path, content: str, conforms: str) -> None:
     write("some data.ttl", content)

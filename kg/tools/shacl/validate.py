@@ -134,6 +134,7 @@ def validate(
     )
     if not verdict.looked:
         result.notes.append("Nothing was checked: no target of the shapes matches a node of the data.")
+    result.notes += verdict.notes
     _fill(reader, result, found["groups"], home if pasted is None else None, pasted is None, max_results, max_tokens)
     total = sum(result.counts.values())
     return reader.finish(result, total=total, completeness="complete" if result.complete else "truncated")
