@@ -211,6 +211,10 @@ class Limits:
     max_quads: int | None = None
 
 
+_REMOTE_CONTEXT: Final = "No LoadDocumentCallback"
+"""A part of the message of the JSON-LD parser for a context that is an IRI."""
+
+
 class SyntaxFaultError(InvalidInputError):
     """The text breaks its grammar.
 
@@ -222,6 +226,8 @@ class SyntaxFaultError(InvalidInputError):
         self.place = "" if line is None else f"line {line}" if column is None else f"line {line}, column {column}"
         message = to_single_line(message, _MESSAGE_CHARACTERS)  # the parser quotes a token of any length
         self.fault = _POSITION.sub("", message)
+        if _REMOTE_CONTEXT in message:
+            self.fault = "it refers to a remote @context, which is not fetched. Write the context into the document"
         prefix = _UNDECLARED.search(message)
         if prefix and prefix[1] in PREFIXES:
             self.fault += f"; add @prefix {prefix[1]}: <{PREFIXES[prefix[1]]}> ."

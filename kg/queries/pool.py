@@ -267,7 +267,7 @@ class QueryPool:
         if default_graphs or named_graphs:
             dataset = [[graph.value for graph in graphs] for graphs in (default_graphs, named_graphs)]
         request: dict[str, Any] = {
-            "query": query,
+            "query": checked.text,
             "star": checked.star,
             "union": union and not checked.names_dataset,
             "dataset": dataset,

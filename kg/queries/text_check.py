@@ -29,6 +29,7 @@ from kg.processes import confine, frames
 from kg.processes.child import Child, ChildGoneError, ChildLateError, command
 from kg.sparql import guard, service
 from kg.sparql.guard import Form, Star
+from kg.sparql.lexer import escape_inner_dots
 from kg.sparql.service import Clause, Prologue
 
 READING_S: Final = 5.0
@@ -47,7 +48,10 @@ _PLACES: Final = threading.BoundedSemaphore(AT_ONCE)
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A query that may run: its form, whether it names its dataset with FROM, and the ``*`` of its SELECT."""
+    """A query that may run: its text for the engine, its form, whether it names its dataset with FROM, and the ``*`` of
+    its SELECT."""
+
+    text: str
 
     form: Form | None
     names_dataset: bool
@@ -87,7 +91,9 @@ def build_syntax_error(query: str, message: str) -> QuerySyntaxError:
 
 
 def _check(query: str) -> Checked:
-    return Checked(guard.check_query(query), guard.has_dataset_clause(query), guard.find_star(query))
+    form = guard.check_query(query)
+    text = escape_inner_dots(query)
+    return Checked(text, form, guard.has_dataset_clause(query), guard.find_star(text))
 
 
 def _find_clauses(query: str) -> tuple[list[Clause], Prologue]:

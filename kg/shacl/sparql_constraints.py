@@ -16,7 +16,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Store, Triple
 from kg.shacl import prebinding
 from kg.shacl.property_paths import IllFormedError, Path, to_sparql
 from kg.shacl.shape_model import Constraint, ShapeNode, SparqlConstraint, shape_error
-from kg.sparql.lexer import significant_tokens
+from kg.sparql.lexer import escape_inner_dots, significant_tokens
 from kg.sparql.terms import quote
 from kg.store.protocol import Term
 from kg.vocabulary import OWL, RDF, RDFS, SH, SHAPES_GRAPH, XSD, curie
@@ -131,7 +131,7 @@ class Components:
         if len(texts) != 1 or not isinstance(texts[0], Literal) or texts[0].datatype != XSD.string:
             raise shape_error(node, form, f"{_node_text(source)} must have one query, an xsd:string, not {len(texts)}")
         ask = form == SH.ask
-        query = texts[0].value
+        query = escape_inner_dots(texts[0].value)
         prebound = {"this", "shapesGraph", "currentShape", *parameters} | ({"value"} if ask else set())
         try:
             prebinding.check_query(query, prebound, {"this", "value"} if ask else {"this"})

@@ -9,14 +9,16 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterator
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Final, Literal, NamedTuple
 
 from kg.errors import QueryForbiddenError, QuerySyntaxError
 from kg.sparql.lexer import (
     Token,
+    find_inner_dots,
     find_other_end,
     may_compare,
+    may_have_inner_dots,
     significant_tokens,
     token_at,
     tokens,
@@ -60,6 +62,10 @@ _PLAIN: Final = re.compile(
     r"\s*(?:PREFIX\s+(?:[A-Z][A-Z0-9_\-]*)?:\s*<[^<>\s]*>\s*)*(SELECT|ASK|CONSTRUCT|DESCRIBE)(?=[\s{*?$])",
     re.IGNORECASE | re.ASCII,
 )
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*+:")
+_IRI_CHARACTERS: Final = 2_000
+"""Characters after a ``<`` in which the end of an IRI is looked for."""
+_NOT_IN_IRI: Final = re.compile(r"""[\x00-\x20"{}|^`\\]""")
 _SERVICE: Final = re.compile(r"SERVICE(SILENT)?$", re.IGNORECASE)
 
 
@@ -74,7 +80,7 @@ def is_cheap_to_check(query: str) -> bool:
     """Return whether the checks of `query` need no scan over all of its tokens."""
     if len(query) < CHEAP_CHARS:
         return True
-    if not is_plain(query) or _is_deep(query):
+    if not is_plain(query) or _is_deep(query) or may_have_inner_dots(query):
         return False
     upper = query.upper()
     if "SERVICE" in upper:
@@ -351,7 +357,10 @@ def build_syntax_error(query: str, message: str) -> QuerySyntaxError:
     )
     lines = query.split("\n")
     line = min(int(match[1]), len(lines))
-    offset = sum(len(text) + 1 for text in lines[: line - 1]) + int(match[2]) - 1
+    begin = sum(len(text) + 1 for text in lines[: line - 1])
+    offset = begin + int(match[2]) - 1
+    escapes = [dot for dot in find_inner_dots(query) if dot >= begin]  # the engine counts these
+    offset -= sum(dot + number < offset for number, dot in enumerate(escapes))
     keywords = _EXPECTED_KEYWORD.findall(expected)
     if keywords and not _names_characters(expected):
         offset -= min(len(keyword) for keyword in keywords)
@@ -361,6 +370,8 @@ def build_syntax_error(query: str, message: str) -> QuerySyntaxError:
     found = next((token for token in tokens(query) if token.end > offset), None)
     if found is not None and found.kind not in ("space", "comment"):
         offset = found.start
+    if (unreadable := _explain_iri(query, offset)) is not None:
+        return _error(query, *unreadable)
     at = "end of the query" if found is None else repr(found.text if len(found.text) <= 40 else found.text[:40] + "...")
     undeclared, declared = _undeclared_prefix(query)
     if undeclared is not None:
@@ -380,6 +391,22 @@ def build_syntax_error(query: str, message: str) -> QuerySyntaxError:
     if query_form(query) is None:
         expected = "expected SELECT, ASK, CONSTRUCT or DESCRIBE after the PREFIX lines"
     return _error(query, offset, f"unexpected {at}: {expected}")
+
+
+def _explain_iri(query: str, offset: int) -> tuple[int, str] | None:
+    """Find an IRI at `offset` or after it that the engine cannot read, and what is wrong with it."""
+    all_tokens = list(significant_tokens(query))
+    has_base = any(token.kind == "word" and token.text.upper() == "BASE" for token in all_tokens)
+    for token, following in pairwise(all_tokens):
+        end = query.find(">", token.end, token.end + _IRI_CHARACTERS) if token.text == "<" else token.end
+        shown = repr(f"<{query[token.end : end][:60]}>")
+        if token.kind == "iri" and token.end > offset and not has_base and _SCHEME.match(token.text, 1) is None:
+            return token.start, f"{token.text[:60]!r} is relative, and the query has no BASE. Write the whole IRI"
+        if token.text == "<" and following.kind == "name" and following.start == token.end and end >= offset:
+            wrong = _NOT_IN_IRI.search(query, token.end, end)
+            if wrong is not None and _SCHEME.match(query, token.end):
+                return token.start, f"{shown} is no IRI: it contains {wrong[0]!r}. Percent-encode it, as in %20"
+    return None
 
 
 def _find_incomplete_triple(query: str, first: Token) -> tuple[Token, str] | None:

@@ -24,6 +24,11 @@ _SCHEME: Final = re.compile(r"<[A-Za-z][A-Za-z0-9+.\-]*://")
 _NO_CHARACTER: Final = re.compile(r"\\u[dD][89A-Fa-f]|\\U(?!000[0-9A-Fa-f]|0010)|\\U0000[dD][89A-Fa-f]")
 _CLOSING: Final = frozenset({")", "}", "]", ">>", ")>>"})
 
+_PART: Final = r"""[^\s<>"'{}()\[\];,/:.]"""
+_DOTTED: Final = re.compile(rf":{_PART}*+\.{_PART}*+\.(?:{_PART}|\.)")
+"""A local name that may have several dots. IRIs with an authority do not match."""
+_PLAIN_DOT: Final = re.compile(r"(?<!\\)\.")
+
 MAX_AMBIGUOUS: Final = 1_000
 """Maximum number of ambiguous tokens in one text, since each of them starts another reading."""
 
@@ -119,6 +124,36 @@ def tokens(query: str) -> Iterator[Token]:
         token = _next(query, offset, passed)
         yield token
         offset = token.end
+
+
+def may_have_inner_dots(query: str) -> bool:
+    """Return whether `query` may have a local name with several dots, without a scan over its tokens."""
+    return _DOTTED.search(query) is not None
+
+
+def find_inner_dots(query: str) -> list[int]:
+    """Find the dots to escape in local names with several of them, such as ``sec:17.52.010``.
+
+    The standard allows them (https://www.w3.org/TR/sparql12-query/#rPN_LOCAL), but Oxigraph reads one at most.
+    """
+    if not may_have_inner_dots(query):
+        return []
+    found = []
+    for token in tokens(query):
+        if token.kind == "name":
+            local = token.text.index(":")
+            dots = [match.start() for match in _PLAIN_DOT.finditer(token.text, local)]
+            found += [token.start + dot for dot in dots] if len(dots) > 1 else []
+    return found
+
+
+def escape_inner_dots(query: str) -> str:
+    """Escape the dots of `find_inner_dots`, which changes nothing else."""
+    parts, at = [], 0
+    for dot in find_inner_dots(query):
+        parts += [query[at:dot], "\\"]
+        at = dot
+    return "".join([*parts, query[at:]])
 
 
 def significant_tokens(query: str) -> Iterator[Token]:

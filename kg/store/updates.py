@@ -16,6 +16,7 @@ from kg.errors import InvalidInputError
 from kg.processes.child import Limits, run_task
 from kg.sparql.dataset_clauses import add_dataset
 from kg.sparql.guard import check_update
+from kg.sparql.lexer import escape_inner_dots
 from kg.store import difference
 from kg.store.commits import has_touched
 from kg.store.difference import Delta
@@ -68,9 +69,9 @@ class Update:
     """The error to raise if its syntax is valid: a syntax error takes precedence."""
 
     def __post_init__(self) -> None:
-        self._original = self.text
         self.scope = frozenset()
         check_update(self.text)
+        self._original = self.text = escape_inner_dots(self.text)
         try:
             if self.default_graphs or self.named_graphs:
                 self.text = add_dataset(self.text, self.default_graphs, self.named_graphs)

@@ -10,11 +10,12 @@ import time
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from pyoxigraph import Store
 
 from kg.errors import InvalidInputError, QuerySyntaxError
 from kg.sparql import lexer
 from kg.sparql.guard import check_query, check_update, has_dataset_clause
-from kg.sparql.lexer import MAX_AMBIGUOUS, tokens, tokens_of_all_readings
+from kg.sparql.lexer import MAX_AMBIGUOUS, escape_inner_dots, tokens, tokens_of_all_readings
 from kg.sparql.service import find_clauses, parse_prologue
 from tests.examples import dear
 
@@ -84,6 +85,21 @@ def seconds(text: str) -> float:
         with contextlib.suppress(InvalidInputError):
             check(text)
     return time.thread_time() - started
+
+
+LOCAL = st.lists(st.sampled_from(["a", "Z", "7", "_", "-", ":", "%2E", "é", ".", "..", "\\.", "\\/"]), max_size=9)
+
+
+@given(LOCAL.map("".join), st.sampled_from([" ", ". ", "; ", ", "]))
+def test_a_name_with_dots_is_the_iri_that_the_standard_gives(local: str, after: str) -> None:
+    local = f"a{local}z"
+    expected = "http://e/" + local.replace("\\", "")
+    store = Store()
+    query = f'PREFIX s: <http://e/> SELECT (STR(s:{local}) AS ?iri) ("s:1.2.3" AS ?text) {{}} # s:1.2.3'
+    [row] = store.query(escape_inner_dots(query))
+    assert (row["iri"].value, row["text"].value) == (expected, "s:1.2.3")
+    store.update(escape_inner_dots(f"PREFIX s: <http://e/> INSERT DATA {{ s:x s:p s:{local}{after.strip(' ;,')} }}"))
+    assert [quad.object.value for quad in store] == [expected]
 
 
 def test_a_text_of_many_readings_is_refused() -> None:
