@@ -24,9 +24,8 @@ _SCHEME: Final = re.compile(r"<[A-Za-z][A-Za-z0-9+.\-]*://")
 _NO_CHARACTER: Final = re.compile(r"\\u[dD][89A-Fa-f]|\\U(?!000[0-9A-Fa-f]|0010)|\\U0000[dD][89A-Fa-f]")
 _CLOSING: Final = frozenset({")", "}", "]", ">>", ")>>"})
 
-_PART: Final = r"""[^\s<>"'{}()\[\];,/:.]"""
-_DOTTED: Final = re.compile(rf":{_PART}*+\.{_PART}*+\.(?:{_PART}|\.)")
-"""A local name that may have several dots. IRIs with an authority do not match."""
+_NAME_CHARACTERS: Final = re.compile(r"""(?:[^\s<>"'{}()\[\];,/\\]++|\\.)++""")
+"""Characters between those that no name has without an escape. IRIs are divided at their slashes."""
 _PLAIN_DOT: Final = re.compile(r"(?<!\\)\.")
 
 MAX_AMBIGUOUS: Final = 1_000
@@ -128,7 +127,7 @@ def tokens(query: str) -> Iterator[Token]:
 
 def may_have_inner_dots(query: str) -> bool:
     """Return whether `query` may have a local name with several dots, without a scan over its tokens."""
-    return _DOTTED.search(query) is not None
+    return any(run.count(".", run.index(":")) > 1 for run in _NAME_CHARACTERS.findall(query) if ":" in run)
 
 
 def find_inner_dots(query: str) -> list[int]:

@@ -544,7 +544,7 @@ def alive(pid: int) -> bool:
     sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"), reason="there is no second wall here"
 )
 def test_service_past_the_guard_meets_the_second_wall(pool: QueryPool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox.text_check, "check", lambda query: sandbox.text_check.Checked(None, False))
+    monkeypatch.setattr(sandbox.text_check, "check", lambda query: sandbox.text_check.Checked(query, None, False))
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         with pytest.raises(QueryForbiddenError, match="another server"):
