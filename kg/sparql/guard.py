@@ -394,7 +394,7 @@ def build_syntax_error(query: str, message: str) -> QuerySyntaxError:
 
 
 def _explain_iri(query: str, offset: int) -> tuple[int, str] | None:
-    """Find an IRI at `offset` or after it that the engine cannot read, and what is wrong with it."""
+    """Find an IRI at `offset` or after it that the engine cannot read, and the reason."""
     all_tokens = list(significant_tokens(query))
     has_base = any(token.kind == "word" and token.text.upper() == "BASE" for token in all_tokens)
     for token, following in pairwise(all_tokens):
@@ -405,7 +405,7 @@ def _explain_iri(query: str, offset: int) -> tuple[int, str] | None:
         if token.text == "<" and following.kind == "name" and following.start == token.end and end >= offset:
             wrong = _NOT_IN_IRI.search(query, token.end, end)
             if wrong is not None and _SCHEME.match(query, token.end):
-                return token.start, f"{shown} is no IRI: it contains {wrong[0]!r}. Percent-encode it, as in %20"
+                return token.start, f"{shown} is not an IRI: it contains {wrong[0]!r}. Percent-encode it, as in %20"
     return None
 
 
