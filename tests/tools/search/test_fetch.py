@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 
 from kg.errors import InvalidInputError, NotFoundError
+from kg.retrieval.token_budget import FEWEST_TOKENS
+from kg.tools.registry import RESEARCH, get
 from kg.tools.search import passages, research
 from kg.tools.search.passages import fetch
 from kg.vocabulary import mint
@@ -195,3 +197,28 @@ def test_an_odd_id_is_not_found_and_changes_nothing(kg, name):
 def test_ids_are_one_or_a_list_of_at_most_200(kg, arguments):
     with pytest.raises(InvalidInputError):
         fetch(kg, **arguments)
+
+
+def test_the_parts_of_a_research_document_are_its_text(kg, corpus):
+    document = max(corpus, key=len)
+    tool = replace(get("fetch", RESEARCH), max_tokens=FEWEST_TOKENS)
+    read, following, parts = "", document[0].document, 0
+    while following is not None:
+        answer = tool.answer(kg, {"id": following})
+        assert (answer.content["id"], answer.content.get("text_from", 0)) == (following, len(read))
+        read += answer.content["text"]
+        following = answer.content["metadata"].get("next_id")
+        assert (following is None) == (answer.meta["completeness"] == "complete")
+        parts += 1
+    assert read == "\n\n".join(passage.text for passage in document)
+    assert parts > 1
+    with pytest.raises(NotFoundError):
+        research.fetch(kg, research.build_part_id(document[0].document, 10**6))
+
+
+def test_a_page_of_one_passage_with_its_neighbours_goes_on(kg, corpus):
+    document = max(corpus, key=len)
+    pages = [fetch(kg, id=document[2].iri, neighbours=2, limit=2, offset=offset) for offset in (0, 2, 4)]
+    assert [item.id for page in pages for item in page.evidence] == [passage.iri for passage in document[:5]]
+    assert [page.next_offset for page in pages] == [2, 4, None]
+    assert {page.text for page in pages} == {document[2].text}
