@@ -177,6 +177,11 @@ class SearchHit(BaseModel):
     title: str
     url: str
     snippet: str
+    disputed_order: bool | None = Field(
+        None,
+        description="True if the file has these words in another order than the columns of its pages show",
+        exclude_if=lambda value: not value,
+    )
     said_by: str | None = Field(
         None, description="Who said these words, of a speech", exclude_if=lambda value: value is None
     )

@@ -51,6 +51,7 @@ class FoundChunk(Lean):
     path: str = Field(description="Collection and path of the file")
     section: str | None = Field(None, description="Headings above the snippet")
     snippet: str
+    disputed_order: bool | None = Field(None, description="True if the file has its words in another order")
     score: float
     hops: int = Field(description="0: a hit of the search")
     relation: Relation | None = None
@@ -226,6 +227,7 @@ def _build(reader: Reader, query: str, ranked: Sequence[_Ranked], expansion: Exp
                 path=get_path(unit.document),
                 section=shown[each.iri],
                 snippet=build_snippet(unit.text, query, PART_SNIPPET_CHARACTERS, parts[each.iri]),
+                disputed_order=unit.is_disputed or None,
                 score=round(each.score, 4),
                 hops=each.path.hops,
                 relation=each.path.relation,

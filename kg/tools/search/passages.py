@@ -326,6 +326,7 @@ def _build_hits(
                 title=title_of(descriptions, unit.cited, voices.get(each.iri)),
                 url=url_of(descriptions, unit.cited),
                 snippet=build_snippet(unit.text, query),
+                disputed_order=unit.is_disputed or None,
                 said_by=said_by(descriptions, unit, voices.get(each.iri)),
                 score=each.score if query else None,
                 score_parts=_score_parts(each) if score_parts else None,
