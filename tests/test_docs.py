@@ -41,6 +41,7 @@ def test_every_generated_part_is_in_one_page() -> None:
         "errors",
         "groups",
         "modules",
+        "permissions",
         "scale_figures",
         "scale_plan",
         "settings",
