@@ -88,7 +88,7 @@ def parse_date(text: str) -> str | None:
 
 
 DOMAIN: Final = "climate"
-VERSION: Final = "5"
+VERSION: Final = "6"
 """Version of the mapping of rows. A new version maps every record again."""
 
 TOPICS: Final = {

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from html.parser import HTMLParser
 from typing import Final
 
+from loaders.readers.inline import lower_text, raise_text
+
 HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 BLOCKS: Final = HEADINGS | frozenset(
     {"address", "article", "aside", "blockquote", "caption", "center", "dd", "details", "div", "dl", "dt", "fieldset"}
@@ -23,7 +25,10 @@ HIDDEN: Final = frozenset({"script", "style", "template", "head", "nav", "noscri
 """Elements of which no text is shown, or none that belongs to the document."""
 _VOID: Final = frozenset({"hr", "meta", "link"})
 """Those of them that have no end tag."""
-_OPENED: Final = (BLOCKS | HIDDEN) - _VOID
+STRUCK: Final = frozenset({"s", "strike", "del"})
+"""Elements whose words are struck out."""
+_UNREAD: Final = HIDDEN | STRUCK
+_OPENED: Final = (BLOCKS | _UNREAD) - _VOID
 _SPACES: Final = re.compile(r"[ \t\r\n\f]{2,}|[\t\r\n\f]")
 
 
@@ -42,6 +47,8 @@ class _BlockParser(HTMLParser):
         self.open: list[str] = []
         self.text: list[str] = []
         self.breaks = 0
+        self.shifts: list[int] = []
+        """Pieces of the text before each raised or lowered element that is open."""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag == "br":
@@ -49,6 +56,8 @@ class _BlockParser(HTMLParser):
             return
         if tag in BLOCKS:
             self.flush()
+        if tag in ("sup", "sub"):
+            self.shifts.append(len(self.text))
         if tag in _OPENED:
             self.open.append(tag)
 
@@ -61,11 +70,15 @@ class _BlockParser(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         if tag in BLOCKS:
             self.flush()
+        if tag in ("sup", "sub") and self.shifts:
+            start = self.shifts.pop()
+            write = raise_text if tag == "sup" else lower_text
+            self.text[start:] = [write("".join(self.text[start:]), "".join(self.text[:start][-2:]))]
         if tag in self.open:
             del self.open[len(self.open) - 1 - self.open[::-1].index(tag) :]
 
     def handle_data(self, data: str) -> None:
-        if not HIDDEN.isdisjoint(self.open):
+        if not _UNREAD.isdisjoint(self.open):
             return
         if self.breaks and data.strip():
             # One line break begins a line of the same paragraph, several begin a paragraph.
@@ -79,7 +92,7 @@ class _BlockParser(HTMLParser):
     def flush(self) -> None:
         lines = [re.sub(r" {2,}", " ", line).strip() for line in "".join(self.text).split("\n")]
         text = "\n".join(line for line in lines if line)
-        self.text, self.breaks = [], 0
+        self.text, self.shifts, self.breaks = [], [], 0
         if text:
             self.blocks.append(Block(self.kind(), text))
 

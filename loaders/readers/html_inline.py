@@ -13,10 +13,9 @@ from lxml import etree
 
 from loaders.readers.css import Style, StyleSheet
 from loaders.readers.formulas import write_formula
-from loaders.readers.html import BLOCKS
+from loaders.readers.html import BLOCKS, STRUCK
 from loaders.readers.inline import CHECKED, ORDINALS, UNCHECKED, LeftOut, is_exponent, lower_text, raise_text
 
-STRUCK: Final = frozenset({"s", "strike", "del"})
 _NEVER_SHOWN: Final = frozenset({"template", "datalist"})
 UNREAD: Final = {
     "img": "pictures", "svg": "drawings", "canvas": "drawings", "iframe": "embedded pages", "frame": "embedded pages",

@@ -15,7 +15,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from loaders.readers.css import parse_declarations
-from loaders.readers.html_inline import STRUCK, UNREAD, find_shift, is_hidden, write_box
+from loaders.readers.html import STRUCK
+from loaders.readers.html_inline import UNREAD, find_shift, is_hidden, write_box
 from loaders.readers.inline import LeftOut, lower_text, raise_text
 
 _LINE: Final = re.compile(r"\n")

@@ -29,3 +29,8 @@ def test_what_cannot_be_a_tag_is_text() -> None:
 
 def test_elements_without_an_end_tag_hide_nothing() -> None:
     assert parse_blocks("<meta charset='utf-8'><link rel=x><hr>shown") == [Block("Text", "shown")]
+
+
+def test_raised_and_struck_words_of_descriptions_are_no_plain_text() -> None:
+    blocks = parse_blocks("<p>10<sup>6</sup> t of CO<sub>2</sub> by <del>2030</del> 2035</p><p>m<sup>2</sup>")
+    assert [block.text for block in blocks] == ["10\u2076 t of CO\u2082 by 2035", "m\u00b2"]
