@@ -94,6 +94,9 @@ class _Rewriting:
         """Take an element away, or put its value in its place. Return whether it is done with."""
         if tag in STRUCK or "line-through" in f"{style.get('text-decoration')} {style.get('text-decoration-line')}":
             self.left_out.add_struck(_words(element))
+            if tag in ("td", "th"):  # its column stays
+                _set_text(element, "")
+                return True
         elif tag in _NEVER_SHOWN or is_hidden(
             tag, [name for name in ("hidden", "open") if name in element.attrib], style
         ):

@@ -106,6 +106,12 @@ def test_lists_have_the_numbers_that_a_browser_shows() -> None:
     ]  # fmt: skip
 
 
+def test_a_struck_cell_keeps_its_column() -> None:
+    row = "<tr><td>north<td style='text-decoration: line-through'>40<td>55</tr>"
+    found = read_html(f"<table><tr><th>gate<th>fee<th>new fee</tr>{row}</table>", "a.html")
+    assert found.text.split("\n")[-1] == "| north |  | 55 |"
+
+
 def test_what_is_not_read_is_one_warning_for_each_kind() -> None:
     found = read_html(
         "<main><p>text <img src=a><img src=b><img src=c alt=''><svg><text>x</text></svg><!-- why --><s>a b</s></main>"
