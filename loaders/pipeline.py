@@ -73,8 +73,9 @@ _KEPT_WARNINGS: Final = 1_000
 Item = SourceDocument | SourceGraph | Rejection | Withdrawal | Notice
 Options = Mapping[str, str]
 """Options of a load: ``base``, the name or URL of the Wikibase of the entities; ``chamber`` and ``date`` of speeches
-whose files lack them; ``municipality`` and ``state`` of a code; ``mapping``, the TOML file for tables of districts
-or members; ``collection``, the name of a collection of files, and ``tags``, tags for them, separated by commas.
+whose files lack them, and ``jurisdiction``, the country or region of their parliament; ``municipality`` and ``state``
+of a code; ``mapping``, the TOML file for tables of districts or members; ``collection``, the name of a collection of
+files, and ``tags``, tags for them, separated by commas.
 """
 
 Derive = Callable[[Store, Mapping[NamedNode, Sequence[Quad]]], Derived]

@@ -83,6 +83,7 @@ def _hansard(given: Settings, options: Options) -> Loader:
         config=options,
         derive=Derivations(hansard.DOMAIN, reading.findings).derive,
         cut=hansard.cut_records,
+        prepare=reading.identifiers.load,
         refresh=_renew_links,
         options=options,
         exclusive=True,
@@ -167,9 +168,9 @@ def _files(given: Settings, options: Options, moves: Moves | None = None) -> Loa
 LOADERS: Final = {
     "climate": Source(_climate),
     "wikibase": Source(_wikibase, ("base",)),
-    "parliament": Source(_hansard, ("chamber", "date")),
-    "hansard": Source(_hansard, ("chamber", "date")),  # the earlier name, which also names the graphs
-    "members": Source(_members, ("chamber", "mapping")),
+    "parliament": Source(_hansard, ("chamber", "date", "jurisdiction")),
+    "hansard": Source(_hansard, ("chamber", "date", "jurisdiction")),  # the earlier name, which also names the graphs
+    "members": Source(_members, ("chamber", "jurisdiction", "mapping")),
     "zoning": Source(_zoning, ("municipality", "state", "mapping")),
     "files": Source(_files, ("collection", "tags")),
 }

@@ -155,6 +155,12 @@ def load(
     date: Annotated[
         str | None, typer.Option("--date", metavar="DATE", help="Date of speeches that have none: YYYY-MM-DD.")
     ] = None,
+    jurisdiction: Annotated[
+        str | None,
+        typer.Option(
+            "--jurisdiction", metavar="CODE", help="Country or region whose parliament a table is of: AUS, NZL, GB-SCT."
+        ),
+    ] = None,
     municipality: Annotated[
         str | None, typer.Option("--municipality", metavar="NAME", help="Municipality of a code or table.")
     ] = None,
@@ -189,7 +195,7 @@ def load(
         places = paths if graph.local else [resolve_for_server(path) for path in paths]
         asked = {"source": source, "paths": places, "prune": prune, "wait": wait, "replace_newer": replace_newer}
         options = {"base": base, "chamber": chamber, "date": date, "municipality": municipality, "state": state}
-        options |= {"collection": collection, "tags": tags}
+        options |= {"collection": collection, "tags": tags, "jurisdiction": jurisdiction}
         if mapping is not None:
             options["mapping"] = mapping if graph.local else resolve_for_server(mapping)
         done = graph.call("load", asked | options, advance)

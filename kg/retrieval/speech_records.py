@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -73,6 +74,7 @@ BY_ID: Final = "SELECT DISTINCT ?speech WHERE { ?speech dcterms:identifier $id ;
 
 IDS_COMPARED: Final = 200_000
 NEAR: Final = 5
+_CAREER: Final = re.compile(r";[^;]*\bfrom\s+[0-9]{4}\b", re.IGNORECASE)
 _SPEECH_ROOT: Final = f"{BASE}id/speech/"
 _UNITS_AT_ONCE: Final = 500
 INTERJECTION: Final = mint("code", "utteranceType", "interjection")
@@ -159,8 +161,12 @@ class Speech:
 
     @property
     def party(self) -> str:
-        """Party as written in the source, else its label; empty if not recorded."""
-        return self.one(KG.partyAsRecorded) or self.label(KG.party) or ""
+        """Party as written in the source, else its label; empty if not recorded.
+
+        Of a career (``FT; ANTI-SOC from 1906``) it is the party of that day, or empty if that is uncertain.
+        """
+        recorded = self.one(KG.partyAsRecorded)
+        return (None if recorded and is_career(recorded) else recorded) or self.label(KG.party) or ""
 
     @property
     def derived_party(self) -> str | None:
@@ -228,6 +234,11 @@ class Speech:
     def url(self) -> str | None:
         """Web address of the speech at the source."""
         return self.one(DCTERMS.source)
+
+
+def is_career(party: str) -> bool:
+    """Whether a recorded party is several, with the years of the changes."""
+    return _CAREER.search(party) is not None
 
 
 def load_speeches(reader: Reader, iris: Sequence[str]) -> dict[str, Speech]:

@@ -99,6 +99,7 @@ def load(
     base: str | None = None,
     chamber: str | None = None,
     date: str | None = None,
+    jurisdiction: str | None = None,
     municipality: str | None = None,
     state: str | None = None,
     mapping: str | None = None,
@@ -109,7 +110,8 @@ def load(
 
     The arguments from `base` on are options of single sources.
     """
-    options = {"base": base, "chamber": chamber, "date": date, "municipality": municipality, "state": state}
+    options = {"base": base, "chamber": chamber, "date": date, "jurisdiction": jurisdiction}
+    options |= {"municipality": municipality, "state": state}
     with updating(kg):
         return loading.load(
             kg,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
 from functools import cache
 from typing import Final
@@ -101,15 +101,24 @@ def describe_person(
 
 
 class Authorities:
-    """The shared graphs that the records of one chamber and day use, and the recorded forms without a known meaning."""
+    """The shared graphs that the records of one chamber of Australia's parliament and one day use, and the recorded
+    forms without a known meaning.
 
-    def __init__(self, chamber: NamedNode, on: date) -> None:
+    `is_identified` says whether the identifier of a talker is that of the person whom the record names.
+    """
+
+    jurisdiction: Final = AUSTRALIA
+
+    def __init__(
+        self, chamber: NamedNode, on: date, is_identified: Callable[[Talker], bool] = lambda talker: True
+    ) -> None:
         self.chamber: Final = chamber
         self.on: Final = on
+        self._is_identified: Final = is_identified
         self.graphs: dict[NamedNode, Sequence[Quad]] = {}
         self.unknown: dict[str, dict[str, None]] = defaultdict(dict)
         """Recorded forms without a known meaning, by kind."""
-        self._people: dict[tuple[str | None, str, str | None], NamedNode | None] = {}
+        self._people: dict[Talker, NamedNode | None] = {}
         self._known("place", AUSTRALIA)
         self._known("chamber", chamber)
 
@@ -118,17 +127,23 @@ class Authorities:
         for kind, forms in self.unknown.items():
             yield describe_unknown(kind, forms)
 
+    def office(self, talker: Talker) -> str | None:
+        """Return the office under which a person speaks: chair or clerk."""
+        return office_of(talker)
+
     def person(self, talker: Talker) -> NamedNode | None:
-        """Return the person who speaks, or None for an office, a crowd or an unknown person."""
+        """Return the person who speaks, or None for an office, a crowd, an unknown person, or another's identifier."""
         name_id = identifier_of(talker)
         if name_id is None and (office_of(talker) is not None or is_nobody(talker.name)):
             return None
         if name_id is None and not (talker.full_name or talker.name).strip():
             return None
-        key = name_id, talker.full_name or talker.name, talker.state
-        if key not in self._people:
-            self._people[key] = self._identified(name_id, talker) if name_id else self._named(talker)
-        return self._people[key]
+        if talker not in self._people:
+            if name_id and not self._is_identified(talker):
+                self._people[talker] = None
+            else:
+                self._people[talker] = self._identified(name_id, talker) if name_id else self._named(talker)
+        return self._people[talker]
 
     def voter(self, name: str, name_id: str | None) -> NamedNode | None:
         """Return the person who votes in a division, or None where the source gives only part of a name."""

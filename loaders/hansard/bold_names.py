@@ -127,4 +127,4 @@ def describe_decisions(decided: Collection[tuple[int, str]]) -> str:
 
 def describe_open(lines: Sequence[int]) -> str:
     """Describe the paragraphs, by line, of which it is uncertain who speaks."""
-    return f"{describe_lines(lines)}: words after an interjection name nobody: who speaks is left open"
+    return f"{describe_lines(lines)}: words that name nobody, after those of another: who speaks is left open"

@@ -14,7 +14,9 @@ from typing import Final
 
 from kg.errors import InvalidInputError, RecordError, SourceError
 from loaders.hansard import sitting_xml, speech_tables
+from loaders.hansard.identifiers import Identifiers
 from loaders.hansard.parlamint_corpus import CorpusReader, Findings, is_parlamint
+from loaders.hansard.parliaments import AUSTRALIAN, find_code
 from loaders.hansard.sitting_records import build_sitting_record
 from loaders.hansard.speech_tables import Given
 from loaders.hansard.table_columns import chamber_of, iso_day, not_in_future
@@ -24,7 +26,7 @@ from loaders.readers.formats import json_rows
 from loaders.readers.locations import File
 
 DOMAIN: Final = "hansard"
-VERSION: Final = "8"
+VERSION: Final = "9"
 """Version of the records that this package builds. A new version loads every record again."""
 
 _TABLES: Final = (".parquet", ".csv", ".jsonl", ".ndjson", ".json", ".xlsx")
@@ -43,17 +45,27 @@ class Reading:
     given: Given = field(default_factory=Given)
     findings: Findings = field(default_factory=dict)
     """What follows from the lists of corpora, by the graph of the sitting, for the derived graphs."""
+    identifiers: Identifiers = field(default_factory=Identifiers)
+    """The names under which the identifiers of people are known."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Reading:
-        """Build a reading from options. Raises InvalidInputError for an unknown chamber or an invalid date."""
+        """Build a reading from options.
+
+        Raises InvalidInputError for an invalid date, an unknown country, and an unknown chamber of Australia's
+        parliament; the chambers of others are not known.
+        """
+        option = "jurisdiction"
         try:
-            if (chamber := options.get("chamber")) is not None:
+            code = None if (place := options.get(option)) is None else find_code(place)
+            option = "date"
+            day = None if (text := options.get(option)) is None else iso_day(text)
+            option = "chamber"
+            if (chamber := options.get(option)) is not None and code in (None, AUSTRALIAN):
                 chamber_of(chamber)
-            day = None if (text := options.get("date")) is None else iso_day(text)
         except RecordError as error:
-            raise InvalidInputError(f"--{'date' if 'date' in str(error) else 'chamber'}: {error}") from error
-        return cls(Given(chamber, day))
+            raise InvalidInputError(f"--{option}: {error}") from error
+        return cls(Given(chamber, day, code))
 
     def read(self, files: Sequence[File]) -> Iterator[Item]:
         """Yield the records of `files` and notices about them. A file that cannot be read is a Rejection."""
@@ -61,7 +73,7 @@ class Reading:
         for file in files:
             try:
                 if file.path.suffix.lower() in _TABLES:
-                    yield from speech_tables.read(DOMAIN, file, self.given)
+                    yield from speech_tables.read(DOMAIN, file, self.given, self.identifiers)
                 elif is_parlamint(file.path):
                     corpora.append(file)
                 else:
@@ -78,12 +90,16 @@ class Reading:
                 data = file.path.read_bytes()
             except OSError as error:
                 raise SourceError(f"{file.path}: cannot be read ({error.strerror})") from error
+            if self.given.jurisdiction not in (None, AUSTRALIAN):
+                raise SourceError(f"{file.path}: not a format of this parliament. Load its speeches as a table.")
             sitting = sitting_xml.parse_sitting(
                 data, file.snapshot.source, chamber=self.given.chamber, date=self.given.date
             )
             not_in_future(sitting.date)
+            if not sitting.speeches and not any(each.votes for each in sitting.divisions):
+                raise SourceError(f"{file.path}: no speech is recognized in the file, so it is not loaded.")
             yield Notice(f"{file.snapshot.source}: a sitting day, schema version {sitting.schema_version or 'unknown'}")
-            yield build_sitting_record(DOMAIN, sitting, origin)
+            yield build_sitting_record(DOMAIN, sitting, origin, self.identifiers)
         except RecordError as error:
             yield Rejection(file.path.name, str(error), (Origin(file.snapshot),), None, (origin,))
 

@@ -32,9 +32,10 @@ from kg.errors import InvalidInputError, RecordError, SourceError
 from kg.partial_dates import find_bounds, find_period
 from kg.vocabulary import KG, ORG, RDF, SCHEMA, XSD, mint, sha256
 from loaders.hansard.authorities import Authorities, describe_unknown
+from loaders.hansard.parliaments import AUSTRALIAN, NAMING, Parliament, find_code, is_australian
 from loaders.hansard.person_names import fold_name, strip_titles
-from loaders.hansard.register_mapping import Parliament, RegisterMapping, load_mapping
-from loaders.hansard.table_columns import chamber_of, plain
+from loaders.hansard.register_mapping import RegisterMapping, load_mapping, open_parliament
+from loaders.hansard.table_columns import JURISDICTION, chamber_of, plain
 from loaders.model import Notice, Origin, Rejection, SourceGraph
 from loaders.readers.cells import present, quote, to_slug
 from loaders.readers.formats import csv_rows
@@ -52,6 +53,7 @@ _COLUMNS: Final[Mapping[str, Sequence[str]]] = {
     "family_name": ("family_name", "last_name", "surname"),
     "other_names": ("other_names", "alt name"),
     "born": ("born", "birthday", "date_of_birth"),
+    "jurisdiction": JURISDICTION,
     "chamber": ("chamber",),
     "seat": ("seat", "electorate", "division"),
     "state": ("state", "state/territory"),
@@ -114,29 +116,40 @@ class Reading:
 
     chamber: str | None = None
     mapping: RegisterMapping = field(default_factory=RegisterMapping)
+    jurisdiction: str | None = None
+    """The code of the parliament of registers that do not name it."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Reading:
-        """Build a reading from options. Raises InvalidInputError for an unknown chamber or a wrong mapping."""
-        mapping = RegisterMapping()
+        """Build a reading from options.
+
+        Raises InvalidInputError for an unknown country, an unknown chamber or a wrong mapping.
+        """
+        mapping, code = RegisterMapping(), None
+        try:
+            code = None if (place := options.get("jurisdiction")) is None else find_code(place)
+        except RecordError as error:
+            raise InvalidInputError(f"--jurisdiction: {error}") from error
         if (file := options.get("mapping")) is not None:
             mapping = load_mapping(Path(file), [*_COLUMNS])
         try:
             if (chamber := options.get("chamber")) is not None:
-                if mapping.code is None:
+                if mapping.code is not None:
+                    open_parliament(mapping, mapping.code, chamber)
+                elif code in (None, AUSTRALIAN):
                     chamber_of(chamber)
-                else:
-                    Parliament(mapping, mapping.code, chamber)
         except RecordError as error:
             raise InvalidInputError(f"--chamber: {error}") from error
-        return cls(chamber, mapping)
+        return cls(chamber, mapping, code)
 
     def read(self, files: Sequence[File]) -> Iterator[Item]:
         """Yield the terms of a register, and notices about its files. A row that cannot be read is a Rejection."""
         people, terms = _People(), list[_Row]()
+        codes: dict[File, str | None] = {}
         for file in files:
             try:
                 columns, rows = _read_rows(file, self.mapping)
+                codes[file] = self._find_code(file, columns, rows)
             except SourceError as error:
                 yield Rejection(file.path.name, str(error), (Origin(file.snapshot),))
                 continue
@@ -160,7 +173,7 @@ class Reading:
                         f"seat in the same days ({shared[at]}). Give each person a person_id or a date of birth "
                         "('born'), or end the earlier term."
                     )
-                yield self._build_record(row, people.find(row), unknown)
+                yield self._build_record(row, people.find(row), codes[row.file], unknown)
             except RecordError as error:
                 name = row.said.get("name", "")
                 yield Rejection(f"{name} (row {row.number})", str(error), (row.origin,))
@@ -196,7 +209,21 @@ class Reading:
     def _chamber_form(self, row: _Row) -> str | None:
         return row.said.get("chamber") or self.chamber or _CHAMBER_OF_FILE.get(row.file.path.stem.casefold())
 
-    def _build_record(self, row: _Row, person: _Row | None, unknown: dict[str, set[str]]) -> SourceGraph:
+    def _find_code(self, file: File, places: Mapping[str, int], rows: Sequence[_Row]) -> str | None:
+        """Find the parliament of the rows of a file that name none. Raises SourceError if some row has none then."""
+        code = self.mapping.code or self.jurisdiction
+        if code is None and "from" in places:
+            header, _ = csv_rows(file.path)
+            states = {row.said["state"] for row in rows if "state" in row.said}
+            if is_australian([*map(plain, header)], states, register=True):
+                return AUSTRALIAN
+            if "jurisdiction" not in places:
+                raise SourceError(f"{file.path}: the register names no parliament. {NAMING}")
+        return code
+
+    def _build_record(
+        self, row: _Row, person: _Row | None, code: str | None, unknown: dict[str, set[str]]
+    ) -> SourceGraph:
         said = row.said
         first, last = self._parse_day(said.get("from")), self._parse_day(said.get("to"), may_be_open=True)
         if first is None:
@@ -204,7 +231,7 @@ class Reading:
         if last is not None and find_bounds(last)[1] < find_bounds(first)[0]:
             raise RecordError(f"row {row.number} ends ({last}) before it begins ({first})")
         form = self._chamber_form(row)
-        shared = self._open_parliament(row, form, last or first)
+        shared = self._open_parliament(row, code, form, last or first)
         names = list(dict.fromkeys([said["name"], *row.other_names]))
         if person is not None:
             names = list(dict.fromkeys([*names, person.said["name"], *person.other_names]))
@@ -217,11 +244,16 @@ class Reading:
         read = repr((sorted(said.items()), form, names, member.value, self.mapping))
         return SourceGraph(DOMAIN, record.key, record.iri, quads, origins, sha256(read), shared.graphs)
 
-    def _open_parliament(self, row: _Row, form: str | None, day: str) -> Authorities | Parliament:
+    def _open_parliament(self, row: _Row, code: str | None, form: str | None, day: str) -> Authorities | Parliament:
         if self.mapping.code is not None:
-            return Parliament(self.mapping, self.mapping.code, form)
+            return open_parliament(self.mapping, self.mapping.code, form)
+        code = find_code(named) if (named := row.said.get("jurisdiction")) else code
+        if code is None:
+            raise RecordError(f"row {row.number} names no parliament. {NAMING}")
         if form is None:
             raise RecordError(f"row {row.number} names no chamber. Add a column 'chamber', or give --chamber.")
+        if code != AUSTRALIAN:
+            return Parliament.of_chamber(code, form)
         # A register lists the last party of a term.
         return Authorities(chamber_of(form), date.fromisoformat(find_bounds(day)[0]))
 

@@ -17,6 +17,7 @@ from lxml.etree import _Element
 
 from kg.errors import SourceError
 from loaders.hansard.paragraphs import clock, squeeze
+from loaders.hansard.parlamint_lists import find_houses
 from loaders.hansard.parlamint_tei import (
     children,
     descendants,
@@ -33,7 +34,7 @@ from loaders.hansard.parlamint_tei import (
     tag_of,
 )
 from loaders.hansard.sitting_model import UtteranceKind
-from loaders.readers.cells import parse_digits
+from loaders.readers.cells import parse_digits, quote
 
 _EVENTS: Final = frozenset(("kinesic", "vocal", "incident", "gap", "writing", "shift"))
 _SKIPPED: Final = frozenset(("pb", "lb", "cb", "milestone", "anchor"))
@@ -45,6 +46,7 @@ _LONGEST_NAME: Final = 8
 """Words in a name with titles."""
 _ANOTHER: Final = re.compile(r"[\u2013\u2014-]\s+[^\W\d_][^:\u2013\u2014!?]{1,60}:\s")
 """A second name in a note: whose words are whose is unclear then."""
+_NUMBER: Final = re.compile(r"\s*\d*")
 _CLOCK: Final = re.compile(r"\d{4}-\d\d-\d\dT(\d\d:\d\d(?::\d\d)?)")
 
 Level = Literal["term", "session", "meeting", "sitting"]
@@ -123,6 +125,8 @@ class Component:
     numbers: dict[Level, int]
     organizations: Sequence[str]
     """Identifiers of organizations and their terms that the meeting refers to."""
+    house: tuple[str, str | None] | None
+    """The house that meets, lower or upper, with its name; None if the header names none or both."""
     sections: Sequence[Section]
     turns: Sequence[Turn]
     remarks: Sequence[Remark]
@@ -162,7 +166,7 @@ def parse_component(root: _Element, name: str) -> Component:
         body.read(text, ())
         body.flush(())
     if not body.turns:
-        body.warnings.append("the file contains no speeches")
+        raise SourceError(f"{name}: no speech is recognized in the file, so it is not loaded.")
     place = next((each for each in descendants(header, "name") if each.get("type") == "country"), None)
     return Component(
         identifier,
@@ -175,6 +179,7 @@ def parse_component(root: _Element, name: str) -> Component:
         _find_source(bibliography),
         _find_numbers(header),
         tuple(dict.fromkeys(_find_organizations(header))),
+        _find_house(header),
         body.sections,
         body.turns,
         body.remarks,
@@ -215,11 +220,21 @@ def _find_source(bibliography: _Element | None) -> str | None:
 def _find_numbers(header: _Element) -> dict[Level, int]:
     numbers: dict[Level, int] = {}
     for meeting in descendants(header, "meeting"):
-        number = parse_digits(meeting.get("n"))
+        number = parse_digits(_NUMBER.match(meeting.get("n") or "")[0])  # type: ignore[index]  # "9-upper"
         for level in _LEVELS:
             if number is not None and f"parla.{level}" in get_refs(meeting, "ana"):
                 numbers.setdefault(level, number)
     return numbers
+
+
+def _find_house(header: _Element) -> tuple[str, str | None] | None:
+    meetings = [(find_houses(meeting), meeting) for meeting in descendants(header, "meeting")]
+    houses = {house for found, _ in meetings for house in found}
+    if len(houses) != 1:
+        return None
+    # A meeting that is nothing but that of a house has its name.
+    names = (get_words(meeting) for found, meeting in meetings if found and len(get_refs(meeting, "ana")) == 1)
+    return houses.pop(), next((name for name in names if name and not any(map(str.isdigit, name))), None)
 
 
 def _find_organizations(header: _Element) -> list[str]:
@@ -353,14 +368,23 @@ class _Body:
             return
         ordinal = len(self.turns) + 1
         speakers = get_refs(element, "who")
+        noted = name[0].rstrip(" :\u2014\u2013-") or None if name is not None else None
         if len(speakers) > 1:
-            self.warnings.append(f"line {line_of(element)}: an utterance of several speakers: none is recorded")
+            stated = (element.get("who") or "").split()
+            if all(each.startswith("#") for each in stated):
+                what, noted = "an utterance of several speakers", noted or ", ".join(speakers)
+            else:  # such as who="#Jane Example", where the rest is no reference
+                what, noted = "the reference to the speaker is malformed", noted or " ".join(speakers)
+            self.warnings.append(
+                f"line {line_of(element)}: {what} (who={quote(' '.join(stated))}): no person is linked, and the name "
+                "is kept as recorded"
+            )
         self.turns.append(
             Turn(
                 ordinal,
                 self._identify(element, ordinal),
                 speakers[0] if len(speakers) == 1 else None,
-                name[0].rstrip(" :\u2014\u2013-") or None if name is not None else None,
+                noted,
                 tuple(get_refs(element, "ana")),
                 reader.parts,
                 path,

@@ -21,7 +21,15 @@ from kg.errors import RecordError, SourceError
 from loaders.hansard.parlamint_component import parse_component
 from loaders.hansard.parlamint_entities import Entities
 from loaders.hansard.parlamint_findings import Finding
-from loaders.hansard.parlamint_lists import Lists, Organization, Person, parse_organizations, parse_people
+from loaders.hansard.parlamint_lists import (
+    Lists,
+    Organization,
+    Person,
+    describe_unread,
+    find_houses,
+    parse_organizations,
+    parse_people,
+)
 from loaders.hansard.parlamint_people_records import build_person_record
 from loaders.hansard.parlamint_sitting_records import build_sitting_record
 from loaders.hansard.parlamint_tei import (
@@ -43,6 +51,8 @@ LARGEST_INCLUDE: Final = 256 << 20
 SHOWN: Final = 5
 
 _INCLUDE: Final = "{http://www.w3.org/2001/XInclude}include"
+_DATED: Final = re.compile(r"\d{4}-\d\d-\d\d")
+_IDENTIFIER: Final = re.compile(r"""xml:id\s*=\s*["']([^"']+)""")
 _SPEAKS: Final = re.compile(rb"<(?:[\w.-]+:)?u[\s>]")
 _LISTS: Final = re.compile(rb"<(?:[\w.-]+:)?list(?:Person|Org)[\s>]")
 
@@ -87,8 +97,10 @@ class CorpusReader:
         """Yield the records of the files and notices about them. A file that cannot be read is a Rejection."""
         components: dict[Path, File] = {}
         given = {file.path.resolve(): file for file in files}
-        for path, file in list(given.items()):
-            part = _find_part(path)
+        parts = {path: _find_part(path) for path in given}
+        # Roots first: lists that name no corpus are of the root that includes them.
+        for path, file in sorted(given.items(), key=lambda each: parts[each[0]] != "corpus"):
+            part = parts[path]
             if part == "component":
                 components[path] = file
             elif part == "corpus":
@@ -119,12 +131,27 @@ class CorpusReader:
         """Read a root: the lists in it, and the files that it includes."""
         root = parse_tree(_read_bytes(file.path), file.snapshot.source)
         yield Notice(f"{file.snapshot.source}: the root of a ParlaMint corpus")
+        yield from self._root(root, file, given, components)
+
+    def _root(
+        self, root: _Element, file: File, given: dict[Path, File], components: dict[Path, File] | None
+    ) -> Iterator[Item]:
         self._read.add(file.path.resolve())
-        yield from self._add_lists(root, file, find_code(id_of(root), file.path.name))
-        yield from self._include(root, file, given, components)
+        code = find_code(id_of(root), file.path.name)
+        if code is not None:
+            header = next(descendants(root, "teiHeader"), root)
+            houses = [find_houses(meeting) for meeting in descendants(header, "meeting")]
+            self.corpora[code].lists.houses.update(*houses)
+        yield from self._add_lists(root, file, code)
+        yield from self._include(root, file, given, components, code)
 
     def _include(
-        self, root: _Element, file: File, given: dict[Path, File], components: dict[Path, File] | None
+        self,
+        root: _Element,
+        file: File,
+        given: dict[Path, File],
+        components: dict[Path, File] | None,
+        code: str | None,
     ) -> Iterator[Item]:
         """Read the included files that are there: lists, and components unless `components` is None."""
         absent: list[str] = []
@@ -138,7 +165,8 @@ class CorpusReader:
                     f"Only files in the folder of the root are."
                 )
             elif path in given:
-                continue
+                if path not in self._read and _find_part(path) == "list":
+                    yield from self._guard(given[path], self._list(given[path], code))
             elif not path.is_file():
                 absent.append(reference)
             elif path.stat().st_size > LARGEST_INCLUDE:
@@ -148,7 +176,7 @@ class CorpusReader:
                 included = File(path, Snapshot(file_sha256(path), source.as_posix()), named=False)
                 part = _find_part(path)
                 if part == "list":
-                    yield from self._guard(included, self._list(included))
+                    yield from self._guard(included, self._list(included, code))
                 elif part == "component" and components is not None:
                     components.setdefault(path, included)
         if absent and components is not None:
@@ -159,8 +187,8 @@ class CorpusReader:
                 f"{', '.join(absent[:SHOWN])}{more}"
             )
 
-    def _list(self, file: File) -> Iterator[Item]:
-        """Read a file of people or organizations."""
+    def _list(self, file: File, code: str | None = None) -> Iterator[Item]:
+        """Read a file of people or organizations. `code` is that of the root that includes it."""
         path = file.path.resolve()
         if path in self._read:
             return
@@ -169,13 +197,13 @@ class CorpusReader:
         try:
             root = parse_tree(data, name)
         except SourceError as error:
-            yield from self._mend(data, file, str(error))
+            yield from self._mend(data, file, str(error), code)
             return
         yield Notice(f"{name}: a list of a ParlaMint corpus")
         lists = [root, *descendants(root, "listPerson", "listOrg")]
-        yield from self._add_lists(root, file, find_code(*map(id_of, lists), file.path.name))
+        yield from self._add_lists(root, file, find_code(*map(id_of, lists), file.path.name) or code)
 
-    def _mend(self, data: bytes, file: File, reason: str) -> Iterator[Item]:
+    def _mend(self, data: bytes, file: File, reason: str, code: str | None) -> Iterator[Item]:
         """Read the whole entries of a list that is not well-formed."""
         tag = "org" if b"<listOrg" in data else "person"
         entries, damaged = parse_entries(data, file.snapshot.source, tag)
@@ -184,9 +212,9 @@ class CorpusReader:
             f"{reason}. Its {len(entries)} whole <{tag}> are read, and these are left out: "
             + ", ".join(_describe(each) for each in damaged)
         )
-        code = find_code(file.path.name, data[:2_000].decode("utf-8", "replace"))
+        own = find_code(file.path.name, data[:2_000].decode("utf-8", "replace"))
         yield from self._add(
-            code,
+            own or code,
             parse_organizations(entries) if tag == "org" else [],
             parse_people(entries) if tag == "person" else [],
             file,
@@ -205,6 +233,8 @@ class CorpusReader:
             return
         corpus = self.corpora[code]
         corpus.lists.add_organizations(organizations)
+        for unread in describe_unread(people):
+            yield _warn(f"{file.snapshot.source}: {unread}")
         origins = {person.id: Origin(file.snapshot, (row,)) for row, person in enumerate(people, 1)}
         corpus.people += [
             _Listed(person, origins[person.id]) for person in people if person.id not in corpus.lists.people
@@ -213,24 +243,22 @@ class CorpusReader:
 
     def _find_root(self, file: File) -> Iterator[Item]:
         """Read the lists of the root next to a component, or in the folder above, where no list is given."""
-        code = find_code(file.path.name)
+        code = _find_code_of(file.path)
         if code is None or (code in self.corpora and self.corpora[code].people):
             return
         folder = file.path.resolve().parent
-        for path in (folder / f"ParlaMint-{code}.xml", folder.parent / f"ParlaMint-{code}.xml"):
+        for path in (*_find_roots(folder), *_find_roots(folder.parent)):
             if path in self._sought or path in self._read:
                 continue
             self._sought.add(path)
-            if path.is_file() and path.stat().st_size <= LARGEST_INCLUDE:
+            if path.stat().st_size <= LARGEST_INCLUDE and _is_corpus(path) and _find_code_of(path) == code:
                 root_file = File(path, Snapshot(file_sha256(path), path.as_posix()), named=False)
                 yield from self._guard(root_file, self._lists_of(root_file))
 
     def _lists_of(self, file: File) -> Iterator[Item]:
         root = parse_tree(_read_bytes(file.path), file.snapshot.source)
         yield Notice(f"{file.snapshot.source}: the root of a ParlaMint corpus, read for its lists")
-        self._read.add(file.path)
-        yield from self._add_lists(root, file, find_code(id_of(root), file.path.name))
-        yield from self._include(root, file, {}, None)
+        yield from self._root(root, file, {}, None)
 
     def _component(self, file: File) -> Iterator[Item]:
         """Read the sitting in a component."""
@@ -251,7 +279,7 @@ class CorpusReader:
     def _lists_for(self, root: _Element, code: str) -> Lists:
         """Return the lists of the corpus, with the people and organizations that only this component describes."""
         known = self.corpora[code].lists if code in self.corpora else Lists()
-        lists = Lists(dict(known.people), dict(known.organizations), known.places)
+        lists = Lists(dict(known.people), dict(known.organizations), known.places, known.houses)
         lists.add_people(parse_people(descendants(root, "person")))
         lists.add_organizations(parse_organizations(descendants(root, "org")))
         return lists
@@ -280,6 +308,29 @@ def _resolve(folder: Path, reference: str) -> Path | None:
     except (OSError, RuntimeError):
         return None
     return path if path.is_relative_to(folder) else None
+
+
+def _find_roots(folder: Path) -> list[Path]:
+    """List the files of a folder that may be the root of a corpus: those of its name, else without a date in theirs."""
+    try:
+        return sorted(path for path in folder.glob("*.xml") if path.is_file() and not _DATED.search(path.name))
+    except OSError:
+        return []
+
+
+def _find_code_of(path: Path) -> str | None:
+    """Find the code of the corpus of a file, by its name, else by its root element."""
+    try:
+        return find_code(path.name) or find_code(*_IDENTIFIER.findall(read_head(path).decode("utf-8", "replace"))[:1])
+    except SourceError:
+        return None
+
+
+def _is_corpus(path: Path) -> bool:
+    try:
+        return find_root_name(read_head(path)) == "teiCorpus"
+    except SourceError:
+        return False
 
 
 def _describe(damage: Damage) -> str:

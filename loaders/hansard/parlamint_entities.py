@@ -5,7 +5,7 @@ All of them come from the lists of the corpus. What no list describes keeps its 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -13,7 +13,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.iso3166 import find_areas
 from kg.vocabulary import DCTERMS, FOAF, KG, ORG, RDF, SCHEMA, SKOS, XSD, mint
-from loaders.hansard.parlamint_lists import GROUP, PARLIAMENT, PARTY, Lists, Organization, Person
+from loaders.hansard.parlamint_lists import GROUP, PARLIAMENT, PARTY, Lists, Name, Organization, Person
 from loaders.readers.places import build_place_graphs
 
 ROLES: Final = frozenset(("member", "head", "deputyHead", "minister", "deputyMinister", "secretary", "replacement"))
@@ -35,8 +35,32 @@ class Entities:
         self.jurisdiction: Final = mint("place", place)
         self.graphs |= build_place_graphs(place, country if place == code and "-" not in code else None)
 
-    def find_chamber(self, references: Sequence[str]) -> str:
-        """Find the chamber that a meeting refers to, by itself or by a term; else the only one of the corpus."""
+    def find_chamber(self, references: Sequence[str], house: tuple[str, str | None] | None = None) -> str:
+        """Find the chamber that a meeting refers to, by itself or by a term; else the only one of the corpus.
+
+        `house` is the house that meets, with its name: where the lists have one parliament for two, each is a chamber.
+        """
+        found = self._find_parliament(references)
+        if house is None:
+            return found
+        of_house = [
+            each.id for each in self.lists.organizations.values() if each.role == PARLIAMENT and house[0] in each.houses
+        ]
+        listed = self.lists.organizations.get(found)
+        own: Collection[str] = listed.houses if listed is not None else ()
+        if own == {house[0]}:
+            return found
+        if len(of_house) == 1 and of_house != [found]:
+            return of_house[0]
+        if listed is not None and not own and len(self.lists.houses) < 2:
+            return found  # the corpus has one house
+        key = f"{found}.{house[0]}"
+        self.lists.organizations.setdefault(
+            key, Organization(key, PARLIAMENT, (Name(house[1] or f"{house[0]} house", None if house[1] else "en"),))
+        )
+        return key
+
+    def _find_parliament(self, references: Sequence[str]) -> str:
         known = {each.id for each in self.lists.organizations.values() if each.role == PARLIAMENT}
         of_terms = {
             event: each.id for each in self.lists.organizations.values() if each.id in known for event in each.events

@@ -1,12 +1,14 @@
 """What follows from the lists of a corpus for one sitting: parties on the day, and who called out.
 
-The party of a speaker is the group, else the party, with which the list affiliates the person on that day; none if
-there are several, or if the day is uncertain. A name in a note is that of a person if exactly one member of the
-chamber on that day has it: all surnames or the first one, with all given names or none, after titles.
+The party of a speaker is the group, else the party, with which the list affiliates the person on that day, or without
+any date as the only one; none if there are several, or if the day is uncertain. A name in a note is that of a person if
+exactly one member of the chamber on that day has it: all surnames or the first one, with all given names or none, after
+titles.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -17,9 +19,10 @@ from pyoxigraph import NamedNode
 from kg.vocabulary import KG, mint
 from loaders.hansard.parlamint_entities import Entities, person_key
 from loaders.hansard.parlamint_lists import Lists, Person
-from loaders.hansard.person_names import fold_name
+from loaders.hansard.person_names import fold_name, have_same_script
 
-Rule = Literal["party", "caller"]
+Rule = Literal["party", "party/undated", "caller"]
+_WORD: Final = re.compile(r"[^\W\d_]{2,}")
 _SEATED: Final = frozenset(("member", "replacement", "head", "deputyHead"))
 """Roles of those who sit in a chamber; guests do not."""
 
@@ -72,7 +75,8 @@ class Occasions:
             held = self.lists.party_of(person, self.day) if person is not None else None
             if held is not None:
                 party = self.entities.organization(held.organization)
-                yield Finding("party", speech, KG.party, party, self._describing(identifier))
+                rule: Rule = "party/undated" if held.is_undated else "party"
+                yield Finding(rule, speech, KG.party, party, self._describing(identifier))
 
     def _find_callers(self) -> Iterator[Finding]:
         members = [person for person in self.lists.people.values() if self._is_member(person)] if self.called else []
@@ -102,6 +106,31 @@ def find_person(name: str, people: Iterable[Person]) -> Person | None:
     words = name.split()
     found = [person for person in people if any(_ends_with(words, form) for form in _forms(person))]
     return found[0] if len(found) == 1 else None
+
+
+def names_another(note: str, person: Person, people: Iterable[Person]) -> bool:
+    """Whether the note before a turn names another of the people than the one to whom the turn refers.
+
+    A note without any listed name, such as that of an office, names nobody.
+    """
+    said = _words(note)
+    own = {word for form in (person.name, *person.other_names) if form for word in _words(form)}
+    if own & said or not _is_comparable(note, person):
+        return False
+    return any(
+        (surnames := {word for name in each.surnames for word in _words(name)}) and surnames <= said
+        for each in people
+        if each.id != person.id
+    )
+
+
+def _is_comparable(note: str, person: Person) -> bool:
+    """Whether a name of the person is in a script of the note."""
+    return any(have_same_script(note, form) for form in (person.name, *person.other_names) if form)
+
+
+def _words(text: str) -> set[str]:
+    return {fold_name(word) for word in _WORD.findall(text)}
 
 
 def _forms(person: Person) -> set[tuple[str, ...]]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Final
 
 from lxml.etree import _Element
 
+from kg.text import join_first
 from loaders.hansard.parlamint_tei import (
     children,
     descendants,
@@ -26,6 +27,8 @@ GROUP: Final = "parliamentaryGroup"
 PARTY: Final = "politicalParty"
 _BY_PREFIX: Final = {"party": PARTY, PARTY: PARTY, GROUP: GROUP}
 """Roles of organizations that no list describes, by the first part of their identifiers."""
+HOUSES: Final = ("parla.lower", "parla.upper")
+_LISTED: Final = 5
 _DAY: Final = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:T.*)?)?)?")
 
 
@@ -48,12 +51,19 @@ class Affiliation:
     last: str | None = None
     office: str | None = None
     """The name of the office, as the list writes it."""
+    wrong_dates: Sequence[str] = ()
+    """Its dates that cannot be read. So it is unknown when the affiliation holds."""
+
+    @property
+    def is_undated(self) -> bool:
+        """Whether the list states no day at all."""
+        return not (self.first or self.last or self.wrong_dates)
 
     def covers(self, day: date) -> bool:
         """Whether the affiliation certainly includes a day: not without a first day, nor in the year of a change."""
         text = day.isoformat()
         first, last = self.first, self.last
-        if first is None or not (text[: len(first)] > first or text == first):
+        if self.wrong_dates or first is None or not (text[: len(first)] > first or text == first):
             return False
         return last is None or text[: len(last)] < last or text == last
 
@@ -68,6 +78,8 @@ class Person:
     name: str | None = None
     other_names: Sequence[str] = ()
     affiliations: Sequence[Affiliation] = ()
+    unread: int = 0
+    """Number of affiliations that name no organization."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +94,8 @@ class Organization:
     ended: str | None = None
     events: Sequence[str] = ()
     """The identifiers of its terms or governments."""
+    houses: frozenset[str] = frozenset()
+    """The houses of a parliament that it is: lower, upper."""
 
 
 @dataclass(slots=True)
@@ -92,6 +106,8 @@ class Lists:
     organizations: dict[str, Organization] = field(default_factory=dict)
     places: dict[str, Origin] = field(default_factory=dict)
     """Where each person of a list is described; people of headers have no place."""
+    houses: set[str] = field(default_factory=set)
+    """The houses whose meetings the root of the corpus lists."""
 
     def add_people(self, people: Iterable[Person], origins: Mapping[str, Origin] | None = None) -> None:
         """Add people. The first description of a person counts."""
@@ -112,13 +128,16 @@ class Lists:
         return known.role if known is not None else _BY_PREFIX.get(organization.partition(".")[0], "organization")
 
     def party_of(self, person: Person, day: date) -> Affiliation | None:
-        """Find the affiliation with the one group of a person on a day, else with the one party. None if several."""
+        """Find the affiliation with the one group of a person on a day, else with the one party. None if several.
+
+        The only affiliation of its role that a person has holds on all days if the list states none.
+        """
         for role in (GROUP, PARTY):
-            held = [
-                each for each in person.affiliations if self.role_of(each.organization) == role and each.covers(day)
-            ]
+            listed = [each for each in person.affiliations if self.role_of(each.organization) == role]
+            held = [each for each in listed if each.covers(day)] or [each for each in listed if each.is_undated]
             if held:
-                return held[0] if len({each.organization for each in held}) == 1 else None
+                those = listed if held[0].is_undated else held
+                return held[0] if len({each.organization for each in those}) == 1 else None
         return None
 
 
@@ -142,13 +161,15 @@ def parse_person(element: _Element) -> Person | None:
     # A name with an end is an earlier one; names may also be in several scripts, and the language of the list is first.
     forms.sort(key=lambda form: (form[1].get("to") is not None, language_of(form[1]) != language_of(element)))
     main = forms[0][1] if forms else None
+    stated = list(children(element, "affiliation"))
     return Person(
         identifier,
         tuple(filter(None, map(get_words, children(main, "surname")))) if main is not None else (),
         tuple(filter(None, map(get_words, children(main, "forename")))) if main is not None else (),
         forms[0][0] if forms else None,
         tuple(dict.fromkeys(name for name, _ in forms[1:] if name != forms[0][0])),
-        tuple(found for each in children(element, "affiliation") if (found := _parse_affiliation(each)) is not None),
+        tuple(affiliations := [each for each in map(_parse_affiliation, stated) if each is not None]),
+        len(stated) - len(affiliations),
     )
 
 
@@ -170,13 +191,28 @@ def _parse_affiliation(element: _Element) -> Affiliation | None:
     spoken = language_of(element.getparent()) if element.getparent() is not None else None  # type: ignore[arg-type]
     office = next((text for language, text in offices if text and language == spoken), None)
     role = (element.get("role") or "member").strip() or "member"
+    dates = {name: element.get(name) for name in ("from", "to", "when")}
+    wrong = [f"{name}={text!r}" for name, text in dates.items() if text and _day(text) is None]
+    first, last = (_day(dates[name]) or _day(dates["when"]) for name in ("from", "to"))
+    if first is not None and last is not None and last < first[: len(last)]:
+        wrong.append(f"from={first!r} to={last!r}")
+        first = last = None
     return Affiliation(
-        role,
-        organizations[0],
-        _day(element.get("from")) or _day(element.get("when")),
-        _day(element.get("to")) or _day(element.get("when")),
-        office or next((text for _, text in offices if text), None),
+        role, organizations[0], first, last, office or next((text for _, text in offices if text), None), tuple(wrong)
     )
+
+
+def describe_unread(people: Sequence[Person]) -> Iterator[str]:
+    """Describe the affiliations of a list that are not read, or not their dates."""
+    wrong = [(person.id, text) for person in people for held in person.affiliations for text in held.wrong_dates]
+    if wrong:
+        listed = join_first([f"{person} {text}" for person, text in wrong], _LISTED)
+        yield (
+            f"{len(wrong)} date{'s' * (len(wrong) > 1)} of affiliations cannot be read: {listed}. "
+            "It is unknown when they hold, so no party follows from them"
+        )
+    if count := sum(person.unread for person in people):
+        yield f"{count} affiliation{'s' * (count > 1)} without one organization (ref): left out"
 
 
 def parse_organization(element: _Element) -> Organization | None:
@@ -195,7 +231,13 @@ def parse_organization(element: _Element) -> Organization | None:
         _day(existence.get("from")) if existence is not None else None,
         _day(existence.get("to")) if existence is not None else None,
         tuple(found for each in descendants(element, "event") if (found := id_of(each)) is not None),
+        find_houses(element),
     )
+
+
+def find_houses(element: _Element) -> frozenset[str]:
+    """Find the houses that an organization or a meeting is of, by its ``ana``: lower, upper."""
+    return frozenset(each.removeprefix("parla.") for each in get_refs(element, "ana") if each in HOUSES)
 
 
 def _day(text: str | None) -> str | None:

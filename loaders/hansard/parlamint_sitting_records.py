@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -9,9 +10,10 @@ from typing import Final
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, XSD, mint, mint_part, mint_span, sha256
+from loaders.hansard.identifiers import describe_doubtful
 from loaders.hansard.parlamint_component import Component, Level, Part, Section, Turn
 from loaders.hansard.parlamint_entities import Entities, person_key
-from loaders.hansard.parlamint_findings import Called, Finding, Occasions, Spoke
+from loaders.hansard.parlamint_findings import Called, Finding, Occasions, Spoke, names_another
 from loaders.hansard.parlamint_lists import PARLIAMENT, Lists
 from loaders.hansard.parlamint_people_records import build_memberships
 from loaders.hansard.sitting_model import UtteranceKind
@@ -103,7 +105,7 @@ def build_sitting_record(
         sitting.iri,
         sitting.quads,
         (Origin(origin.snapshot),),
-        sha256(repr((replace(component, warnings=()), told))),
+        sha256(repr((replace(component, warnings=()), told, sorted(sitting.doubtful)))),
         entities.graphs,
         [f"{component.id}: {warning}" for warning in (*component.warnings, *sitting.warnings())],
         (origin,),
@@ -120,6 +122,8 @@ class _Sitting:
     quads: list[Quad] = field(default_factory=list)
     units: list[TextUnit] = field(default_factory=list)
     unknown: dict[str, None] = field(default_factory=dict)
+    doubtful: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """The turns, by speaker and name in the note before them, that name another person."""
     key: tuple[str, ...] = field(init=False)
     place: tuple[str, ...] = field(init=False)
     iri: NamedNode = field(init=False)
@@ -135,7 +139,7 @@ class _Sitting:
         self.iri = mint("sitting", *self.place)
         self.graph = mint("graph", "src", self.domain, *self.key)
         self.entities = Entities(component.code, component.country, self.lists)
-        chamber = self.entities.find_chamber(component.organizations)
+        chamber = self.entities.find_chamber(component.organizations, component.house)
         self.chamber = self.entities.organization(chamber, PARLIAMENT)
         self.occasions = Occasions(self.domain, component.date, chamber, self.entities, self.lists)
 
@@ -143,6 +147,8 @@ class _Sitting:
         """Yield a warning for the people whom no list describes."""
         if self.unknown:
             yield f"no list describes the speakers {', '.join(self.unknown)}: their names and parties are unknown"
+        if self.doubtful:
+            yield describe_doubtful(self.doubtful)
 
     def say(self, subject: NamedNode, *said: Property) -> None:
         """Add statements about one subject."""
@@ -255,8 +261,12 @@ class _Sitting:
     def _speaker(self, turn: Turn) -> NamedNode | None:
         if turn.speaker is None:
             return None
-        if turn.speaker not in self.lists.people:
+        listed = self.lists.people.get(turn.speaker)
+        if listed is None:
             self.unknown[turn.speaker] = None
+        elif turn.name and CHAIR not in turn.roles and names_another(turn.name, listed, self.lists.people.values()):
+            self.doubtful[turn.speaker, turn.name] += 1
+            return None
         person = self.entities.person(turn.speaker)
         self.occasions.spoke.append(Spoke(mint("speech", turn.id), turn.speaker))
         return person

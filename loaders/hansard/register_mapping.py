@@ -15,7 +15,7 @@
     formats = ["%d/%m/%Y"]        # optional: tried before YYYY, YYYY-MM, YYYY-MM-DD and D.M.YYYY
     open = ["laufend"]            # optional: cells of a term that has not ended
 
-    [parliament]                  # optional: without it, the parliament of Australia
+    [parliament]                  # optional: a parliament other than Australia's
     code = "QX"                   # the code of its ParlaMint corpus, which is its country (alpha-2) or region
 
     [[chamber]]
@@ -40,14 +40,10 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Final
 
-from pyoxigraph import Literal, NamedNode, Quad
-
 from kg.errors import InvalidInputError, RecordError
-from kg.vocabulary import KG, RDF, SKOS, mint
-from loaders.hansard.authorities import describe_person
-from loaders.hansard.parlamint_entities import Entities
-from loaders.hansard.parlamint_lists import PARLIAMENT, PARTY, Lists, Name, Organization, Person
-from loaders.readers.cells import quote, to_slug
+from loaders.hansard.parlamint_lists import PARLIAMENT, PARTY, Name, Organization
+from loaders.hansard.parliaments import Parliament
+from loaders.readers.cells import quote
 from loaders.readers.toml_tables import TomlTable, read_toml
 
 _CODE: Final = re.compile(r"[A-Z]{2}(?:-[A-Z0-9]{1,3})?")
@@ -66,7 +62,7 @@ class RegisterMapping:
     open: frozenset[str] = frozenset()
     """Cells of terms that have not ended, case-folded."""
     code: str | None = None
-    """The code of the corpus of the parliament; None for Australia's."""
+    """The code of the corpus of the parliament; None if the register has to name it."""
     chambers: Mapping[str, Organization] = field(default_factory=dict)
     parties: Mapping[str, Organization] = field(default_factory=dict)
     """By cell, case-folded."""
@@ -81,60 +77,14 @@ class RegisterMapping:
         return None
 
 
-class Parliament:
-    """The shared graphs of one term of a parliament that a mapping describes, as `Authorities` has Australia's."""
-
-    def __init__(self, mapping: RegisterMapping, code: str, form: str | None) -> None:
-        """Open the chamber whose cell is `form`, or the only one. Raises RecordError for an unknown one."""
-        known = mapping.chambers
-        found = known.get(form.casefold()) if form else next(iter(known.values())) if len(known) == 1 else None
-        if found is None:
-            said = f"unknown chamber {quote(form)}" if form else "the row names no chamber"
-            raise RecordError(f"{said}. Available: {', '.join(each.short_names[0] for each in known.values())}.")
-        self.code: Final = code
-        self.unknown: dict[str, dict[str, None]] = {}
-        self._parties: Final = mapping.parties
-        listed = {each.id: each for each in (*known.values(), *mapping.parties.values())}
-        self._entities: Final = Entities(code, None, Lists(organizations=listed))
-        self.chamber: Final = self._entities.organization(found.id)
-
-    @property
-    def graphs(self) -> dict[NamedNode, Sequence[Quad]]:
-        """The graphs of the entities that were used."""
-        return self._entities.graphs
-
-    def registered(self, names: Sequence[str], identifier: str | None, key: str = "") -> NamedNode:
-        """Return the person whom the register lists, by the identifier in the corpus, else by a `key` of its own."""
-        if identifier is not None:
-            self._entities.lists.people[identifier] = Person(identifier, name=names[0], other_names=tuple(names[1:]))
-            return self._entities.person(identifier)
-        iri, graph, said = describe_person(f"{self.code}.{key}", "unverified", names)
-        self.graphs[graph] = said
-        return iri
-
-    def state(self, form: str) -> NamedNode | None:
-        """Note the form and return None: states of other countries are not known."""
-        self.unknown.setdefault("state", {})[form] = None
-        return None
-
-    def electorate(self, form: str) -> tuple[NamedNode, str]:
-        """Return the electorate and its name."""
-        key = self.code.casefold(), to_slug(form)
-        iri, graph = mint("electorate", *key), mint("graph", "ref", "electorate", *key)
-        self.graphs[graph] = [
-            Quad(iri, RDF.type, KG.Electorate, graph),
-            Quad(iri, SKOS.prefLabel, Literal(form), graph),
-            Quad(iri, KG.within, self._entities.jurisdiction, graph),
-        ]
-        return iri, form
-
-    def party(self, form: str) -> NamedNode | None:
-        """Return the party of a cell. An unknown form is noted."""
-        found = self._parties.get(form.casefold())
-        if found is None:
-            self.unknown.setdefault("party", {})[form] = None
-            return None
-        return self._entities.organization(found.id)
+def open_parliament(mapping: RegisterMapping, code: str, form: str | None) -> Parliament:
+    """Open the chamber whose cell is `form`, or the only one. Raises RecordError for an unknown one."""
+    known = mapping.chambers
+    found = known.get(form.casefold()) if form else next(iter(known.values())) if len(known) == 1 else None
+    if found is None:
+        said = f"unknown chamber {quote(form)}" if form else "the row names no chamber"
+        raise RecordError(f"{said}. Available: {', '.join(each.short_names[0] for each in known.values())}.")
+    return Parliament(code, found, mapping.parties)
 
 
 def load_mapping(path: Path, fields: Sequence[str]) -> RegisterMapping:

@@ -13,11 +13,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from lxml.etree import Element, _Element
 
-from loaders.hansard.bold_names import BoldName, read_bold_name
+from loaders.hansard.bold_names import BoldName, describe_open, read_bold_name
 from loaders.hansard.paragraphs import clock, get_paragraphs, get_run
 from loaders.hansard.sitting_model import Talker, UtteranceKind
 from loaders.hansard.turn_builder import Talk, Turn, talk_of
@@ -88,8 +88,11 @@ def fill(
             if not first and block.tag == "p" and (name := read_bold_name(block)) is not None:
                 begin_by_form(turn, name, block)
                 turn.add(texts.pop(0))
+            before = turn.kind
             for text in texts:
                 turn.proceed(text)
+            if turn.kind == "unattributed" and before != turn.kind:
+                warn(describe_open([cast("int | None", block.sourceline) or 0]))
             continue
         if head.family == "General" or head.kind == "":
             turn.remark(texts[0])

@@ -120,6 +120,19 @@ class Vote:
 
 
 @dataclass(frozen=True, slots=True)
+class Question:
+    """The question that was put: the code points [start, end) of a text of the record."""
+
+    text: str
+    start: int
+    end: int
+    speech: int | None = None
+    """The ordinal of the turn that has it."""
+    procedure: int | None = None
+    """Or the place of the procedural text that has it, from 0; else it is in the header of the division."""
+
+
+@dataclass(frozen=True, slots=True)
 class Division:
     """A vote by name."""
 
@@ -134,6 +147,7 @@ class Division:
     ordinal: int = 0
     """The ordinal of the turn before it."""
     time: time | None = None
+    question: Question | None = None
 
 
 @dataclass(frozen=True, slots=True)

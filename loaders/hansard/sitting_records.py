@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -12,6 +13,8 @@ from kg.errors import RecordError
 from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, XSD, mint, mint_part, sha256
 from loaders.hansard import parties
 from loaders.hansard.authorities import AUSTRALIA, Authorities
+from loaders.hansard.identifiers import Identifiers, describe_doubtful, list_talkers
+from loaders.hansard.offices import identifier_of
 from loaders.hansard.sitting_model import Debate, Division, Procedure, Sitting
 from loaders.hansard.speech_records import (
     Recorded,
@@ -25,43 +28,54 @@ from loaders.model import Origin, Property, SourceGraph, TextUnit
 from loaders.readers.cells import parse_digits, quote
 
 
-def build_sitting_record(domain: str, sitting: Sitting, origin: Origin) -> SourceGraph:
-    """Build the record of a sitting. `origin` is its row in the file.
+def build_sitting_record(
+    domain: str, sitting: Sitting, origin: Origin, identifiers: Identifiers | None = None
+) -> SourceGraph:
+    """Build the record of a sitting. `origin` is its row in the file; `identifiers` are what is known of them before.
 
     Raises RecordError for an unknown chamber.
     """
     chamber = parties.chamber(sitting.chamber)
     if chamber is None:
         raise RecordError(f"unknown chamber {quote(sitting.chamber)}. Available: House of Representatives, Senate.")
-    day = _Day(domain, sitting, chamber)
+    identifiers = identifiers or Identifiers()
+    talkers = list_talkers(sitting)
+    identifiers.add(talkers)
+    doubtful = Counter(
+        (identifier_of(talker) or "", talker.full_name or talker.name)
+        for talker in talkers
+        if not identifiers.is_of(talker)
+    )
+    day = _Day(domain, sitting, chamber, identifiers)
     day.write()
+    warnings = [*sitting.warnings, *([describe_doubtful(doubtful)] if doubtful else ())]
     return SourceGraph(
         domain,
         day.key,
         day.iri,
         day.writer.quads,
         (Origin(origin.snapshot),),
-        _digest(sitting),
+        _digest(sitting, doubtful),
         day.shared.graphs,
-        [*(f"{day.name}: {warning}" for warning in (*sitting.warnings, *day.shared.warnings()))],
+        [*(f"{day.name}: {warning}" for warning in (*warnings, *day.shared.warnings()))],
         (origin,),
         day.writer.units,
     )
 
 
-def _digest(sitting: Sitting) -> str:
-    """Hash everything that was read, except the list of repairs."""
-    return sha256(repr(replace(sitting, warnings=())))
+def _digest(sitting: Sitting, doubtful: Mapping[tuple[str, str], int]) -> str:
+    """Hash everything that was read, except the list of repairs, and whose identifiers do not count."""
+    return sha256(repr((replace(sitting, warnings=()), sorted(doubtful))))
 
 
 class _Day:
-    def __init__(self, domain: str, sitting: Sitting, chamber: NamedNode) -> None:
+    def __init__(self, domain: str, sitting: Sitting, chamber: NamedNode, identifiers: Identifiers) -> None:
         self.sitting: Final = sitting
         self.chamber: Final = chamber
         self.key: Final = chamber.value.rpartition("/")[2].removeprefix("au-"), sitting.date.isoformat()
         self.name: Final = " ".join(self.key)
         self.iri: Final = mint("sitting", *self.key)
-        self.shared: Final = Authorities(chamber, sitting.date)
+        self.shared: Final = Authorities(chamber, sitting.date, identifiers.is_of)
         self.writer: Final = Writer(mint("graph", "src", domain, *self.key), self.shared)
         self.debates: Final = {debate.path: debate for debate in sitting.debates}
 
@@ -184,12 +198,24 @@ class _Day:
             (KG.result, division.result or None),
             (DCTERMS.description, division.header or None),
         ]
+        if (question := division.question) is not None:
+            place = iri
+            if question.speech is not None:
+                place = mint("speech", self._speech_id(question.speech))
+            elif question.procedure is not None:
+                place = mint_part(self.iri, "text", question.procedure)
+            said += [
+                (KG.question, question.text),
+                (KG.questionIn, place),
+                (KG.start, question.start),
+                (KG.end, question.end),
+            ]
         for predicate, value in said:
             if value is not None:
                 writer.say(iri, predicate, value)
         writer.say_all(iri, when_and_where(division.time, None))
-        for place, vote in enumerate(division.votes):
-            node = mint_part(iri, "vote", place)
+        for row, vote in enumerate(division.votes):
+            node = mint_part(iri, "vote", row)
             writer.say(node, RDF.type, KG.Vote)
             writer.say(node, DCTERMS.isPartOf, iri)
             writer.say(node, KG.voteValue, mint_code("voteValue", vote.value))

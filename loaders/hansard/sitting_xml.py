@@ -58,6 +58,7 @@ _YEARS_OF_PARLIAMENT: Final = 2.65
 _CENTURY_MARGIN: Final = 20
 """Years by which that estimate may be wrong: it separates centuries."""
 _PROOF: Final = {"1": True, "yes": True, "0": False, "no": False}
+_SHOWN: Final = 5
 _HEAD_BYTES: Final = 65536
 """The root element must begin within this number of bytes."""
 _WRONG_BYTES: Final = ("ERR_INVALID_ENCODING", "ERR_INVALID_CHAR", "ERR_UNKNOWN_ENCODING", "ERR_UNSUPPORTED_ENCODING")
@@ -78,7 +79,7 @@ def parse_sitting(
     """Parse one file of Hansard into a sitting.
 
     ``name`` is the file's, for messages; ``chamber`` and ``date`` are used where the file has none. Raises
-    SourceError for a file that is not Hansard, is refused or truncated, or has no chamber or date.
+    SourceError for a file that is not Australia's Hansard, is refused or truncated, or has no chamber or date.
     """
     data, mended = _mend_head(source if isinstance(source, bytes) else source.read())
     prologue = _prologue(data, name)
@@ -89,6 +90,13 @@ def parse_sitting(
     else:
         root, warnings = _tree(data, name, prologue)
     warnings = [*mended, *prologue.notes, *warnings]
+    parts = [each.tag for each in root.iterchildren("*")]
+    if "session.header" not in parts and not any(part.endswith(".xscript") for part in parts):
+        inner = ", ".join(f"<{part}>" for part in parts[:_SHOWN]) or "nothing"
+        raise SourceError(
+            f"{name}: not the Hansard of Australia's parliament: <hansard> has {inner}, and neither <session.header> "
+            "nor <chamber.xscript>. Load the speeches of another parliament as a table."
+        )
     fields = _header(root)
     recorded = fields.get("chamber") or chamber
     if not recorded:

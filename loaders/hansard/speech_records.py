@@ -12,8 +12,9 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, XSD, mint, mint_part, mint_span, sha256
 from loaders.hansard import parties
-from loaders.hansard.authorities import AUSTRALIA, Authorities
-from loaders.hansard.offices import identifier_of, office_of
+from loaders.hansard.authorities import Authorities
+from loaders.hansard.offices import identifier_of
+from loaders.hansard.parliaments import Parliament
 from loaders.hansard.sitting_model import Speech, Talker, Utterance
 from loaders.model import Property, TextUnit
 from loaders.readers.cells import parse_digits
@@ -66,7 +67,7 @@ class Writer:
     """Collects the quads and text units of one graph."""
 
     graph: NamedNode
-    shared: Authorities
+    shared: Authorities | Parliament
     quads: list[Quad] = field(default_factory=list)
     units: list[TextUnit] = field(default_factory=list)
 
@@ -114,7 +115,7 @@ class Writer:
             yield KG.chamberAsRecorded, Literal(recorded.chamber_form)
         if recorded.venue is not None:
             yield KG.venue, recorded.venue
-        yield KG.jurisdiction, AUSTRALIA
+        yield KG.jurisdiction, self.shared.jurisdiction
         if recorded.reference:  # else it is derived (`loaders.hansard.graph.references`)
             yield KG.hansardReference, Literal(recorded.reference)
         yield KG.speechType, mint_code("speechType", speech.kind)
@@ -157,7 +158,7 @@ class Writer:
     def _name(self, talker: Talker) -> Iterator[Property]:
         if (person := self.shared.person(talker)) is not None:
             yield KG.speaker, person
-        if (office := office_of(talker)) is not None:
+        if (office := self.shared.office(talker)) is not None:
             yield KG.office, mint_code("office", office)
         if talker.name:
             yield KG.speakerAsRecorded, Literal(talker.name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, time
@@ -14,6 +14,8 @@ from kg.errors import InvalidInputError, RecordError, SourceError
 from kg.vocabulary import mint, sha256
 from loaders.hansard import parties
 from loaders.hansard.authorities import Authorities
+from loaders.hansard.identifiers import Identifiers, describe_doubtful
+from loaders.hansard.parliaments import AUSTRALIAN, NAMING, Parliament, find_code, is_australian
 from loaders.hansard.sitting_model import Speech, Utterance
 from loaders.hansard.speech_records import Recorded, Writer, label_of
 from loaders.hansard.table_columns import (
@@ -50,6 +52,8 @@ class Given:
 
     chamber: str | None = None
     date: date | None = None
+    jurisdiction: str | None = None
+    """The code of the parliament."""
 
 
 def open_table(path: Path) -> Sheet:
@@ -62,10 +66,12 @@ def open_table(path: Path) -> Sheet:
     return json_sheet(path, WITHIN) if ending == ".json" else open_sheet(path)
 
 
-def read(domain: str, file: File, given: Given) -> Iterator[SourceGraph | Rejection | Notice]:
-    """Yield the speeches of one file, in its order. Raises SourceError where it cannot be read any further."""
+def read(domain: str, file: File, given: Given, identifiers: Identifiers) -> Iterator[SourceGraph | Rejection | Notice]:
+    """Yield the speeches of one file, in its order. Raises SourceError where it cannot be read any further, and for one
+    that names no parliament or has no speech.
+    """
     sheet = open_table(file.path)
-    table = _Table(domain, file, sheet, given)
+    table = _Table(domain, file, sheet, given, identifiers)
     for warning in sheet.warnings:
         yield Notice(warning, warning=True)
     yield from table.notices()
@@ -80,6 +86,11 @@ class _Table:
     file: File
     sheet: Sheet
     given: Given
+    identifiers: Identifiers
+    code: str | None = field(init=False, default=None)
+    """The code of the parliament of rows that name none."""
+    doubtful: Counter[tuple[str, str]] = field(init=False, default_factory=Counter)
+    """The records, by identifier and recorded name, whose identifier is that of another person."""
     places: dict[str, list[str]] = field(init=False)
     """The columns of this file for each field."""
     trusts_flag: bool = field(init=False, default=True)
@@ -104,6 +115,19 @@ class _Table:
             if len(self.sheet.columns) == 1:
                 hint = " The file has one column: separate the columns of a CSV file by a comma, semicolon, tab or |."
             raise SourceError(f"{self.file.path}: missing column {' and '.join(missing)}. Available: {seen}.{hint}")
+        self.code = self.given.jurisdiction
+        if self.code is None and is_australian(names.keys(), self._states()):
+            self.code = AUSTRALIAN
+        if self.code is None and not self._has("jurisdiction"):
+            raise SourceError(f"{self.file.path}: the table names no parliament. {NAMING}")
+
+    def _states(self) -> set[str]:
+        """Return the states that the rows name."""
+        return {row["state"] for row in self._rows(("state",)) if row["state"]} if self._has("state") else set()
+
+    def _has(self, field_: str) -> bool:
+        """Whether the file has a column of a field."""
+        return any(column in self.sheet.columns for column in self.places[field_])
 
     @property
     def source(self) -> str:
@@ -123,6 +147,28 @@ class _Table:
         if self.given.chamber is None and self._is_flag_wrong():
             self.trusts_flag = False
             yield Notice(f"{self.source}: senate_flag is 0 in rows of senators, so it is ignored", warning=True)
+        if self._has("name_id"):
+            rows = self._rows(("speaker", "name_id", "jurisdiction"))
+            self.identifiers.add(row.talker for row in rows if self._is_of_australia(row))
+
+    def _is_of_australia(self, row: Cells) -> bool:
+        try:
+            return self._code(row) == AUSTRALIAN
+        except RecordError:
+            return False
+
+    def _code(self, row: Cells) -> str:
+        """Return the code of the parliament of a row. Raises RecordError if it names none that is known."""
+        if (named := row["jurisdiction"]) is not None:
+            try:
+                return find_code(named)
+            except RecordError:
+                # A column "parliament" may have the number of one, or its name beside the option.
+                if not named.strip().removesuffix(".0").isdecimal() and self.given.jurisdiction is None:
+                    raise
+        if self.code is None:
+            raise RecordError(f"row {row.number} names no parliament. {NAMING}")
+        return self.code
 
     def _day_of_name(self) -> date | None:
         try:
@@ -178,16 +224,17 @@ class _Table:
             if (identifier := head.identifier) is not None:
                 key = "speech", identifier
             head.check_words()
-            recorded, warnings = self._recorded(rows)
+            recorded, shared, warnings = self._recorded(rows)
             key = "speech", recorded.id
-            return self._graph(recorded, rows, warnings)
+            return self._graph(recorded, shared, rows, warnings)
         except (RecordError, InvalidInputError) as error:
             name = (head["id"] or f"{Path(self.source).name} row {numbers[0]}")[:_SHOWN]
             return Rejection(name, str(error), (Origin(self.file.snapshot, numbers),), key)
 
-    def _graph(self, recorded: Recorded, rows: Sequence[Cells], warnings: Sequence[str]) -> SourceGraph:
+    def _graph(
+        self, recorded: Recorded, shared: Authorities | Parliament, rows: Sequence[Cells], warnings: Sequence[str]
+    ) -> SourceGraph:
         key = "speech", recorded.id
-        shared = Authorities(recorded.chamber, recorded.on)
         writer = Writer(mint("graph", "src", self.domain, *key), shared)
         writer.speech(recorded)
         # Chunks, and so the rows that they come from, follow the utterances; there is at most one utterance per row.
@@ -197,6 +244,11 @@ class _Table:
             while int(unit.properties[0][1].value) >= ends[place]:
                 place += 1
             numbers.append(rows[place].number)
+        doubtful = []
+        if isinstance(shared, Authorities):
+            talkers = [row.talker for row in rows if row["name_id"]]
+            doubtful = [(each.name_id or "", each.name) for each in talkers if not self.identifiers.is_of(each)]
+            self.doubtful.update(doubtful)
         # The shapes do not miss these, which sittings often lack. They warn about other recommended fields.
         for name, value in (("title", rows[0]["title"]), ("hansard_reference", rows[0]["reference"])):
             if value is None:
@@ -207,7 +259,7 @@ class _Table:
             recorded.iri,
             writer.quads,
             (Origin(self.file.snapshot, numbers),),
-            sha256(repr(recorded)),
+            sha256(repr((recorded, doubtful))),
             shared.graphs,
             [f"speech {recorded.id}: {warning}" for warning in (*warnings, *shared.warnings())],
             units=writer.units,
@@ -215,16 +267,18 @@ class _Table:
 
     def summary(self) -> Iterator[Notice]:
         """Yield notices after the last row: fields that speeches lack, and rows that are not speeches."""
-        if not self.count:
-            yield Notice(f"{self.source}: the file contains no speeches", warning=True)
+        if self.doubtful:
+            yield Notice(f"{self.source}: {describe_doubtful(self.doubtful)}", warning=True)
         for name, ids in self.lacking.items():
             some = ", ".join(ids[:_NAMED]) + (", ..." if len(ids) > _NAMED else "")
             yield Notice(f"{self.source}: no {name} in {len(ids)} of {self.count} speeches ({some})", warning=True)
         for name, numbers in self.procedure.items():
             some = ", ".join(map(str, numbers[:_NAMED])) + (", ..." if len(numbers) > _NAMED else "")
             yield Notice(f"{self.source}: rows of procedure ({name!r}), not loaded as speeches: {some}", warning=True)
+        if not self.count:
+            raise SourceError(f"{self.file.path}: the file contains no speeches.")
 
-    def _recorded(self, rows: Sequence[Cells]) -> tuple[Recorded, Sequence[str]]:
+    def _recorded(self, rows: Sequence[Cells]) -> tuple[Recorded, Authorities | Parliament, Sequence[str]]:
         head = rows[0]
         warnings: list[str] = []
         on = iso_day(said) if (said := head["date"]) else self.given.date or self.day
@@ -235,7 +289,13 @@ class _Table:
             options = " and ".join(f"--{name}" for name in missing if name in ("date", "chamber"))
             hint = f". Give {options}." if options else ""
             raise RecordError(f"row {head.number} lacks {', '.join(missing)}{hint}")
-        chamber = chamber_of(chamber_form)
+        code = self._code(head)
+        shared: Authorities | Parliament
+        if code == AUSTRALIAN:
+            shared = Authorities(chamber_of(chamber_form), on, self.identifiers.is_of)
+        else:
+            shared = Parliament.of_chamber(code, chamber_form)
+        chamber = shared.chamber
         order = self._read(head, "order", parse_integer, warnings)
         speech = self._speech(rows, order, warnings)
         source = head["source"]
@@ -247,21 +307,22 @@ class _Table:
             raise RecordError(f"unknown transcript quality {quote(quality)}. Available: {', '.join(QUALITIES)}.")
         fields = [on.isoformat(), chamber.value, speech.talker.name, "" if order is None else str(order), speech.text]
         made = sha256("\n".join(f"{len(each)}:{each}" for each in fields))[:24]
-        return Recorded(
+        recorded = Recorded(
             (head["id"] or made).strip(),
             speech,
             chamber,
             on,
             head["title"],
             chamber_form if head["chamber"] else None,
-            parties.venue(chamber_form),
+            parties.venue(chamber_form) if code == AUSTRALIAN else None,
             head["reference"],
             head["debate_type"],
             tuple(dict.fromkeys(parse_items(head["topics"], ",;|"))),
             quality,
             address,
             position=order,
-        ), warnings
+        )
+        return recorded, shared, warnings
 
     def _chamber_form(self, row: Cells) -> str | None:
         if form := row["chamber"]:

@@ -25,12 +25,15 @@ from loaders.hansard.offices import identifier_of, office_of
 from loaders.hansard.sitting_model import SpeechKind, Talker
 from loaders.readers.cells import is_structure, parse_boolean, parse_integer, present, quote
 
+JURISDICTION: Final = ("jurisdiction", "country", "country_code", "iso3country", "iso3", "parliament")
+"""Columns that name the parliament of a row."""
 COLUMNS: Final[Mapping[str, Sequence[str]]] = {
     "id": ("speech_id",),
     "title": ("title",),
     "speaker": ("speaker", "name"),
     "name_id": ("name_id",),
     "party": ("party",),
+    "jurisdiction": JURISDICTION,
     "chamber": ("chamber",),
     "senate": ("senate_flag",),
     "electorate": ("electorate",),
@@ -60,7 +63,8 @@ _DAY: Final = re.compile(
     r"(\d{4}-\d{2}-\d{2})(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?| 00:00:00(?:\.0+)?)?"
 )
 _PLAIN: Final = (
-    "id", "title", "speaker", "name_id", "party", "electorate", "state", "role", "reference", "debate_type",
+    "id", "title", "speaker", "jurisdiction", "name_id", "party", "electorate", "state", "role", "reference",
+    "debate_type",
 )  # fmt: skip
 """Fields that are words, never a list or an object."""
 _LONGEST_ID: Final = 500

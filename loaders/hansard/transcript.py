@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 from typing import Final, cast
 
 from lxml.etree import _Element
@@ -24,9 +25,19 @@ from loaders.hansard.bold_names import (
     read_bold_name,
 )
 from loaders.hansard.debate_headings import info_of, parse_heading
-from loaders.hansard.divisions import parse_division
+from loaders.hansard.divisions import find_question, parse_division
+from loaders.hansard.offices import office_of
 from loaders.hansard.paragraphs import clock, get_paragraphs, squeeze, to_line
-from loaders.hansard.sitting_model import Debate, Division, Procedure, Speech, SpeechKind, Talker, UtteranceKind
+from loaders.hansard.sitting_model import (
+    Debate,
+    Division,
+    Procedure,
+    Question,
+    Speech,
+    SpeechKind,
+    Talker,
+    UtteranceKind,
+)
 from loaders.hansard.turn_builder import Talk, Turn, talk_of
 
 _TURNS: Final[dict[str, tuple[SpeechKind, SpeechKind]]] = {
@@ -55,6 +66,8 @@ _HOLDING: Final = (
     "division",
 )
 _PARAGRAPHS: Final = frozenset(("para", "p"))
+_TURNS_BEFORE: Final = 3
+"""Turns before a division in which its question is sought."""
 _KNOWN: Final = frozenset(
     (
         "para",
@@ -96,6 +109,10 @@ class Transcript:
         self._talkers: Sequence[Talker] | None = None
         self._decided: list[tuple[int, str]] = []
         """Lines and names of the paragraphs whose speaker is decided by their form."""
+        self._cuts: dict[_Element, int] = {}
+        """The length of the turn before each later element in it."""
+        self._divided = (0, 0, 0)
+        """After the last division: the number of procedural texts and of turns, and the offset in the last turn."""
         self._open: list[int] = []
         """Lines of the paragraphs whose speaker is left open."""
 
@@ -247,6 +264,7 @@ class Transcript:
             elif tag in _INSETS:
                 later += self._inset(turn, child)
             elif _is_apart(tag):
+                self._cuts[child] = turn.length
                 later.append(child)
             elif tag not in _PARAGRAPHS and next(child.iter("talker"), None) is not None:
                 later += self._fill(turn, child)
@@ -318,6 +336,7 @@ class Transcript:
             elif child.tag in _INSETS:
                 later += self._inset(turn, child)
             elif _is_apart(child.tag):
+                self._cuts[child] = turn.length
                 later.append(child)
             elif child.tag not in _PARAGRAPHS and next(child.iter("talker"), None) is not None:
                 later += self._within(turn, child, None, speaking)
@@ -394,9 +413,40 @@ class Transcript:
         """Read a division, and keep its other paragraphs as procedural text."""
         self._flush(path)
         division, beside = parse_division(element, path, len(self.speeches))
-        self.divisions.append(division)
+        self.divisions.append(replace(division, question=self._find_question(element, division.header)))
+        last = len(self.speeches[-1].text) if self.speeches else 0
+        self._divided = len(self.procedures), len(self.speeches), self._cuts.get(element, last)
         self._say(beside, element)
         self._flush(path)
+
+    def _find_question(self, element: _Element, header: str) -> Question | None:
+        """Find the question of a division: in its header, else in the words between the last division and it."""
+        if (found := find_question(header, lambda _: True)) is not None:
+            return Question(header[slice(*found)], *found)
+        procedures, turns, offset = self._divided
+        for number in range(len(self.procedures) - 1, procedures - 1, -1):
+            procedure = self.procedures[number]
+            if procedure.ordinal != len(self.speeches):
+                break
+            if (found := find_question(procedure.text, lambda _: True)) is not None:
+                return Question(procedure.text[slice(*found)], *found, procedure=number)
+        for ordinal in range(len(self.speeches), max(turns - 1, len(self.speeches) - _TURNS_BEFORE, 0), -1):
+            speech = self.speeches[ordinal - 1]
+            text = speech.text[: self._cuts.get(element)] if ordinal == len(self.speeches) else speech.text
+            start = offset if ordinal == turns else 0
+            if (found := find_question(text[start:], partial(_is_of_chair, speech, start))) is not None:
+                first, last = start + found[0], start + found[1]
+                return Question(text[first:last], first, last, speech=ordinal)
+        return None
+
+
+def _is_of_chair(speech: Speech, start: int, at: int) -> bool:
+    """Whether the words at `start` + `at` of a speech are of the chair, or of the record itself."""
+    at += start
+    for each in speech.utterances:
+        if each.start <= at < each.end:
+            return each.kind == "remark" or (each.talker is not None and office_of(each.talker) is not None)
+    return False
 
 
 @cache

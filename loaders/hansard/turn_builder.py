@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import time
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from lxml.etree import _Element
 
@@ -33,8 +33,10 @@ _REMARK_WORDS: Final = re.compile(
     r"interjecting|suspended|adjourned|interrupted|left the chamber|granted|put|resolved|agreed to|negatived|withdrawn"
     r"|read a|Ordered|announced|having|Quorum"
 )
-_INCORPORATED: Final = re.compile(r"The .{1,80}\bread as follows\W*")
-"""The line before a document that a member has had printed by leave."""
+_INCORPORATED: Final = re.compile(r"\bThe [^.?!]{1,80}\bread as follows\W*\Z")
+"""The end of the paragraph before a document that a member has had printed by leave."""
+_ITEM: Final = re.compile(r"[\"'“”‘’«»„*•·—–-]|\(?[A-Za-z0-9]{1,4}[.)]|\[")
+"""The beginning of a paragraph that goes on with a list or a quotation."""
 _LONGEST_REMARK: Final = 200
 _NAMES: Final = {"metadata": "name.metadata"}
 _BRACKETED: Final = frozenset(("electorate", "role"))
@@ -70,6 +72,8 @@ class Turn:
         self.kind = kind
         self._passing = False
         """Whether the current words end with their paragraph, after which another may speak."""
+        self._quoting: Literal["document", "paragraphs"] | None = None
+        """What an interjection has opened by a colon, and which ends with it."""
         self._paragraphs: list[str] = []
         self._length = 0
         self._begun = [_Beginning(kind, floor, 0)]
@@ -82,7 +86,7 @@ class Turn:
         A continuation takes the floor, but not one of the chair within the turn of a member. Words in `passing` end
         with their paragraph: of a crowd, of the record, or by default of an interjection.
         """
-        self.kind = kind
+        self.kind, self._quoting = kind, None
         self._passing = kind in ("interjection", "remark") if passing is None else passing
         if kind == "continuation" and talk is not None:
             if office_of(talk.talker) is None or office_of(self.speaker) is not None:
@@ -116,12 +120,19 @@ class Turn:
         """
         if self._is_remark(paragraph):
             self.begin("remark")
+        elif self._is_document_announced():
+            self._begin_document()
         elif speaking is not None and speaking[1] is not None and self._is_tabled(paragraph, speaking[1]):
             self._return_floor()
         elif speaking is not None:
             if self.kind == "remark" or (self._passing and self._begun[-1].by_form):
                 self.begin(*speaking)
         elif self._passing:
+            self._go_on(paragraph, document)
+        elif self._quoting == "document" and not document:
+            self._return_floor()  # the list or quotation of an interjection has ended, and with it the interjection
+        elif self._quoting == "paragraphs" and not document and _ITEM.match(paragraph) is None:
+            self._passing = True
             self._go_on(paragraph, document)
         self.add(paragraph)
 
@@ -138,6 +149,7 @@ class Turn:
             self._return_floor()
         elif self._ends_open() and talk is not None:
             self.begin(kind, Talk(talk.talker), passing=False)
+            self._quoting = "document" if document else "paragraphs"
         elif document:
             self._return_floor()
         else:
@@ -156,7 +168,7 @@ class Turn:
         return self.kind != "remark" and bool(self._paragraphs) and self._paragraphs[-1].rstrip().endswith(":")
 
     def _return_floor(self) -> None:
-        self.kind, self._passing = "continuation", False
+        self.kind, self._passing, self._quoting = "continuation", False, None
         self._begun.append(_Beginning("continuation", Talk(self.floor.talker), self._length))
 
     def proceed(self, paragraph: str) -> None:
@@ -166,6 +178,8 @@ class Turn:
         """
         if self._is_remark(paragraph):
             self.begin("remark")
+        elif self._is_document_announced():
+            self._begin_document()
         elif self.kind == "remark" or (self._passing and self._begun[-1].by_form):
             kind, talk, *_ = next(each for each in reversed(self._begun) if each.kind != "remark" and not each.by_form)
             self.begin("continuation" if kind == "turn" else kind, Talk(talk.talker) if talk else None)
@@ -188,8 +202,28 @@ class Turn:
         return (
             self.floor.talker is not speaking.talker
             and office_of(speaking.talker) is not None
-            and _INCORPORATED.fullmatch(paragraph) is not None
+            and (found := _INCORPORATED.search(paragraph)) is not None
+            and not any(map(str.isalnum, paragraph[: found.start()]))
         )
+
+    def _is_document_announced(self) -> bool:
+        """Whether the chair has just said that a document of a member is printed: it is not in the chair's words."""
+        if not self._paragraphs or _INCORPORATED.search(self._paragraphs[-1]) is None:
+            return False
+        _, talk = self._find_before() if self.kind == "remark" else self._begun[-1][:2]
+        return talk is not None and office_of(talk.talker) is not None
+
+    def _begin_document(self) -> None:
+        """Begin a document that is printed by leave: of the member who has the floor; nobody's in the chair's turn."""
+        if office_of(self.floor.talker) is None:
+            self._return_floor()
+        else:
+            self.begin("unattributed", passing=False)
+
+    @property
+    def length(self) -> int:
+        """The length of the text so far, with the line break that further words follow."""
+        return self._length
 
     def finished(self) -> tuple[str, list[Utterance]]:
         """Return the text and its utterances, which cover it completely."""

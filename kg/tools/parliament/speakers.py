@@ -16,7 +16,7 @@ from kg.retrieval.evidence import code_of
 from kg.retrieval.filters import Scope
 from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of
 from kg.retrieval.results import Limit, Offset, Result, Statement
-from kg.retrieval.speech_records import INTERJECTION, labels_of
+from kg.retrieval.speech_records import INTERJECTION, is_career, labels_of
 from kg.retrieval.token_budget import Lean
 from kg.store.protocol import Term, term_text
 from kg.tools.parliament.person_names import find_offices, find_people
@@ -221,7 +221,7 @@ def list_speakers(
         tally.words += int(term_text(row["said"])) if "said" in row else 0
         tally.days |= {term_text(row["first"]), term_text(row["last"])}
         party_name = row.get("party") or row.get("partyRecorded")
-        if party_name is not None:
+        if party_name is not None and not is_career(term_text(party_name)):
             tally.parties.add(term_text(party_name))
         tally.chambers.add(iri_of(row["chamber"]))
         if "electorate" in row:

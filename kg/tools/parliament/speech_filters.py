@@ -55,7 +55,8 @@ _CHAMBER_FORMS: Final = {
 SPEAKERS: Final = """
 SELECT DISTINCT ?speaker ?recorded ?office WHERE {
   { ?said a kg:Speech } UNION { ?chunk kg:otherVoice ?said }
-  ?said kg:speakerAsRecorded ?recorded OPTIONAL { ?said kg:speaker ?speaker } OPTIONAL { ?said kg:office ?office }
+  OPTIONAL { ?said kg:speakerAsRecorded ?recorded } OPTIONAL { ?said kg:speaker ?speaker }
+  OPTIONAL { ?said kg:office ?office }
 }"""
 
 OFFICES: Final = """
@@ -411,11 +412,12 @@ def day(argument: str, text: str | None) -> date | None:
 def find_chamber(reader: Reader, text: str) -> NamedNode:
     """Find the chamber with a name, abbreviation or code. Raises NotFoundError with the chambers for an unknown one."""
     wanted = fold(text[:100])
-    code = _CHAMBER_FORMS.get(wanted)
-    if code is not None:
-        return mint("chamber", code)
     loaded = _load_chambers(reader)
     found = [iri for iri, names in loaded.items() if wanted in map(fold, (code_of(iri), *names))]
+    if (code := _CHAMBER_FORMS.get(wanted)) is not None:
+        australian = mint("chamber", code)
+        if not found or australian.value in loaded:  # also by forms that are not among its names
+            found = list(dict.fromkeys((*found, australian.value)))
     if len(found) == 1:
         return NamedNode(found[0])
     known = [names[0] if names else code_of(iri) for iri, names in loaded.items() if code_of(iri) not in CHAMBERS]
@@ -466,13 +468,13 @@ def speakers(reader: Reader) -> list[Choice]:
     def build(rows: Sequence[dict[str, Term]], people: Mapping[str, Sequence[str]]) -> list[Choice]:
         # The name of an office is not one of the person who holds it.
         named = [row for row in rows if "office" not in row]
-        recorded = _pairs([row for row in named if "speaker" in row], "speaker", "recorded")
+        recorded = _pairs([row for row in named if "speaker" in row and "recorded" in row], "speaker", "recorded")
         choices = []
         for iri in sorted({iri_of(row["speaker"]) for row in rows if "speaker" in row}):
             known = [name for name in people.get(iri, ()) if not is_id_of(iri, name)]
             names = tuple(dict.fromkeys((*known, *recorded.get(iri, ()))))
             choices.append(Choice(NamedNode(iri), names[0] if names else code_of(iri), names))
-        others = {term_text(row["recorded"]) for row in named if "speaker" not in row}
+        others = {term_text(row["recorded"]) for row in named if "speaker" not in row and "recorded" in row}
         return choices + [Choice(Literal(name), name, (name,)) for name in sorted(others)]
 
     return reader.derived("who speaks", build, reader.kept("who speaks", SPEAKERS, list), people)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,7 +46,9 @@ _SEARCHED: Final = 200
 _VOTES_KEPT: Final = 500
 """Divisions whose votes are kept, some 40 KB each with 100 names."""
 _SHOWN_QUESTION: Final = 400
-"""Maximum characters of the text before the names of a division."""
+"""Maximum characters of the question of a division, and of the text before its names."""
+REGISTER: Final = "A register of members settles most open names: kg load members FILE."
+_INITIALS: Final = re.compile(r"(?<=, )[A-Z]{2,4}\b")
 
 DIVISIONS: Final = """
 SELECT ?graph ?division ?parent ?chamber ?date WHERE {
@@ -72,6 +75,14 @@ SELECT DISTINCT ?party ?property ?name WHERE {
 
 VOTED: Final = "SELECT DISTINCT ?vote WHERE { VALUES ?person { $people } ?vote kg:voter ?person }"
 
+OPEN: Final = """
+SELECT DISTINCT ?name WHERE { ?vote kg:voteAsRecorded ?name FILTER NOT EXISTS { ?vote kg:voter ?voter } }"""
+
+VOTED_AS: Final = """
+SELECT DISTINCT ?vote WHERE {
+  VALUES ?name { $names } ?vote kg:voteAsRecorded ?name FILTER NOT EXISTS { ?vote kg:voter ?voter }
+}"""
+
 VOTES: Final = """
 SELECT ?division ?vote ?name ?side ?by ?voter WHERE {
   VALUES ?division { $divisions }
@@ -89,7 +100,8 @@ SELECT ?division (GROUP_CONCAT(?open; separator="\\u001f") AS ?names) WHERE {
 SAID: Final = """
 SELECT ?thing ?property ?value WHERE {
   VALUES ?thing { $things } ?thing ?property ?value
-  FILTER(?property IN (dcterms:title, dcterms:description, kg:result, kg:ayeCount, kg:noCount))
+  FILTER(?property IN (dcterms:title, dcterms:description, kg:question, kg:questionIn, kg:start, kg:end, kg:result,
+                       kg:ayeCount, kg:noCount, schema:startTime))
 }"""
 
 METHODS: Final = """
@@ -107,11 +119,11 @@ SELECT ?person ?party ?from ?to ?first ?last WHERE {
 
 
 class VoteCast(Lean):
-    """A vote. Without `derived_by` the source itself names the voter."""
+    """A vote. Without `derived_by` the source itself names the voter; without `person_id` only the name is known."""
 
     id: str
     person: str
-    person_id: str
+    person_id: str | None = None
     side: Side
     recorded_name: str = Field(description="The name in the division, verbatim")
     party: str | None = Field(None, description="On that day; derived")
@@ -127,14 +139,19 @@ class PartySplit(Lean):
 
 
 class DivisionVotes(Lean):
-    """A division. `question` and `result` are verbatim; ayes and noes as the record counts them."""
+    """A division. `question`, `header` and `result` are verbatim; ayes and noes as the record counts them."""
 
     id: str
     date: str
+    time: str | None = Field(None, description="HH:MM")
     chamber: str
     debate: str | None = None
     bills: list[str]
-    question: str | None = None
+    question: str | None = Field(None, description="Question that was put")
+    question_in: str | None = Field(None, description="IRI of the text with it")
+    question_start: int | None = Field(None, description="Its offsets in that text, in code points")
+    question_end: int | None = None
+    header: str | None = Field(None, description="Text before the names")
     result: str | None = None
     ayes: int | None = None
     noes: int | None = None
@@ -156,10 +173,12 @@ class RecordedVote(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DivisionNames:
-    """A division as the record has it: the question and the result verbatim, and the names of each side."""
+    """A division as the record has it: question, header and result verbatim, and the names of each side."""
 
     iri: str
+    time: str | None
     question: str | None
+    header: str | None
     result: str | None
     ayes: int | None
     noes: int | None
@@ -238,9 +257,9 @@ def how_voted(
 ) -> HowVoted:
     """Report how a person or party voted in divisions (votes by name), in debates on a bill or in a period.
 
-    Use without person for the split of each party. Returns divisions: votes, split, open_names (names without a known
-    voter). Voters are mostly derived from names: derived_by, confidence. A division may be on an amendment or on
-    procedure: read question and debate. Next: `search_speeches` of that day.
+    Use without person for the split of each party. Returns divisions: question (as put), time, result, votes, split,
+    open_names (names without a known voter). Voters are mostly derived from names: derived_by, confidence. A division
+    may be on an amendment or on procedure: read question and debate. Next: `search_speeches` of that day.
     Example: how_voted(bill="Tides Bill").
     """
     bounded_page(limit, offset)
@@ -249,20 +268,26 @@ def how_voted(
     everything = reader.kept("divisions", DIVISIONS, _divisions)
     bills = reader.kept("bills of debates", BILLS, _bills)
     scope = _in_scope(reader, everything, bills, bill, division, chamber, (date_from, date_to), notes)
-    people = _find(reader, "person", person, PEOPLE, find_people, notes) if person else {}
+    people, recorded = _find_voters(reader, person, notes) if person else ({}, set[str]())
     parties = _find(reader, "party", party, PARTIES, find_parties, notes) if party else {}
     reader.ran.clear()
     covered = bool(scope)
     if not covered:
         notes.append(_not_covered(everything))
-    if people and scope:
-        voted = reader.rows("votes", bind(VOTED, people=[NamedNode(iri) for iri in people]))
-        named = {iri_of(row["vote"]).partition("#")[0] for row in voted}
-        notes += _report_others(reader, [each for each in scope if each.iri not in named], len(scope), people)
+    if (people or recorded) and scope:
+        query = bind(VOTED, people=[NamedNode(iri) for iri in people])
+        if recorded:
+            query = bind(VOTED_AS, names=[Text(name) for name in sorted(recorded)])
+        named = {iri_of(row["vote"]).partition("#")[0] for row in reader.rows("votes", query)}
+        others = [each for each in scope if each.iri not in named]
+        notes += _report_others(reader, others, len(scope), people) if people else []
         scope = [each for each in scope if each.iri in named]
     page = scope[offset : offset + limit]
     votes = _load_votes(reader, [each.iri for each in page])
-    shown = _build(reader, page, votes, bills, people, parties)
+    shown = _build(reader, page, votes, bills, people, parties, recorded)
+    if unknown := sum(each.open_names for each in shown):
+        listed = sum(each.names for each in shown)
+        notes.append(f"The voters of {unknown} of {listed} names in these divisions are not known. {REGISTER}")
     if unnamed := sum(not each.names for each in shown):
         message = f"{unnamed} of these divisions list no names: the source has them as an image, or not at all."
         notes.append(Note(message))
@@ -372,6 +397,34 @@ def _find(
     return {choice.term.value: choice.label for choice in found}
 
 
+def _find_voters(reader: Reader, text: str, notes: list[str]) -> tuple[dict[str, str], set[str]]:
+    """Find a person: labels by IRI; else, of one who is not known, the names in divisions that can be the person's.
+
+    Raises NotFoundError with similar names.
+    """
+    try:
+        return _find(reader, "person", text, PEOPLE, find_people, notes), set()
+    except NotFoundError as error:
+        names = [term_text(row["name"]) for row in reader.kept("names of unknown voters", OPEN, list) if "name" in row]
+        choices = [Choice(Text(name), name, (name, _spread_initials(name))) for name in sorted(names)]
+        try:
+            found = find_people("person", text, choices) if choices else []
+        except NotFoundError:
+            found = []
+        if not found:
+            raise NotFoundError(f"{error} Nor has a division such a name. {REGISTER}") from error
+        notes.append(
+            f"person: {text[:100]!r} was interpreted as {shorten([each.label for each in found])}: names in divisions "
+            f"of which no person is known. {REGISTER}"
+        )
+        return {}, {each.label for each in found}
+
+
+def _spread_initials(name: str) -> str:
+    """Write the initials of a listed name apart: ``Fennimore, T J`` for ``Fennimore, TJ``."""
+    return _INITIALS.sub(lambda found: " ".join(found[0]), name)
+
+
 def _choices(rows: list[dict[str, Term]]) -> list[Choice]:
     main = {FOAF.name.value, SKOS.prefLabel.value}
     names: dict[str, list[tuple[bool, str]]] = defaultdict(list)
@@ -412,7 +465,7 @@ def _report_others(
         note += f" {unnamed} of {'those searched' if len(latest) < number else 'these'} list no names of voters."
     if alike:
         names = shorten([f"{name} ({count})" for name, count in alike.most_common()])
-        return [f"{note} Voters with this surname who are not identified, and may be this person: {names}."]
+        return [f"{note} Voters with this surname who are not identified, and may be this person: {names}. {REGISTER}"]
     return [f"{note} No voter with this surname is left unidentified there."] if unnamed < len(latest) else [note]
 
 
@@ -463,8 +516,14 @@ def load_division_names(reader: Reader, divisions: Sequence[str]) -> dict[str, D
         own = said.get(iri, {})
         ayes, noes = (int(own[name]) if name in own else None for name in ("ayeCount", "noCount"))
         names = [RecordedVote(vote.name, vote.side, vote.voter) for vote in votes[iri]]
-        found[iri] = DivisionNames(iri, own.get("description"), own.get("result"), ayes, noes, names)
+        found[iri] = DivisionNames(
+            iri, _time_of(own), own.get("question"), own.get("description"), own.get("result"), ayes, noes, names
+        )
     return found
+
+
+def _time_of(said: Mapping[str, str]) -> str | None:
+    return said["startTime"][:5] if "startTime" in said else None
 
 
 def _side(term: Term) -> Side:
@@ -478,6 +537,7 @@ def _build(
     bills: Mapping[str, Mapping[str, str]],
     people: Mapping[str, str],
     parties: Mapping[str, str],
+    recorded: Collection[str],
 ) -> list[DivisionVotes]:
     """Build the result for the divisions of a page."""
     said = _load_said(reader, [*(each.iri for each in page), *(each.parent for each in page)])
@@ -498,22 +558,25 @@ def _build(
         for vote, party in known:
             if party is not None and (not parties or party in parties):
                 split[party][vote.side] += 1
+        cast = [*known, *((vote, None) for vote in votes[each.iri] if vote.voter is None and vote.name in recorded)]
         listed = [
             VoteCast(
                 id=vote.iri,
-                person=names.get(vote.voter or "", code_of(vote.voter or "")),
-                person_id=vote.voter or "",
+                person=vote.name if vote.voter is None else names.get(vote.voter, code_of(vote.voter)),
+                person_id=vote.voter,
                 side=vote.side,
                 recorded_name=vote.name,
                 party=None if party is None else labels.get(party, code_of(party)),
                 derived_by=methods[vote.by][0] if vote.by in methods else None,
                 confidence=methods[vote.by][1] if vote.by in methods else None,
             )
-            for vote, party in known
-            if (vote.voter in people if people else bool(parties) and party in parties)
+            for vote, party in cast
+            if (
+                vote.voter is None or vote.voter in people if people or recorded else bool(parties) and party in parties
+            )
         ]
         own, debate = said.get(each.iri, {}), said.get(each.parent, {})
-        question = own.get("description")
+        question, header = own.get("question"), own.get("description")
         shown.append(
             DivisionVotes(
                 id=each.iri,
@@ -521,13 +584,18 @@ def _build(
                 chamber=CHAMBERS.get(code_of(each.chamber), code_of(each.chamber)),
                 debate=debate.get("title"),
                 bills=sorted(set(_bills_of(each, bills).values())),
+                time=_time_of(own),
                 question=question[:_SHOWN_QUESTION] if question else None,
+                question_in=own.get("questionIn"),
+                question_start=int(own["start"]) if "start" in own else None,
+                question_end=int(own["end"]) if "end" in own else None,
+                header=header[:_SHOWN_QUESTION] if header else None,
                 result=own.get("result"),
                 ayes=int(own["ayeCount"]) if "ayeCount" in own else None,
                 noes=int(own["noCount"]) if "noCount" in own else None,
                 votes=listed,
                 split=[]
-                if people
+                if people or recorded
                 else [
                     PartySplit(party=labels.get(party, code_of(party)), sides=dict(counts))
                     for party, counts in sorted(split.items(), key=lambda item: (-item[1].total(), item[0]))

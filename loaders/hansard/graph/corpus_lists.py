@@ -21,6 +21,14 @@ RULES: Final[Mapping[findings.Rule, tuple[Rule, str]]] = {
         ),
         "0.98",
     ),
+    "party/undated": (
+        Rule(
+            "party-by-undated-affiliation",
+            "1",
+            "the only group, else the only party, of the speaker in the list of people, which states no days",
+        ),
+        "0.9",
+    ),
     "caller": (
         Rule(
             "caller-by-name",

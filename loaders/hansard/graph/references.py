@@ -16,7 +16,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.provenance.load_records import Derived, RecordOrigin, Rule
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, Term, named_node, select, term_text
-from kg.vocabulary import DCTERMS, KG, RDF, SOURCED, XSD, mint
+from kg.vocabulary import BASE, DCTERMS, KG, RDF, SOURCED, XSD, mint
 from loaders.hansard.speech_records import format_citation
 from loaders.model import find_quads
 
@@ -35,6 +35,7 @@ SELECT DISTINCT ?record ?graph ?property ?value WHERE {
   FILTER(STRSTARTS(STR(?graph), $prefix))
 }"""
 
+_AUSTRALIAN: Final = f"{BASE}id/chamber/au-"
 _READ: Final = frozenset((RDF.type, DCTERMS.date, KG.chamber, KG.pageNumber, KG.hansardReference))
 _REFERENCED: Final = frozenset((KG.Speech, KG.Sitting))
 
@@ -92,6 +93,8 @@ def _collect(by_day: dict[str, list[_Record]], graph: NamedNode, said: Iterable[
             paged = values[KG.pageNumber] and KG.Sitting not in values[RDF.type]  # a sitting has many pages
             page = term_text(values[KG.pageNumber][0]) if paged else None
             chamber = named_node(values[KG.chamber][0])
+            if not chamber.value.startswith(_AUSTRALIAN):  # the citations of other parliaments have other forms
+                continue
             text = format_citation(chamber, date.fromisoformat(day), page)
             by_day[day].append(_Record(named_node(iri), graph, text))
     return days

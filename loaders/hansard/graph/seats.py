@@ -27,7 +27,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.provenance.load_records import Derived, RecordOrigin, Rule
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, Term, named_node, select, term_text
-from kg.vocabulary import DCTERMS, KG, SOURCED, XSD, mint
+from kg.vocabulary import BASE, DCTERMS, KG, SOURCED, XSD, mint
 from loaders.hansard.electorates import find_state
 from loaders.hansard.graph.terms import Register, RegisteredTerm
 from loaders.model import find_quads
@@ -36,6 +36,7 @@ SEAT: Final = Rule("seat", "1", "the state of the electorate that a speaker sat 
 SEAT_REGISTER: Final = Rule("seat-register", "1", "the state that a register lists for the speaker on that day")
 PARTY_TURNS: Final = Rule("party-turns", "1", "the one party of the speaker's other speeches of that day")
 PARTY_REGISTER: Final = Rule("party-register", "1", "the one party that a register lists for the speaker on that day")
+_AUSTRALIAN: Final = f"{BASE}id/electorate/au/"
 _CONFIDENCE: Final = {SEAT: "0.99", SEAT_REGISTER: "0.99", PARTY_TURNS: "0.99", PARTY_REGISTER: "0.97"}
 _FAMILIES: Final = {
     SEAT: ("seat",),
@@ -154,13 +155,17 @@ class Seats:
 
     def _resolve(self, day: str, speeches: Sequence[_Speech]) -> _Found:
         """Find the states and parties that the speeches of a day lack."""
-        states = {each: find_state(each.value.rpartition("/")[2], int(day[:4])) for each in _electorates(speeches)}
+        states = {
+            each: find_state(each.value.removeprefix(_AUSTRALIAN), int(day[:4]))
+            for each in _electorates(speeches)
+            if each.value.startswith(_AUSTRALIAN)
+        }
         seats: dict[NamedNode, set[NamedNode | None]] = defaultdict(set)
         parties: dict[tuple[NamedNode, Term | None], dict[NamedNode, set[NamedNode]]] = defaultdict(dict)
         for speech in speeches:
             person, electorate, party = (speech.node(name) for name in (KG.speaker, KG.electorate, KG.party))
             if person is not None and electorate is not None:
-                seats[person].add(states[electorate])
+                seats[person].add(states.get(electorate))
             if person is not None and party is not None:
                 parties[person, speech.said.get(KG.chamber)].setdefault(party, set()).add(speech.graph)
         found: _Found = {rule: [] for rule in _FAMILIES}
@@ -168,7 +173,7 @@ class Seats:
             person, electorate, chamber = (speech.node(name) for name in (KG.speaker, KG.electorate, KG.chamber))
             terms = self.register.find(person, chamber, day) if person is not None and chamber is not None else ()
             shown = {speech.graph, *(term.graph for term in terms)}
-            state = states[electorate] if electorate is not None else None
+            state = states.get(electorate) if electorate is not None else None
             if speech.whole and not speech.has_any(KG.state, KG.stateAsRecorded):
                 registered = {term.state for term in terms if term.state is not None}
                 if state is not None and (person is None or len(seats[person]) == 1):

@@ -196,6 +196,88 @@ def test_words_without_a_name_after_an_interjection_are_of_nobody_unless_their_f
     assert any("left open" in warning for warning in sitting.warnings) == (expected[0] == "unattributed")
 
 
+LISTED = "<list><item label='1.'><para>In May.</para></item><item label='2.'><para>In June.</para></item></list>"
+
+
+@pytest.mark.parametrize(
+    ("blocks", "expected"),
+    [
+        (f"{LISTED}<para>That shows it.</para>", [("interjection", "Mr Boon"), ("continuation", "Mr ABEL")]),
+        (f"<quote><para>Dear Sir.</para></quote>{LISTED}<para>So.</para>",
+         [("interjection", "Mr Boon"), ("continuation", "Mr ABEL")]),
+        ("<para>“We gave notice.</para><para>“Twice.”</para><para>That shows it.</para><para>So.</para>",
+         [("interjection", "Mr Boon"), ("unattributed", None)]),
+    ],
+)  # fmt: skip
+def test_what_an_interjection_opens_by_a_colon_ends_with_it(
+    blocks: str, expected: list[tuple[str, str | None]]
+) -> None:
+    aside = f"<interjection>{talk('B2', 'Mr Boon', 'The answers are:')}</interjection>"
+    found = said(day(f"<speech>{talk('A1', 'Mr ABEL', 'One.')}{aside}{blocks}</speech>"))
+    assert [each[:2] for each in found[2:]] == expected
+
+
+def test_a_speech_that_the_chair_has_printed_is_not_the_chairs() -> None:
+    leave = "Is leave granted? Leave is granted. (The speech read as follows)—"
+    paragraphs = "<para>The bill pays for a sea wall.</para><para>I commend it.</para>"
+    own = day(f"<speech>{talk('10000', 'The PRESIDENT', leave)}{paragraphs}</speech>")
+    assert [each[:2] for each in said(own)] == [("turn", "The PRESIDENT"), ("unattributed", None)]
+    assert any("left open" in warning for warning in own.warnings)
+    chair = f"<interjection>{talk('10000', 'The PRESIDENT', leave)}{paragraphs}</interjection>"
+    inside = day(f"<speech>{talk('A1', 'Senator ABEL', 'I seek leave.')}{chair}</speech>")
+    assert [each[1] for each in said(inside)] == ["Senator ABEL", "The PRESIDENT", "Senator ABEL"]
+
+
+VOTES = "<division><division.header><para>The House divided.</para></division.header><division.data><ayes><names>"
+VOTES += "<name>Abel, A.</name></names></ayes></division.data>{}</division>"
+CHAIR = f"<interjection>{talk('10000', 'Mr SPEAKER', '{}')}</interjection>"
+
+
+@pytest.mark.parametrize(
+    ("before", "question"),
+    [
+        ("<para>Question put:</para><para>That the bill be now read.</para>", "That the bill be now read"),
+        ("<para>Motion (by <inline>Mr Boon</inline>) put:</para><motion><para>That he be heard.</para></motion>",
+         "That he be heard"),
+        ("<para>I move:</para><para>That we rise.</para><para>Question put.</para>", "That we rise"),
+        ("<para>Question put, that the clause (No. 2) stand.</para>", "that the clause (No. 2) stand"),
+        (CHAIR.format("Order! The question now is that Bill [No. 2] be read. Ring the bells."),
+         "that Bill [No. 2] be read"),
+        ("<para>Question put:</para><para>That the House:</para><para>(a) rise; and</para><para>(b) go.</para>",
+         "That the House:\n(a) rise; and\n(b) go"),
+        ("<para>I move:</para><para>That the House rise.</para>", "That the House rise"),
+        ("<para>I speak. I move that the House rise.</para>", "that the House rise"),
+        ("<para>I move that we rise. I shall go on.</para><para>I do.</para>", None),
+        ("<para>The question is that nobody listens to me.</para>", None),
+        ("<para>I have spoken.</para>", None),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_division_has_the_question_that_was_put_before_it(before: str, question: str | None, inside: bool) -> None:
+    after = "<para>Bill agreed to.</para><para>Question put:</para><para>That it be over.</para>"
+    vote = VOTES.format("<division.result><para>Question agreed to.</para></division.result>")
+    both = f"{vote}{after}</speech>" if inside else f"</speech>{vote}"
+    sitting = day(f"<speech>{talk('A1', 'Mr ABEL', 'One.')}{before}{both}{vote}")
+    first, second = (each.question for each in sitting.divisions)
+    assert (first.text if first else None) == question
+    assert (second.text if second else None) == ("That it be over" if inside else None)
+    if first is not None:
+        assert first.speech == 1
+        assert sitting.speeches[0].text[first.start : first.end] == question
+
+
+def test_a_question_in_text_between_two_divisions_is_of_the_second() -> None:
+    vote = VOTES.format("<para>Original question put:</para><para>That the motion be agreed to.</para>")
+    sitting = day(
+        f"<speech>{talk('A1', 'Mr ABEL', 'One.')}<para>Question put:</para><para>That A.</para></speech>", vote, vote
+    )
+    first, second = (each.question for each in sitting.divisions)
+    assert first is not None
+    assert second is not None
+    assert (first.text, second.text, second.speech) == ("That A", "That the motion be agreed to", None)
+    assert sitting.procedures[second.procedure or 0].text[second.start : second.end] == second.text
+
+
 def test_sentence_of_a_member_about_a_question_is_no_remark() -> None:
     words = "Question put to me by my friend: why was the sitting suspended? I shall answer it."
     assert len(said(day(f"<speech>{talk('A1', 'Mr ABEL', 'One.')}<para>{words}</para></speech>"))) == 1

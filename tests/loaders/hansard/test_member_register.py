@@ -70,14 +70,35 @@ def test_a_register_in_several_files_joins_people_by_number_or_name(kg: Knowledg
     assert {"Ada Quill", "Adelaide Quill", "Addie Quill"} <= names
 
 
+@pytest.mark.parametrize(
+    ("table", "jurisdiction", "place"),
+    [
+        ("name,from,party,chamber\nAda Quill,2001-01-01,Labour,House of Representatives\n", None, None),
+        ("name,from,party,chamber,state\nAda Quill,2001-01-01,Labor,Senate,Otago\n", None, None),
+        ("name,from,party,chamber\nAda Quill,2001-01-01,Labour,House of Representatives\n", "NZL", "NZ."),
+        ("name,from,party,chamber,country\nAda Quill,2001-01-01,Labour,Senate,Ireland\n", None, "IE."),
+        ("name,from,party,chamber,state\nAda Quill,2001-01-01,Labor,Senate,NSW\n", None, "au-"),
+    ],
+)
+def test_a_register_names_its_parliament(
+    kg: KnowledgeGraph, tmp_path: Path, table: str, jurisdiction: str | None, place: str | None
+) -> None:
+    (tmp_path / "register.csv").write_text(table)
+    report = load(kg, "members", [str(tmp_path)], jurisdiction=jurisdiction)
+    assert (report.loaded, report.rejected) == ((0, 1) if place is None else (1, 0))
+    found = load_terms(kg.store)
+    assert all(place is not None and f"/chamber/{place}" in term.chamber.value for term in found)
+    assert [bool(term.parties) for term in found] == ([place == "au-"] if place else [])
+
+
 def test_a_changed_row_replaces_a_term_and_a_removed_one_goes(kg: KnowledgeGraph, tmp_path: Path) -> None:
     path = tmp_path / "register.csv"
     path.write_text(
         "name,from,to,seat,party\nAda Quill,2001-01-01,,Lower Tidewater,ALP\nBo Reed,2001-01-01,,Kelp,ALP\n"
     )
-    load(kg, "members", [str(path)], chamber="House")
+    load(kg, "members", [str(path)], chamber="House", jurisdiction="AUS")
     path.write_text("name,from,to,seat,party\nAda Quill,2001-01-01,2002-02-02,Lower Tidewater,ALP\n")
-    load(kg, "members", [str(path)], chamber="House", prune=True)
+    load(kg, "members", [str(path)], chamber="House", jurisdiction="AUS", prune=True)
     assert {row[2:4] for row in terms(kg)} == {("2001-01-01", "2002-02-02")}
 
 
@@ -102,7 +123,7 @@ def test_rows_of_one_name_in_two_seats_at_once_are_rejected_without_an_identifie
         "person_id,name,from,to,seat\n,Jo Ash,2001-01-01,2010-01-01,Kelp\n,Hon. Jo Ash,2003-01-01,2008-01-01,Marrow\n"
         "J1,Jo Ash,2001-01-01,,Dune\n,Bo Reed,2001-01-01,2004-01-01,Kelp\n,Bo Reed,2004-01-01,,Marrow\n"
     )
-    report = load(kg, "members", [str(tmp_path)], chamber="House")
+    report = load(kg, "members", [str(tmp_path)], chamber="House", jurisdiction="AUS")
     assert (report.loaded, report.rejected) == (3, 2)
     assert {row[0] for row in terms(kg) if "ash" in str(row[0])} == set()
 
@@ -112,7 +133,7 @@ def test_people_of_one_name_are_told_apart_by_their_date_of_birth(kg: KnowledgeG
         "name,born,from,to,seat\nJo Ash,1950-01-01,2001-01-01,2010-01-01,Kelp\n"
         "Jo Ash,1970-05-05,2001-01-01,2008-01-01,Marrow\nJo Ash,1950-01-01,2010-01-01,,Dune\n"
     )
-    report = load(kg, "members", [str(tmp_path)], chamber="House")
+    report = load(kg, "members", [str(tmp_path)], chamber="House", jurisdiction="AUS")
     assert (report.loaded, report.rejected) == (3, 0)
     members = {(row[0], row[4]) for row in terms(kg)}
     assert len({member for member, _ in members}) == 2
@@ -123,7 +144,7 @@ def test_rows_that_name_nobody_are_rejected(kg: KnowledgeGraph, tmp_path: Path) 
     (tmp_path / "register.csv").write_text(
         "name,from,seat\n,2001-01-01,Kelp\n,2001-01-01,Marrow\nVacant,2001-01-01,Dune\nAda Quill,2001-01-01,Reef\n"
     )
-    report = load(kg, "members", [str(tmp_path)], chamber="House")
+    report = load(kg, "members", [str(tmp_path)], chamber="House", jurisdiction="AUS")
     assert (report.loaded, [each.rows for each in report.rejections]) == (1, [[1], [2], [3]])
 
 
@@ -132,7 +153,7 @@ def test_a_date_may_be_only_a_year_or_open(kg: KnowledgeGraph, tmp_path: Path) -
         "name,from,to,party\nAda Quill,1994,1996,ALP\nBo Reed,1994-03,present,ALP\nCy Sand,1990,–,ALP\n"
         "Di Moss,1996,1994,ALP\nEd Fern,1994-13,,ALP\nFi Hale,1994,?,ALP\n"
     )
-    report = load(kg, "members", [str(tmp_path)], chamber="House")
+    report = load(kg, "members", [str(tmp_path)], chamber="House", jurisdiction="AUS")
     assert (report.loaded, report.rejected) == (3, 3)
     found = {row[2:4] for row in terms(kg)}
     assert found == {("1994", "1996"), ("1994-03", None), ("1990", None)}

@@ -264,10 +264,10 @@ def test_a_file_name_counts_as_a_date_only_where_it_is_nothing_else(tmp_path: Pa
 
 def test_what_is_recommended_and_missing_is_a_warning(tmp_path: Path) -> None:
     bare = {name: SPEECH[name] for name in ("text", "speaker", "date", "chamber")}
-    [record] = records(path := write_csv(tmp_path / "s.csv", [bare]))
+    [record] = records(path := write_csv(tmp_path / "s.csv", [bare]), jurisdiction="AUS")
     assert said(record, DCTERMS.title) == set()
     assert said(record, KG.hansardReference) == set()
-    told = "\n".join(warnings(path))
+    told = "\n".join(warnings(path, jurisdiction="AUS"))
     assert "no title in 1 of 1 speeches" in told
     assert "no hansard_reference in 1 of 1 speeches" in told
 
@@ -342,7 +342,53 @@ def test_an_address_that_no_iri_can_be_is_left_out_and_told(tmp_path: Path) -> N
 
 def test_a_table_without_rows_is_told(tmp_path: Path) -> None:
     (tmp_path / "s.csv").write_text("name,body\n")
-    assert any("the file contains no speeches" in each for each in warnings(tmp_path / "s.csv"))
+    assert any("the file contains no speeches" in each for each in refusals(tmp_path / "s.csv", jurisdiction="AUS"))
+
+
+ELSEWHERE = {"speech_id": "n1", "date": "2019-03-12", "speaker": "Jo Kelp", "party": "Labour", "chamber": "Senate",
+             "electorate": "Perth", "text": "The tide turns."}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "place"),
+    [
+        ({}, {}, None),
+        ({"state": "NSW"}, {}, None),
+        ({"state": "Otago", "hansard_reference": "Hansard, p. 1"}, {}, None),
+        ({"country": "Atlantis"}, {"jurisdiction": "AUS"}, "AUS"),
+        ({"country": ""}, {}, None),
+        ({"iso3country": "NZL"}, {}, "NZL"),
+        ({"country": "Ireland"}, {"jurisdiction": "AUS"}, "IRL"),
+        ({"jurisdiction": "GB-SCT"}, {}, "GB-SCT"),
+        ({"parliament": "NZ-House of Representatives"}, {}, "NZL"),
+        ({}, {"jurisdiction": "New Zealand"}, "NZL"),
+        ({"country": "NZL", "state": "NSW", "hansard_reference": "Hansard, p. 1"}, {}, "NZL"),
+        ({"state": "NSW", "hansard_reference": "Hansard, p. 1"}, {}, "AUS"),
+        ({}, {"jurisdiction": "AUS"}, "AUS"),
+    ],
+)
+def test_a_table_names_its_parliament(tmp_path, columns, options, place):
+    path = write_csv(tmp_path / "s.csv", [{**ELSEWHERE, **columns}])
+    if place is None:
+        assert all("--jurisdiction" in reason for reason in refusals(path, **options))
+        assert len(refusals(path, **options)) == 1
+        return
+    [record] = records(path, **options)
+    everything = str([*record.quads, *record.shared.values()])
+    assert said(record, KG.jurisdiction) == {mint("place", place).value}
+    assert said(record, KG.partyAsRecorded) == {"Labour"}
+    assert ("/au" in everything or "AUS" in everything or "aph-" in everything) == (place == "AUS")
+    assert bool(said(record, KG.party)) == (place == "AUS")
+
+
+def test_an_identifier_counts_where_the_surname_agrees(tmp_path):
+    head = {"name": "Ms QUILL", "body": "Aye.", "name_id": "ZQ1", "senate_flag": "0", "date": "1999-02-03"}
+    rows = [{**head, "order": str(number), "speech_no": str(number)} for number in range(1, 4)]
+    rows.append({**rows[0], "order": "4", "speech_no": "4", "name": "Mr Kelp"})
+    found = records(path := write_csv(tmp_path / "s.csv", rows))
+    assert [bool(said(each, KG.speaker)) for each in found] == [True, True, True, False]
+    assert said(found[3], KG.speakerAsRecorded) == {"Mr Kelp"}
+    assert any("ZQ1 'Mr Kelp' (1)" in each for each in warnings(path))
 
 
 def test_windows_text_is_read_and_told(tmp_path: Path) -> None:

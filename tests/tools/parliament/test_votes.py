@@ -14,6 +14,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader
 from kg.settings import Settings
 from kg.tools.parliament import votes
+from kg.tools.parliament.speeches import get_speech
 from kg.tools.parliament.votes import how_voted
 from kg.vocabulary import KG, ORG, SCHEMA, XSD, mint
 from loaders.sources import load
@@ -52,7 +53,11 @@ def test_the_vote_of_a_person_is_derived_with_rule_confidence_and_source(voted):
     assert (vote.side, vote.recorded_name, vote.person_id) == ("no", "Fennimore, T.", mint("person", "aph-FZ1").value)
     assert (vote.derived_by, vote.confidence, vote.party) == ("voter-register-part", 0.98, "Australian Labor Party")
     assert (division.ayes, division.noes, division.names, division.open_names) == (2, 3, 5, 0)
-    assert division.question.startswith("The House divided. [10.20 am]")
+    assert division.header.startswith("The House divided. [10.20 am]")
+    assert (division.time, division.result) == ("10:20", "Question negatived.")
+    assert division.question.startswith("That all words after “That” be omitted")
+    text = get_speech(voted, division.question_in).full_text
+    assert text[division.question_start : division.question_end] == division.question
     assert division.provenance.source.endswith("house-2024-03-21.xml")
     assert found.covered
 
@@ -81,6 +86,16 @@ def test_a_name_left_open_is_reported_where_it_may_be_the_person(voted):
     assert (division.names, division.open_names) == (3, 1)
 
 
+@pytest.mark.parametrize("name", ["X. Fennimore", "Xavier Fennimore", "Fennimore, X"])
+def test_a_voter_who_never_spoke_is_found_by_the_recorded_name(voted, name):
+    found = how_voted(voted, person=name)
+    ((vote,),) = (division.votes for division in found.divisions)
+    assert (vote.recorded_name, vote.side, vote.person_id, vote.party) == ("Fennimore, X.", "aye", None, None)
+    assert any("kg load members" in note for note in found.notes)
+    with pytest.raises(NotFoundError, match="kg load members"):
+        how_voted(voted, person="Nobody Whatsoever")
+
+
 def test_votes_on_a_bill_are_those_of_its_debates(voted):
     (bill,) = how_voted(voted, division=DIVISION).divisions[0].bills
     assert [division.id for division in how_voted(voted, bill=bill.upper()).divisions] == [DIVISION]
@@ -94,8 +109,6 @@ def test_a_period_without_divisions_is_not_covered(voted):
     assert any(note.startswith("Not covered") for note in found.notes)
     with pytest.raises(NotFoundError):
         how_voted(voted, division="https://w3id.org/quadcite/id/division/senate/2024-03-21/1")
-    with pytest.raises(NotFoundError):
-        how_voted(voted, person="Nobody Whatsoever")
 
 
 def test_what_people_write_about_votes_changes_no_answer(voted):

@@ -1,0 +1,159 @@
+"""Whether an identifier of a record is that of the person whom the record names.
+
+Records now and then have the identifier of another person: of the one who spoke before, or a mistyped one. So an
+identifier counts only where the surname agrees with a name that a register of members has for it, or without a register
+with the names under which the files and the store mostly have it. A name that is mostly another identifier's is not one
+of this one. Where nothing decides between two names, the identifier counts for neither.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from pyoxigraph import Literal
+
+from kg.knowledge_graph import KnowledgeGraph
+from kg.sparql.terms import bind
+from kg.store.protocol import named_node, select, term_text
+from kg.text import join_first
+from kg.vocabulary import BASE
+from loaders.hansard.offices import identifier_of, is_nobody, is_office, strip_office
+from loaders.hansard.person_names import differ_in_given_names, have_same_surname
+from loaders.hansard.sitting_model import Sitting, Talker
+from loaders.readers.cells import quote
+
+IDENTIFIED: Final = f"{BASE}id/person/aph-"
+
+_LISTED: Final = 12
+
+REGISTERED: Final = """
+SELECT DISTINCT ?person ?name WHERE {
+  ?term kg:memberAsRecorded ?name ; org:member ?person FILTER(STRSTARTS(STR(?person), $identified))
+}"""
+
+RECORDED: Final = """
+SELECT ?person ?name (COUNT(?said) AS ?records) WHERE {
+  ?said kg:speaker ?person ; kg:speakerAsRecorded ?name FILTER(STRSTARTS(STR(?person), $identified))
+} GROUP BY ?person ?name"""
+
+
+class Identifiers:
+    """The names under which each identifier of Australia's parliament is known, with the number of records."""
+
+    def __init__(self) -> None:
+        self._registered: dict[str, set[str]] = defaultdict(set)
+        self._recorded: dict[str, Counter[str]] = defaultdict(Counter)
+        self._groups: dict[str, Sequence[frozenset[str]]] = {}
+
+    def load(self, kg: KnowledgeGraph) -> None:
+        """Add what the store has: the names in registers and in records."""
+        for row in select(kg.store.query_sources, bind(REGISTERED, identified=Literal(IDENTIFIED))):
+            self._registered[_key(row["person"])].add(term_text(row["name"]))
+        for row in select(kg.store.query_sources, bind(RECORDED, identified=Literal(IDENTIFIED))):
+            if name := _personal(term_text(row["name"])):
+                self._recorded[_key(row["person"])][name] += int(term_text(row["records"]))
+
+    def add(self, talkers: Iterable[Talker]) -> None:
+        """Add the names in a file."""
+        for talker in talkers:
+            if (name_id := identifier_of(talker)) is not None:
+                for name in _names_of(talker)[:1]:
+                    self._recorded[name_id][name] += 1
+                self._groups.pop(name_id, None)
+
+    def is_of(self, talker: Talker) -> bool:
+        """Whether the identifier of a talker is that of the person whom the record names."""
+        name_id, names = identifier_of(talker), _names_of(talker)
+        return name_id is None or all(self._has(name_id, name) for name in names)
+
+    def _has(self, name_id: str, name: str) -> bool:
+        groups = self._groups.get(name_id)
+        if groups is None:
+            groups = self._groups[name_id] = self._group(name_id)
+        if not groups:
+            return True
+        own = groups[0]
+        if not any(have_same_surname(name, each) for each in own):
+            return False
+        # Other given names are often a nickname, but not where they are those of another identifier.
+        return not all(differ_in_given_names(name, each) for each in own) or not self._count_elsewhere(name_id, {name})
+
+    def _group(self, name_id: str) -> Sequence[frozenset[str]]:
+        """Group the names of an identifier by person: those of its person first, or an empty group if none is."""
+        if registered := self._registered.get(name_id):
+            return [frozenset(registered)]
+        recorded = self._recorded.get(name_id, Counter[str]())
+        groups: list[set[str]] = []
+        # Full names first: a surname alone joins the one that it agrees with.
+        for name in sorted(recorded, key=lambda each: ("," not in each, -recorded[each], each)):
+            for group in groups:
+                if any(have_same_surname(name, each) and not differ_in_given_names(name, each) for each in group):
+                    group.add(name)
+                    break
+            else:
+                groups.append({name})
+        if len(groups) < 2:
+            return [frozenset(each) for each in groups]
+        ranked = []
+        for group in groups:
+            here, elsewhere = sum(recorded[name] for name in group), self._count_elsewhere(name_id, group)
+            ranked.append(((elsewhere > here, -here, elsewhere > 0), sorted(group)))
+        ranked.sort()
+        if ranked[0][0] == ranked[1][0] and not have_same_surname(ranked[0][1][0], ranked[1][1][0]):
+            return [frozenset()]
+        return [frozenset(group) for _, group in ranked]
+
+    def _count_elsewhere(self, name_id: str, names: Iterable[str]) -> int:
+        """Count the records of the other identifier that has most of them under these names."""
+        wanted = [*names]
+        return max(
+            (
+                sum(
+                    count
+                    for name, count in recorded.items()
+                    if any(have_same_surname(name, each) and not differ_in_given_names(name, each) for each in wanted)
+                )
+                for other, recorded in self._recorded.items()
+                if other != name_id
+            ),
+            default=0,
+        )
+
+
+def list_talkers(sitting: Sitting) -> list[Talker]:
+    """List the talkers and voters with an identifier of a sitting, each as often as it is there."""
+    found = [each.talker for speech in sitting.speeches for each in speech.utterances if each.talker is not None]
+    found += [speech.talker for speech in sitting.speeches if not speech.utterances]
+    found += [each for debate in sitting.debates for each in debate.presenters]
+    found += [Talker(vote.name, name_id=vote.name_id) for each in sitting.divisions for vote in each.votes]
+    return [talker for talker in found if identifier_of(talker) is not None]
+
+
+def describe_doubtful(doubtful: Mapping[tuple[str, str], int]) -> str:
+    """Describe the records, by identifier and recorded name, whose identifier is not that of the name."""
+    listed = [f"{name_id} {quote(name)} ({count})" for (name_id, name), count in sorted(doubtful.items())]
+    count = sum(doubtful.values())
+    return (
+        f"{count} record{'s have' if count > 1 else ' has'} an identifier that is not known under the recorded name: "
+        f"{join_first(listed, _LISTED)}. The recorded name is kept, and no person is linked. If a person has both "
+        "names, load a register that lists them (kg load members FILE), then this file again."
+    )
+
+
+def _key(person: object) -> str:
+    return named_node(person).value.removeprefix(IDENTIFIED)  # type: ignore[arg-type]
+
+
+def _names_of(talker: Talker) -> list[str]:
+    """List the names of a person that a record has, the fullest first."""
+    forms = [form for form in (talker.full_name, talker.name) if form and form != talker.name_id]
+    return [name for form in forms if (name := _personal(form))]
+
+
+def _personal(form: str) -> str | None:
+    """Return a recorded form as a name of a person, without an office; None for that of an office or a crowd."""
+    if is_office(form) or is_nobody(form):
+        return None
+    return strip_office(form) or None
