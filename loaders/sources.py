@@ -73,6 +73,7 @@ def _hansard(given: Settings, options: Options) -> Loader:
     from loaders.hansard import loader as hansard
     from loaders.hansard.authorities import merge_quads
     from loaders.hansard.graph.derive import Derivations
+    from loaders.hansard.graph.known_names import load_names
 
     reading = hansard.Reading.of(options)
     return Loader(
@@ -83,7 +84,7 @@ def _hansard(given: Settings, options: Options) -> Loader:
         config=options,
         derive=Derivations(hansard.DOMAIN, reading.findings).derive,
         cut=hansard.cut_records,
-        prepare=reading.identifiers.load,
+        prepare=lambda kg: load_names(kg, reading.identifiers),
         refresh=_renew_links,
         options=options,
         exclusive=True,

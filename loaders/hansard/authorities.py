@@ -104,7 +104,7 @@ class Authorities:
     """The shared graphs that the records of one chamber of Australia's parliament and one day use, and the recorded
     forms without a known meaning.
 
-    `is_identified` says whether the identifier of a talker is that of the person whom the record names.
+    `is_identified` determines whether the identifier of a talker is that of the person whom the record names.
     """
 
     jurisdiction: Final = AUSTRALIA

@@ -25,7 +25,7 @@ _LINE: Final = re.compile(
 _INLINE: Final = re.compile(r"\b[Qq]uestion\W{1,5}(?P<question>[Tt]hat\b[^\n]*?)[\s.,—–-]+put\b")
 """A line that has the question: ``Question - That the clause be agreed to - put.``"""
 _MOVE: Final = re.compile(r"\bI (?:now |therefore |also )?move[\s:,—–-]*(?=[Tt]hat\b[^\n]*\Z|\Z)")
-"""What a member says last: ``I move that the question be now put.``, or ``I move:`` before the motion."""
+"""The last words of a member: ``I move that the question be now put.``, or ``I move:`` before the motion."""
 _THAT: Final = re.compile(r"[\W_]*(?=[Tt]hat\b)")
 _ITEM: Final = re.compile(r"[\W_]*(?:\(?[A-Za-z0-9]{1,4}[.)]|and\b|or\b)")
 _END: Final = re.compile(r"(?<!\bNo)(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?<!\bDr)(?<!\bHon)(?<!\b[A-Z])[.?!](?=\s|$)")
@@ -73,9 +73,9 @@ def parse_division(element: _Element, path: tuple[int, ...], ordinal: int) -> tu
 def find_question(text: str, is_of_chair: Callable[[int], bool]) -> tuple[int, int] | None:
     """Find the question that the end of a text puts: its code points [start, end), or None.
 
-    It follows a line of the record ("Question put:") or is in words of the chair: ``is_of_chair`` says of an offset
-    whether it is. Only the last paragraphs are searched, the latest first. Without either it is the motion with which
-    the text ends.
+    It follows a line of the record ("Question put:") or is in words of the chair: ``is_of_chair`` determines it for an
+    offset. Only the last paragraphs are searched, the latest first. Without either it is the motion with which the text
+    ends.
     """
     lines: list[tuple[int, str]] = []
     place = 0
@@ -99,7 +99,7 @@ def find_question(text: str, is_of_chair: Callable[[int], bool]) -> tuple[int, i
 
 
 def _find_last_moved(text: str, lines: list[tuple[int, str]]) -> tuple[int, int] | None:
-    """Find the motion with which a text ends: what somebody moves in the last paragraph, or in the one before it."""
+    """Find the motion with which a text ends: that of the last paragraph, or in the one before it."""
     start, line = lines[-1]
     if (moved := _MOVE.search(line)) is not None and moved.end() < len(line):
         return _trim(text, start + moved.end(), start + len(line))

@@ -12,31 +12,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from pyoxigraph import Literal
-
-from kg.knowledge_graph import KnowledgeGraph
-from kg.sparql.terms import bind
-from kg.store.protocol import named_node, select, term_text
 from kg.text import join_first
-from kg.vocabulary import BASE
 from loaders.hansard.offices import identifier_of, is_nobody, is_office, strip_office
 from loaders.hansard.person_names import differ_in_given_names, have_same_surname
 from loaders.hansard.sitting_model import Sitting, Talker
 from loaders.readers.cells import quote
 
-IDENTIFIED: Final = f"{BASE}id/person/aph-"
-
 _LISTED: Final = 12
-
-REGISTERED: Final = """
-SELECT DISTINCT ?person ?name WHERE {
-  ?term kg:memberAsRecorded ?name ; org:member ?person FILTER(STRSTARTS(STR(?person), $identified))
-}"""
-
-RECORDED: Final = """
-SELECT ?person ?name (COUNT(?said) AS ?records) WHERE {
-  ?said kg:speaker ?person ; kg:speakerAsRecorded ?name FILTER(STRSTARTS(STR(?person), $identified))
-} GROUP BY ?person ?name"""
 
 
 class Identifiers:
@@ -47,13 +29,16 @@ class Identifiers:
         self._recorded: dict[str, Counter[str]] = defaultdict(Counter)
         self._groups: dict[str, Sequence[frozenset[str]]] = {}
 
-    def load(self, kg: KnowledgeGraph) -> None:
-        """Add what the store has: the names in registers and in records."""
-        for row in select(kg.store.query_sources, bind(REGISTERED, identified=Literal(IDENTIFIED))):
-            self._registered[_key(row["person"])].add(term_text(row["name"]))
-        for row in select(kg.store.query_sources, bind(RECORDED, identified=Literal(IDENTIFIED))):
-            if name := _personal(term_text(row["name"])):
-                self._recorded[_key(row["person"])][name] += int(term_text(row["records"]))
+    def add_registered(self, name_id: str, name: str) -> None:
+        """Add a name that a register has for an identifier."""
+        self._registered[name_id].add(name)
+        self._groups.clear()
+
+    def add_recorded(self, name_id: str, form: str, count: int) -> None:
+        """Add a recorded form, with the number of stored records that have it."""
+        if name := _personal(form):
+            self._recorded[name_id][name] += count
+            self._groups.clear()
 
     def add(self, talkers: Iterable[Talker]) -> None:
         """Add the names in a file."""
@@ -61,7 +46,7 @@ class Identifiers:
             if (name_id := identifier_of(talker)) is not None:
                 for name in _names_of(talker)[:1]:
                     self._recorded[name_id][name] += 1
-                self._groups.pop(name_id, None)
+        self._groups.clear()
 
     def is_of(self, talker: Talker) -> bool:
         """Whether the identifier of a talker is that of the person whom the record names."""
@@ -140,10 +125,6 @@ def describe_doubtful(doubtful: Mapping[tuple[str, str], int]) -> str:
         f"{join_first(listed, _LISTED)}. The recorded name is kept, and no person is linked. If a person has both "
         "names, load a register that lists them (kg load members FILE), then this file again."
     )
-
-
-def _key(person: object) -> str:
-    return named_node(person).value.removeprefix(IDENTIFIED)  # type: ignore[arg-type]
 
 
 def _names_of(talker: Talker) -> list[str]:

@@ -212,7 +212,7 @@ class Reading:
     def _find_code(self, file: File, places: Mapping[str, int], rows: Sequence[_Row]) -> str | None:
         """Find the parliament of the rows of a file that name none. Raises SourceError if some row has none then."""
         code = self.mapping.code or self.jurisdiction
-        if code is None and "from" in places:
+        if code is None and "from" in places and rows:
             header, _ = csv_rows(file.path)
             states = {row.said["state"] for row in rows if "state" in row.said}
             if is_australian([*map(plain, header)], states, register=True):

@@ -166,7 +166,7 @@ def parse_component(root: _Element, name: str) -> Component:
         body.read(text, ())
         body.flush(())
     if not body.turns:
-        raise SourceError(f"{name}: no speech is recognized in the file, so it is not loaded.")
+        body.warnings.append("the file contains no speeches")
     place = next((each for each in descendants(header, "name") if each.get("type") == "country"), None)
     return Component(
         identifier,
@@ -373,7 +373,7 @@ class _Body:
             stated = (element.get("who") or "").split()
             if all(each.startswith("#") for each in stated):
                 what, noted = "an utterance of several speakers", noted or ", ".join(speakers)
-            else:  # such as who="#Jane Example", where the rest is no reference
+            else:  # such as who="#Jane Example", with a reference and a word
                 what, noted = "the reference to the speaker is malformed", noted or " ".join(speakers)
             self.warnings.append(
                 f"line {line_of(element)}: {what} (who={quote(' '.join(stated))}): no person is linked, and the name "

@@ -267,6 +267,8 @@ class CorpusReader:
             root = parse_tree(_read_bytes(file.path), file.snapshot.source)
             component = parse_component(root, file.snapshot.source)
             not_in_future(component.date)
+            if not component.turns:
+                raise SourceError(f"{file.path}: no speech is recognized in the file, so it is not loaded.")
             yield Notice(f"{file.snapshot.source}: a sitting of the corpus ParlaMint-{component.code}")
             record, findings = build_sitting_record(
                 self.domain, component, self._lists_for(root, component.code), origin

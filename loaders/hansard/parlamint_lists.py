@@ -196,7 +196,6 @@ def _parse_affiliation(element: _Element) -> Affiliation | None:
     first, last = (_day(dates[name]) or _day(dates["when"]) for name in ("from", "to"))
     if first is not None and last is not None and last < first[: len(last)]:
         wrong.append(f"from={first!r} to={last!r}")
-        first = last = None
     return Affiliation(
         role, organizations[0], first, last, office or next((text for _, text in offices if text), None), tuple(wrong)
     )
@@ -208,8 +207,8 @@ def describe_unread(people: Sequence[Person]) -> Iterator[str]:
     if wrong:
         listed = join_first([f"{person} {text}" for person, text in wrong], _LISTED)
         yield (
-            f"{len(wrong)} date{'s' * (len(wrong) > 1)} of affiliations cannot be read: {listed}. "
-            "It is unknown when they hold, so no party follows from them"
+            f"{len(wrong)} date{'s' * (len(wrong) > 1)} of affiliations cannot be read, or end before they begin: "
+            f"{listed}. It is unknown when they hold, so no party follows from them"
         )
     if count := sum(person.unread for person in people):
         yield f"{count} affiliation{'s' * (count > 1)} without one organization (ref): left out"

@@ -28,6 +28,7 @@ AUSTRALIAN: Final = "AU"
 NAMING: Final = "Add a column 'jurisdiction' with its country or region (AUS, NZL, GB-SCT), or give --jurisdiction."
 _SCHEMAS: Final = (frozenset({"hansardreference", "state"}), frozenset({"senateflag", "nameid"}))
 """Columns, without case and punctuation, that only Australia's schemas of speeches have together."""
+_ID: Final = "speechid"
 _REGISTERS: Final = (frozenset({"stateterritory", "dateofelection"}), frozenset({"aphid"}))
 """The same of registers of members."""
 
@@ -41,18 +42,18 @@ def find_code(text: str) -> str:
         found = {area.short if area.within is None else area.code for area in find_areas(form.strip())}
         if len(found) == 1:
             return found.pop()
-    raise RecordError(f"{quote(text)} is no country or region. Use a code of ISO 3166, such as AUS, NZL or GB-SCT.")
+    raise RecordError(f"{quote(text)} is not a country or region. Use a code of ISO 3166, such as AUS, NZL or GB-SCT.")
 
 
 def is_australian(columns: Collection[str], states: Collection[str], *, register: bool = False) -> bool:
     """Whether a header is that of a schema of Australia's parliament. `columns` are without case and punctuation.
 
-    The `states` in the rows must agree: each is a state of Australia, and without other signs there is one.
+    The `states` in the rows must agree: each is a state of Australia. Without other signs there is at least one.
     """
     if any(needed <= set(columns) for needed in (_REGISTERS if register else _SCHEMAS[1:])):
         return True
     known = [parties.state(form) is not None for form in states if not parties.is_nothing(form)]
-    return bool(known) and all(known) and (register or _SCHEMAS[0] <= set(columns))
+    return all(known) and (bool(known) if register else _SCHEMAS[0] <= set(columns) and (bool(known) or _ID in columns))
 
 
 class Parliament:

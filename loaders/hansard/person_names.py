@@ -59,6 +59,8 @@ _PARTICLES: Final = frozenset(
         "st",
     ]
 )
+_IDEOGRAPHS: Final = "\u2e80"
+"""From here on a character may be a whole surname."""
 _INITIALS: Final = re.compile(r"(?:[^\W\d_]\.)+|[^\W\d_]")
 _BRACKETED: Final = re.compile(r"\s*[(\[][^()\[\]]*[)\]]?")
 _LETTERS: Final = str.maketrans(
@@ -98,12 +100,17 @@ def have_same_surname(one: str, other: str) -> bool:
     in different scripts cannot be compared, so they count as agreeing.
     """
     first, second = _read_parts(one), _read_parts(other)
-    if not first.words or not second.words or first.scripts.isdisjoint(second.scripts):
+    if first.scripts.isdisjoint(second.scripts) or not (_has_word(first) and _has_word(second)):
         return True
     if first.surnames & second.surnames:
         return True
     given = first.given and second.given and not differ_in_given_names(one, other)
     return bool(given) and not first.parts.isdisjoint(second.parts)
+
+
+def _has_word(parts: _Parts) -> bool:
+    """Whether there is more than an initial in place of the surname."""
+    return any(len(word) > 1 or word >= _IDEOGRAPHS for word in parts.words)
 
 
 def have_same_script(one: str, other: str) -> bool:
@@ -116,7 +123,7 @@ def _find_scripts(text: str) -> frozenset[str]:
 
 
 def differ_in_given_names(one: str, other: str) -> bool:
-    """Whether two names both have given names, in a form that tells which they are, and these do not agree."""
+    """Whether two names both have given names, which their form distinguishes from the surname, that do not agree."""
     first, second = _read_parts(one), _read_parts(other)
     if not first.given or not second.given or first.scripts.isdisjoint(second.scripts):
         return False
@@ -132,7 +139,7 @@ class _Parts(NamedTuple):
     parts: frozenset[str]
     """The folded words of the surname, without particles."""
     given: Sequence[str]
-    """The folded given names or initials, where the form tells them from the surname."""
+    """The folded given names or initials, where the form distinguishes them from the surname."""
     scripts: frozenset[str]
 
 

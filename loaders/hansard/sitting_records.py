@@ -31,7 +31,7 @@ from loaders.readers.cells import parse_digits, quote
 def build_sitting_record(
     domain: str, sitting: Sitting, origin: Origin, identifiers: Identifiers | None = None
 ) -> SourceGraph:
-    """Build the record of a sitting. `origin` is its row in the file; `identifiers` are what is known of them before.
+    """Build the record of a sitting. `origin` is its row in the file; `identifiers` has the known ones.
 
     Raises RecordError for an unknown chamber.
     """

@@ -163,7 +163,7 @@ class _Table:
             try:
                 return find_code(named)
             except RecordError:
-                # A column "parliament" may have the number of one, or its name beside the option.
+                # A column "parliament" may have the number of one, or its name next to the option.
                 if not named.strip().removesuffix(".0").isdecimal() and self.given.jurisdiction is None:
                     raise
         if self.code is None:

@@ -73,7 +73,7 @@ class Turn:
         self._passing = False
         """Whether the current words end with their paragraph, after which another may speak."""
         self._quoting: Literal["document", "paragraphs"] | None = None
-        """What an interjection has opened by a colon, and which ends with it."""
+        """The form of the quotation that an interjection opened by a colon, and that ends with it."""
         self._paragraphs: list[str] = []
         self._length = 0
         self._begun = [_Beginning(kind, floor, 0)]

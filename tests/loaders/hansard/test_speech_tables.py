@@ -364,6 +364,7 @@ ELSEWHERE = {"speech_id": "n1", "date": "2019-03-12", "speaker": "Jo Kelp", "par
         ({}, {"jurisdiction": "New Zealand"}, "NZL"),
         ({"country": "NZL", "state": "NSW", "hansard_reference": "Hansard, p. 1"}, {}, "NZL"),
         ({"state": "NSW", "hansard_reference": "Hansard, p. 1"}, {}, "AUS"),
+        ({"state": "", "hansard_reference": "Hansard, p. 1"}, {}, "AUS"),
         ({}, {"jurisdiction": "AUS"}, "AUS"),
     ],
 )
