@@ -9,12 +9,12 @@ of this one. Where nothing decides between two names, the identifier counts for 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from kg.text import join_first
 from loaders.hansard.offices import identifier_of, is_nobody, is_office, strip_office
-from loaders.hansard.person_names import differ_in_given_names, have_same_surname
+from loaders.hansard.person_names import differ_in_given_names, has_given_names, have_same_surname
 from loaders.hansard.sitting_model import Sitting, Talker
 from loaders.readers.cells import quote
 
@@ -63,7 +63,9 @@ class Identifiers:
         if not any(have_same_surname(name, each) for each in own):
             return False
         # Other given names are often a nickname, but not where they are those of another identifier.
-        return not all(differ_in_given_names(name, each) for each in own) or not self._count_elsewhere(name_id, {name})
+        if not all(differ_in_given_names(name, each) for each in own):
+            return True
+        return not self._count_elsewhere(name_id, {name}, with_given_names=True)
 
     def _group(self, name_id: str) -> Sequence[frozenset[str]]:
         """Group the names of an identifier by person: those of its person first, or an empty group if none is."""
@@ -90,16 +92,23 @@ class Identifiers:
             return [frozenset()]
         return [frozenset(group) for _, group in ranked]
 
-    def _count_elsewhere(self, name_id: str, names: Iterable[str]) -> int:
-        """Count the records of the other identifier that has most of them under these names."""
-        wanted = [*names]
+    def _count_elsewhere(self, name_id: str, names: Collection[str], *, with_given_names: bool = False) -> int:
+        """Count the records of the other identifier that has most of them under these names.
+
+        `with_given_names`: only under names whose given names agree too, and not under a surname alone.
+        """
+
+        def is_one(name: str) -> bool:
+            return any(
+                have_same_surname(name, each)
+                and not differ_in_given_names(name, each)
+                and (not with_given_names or has_given_names(name))
+                for each in names
+            )
+
         return max(
             (
-                sum(
-                    count
-                    for name, count in recorded.items()
-                    if any(have_same_surname(name, each) and not differ_in_given_names(name, each) for each in wanted)
-                )
+                sum(count for name, count in recorded.items() if is_one(name))
                 for other, recorded in self._recorded.items()
                 if other != name_id
             ),

@@ -122,6 +122,11 @@ def _find_scripts(text: str) -> frozenset[str]:
     return frozenset(unicodedata.name(each, "?").partition(" ")[0] for each in text if each.isalpha())
 
 
+def has_given_names(name: str) -> bool:
+    """Whether the form of a name distinguishes given names or initials from the surname."""
+    return bool(_read_parts(name).given)
+
+
 def differ_in_given_names(one: str, other: str) -> bool:
     """Whether two names both have given names, which their form distinguishes from the surname, that do not agree."""
     first, second = _read_parts(one), _read_parts(other)

@@ -71,6 +71,7 @@ def talkers(*names: tuple[str, str]) -> list[Talker]:
         ([("A", "Mr KELP"), ("A", "Mr Reed"), ("A", "Mr Reed"), *[("B", "Mr Reed")] * 3], "Mr KELP", "Mr Reed"),
         ([("A", "Kelp, Bob"), ("A", "Kelp, C.L."), ("B", "Kelp, C.L.")], "Mr KELP", "Kelp, C.L."),
         ([("A", "Kelp, Bob"), ("A", "Kelp, Robert")], "Kelp, Robert", None),
+        ([("A", "Kelp, Anthony"), ("A", "Mr TONY KELP"), ("B", "Mr Kelp")], "Mr TONY KELP", None),
         ([("A", "Mr KELP"), ("A", "Mr Reed")], None, "Mr Reed"),
     ],
 )
