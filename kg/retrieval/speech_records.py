@@ -74,7 +74,7 @@ BY_ID: Final = "SELECT DISTINCT ?speech WHERE { ?speech dcterms:identifier $id ;
 
 IDS_COMPARED: Final = 200_000
 NEAR: Final = 5
-_CAREER: Final = re.compile(r";[^;]*\bfrom\s+[0-9]{4}\b", re.IGNORECASE)
+_CAREER: Final = re.compile(r";[^;]*?\bfrom\s++[0-9]{4}\b", re.IGNORECASE)
 _SPEECH_ROOT: Final = f"{BASE}id/speech/"
 _UNITS_AT_ONCE: Final = 500
 INTERJECTION: Final = mint("code", "utteranceType", "interjection")

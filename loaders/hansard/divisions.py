@@ -15,19 +15,20 @@ from loaders.readers.cells import parse_digits
 _SIDES: Final[dict[str, VoteValue]] = {"ayes": "aye", "noes": "no", "pairs": "pair"}
 _LATEST: Final = 12
 """Paragraphs before a division in which its question is sought."""
-_IS_PUT: Final = re.compile(r"\b[Qq]uestion\b[^.?!]{0,80}?\bis,?(?: now,?)?[\s—–:-]*(?=[Tt]hat\b|$)")
+_IS_PUT: Final = re.compile(r"\b[Qq]uestion\b[^.?!]{0,80}?\bis,?(?: now,?)?[\s—–:-]*+(?=[Tt]hat\b|$)")
 """Words of the chair: ``The question now is that``."""
 _LINE: Final = re.compile(
     r"(?:[A-Z][a-z]+ ){0,2}(?:[Qq]uestion|[Mm]otions?|[Aa]mendments?)\b[^.?!]{0,100}?\bput\b"
     r"(?:\W*|(?P<inline>\W*(?=that\b).*))"
 )
 """A line of the record: ``Question put:``, ``Motion (by Mr ABEL) put``, ``Question put, that ...``."""
-_INLINE: Final = re.compile(r"\b[Qq]uestion\W{1,5}(?P<question>[Tt]hat\b[^\n]*?)[\s.,—–-]+put\b")
-"""A line that has the question: ``Question - That the clause be agreed to - put.``"""
-_MOVE: Final = re.compile(r"\bI (?:now |therefore |also )?move[\s:,—–-]*(?=[Tt]hat\b[^\n]*\Z|\Z)")
+_INLINE: Final = re.compile(r"\b[Qq]uestion\W{1,5}(?=[Tt]hat\b)")
+_PUT: Final = re.compile(r"(?<=[\s.,—–-])put\b")
+"""The parts of a line that has the question: ``Question - That the clause be agreed to - put.``"""
+_MOVE: Final = re.compile(r"\bI (?:now |therefore |also )?move[\s:,—–-]*+(?=[Tt]hat\b|\Z)")
 """The last words of a member: ``I move that the question be now put.``, or ``I move:`` before the motion."""
-_THAT: Final = re.compile(r"[\W_]*(?=[Tt]hat\b)")
-_ITEM: Final = re.compile(r"[\W_]*(?:\(?[A-Za-z0-9]{1,4}[.)]|and\b|or\b)")
+_THAT: Final = re.compile(r"[\W_]*+(?=[Tt]hat\b)")
+_ITEM: Final = re.compile(r"[\W_]*+(?:\(?[A-Za-z0-9]{1,4}[.)]|and\b|or\b)")
 _END: Final = re.compile(r"(?<!\bNo)(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?<!\bDr)(?<!\bHon)(?<!\b[A-Z])[.?!](?=\s|$)")
 _TELLER: Final = re.compile(r"(?:(?<!\s)\s++)?(?:\*|\(\s*+tellers?\s*+\))\s*+$", re.IGNORECASE)
 
@@ -84,10 +85,10 @@ def find_question(text: str, is_of_chair: Callable[[int], bool]) -> tuple[int, i
         place += len(line) + 1
     for number in range(len(lines) - 1, max(-1, len(lines) - 1 - _LATEST), -1):
         start, line = lines[number]
-        if (found := _INLINE.search(line)) is not None:
-            return start + found.start("question"), start + found.end("question")
+        if (found := _INLINE.search(line)) is not None and (end := _PUT.search(line, found.end())) is not None:
+            return _trim(text, start + found.end(), start + end.start())
         if (put := _LINE.fullmatch(line)) is not None:
-            if put["inline"] and (that := _THAT.search(line, put.start("inline"))) is not None:
+            if put["inline"] and (that := _THAT.match(line, put.start("inline"))) is not None:
                 return _trim(text, start + that.end(), start + len(line))
             return _find_moved(text, lines, number)
         for said in reversed(list(_IS_PUT.finditer(line)) if is_of_chair(start) else []):

@@ -62,7 +62,7 @@ _PARTICLES: Final = frozenset(
 _IDEOGRAPHS: Final = "\u2e80"
 """From here on a character may be a whole surname."""
 _INITIALS: Final = re.compile(r"(?:[^\W\d_]\.)+|[^\W\d_]")
-_BRACKETED: Final = re.compile(r"\s*[(\[][^()\[\]]*[)\]]?")
+_BRACKETED: Final = re.compile(r"(?:(?<!\s)\s++)?[(\[][^()\[\]]*+[)\]]?")
 _LETTERS: Final = str.maketrans(
     {"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "ı": "i"}
 )

@@ -48,8 +48,8 @@ def write_csv(folder: Path) -> Path:
     path = folder / "speeches.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
         lines = csv.writer(file)
-        lines.writerow(("speech_id", "date", "chamber", "speaker", "party", "state", "text", "title"))
-        lines.writerow(("dunes", "2024-10-16", "Senate", "Fern Ashby", "ALP", "NSW", WORDS, ""))
+        lines.writerow(("speech_id", "date", "chamber", "speaker", "party", "state", "text", "title", "jurisdiction"))
+        lines.writerow(("dunes", "2024-10-16", "Senate", "Fern Ashby", "ALP", "NSW", WORDS, "", "AUS"))
     return path
 
 
