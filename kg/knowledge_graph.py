@@ -244,6 +244,10 @@ class KnowledgeGraph:
         """Run a query of this project like `query`, also over the graphs that people write; return its result."""
         return self.query(query, all_graphs=True).result
 
+    def ask_sources(self, query: str) -> Result:
+        """Run a query of this project; return its result."""
+        return self.query(query).result
+
     @contextmanager
     def reading(self, exactly: int | None = None, *, or_newest: bool = False) -> Iterator[Lease]:
         """Read one state in the block: the newest when it reads first, or that of generation `exactly`; with

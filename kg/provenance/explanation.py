@@ -405,8 +405,13 @@ def _expect(query: Records, subject: NamedNode, graphs: Iterable[NamedNode]) -> 
     described = [graph for graph in graphs if graph not in (PROV_GRAPH, CATALOG_GRAPH)]
     query.load(described)
     extracted = [(subject, graph) for graph in described if graph.value.startswith(EXTRACTED)]
-    asked = [text for graph in described for text in build_queries(subject, graph)]
-    query.run([*asked, *_ask_places([(graph, subject) for graph in described], FORMS)])
+    asked: list[str] = []
+    for graph, description in query.describe(described).items():
+        about, spans, reviews = build_queries(subject, graph)
+        is_asserted = KG.AssertedGraph in description[RDF.type]
+        asked += [spans, *_ask_places([(graph, subject)], *([FORMS] if is_asserted else ()))]
+        asked += [about, reviews] if graph.value.startswith(EXTRACTED) else ()
+    query.run(asked)
     expect_claims(query, extracted)
     claims = [load_claim(query, *pair) for pair in extracted]
     _expect_sources(query, [claim for claim in claims if claim is not None])

@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from pyoxigraph import NamedNode
@@ -77,7 +78,7 @@ class Records:
                 self._run_as_one(some)
 
     def _run_as_one(self, texts: Sequence[str]) -> None:
-        columns = [_find_columns(text) for text in texts]
+        columns = [_find_columns(text.partition("WHERE")[0]) for text in texts]
         every = " ".join(f"?{name}" for name in dict.fromkeys(name for names in columns for name in names))
         parts = " UNION ".join(f"{{ {{ {text} }} BIND({at} AS ?at) }}" for at, text in enumerate(texts))
         found = select(self._query, f"SELECT ?at {every} WHERE {{ {parts} }}")
@@ -113,9 +114,9 @@ class Records:
         return {node: self._described[node] for node in wanted}
 
 
-def _find_columns(text: str) -> tuple[str, ...]:
-    """Find the variables that a SELECT of this project returns."""
-    head = text.partition("WHERE")[0]
+@lru_cache(maxsize=64)
+def _find_columns(head: str) -> tuple[str, ...]:
+    """Find the variables that a SELECT of this project returns, given the text before its pattern."""
     return tuple(match[1] or match[2] for match in _PROJECTED.finditer(head))
 
 

@@ -417,6 +417,7 @@ class Dispatcher:
         open until it is released."""
         taken = self._take_snapshot(at_least, exactly)
         with self._lock:
+            self._generation = max(self._generation, taken.generation)
             self._leased[taken.generation] += 1
 
         def release() -> None:
@@ -425,8 +426,8 @@ class Dispatcher:
                 if not self._leased[taken.generation]:
                     del self._leased[taken.generation]
                 self._close_old_snapshots()
-                is_closed = self._closed
-            if is_closed:
+                is_kept = self._closed or taken.generation >= self._generation
+            if is_kept:
                 taken.release()
             else:
                 self._chores.put(taken.release)  # it may delete files

@@ -109,6 +109,8 @@ class Asked:
         rank = partial(
             self.rank, reader.kg.search, limit=limit, units=units, parents=parents, codes=codes, counted=counted
         )
+        with reader.kg.reading() as lease:
+            lease.get()  # before the index is asked, so that later changes of it are noticed
         try:
             return _with_lag(rank(), reader.kg)
         except IndexUnavailableError as error:

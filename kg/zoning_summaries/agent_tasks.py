@@ -38,11 +38,12 @@ def find_pending(
 
     Raises NotFoundError for an unknown municipality or root.
     """
-    tree = code_tree.load_tree(kg, municipality)
-    todo = [iri for iri in tree.below(root) if tree.states[iri] in ("missing", "stale")]
-    todo.sort(key=lambda iri: tree.heights[iri])  # stable: within a level in document order
-    shown = todo[:limit]
-    texts = code_tree.load_texts(kg.store.query_sources, shown)
+    with kg.reading():
+        tree = code_tree.read_tree(kg, municipality)
+        todo = [iri for iri in tree.below(root) if tree.states[iri] in ("missing", "stale")]
+        todo.sort(key=lambda iri: tree.heights[iri])  # stable: within a level in document order
+        shown = todo[:limit]
+        texts = code_tree.load_texts(kg.ask_sources, shown)
     return [_pending(tree, iri, texts.get(iri, "")) for iri in shown], len(todo)
 
 
@@ -74,7 +75,7 @@ def record_summary(
     `kg.zoning_summaries.prompts.check_summary`) and for a section without text to summarize, and ConflictError if the
     section or its parts have changed since `inputs_sha256`.
     """
-    tree = code_tree.load_tree(kg, code_tree.find_municipality(kg.store.query_sources, section))
+    tree = code_tree.read_tree(kg, code_tree.find_municipality(kg.store.query_sources, section))
     if section not in tree.heights:
         name, state = tree.sections[section].name, tree.states[section]
         raise InvalidInputError(f"{name} cannot have a summary: its state is {state}.")

@@ -114,7 +114,7 @@ def build(
     halt = threading.Event()
     writer = open_writer(kg, mode, sleep or halt.wait)
     with _alone(kg, municipality, on_progress):
-        tree = code_tree.load_tree(kg, municipality)
+        tree = code_tree.read_tree(kg, municipality)
         return _Build(kg, tree, writer, municipality, on_progress, halt).run(tree.below(root), forced=anew)
 
 
@@ -130,7 +130,7 @@ def rebuild(
     halt = threading.Event()
     writer = open_writer(kg, mode, halt.wait)
     with _alone(kg, municipality, on_progress):
-        tree = code_tree.load_tree(kg, municipality)
+        tree = code_tree.read_tree(kg, municipality)
         work = _Build(kg, tree, writer, municipality, on_progress, halt)
         return work.run([*reversed(tree.above(section)), *tree.below(section)], forced={section})
 

@@ -133,12 +133,12 @@ class SummaryStatus:
 
 def load_summary_status(kg: KnowledgeGraph, section: str) -> SummaryStatus:
     """Load the summary of a section and its state. Raises NotFoundError for an unknown section."""
-    municipality = code_tree.find_municipality(lambda text: kg.query(text).result, section)
+    municipality = code_tree.find_municipality(kg.ask_sources, section)
     tree = code_tree.cached_tree(kg, municipality)
     found = tree.summaries.get(section)
     if found is None or section not in tree.heights:
         return SummaryStatus(tree.states[section])
-    rows = select(lambda text: kg.query(text).result, bind(WRITTEN, graph=NamedNode(found.graph), prov=PROV_GRAPH))
+    rows = select(kg.ask_sources, bind(WRITTEN, graph=NamedNode(found.graph), prov=PROV_GRAPH))
     said = next(iter(rows), {})
     time, run = said.get("time"), said.get("run")
     return SummaryStatus(

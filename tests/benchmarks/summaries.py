@@ -19,7 +19,7 @@ from kg.search import index_sync
 from kg.settings import settings
 from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.build import build
-from kg.zoning_summaries.code_tree import load_tree
+from kg.zoning_summaries.code_tree import read_tree
 from kg.zoning_summaries.topic_search import descend
 from loaders.sources import load
 from tests.benchmarks.comparison import Comparison, median, p95, timed
@@ -90,7 +90,7 @@ def fast(sections: int) -> Iterator[Comparison]:
         assert kg.store.statistics().generation > generation
         stale = timed(lambda question: descend(kg, TOWN, question, TOP_K), questions[:1])
         yield Comparison("first descent after a commit", stale[0], None, "ms")
-        reading = timed(lambda _: load_tree(kg, TOWN), questions[:5])
+        reading = timed(lambda _: read_tree(kg, TOWN), questions[:5])
         yield Comparison("reading the tree of all sections", median(reading), None, "ms")
         kept = timed(lambda _: code_tree.cached_tree(kg, TOWN), questions[:5])
         yield Comparison("reading it again, nothing changed", median(kept), None, "ms")

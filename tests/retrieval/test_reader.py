@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from kg.retrieval.attribution import Chunk, load_voices
 from kg.retrieval.evidence import load_units
 from kg.retrieval.reader import Reader, recording
 from kg.retrieval.results import SearchFilters
+from kg.search.protocol import Candidate
 from kg.sparql.terms import bind
 from kg.store.protocol import Patch, Term, term_text
 from kg.tools.climate.document_counts import count_documents
@@ -96,6 +98,33 @@ def test_a_state_is_held_as_long_as_a_call_and_no_longer(tmp_path: Path) -> None
             lease.get()
         with kg.reading(1, or_newest=True) as lease:
             assert lease.get().generation == kg.store.statistics().generation
+
+
+def test_a_search_reports_that_the_index_is_newer_than_its_state(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A passage that is in the index already and not in the state is no hit."""
+    with opened(load_once(tmp_path_factory, "climate")) as kg:
+        graph, unit, rank = mint("graph", "user", "late"), NamedNode("urn:late:1"), kg.search.rank
+        kiln = Candidate(unit.value, 1.0, 9.0, None, words=1.0)
+
+        def rank_after_commit(query: str, **options: Any) -> Any:
+            about = (DCTERMS.isPartOf, graph), (SCHEMA.text, Literal("solar")), (SCHEMA.position, Literal(1))
+            kg.store.commit({graph: [Quad(unit, *each, graph) for each in about]})
+            found = rank(query, **options)
+            return dataclasses.replace(found, candidates=[kiln, *found.candidates])
+
+        monkeypatch.setattr("kg.retrieval.hybrid_search.NARROW", 1)
+        monkeypatch.setattr(kg.search, "rank", rank_after_commit)
+        with kg.reading():
+            found = search(kg, "solar")
+        assert unit.value not in {hit.id for hit in found.results}
+        assert found.results
+        assert found.meta.completeness == "approximate"
+        lag = {note for note in found.notes if "newest" in note}
+        assert lag
+        monkeypatch.undo()
+        assert lag.isdisjoint(search(kg, "solar").notes)
 
 
 def test_a_second_search_asks_for_nothing_but_their_order(kg: KnowledgeGraph) -> None:

@@ -8,7 +8,7 @@ from kg.errors import ConflictError, InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.zoning_summaries.agent_tasks import find_pending, record_summary
 from kg.zoning_summaries.build import build
-from kg.zoning_summaries.code_tree import load_tree
+from kg.zoning_summaries.code_tree import read_tree
 from tests.zoning_summaries.made_up_code import TOWN, Law, enact, iri
 
 
@@ -23,7 +23,7 @@ def test_an_agent_can_build_the_whole_tree_in_the_order_that_it_is_given(town: K
         assert f"{low} to {high} sentences" in one.instructions
     numbers = ["7.1.1", "7.1.2", "7.2.1.1", "7.2.1.2", "7.1", "7.2.1", "7.2", "7"]
     assert told == [iri(number) for number in numbers]
-    tree = load_tree(town, TOWN)
+    tree = read_tree(town, TOWN)
     assert {each.model for each in tree.summaries.values()} == {"agent/agent"}
     assert set(tree.states.values()) == {"current", "empty"}
     assert build(town, TOWN).built == 0
@@ -48,7 +48,7 @@ def test_a_summary_that_is_taken_makes_those_above_stale(town: KnowledgeGraph) -
     assert (summary.model, summary.level) == ("agent/agent", 0)
     assert above == [iri("7.2.1"), iri("7.2"), iri("7")]
     assert build(town, TOWN).built == 3
-    assert load_tree(town, TOWN).summaries[iri("7.2.1.2")] == summary
+    assert read_tree(town, TOWN).summaries[iri("7.2.1.2")] == summary
 
 
 def test_a_summary_of_what_has_changed_since_is_not_taken(town: KnowledgeGraph) -> None:
@@ -56,7 +56,7 @@ def test_a_summary_of_what_has_changed_since_is_not_taken(town: KnowledgeGraph) 
     enact(town.store, [Law("7.1.1", "Height", "A fence may be nine feet high.", "7.1", 0)])
     with pytest.raises(ConflictError, match="have changed"):
         record_summary(town, one.section, "Fences may be six feet high.", inputs_sha256=one.inputs_sha256)
-    assert load_tree(town, TOWN).summaries == {}
+    assert read_tree(town, TOWN).summaries == {}
 
 
 @pytest.mark.parametrize(

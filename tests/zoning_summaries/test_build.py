@@ -25,7 +25,7 @@ from kg.shacl.shapes import Shapes
 from kg.vocabulary import BASE, sha256
 from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.build import build, rebuild
-from kg.zoning_summaries.code_tree import CodeTree, load_tree
+from kg.zoning_summaries.code_tree import CodeTree, read_tree
 from kg.zoning_summaries.stored_summaries import SummaryStatus, load_summary_status
 from tests.examples import dear
 from tests.zoning_summaries.made_up_code import TOWN, Law, enact, iri, large_code, open_town, small_code
@@ -52,18 +52,18 @@ SELECT DISTINCT ?number WHERE {
 
 
 def states(kg: KnowledgeGraph) -> dict[str, str]:
-    tree = load_tree(kg, TOWN)
+    tree = read_tree(kg, TOWN)
     return {tree.sections[section].number: state for section, state in tree.states.items()}
 
 
 def texts(kg: KnowledgeGraph) -> dict[str, str]:
-    tree = load_tree(kg, TOWN)
+    tree = read_tree(kg, TOWN)
     return {tree.sections[each.section].number: each.text for each in tree.summaries.values()}
 
 
 def test_every_section_with_something_to_say_gets_one_summary_of_its_level(town: KnowledgeGraph) -> None:
     report = build(town, TOWN)
-    tree = load_tree(town, TOWN)
+    tree = read_tree(town, TOWN)
     levels = {tree.sections[each.section].number: each.level for each in tree.summaries.values()}
     expected = {"7.1.1": 0, "7.1.2": 0, "7.2.1.1": 0, "7.2.1.2": 0, "7.1": 1, "7.2.1": 1, "7.2": 2, "7": 3}
     assert levels == expected
@@ -105,7 +105,7 @@ def test_a_change_makes_its_summary_and_all_above_stale_and_only_they_are_built_
     stale = {number for number, state in states(town).items() if state == "stale"}
     assert stale == {"7.2.1.2", "7.2.1", "7.2", "7"}
     assert {row["number"].value for row in town.store.query(STALE)} == stale
-    reasons = {section: list(load_tree(town, TOWN).why_stale(iri(section))) for section in ("7.2.1.2", "7")}
+    reasons = {section: list(read_tree(town, TOWN).why_stale(iri(section))) for section in ("7.2.1.2", "7")}
     assert reasons == {
         "7.2.1.2": ["its heading or its own text has changed"],
         "7": ["the summary of 7.2 Animals is stale"],
@@ -133,7 +133,7 @@ def test_what_is_repealed_loses_its_summary(town: KnowledgeGraph) -> None:
     build(town, TOWN)
     enact(town.store, [Law("7.1.2", "", None)])
     assert states(town)["7.1"] == "stale"
-    assert list(load_tree(town, TOWN).why_stale(iri("7.1"))) == ["a part of the section has been removed"]
+    assert list(read_tree(town, TOWN).why_stale(iri("7.1"))) == ["a part of the section has been removed"]
     report = build(town, TOWN)
     assert (report.removed, report.built) == (1, 2)
     assert "plastic" not in " ".join(texts(town).values())

@@ -15,7 +15,7 @@ from kg.errors import InvalidInputError, UpstreamError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.remote.chat import ChatEndpoint
 from kg.zoning_summaries.build import ENOUGH_FAILURES, BuildReport, build
-from kg.zoning_summaries.code_tree import load_tree
+from kg.zoning_summaries.code_tree import read_tree
 from kg.zoning_summaries.prompts import check_summary
 from kg.zoning_summaries.scoring import score_by_chat
 from tests.waiting import until
@@ -119,7 +119,7 @@ def test_no_endpoint_at_all_is_told_of() -> None:
 
 
 def built(kg: KnowledgeGraph) -> dict[str, str]:
-    tree = load_tree(kg, TOWN)
+    tree = read_tree(kg, TOWN)
     return {tree.sections[each.section].number: each.text for each in tree.summaries.values()}
 
 
@@ -134,7 +134,7 @@ def test_a_build_has_a_model_write_each_summary_from_those_below(
     asked = server.asked[-1]["messages"]
     assert "3 to 4 sentences" in asked[0]["content"]
     assert "7.1 Fences: This part is about fences. It holds a rule." in asked[1]["content"]
-    [summary] = [each for each in load_tree(town, TOWN).summaries.values() if each.section == iri("7")]
+    [summary] = [each for each in read_tree(town, TOWN).summaries.values() if each.section == iri("7")]
     assert summary.model == "chat/127.0.0.1/small"
     assert SECRET not in repr(report)
     assert build(town, TOWN, mode="chat").built == 0
@@ -392,11 +392,11 @@ def test_sections_that_change_while_they_are_summarized_are_left_stale_and_those
 
     town = opened(**settings(stand_in(answer=answer), chat_concurrency=1))
     build(town, TOWN, mode="chat")
-    states = {each: state for each, state in load_tree(town, TOWN).states.items() if state != "current"}
+    states = {each: state for each, state in read_tree(town, TOWN).states.items() if state != "current"}
     assert states[iri("7.1.1")] == "stale"
     again = build(town, TOWN, mode="chat")
     assert (again.failed, again.waiting) == ({}, 0)
-    tree = load_tree(town, TOWN)
+    tree = read_tree(town, TOWN)
     assert set(tree.states.values()) == {"current", "empty"}
     assert set(tree.summaries) == set(tree.heights)
     [left] = town.store.query("SELECT (COUNT(?s) AS ?n) WHERE { ?s a kg:Summary }")

@@ -37,7 +37,7 @@ def send(kg: KnowledgeGraph, key: str, text: str, parent: str = "17.04") -> None
 
 
 def summarize(kg: KnowledgeGraph, key: str, text: str, model: str = "agent/test") -> None:
-    tree = code_tree.load_tree(kg, TOWN)
+    tree = code_tree.read_tree(kg, TOWN)
     section = mint("section", "us-ut-quarry-bend", key).value
     stored_summaries.commit_summaries(
         kg,
@@ -63,7 +63,7 @@ def test_a_tree_that_is_kept_is_the_one_that_is_stored(kg: KnowledgeGraph, monke
         monkeypatch.setattr(code_tree, "read_tree", whole if again else refused)
         kept = code_tree.cached_tree(kg, TOWN)
         monkeypatch.setattr(code_tree, "read_tree", whole)
-        assert said(kept) == said(code_tree.load_tree(kg, TOWN))
+        assert said(kept) == said(code_tree.read_tree(kg, TOWN))
         return kept
 
     note, place = NamedNode(f"{BASE}graph/user/note"), NamedNode(TOWN)

@@ -13,7 +13,7 @@ from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.zoning_summaries.build import build
-from kg.zoning_summaries.code_tree import load_tree
+from kg.zoning_summaries.code_tree import read_tree
 from loaders.sources import load
 from tests.zoning_summaries.topics import municipality_in
 
@@ -45,12 +45,12 @@ def test_what_a_load_removes_loses_its_summary_and_a_code_that_goes_all_of_them(
     built = build(kg, place).built
     assert summaries(kg) == built > 3
 
-    leaf = next(each for each in load_tree(kg, place).order if load_tree(kg, place).heights.get(each) == 0)
-    gone = load_tree(kg, place).sections[leaf].number
+    leaf = next(each for each in read_tree(kg, place).order if read_tree(kg, place).heights.get(each) == 0)
+    gone = read_tree(kg, place).sections[leaf].number
     code["sections"] = [each for each in code["sections"] if each["section_id"] != gone]
     file.write_text(json.dumps(code))
     load(kg, "zoning", [str(source)], prune=True)
-    assert leaf not in load_tree(kg, place).sections
+    assert leaf not in read_tree(kg, place).sections
     assert summaries(kg) == built - 1
 
     file.unlink()

@@ -326,7 +326,7 @@ def _load_reviewers(reader: Reader, claims: Iterable[str]) -> dict[str, list[str
         if "agent" in row:
             found[iri_of(row["claim"])].add(code_of(iri_of(row["agent"])))
         else:
-            found[iri_of(row["claim"])] |= set(load_writers(reader.kg.store.query, NamedNode(iri_of(row["graph"]))))
+            found[iri_of(row["claim"])] |= set(load_writers(reader.kg.ask, NamedNode(iri_of(row["graph"]))))
     return {claim: sorted(names) for claim, names in found.items()}
 
 
@@ -360,7 +360,7 @@ def review_claim(
     UserGraphs(kg).post(REVIEWS, [Triple(REVIEWS, _PREDICATES[verdict], node)], sender)
     subject, predicate = NamedNode(iri_of(found["subject"])), NamedNode(iri_of(found["predicate"]))
     value = found["object"] if isinstance(found["object"], Text) else NamedNode(iri_of(found["object"]))
-    stands = kg.store.query(bind(STANDS, subject=subject, predicate=predicate, object=value, prov=PROV_GRAPH))
+    stands = kg.ask(bind(STANDS, subject=subject, predicate=predicate, object=value, prov=PROV_GRAPH))
     result = Reviewed(
         claim=node.value,
         verdict=verdict,
@@ -381,7 +381,7 @@ def review_claim(
 def _find_edge_kind(kg: KnowledgeGraph, claim: NamedNode) -> Kind:
     kinds: tuple[Kind, ...] = ("alignment", "relation", "link")
     asked = "ASK { $claim a $kind }"
-    return next((kind for kind in kinds if kg.store.query(bind(asked, claim=claim, kind=_CLASSES[kind]))), "citation")
+    return next((kind for kind in kinds if kg.ask(bind(asked, claim=claim, kind=_CLASSES[kind]))), "citation")
 
 
 def _note_final(kg: KnowledgeGraph, claim: NamedNode, verdict: Verdict) -> list[str]:

@@ -66,7 +66,7 @@ def summaries_status(kg: KnowledgeGraph, municipality: str | None = None, state:
 
 
 def _count_states(kg: KnowledgeGraph, iri: str, name: str) -> dict[str, Any]:
-    tree = code_tree.load_tree(kg, iri)
+    tree = code_tree.read_tree(kg, iri)
     counted = Counter(tree.states.values())
     written = Counter(summary.model for summary in tree.summaries.values())
     return {
