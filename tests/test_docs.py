@@ -47,6 +47,7 @@ def test_every_generated_part_is_in_one_page() -> None:
         "settings",
         "standards",
         "tools",
+        "writing_tools",
     ]
 
 
