@@ -140,7 +140,7 @@ def test_parquet_file_that_decodes_to_too_much_is_refused(
 def test_row_number_beyond_a_sheet_is_refused(open_graph: Callable[..., KnowledgeGraph], tmp_path: Path) -> None:
     path = tmp_path / "rows.xlsx"
     book = Workbook()
-    book.active.append(["text", "speaker"])  # type: ignore[union-attr]
+    book.active.append(["text", "speaker", "jurisdiction"])  # type: ignore[union-attr]
     book.save(path)
     with zipfile.ZipFile(path) as read:
         parts = {each: read.read(each) for each in read.namelist()}
