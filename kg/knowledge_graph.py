@@ -48,7 +48,8 @@ class Lease:
 
     def __init__(self, take: Callable[[], Snapshot]) -> None:
         self._take: Final = take
-        self._lock: Final = threading.Lock()
+        self._taking: Final = threading.Lock()  # held while a snapshot is taken, which may wait for a commit
+        self._lock: Final = threading.Lock()  # held only briefly: a call is ended from the event loop
         self._snapshot: Snapshot | None = None
         self._has_ended = False
         self.remarks: Final[dict[str, None]] = {}
@@ -56,24 +57,35 @@ class Lease:
 
     def get(self) -> Snapshot:
         """Get the snapshot. Raises QueryLimitError if the call has ended, and the errors of the store."""
-        with self._lock:
-            if self._has_ended:
+        with self._taking:
+            if self._snapshot is None and not self._has_ended:
+                self._keep(self._take())
+            if (held := self._snapshot) is None:
                 raise QueryLimitError("The call has ended.")
-            if self._snapshot is None:
-                self._snapshot = self._take()
-            return self._snapshot
+            return held
+
+    def _keep(self, taken: Snapshot) -> None:
+        with self._lock:
+            if not self._has_ended:
+                self._snapshot = taken
+                return
+        taken.release()
 
     def renew(self) -> None:
         """Release the snapshot: the next query of the call takes the newest."""
+        with self._taking:
+            self._release()
+
+    def end(self) -> None:
+        """Release the snapshot; no further query of the call can run. Does not wait for one that is being taken."""
+        self._has_ended = True
+        self._release()
+
+    def _release(self) -> None:
         with self._lock:
             held, self._snapshot = self._snapshot, None
         if held is not None:
             held.release()
-
-    def end(self) -> None:
-        """Release the snapshot; no further query of the call can run."""
-        self._has_ended = True
-        self.renew()
 
 
 _LEASES: Final[ContextVar[Mapping[int, Lease]]] = ContextVar("leases", default=MappingProxyType({}))

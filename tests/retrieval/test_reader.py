@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import GoneError, QueryLimitError
-from kg.knowledge_graph import CANCELLATION, KnowledgeGraph, Memory, read_newest
+from kg.knowledge_graph import CANCELLATION, KnowledgeGraph, Lease, Memory, read_newest
 from kg.queries.pool import Cancellation
 from kg.retrieval.attribution import Chunk, load_voices
 from kg.retrieval.evidence import load_units
@@ -19,7 +21,7 @@ from kg.retrieval.reader import Reader, recording
 from kg.retrieval.results import SearchFilters
 from kg.search.protocol import Candidate
 from kg.sparql.terms import bind
-from kg.store.protocol import Patch, Term, term_text
+from kg.store.protocol import Patch, Snapshot, Term, term_text
 from kg.tools.climate.document_counts import count_documents
 from kg.tools.parliament.speech_filters import parties, speakers
 from kg.tools.reading.documents import Heading, load_order, read_document
@@ -125,6 +127,28 @@ def test_a_search_reports_that_the_index_is_newer_than_its_state(
         assert lag
         monkeypatch.undo()
         assert lag.isdisjoint(search(kg, "solar").notes)
+
+
+def test_a_call_ends_at_once_while_its_state_waits_for_a_commit() -> None:
+    """The event loop ends calls, so it must not wait for what their threads wait for."""
+    asked, committed, released = Event(), Event(), list[int]()
+
+    def take() -> Snapshot:
+        asked.set()
+        assert committed.wait(10)
+        return Snapshot(1, Path(), lambda: released.append(1))
+
+    lease = Lease(take)
+    with ThreadPoolExecutor(2) as threads:
+        taking = threads.submit(lease.get)
+        try:
+            assert asked.wait(10)
+            threads.submit(lease.end).result(timeout=5)
+        finally:
+            committed.set()
+        with pytest.raises(QueryLimitError):
+            taking.result()
+    assert released == [1]
 
 
 def test_a_second_search_asks_for_nothing_but_their_order(kg: KnowledgeGraph) -> None:
