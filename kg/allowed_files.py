@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from kg.errors import ForbiddenError, InvalidInputError, NotFoundError
+from kg.text import quoted
 
 SETTING: Final = "QUADCITE_INGEST_FOLDERS"
 VISITED: Final = 200_000
@@ -44,11 +45,11 @@ def find_allowed(roots: Sequence[Path], argument: str, text: str) -> tuple[Path,
     inside = [(root, path) for path in candidates for root in roots if path.is_relative_to(root)]
     if not inside:
         raise ForbiddenError(
-            f"{argument}: {text[:200]!r} is not in a folder that {SETTING} allows, after links are followed."
+            f"{argument}: {quoted(text)} is not in a folder that {SETTING} allows, after links are followed."
         )
     found = next((pair for pair in inside if os.path.exists(pair[1])), None)  # False for an invalid name too
     if found is None:
-        raise NotFoundError(f"{argument}: no file {text[:200]!r} in the folders that {SETTING} allows.")
+        raise NotFoundError(f"{argument}: no file {quoted(text)} in the folders that {SETTING} allows.")
     return found
 
 
@@ -57,7 +58,7 @@ def resolve(path: Path) -> Path:
     try:
         return path.resolve()
     except (OSError, RuntimeError) as error:
-        raise InvalidInputError(f"{str(path)[:200]!r} cannot be resolved to a file: {error}.") from None
+        raise InvalidInputError(f"{quoted(str(path))} cannot be resolved to a file: {error}.") from None
 
 
 @dataclass(slots=True)
@@ -98,7 +99,7 @@ def list_allowed(roots: Sequence[Path], argument: str, texts: Sequence[str], end
                 else:
                     found.files.setdefault(root, {})[path] = None
             if found.count() == before:
-                found.problems.append(f"{text[:200]!r}: No new file there ends in {', '.join(endings)}.")
+                found.problems.append(f"{quoted(text)}: No new file there ends in {', '.join(endings)}.")
         except ForbiddenError as error:
             refused.append(error)
             found.problems.append(str(error))
@@ -114,12 +115,12 @@ def _add_matches(
 ) -> None:
     parts = PurePosixPath(text).parts
     if ".." in parts:
-        raise ForbiddenError(f"{argument}: {text[:200]!r} has '..' in a pattern, which is not allowed.")
+        raise ForbiddenError(f"{argument}: {quoted(text)} has '..' in a pattern, which is not allowed.")
     number = next(place for place, part in enumerate(parts) if has_magic(part))
     fixed, pattern = Path(*parts[:number]) if number else Path(), parts[number:]
     root, folder = find_allowed(roots, argument, str(fixed))
     if not folder.is_dir():
-        raise NotFoundError(f"{argument}: {str(fixed)[:200]!r} is not a folder.")
+        raise NotFoundError(f"{argument}: {quoted(str(fixed))} is not a folder.")
     _add_all(found, root, folder, pattern, endings, budget)
 
 

@@ -19,6 +19,10 @@ HEADING_SEPARATOR: Final = " \u2022 "
 MAX_LINE_CHARS: Final = 1_000
 """Maximum length of a printed line of untrusted text."""
 
+MAX_QUOTED_CHARS: Final = 80
+"""Maximum characters of foreign text in a message of the server."""
+_CODE: Final = re.compile(r"[\w§][\w.,:/()&+#§-]{0,29}")
+
 _DIGITS: Final = 18
 """Maximum number of digits of a number: fewer than 64 bits have."""
 
@@ -26,6 +30,21 @@ _DIGITS: Final = 18
 def escape_controls(text: str) -> str:
     """Escape terminal control characters and bidirectional controls in `text`, except tabs and line feeds."""
     return _UNPRINTED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def quoted(text: object) -> str:
+    """Quote foreign text in a message of the server: at most `MAX_QUOTED_CHARS` characters, on one line, in quotes.
+
+    Control characters, line breaks and quotes are escaped as in Python.
+    """
+    whole = str(text)
+    shown = repr(whole[:MAX_QUOTED_CHARS])
+    return shown if len(whole) <= MAX_QUOTED_CHARS else f"{shown[:-1]}…{shown[-1]}"
+
+
+def name_or_quote(name: str) -> str:
+    """Return a name that is a short code, such as R-1 or 17.12.010, as it is, and quote any other."""
+    return name if _CODE.fullmatch(name) else quoted(name)
 
 
 def to_single_line(text: str, longest: int = MAX_LINE_CHARS) -> str:

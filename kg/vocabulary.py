@@ -19,6 +19,7 @@ from pyoxigraph import Literal as Text
 from pyoxigraph import NamedNode
 
 from kg.errors import InvalidInputError
+from kg.text import quoted
 
 BASE: Final = "https://w3id.org/quadcite/"
 
@@ -258,7 +259,7 @@ def segment(text: str) -> str:
         return quote(unicodedata.normalize("NFC", text), safe="")
     except UnicodeEncodeError as error:
         raise InvalidInputError(
-            f"Invalid identifier part {text!r}: lone surrogate (U+{ord(text[error.start]):04X})."
+            f"Invalid identifier part {quoted(text)}: lone surrogate (U+{ord(text[error.start]):04X})."
         ) from None
 
 
@@ -276,7 +277,7 @@ def mint(kind: Kind, *parts: str, lang: str | None = None) -> NamedNode:
     if kind == "passage":
         if len(parts) != 2 or not _INDEX.fullmatch(parts[1]):
             raise InvalidInputError(
-                f"Invalid passage {parts!r}. Expected a slug and a decimal index without leading zeros."
+                f"Invalid passage {quoted(parts)}. Expected a slug and a decimal index without leading zeros."
             )
         version = "" if lang is None else f"&lang={segment(lang)}"
         return NamedNode(f"cpr://doc/{segment(parts[0])}#p={parts[1]}{version}")
@@ -351,7 +352,9 @@ def slug_of(iri: str) -> str:
     for root in ("cpr://doc/", "cpr://family/"):
         if iri.startswith(root):
             return unquote(iri[len(root) :].partition("#")[0])
-    raise InvalidInputError(f"{iri!r} is not a document, passage or family IRI (cpr://doc/..., cpr://family/...).")
+    raise InvalidInputError(
+        f"{quoted(iri)} is not a document, passage or family IRI (cpr://doc/..., cpr://family/...)."
+    )
 
 
 def prefixed_name(iri: str) -> str | None:

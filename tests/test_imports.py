@@ -14,8 +14,8 @@ ROOT = Path(__file__).parent.parent
 MODULES = sorted([*(ROOT / "kg").rglob("*.py"), *(ROOT / "loaders").rglob("*.py")])
 
 LAYERS = [
-    {"errors"}, {"actors"}, {"settings"}, {"vocabulary"}, {"bundle"},
-    {"allowed_files", "files", "fuzzy_names", "text", "words"},
+    {"errors"}, {"text"}, {"actors"}, {"settings"}, {"vocabulary"}, {"bundle"},
+    {"allowed_files", "files", "fuzzy_names", "words"},
     {"calendar_dates", "iso3166", "partial_dates", "wikidata_properties"}, {"interruption"}, {"ingestion"},
     {"observability"}, {"remote"},
     {"sparql"}, {"connectors"},

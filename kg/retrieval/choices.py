@@ -8,6 +8,8 @@ from typing import Final
 
 from pyoxigraph import Literal, NamedNode
 
+from kg.text import join_first, name_or_quote, quoted
+
 NEAREST: Final = 5
 """Number of similar names that are suggested for an unknown one."""
 
@@ -24,7 +26,7 @@ class Choice:
     def shown(self) -> str:
         """The label with the key, for messages."""
         key = self.term.value.rpartition("/")[2] if isinstance(self.term, NamedNode) else "as recorded"
-        return f"{self.label} ({key})"
+        return f"{name_or_quote(self.label)} ({name_or_quote(key)})"
 
 
 def interpretation_note(argument: str, text: str, found: Sequence[Choice]) -> str | None:
@@ -32,10 +34,10 @@ def interpretation_note(argument: str, text: str, found: Sequence[Choice]) -> st
     exact = {found[0].label, *found[0].names, found[0].term.value} if len(found) == 1 else ()
     if text.strip() in exact:
         return None
-    return f"{argument}: {text.strip()!r} was interpreted as {shorten([choice.shown for choice in found])}."
+    named = join_first([choice.shown for choice in found], NEAREST)
+    return f"{argument}: {quoted(text.strip())} was interpreted as {named}."
 
 
 def shorten(names: Sequence[str]) -> str:
-    """Join the first `NEAREST` of some names, with the number of the others."""
-    more = f" and {len(names) - NEAREST} more" if len(names) > NEAREST else ""
-    return f"{', '.join(names[:NEAREST])}{more}"
+    """Join the first `NEAREST` of some names for a message, with the number of the others."""
+    return join_first([name_or_quote(name) for name in names], NEAREST)

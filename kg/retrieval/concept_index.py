@@ -18,6 +18,7 @@ from kg.retrieval.reader import Reader, iri_of, share
 from kg.sparql.graph_exclusion import type_key
 from kg.sparql.terms import bind, is_iri
 from kg.store.protocol import Rows, Term, preference
+from kg.text import quoted
 from kg.vocabulary import BASE, KG, PREFIXES, SKOS
 
 NAMES_READ: Final = 400_000
@@ -75,7 +76,7 @@ class Concept:
     @property
     def shown(self) -> str:
         """The id with the label, for messages."""
-        return f"{self.qid} ({self.label})"
+        return f"{self.qid} ({quoted(self.label)})"
 
 
 class Concepts:
@@ -282,10 +283,12 @@ def one(reader: Reader, argument: str, text: str) -> Concept:
         concepts = load_concepts(reader.kg, fresh=True)
         candidates = concepts.named(text) or _merged(reader, concepts, text)
     if not candidates:
-        raise NotFoundError(f"{argument}: Unknown concept {text[:100]!r}. {concepts.near(text)}")
+        raise NotFoundError(f"{argument}: Unknown concept {quoted(text)}. {concepts.near(text)}")
     if len(candidates) > 1:
-        several = ", ".join(f"{concept.iri} ({concept.label})" for concept in candidates[:NEAR])
-        raise InvalidInputError(f"{argument}: {text!r} is a QID in more than one Wikibase. Pass an IRI: {several}.")
+        several = ", ".join(f"{concept.iri} ({quoted(concept.label)})" for concept in candidates[:NEAR])
+        raise InvalidInputError(
+            f"{argument}: {quoted(text)} is a QID in more than one Wikibase. Pass an IRI: {several}."
+        )
     return candidates[0]
 
 
@@ -309,7 +312,7 @@ def check_item(concepts: Concepts, argument: str, text: str) -> None:
         raise InvalidInputError(f"{argument}: {last} is not an item. An item has a QID, like Q1167.")
     if not _ID.fullmatch(wanted) and not re.match(r"[a-z][a-z0-9+.-]*://", wanted, re.IGNORECASE):
         raise InvalidInputError(
-            f"{argument}: {text[:100]!r} is not a QID. Pass Q and a number, like Q1167, or the IRI of a concept of "
+            f"{argument}: {quoted(text)} is not a QID. Pass Q and a number, like Q1167, or the IRI of a concept of "
             f"another Wikibase. {concepts.near(wanted)}"
         )
 

@@ -25,6 +25,7 @@ from kg.search.index_sync import DOMAINS
 from kg.search.protocol import Codes, Conditions
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
+from kg.text import name_or_quote, quoted
 from kg.vocabulary import KG, SCHEMA, mint
 
 Terms = NamedNode | Literal
@@ -240,7 +241,7 @@ def _districts(reader: Reader, wanted: Sequence[str], notes: list[str]) -> list[
     rows = reader.rows("districts named", bind(DISTRICTS_PRESENT, districts=list(nodes)))
     present = {iri_of(row["district"]) for row in rows}
     notes += (
-        f"district: No rule is of {value!r}. Give the key of the town and the code: us-ut-sandy/R-1-8."
+        f"district: No rule is of {quoted(value)}. Give the key of the town and the code: us-ut-sandy/R-1-8."
         for node, value in nodes.items()
         if node.value not in present
     )
@@ -362,8 +363,8 @@ def _known(argument: str, name: NamedNode, reader: Reader, wanted: Sequence[str]
             found.append(labels[code].casefold())
             continue
         named = nearest(code, labels, 1, least=80)
-        meant = f"Did you mean {labels[named[0]]}?" if named else f"{hint(code, codes)}."
-        notes.append(f"{argument}: No document has {value!r}. {meant}")
+        meant = f"Did you mean {name_or_quote(labels[named[0]])}?" if named else f"{hint(code, codes)}."
+        notes.append(f"{argument}: No document has {quoted(value)}. {meant}")
     return [values[code] for code in dict.fromkeys(found)]
 
 
@@ -380,7 +381,7 @@ def _topics(reader: Reader, wanted: Sequence[str], notes: list[str]) -> list[Ter
     topics = reader.kept("topics in use", bind(TOPICS_IN_USE), by_words)
     shown = {words: several[0].value for words, several in topics.items()}
     unknown = [value for value in wanted if _plain(value) not in topics]
-    notes += (f"topic: No document has {value!r}. {hint(value, shown)}." for value in unknown)
+    notes += (f"topic: No document has {quoted(value)}. {hint(value, shown)}." for value in unknown)
     return [topic for words in dict.fromkeys(map(_plain, wanted)) for topic in topics.get(words, ())]
 
 
@@ -401,10 +402,10 @@ def hint(wanted: str, valid: Mapping[str, str] | Iterable[str], most: int = 8) -
     if not names:
         return "The graph has no values for it"
     if len(names) <= 2 * most:
-        return f"Available: {', '.join(sorted(names.values()))}"
+        return f"Available: {', '.join(map(name_or_quote, sorted(names.values())))}"
     close = nearest(wanted.casefold(), names, most, least=50)
     close += [key for key in sorted(names) if key.startswith(wanted[:1].casefold()) and key not in close]
-    chosen = [names[key] for key in (close or sorted(names))[:most]]
+    chosen = [name_or_quote(names[key]) for key in (close or sorted(names))[:most]]
     return f"Similar: {', '.join(chosen)} ({len(names)} in total{SEE_RESOURCES})"
 
 
@@ -423,7 +424,7 @@ def _languages(reader: Reader, wanted: Sequence[str], notes: list[str]) -> list[
         if not matches and not reader.rows("languages in use", bind(LANGUAGES_PRESENT, values=forms)):
             tags = {key: term_text(term) for key, term in declared.items()}
             known = f"{hint(tag, tags)} (BCP 47 tags of documents; a passage may have another one)"
-            notes.append(f"language: No passage is in {value!r}. {known}.")
+            notes.append(f"language: No passage is in {quoted(value)}. {known}.")
             continue
         found.update((literal.value, literal) for literal in [*matches, *forms])
     return [found[tag] for tag in sorted(found)]
@@ -443,7 +444,7 @@ def _families(reader: Reader, slugs: Sequence[str], notes: list[str]) -> list[Te
     rows = reader.rows("families named", bind(FAMILIES_PRESENT, families=list(nodes)))
     present = {iri_of(row["family"]) for row in rows}
     notes.extend(
-        f"family_slug: Unknown family {slug!r}. {_near_family(reader, slug)}."
+        f"family_slug: Unknown family {quoted(slug)}. {_near_family(reader, slug)}."
         for node, slug in nodes.items()
         if node.value not in present
     )
@@ -456,4 +457,4 @@ def _near_family(reader: Reader, slug: str) -> str:
     close = [code_of(iri_of(row["family"])) for row in rows]
     if not close:
         return "family_overview lists the families"
-    return "Similar: " + ", ".join(nearest(slug, close, 5))
+    return "Similar: " + ", ".join(map(name_or_quote, nearest(slug, close, 5)))

@@ -24,6 +24,7 @@ from kg.retrieval.reader import Reader, clean_text, iri_of
 from kg.sparql.terms import bind
 from kg.store.ownership import is_user_graph
 from kg.store.protocol import Term, term_text
+from kg.text import name_or_quote, quoted
 from kg.vocabulary import BASE, KG, SKOS, iri_prefix, mint
 
 PLACES: Final = """
@@ -221,7 +222,8 @@ class Places:
 
     def show(self, place: Place) -> str:
         """Format a place for messages: ``Utah, United States (US-UT)``."""
-        return f"{', '.join([place.name, *(outer.name for outer in self.get_chain(place))])} ({place.code})"
+        names = ", ".join([place.name, *(outer.name for outer in self.get_chain(place))])
+        return f"{quoted(names)} ({name_or_quote(place.code)})"
 
     def find_similar(self, text: str, preferred: Collection[str]) -> list[str]:
         """Find places with names or codes similar to `text`, formatted for messages, those in `preferred` first."""
@@ -264,11 +266,11 @@ def find_place(reader: Reader, argument: str, text: str) -> Place:
         choices = "; ".join(places.show(place) for place in found[:SHOWN])
         more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
         raise InvalidInputError(
-            f"{argument}: The name {text!r} is ambiguous: {choices}{more}. Give the code in parentheses."
+            f"{argument}: The name {quoted(text)} is ambiguous: {choices}{more}. Give the code in parentheses."
         )
     similar = places.find_similar(wanted, preferred)
     hint = f"Similar: {'; '.join(similar)}." if similar else _available(places, preferred)
-    raise NotFoundError(f"{argument}: Unknown place {text!r}. {hint}")
+    raise NotFoundError(f"{argument}: Unknown place {quoted(text)}. {hint}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,7 +385,7 @@ def _available(places: Places, iris: Collection[str]) -> str:
         if (place := places.get(iri)) is not None:
             outer = [place, *places.get_chain(place)][-1]
             outermost[outer.iri] = outer
-    names = sorted(f"{place.name} ({place.code})" for place in outermost.values())
+    names = sorted(f"{quoted(place.name)} ({name_or_quote(place.code)})" for place in outermost.values())
     more = f" and {len(names) - SHOWN} more{SEE_RESOURCES}" if len(names) > SHOWN else ""
     return f"Available: {', '.join(names[:SHOWN])}{more}." if names else "No place has records."
 

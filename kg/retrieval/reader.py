@@ -26,7 +26,7 @@ from kg.sparql.terms import bind
 from kg.store.commits import commit_iri
 from kg.store.ownership import find_described
 from kg.store.protocol import Rows, Term, term_text
-from kg.text import to_number
+from kg.text import quoted, to_number
 from kg.vocabulary import PROV_GRAPH
 
 R = TypeVar("R", bound=Result)
@@ -496,7 +496,7 @@ def clean_query(name: str, text: str, longest: int) -> str:
     """Strip a query. Raises InvalidInputError as `clean_text` does, and if it has no letter and no digit."""
     stripped = clean_text(name, text, longest)
     if not any(character.isalnum() for character in stripped):
-        raise InvalidInputError(f"{name}: {stripped[:40]!r} has no letters or digits. Pass some words.")
+        raise InvalidInputError(f"{name}: {quoted(stripped)} has no letters or digits. Pass some words.")
     return stripped
 
 

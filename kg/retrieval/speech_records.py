@@ -20,6 +20,7 @@ from kg.retrieval.reader import Reader, iri_of
 from kg.sparql.terms import bind
 from kg.store.ownership import is_user_graph
 from kg.store.protocol import Rows, Term, preference, term_text
+from kg.text import name_or_quote, quoted
 from kg.vocabulary import BASE, DCTERMS, DERIVED, FOAF, KG, SCHEMA, SKOS, mint, sha256
 
 # Properties are chosen by FILTER, after the lookup by subject: see kg/retrieval/evidence.py.
@@ -371,7 +372,7 @@ def load_speech(reader: Reader, text: str) -> Speech:
     try:
         node = mint("speech", text) if whole is None else NamedNode(whole)
     except (InvalidInputError, ValueError) as error:
-        raise InvalidInputError(f"speech_id: {text[:100]!r} is not a valid id: {error}.") from None
+        raise InvalidInputError(f"speech_id: {quoted(text)} is not a valid id: {error}.") from None
     found = load_speeches(reader, [node.value])
     if not found:
         # The id in a source can differ from the one in the IRI.
@@ -379,7 +380,7 @@ def load_speech(reader: Reader, text: str) -> Speech:
         found = load_speeches(reader, [iri_of(row["speech"]) for row in rows])
     if not found:
         wanted = text if whole is None else unquote(whole.removeprefix(_SPEECH_ROOT))
-        raise NotFoundError(f"speech_id: Unknown speech {wanted[:100]!r}. {suggest_speeches(reader, wanted)}")
+        raise NotFoundError(f"speech_id: Unknown speech {quoted(wanted)}. {suggest_speeches(reader, wanted)}")
     return next(iter(found.values()))
 
 
@@ -416,4 +417,4 @@ def suggest_speeches(reader: Reader, wanted: str) -> str:
     if not ids:
         return "No speeches are loaded."
     near = nearest(wanted, sorted(ids), NEAR)
-    return f"Similar: {', '.join(near)}. search_speeches returns valid ids."
+    return f"Similar: {', '.join(map(name_or_quote, near))}. search_speeches returns valid ids."

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 from kg.actors import EVERYONE, HOLDER, TOKEN_FILE, Actor
 from kg.errors import StoreError, UnauthorizedError
 from kg.remote.http import is_loopback
+from kg.text import quoted
 
 if TYPE_CHECKING:  # the command line imports this module too, and starts faster without Starlette
     from starlette.requests import Request
@@ -83,12 +84,12 @@ class HostGuard:
             return 400, "invalid_input", message
         host = parse_host(hosts[0])
         if host is None:
-            return 400, "invalid_input", f"Invalid Host header {hosts[0][:100]!r}. Send HOST or HOST:PORT."
+            return 400, "invalid_input", f"Invalid Host header {quoted(hosts[0])}. Send HOST or HOST:PORT."
         if not self._is_own_host(host, scope.get("server")):
             return (
                 421,
                 "misdirected_request",
-                f"This server is not {hosts[0][:100]!r}. Use the address that it printed at its start, or set "
+                f"This server is not {quoted(hosts[0])}. Use the address that it printed at its start, or set "
                 "QUADCITE_ALLOWED_ORIGINS for a tunnel or proxy.",
             )
         if not self._is_foreign(hosts[0], headers):
@@ -97,7 +98,7 @@ class HostGuard:
             return None
         if _is_link(scope, headers):
             return None
-        sender = f", {origins[0][:100]!r}" if origins else ""
+        sender = f", {quoted(origins[0])}" if origins else ""
         return (
             403,
             "forbidden",
@@ -183,7 +184,7 @@ class LocalToken:
         scheme, _, given = header.partition(" ")
         if scheme.lower() != "bearer":
             raise UnauthorizedError(
-                f"Unsupported authorization scheme {scheme[:20]!r}. Send `Authorization: Bearer TOKEN`."
+                f"Unsupported authorization scheme {quoted(scheme)}. Send `Authorization: Bearer TOKEN`."
             )
         holder = self.identify(given.strip())
         if holder is None:

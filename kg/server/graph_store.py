@@ -38,6 +38,7 @@ from kg.shacl.report import build_report_triples
 from kg.sparql.terms import bind
 from kg.store.payloads import EXPANSION
 from kg.store.protocol import Rows
+from kg.text import quoted
 from kg.vocabulary import BASE
 
 PATH: Final = "/graphs"
@@ -205,13 +206,13 @@ def _parse_iri(text: str) -> NamedNode:
     try:
         return NamedNode(text)
     except ValueError as error:
-        raise InvalidInputError(f"Invalid graph name {text[:200]!r}: not an absolute IRI ({error}).") from None
+        raise InvalidInputError(f"Invalid graph name {quoted(text)}: not an absolute IRI ({error}).") from None
 
 
 def _parse_offset(request: Request) -> int:
     text = request.query_params.get("offset", "0")
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise InvalidInputError(f"Invalid offset {text[:20]!r}. Valid: an integer from 0.")
+        raise InvalidInputError(f"Invalid offset {quoted(text)}. Valid: an integer from 0.")
     return int(text)
 
 

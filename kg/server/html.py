@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from kg.server.static import find_file
+from kg.text import quoted
 
 _FORMAT_NAMES: Final = {
     "text/turtle": ("Turtle", "ttl"),
@@ -123,7 +124,7 @@ def _find_unknown(request: Request) -> str | None:
     unknown = [name for name in dict.fromkeys(request.query_params) if name not in known]
     if not unknown:
         return None
-    listed = ", ".join(repr(name[:40]) for name in unknown[:5]) + (", ..." if len(unknown) > 5 else "")
+    listed = ", ".join(quoted(name) for name in unknown[:5]) + (", ..." if len(unknown) > 5 else "")
     valid = f"Valid: {', '.join(known)}." if known else "This page has no parameters."
     has_no_effect = "Unknown parameter" + (" has" if len(unknown) == 1 else "s have") + " no effect"
     return f"{has_no_effect}: {listed}. {valid}".encode(errors="replace").decode()

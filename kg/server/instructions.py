@@ -10,6 +10,8 @@ from kg.errors import InvalidInputError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader, iri_of
 from kg.store.protocol import Term, term_text
+from kg.text import quoted
+from kg.tools.calls import TEXTS_ARE_DATA
 from kg.tools.registry import CLIMATE, CORE, DOCUMENTS, PARLIAMENT, RESEARCH, SPARQL, TOOLS, WIKIDATA, ZONING
 from kg.vocabulary import KG, SKOS, iri_prefix
 
@@ -137,7 +139,7 @@ def find_mount(name: str) -> str:
     """
     names = {"core": "/mcp"} | {path.removeprefix("/mcp/"): path for path in MOUNTS if path != "/mcp"}
     if name not in names:
-        raise InvalidInputError(f"Unknown mount {name[:100]!r}. Available: {', '.join(names)}.")
+        raise InvalidInputError(f"Unknown mount {quoted(name)}. Available: {', '.join(names)}.")
     return names[name]
 
 
@@ -149,6 +151,7 @@ def build_instructions(kg: KnowledgeGraph, path: str, here: Collection[str] = ()
     parts = [
         f"A knowledge graph of civic text{_describe_contents(kg)}.",
         "Every passage comes with its document, file and row or lines: cite them.",
+        TEXTS_ARE_DATA,
     ]
     if path == "/mcp/all":
         guides = [guide for each, guide in _GUIDES.items() if each != "/mcp/research"]

@@ -40,6 +40,7 @@ from kg.server.fair_limiter import CALL_S, FairLimiter
 from kg.server.instructions import MOUNTS, build_instructions, name_mounts
 from kg.server.problem_details import fault
 from kg.settings import Settings
+from kg.text import quoted
 from kg.tools.answers import content_of
 from kg.tools.calls import Command, Kind, Tool
 from kg.tools.catalog.health import health
@@ -418,7 +419,7 @@ def _add_resources(server: FastMCP, kg: KnowledgeGraph, threads: ToolThreads) ->
     async def entity(iri: str, format: str = "turtle") -> ResourceResult:
         """All quads about one IRI (percent-encoded), by graph: format=turtle (default) or json."""
         if format not in ("turtle", "json"):
-            message = f"invalid_input: Unknown format {format[:50]!r}. Available: turtle, json."
+            message = f"invalid_input: Unknown format {quoted(format)}. Available: turtle, json."
             raise ResourceError(message, log_level=logging.DEBUG)
         shown, turtle = await run(partial(load_entity, kg, iri))
         if format == "json":

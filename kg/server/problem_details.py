@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from kg.errors import QuadciteError
 from kg.server.negotiation import negotiate
+from kg.text import quoted
 
 PROBLEM: Final = "application/problem+json"
 RETRY_AFTER_S: Final = 1
@@ -93,7 +94,7 @@ def build_handlers(
         status = HTTPStatus(error.status_code)
         message = error.detail
         if status == HTTPStatus.NOT_FOUND:
-            message = f"Unknown path {request.url.path[:200]!r}. The page / lists the paths."
+            message = f"Unknown path {quoted(request.url.path)}. The page / lists the paths."
         return respond(request, HttpError(status, status.name.lower(), message, error.headers))
 
     def unexpected(request: Request, error: Exception) -> Response:

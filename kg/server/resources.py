@@ -17,6 +17,7 @@ from kg.server.compression import Compression
 from kg.server.fair_limiter import FairLimiter
 from kg.server.negotiation import GRAPH_TYPES, SHORTHANDS, negotiate, shorthand
 from kg.server.problem_details import HttpError, answering, method_not_allowed
+from kg.text import quoted
 from kg.vocabulary import PREFIXES
 
 HTML: Final = "text/html"
@@ -57,7 +58,7 @@ def choose_media_type(request: Request, offered: Sequence[str] = GRAPH_TYPES) ->
             found = shorthand(wanted, offered)
         except KeyError:
             raise InvalidInputError(
-                f"Unknown format {wanted[:80]!r}. Available: a media type, or {', '.join(SHORTHANDS)}."
+                f"Unknown format {quoted(wanted)}. Available: a media type, or {', '.join(SHORTHANDS)}."
             ) from None
     if found is None:
         raise HttpError(406, "not_acceptable", f"Not acceptable by the request. Available: {', '.join(offered)}.")

@@ -25,6 +25,7 @@ from kg.server.resources import browser_headers, choose_media_type, rdf_response
 from kg.sparql.measured_schema import Schema
 from kg.store.protocol import Rows
 from kg.store.protocol import Term as Node
+from kg.text import quoted
 from kg.tools.schema.schema_counts import get_family
 from kg.tools.schema.schema_measurement import get_schema
 from kg.vocabulary import DCAT, DCTERMS, FOAF, KG, PREFIXES, PROV, RDF, RDFS, SD, VOID, XSD, Namespace, curie
@@ -235,12 +236,12 @@ def _prefixes(request: Request) -> Response:
     if prefix is not None:
         name = prefix.strip().rstrip(":")
         if name not in PREFIXES:
-            raise NotFoundError(f"Unknown prefix {name[:80]!r}. Available: {', '.join(PREFIXES)}.")
+            raise NotFoundError(f"Unknown prefix {quoted(name)}. Available: {', '.join(PREFIXES)}.")
         content = {name: PREFIXES[name]}
     elif iri is not None:
         found = {name: start for name, start in PREFIXES.items() if iri.startswith(start)}
         if not found:
-            raise NotFoundError(f"No prefix for {iri[:200]!r}. Available: {', '.join(PREFIXES)}.")
+            raise NotFoundError(f"No prefix for {quoted(iri)}. Available: {', '.join(PREFIXES)}.")
         name = max(found, key=lambda name: len(found[name]))
         short = curie(iri)
         content = {"prefix": name, "namespace": found[name], "iri": iri, "short": short}

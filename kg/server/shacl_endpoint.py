@@ -40,6 +40,7 @@ from kg.server.query_execution import HELD_BYTES, get_client_name
 from kg.server.rdf_payloads import FORMATS, Body
 from kg.shacl import rdf_files
 from kg.shacl.process import Document
+from kg.text import quoted
 from kg.tools.entities.dereference import parse_iri
 from kg.tools.shacl import validate
 
@@ -98,7 +99,7 @@ def _run(kg: KnowledgeGraph, asked: _ValidationRequest, client: str) -> validate
     home, checked = validate.find_target(reader, graph=graph, document=given.get("document"), pasted=asked.data)
     suite = given.get("suite")
     if suite is not None and suite not in get_args(validate.SuiteName):
-        raise InvalidInputError(f"Unknown suite {suite[:80]!r}. Available: {', '.join(get_args(validate.SuiteName))}.")
+        raise InvalidInputError(f"Unknown suite {quoted(suite)}. Available: {', '.join(get_args(validate.SuiteName))}.")
     shapes = validate.choose_shapes(asked.shapes, suite, asked.data, home)  # type: ignore[arg-type]  # one of them
     focus = [parse_iri(given["target"]).value] if "target" in given else []
     form = _FORMS.get(asked.media_type, asked.media_type)
@@ -168,7 +169,7 @@ def _parts(body: bytes, content_type: str, alone: str, base_iri: str) -> Iterato
         for name, value in members.items():
             if name not in _MEMBERS or not isinstance(value, str):
                 raise InvalidInputError(
-                    f"Invalid member {name[:80]!r}. Available: {', '.join(_MEMBERS)}, each a string."
+                    f"Invalid member {quoted(name)}. Available: {', '.join(_MEMBERS)}, each a string."
                 )
         for name in ("data", "shapes"):
             if name in members:
@@ -185,7 +186,7 @@ def _form(form: Body, boundary: str) -> Iterator[tuple[str, Body]]:
         name = parameters.get("name", "")
         if name not in ("data", "shapes") or name in names:
             raise InvalidInputError(
-                f"Unknown or repeated part {name[:80]!r} of the form. Available: data, shapes, once each."
+                f"Unknown or repeated part {quoted(name)} of the form. Available: data, shapes, once each."
             )
         names.add(name)
         media_type, _ = media_type_of(payload.content_type)
@@ -216,7 +217,7 @@ def _parameters(request: Request) -> dict[str, str]:
     given = request.query_params
     for name in given:
         if name not in _PARAMETERS:
-            raise InvalidInputError(f"Unknown parameter {name[:80]!r}. Available: {', '.join(_PARAMETERS)}.")
+            raise InvalidInputError(f"Unknown parameter {quoted(name)}. Available: {', '.join(_PARAMETERS)}.")
         if len(given.getlist(name)) > 1:
             raise InvalidInputError(f"Parameter {name!r} is given {len(given.getlist(name))} times. Give it once.")
     return dict(given)
@@ -227,7 +228,7 @@ def _negotiated(request: Request, wanted: str | None) -> str:
         named = wanted.strip().lower().replace(" ", "+")  # a plus that nobody percent-encoded
         if named in _OFFERED or named in _FORMATS:
             return _FORMATS.get(named, named)
-        raise InvalidInputError(f"Unknown format {wanted[:80]!r}. Available: a media type, or {', '.join(_FORMATS)}.")
+        raise InvalidInputError(f"Unknown format {quoted(wanted)}. Available: a media type, or {', '.join(_FORMATS)}.")
     media_type = negotiate(request.headers.getlist("accept"), _OFFERED)
     if media_type is None:
         message = f"Not acceptable by the Accept header. Available: {', '.join(_OFFERED)}."
@@ -243,5 +244,5 @@ def _timeout(text: str | None) -> float | None:
     except ValueError:
         seconds = 0.0
     if not (seconds > 0 and math.isfinite(seconds)):
-        raise InvalidInputError(f"Invalid timeout {text[:80]!r}. Valid: a number of seconds greater than 0.")
+        raise InvalidInputError(f"Invalid timeout {quoted(text)}. Valid: a number of seconds greater than 0.")
     return seconds

@@ -52,6 +52,7 @@ from kg.server.query_execution import execute, get_client_name
 from kg.server.resources import browser_headers, choose_media_type, rdf_response
 from kg.server.service_description import describe_service
 from kg.sparql.guard import is_plain, query_form
+from kg.text import quoted
 
 
 def running_query_routes(endpoint: Endpoint) -> list[Route]:
@@ -83,7 +84,7 @@ def running_query_routes(endpoint: Endpoint) -> list[Route]:
         known = number.isascii() and number.isdigit() and len(number) < 20  # Python refuses to parse thousands
         if not known or not endpoint.pool.cancel(int(number)):
             raise NotFoundError(
-                f"Unknown query {number[:20]!r}. GET /sparql/queries lists running and waiting queries."
+                f"Unknown query {quoted(number)}. GET /sparql/queries lists running and waiting queries."
             )
         return Response(status_code=204)
 
@@ -285,9 +286,9 @@ async def _choose_media_type(request: Request, query: str, parameters: Parameter
         try:
             media_type = shorthand(wanted, offered)
         except KeyError:
-            message = f"Unknown format {wanted[:80]!r}. Available: a media type, or {', '.join(SHORTHANDS)}."
+            message = f"Unknown format {quoted(wanted)}. Available: a media type, or {', '.join(SHORTHANDS)}."
             raise InvalidInputError(message) from None
-        reason = f"the format {wanted[:80]!r}"
+        reason = f"the format {quoted(wanted)}"
     if media_type is None:
         message = f"The result of {form or 'this query'} cannot have {reason}. Available: {', '.join(offered)}."
         raise HttpError(406, "not_acceptable", message)
@@ -327,7 +328,7 @@ def _parse_graphs(parameters: Parameters, name: str) -> tuple[NamedNode, ...]:
         try:
             graphs.append(NamedNode(value))
         except ValueError as error:
-            raise InvalidInputError(f"Invalid {name} {value[:200]!r}: not an absolute IRI ({error}).") from None
+            raise InvalidInputError(f"Invalid {name} {quoted(value)}: not an absolute IRI ({error}).") from None
     return tuple(graphs)
 
 
@@ -354,7 +355,7 @@ def _parse_timeout(parameters: Parameters) -> float | None:
     except ValueError:
         seconds = 0.0
     if not seconds > 0:
-        raise InvalidInputError(f"Invalid timeout {text[:80]!r}. Valid: a number of seconds greater than 0.")
+        raise InvalidInputError(f"Invalid timeout {quoted(text)}. Valid: a number of seconds greater than 0.")
     return seconds
 
 
@@ -363,7 +364,7 @@ def _parse_snapshot(parameters: Parameters) -> int | None:
         return None
     if re.fullmatch("[0-9]{1,18}", text) is None:
         raise InvalidInputError(
-            f"Invalid snapshot {text[:80]!r}. Valid: a generation of the store, from the header Quadcite-Snapshot."
+            f"Invalid snapshot {quoted(text)}. Valid: a generation of the store, from the header Quadcite-Snapshot."
         )
     return int(text)
 

@@ -20,6 +20,7 @@ from starlette.routing import Route
 
 from kg.server.negotiation import accepts_gzip
 from kg.server.problem_details import HttpError, answering, method_not_allowed
+from kg.text import quoted
 
 FOLDER: Final = Path(__file__).parent / "static"
 KEPT_S: Final = 365 * 24 * 3600
@@ -86,7 +87,7 @@ async def _answer(request: Request) -> Response:
     name: str = request.path_params["name"]
     file = find_file(name)
     if file is None:
-        raise HttpError(404, "not_found", f"There is no static file {name[:200]!r}.")
+        raise HttpError(404, "not_found", f"There is no static file {quoted(name)}.")
     packed = accepts_gzip(request.headers.getlist("accept-encoding"))
     kept = f"public, max-age={KEPT_S}, immutable" if request.query_params.get("v") == file.digest else "no-cache"
     headers = {

@@ -22,6 +22,7 @@ from kg.shacl.sparql_constraints import Components
 from kg.sparql.guard import check_query
 from kg.sparql.terms import bind, is_iri
 from kg.store.protocol import Term
+from kg.text import quoted
 from kg.vocabulary import OWL, RDF, RDFS, SH, XSD, curie
 
 _QUERIES: Final = frozenset({SH.select, SH.ask, SH.construct, SH.update})
@@ -46,9 +47,9 @@ def check_features(triples: Iterable[Quad | Triple]) -> None:
             except InvalidInputError as error:
                 raise type(error)(f"Invalid shapes: {curie(predicate.value)}: {error}") from None
         elif predicate == SH.prefix and not _PREFIX.fullmatch(value):
-            raise QueryForbiddenError(f"Invalid shapes: sh:prefix: {value[:80]!r} is not a valid prefix.")
+            raise QueryForbiddenError(f"Invalid shapes: sh:prefix: {quoted(value)} is not a valid prefix.")
         elif predicate == SH.namespace and not is_iri(value):
-            raise QueryForbiddenError(f"Invalid shapes: sh:namespace: {value[:80]!r} is not an IRI.")
+            raise QueryForbiddenError(f"Invalid shapes: sh:namespace: {quoted(value)} is not an IRI.")
         elif predicate.value.startswith(_JAVASCRIPT):
             raise InvalidInputError(
                 f"Invalid shapes: {curie(predicate.value)}: JavaScript is not supported. Use SPARQL."

@@ -25,6 +25,7 @@ from kg.sparql.lexer import (
     tokens_of_all_readings,
 )
 from kg.sparql.prefixes import nearest_prefix, undeclared_message
+from kg.text import quoted
 from kg.vocabulary import PREFIXES
 
 Form = Literal["SELECT", "ASK", "CONSTRUCT", "DESCRIBE"]
@@ -132,7 +133,7 @@ def _forbidden(text: str, token: Token, keyword: str) -> QueryForbiddenError:
     line, column = line_and_column(text, token.start)
     hint = ""
     if token.kind == "name":
-        hint = f" {token.text[:40]!r} can be parsed as the keyword {keyword}. Rename the prefix."
+        hint = f" {quoted(token.text)} can be parsed as the keyword {keyword}. Rename the prefix."
     return QueryForbiddenError(
         f"Forbidden {keyword} at line {line}, column {column}. Requests to other servers are not allowed. "
         f"Load the data, or query the other server directly.{hint}"

@@ -12,6 +12,7 @@ from kg.provenance.permissions import ALL, SHARED
 from kg.retrieval.results import Domain
 from kg.retrieval.token_budget import READING_TOKENS
 from kg.store.ownership import CURATED
+from kg.text import quoted
 from kg.tools.calls import Command, Kind, Tool
 from kg.tools.catalog.health import health
 from kg.tools.catalog.resources import list_resources
@@ -214,7 +215,7 @@ def tagged(tag: str | None) -> list[Tool]:
     if found := [tool for tool in (mounted(frozenset({tag})) or TOOLS) if tag in tool.tags]:
         return found
     tags = ", ".join(sorted({name for tool in TOOLS for name in tool.tags}))
-    raise NotFoundError(f"Unknown tag {tag[:100]!r}. Available: {tags}.")
+    raise NotFoundError(f"Unknown tag {quoted(tag)}. Available: {tags}.")
 
 
 def get(name: str, tag: str | None = None) -> Command:
@@ -223,4 +224,4 @@ def get(name: str, tag: str | None = None) -> Command:
     for tool in (*tools, *COMMANDS):
         if name in (tool.name, tool.alias):
             return tool
-    raise NotFoundError(f"Unknown tool {name[:100]!r}. Available: {', '.join(tool.alias for tool in tools)}.")
+    raise NotFoundError(f"Unknown tool {quoted(name)}. Available: {', '.join(tool.alias for tool in tools)}.")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from kg.errors import ConflictError, InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.load_records import Run
+from kg.text import quoted
 from kg.vocabulary import sha256
 from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.code_tree import CodeTree, Summary
@@ -78,9 +79,9 @@ def record_summary(
     tree = code_tree.read_tree(kg, code_tree.find_municipality(kg.store.query_sources, section))
     if section not in tree.heights:
         name, state = tree.sections[section].name, tree.states[section]
-        raise InvalidInputError(f"{name} cannot have a summary: its state is {state}.")
+        raise InvalidInputError(f"{quoted(name)} cannot have a summary: its state is {state}.")
     if inputs_sha256 is not None and inputs_sha256 != _hash_inputs(tree, section):
-        raise ConflictError(f"{tree.sections[section].name} or its parts have changed. Get its source again.")
+        raise ConflictError(f"{quoted(tree.sections[section].name)} or its parts have changed. Get its source again.")
     source = build_source(tree, section, code_tree.load_texts(kg.store.query_sources, [section]).get(section, ""))
     made = build_summary(
         tree,

@@ -24,6 +24,7 @@ from kg.provenance.reader import find_changed_graphs, graphs_about
 from kg.retrieval.display_titles import build_display_title
 from kg.sparql.terms import bind
 from kg.store.protocol import Query, Rows, Term, named_node, select, term_text
+from kg.text import quoted
 from kg.vocabulary import ELI, GENERATED, KG, SOURCED, iri_prefix, mint, sha256
 
 State = Literal["current", "stale", "missing", "empty", "circular"]
@@ -212,11 +213,11 @@ class CodeTree:
             name = self.sections[part].name
             state = self.states[part]
             if state in ("missing", "stale"):
-                yield f"the summary of {name} is {state}"
+                yield f"the summary of {quoted(name)} is {state}"
             if (said := self.input_of(part)) not in summary.inputs:
                 explained.add(said)
                 if state in ("current", "empty"):
-                    yield f"the heading or the summary of {name} has changed"
+                    yield f"the heading or the summary of {quoted(name)} has changed"
         if len(summary.inputs - now) > len(explained):
             yield "a part of the section has been removed"
 
@@ -239,7 +240,9 @@ def read_tree(kg: KnowledgeGraph, municipality: str) -> CodeTree:
         sections = select(kg.ask_sources, bind(SECTIONS, municipality=place))
         summaries = select(kg.ask_sources, bind(SUMMARIES, municipality=place))
     if not sections.rows:
-        raise NotFoundError(f"No section of the code of {municipality} is loaded. `kg load zoning` loads a code.")
+        raise NotFoundError(
+            f"No section of the code of {quoted(municipality)} is loaded. `kg load zoning` loads a code."
+        )
     found: dict[str, Section] = {}
     _add_sections(found, sections)
     return CodeTree(found.values(), _to_summaries(summaries))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kg.errors import InvalidInputError
+from kg.text import quoted
 from kg.vocabulary import sha256
 from kg.zoning_summaries.code_tree import LENGTHS
 from kg.zoning_summaries.sentence_selection import split_sentences
@@ -114,9 +115,9 @@ def check_summary(text: str, level: int, source: str = "") -> str:
     if "=====" in stripped or _ROLE.search(stripped):
         raise InvalidInputError(f"summary: It contains marks of the prompt or conversation roles. {wanted}")
     if markup := _MARKUP.search(stripped):
-        raise InvalidInputError(f"summary: It contains markup ({markup[0].strip()[:20]!r}). {wanted}")
+        raise InvalidInputError(f"summary: It contains markup ({quoted(markup[0].strip())}). {wanted}")
     if (link := _LINK.search(stripped)) and link[0] not in source:
-        raise InvalidInputError(f"summary: It contains a link ({link[0]!r}) that is not in the section. {wanted}")
+        raise InvalidInputError(f"summary: It contains a link ({quoted(link[0])}) that is not in the section. {wanted}")
     plain = " ".join(stripped.split())
     if not any(each.isalpha() for each in plain):
         raise InvalidInputError(f"summary: It contains no words. {wanted}")

@@ -18,6 +18,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.remote.chat import ChatEndpoint
 from kg.retrieval.text_vectors import WITHOUT_MODEL
 from kg.search.protocol import Candidate as Found
+from kg.text import quoted
 from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.code_tree import CodeTree, State
 from kg.zoning_summaries.scoring import WORDS, Evidence, Score, score_by_chat, score_by_evidence
@@ -208,7 +209,7 @@ class _Descending:
     def get_score(self, section: str) -> Score:
         """Get the score of a section, with the section below it that has this score as part of the reason."""
         score, through = self.known[section]
-        below = "" if through == section else f", for {self.tree.sections[through].name}, which is below it"
+        below = "" if through == section else f", for {quoted(self.tree.sections[through].name)}, which is below it"
         return Score(score.value, score.reason + below)
 
     def run_plain_search(self, limit: int) -> Sequence[Found]:

@@ -17,7 +17,7 @@ from typing import Final
 from pyoxigraph import Literal, NamedNode
 
 from kg.errors import InvalidInputError, RecordError, SourceError
-from kg.text import HEADING_SEPARATOR
+from kg.text import HEADING_SEPARATOR, quoted
 from kg.vocabulary import DCTERMS, KG, SCHEMA, SOURCED, XSD, mint, mint_span, sha256
 from loaders.files.chunking import Chunk, split_file
 from loaders.files.extraction.gazetteer import count_names
@@ -125,7 +125,7 @@ class Reading:
         """Build a reading from loader options. Raises InvalidInputError for an invalid name of a collection."""
         name = options.get("collection")
         if name is not None and (not name.strip() or "/" in name):
-            raise InvalidInputError(f"--collection {name!r}: Invalid name. Give one without slashes.")
+            raise InvalidInputError(f"--collection {quoted(name)}: Invalid name. Give one without slashes.")
         given = options.get("tags")
         tags = None if given is None else [tag for each in given.split(",") if (tag := each.strip())]
         return cls(
@@ -328,7 +328,7 @@ def build_record(
         if (tag := _find_tag(found.language)) is not None:
             properties.append((SCHEMA.inLanguage, Literal(tag)))
         else:
-            warnings.append(f"{key[-1]}: Invalid language {found.language[:100]!r}. It is derived from the text.")
+            warnings.append(f"{key[-1]}: Invalid language {quoted(found.language)}. It is derived from the text.")
     if redacted:
         kinds = ", ".join(f"{kind}: {count}" for kind, count in sorted(redacted.items()))
         warnings.append(f"{key[-1]}: Secrets were replaced ({kinds}).")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from kg.errors import InvalidInputError, RecordError, SourceError
+from kg.text import quoted
 from kg.vocabulary import mint, sha256
 from loaders.hansard import parties
 from loaders.hansard.authorities import Authorities
@@ -274,7 +275,9 @@ class _Table:
             yield Notice(f"{self.source}: no {name} in {len(ids)} of {self.count} speeches ({some})", warning=True)
         for name, numbers in self.procedure.items():
             some = ", ".join(map(str, numbers[:_NAMED])) + (", ..." if len(numbers) > _NAMED else "")
-            yield Notice(f"{self.source}: rows of procedure ({name!r}), not loaded as speeches: {some}", warning=True)
+            yield Notice(
+                f"{self.source}: rows of procedure ({quoted(name)}), not loaded as speeches: {some}", warning=True
+            )
         if not self.count:
             raise SourceError(f"{self.file.path}: the file contains no speeches.")
 

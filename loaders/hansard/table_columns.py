@@ -20,6 +20,7 @@ from typing import Final
 from pyoxigraph import NamedNode
 
 from kg.errors import RecordError
+from kg.text import quoted
 from loaders.hansard import parties
 from loaders.hansard.offices import identifier_of, office_of
 from loaders.hansard.sitting_model import SpeechKind, Talker
@@ -91,7 +92,7 @@ class Cells:
         if len(identifier) > _LONGEST_ID:
             raise RecordError(f"the id {quote(identifier)} is too long: the maximum is {_LONGEST_ID} characters.")
         if not all(character.isprintable() or character == " " for character in identifier):
-            raise RecordError(f"the id {identifier!r} contains an invisible character")
+            raise RecordError(f"the id {quoted(identifier)} contains an invisible character")
         return identifier
 
     def check_words(self, *names: str) -> None:
@@ -99,7 +100,7 @@ class Cells:
         for name in names or _PLAIN:
             if is_structure((self[name] or "").strip()):
                 column = COLUMNS[name][0]
-                raise RecordError(f"row {self.number} has a list or an object in {column!r}. Text is expected.")
+                raise RecordError(f"row {self.number} has a list or an object in {quoted(column)}. Text is expected.")
 
     def __getitem__(self, name: str) -> str | None:
         return present(self.said.get(name))

@@ -9,12 +9,12 @@ from typing import Final
 from pyoxigraph import NamedNode
 
 from kg.errors import RecordError
+from kg.text import MAX_QUOTED_CHARS, quoted
 
 _MISSING: Final = frozenset({"", "nan", "none", "null", "<na>", "nat", "[]"})
 _LONGEST_MISSING: Final = max(map(len, _MISSING))
 _TRUTH: Final = {"true": True, "t": True, "1": True, "1.0": True, "false": False, "f": False, "0": False, "0.0": False}
 _WHOLE: Final = re.compile(r"([+-]?[0-9]+)(?:\.0+)?")
-_SHOWN: Final = 60
 _LONGEST_WHOLE: Final = 18
 """Digits that fit the integers of SPARQL engines."""
 _QUOTED: Final = re.compile(r"'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"")
@@ -41,8 +41,8 @@ def parse_integer(text: str) -> int:
 
 
 def quote(text: str) -> str:
-    """Quote a text for a message: if it is long, its beginning and its length."""
-    return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}... ({len(text):,} characters)"
+    """Quote a text for a message, with its length if it is long."""
+    return quoted(text) + (f" ({len(text):,} characters)" if len(text) > MAX_QUOTED_CHARS else "")
 
 
 def parse_digits(text: str | None) -> int | None:

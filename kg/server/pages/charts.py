@@ -24,6 +24,7 @@ from kg.server.html import page
 from kg.server.pages.plots import Bars, Columns, draw_bars, draw_columns
 from kg.server.pages.reading import why_href
 from kg.server.pages.site import Site, ask, list_queries
+from kg.text import quoted
 from kg.tools.climate import jurisdictions
 from kg.tools.climate.document_counts import DocumentCount, count_documents
 from kg.tools.parliament import speakers
@@ -237,7 +238,7 @@ def _compare_places(kg: KnowledgeGraph, request: Request) -> Response:
     a, b, by = (given.get(name, "").strip() for name in ("a", "b", "by"))
     by = by or "kind"
     if by not in get_args(jurisdictions.By):
-        raise InvalidInputError(f"Invalid by {by[:40]!r}. Valid: {', '.join(get_args(jurisdictions.By))}.")
+        raise InvalidInputError(f"Invalid by {quoted(by)}. Valid: {', '.join(get_args(jurisdictions.By))}.")
     places = _rank_places(count_documents(kg).by_place)
     charts: list[Chart] = []
     problem = ""

@@ -18,6 +18,7 @@ from kg.server.html import page
 from kg.server.pages.site import Site
 from kg.server.problem_details import HttpError
 from kg.server.resources import HTML, choose_media_type
+from kg.text import quoted
 
 MARKDOWN: Final = "text/markdown"
 _COMMENT: Final = re.compile(r"^<!--.*-->\n", re.MULTILINE)
@@ -42,7 +43,7 @@ def _chapter(request: Request) -> Response:
         headers = {"Content-Security-Policy": "default-src 'none'", "X-Content-Type-Options": "nosniff"}
         return Response(bundle.figure(topic), media_type="image/svg+xml", headers=headers)
     if topic not in bundle.CHAPTERS:
-        raise HttpError(404, "not_found", f"Unknown topic {topic[:80]!r}. Available: {', '.join(bundle.CHAPTERS)}.")
+        raise HttpError(404, "not_found", f"Unknown topic {quoted(topic)}. Available: {', '.join(bundle.CHAPTERS)}.")
     if choose_media_type(request, (HTML, MARKDOWN)) == MARKDOWN:
         return Response(bundle.chapter(topic), media_type=MARKDOWN, headers={"Vary": "Accept"})
     text, contents = _render(topic)

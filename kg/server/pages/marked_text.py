@@ -13,6 +13,7 @@ from typing import Final
 from markupsafe import Markup, escape
 
 from kg.errors import InvalidInputError
+from kg.text import quoted
 from kg.tools.reading.marks import Mark
 from kg.tools.zoning.section_tables import Cell, Table
 
@@ -83,7 +84,7 @@ def parse_span(text: str, length: int) -> Span:
     span = Span(int(found[1]), int(found[2])) if found else Span(0, 0)
     if not found or not span.start < span.end <= length:
         raise InvalidInputError(
-            f"Invalid span {text[:40]!r}. Valid: start-end, from 0, end-exclusive; the text has {length:,} characters."
+            f"Invalid span {quoted(text)}. Valid: start-end, from 0, end-exclusive; the text has {length:,} characters."
         )
     return span
 

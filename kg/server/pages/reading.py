@@ -23,6 +23,7 @@ from kg.server.html import formats, href_of, page
 from kg.server.pages.marked_text import verbatim
 from kg.server.pages.site import Site, list_queries, suggestion_page
 from kg.sparql.terms import is_iri
+from kg.text import quoted
 from kg.tools.entities.dereference import parse_iri, short_name, worded_name
 from kg.tools.reading.documents import CitedBy
 from kg.tools.reading.marks import Cited
@@ -121,7 +122,7 @@ class Readers:
             given: str = request.path_params["id"]
             [name] = complete_ids(Reader(site.kg), [given])
             if name.strip() and ":" not in name:
-                raise NotFoundError(f"Unknown id {name[:200]!r}. Give the IRI of a passage, or the slug of a document.")
+                raise NotFoundError(f"Unknown id {quoted(name)}. Give the IRI of a passage, or the slug of a document.")
             iri = parse_iri(name).value
             target = self.find(site, iri)
             if target is None:

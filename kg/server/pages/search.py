@@ -48,6 +48,7 @@ from kg.server.pages.reading import passage_href
 from kg.server.pages.site import Site, ask, get_number, list_queries
 from kg.server.problem_details import PROBLEM
 from kg.server.resources import HTML
+from kg.text import quoted
 from kg.tools.answers import content_of
 from kg.tools.search.passages import fetch, search
 from kg.vocabulary import BASE, iri_prefix
@@ -164,7 +165,7 @@ def read_state(request: Request, *, is_first: bool = False) -> State:
         limit = get_number(request, "limit", PER_PAGE, MOST_RESULTS)
         number = get_number(request, "page", most=MOST_SKIPPED // limit + 1)
         if unknown := [name for name in within if name not in FACETS]:
-            raise InvalidInputError(f"Invalid within {unknown[0][:40]!r}. Valid: {', '.join(FACETS)}.")
+            raise InvalidInputError(f"Invalid within {quoted(unknown[0])}. Valid: {', '.join(FACETS)}.")
     given_filters = {
         facet: list(dict.fromkeys(value.strip() for value in given.getlist(facet) if value.strip())) for facet in FACETS
     }
@@ -185,7 +186,7 @@ def _search(kg: KnowledgeGraph, request: Request) -> Response:
     try:
         state = read_state(request)
         if form not in FORMATS:
-            raise InvalidInputError(f"Unknown format {form[:40]!r}. Available: {', '.join(FORMATS)}.")
+            raise InvalidInputError(f"Unknown format {quoted(form)}. Available: {', '.join(FORMATS)}.")
     except InvalidInputError as error:
         # The words and filters are valid without the number of a page or the format.
         return _refuse(kg, request, read_state(request, is_first=True), error)
@@ -537,7 +538,7 @@ def _cite(kg: KnowledgeGraph, request: Request) -> Response:
         content = format_citation(cited, form)  # type: ignore[arg-type]
         return PlainTextResponse(content, media_type=_MEDIA_TYPES[form], headers={"Cache-Control": "no-cache"})  # type: ignore[index]
     if form != "html":
-        raise InvalidInputError(f"Unknown format {form[:40]!r}. Available: html, {', '.join(NAMES)}.")
+        raise InvalidInputError(f"Unknown format {quoted(form)}. Available: html, {', '.join(NAMES)}.")
     shown: dict[str, str] = {"id": iri, **({"span": given["span"]} if "span" in given else {})}
     forms = [
         {"name": name, "text": format_citation(cited, key), "href": "/cite?" + urlencode({**shown, "format": key})}
@@ -553,7 +554,7 @@ def read_span(text: str | None, length: int) -> tuple[int, int | None]:
         return 0, None
     start, _, end = text.partition("-")
     if not all(part.isascii() and part.isdecimal() and len(part) < 10 for part in (start, end)):
-        raise InvalidInputError(f"Invalid span {text[:40]!r}. Valid: start-end, as in 10-42.")
+        raise InvalidInputError(f"Invalid span {quoted(text)}. Valid: start-end, as in 10-42.")
     if not 0 <= int(start) < int(end) <= length:
         raise InvalidInputError(f"The span {text} is not inside the text, which has {length:,} characters.")
     return int(start), int(end)

@@ -28,6 +28,7 @@ from kg.server.negotiation import negotiate
 from kg.server.problem_details import PROBLEM, HttpError, answering, method_not_allowed, problem
 from kg.server.resources import HTML
 from kg.server.sessions import Sessions
+from kg.text import quoted
 from kg.tools.calls import Tool
 from kg.tools.entities.dereference import names_of, suggestions
 from kg.tools.registry import TOOLS
@@ -84,7 +85,7 @@ def get_number(request: Request, name: str, default: int = 1, most: int = MOST_N
     """Read a number from 1 to `most` in the address; `default` if it is absent. Raises InvalidInputError for others."""
     text = request.query_params.get(name, str(default))
     if not (text.isascii() and text.isdecimal() and len(text) <= len(str(most)) and 1 <= int(text) <= most):
-        raise InvalidInputError(f"Invalid {name} {text[:40]!r}. Valid: a number from 1 to {most:,}.")
+        raise InvalidInputError(f"Invalid {name} {quoted(text)}. Valid: a number from 1 to {most:,}.")
     return int(text)
 
 
@@ -125,7 +126,7 @@ def _describe_invalid(fields: Mapping[str, str], error: ValidationError) -> str:
     for each in error.errors(include_url=False)[:5]:
         name = [str(step) for step in each["loc"] if isinstance(step, str)][-1]
         given = each["input"] if isinstance(each["input"], str | int) else ""
-        said[f"{fields.get(name, name)}: {each['msg']}{f', not {str(given)[:40]!r}' if given != '' else ''}."] = None
+        said[f"{fields.get(name, name)}: {each['msg']}{f', not {quoted(str(given))}' if given != '' else ''}."] = None
     return " ".join(said).encode(errors="replace").decode()
 
 

@@ -20,6 +20,7 @@ from kg.server.html import page
 from kg.server.pages.sign_in import form_route
 from kg.server.pages.site import Site
 from kg.server.sessions import Form
+from kg.text import quoted
 from kg.tools.catalog.server_state import describe_server, list_pools
 
 _FOLDERS: Final = re.compile(r"(?<!\S)/(?:[^\s/]+/)+")
@@ -54,7 +55,7 @@ def routes(site: Site) -> list[Route]:
         number, pool = form.get("query", ""), list_pools(site.kg).get(form.get("pool", ""))
         known = number.isascii() and number.isdigit() and len(number) < 20
         if pool is None or not known or not pool.cancel(int(number)):
-            raise NotFoundError(f"Unknown query {number[:20]!r}: it has ended, or never ran.")
+            raise NotFoundError(f"Unknown query {quoted(number)}: it has ended, or never ran.")
         return RedirectResponse("/status#queries", 303)
 
     return [site.route("/status", show), form_route(site, "/status/cancel", cancel)]

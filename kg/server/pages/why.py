@@ -21,6 +21,7 @@ from kg.provenance.explanation import Explanation
 from kg.server.html import href_of, page
 from kg.server.pages.reading import DATA, page_href, passage_href
 from kg.server.pages.site import Site, suggestion_page
+from kg.text import quoted
 from kg.tools.entities.dereference import names_of, parse_iri, short_name, worded_name
 from kg.tools.reading.why import Chain, ChainNode, Triple, build_chain, explain, load_statement
 from kg.vocabulary import BASE
@@ -93,7 +94,7 @@ def _parse(request: Request) -> NamedNode | Triple:
         datatype = parse_iri(given["datatype"]) if given.get("datatype") else None
         return subject, predicate, Literal(given["value"], datatype=datatype)
     except ValueError as error:
-        raise InvalidInputError(f"Invalid language {given.get('lang', '')[:40]!r}: {error}.") from None
+        raise InvalidInputError(f"Invalid language {quoted(given.get('lang', ''))}: {error}.") from None
 
 
 def _show(site: Site, request: Request, about: NamedNode | Triple, found: Sequence[Explanation]) -> Response:

@@ -38,6 +38,7 @@ from kg.server.problem_details import answering, method_not_allowed
 from kg.server.resources import HTML
 from kg.sparql.lint import Hint
 from kg.store.protocol import Rows, Term
+from kg.text import quoted
 from kg.tools.entities.dereference import names_of, short_name
 from kg.tools.schema.examples import Example, load_examples
 from kg.tools.schema.find_terms import complete_terms
@@ -200,7 +201,7 @@ def _parse_snapshot(text: str) -> int | None:
     if not text.strip():
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise InvalidInputError(f"Invalid snapshot {text[:40]!r}. Valid: a generation of the store.")
+        raise InvalidInputError(f"Invalid snapshot {quoted(text)}. Valid: a generation of the store.")
     return int(text)
 
 
@@ -288,7 +289,7 @@ def _list_countries() -> dict[str, str]:
 def _complete(kg: KnowledgeGraph, request: Request) -> Response:
     kind = request.query_params.get("kind", "")
     if kind not in get_args(Kind):
-        raise InvalidInputError(f"Invalid kind {kind[:40]!r}. Valid: {', '.join(get_args(Kind))}.")
+        raise InvalidInputError(f"Invalid kind {quoted(kind)}. Valid: {', '.join(get_args(Kind))}.")
     found = complete_terms(kg, request.query_params.get("text", ""), kind)  # type: ignore[arg-type]  # checked
     return JSONResponse(
         {"terms": [term.model_dump(mode="json") for term in found]}, headers={"Cache-Control": "no-store"}

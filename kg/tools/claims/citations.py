@@ -18,6 +18,7 @@ from kg.retrieval.results import Identifier, Limit, Offset, Provenance, Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
+from kg.text import quoted
 from kg.tools.search.identifiers import Resolved, complete_ids, explain_missing, parse_id
 from kg.tools.zoning.rule_rows import load_asserted, load_rules
 from kg.vocabulary import EXTRACTED, KG, RDF, iri_prefix
@@ -136,7 +137,7 @@ def citations(
     node = parse_id(iri)
     kinds = [] if node is None else reader.rows("what it is", bind(CLASSES, iri=node))
     if node is None or not kinds:
-        raise NotFoundError(f"iri: Unknown id {iri[:200]!r}. {explain_missing(reader, iri, Resolved())}")
+        raise NotFoundError(f"iri: Unknown id {quoted(iri)}. {explain_missing(reader, iri, Resolved())}")
     reader.ran.clear()
     targets = [node] if direction == "cites" else find_targets(reader, node)
     found = [

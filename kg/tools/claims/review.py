@@ -26,6 +26,7 @@ from kg.retrieval.token_budget import Lean, clipped
 from kg.sparql.terms import bind
 from kg.store.ownership import CURATED
 from kg.store.protocol import Term, term_text
+from kg.text import name_or_quote, quoted
 from kg.tools.entities.dereference import parse_iri
 from kg.tools.zoning.labels import load_code_names
 from kg.tools.zoning.municipalities import find_place
@@ -353,9 +354,9 @@ def review_claim(
         if (finding := _load_finding(reader, node)) is not None:
             return _review_finding(reader, finding, verdict)
         own = " It was written by a user, not extracted, and cannot be reviewed." if rows else ""
-        raise NotFoundError(f"Unknown claim {claim[:200]}.{own} list_claims and kg_find_related return ids.")
+        raise NotFoundError(f"Unknown claim {quoted(claim)}.{own} list_claims and kg_find_related return ids.")
     if "object" not in found:
-        raise InvalidInputError(f"{claim[:200]} has no resolved citation, so it has no edge to accept or reject.")
+        raise InvalidInputError(f"{quoted(claim)} has no resolved citation, so it has no edge to accept or reject.")
     sender = SENDER.get()
     UserGraphs(kg).post(REVIEWS, [Triple(REVIEWS, _PREDICATES[verdict], node)], sender)
     subject, predicate = NamedNode(iri_of(found["subject"])), NamedNode(iri_of(found["predicate"]))
@@ -405,9 +406,9 @@ def _review_finding(reader: Reader, finding: Finding, verdict: Verdict) -> Revie
     if finding.kind == "district" and verdict == "reject":
         query = bind(STATED_IN, district=NamedNode(finding.district or ""), sources=Text(SOURCED))
         for row in reader.rows("sources that state the district", query):
+            code = name_or_quote(code_of(finding.district or ""))
             raise InvalidInputError(
-                f"{code_of(finding.district or '')} is stated by {iri_of(row['graph'])}, not only found in text. "
-                "Correct that source."
+                f"{code} is stated by {iri_of(row['graph'])}, not only found in text. Correct that source."
             )
     predicate = _PREDICATES[verdict]
     review = finding.review("accepts" if verdict == "accept" else "rejects")

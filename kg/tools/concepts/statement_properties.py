@@ -11,6 +11,7 @@ from pyoxigraph import NamedNode
 from kg.errors import InvalidInputError
 from kg.retrieval.property_names import find_property, load_property_labels
 from kg.retrieval.reader import Reader
+from kg.text import quoted
 from kg.vocabulary import PREFIXES, SKOS, curie
 
 HIERARCHY: Final = (SKOS.broader, SKOS.narrower, SKOS.related)
@@ -56,7 +57,7 @@ def predicate_of(wikibase: str | None, text: str) -> NamedNode:
     if colon and prefix in PREFIXES and re.fullmatch(r"\w+", local):
         return NamedNode(PREFIXES[prefix] + local)
     of = "P and a number, like P31" if wikibase else "one of " + ", ".join(curie(each.value) for each in HIERARCHY)
-    raise InvalidInputError(f"predicates: {text[:100]!r} is not a property. Pass {of}. concept_properties lists them.")
+    raise InvalidInputError(f"predicates: {quoted(text)} is not a property. Pass {of}. concept_properties lists them.")
 
 
 def property_labels(reader: Reader, predicates: Iterable[str]) -> Mapping[str, str]:

@@ -17,6 +17,7 @@ from kg.retrieval.results import Identifier, Layout, Limit, Offset, Provenance, 
 from kg.retrieval.token_budget import Lean, clipped
 from kg.sparql.terms import bind, is_iri
 from kg.store.protocol import term_text
+from kg.text import quoted
 from kg.tools.documents.claims import Stated, load_claims
 from kg.tools.documents.entity_meanings import find_meanings
 from kg.tools.documents.entity_names import Entity, EntityNames, load_entity_names
@@ -161,7 +162,9 @@ def entity_lookup(
     if not names.entities:
         notes.append("No entities are stored. `ingest_docs` loads files, `extract_and_link` finds their entities.")
     elif not found:
-        notes.append(f"No {wanted or 'entity'} has a name like {clipped(text, 100)!r}. `hybrid_query` searches texts.")
+        notes.append(
+            f"No {wanted or 'entity'} has a name like {quoted(clipped(text, 100))}. `hybrid_query` searches texts."
+        )
     if names.truncated:
         notes.append(f"Only the first {len(names.entities):,} entities were searched.")
     result = LookupResult(
@@ -220,7 +223,7 @@ def _find_type(text: str) -> str:
     types = sorted(list_types().values())
     found = [name for name in types if name.casefold() == text.strip().casefold()]
     if not found:
-        raise InvalidInputError(f"type: Unknown type {text[:40]!r}. Available: {', '.join(types)}.")
+        raise InvalidInputError(f"type: Unknown type {quoted(text)}. Available: {', '.join(types)}.")
     return found[0]
 
 
@@ -313,11 +316,11 @@ def _find_entity(reader: Reader, text: str) -> str:
     near = [each for _, each in found] + [
         each for _, each, _ in _find_by_meaning(reader.kg, names, wanted, None, found)
     ]
-    listed = ", ".join(f"{each.iri} ({each.name}, {each.type})" for each in near)
+    listed = ", ".join(f"{quoted(each.iri)} ({quoted(each.name)}, {each.type})" for each in near)
     if len(exact) > 1:
-        raise InvalidInputError(f"entity_id: Several entities are called {wanted[:100]!r}: {listed}. Pass an id.")
+        raise InvalidInputError(f"entity_id: Several entities are called {quoted(wanted)}: {listed}. Pass an id.")
     raise NotFoundError(
-        f"entity_id: Unknown entity {wanted[:200]!r}. "
+        f"entity_id: Unknown entity {quoted(wanted)}. "
         + (f"Similar: {listed}." if listed else "hybrid_query searches texts for it.")
     )
 

@@ -22,7 +22,7 @@ from kg.retrieval.results import MOST_RESULTS, QUERY_CHARACTERS, Judged, Layout,
 from kg.retrieval.token_budget import Lean, clipped
 from kg.search.parts import Part
 from kg.settings import Settings
-from kg.text import HEADING_SEPARATOR
+from kg.text import HEADING_SEPARATOR, quoted
 from kg.tools.documents.claims import Stated, load_stated
 from kg.tools.documents.expansion import Expansion, Path, expand
 from kg.tools.documents.nodes import Node, get_path, load_nodes
@@ -273,7 +273,7 @@ def _explain(
     """Explain in a line why a text was selected: its place, its similarity, the relations, and their confidence."""
     place = [get_path(unit.document)]
     if section:
-        place.append(f"section {section!r}")
+        place.append(f"section {quoted(section)}")
     if unit.lines or unit.pages or unit.page:
         place.append(f"lines {unit.lines}" if unit.lines else f"page {unit.pages or unit.page}")
     reasons = []

@@ -18,7 +18,7 @@ from kg.loading import exclusive_load
 from kg.retrieval.reader import Reader, clean_text, iri_of
 from kg.retrieval.results import Identifier, Layout, Result
 from kg.sparql.terms import bind, is_iri
-from kg.text import describe_unread
+from kg.text import describe_unread, quoted
 from kg.tools.documents.nodes import FILES
 from kg.vocabulary import SOURCED
 
@@ -163,7 +163,7 @@ def _find_files(reader: Reader, ids: Sequence[str]) -> list[NamedNode]:
     known = {iri_of(row["file"]) for row in rows}
     unknown = [text for text, iri in wanted.items() if iri not in known]
     if unknown:
-        shown = ", ".join(repr(text[:200]) for text in unknown[:5])
+        shown = ", ".join(quoted(text) for text in unknown[:5])
         raise NotFoundError(f"doc_ids: Unknown files: {shown}. hybrid_query and search return valid ids.")
     return [nodes[iri] for iri in sorted(known)]
 
@@ -172,7 +172,7 @@ def _clean_tags(tags: Sequence[str]) -> list[str]:
     cleaned = [clean_text("tags", tag, 100) for tag in tags]
     for tag in cleaned:
         if "," in tag or "\n" in tag:
-            raise InvalidInputError(f"tags: Invalid tag {tag!r}. A tag has no comma and no line break.")
+            raise InvalidInputError(f"tags: Invalid tag {quoted(tag)}. A tag has no comma and no line break.")
     return cleaned
 
 

@@ -26,7 +26,7 @@ from kg.retrieval.results import Provenance, Statement
 from kg.sparql.terms import Bindable, bind, is_iri
 from kg.store.ownership import is_user_graph
 from kg.store.protocol import Term, term_text
-from kg.text import escape_controls
+from kg.text import escape_controls, quoted
 from kg.tools.zoning.labels import load_code_names, load_top_sections
 from kg.tools.zoning.section_tables import Table, load_section_tables
 from kg.vocabulary import (
@@ -364,7 +364,7 @@ def parse_iri(iri: str) -> NamedNode:
         return NamedNode(iri)
     except ValueError as error:
         reason = escape_controls(str(error))[:200]  # it quotes the invalid character
-        raise InvalidInputError(f"{iri[:200]!r} is not an absolute IRI: {reason}.") from None
+        raise InvalidInputError(f"{quoted(iri)} is not an absolute IRI: {reason}.") from None
 
 
 def suggestions(kg: KnowledgeGraph, iri: str) -> list[str]:

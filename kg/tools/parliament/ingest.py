@@ -23,6 +23,7 @@ from kg.retrieval.results import Result
 from kg.search.protocol import IndexStatus
 from kg.sparql.terms import bind
 from kg.store.protocol import Rows
+from kg.text import quoted
 from kg.vocabulary import KG, PROV_GRAPH
 
 ENDINGS: Final = {
@@ -121,14 +122,14 @@ def allowed(folders: Sequence[Path], text: str, format: Format) -> Path:
     """
     _, path = find_allowed(resolve_folders(folders, "kg load hansard FILE"), "file_path", text)
     if not os.path.isfile(path):
-        raise InvalidInputError(f"file_path: {text[:200]!r} is not a file. Pass one file of speeches.")
+        raise InvalidInputError(f"file_path: {quoted(text)} is not a file. Pass one file of speeches.")
     if not path.name.lower().endswith(ENDINGS[format]):
         meant = next((name for name, endings in ENDINGS.items() if path.name.lower().endswith(endings)), None)
-        valid = f"Pass format={meant!r}." if meant else f"Formats: {', '.join(ENDINGS)}."
-        raise InvalidInputError(f"file_path: {path.name[:200]!r} does not have the file extension of {format}. {valid}")
+        valid = f"Pass format={quoted(meant)}." if meant else f"Formats: {', '.join(ENDINGS)}."
+        raise InvalidInputError(f"file_path: {quoted(path.name)} does not have the file extension of {format}. {valid}")
     if (size := path.stat().st_size) > MOST_BYTES:
         raise InvalidInputError(
-            f"file_path: {path.name[:200]!r} has {size:,} bytes. The maximum is {MOST_BYTES:,}. Split the file, or "
+            f"file_path: {quoted(path.name)} has {size:,} bytes. The maximum is {MOST_BYTES:,}. Split the file, or "
             "load it with `kg load hansard FILE`."
         )
     return path

@@ -11,6 +11,7 @@ from pyoxigraph import NamedNode
 from kg.errors import NotFoundError
 from kg.fuzzy_names import Names, fold
 from kg.retrieval.choices import NEAREST, Choice
+from kg.text import quoted
 
 TITLES: Final = frozenset(
     re.findall(
@@ -82,14 +83,14 @@ def _by_key(text: str, choices: Sequence[Choice]) -> list[Choice]:
 
 def _none(argument: str, text: str, choices: Sequence[Choice]) -> list[Choice]:
     if not choices:
-        raise NotFoundError(f"{argument}: No match for {text[:100]!r}: no speeches are loaded.")
+        raise NotFoundError(f"{argument}: No match for {quoted(text)}: no speeches are loaded.")
     known = Names([(number, name) for number, choice in enumerate(choices) for name in (choice.label, *choice.names)])
     near = [choices[each.number].label for each in known.nearest(text, NEAREST)]
     if not near and len(choices) <= 2 * NEAREST:
         near = sorted(choice.label for choice in choices)
-    meant = f"Similar: {'; '.join(dict.fromkeys(near))}. " if near else ""
+    meant = f"Similar: {'; '.join(map(quoted, dict.fromkeys(near)))}. " if near else ""
     more = "speech_stats(group_by='party')" if argument == "party" else "list_speakers"
-    raise NotFoundError(f"{argument}: No speech has {text[:100]!r}. {meant}{more} lists all.")
+    raise NotFoundError(f"{argument}: No speech has {quoted(text)}. {meant}{more} lists all.")
 
 
 def _office_words(name: str) -> list[str]:

@@ -27,6 +27,7 @@ from kg.retrieval.results import Name
 from kg.retrieval.speech_records import is_id_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
+from kg.text import quoted
 from kg.tools.parliament.person_names import find_offices, find_parties, find_people
 from kg.vocabulary import FOAF, SKOS, XSD, mint
 
@@ -316,7 +317,7 @@ def _speaker(reader: Reader, text: str, terms: dict[str, Sequence[Terms]], notes
     if held:
         terms["speakers_office"] = [Literal(name) for name in held]
         if text not in held or len(held) > 1:
-            notes.append(f"speaker: {text!r} was interpreted as the office {shorten(held)}.")
+            notes.append(f"speaker: {quoted(text)} was interpreted as the office {shorten(held)}.")
         return [SPEAKER_OFFICE]
     found = find_people("speaker", text, speakers(reader))
     notes += [note] if (note := interpretation_note("speaker", text, found)) else []
@@ -405,7 +406,7 @@ def day(argument: str, text: str | None) -> date | None:
         return date.fromisoformat(wanted)
     except ValueError as error:
         raise InvalidInputError(
-            f"{argument}: {text[:60]!r} is not a day ({error}). Use YYYY-MM-DD, e.g. 2024-10-15."
+            f"{argument}: {quoted(text)} is not a day ({error}). Use YYYY-MM-DD, e.g. 2024-10-15."
         ) from None
 
 
@@ -423,7 +424,7 @@ def find_chamber(reader: Reader, text: str) -> NamedNode:
     known = [names[0] if names else code_of(iri) for iri, names in loaded.items() if code_of(iri) not in CHAMBERS]
     problem = "Several chambers have the name" if found else "Unknown chamber"
     available = [code_of(iri) for iri in found] or [*CHAMBERS.values(), *known[:20]]
-    raise NotFoundError(f"chamber: {problem} {text[:100]!r}. Available: {', '.join(available)}.")
+    raise NotFoundError(f"chamber: {problem} {quoted(text)}. Available: {', '.join(available)}.")
 
 
 def label_chamber(reader: Reader, iri: str) -> str:
@@ -450,7 +451,7 @@ def find_state(reader: Reader, text: str) -> NamedNode:
             if place.kind == "subdivision" and AUSTRALIA in (outer.code for outer in places.get_chain(place)):
                 return NamedNode(place.iri)
     states = [area.short for area in load_areas().values() if area.within == AUSTRALIA]
-    raise NotFoundError(f"state: Unknown state {text[:100]!r}. Available: {', '.join(states)}.")
+    raise NotFoundError(f"state: Unknown state {quoted(text)}. Available: {', '.join(states)}.")
 
 
 def speakers(reader: Reader) -> list[Choice]:
@@ -543,8 +544,8 @@ def _topics(reader: Reader, wanted: Sequence[str], terms: dict[str, Sequence[Ter
     if unknown:
         near = Names([(number, tag) for number, tag in enumerate(tags(reader))])
         known = [each.name for text in unknown for each in near.nearest(text, 3)] or tags(reader)[:20]
-        valid = f"Similar: {', '.join(dict.fromkeys(known))}." if known else "No speech has a tag."
-        message = f"topics: No speech has {' or '.join(repr(text[:60]) for text in unknown)}. {valid}"
+        valid = f"Similar: {', '.join(map(quoted, dict.fromkeys(known)))}." if known else "No speech has a tag."
+        message = f"topics: No speech has {' or '.join(quoted(text) for text in unknown)}. {valid}"
         if len(unknown) == len(wanted):
             raise NotFoundError(message)
         notes.append(message)

@@ -28,6 +28,7 @@ from kg.retrieval.speech_records import (
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
+from kg.text import quoted
 from kg.vocabulary import DCTERMS, KG, SCHEMA
 
 CONTEXT_CHARACTERS: Final = 2_000
@@ -222,7 +223,9 @@ def _context(reader: Reader, speech: Speech | None, notes: list[str], *, last: b
     if cut:
         text = re.sub(r"^\S*\s+", "", text) if last else re.sub(r"\s+\S*$", "", text)
         side = "before" if last else "after"
-        notes.append(f"context_{side} is truncated. get_speech(speech_id={speech.speech_id!r}) returns the full text.")
+        notes.append(
+            f"context_{side} is truncated. get_speech(speech_id={quoted(speech.speech_id)}) returns the full text."
+        )
     return text.strip("\n") or None
 
 

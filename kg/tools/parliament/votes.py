@@ -24,6 +24,7 @@ from kg.retrieval.results import Limit, Offset, Provenance, Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
+from kg.text import quoted
 from kg.tools.parliament.person_names import find_parties, find_people
 from kg.tools.parliament.speech_filters import (
     CHAMBERS,
@@ -354,7 +355,7 @@ def _in_scope(
     iri = None if division is None else clean_text("division", division, 300).strip("<>")
     if iri is not None and iri not in {each.iri for each in everything}:
         hint = "how_voted(date_from, date_to) lists those that are."
-        raise NotFoundError(f"division: Not covered: no division {iri!r} is loaded. {hint}")
+        raise NotFoundError(f"division: Not covered: no division {quoted(iri)} is loaded. {hint}")
     return [
         each
         for each in everything
@@ -374,11 +375,11 @@ def _find_bills(text: str, bills: Mapping[str, Mapping[str, str]], notes: list[s
     found = found or {iri for iri, title in titles.items() if set(wanted.split()) <= set(fold(title).split())}
     if not found:
         near = [each.name for each in Names(list(enumerate(titles.values()))).nearest(text, NEAREST)]
-        similar = f" Similar: {'; '.join(near)}." if near else ""
-        raise NotFoundError(f"bill: Not covered: no debate that is loaded is on a bill {text[:100]!r}.{similar}")
+        similar = f" Similar: {'; '.join(map(quoted, near))}." if near else ""
+        raise NotFoundError(f"bill: Not covered: no debate that is loaded is on a bill {quoted(text)}.{similar}")
     names = sorted({titles[iri] for iri in found})
     if names != [text]:
-        notes.append(f"bill: {text!r} was interpreted as {shorten(names)}.")
+        notes.append(f"bill: {quoted(text)} was interpreted as {shorten(names)}.")
     return found
 
 

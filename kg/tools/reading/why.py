@@ -17,6 +17,7 @@ from kg.provenance.claims import Claim, Review, Words
 from kg.provenance.explanation import Explanation, Source, explain_iri, explain_triple
 from kg.retrieval.reader import Reader
 from kg.sparql.terms import bind
+from kg.text import quoted
 from kg.vocabulary import BASE, KG
 
 NodeKind = Literal["statement", "graph", "claim", "rule", "review", "words", "text", "file", "run", "person"]
@@ -80,7 +81,7 @@ def parse_triple(texts: Sequence[str]) -> Triple:
     try:
         (quad,) = pyoxigraph.parse(" ".join(texts) + " .", RdfFormat.N_TRIPLES)
     except (SyntaxError, ValueError) as error:
-        raise InvalidInputError(f"{' '.join(texts)[:200]!r} is not one triple in N-Triples: {error}.") from None
+        raise InvalidInputError(f"{quoted(' '.join(texts))} is not one triple in N-Triples: {error}.") from None
     subject, predicate, value = quad.subject, quad.predicate, quad.object
     if isinstance(subject, BlankNode | QuotedTriple) or isinstance(value, BlankNode | QuotedTriple):
         raise InvalidInputError("A triple to explain must not contain blank nodes or triple terms.")

@@ -22,6 +22,7 @@ from kg.sparql.measured_schema import ClassUse, PropertyUse, Schema
 from kg.sparql.schema_index import local_name
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
+from kg.text import quoted
 from kg.tools.schema.schema_measurement import UNMEASURED
 from kg.tools.schema.term_index import (
     IN_CATALOG,
@@ -241,7 +242,7 @@ def _line(
         rule=_rule(constraint),
         codes=[
             *codes[:CODES_SHOWN],
-            *([f"... {rest} more: describe_schema({to_query_name(path)!r})"] if rest > 0 else []),
+            *([f"... {rest} more: describe_schema({quoted(to_query_name(path))})"] if rest > 0 else []),
         ]
         or None,
         code_iri=f"<{constraint.scheme}/CODE>" if constraint and constraint.scheme else None,

@@ -23,6 +23,7 @@ from kg.sparql.measured_schema import Schema
 from kg.sparql.schema_index import local_name
 from kg.sparql.terms import bind
 from kg.store.protocol import Rows, preference, term_text
+from kg.text import quoted
 from kg.tools.schema.schema_measurement import FIRST_WAIT_S, UNMEASURED, get_schema
 from kg.vocabulary import (
     BASE,
@@ -163,7 +164,7 @@ class TermIndex:
     def unknown(self, text: str, kinds: Sequence[str], near: Sequence[Entry]) -> NotFoundError:
         """Build the error for a name without an entry of `kinds`. `near` are similar entries."""
         singular = " or ".join(kinds)
-        close = ", ".join(f"{to_query_name(entry.iri)} ({entry.label})" for entry in near[:5])
+        close = ", ".join(f"{to_query_name(entry.iri)} ({quoted(entry.label)})" for entry in near[:5])
         other = self.get(text)
         if other is not None:
             classes = ", ".join(map(to_query_name, other.classes))
@@ -173,7 +174,7 @@ class TermIndex:
             )
         hint = f" Similar: {close}." if close else ""
         return NotFoundError(
-            f"Unknown {singular} {text[:100]!r}.{hint} find_terms finds terms by meaning. describe_schema without a "
+            f"Unknown {singular} {quoted(text)}.{hint} find_terms finds terms by meaning. describe_schema without a "
             "term lists the classes."
         )
 
@@ -250,7 +251,7 @@ def _code_entries() -> Iterator[Entry]:
     concept = (SKOS.Concept.value,)
     for scheme, codes in load_code_lists().items():
         for code in codes:
-            about = f"{split_words(local_name(scheme))} {code.notation!r}: {code.definition or code.label}"
+            about = f"{split_words(local_name(scheme))} {quoted(code.notation)}: {code.definition or code.label}"
             yield Entry(code.iri, "individual", tuple(dict.fromkeys((code.label, code.notation))), about, concept)
 
 

@@ -23,6 +23,7 @@ from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.speech_records import is_speech, suggest_speeches
 from kg.sparql.terms import bind, is_iri
 from kg.store.protocol import Term, term_text
+from kg.text import name_or_quote, quoted
 from kg.tools.entities.dereference import names_of, short_name, suggest_documents, suggestions
 from kg.vocabulary import BASE, FOAF, KG, SKOS, WIKIBASE, iri_prefix, mint, segment, slug_of
 from kg.zoning_summaries import code_tree
@@ -164,7 +165,7 @@ def _find_law(reader: Reader, name: str) -> str | None:
     """Find the law or policy family with a title or number."""
     found = load_law_names(reader).get(fold(name), ())
     if len(found) > 1:
-        raise InvalidInputError(f"{name[:200]!r} is the name of {len(found)} laws. Give one of {', '.join(found[:5])}.")
+        raise InvalidInputError(f"{quoted(name)} is the name of {len(found)} laws. Give one of {', '.join(found[:5])}.")
     return found[0] if found else None
 
 
@@ -242,7 +243,7 @@ def explain_missing(reader: Reader, name: str, resolved: Resolved) -> str:
     if node is None or not node.value.startswith(("cpr://", BASE)):
         close = nearest(fold(name), load_law_names(reader), 3, least=75) if node is None else []
         laws = [load_law_names(reader)[each][0] for each in close]
-        return (f"Similar: {', '.join(laws)}. " if laws else "") + (
+        return (f"Similar: {', '.join(map(quoted, laws))}. " if laws else "") + (
             "Valid ids are cpr://doc/{slug}#p={index}, cpr://doc/{slug}, cpr://family/{slug}, and all ids that search "
             "returns."
         )
@@ -252,7 +253,11 @@ def explain_missing(reader: Reader, name: str, resolved: Resolved) -> str:
         return suggest_speeches(reader, unquote(node.value.partition("#")[0].rpartition("/")[2]))
     if not node.value.startswith((_DOCUMENTS_START, _FAMILIES)):
         close = suggestions(reader.kg, node.value)
-        return f"Similar: {', '.join(close)}." if close else "Nothing has it. search returns valid ids."
+        return (
+            f"Similar: {', '.join(map(name_or_quote, close))}."
+            if close
+            else "Nothing has it. search returns valid ids."
+        )
     return _explain_unknown_document(reader, node)
 
 
@@ -288,7 +293,7 @@ def _explain_unknown_document(reader: Reader, node: NamedNode) -> str:
     if units:
         return f"The document has {len(units)} passages, from {units[0]} to {units[-1]}."
     if close := suggest_documents(reader, slug):
-        return f"Similar: {', '.join(close)}."
+        return f"Similar: {', '.join(map(name_or_quote, close))}."
     return "No document has a similar slug. search returns valid ids."
 
 

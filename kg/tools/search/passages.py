@@ -64,6 +64,7 @@ from kg.retrieval.results import (
 from kg.retrieval.speech_records import is_speech, load_speech_text
 from kg.search.parts import Part, build_part_text, split_parts
 from kg.search.word_overlap import parse_question
+from kg.text import quoted
 from kg.tools.search.identifiers import Resolved, complete_ids, explain_missing, resolve_ids
 from kg.tools.search.neighbours import Adjacent, Neighbours, Shown, find_neighbours, load_neighbours
 
@@ -419,7 +420,7 @@ def fetch(
     missing = [Missing(id=name, hint=explain_missing(reader, name, resolved)) for name in absent[:MANY_HINTS]]
     missing += [Missing(id=name, hint="search returns valid ids.") for name in absent[MANY_HINTS:]]
     if id is not None and missing:
-        problem = f"{id} cannot be read." if id in resolved.kinds else f"Unknown id {id!r}."
+        problem = f"{id} cannot be read." if id in resolved.kinds else f"Unknown id {quoted(id)}."
         raise NotFoundError(f"id: {problem} {missing[0].hint}")
     own = single[:1] if id is not None else []
     built = build_evidence(reader, [units[iri] for iri in dict.fromkeys((*page, *own)) if iri in units])

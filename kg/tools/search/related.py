@@ -20,6 +20,7 @@ from kg.retrieval.reader import Reader, bounded, iri_of
 from kg.retrieval.results import Evidence, Identifier, Layout, PlaceName, Result, SearchFilters
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
+from kg.text import quoted
 from kg.tools.search.identifiers import complete_ids, explain_missing, parse_id, resolve_ids
 from kg.vocabulary import KG, iri_prefix
 
@@ -187,7 +188,7 @@ def _load_topics(reader: Reader, name: str, notes: list[str]) -> tuple[list[str]
     resolved = resolve_ids(reader, [name])
     kinds = resolved.kinds.get(name, [])
     if not kinds and name not in resolved.found:
-        raise NotFoundError(f"id: Unknown id {name[:200]!r}. {explain_missing(reader, name, resolved)}")
+        raise NotFoundError(f"id: Unknown id {quoted(name)}. {explain_missing(reader, name, resolved)}")
     law = parse_id(name)
     if law is not None and law.value.startswith(_LAWS):  # its own texts are among those that it is related to
         topics.laws[law.value] = 1

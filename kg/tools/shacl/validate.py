@@ -17,11 +17,12 @@ from kg.processes.child import Limits, never
 from kg.retrieval.evidence import describe, origin_of
 from kg.retrieval.reader import Reader, bounded, iri_of
 from kg.retrieval.results import Layout, Result
-from kg.retrieval.token_budget import BYTES_PER_TOKEN, Lean, MaxTokens, clipped, size_of
+from kg.retrieval.token_budget import BYTES_PER_TOKEN, Lean, MaxTokens, size_of
 from kg.shacl.process import PLACES, Document, Job, Outcome, Stored, Suite, validate_isolated
 from kg.sparql.terms import bind
 from kg.store.ownership import is_user_graph
 from kg.store.protocol import Rows, term_text
+from kg.text import name_or_quote, quoted
 from kg.tools.entities.dereference import parse_iri, suggestions
 from kg.tools.shacl import source_locations
 from kg.vocabulary import DCTERMS, PROV_GRAPH, SCHEMA, SOURCED, SUPERCLASS_GRAPH, curie
@@ -274,8 +275,8 @@ def _not_found(reader: Reader, kind: str, iri: str, names: str) -> NotFoundError
     alike = process.extract(iri, known, scorer=fuzz.ratio, limit=3, score_cutoff=_NEARNESS)
     spelt = [name for name in suggestions(reader.kg, iri) if kind == "document" or name in known]
     near = list(dict.fromkeys([*spelt, *(name for name, _, _ in alike)]))[:5]
-    hint = f"Similar: {', '.join(near)}." if near else "`list_resources` lists the loaded sources."
-    return NotFoundError(f"{kind}: Unknown {kind} {clipped(iri, 300)}. {hint}")
+    hint = f"Similar: {', '.join(map(name_or_quote, near))}." if near else "`list_resources` lists the loaded sources."
+    return NotFoundError(f"{kind}: Unknown {kind} {quoted(iri)}. {hint}")
 
 
 def _fill(

@@ -7,6 +7,7 @@ from typing import Final
 
 from kg.errors import InvalidInputError
 from kg.sparql.terms import is_iri
+from kg.text import quoted
 from kg.vocabulary import PREFIXES, WD
 
 _ID: Final = re.compile(r"[QPLM][1-9][0-9]{0,18}", re.IGNORECASE)
@@ -34,17 +35,17 @@ def parse_entity(argument: str, text: str) -> str:
         return wanted
     if broken := _BROKEN.fullmatch(wanted):
         raise InvalidInputError(
-            f"{argument}: {text[:100]!r} is not an id. Write it without blanks and zeros: "
+            f"{argument}: {quoted(text)} is not an id. Write it without blanks and zeros: "
             f"{broken[1].upper()}{broken[2]}."
         )
     if wanted.startswith("cpr://concept/"):
         raise InvalidInputError(
-            f"{argument}: {text[:100]!r} is a concept of the concept store, not an entity of Wikidata. "
+            f"{argument}: {quoted(text)} is a concept of the concept store, not an entity of Wikidata. "
             "`concept_find` and `concept_neighbors` read it. Here a QID is Wikidata's; other Wikibases take the IRI "
             "of an entity, as in https://HOST/entity/Q42."
         )
     raise InvalidInputError(
-        f"{argument}: {text[:100]!r} is not the id of an entity. Pass Q and a number (Q42), P and a number for a "
+        f"{argument}: {quoted(text)} is not the id of an entity. Pass Q and a number (Q42), P and a number for a "
         "property, or an IRI as in https://HOST/entity/Q42. `wikidata.vector_search_items` finds ids by name."
     )
 

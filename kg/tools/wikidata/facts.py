@@ -19,6 +19,7 @@ from kg.calendar_dates import Comparison, Date, compare_dates
 from kg.fuzzy_names import fold
 from kg.retrieval.reader import Reader
 from kg.sparql.terms import Bindable, bind
+from kg.text import quoted
 from kg.tools.concepts.statement_properties import wikibase_of
 from kg.tools.wikidata.claims import Claim, ClaimValue, load_claims, load_entities
 from kg.tools.wikidata.entity_ids import to_iri
@@ -302,11 +303,11 @@ def _explain_unknown(claimed: str, claim: Claim) -> str:
         return "A claim states that there is a value, which is unknown."
     if value.type == "entity":
         shown = f"{value.label} ({value.value})" if value.label else value.value
-        return f"{shown} is recorded. Whether that is {claimed!r}, or is in it, is not known here."
+        return f"{shown} is recorded. Whether that is {quoted(claimed)}, or is in it, is not known here."
     if value.type == "time":
         shown = _explain_calendar(claim) or f" {value.label or value.value} is recorded ({value.precision})."
-        return f"{shown.strip()} It neither states nor excludes {claimed!r}."
-    return f"{value.value} is recorded, which cannot be compared with {claimed!r}."
+        return f"{shown.strip()} It neither states nor excludes {quoted(claimed)}."
+    return f"{quoted(value.value)} is recorded, which cannot be compared with {quoted(claimed)}."
 
 
 def _explain_calendar(claim: Claim) -> str:

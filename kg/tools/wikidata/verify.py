@@ -19,6 +19,7 @@ from kg.retrieval.reader import Reader, bounded, clean_text, iri_of
 from kg.retrieval.results import Evidence, Layout, Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import Bindable, bind
+from kg.text import quoted
 from kg.tools.wikidata.claims import Claim, Entity, Origin, Reference, load_claims, load_entities
 from kg.tools.wikidata.entity_ids import show, to_iri
 from kg.tools.wikidata.facts import NEAREST, Judge, Judgement, Verdict, build_proof, prove
@@ -169,7 +170,7 @@ class Check:
             corrected = self.question.replace(words, found[1])
             again = read_question(corrected, self.items.is_name, find)
             if again.readings:
-                self.notes.append(f"{words!r} is not a name here. It was read as {found[1]!r}.")
+                self.notes.append(f"{quoted(words)} is not a name here. It was read as {quoted(found[1])}.")
                 return again
         return understood
 
@@ -281,11 +282,16 @@ def _judge_all(check: Check, understood: Understood, candidates: Mapping[str, No
         named = [entities[iri] for iri in check.items.find(reading.subject) if iri in entities]
         having = [entity for entity in named if any(each.pid in reading.properties for each in entity.statements)]
         if len(having) > 1:
-            several = ", ".join(f"{show(entity.iri)} ({entity.description or entity.label})" for entity in having)
-            return None, f"{reading.subject!r} is the name of several items with such claims: {several}. Name one."
+            several = ", ".join(
+                f"{show(entity.iri)} ({quoted(entity.description or entity.label)})" for entity in having
+            )
+            return (
+                None,
+                f"{quoted(reading.subject)} is the name of several items with such claims: {several}. Name one.",
+            )
         if reading.value is None and having and (others := _find_rivals(understood.readings[number:], having[0])):
             several = ", ".join(sorted(others))
-            return None, f"{reading.phrase!r} is a name of several properties with claims: {several}. Name one."
+            return None, f"{quoted(reading.phrase)} is a name of several properties with claims: {several}. Name one."
         for entity in having or named[:1]:
             found = _judge_one(check.reader, judge, reading, entity)
             if found.judgement.verdict != "not found":

@@ -18,7 +18,7 @@ from kg.retrieval.results import Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
-from kg.text import natural_key
+from kg.text import natural_key, quoted
 from kg.tools.zoning.municipalities import (
     MunicipalityName,
     PageSize,
@@ -199,7 +199,7 @@ def _parse_type(text: str) -> str:
     wanted = text.strip().casefold()
     found = [name for name in TYPES if wanted in (name, name.rstrip("s"))]
     if not found:
-        raise NotFoundError(f"relationship_type: Unknown type {text[:40]!r}. Available: {', '.join(TYPES)}.")
+        raise NotFoundError(f"relationship_type: Unknown type {quoted(text)}. Available: {', '.join(TYPES)}.")
     return found[0]
 
 

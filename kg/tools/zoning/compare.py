@@ -29,7 +29,7 @@ from kg.retrieval.results import Layout, Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
-from kg.text import natural_key
+from kg.text import natural_key, quoted
 from kg.tools.zoning.coverage import find_gaps
 from kg.tools.zoning.municipalities import PageSize, Place, Skipped, find_place, get_section_key
 from kg.tools.zoning.rule_rows import load_rules
@@ -188,7 +188,7 @@ def compare_zoning(
     )
     for place, words in zip(places, known, strict=True):
         if not words.districts:
-            notes.append(f"{place.shown} has no recorded districts.")
+            notes.append(f"{place.quoted} has no recorded districts.")
     kinds: list[tuple[Kind, RuleKind, str | None]] = []
     if use is not None or standard_type is None:
         kinds.append(("use", "permission", use))
@@ -249,7 +249,7 @@ def _check_place(
 def _parse_place(reader: Reader, given: str) -> Place:
     name, comma, state = clean_text("municipalities", given, 260).rpartition(",")
     if not comma or not name.strip() or not state.strip():
-        raise InvalidInputError(f'municipalities: {given[:100]!r} is not "Name, State". Example: "Quarry Bend, UT".')
+        raise InvalidInputError(f'municipalities: {quoted(given)} is not "Name, State". Example: "Quarry Bend, UT".')
     return find_place(reader, name, state.strip(), "municipalities")
 
 
@@ -277,7 +277,9 @@ def _compare_uses(
         _mark_conditional(reader, names, cells)
     if wanted is not None and len(order) > 1:
         called = shorten([names[name] for name in order])
-        notes.append(f"use: {use!r} was interpreted as {called}. Each name has a row, though they may be synonyms.")
+        notes.append(
+            f"use: {quoted(use)} was interpreted as {called}. Each name has a row, though they may be synonyms."
+        )
     referring: dict[tuple[str, str], Mapping[str, list[str]]] = {}
     for place, words in zip(places, known, strict=True) if wanted is not None else ():
         recorded = [name for name in order if cells[name].get(place.iri)]
@@ -286,7 +288,7 @@ def _compare_uses(
             referring[name, place.iri] = _find_referring(reader, place, words, codes, names[name], notes)
         if words.districts and not recorded:
             _find_referring(reader, place, words, frozenset(), use, notes)
-            notes.append(f"{place.shown}: No permission is recorded for this use. That is not a prohibition.")
+            notes.append(f"{place.quoted}: No permission is recorded for this use. That is not a prohibition.")
     return [
         UseRow(
             use=names[name],
@@ -324,7 +326,7 @@ def _find_referring(
     stated = {iri for iri, each in words.districts.items() if each.code in codes}
     followed = follow_references(reader, words, words.districts, stated, use)
     for note in followed.notes:
-        if (said := f"{place.shown}: {note}") not in notes:
+        if (said := f"{place.quoted}: {note}") not in notes:
             notes.append(said)
     return {
         words.districts[iri].code: sorted((words.districts[other].code for other in led), key=natural_key)
@@ -356,7 +358,7 @@ def _find_uses(text: str, places: Sequence[Place], known: Sequence[Vocabulary]) 
         found |= {fold(words.uses[choice.term.value].name) for choice in find_matching(text, choices)}
     if not found:
         choices = [each.choice for words in known for each in words.uses.values()]
-        where = " and ".join(place.shown for place in places)
+        where = " and ".join(place.quoted for place in places)
         raise NotFoundError(no_match_message("use", text, _labels(choices), where) + UNRECORDED)
     return found
 

@@ -16,6 +16,7 @@ from kg.retrieval.results import Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
+from kg.text import quoted
 from kg.tools.zoning.municipalities import MunicipalityName, StateName, find_place, get_section_key
 from kg.vocabulary import EXTRACTED, SOURCED
 
@@ -137,7 +138,7 @@ def kg_ingest_code_section(
     done = _receive(reader, "kg_ingest_code_section", municipality, state, "section", [entry])
     [sent] = done["entries"]
     if sent["outcome"] == "rejected":
-        raise InvalidInputError(f"section_id: {section_id[:100]!r} was rejected. {sent['reason']}")
+        raise InvalidInputError(f"section_id: {quoted(section_id)} was rejected. {sent['reason']}")
     iri = next(iter(done["sections"].values()), None)
     result = IngestedSection(
         **_result(done),
@@ -234,7 +235,7 @@ def _find_too_long(entry: Any) -> str | None:
         values = entry.get(name)
         for value in values if isinstance(values, list) else [values]:
             if isinstance(value, str) and len(value) > longest:
-                return f"Field {name!r} has {len(value):,} characters. The limit is {longest:,}."
+                return f"Field {quoted(name)} has {len(value):,} characters. The limit is {longest:,}."
     return None
 
 

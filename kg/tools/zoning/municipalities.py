@@ -21,6 +21,7 @@ from kg.retrieval.reader import Reader, clean_text, iri_of
 from kg.retrieval.results import MOST_RESULTS, MOST_SKIPPED
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
+from kg.text import name_or_quote, quoted
 from kg.vocabulary import iri_prefix, segment
 from kg.zoning_summaries.code_tree import CodeTree
 
@@ -69,9 +70,14 @@ class Place:
 
     @property
     def shown(self) -> str:
-        """Name and state, for messages."""
+        """Name and state."""
         state = max(self.states, key=len, default="")
         return self.name if state == self.name else f"{self.name}, {state}".strip(", ")
+
+    @property
+    def quoted(self) -> str:
+        """Name and state, for messages."""
+        return quoted(self.shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,15 +120,16 @@ def find_place(reader: Reader, name: str, state: str, argument: str = "municipal
     if len(found) == 1:
         return found[0]
     if found:
-        several = ", ".join(f"{place.name} ({place.key})" for place in found)
+        several = ", ".join(f"{quoted(place.name)} ({place.key})" for place in found)
         raise InvalidInputError(
-            f"{argument}: {name!r} in {state!r} is ambiguous. Candidates: {several}. Give the name or key of one."
+            f"{argument}: {quoted(name)} in {quoted(state)} is ambiguous. Candidates: {several}. Give the name or "
+            "key of one."
         )
-    names = sorted({place.shown for place in places.all})
+    names = sorted({place.quoted for place in places.all})
     near = process.extract(f"{name}, {state}", names, scorer=fuzz.WRatio, limit=NEAR)
     names_near = "; ".join(each for each, _, _ in near)
     available = f"Available: {names_near}." if near else "None is loaded. `kg load zoning` loads a code."
-    raise NotFoundError(f"{argument}: Unknown municipality {name!r} in {state!r}. {available}")
+    raise NotFoundError(f"{argument}: Unknown municipality {quoted(name)} in {quoted(state)}. {available}")
 
 
 def _is_in(place: Place, areas: Iterable[Area]) -> bool:
@@ -194,14 +201,16 @@ def find_section(tree: CodeTree, section_id: str) -> str:
         found = named if len(named) == 1 else found
     found = found or [iri for iri, each in tree.sections.items() if fold(each.title) == fold(given)]
     if len(found) > 1:
-        keys = ", ".join(map(get_section_key, found[:NEAR]))
-        raise InvalidInputError(f"section_id: {len(found)} sections have the number {number}. Give one of {keys}.")
+        keys = ", ".join(name_or_quote(get_section_key(each)) for each in found[:NEAR])
+        raise InvalidInputError(
+            f"section_id: {len(found)} sections have the number {name_or_quote(number)}. Give one of {keys}."
+        )
     if found:
         return found[0]
     numbers = [each.number for each in tree.sections.values() if each.number]
     like = process.extract(number, numbers, scorer=fuzz.ratio, limit=NEAR)
-    near = ", ".join(dict.fromkeys(each for each, _, _ in like))
-    raise NotFoundError(f"section_id: Unknown section {given!r}. Similar: {near}.")
+    near = ", ".join(map(name_or_quote, dict.fromkeys(each for each, _, _ in like)))
+    raise NotFoundError(f"section_id: Unknown section {quoted(given)}. Similar: {near}.")
 
 
 def find_subsection(tree: CodeTree, section_id: str) -> tuple[str, str | None]:

@@ -21,7 +21,7 @@ from kg.retrieval.results import Layout, Result, find_places
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
-from kg.text import natural_key
+from kg.text import natural_key, quoted
 from kg.tools.zoning.coverage import Coverage, NotUnderstood, check_coverage
 from kg.tools.zoning.municipalities import MunicipalityName, PageSize, Place, Skipped, StateName, find_place
 from kg.tools.zoning.rule_rows import Rule, RuleEvidence, load_evidence, load_rules
@@ -454,8 +454,8 @@ def _select_standards_of_type(
             mentions = find_mentions(reader, place, districts, words.districts, " ".join(sorted(asked.subject)))
             where = f" The text of {shorten(mentions)} has the subject." if mentions else ""
             raise NotFoundError(
-                f"standard_type: {standard_type[:100]!r}: {', '.join(sorted(asked.types))} for "
-                f"{' '.join(sorted(asked.subject))!r} is not recorded. Recorded for: "
+                f"standard_type: {quoted(standard_type)}: {', '.join(sorted(asked.types))} for "
+                f"{quoted(' '.join(sorted(asked.subject)))} is not recorded. Recorded for: "
                 f"{list_subjects(rules[each.iri] for each in all_of_type)}. Other rules are in the text only: "
                 f"kg_search_by_topic finds the sections.{where}"
             )
@@ -656,7 +656,7 @@ def _is_alike(asked: str, name: str) -> bool:
 def _note_nothing(place: Place, kind: str, any_known: bool, unlisted: Sequence[UnlistedUses] = ()) -> str:
     if not any_known:
         return (
-            f"No {kind} of {place.shown} is recorded: none was loaded, and none was extracted from the text of its "
+            f"No {kind} of {place.quoted} is recorded: none was loaded, and none was extracted from the text of its "
             "code. Its prose may still contain some. kg_search_by_topic finds the sections about a topic."
         )
     if unlisted:
@@ -735,7 +735,7 @@ def kg_query_definition(
     if not chosen and (chosen := find_by_head(wanted, choices) or find_by_words(wanted, choices)):
         notes.append(_note_not_defined(wanted, choices, chosen, place))
     elif not chosen:
-        raise NotFoundError(no_match_message("term", wanted, _labels(choices), place.shown))
+        raise NotFoundError(no_match_message("term", wanted, _labels(choices), place.quoted))
     elif (note := match_note("term", wanted, chosen)) is not None:
         notes.append(note)
     wanted_iris = [choice.term.value for choice in chosen]
@@ -772,7 +772,7 @@ def _note_not_defined(wanted: str, choices: Sequence[Choice], chosen: Sequence[C
     rest = f" and {len(taken) - NEAREST} more" if len(taken) > NEAREST else ""
     near = f" Also similar: {join_names(others)}." if others else ""
     meant = f"{join_names(taken[:NEAREST])}{rest}"
-    return f"term: {place.shown} does not define {wanted[:100]!r}. It was interpreted as {meant}.{near}"
+    return f"term: {place.quoted} does not define {quoted(wanted)}. It was interpreted as {meant}.{near}"
 
 
 def _labels(choices: Sequence[Choice]) -> list[str]:

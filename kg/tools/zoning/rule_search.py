@@ -19,6 +19,7 @@ from kg.retrieval.choices import shorten
 from kg.retrieval.reader import Reader, iri_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
+from kg.text import name_or_quote, quoted
 from kg.tools.zoning.municipalities import Place
 from kg.tools.zoning.term_lookup import MEMBERS, Vocabulary, parse_use_kinds
 from kg.vocabulary import KG, SOURCED, iri_prefix
@@ -239,7 +240,9 @@ def follow_references(
         if use is not None and _is_excepted(use, words.uses[each.about].name):
             if each.district in wanted:
                 code = words.districts[each.district].code
-                followed.notes.append(f"{code} excepts this use from a reference: {words.uses[each.about].name!r}.")
+                followed.notes.append(
+                    f"{name_or_quote(code)} excepts this use from a reference: {quoted(words.uses[each.about].name)}."
+                )
         else:
             by_district[each.district].append(each)
     targets = {iri: _find_districts_in(of, words) for iri, of in named.items()}
@@ -261,8 +264,8 @@ def follow_references(
             followed.led[iri] = reached
             codes = shorten([words.districts[other].code for other in words.districts if other in reached])
             followed.notes.append(
-                f"{words.districts[iri].code} refers to uses of {codes}. Read the words of the reference: they may "
-                "except this use, and need not include uses that are conditional or prohibited there."
+                f"{name_or_quote(words.districts[iri].code)} refers to uses of {codes}. Read the words of the reference: "
+                "they may except this use, and need not include uses that are conditional or prohibited there."
             )
     return followed._replace(
         found=list(used.values()), unresolved=any(not targets[each.about] for each in used.values())
@@ -279,10 +282,13 @@ def _is_excepted(use: str, reference: str) -> bool:
 def _note_lost(code: str, use: str) -> str:
     if _UNDERLYING.search(use):
         return (
-            f"{code} also has uses of the underlying zone, which differs from lot to lot: {use!r}. Ask for that zone."
+            f"{name_or_quote(code)} also has uses of the underlying zone, which differs from lot to lot: "
+            f"{quoted(use)}. Ask for that zone."
         )
     known = "which could not be identified"
-    return f"{code} also refers to the uses of another district, {known}: {use!r}. Read that section."
+    return (
+        f"{name_or_quote(code)} also refers to the uses of another district, {known}: {quoted(use)}. Read that section."
+    )
 
 
 def is_reference(use: str) -> bool:

@@ -17,6 +17,7 @@ from kg.retrieval.results import Layout, Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
+from kg.text import name_or_quote, quoted
 from kg.tools.zoning.municipalities import (
     MunicipalityName,
     PageSize,
@@ -271,7 +272,7 @@ def kg_traverse_hierarchy(
     else:
         walked = _walk_down(tree, start, depth)
         if start is None and (hidden := [iri for iri in tree.sections if tree.states[iri] == "circular"]):
-            named = ", ".join(get_section_key(iri) for iri in hidden[:5])
+            named = ", ".join(name_or_quote(get_section_key(iri)) for iri in hidden[:5])
             notes.append(f"{len(hidden)} sections are not listed, since their parents form a cycle: {named}.")
     lines = load_section_lines(reader, tree, walked[offset : offset + limit])
     if not walked and start is not None:
@@ -362,13 +363,13 @@ def _find_part(parts: Sequence[Part], labels: str, name: str) -> Part:
     found = next((part for part in parts if part.label == labels), None)
     if found is None:
         shown = ", ".join(part.label for part in parts[:SHOWN_PARTS]) or "none"
-        raise NotFoundError(f"section_id: Unknown subsection {labels} of {name}. Available: {shown}.")
+        raise NotFoundError(f"section_id: Unknown subsection {quoted(labels)} of {quoted(name)}. Available: {shown}.")
     return found
 
 
 def _note_status(tree: CodeTree, iri: str, status: str | None) -> list[str]:
     """Note the status of a section (repealed, ...) and why its summary is stale."""
-    notes = [] if status is None else [f"Status of this section in the source: {status}."]
+    notes = [] if status is None else [f"Status of this section in the source: {name_or_quote(status)}."]
     if tree.states[iri] == "stale":
         notes.append(f"The summary is stale: {', '.join(tree.why_stale(iri))}.")
     return notes

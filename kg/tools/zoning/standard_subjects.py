@@ -15,6 +15,7 @@ from kg.errors import NotFoundError
 from kg.fuzzy_names import fold
 from kg.retrieval.choices import Choice, shorten
 from kg.retrieval.evidence import code_of
+from kg.text import quoted
 from kg.tools.zoning.municipalities import Place
 from kg.tools.zoning.rule_rows import Rule
 from kg.tools.zoning.rule_search import Found
@@ -135,7 +136,9 @@ def find_types_and_subject(text: str, codes: Sequence[str], place: Place, notes:
         if (asked := _find_subject(text, codes)) is None:
             raise
         types = ", ".join(sorted(asked.types))
-        notes.append(f"standard_type: {text!r} was interpreted as {types} for {' '.join(sorted(asked.subject))!r}.")
+        notes.append(
+            f"standard_type: {quoted(text)} was interpreted as {types} for {quoted(' '.join(sorted(asked.subject)))}."
+        )
         return asked
 
 

@@ -23,7 +23,7 @@ from kg.retrieval.notes import SEE_SECTIONS
 from kg.retrieval.reader import Reader, clean_text, iri_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
-from kg.text import natural_key
+from kg.text import name_or_quote, natural_key, quoted
 from kg.tools.zoning.municipalities import Place
 from kg.vocabulary import iri_prefix
 from kg.words import singular
@@ -137,7 +137,7 @@ def find_named(
     if not found:
         more = UNRECORDED if argument == "use" else ""
         raise NotFoundError(
-            no_match_message(argument, wanted, [choice.label for choice in choices], place.shown) + more
+            no_match_message(argument, wanted, [choice.label for choice in choices], place.quoted) + more
         )
     if (note := match_note(argument, wanted, found)) is not None:
         notes.append(note)
@@ -228,7 +228,7 @@ def match_note(argument: str, text: str, found: Sequence[Choice]) -> str | None:
         return None
     if len(found) == 1 and text.casefold() in map(str.casefold, found[0].names):
         return None
-    return f"{argument}: {text!r} was interpreted as {shorten(names)}."
+    return f"{argument}: {quoted(text)} was interpreted as {shorten(names)}."
 
 
 def _squeezed(text: str) -> str:
@@ -249,12 +249,12 @@ def no_match_message(argument: str, text: str, names: Sequence[str], where: str)
     """Build the error message for a name without a match, with similar names."""
     known = list(dict.fromkeys(names))
     if not known:
-        return f"{argument}: No match for {text[:100]!r}. {where} has no recorded {argument}."
+        return f"{argument}: No match for {quoted(text)}. {where} has no recorded {argument}."
     like = find_nearest(text, known)
     if not like:
-        return f"{argument}: No match for {text[:100]!r} in {where}. Available: {shorten(known)}."
+        return f"{argument}: No match for {quoted(text)} in {where}. Available: {shorten(known)}."
     more = f" of {len(known)}" if len(known) > len(like) else ""
-    return f"{argument}: No match for {text[:100]!r} in {where}. Most similar{more}: {join_names(like)}."
+    return f"{argument}: No match for {quoted(text)} in {where}. Most similar{more}: {join_names(like)}."
 
 
 def find_nearest(text: str, known: Sequence[str]) -> list[str]:
@@ -270,8 +270,8 @@ def find_nearest(text: str, known: Sequence[str]) -> list[str]:
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Join names by commas, or by semicolons if one of them contains a comma."""
-    return ("; " if any("," in name for name in names) else ", ").join(names)
+    """Join names by commas for a message."""
+    return ", ".join(map(name_or_quote, names))
 
 
 def find_standard_types(text: str, codes: Sequence[str], place: Place, notes: list[str]) -> tuple[set[str], str | None]:
@@ -287,10 +287,10 @@ def find_standard_types(text: str, codes: Sequence[str], place: Place, notes: li
     words = parse_standard_words([word for word in given if word not in STANDARD_BOUNDS])
     found = {code for code in codes if words and words <= parse_standard_words(fold(code).split())}
     if not found:
-        message = no_match_message("standard_type", wanted, sorted(codes), place.shown)
+        message = no_match_message("standard_type", wanted, sorted(codes), place.quoted)
         raise NotFoundError(f"{message} Other rules are in the text only: kg_search_by_topic finds the sections.")
     if {fold(code) for code in found} != {fold(wanted)}:
-        notes.append(f"standard_type: {wanted!r} was interpreted as {', '.join(sorted(found))}.")
+        notes.append(f"standard_type: {quoted(wanted)} was interpreted as {', '.join(sorted(found))}.")
     return found, bound
 
 

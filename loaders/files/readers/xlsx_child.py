@@ -16,6 +16,7 @@ from openpyxl.utils.cell import range_boundaries
 from openpyxl.xml.constants import SHEET_MAIN_NS
 from openpyxl.xml.functions import iterparse
 
+from kg.text import quoted
 from loaders.files.readers import office_package
 from loaders.files.readers.office_package import UnreadableError
 from loaders.readers.formats import open_workbook, read_runs
@@ -245,11 +246,12 @@ def _write_number(value: float) -> str:
 def _describe(title: str, layout: _Layout) -> Iterator[str]:
     """Describe the parts of a sheet that are not read."""
     if layout.hidden_rows or layout.hidden_columns:
+        rows = len(layout.hidden_rows)
         columns = sum(last - first + 1 for first, last in layout.hidden_columns)
-        yield f"Sheet {title!r}: {len(layout.hidden_rows):,} hidden rows and {columns:,} hidden columns are left out."
+        yield f"Sheet {quoted(title)}: {rows:,} hidden rows and {columns:,} hidden columns are left out."
     if layout.uncalculated:
         yield (
-            f"Sheet {title!r}: {layout.uncalculated:,} formulas have no stored value and are left out. Open the "
+            f"Sheet {quoted(title)}: {layout.uncalculated:,} formulas have no stored value and are left out. Open the "
             "workbook in a spreadsheet program and save it."
         )
 

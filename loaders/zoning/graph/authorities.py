@@ -15,6 +15,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import RecordError
 from kg.iso3166 import find_area, find_areas
+from kg.text import quoted
 from kg.vocabulary import BASE, KG, RDF, SKOS, mint
 from loaders.citations import statutes
 from loaders.citations.graph.claims import build_law, build_law_places
@@ -52,8 +53,8 @@ def state_code(state: str) -> str:
         known = [f"{each.code} ({each.name})" for each in find_areas(given) if each.within is not None][:_SHOWN]
         hint = f" Similar: {', '.join(known)}." if known else ""
         raise RecordError(
-            f"Unknown state {state!r}. Use the two letters or the name of a state of the United States, as in UT, or a "
-            f"code of ISO 3166-2 for another country, as in AU-VIC.{hint}"
+            f"Unknown state {quoted(state)}. Use the two letters or the name of a state of the United States, as in "
+            f"UT, or a code of ISO 3166-2 for another country, as in AU-VIC.{hint}"
         )
     return area.code
 

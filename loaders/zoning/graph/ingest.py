@@ -23,6 +23,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.load_records import RecordOrigin, load_sources
 from kg.shacl.report import Violation
 from kg.store.protocol import Commit
+from kg.text import quoted
 from kg.vocabulary import mint, sha256
 from loaders.load_report import LoadReport
 from loaders.model import Origin, Rejection, Snapshot, SourceGraph, graph_name
@@ -82,8 +83,8 @@ class _EntryReader:
         )
         if shallow:
             self.warnings.append(
-                f"Section {section.key} has level {section.level}, but parts of it are at the same or a higher level: "
-                f"{', '.join(shallow[:5])}. Send those again."
+                f"Section {quoted(section.key)} has level {section.level}, but parts of it are at the same or a higher "
+                f"level: {', '.join(map(quoted, shallow[:5]))}. Send those again."
             )
         self.sections[section.key] = section
         return build_section_record(DOMAIN, section, self.shared.copy(), self.origin)
@@ -120,7 +121,9 @@ def build_records(
                 raise RecordError(f"Not an object with {', '.join(FIELDS[kind])}.")
             if unknown := sorted(map(str, entry.keys() - set(FIELDS[kind]))):
                 known = ", ".join(FIELDS[kind])
-                work.warnings.append(f"Entry {number}: Unknown field {', '.join(unknown)[:200]}. Available: {known}.")
+                work.warnings.append(
+                    f"Entry {number}: Unknown field {', '.join(map(quoted, unknown[:5]))}. Available: {known}."
+                )
             if kind == "section":
                 records.append((work.section(entry), (number,)))
             else:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import RecordError
+from kg.text import quoted
 from kg.vocabulary import DCTERMS, ELI, KG, RDF, SCHEMA, mint, mint_part, mint_subsection, sha256
 from loaders.model import Origin, Property, SourceGraph, TextUnit
 from loaders.readers.headings import KINDS
@@ -161,7 +162,7 @@ def build_statements_record(
             return None
         number = reference.strip().removeprefix("§").strip()
         if known and number not in known:
-            warnings.append(f"{name}: An entry refers to section {number!r}, which does not exist.")
+            warnings.append(f"{name}: An entry refers to section {quoted(number)}, which does not exist.")
         return shared.section(number) if number else None
 
     for permission in code.permissions:
@@ -176,7 +177,7 @@ def build_statements_record(
                 section=section(permission.section_ref),
             )
         except RecordError as error:
-            warnings.append(f"{name}: {permission!r} is skipped: {error}")
+            warnings.append(f"{name}: {quoted(permission)} is skipped: {error}")
     for standard in code.standards:
         try:
             kind, bound = type_and_bound(standard.standard_type)
@@ -194,7 +195,7 @@ def build_statements_record(
                 column=standard.standard_type,
             )
         except RecordError as error:
-            warnings.append(f"{name}: {standard!r} is skipped: {error}")
+            warnings.append(f"{name}: {quoted(standard)} is skipped: {error}")
     for definition in code.definitions:
         rules.definition(definition.term, definition.definition_text, section=section(definition.section_ref))
     digest = sha256(repr((shared.name, code.permissions, code.standards, code.definitions)))

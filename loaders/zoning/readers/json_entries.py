@@ -19,6 +19,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from kg.errors import RecordError, SourceError
+from kg.text import quoted
 from loaders.readers.file_text import parse_json
 from loaders.readers.formats import surrogate_in, text_of_cell
 from loaders.readers.headings import KINDS, SECTION, parse_heading
@@ -78,7 +79,7 @@ def _each(
     if entries is None:
         return
     if not isinstance(entries, list):
-        warnings.append(f"{name}: {part!r} is skipped. It is not a list.")
+        warnings.append(f"{name}: {quoted(part)} is skipped. It is not a list.")
         return
     for number, entry in enumerate(entries, 1):
         try:
@@ -86,23 +87,23 @@ def _each(
                 raise RecordError("It is not an object.")
             yield read(entry)
         except RecordError as error:
-            warnings.append(f"{name}: Entry {number} of {part!r} is skipped: {error}")
+            warnings.append(f"{name}: Entry {number} of {quoted(part)} is skipped: {error}")
 
 
 def _words(entry: Mapping[str, Any], name: str) -> str:
     value = _maybe(entry, name)
     if value is None:
-        raise RecordError(f"Missing {name!r}, a string.")
+        raise RecordError(f"Missing {quoted(name)}, a string.")
     return value
 
 
 def _maybe(entry: Mapping[str, Any], name: str) -> str | None:
     value = entry.get(name)
     if isinstance(value, dict | list):
-        raise RecordError(f"{name!r} is {'a list' if isinstance(value, list) else 'an object'}, not a string.")
+        raise RecordError(f"{quoted(name)} is {'a list' if isinstance(value, list) else 'an object'}, not a string.")
     text = text_of_cell(value)
     if text is not None and (found := surrogate_in(text)) is not None:
-        raise RecordError(f"{name!r} contains the lone surrogate {found}, which is not a character.")
+        raise RecordError(f"{quoted(name)} contains the lone surrogate {found}, which is not a character.")
     return text if text is not None and text.strip() else None
 
 
@@ -158,13 +159,13 @@ def parse_section(entry: Mapping[str, Any], stored: Mapping[str, Section], warni
         seen.add(parent)
         parent = stored[parent].parent if parent in stored else None
     if parent == own or above == own:
-        raise RecordError(f"Section {own} would be below itself. Its parent is {above!r}.")
+        raise RecordError(f"Section {quoted(own)} would be below itself. Its parent is {quoted(above)}.")
     known, before = stored.get(above), stored.get(own)
     if known is None:
-        warnings.append(f"Section {own}: Its parent {above!r} does not exist yet.")
+        warnings.append(f"Section {quoted(own)}: Its parent {quoted(above)} does not exist yet.")
     lowest = known.level + 1 if known is not None else 2
     if level is not None and level < lowest:
-        warnings.append(f"Section {own} has level {level}. Below {above} it is {lowest}.")
+        warnings.append(f"Section {quoted(own)} has level {level}. Below {quoted(above)} it is {lowest}.")
     order = section.order
     if entry.get("order") is None:
         siblings = [other.order for key, other in stored.items() if other.parent == above and key != own]
@@ -183,11 +184,11 @@ def _section(entry: Mapping[str, Any], left_out: LeftOut) -> _Entry:
     if len(own) > LONGEST_KEY:
         raise RecordError(f"'section_id' has {len(own):,} characters. The maximum is {LONGEST_KEY}.")
     if order is not None and not _is_whole(order, 0, _LARGEST):
-        raise RecordError(f"'order' is {str(order)[:40]!r}. It must be a whole number from 0 to {_LARGEST:,}.")
+        raise RecordError(f"'order' is {quoted(str(order))}. It must be a whole number from 0 to {_LARGEST:,}.")
     kind = level.strip().lower() if isinstance(level, str) and level.strip().lower() in KINDS else None
     if level is not None and kind is None and not _is_whole(level, 1, _LARGEST):
         raise RecordError(
-            f"'level' is {str(level)[:40]!r}. It must be a whole number from 1 to {_LARGEST:,}, or one of "
+            f"'level' is {quoted(str(level))}. It must be a whole number from 1 to {_LARGEST:,}, or one of "
             f"{', '.join(sorted(KINDS))}"
         )
     heading = parse_heading(own) or parse_heading(title)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Final
 
+from kg.text import quoted
 from kg.vocabulary import sha256
 from loaders.readers.headings import PART, RANKS, SECTION, Heading, find_status, is_placed, split_number
 from loaders.zoning.readers.code_model import Section
@@ -195,9 +196,9 @@ def link_parents(entries: Sequence[tuple[str, str | None, Draft]], warnings: lis
             continue
         parent = known.get(above)
         if parent is None:
-            warnings.append(f"{draft.name} is placed at the top. Its parent {above!r} does not exist.")
+            warnings.append(f"{draft.name} is placed at the top. Its parent {quoted(above)} does not exist.")
         elif own == above or _find_root(parent, higher) is draft:
-            warnings.append(f"{draft.name} is placed at the top. Its parent {above!r} is below it.")
+            warnings.append(f"{draft.name} is placed at the top. Its parent {quoted(above)} is below it.")
         else:
             draft.parent = higher[draft] = parent
     return [draft for _, _, draft in entries]
@@ -391,7 +392,9 @@ def _warn_dropped(drafts: Sequence[Draft], left: Mapping[Draft, Draft], warnings
         if draft not in listed:
             warnings.append(f"{draft.name} is dropped. It repeats {kept.name} word for word.")
         elif not is_same_heading(draft.title, kept.title):
-            warnings.append(f"{draft.name} is {draft.title!r} in the contents, but {kept.title!r} in the text.")
+            warnings.append(
+                f"{draft.name} is {quoted(draft.title)} in the contents, but {quoted(kept.title)} in the text."
+            )
         if draft.content is not None and draft.content.notes and kept.content is not None:
             new = (note for note in draft.content.notes if note not in kept.content.notes)
             kept.content = replace(kept.content, notes=(*kept.content.notes, *new))
