@@ -265,7 +265,8 @@ def follow_references(
             codes = shorten([words.districts[other].code for other in words.districts if other in reached])
             followed.notes.append(
                 f"{name_or_quote(words.districts[iri].code)} refers to uses of {codes}. Read the words of the "
-                "reference: they may except this use, and need not include uses that are conditional or prohibited there."
+                "reference: they may except this use, and need not include uses that are conditional or prohibited "
+                "there."
             )
     return followed._replace(
         found=list(used.values()), unresolved=any(not targets[each.about] for each in used.values())
