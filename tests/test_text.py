@@ -11,7 +11,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from kg.cli import output
-from kg.text import escape_controls, find_sentence_ends, to_number, to_single_line
+from kg.text import escape_controls, find_sentence_ends, name_or_quote, quoted, to_number, to_single_line
 from tests.examples import dear
 
 
@@ -84,3 +84,24 @@ def test_a_number_is_read(number: int) -> None:
 @pytest.mark.parametrize("text", ["", "-", "1.5", "first", " 1", "+1", "1_0", "\u0663", "--1", "9" * 5_000])
 def test_any_other_text_is_no_number(text: str) -> None:
     assert to_number(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("R-1", "'R-1'"),
+        ("it's\na \x1b[31m`line`\u202e", '"it\'s\\na \\x1b[31m`line`\\u202e"'),
+        ("x" * 80, f"'{'x' * 80}'"),
+        ("x" * 81, f"'{'x' * 80}…'"),
+        ("'\"" * 50, "'" + "\\'\"" * 40 + "…'"),
+        ("\ud800", "'\\ud800'"),
+    ],
+)
+def test_a_quotation_is_one_line_in_quotes_of_at_most_80_characters(text: str, expected: str) -> None:
+    assert quoted(text) == expected
+
+
+@pytest.mark.parametrize("name", ["R-1", "17.70.010(a)", "§5"])
+def test_a_short_code_is_named_without_quotes(name: str) -> None:
+    assert name_or_quote(name) == name
+    assert name_or_quote(f"{name} now") == f"'{name} now'"

@@ -17,6 +17,7 @@ from kg.connectors.client import RemoteServer
 from kg.connectors.names import SPARQL
 from kg.errors import InvalidInputError, UpstreamError
 from kg.remote.sparql import Answer
+from kg.text import quoted
 from kg.vocabulary import XSD, sha256
 
 MAX_ROWS: Final = 60_001
@@ -87,7 +88,7 @@ def parse_csv(text: str, names: Sequence[str]) -> list[list[str]]:
     # The server orders the columns as its endpoint does, and leaves out those without values.
     columns = {name: number for number, name in enumerate(head) if name in names}
     if not columns or any(len(row) != len(head) for row in rows):
-        raise UpstreamError(f"The remote query returned no rows of {', '.join(names)}: {text[:300]}")
+        raise UpstreamError(f"The remote query returned no rows of {', '.join(names)}: {quoted(text)}")
     return [[row[columns[name]] if name in columns else "" for name in names] for row in rows]
 
 

@@ -24,6 +24,7 @@ from kg.connectors.sparql import RemoteSparql
 from kg.errors import NotFoundError, UpstreamError
 from kg.remote.sparql import Binding
 from kg.sparql.terms import bind
+from kg.text import quoted
 from kg.vocabulary import WD, WIKIBASE
 
 Rank = Literal["preferred", "normal", "deprecated"]
@@ -153,7 +154,7 @@ def parse_found(text: str) -> list[TextEntity]:
         if (match := _FOUND.fullmatch(line.lstrip())) is not None:
             found.append(TextEntity(match["id"], match["label"].strip(), (match["description"] or "").strip()))
     if not found and text.strip() and not _ABSENT.match(text.strip()):
-        raise UpstreamError(f"The server answered with a text that is not a list of entities: {text[:200]}")
+        raise UpstreamError(f"The server answered with a text that is not a list of entities: {quoted(text)}")
     return found
 
 
@@ -192,13 +193,13 @@ def parse_claims(text: str) -> list[TextClaim]:
             snak = claims[-1].snak
             claims[-1] = replace(claims[-1], snak=replace(snak, value=f"{snak.value}\n{bare}", value_id=None))
     if not claims and lines and not _ABSENT.match(text.strip()):
-        raise UpstreamError(f"The server answered with a text that is not a list of claims: {text[:200]}")
+        raise UpstreamError(f"The server answered with a text that is not a list of claims: {quoted(text)}")
     return claims
 
 
 def _check(text: str) -> None:
     if text.lstrip().startswith(_UNAVAILABLE):
-        raise UpstreamError(f"The server answered: {text.strip()[:200]}")
+        raise UpstreamError(f"The server answered: {quoted(text.strip())}")
 
 
 def _start(match: re.Match[str]) -> TextClaim:

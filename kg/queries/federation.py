@@ -22,6 +22,7 @@ from kg.sparql.guard import line_and_column
 from kg.sparql.service import Clause, Prologue
 from kg.sparql.terms import bind
 from kg.store.protocol import Term
+from kg.text import quoted
 from kg.vocabulary import BASE, PREFIXES
 
 MAX_ROWS: Final = 10_000
@@ -81,7 +82,7 @@ class Federation:
                 raise UpstreamError(f"{where}: The endpoint answered a SELECT with a boolean.")
             variables = [variable.value for variable in result.variables]
             if strange := sorted(set(variables) - names):
-                raise UpstreamError(f"{where}: The answer contains ?{strange[0][:40]}, which is not in the clause.")
+                raise UpstreamError(f"{where}: The answer contains {quoted(strange[0])}, which is not in the clause.")
             nodes = _GENID + hashlib.sha256(body).hexdigest()[:32] + "/"
             rows: list[tuple[Term | None, ...]] = []
             for solution in result:

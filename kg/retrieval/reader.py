@@ -20,7 +20,6 @@ from pyoxigraph import NamedNode
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph, Memory
 from kg.retrieval.results import MOST_RESULTS, MOST_SKIPPED, Completeness, Meta, Result, Statement
-from kg.retrieval.token_budget import clipped
 from kg.sparql.graph_exclusion import find_reads
 from kg.sparql.terms import bind
 from kg.store.commits import commit_iri
@@ -38,8 +37,6 @@ _RAN: Final[ContextVar[list[Statement] | None]] = ContextVar("ran", default=None
 
 USER_GRAPHS: Final = 3
 """Maximum number of user graphs that a note names."""
-NAME_CHARACTERS: Final = 200
-"""Maximum characters of the name of a user graph in a note: its writer chooses it."""
 SMALL: Final = 500
 """Rows of a small result. These have a cache of their own: a large result would displace hundreds of them."""
 KEPT_SMALL: Final = 100_000
@@ -453,7 +450,7 @@ def list_user_graphs(kg: KnowledgeGraph, properties: AbstractSet[str] | None) ->
     """List the user graphs with any of these properties (None: with any property) for a note; empty without any."""
     with kg.reading() as lease:
         graphs = sorted(lease.get().visibility.find_graphs(properties), key=lambda graph: graph.value)
-    listed = ", ".join(clipped(graph.value, NAME_CHARACTERS) for graph in graphs[:USER_GRAPHS])
+    listed = ", ".join(quoted(graph.value) for graph in graphs[:USER_GRAPHS])
     return listed + (f" and {len(graphs) - USER_GRAPHS} more graphs" if len(graphs) > USER_GRAPHS else "")
 
 

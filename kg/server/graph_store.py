@@ -226,7 +226,7 @@ def _negotiated(request: Request, offered: tuple[str, ...]) -> str:
 
 async def _read_body(request: Request, max_bytes: int) -> Body:
     if (coding := request.headers.get("content-encoding", "identity").lower()) != "identity":
-        message = f"Unsupported Content-Encoding {coding}. Send the body uncompressed."
+        message = f"Unsupported Content-Encoding {quoted(coding)}. Send the body uncompressed."
         raise HttpError(415, "unsupported_media_type", message, {"Accept-Encoding": "identity"})
     body = await request_bodies.read(request, max_bytes, "QUADCITE_MAX_GRAPH_BYTES")
     return Body(body, request.headers.get("content-type", ""))

@@ -37,7 +37,7 @@ class HttpError(Exception):
 
 def method_not_allowed(request: Request, allowed: str) -> HttpError:
     """Build the error for an unsupported method. `allowed` lists the supported ones."""
-    message = f"Method {request.method[:20]} is not supported here. Use {allowed}."
+    message = f"Method {quoted(request.method)} is not supported here. Use {allowed}."
     return HttpError(405, "method_not_allowed", message, {"Allow": allowed})
 
 

@@ -25,6 +25,7 @@ from kg.processes.task import OutputFullError, QuadLimit
 from kg.server.negotiation import media_type_of
 from kg.server.problem_details import HttpError
 from kg.store.payloads import Payload, read_documents
+from kg.text import quoted
 
 FORMATS: Final = {
     "text/turtle": RdfFormat.TURTLE,
@@ -96,7 +97,7 @@ class Body:
         if format_ is None:
             raise unsupported_type(media_type)
         if (charset := parameters.get("charset", "utf-8")).lower() not in ("utf-8", "utf8", "us-ascii"):
-            raise HttpError(415, "unsupported_media_type", f"Unsupported charset {charset}. Send UTF-8.")
+            raise HttpError(415, "unsupported_media_type", f"Unsupported charset {quoted(charset)}. Send UTF-8.")
         return format_
 
     def parts(self, boundary: str) -> Iterator[tuple[Message, Body]]:
@@ -118,7 +119,7 @@ class Body:
             coding = str(headers.get("Content-Transfer-Encoding", "binary")).strip().lower()
             if coding not in ("binary", "8bit", "7bit"):
                 raise InvalidInputError(
-                    f"Unsupported Content-Transfer-Encoding {coding[:40]} in a part of the form. Use binary."
+                    f"Unsupported Content-Transfer-Encoding {quoted(coding)} in a part of the form. Use binary."
                 )
             yield headers, Body(content, str(headers.get("Content-Type", "")))
             mark = following

@@ -139,7 +139,7 @@ async def _parse_request(request: Request, max_bytes: int) -> _ValidationRequest
     media_type = _negotiated(request, parameters.get("format"))
     timeout_s = _timeout(parameters.get("timeout"))
     if (coding := request.headers.get("content-encoding", "identity").lower()) != "identity":
-        message = f"Unsupported Content-Encoding {coding}. Send the body uncompressed."
+        message = f"Unsupported Content-Encoding {quoted(coding)}. Send the body uncompressed."
         raise HttpError(415, "unsupported_media_type", message, {"Accept-Encoding": "identity"})
     stored = "graph" in parameters or "document" in parameters
     content_type = request.headers.get("content-type", "")
@@ -204,11 +204,11 @@ def _document(name: str, data: bytes, content_type: str, base_iri: str) -> Docum
     media_type, parameters = media_type_of(content_type)
     form = FORMATS.get(media_type) or (RdfFormat.from_media_type(media_type) if media_type.isascii() else None)
     if form is None:
-        message = f"Unsupported type of the {name}: {media_type[:80] or '(none)'}. Send {', '.join(_TAKEN)}."
+        message = f"Unsupported type of the {name}: {quoted(media_type)}. Send {', '.join(_TAKEN)}."
         raise HttpError(415, "unsupported_media_type", message, {"Accept-Post": ", ".join(_TAKEN)})
     if (charset := parameters.get("charset", "utf-8")).lower() not in ("utf-8", "utf8", "us-ascii"):
         raise HttpError(
-            415, "unsupported_media_type", f"Unsupported charset of the {name}: {charset[:40]}. Send UTF-8."
+            415, "unsupported_media_type", f"Unsupported charset of the {name}: {quoted(charset)}. Send UTF-8."
         )
     return Document(data, form.media_type, base_iri, name)
 

@@ -188,9 +188,11 @@ class _Sparql:
             message = f"Unsupported Content-Type {content_type or '(none)'}. Send {' or '.join(taken)}."
             raise HttpError(415, "unsupported_media_type", message, headers)
         if (charset := parameters.get("charset", "utf-8")).lower() not in ("utf-8", "utf8", "us-ascii"):
-            raise HttpError(415, "unsupported_media_type", f"Unsupported charset {charset}. Send UTF-8.", headers)
+            raise HttpError(
+                415, "unsupported_media_type", f"Unsupported charset {quoted(charset)}. Send UTF-8.", headers
+            )
         if (coding := request.headers.get("content-encoding", "identity").lower()) != "identity":
-            message = f"Unsupported Content-Encoding {coding}. Send the body uncompressed."
+            message = f"Unsupported Content-Encoding {quoted(coding)}. Send the body uncompressed."
             raise HttpError(415, "unsupported_media_type", message, {"Accept-Encoding": "identity"})
         body = await request_bodies.read(request, self._endpoint.settings.max_body_bytes)
         if content_type == FORM:

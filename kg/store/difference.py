@@ -15,6 +15,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Store, Tr
 from kg.errors import InvalidInputError
 from kg.store.protocol import GraphChange, Patch, Term
 from kg.store.statement_files import StatementFile
+from kg.text import quoted
 
 Statements = dict[str, Quad]
 """The quads of one graph, each under its N-Quads statement without the graph and the dot."""
@@ -222,7 +223,7 @@ def _canonical_quad(quad: Quad) -> Quad:
         return quad
     if isinstance(subject, BlankNode) or _has_blank(value):
         raise InvalidInputError(
-            f"Blank nodes cannot be stored: {str(quad)[:300]}. Replace the blank node by an IRI (skolemize it)."
+            f"Blank nodes cannot be stored: {quoted(quad)}. Replace the blank node by an IRI (skolemize it)."
         )
     canonical = canonical_term(value)
     return quad if canonical is value else Quad(subject, quad.predicate, canonical, quad.graph_name)

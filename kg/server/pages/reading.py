@@ -126,7 +126,7 @@ class Readers:
             iri = parse_iri(name).value
             target = self.find(site, iri)
             if target is None:
-                error = NotFoundError(f"<{iri}> is not a passage, and not a part of a text that can be read here.")
+                error = NotFoundError(f"{quoted(iri)} is not a passage, nor a part of a text that can be read here.")
                 return suggestion_page(site, request, error, iri)
             return self.show(site, request, target)
 

@@ -222,7 +222,9 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
     listed = _load_listed(reader, node, page)
     if not (said or declared or listed):
         raise NotFoundError(
-            f"No graph has quads about <{iri}> or references to it." if page == 1 else f"Page {page} does not exist."
+            f"No graph has quads about {quoted(iri)} or references to it."
+            if page == 1
+            else f"Page {page} does not exist."
         )
     quads = sorted({*said, *declared}, key=lambda q: (str(q.predicate), str(q.object), str(q.graph_name)))
     named = {

@@ -19,6 +19,7 @@ from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.results import Evidence, Statement
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
+from kg.text import quoted
 from kg.tools.concepts.find import ConceptLink, FoundConcept, concept_find
 from kg.tools.entities.dereference import names_of, short_name
 from kg.vocabulary import RDFS, SKOS, WIKIBASE, XSD
@@ -169,7 +170,7 @@ def read_concept(kg: KnowledgeGraph, iri: str, page: int = 1) -> ConceptPage:
     concepts = load_concepts(kg)
     concept = concepts.at(iri) or load_concepts(kg, fresh=True).at(iri)
     if concept is None:
-        raise NotFoundError(f"<{iri}> is not a concept with a name.")
+        raise NotFoundError(f"{quoted(iri)} is not a concept with a name.")
     reader = Reader(kg)
     described = concept_find(kg, qid=concept.iri)
     node, entity = NamedNode(concept.iri), NamedNode(concept.entity)

@@ -16,6 +16,7 @@ from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.results import Provenance, Statement
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
+from kg.text import quoted
 from kg.tools.claims.citations import Citation, find_citing, find_targets, load_citations
 from kg.tools.entities.dereference import names_of
 from kg.tools.reading.facts import load_facts
@@ -148,7 +149,7 @@ def _read_page(reader: Reader, iri: str, page: int, citing_page: int) -> Documen
     order = load_order(reader, node)
     pages = max(1, -(-len(order) // PASSAGES))
     if not 1 <= page <= pages:
-        raise NotFoundError(f"Page {page} does not exist. <{iri}> has the pages 1 to {pages}.")
+        raise NotFoundError(f"Page {page} does not exist. {quoted(iri)} has the pages 1 to {pages}.")
     first = (page - 1) * PASSAGES
     shown = [unit for _, unit in order[first : first + PASSAGES]]
     units = load_units(reader, shown)

@@ -13,6 +13,7 @@ from kg.retrieval.evidence import code_of
 from kg.retrieval.reader import Reader, iri_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
+from kg.text import quoted
 from kg.vocabulary import KG, SCHEMA, SKOS, iri_prefix
 
 STATED: Final = """
@@ -59,7 +60,7 @@ def read_district(reader: Reader, iri: str) -> DistrictFacts:
     towns = [town for town in list_texts(facts, KG.jurisdiction) if town.startswith(_MUNICIPALITY)]
     key = iri.removeprefix(_DISTRICT).partition("/")[0]
     if not facts or not iri.startswith(_DISTRICT):
-        raise NotFoundError(f"<{iri}> is not a district that is known.")
+        raise NotFoundError(f"{quoted(iri)} is not a district that is known.")
     return DistrictFacts(
         municipality=towns[0] if towns else _MUNICIPALITY + key,
         state=key.split("-")[1] if key.count("-") > 1 else "",
@@ -85,7 +86,7 @@ def read_party(reader: Reader, iri: str) -> PartyFacts:
     english = [term for term in facts.get(SKOS.prefLabel, ()) if getattr(term, "language", None) in (None, "en")]
     name = min(map(term_text, english or facts.get(SKOS.prefLabel, ())), default="")
     if not name:
-        raise NotFoundError(f"<{iri}> is not a party with a name.")
+        raise NotFoundError(f"{quoted(iri)} is not a party with a name.")
     others = list_texts(facts, SKOS.notation, SKOS.prefLabel, SKOS.altLabel)
     founded = next(iter(list_texts(facts, SCHEMA.foundingDate)), "")
     return PartyFacts(name, [each for each in others if each != name], founded)

@@ -12,6 +12,7 @@ from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader
 from kg.retrieval.results import Statement
+from kg.text import quoted
 from kg.tools.climate.families import LineageResult, policy_lineage
 from kg.tools.entities.dereference import names_of, short_name
 from kg.tools.reading.documents import CitedBy, load_cited_by
@@ -61,7 +62,7 @@ def read_law(kg: KnowledgeGraph, iri: str, page: int = 1, citing_page: int = 1) 
     if iri.startswith(_FAMILIES):
         lineage = policy_lineage(kg, family_slug=iri, limit=DOCUMENTS, offset=(page - 1) * DOCUMENTS)
     elif not facts:
-        raise NotFoundError(f"<{iri}> is not a law that is known.")
+        raise NotFoundError(f"{quoted(iri)} is not a law that is known.")
     names = names_of(kg, [each.value for some in facts.values() for each in some if isinstance(each, NamedNode)])
 
     def links(name: NamedNode) -> list[Linked]:

@@ -17,6 +17,7 @@ from kg.retrieval.results import Statement
 from kg.retrieval.speech_records import Speech, labels_of, load_spans, load_speeches, load_texts
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
+from kg.text import quoted
 from kg.tools.parliament.speakers import Counted, speech_stats
 from kg.tools.parliament.votes import HowVoted, how_voted
 from kg.tools.reading.facts import list_texts, load_facts
@@ -104,7 +105,7 @@ def read_person(kg: KnowledgeGraph, iri: str, page: int = 1, votes_page: int = 1
     reader, node = Reader(kg), NamedNode(iri)
     facts = load_facts(reader, iri, NAMES, "names of the person")
     if not facts:
-        raise NotFoundError(f"<{iri}> is not a person with a name.")
+        raise NotFoundError(f"{quoted(iri)} is not a person with a name.")
     names = list_texts(facts, FOAF.name, SKOS.altLabel)
 
     def read(rows: list[dict[str, Term]]) -> list[tuple[str, int, str]]:

@@ -17,7 +17,7 @@ from kg.retrieval.results import Statement
 from kg.retrieval.speech_records import labels_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
-from kg.text import natural_key
+from kg.text import natural_key, quoted
 from kg.tools.climate.families import Family, family_overview
 from kg.tools.climate.jurisdictions import JurisdictionResult, jurisdiction_overview
 from kg.tools.zoning.municipalities import load_places as load_municipalities
@@ -103,7 +103,7 @@ def read_place(kg: KnowledgeGraph, iri: str, page: int = 1) -> PlacePage:
     reader = Reader(kg)
     place = load_places(reader).get(iri)
     if place is None:
-        raise NotFoundError(f"<{iri}> is not a place that is known.")
+        raise NotFoundError(f"{quoted(iri)} is not a place that is known.")
     overview = jurisdiction_overview(kg, place=iri)
     families = family_overview(kg, iso3=[iri], limit=FAMILIES, offset=(page - 1) * FAMILIES)
     if page > 1 and not families.families:

@@ -14,6 +14,7 @@ from kg.retrieval.evidence import describe, origin_of
 from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.results import Provenance, Statement
 from kg.sparql.terms import bind
+from kg.text import quoted
 from kg.tools.claims.review import Kind, ListedClaim, load_listed
 from kg.tools.reading.documents import CitedBy, load_cited_by
 from kg.tools.reading.marks import Marks, load_marks
@@ -100,7 +101,7 @@ def read_section(kg: KnowledgeGraph, iri: str, citing_page: int = 1) -> SectionP
     municipality = next((iri_of(row["municipality"]) for row in rows), None)
     tree = None if municipality is None else code_tree.cached_tree(kg, municipality)
     if municipality is None or tree is None or iri not in tree.sections:
-        raise NotFoundError(f"<{iri}> is not a section of a code that is loaded.")
+        raise NotFoundError(f"{quoted(iri)} is not a section of a code that is loaded.")
     section = load_section(reader, tree, iri)
     above = tree.above(iri)[::-1]
     children = tree.children.get(iri, [])

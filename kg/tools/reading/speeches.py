@@ -30,6 +30,7 @@ from kg.retrieval.speech_records import (
 from kg.sparql.terms import bind
 from kg.store.ownership import is_user_graph
 from kg.store.protocol import Term, term_text
+from kg.text import quoted
 from kg.tools.parliament.speeches import find_neighbours
 from kg.tools.parliament.votes import DivisionNames, load_division_names
 from kg.tools.reading.documents import PASSAGES, CitedBy, load_cited_by
@@ -397,7 +398,7 @@ def read_sitting(kg: KnowledgeGraph, iri: str, page: int = 1) -> SittingPage:
     graph, sitting, nodes, entries = load_entries(reader, iri)
     pages = entries[-1].page if entries else 1
     if not 1 <= page <= pages:
-        raise NotFoundError(f"Page {page} does not exist. <{iri}> has the pages 1 to {pages}.")
+        raise NotFoundError(f"Page {page} does not exist. {quoted(iri)} has the pages 1 to {pages}.")
     facts: dict[NamedNode, list[Term]] = {}
     query = bind(SITTING, graph=NamedNode(graph), sitting=NamedNode(sitting))
     for row in reader.rows("properties of the day", query):
@@ -439,7 +440,7 @@ def load_entries(reader: Reader, iri: str) -> tuple[str, str, Mapping[str, Node]
     rows = reader.rows("its graph", bind(GRAPHS_OF, iri=NamedNode(iri)))
     graphs = sorted(iri_of(row["graph"]) for row in rows if iri_of(row["class"]) in (KG.Sitting.value, KG.Debate.value))
     if not graphs:
-        raise NotFoundError(f"<{iri}> is not a sitting day or debate.")
+        raise NotFoundError(f"{quoted(iri)} is not a sitting day or debate.")
     nodes, sitting = load_day_of(reader, graphs[0])
 
     def read(rows: list[dict[str, Term]]) -> dict[str, int]:

@@ -198,7 +198,7 @@ def resolve_ids(reader: Reader, names: Sequence[str]) -> Resolved:
     found = {name: [node.value] for name, node in nodes.items() if node.value in resolved.units}
     for name, iri in _other_version(reader, {n: node.value for n, node in nodes.items() if n not in found}).items():
         found[name] = [iri]
-        resolved.notes.append(f"{name} has the id {iri} in this graph.")
+        resolved.notes.append(f"{quoted(name)} has the id {quoted(iri)} in this graph.")
     left = {name: node for name, node in nodes.items() if name not in found}
     families = {name: node for name, node in left.items() if node.value.startswith((_FAMILIES, _LAWS))}
     members = _members(reader, families)
@@ -268,7 +268,7 @@ def _explain_known(reader: Reader, node: NamedNode, kinds: Sequence[str]) -> str
     kind = "resource" if own is None else term.label if term is not None else short_name(own)
     label = names_of(reader.kg, [node.value]).get(node.value)
     article = "an" if kind[:1] in "aeiou" else "a"
-    said = f"It is {article} {kind}{f' ({label[:100]})' if label else ''} and has no text of its own."
+    said = f"It is {article} {kind}{f' ({quoted(label)})' if label else ''} and has no text of its own."
     near = reader.rows("texts around it", bind(AROUND, thing=node))
     above = [iri_of(row["other"]) for row in near if term_text(row["above"]) == "true"]
     below = [iri_of(row["other"]) for row in near if term_text(row["above"]) != "true"]

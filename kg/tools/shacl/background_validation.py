@@ -30,6 +30,7 @@ from kg.shacl.report import Violation
 from kg.shacl.shapes import Shapes
 from kg.store.ownership import CURATED, is_user_graph
 from kg.store.protocol import Term
+from kg.text import quoted
 from kg.tools.shacl.validation_state import FILE, Violations, load_state, save_state
 from kg.user_graphs import record_shapes
 from kg.vocabulary import KG, PROV, PROV_GRAPH, RDF
@@ -190,7 +191,7 @@ class DatasetChecks:
         written = [graph for graph in store.named_graphs() if is_user_graph(graph)] if nodes else ()
         for node, graphs in find_influences(suite, store, written, nodes).items():  # type: ignore[arg-type]
             more = f" and {len(graphs) - 1} other user graphs" if len(graphs) > 1 else ""
-            messages[node] += f" Statements of the user graph {graphs[0].value}{more} may be the cause."
+            messages[node] += f" Statements of the user graph {quoted(graphs[0].value)}{more} may be the cause."
 
 
 def _check_user_graph(store: pyoxigraph.Store, graph: NamedNode) -> Iterator[Violation]:

@@ -15,6 +15,7 @@ from kg.sparql.parser import parse
 from kg.sparql.terms import bind
 from kg.sparql.tracing import MOST_CHARACTERS, Row, compile_solutions
 from kg.store.protocol import Rows, Term
+from kg.text import quoted
 from kg.tools.sparql.local_services import expand_services
 from kg.tools.sparql.traces import Trace, build_traces
 
@@ -150,13 +151,13 @@ def parse_row(row: object) -> dict[str, Term]:
     found: dict[str, Term] = {}
     for name, term in row.items():
         if not isinstance(term, dict) or "type" not in term:
-            raise InvalidInputError(f"Invalid term of ?{str(name)[:80]}. It must have `type` and `value`.")
+            raise InvalidInputError(f"Invalid term of {quoted(name)}. It must have `type` and `value`.")
         kind, value = term["type"], term.get("value")
         if kind in ("bnode", "triple"):
             found[name] = BlankNode()  # bound, to what no query can name
             continue
         if not isinstance(value, str):
-            raise InvalidInputError(f"Invalid value of ?{str(name)[:80]}: not a text.")
+            raise InvalidInputError(f"Invalid value of {quoted(name)}: not a text.")
         try:
             if kind == "uri":
                 found[name] = NamedNode(value)
@@ -167,5 +168,5 @@ def parse_row(row: object) -> dict[str, Term]:
             else:
                 found[name] = Literal(value)
         except ValueError as error:
-            raise InvalidInputError(f"Invalid term of ?{str(name)[:80]}: {error}.") from None
+            raise InvalidInputError(f"Invalid term of {quoted(name)}: {error}.") from None
     return found

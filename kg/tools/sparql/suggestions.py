@@ -13,11 +13,12 @@ from kg.sparql.guard import line_and_column
 from kg.sparql.lint import Hint
 from kg.sparql.schema_index import local_name, split_words
 from kg.store.protocol import Rows, Term
+from kg.text import MAX_QUOTED_CHARS
 from kg.vocabulary import RDF, curie
 
 _VALUES: Final = 500
 _SHOWN: Final = 5
-_LONG: Final = 120
+_LONG: Final = MAX_QUOTED_CHARS
 _ORDER: Final = frozenset({"<", ">", "<=", ">="})
 
 

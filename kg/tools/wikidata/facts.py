@@ -302,10 +302,10 @@ def _explain_unknown(claimed: str, claim: Claim) -> str:
     if value.type == "somevalue":
         return "A claim states that there is a value, which is unknown."
     if value.type == "entity":
-        shown = f"{value.label} ({value.value})" if value.label else value.value
+        shown = f"{quoted(value.label)} ({value.value})" if value.label else quoted(value.value)
         return f"{shown} is recorded. Whether that is {quoted(claimed)}, or is in it, is not known here."
     if value.type == "time":
-        shown = _explain_calendar(claim) or f" {value.label or value.value} is recorded ({value.precision})."
+        shown = _explain_calendar(claim) or f" {quoted(value.label or value.value)} is recorded ({value.precision})."
         return f"{shown.strip()} It neither states nor excludes {quoted(claimed)}."
     return f"{quoted(value.value)} is recorded, which cannot be compared with {quoted(claimed)}."
 

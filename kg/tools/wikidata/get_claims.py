@@ -14,6 +14,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader, bounded_page, page_of
 from kg.retrieval.results import Identifier, Layout, Limit, Offset, Result
 from kg.retrieval.token_budget import Lean
+from kg.text import quoted
 from kg.tools.wikidata.claims import ENTITIES_AT_ONCE, Claim, Entity, Origin, load_claims, load_entities
 from kg.tools.wikidata.entity_ids import id_of, parse_entity, parse_property, show
 from kg.tools.wikidata.remote import Remote, to_claims
@@ -143,4 +144,4 @@ def _hint(kg: KnowledgeGraph, iri: str) -> str:
     near = "`wikidata.vector_search_items` finds the items that are here by name."
     if name.startswith("P"):
         near = "`wikidata.vector_search_properties` finds the properties that are here by name."
-    return f"Wikidata's {name} is not in this graph. {near} A file of it is loaded with kg load wikibase FILE."
+    return f"Wikidata's {quoted(name)} is not in this graph. {near} A file of it is loaded with kg load wikibase FILE."

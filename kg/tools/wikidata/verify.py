@@ -331,17 +331,17 @@ def _judge_one(reader: Reader, judge: Judge, reading: Reading, entity: Entity) -
             result = found
     if result is not None:
         return result
-    name = entity.label or show(entity.iri)
+    name = quoted(entity.label or show(entity.iri))
     missing = f"No claim of {name} ({show(entity.iri)}) states it ({', '.join(reading.properties)})."
     return _Judged(reading, entity, reading.properties[0], Judgement("not found", missing))
 
 
 def _explain_unread(check: Check, understood: Understood) -> str:
     if understood.subjects and not understood.readings:
-        names = ", ".join(repr(each) for each in understood.subjects[:2])
+        names = ", ".join(map(quoted, understood.subjects[:2]))
         return f"No item here is called {names}. Load it with kg load wikibase, or use its label."
     if understood.phrases:
-        names = ", ".join(repr(each) for each in understood.phrases[:2])
+        names = ", ".join(map(quoted, understood.phrases[:2]))
         return f"{names} is not known as a property. `wikidata.vector_search_properties` finds properties by meaning."
     return (
         "The question is not covered: it has no form that is known. Ask for one property of one item, as in "
