@@ -354,7 +354,7 @@ def review_claim(
         if (finding := _load_finding(reader, node)) is not None:
             return _review_finding(reader, finding, verdict)
         own = " It was written by a user, not extracted, and cannot be reviewed." if rows else ""
-        raise NotFoundError(f"Unknown claim {quoted(claim)}.{own} list_claims and kg_find_related return ids.")
+        raise NotFoundError(f"Unknown claim {name_or_quote(claim)}.{own} list_claims and kg_find_related return ids.")
     if "object" not in found:
         raise InvalidInputError(f"{quoted(claim)} has no resolved citation, so it has no edge to accept or reject.")
     sender = SENDER.get()

@@ -31,7 +31,7 @@ from kg.sparql.guard import line_and_column
 from kg.sparql.lexer import Token
 from kg.sparql.service import Clause, Prologue, replace_clauses
 from kg.sparql.terms import Bindable, bind
-from kg.text import quoted
+from kg.text import MAX_QUOTED_CHARS, quoted
 from kg.vocabulary import KG
 
 FORM: Final = 'SERVICE kg:search { ?unit kg:matches "words" ; kg:score ?score ; kg:limit 50 }'
@@ -177,9 +177,9 @@ class _Reader:
         subject: Token | None = None
         while (token := self._peek()) is not None:
             if token.kind != "variable":
-                self._fail(token, f"{quoted(token.text)} is not a variable for the text units")
+                self._fail(token, f"{_show(token)} is not a variable for the text units")
             if subject is not None and token.text[1:] != subject.text[1:]:
-                self._fail(token, f"the clause has a second subject next to {quoted(subject.text)}")
+                self._fail(token, f"the clause has a second subject next to {_show(subject)}")
             subject = self._next()
             self._properties()
         if subject is None or "matches" not in self._said:
@@ -200,7 +200,7 @@ class _Reader:
             if token is None:
                 return
             if token.text not in (";", "."):
-                self._fail(token, f"expected ; or . instead of {quoted(token.text)}")
+                self._fail(token, f"expected ; or . instead of {_show(token)}")
             while (token := self._peek()) is not None and token.text in (";", "."):
                 self._next()
                 if token.text == ".":
@@ -219,7 +219,7 @@ class _Reader:
         near = nearest(token.text.rpartition(":")[2], _PARTS, 1, least=60)
         hint = f". Did you mean kg:{near[0]}?" if near else ""
         valid = ", ".join(f"kg:{name}" for name in _PARTS)
-        self._fail(token, f"unknown property {quoted(token.text)} of a search. Available: {valid}{hint}")
+        self._fail(token, f"unknown property {_show(token)} of a search. Available: {valid}{hint}")
 
     def _property(self, predicate: Token, part: str) -> None:
         value = self._next()
@@ -227,15 +227,13 @@ class _Reader:
             self._fail(None, f"kg:{part} has no value")
         if part in _VARIABLES:
             if value.kind != "variable":
-                self._fail(
-                    value, f"kg:{part} takes a variable, not {quoted(value.text)}. Use a FILTER outside the clause"
-                )
+                self._fail(value, f"kg:{part} takes a variable, not {_show(value)}. Use a FILTER outside the clause")
             variables: list[str] = getattr(self._search, part)
             variables.append(value.text[1:])
             return
         if value.kind == "variable":
             why = "the search runs before the query does, so it cannot depend on a variable"
-            self._fail(value, f"kg:{part} takes a constant, not {quoted(value.text)}: {why}")
+            self._fail(value, f"kg:{part} takes a constant, not {_show(value)}: {why}")
         if part == "must":
             words = self._string(value, part).strip()
             if not words:
@@ -257,13 +255,13 @@ class _Reader:
             chosen = next((known for known in _MODES if known == mode), None)
             if chosen is None:
                 names = ", ".join(f'"{known}"' for known in _MODES)
-                self._fail(value, f"kg:mode is one of {names}, not {quoted(value.text)}")
+                self._fail(value, f"kg:mode is one of {names}, not {_show(value)}")
             self._search.mode = chosen
 
     def _string(self, token: Token, part: str) -> str:
         """Parse a string literal. A language tag or the datatype xsd:string is ignored."""
         if token.kind != "string":
-            self._fail(token, f"kg:{part} takes a string, not {quoted(token.text)}")
+            self._fail(token, f"kg:{part} takes a string, not {_show(token)}")
         following = self._peek()
         if following is not None and following.kind == "language":
             self._next()
@@ -273,7 +271,7 @@ class _Reader:
             if datatype is None or self._prologue.resolve(datatype) != "http://www.w3.org/2001/XMLSchema#string":
                 self._fail(datatype, f"kg:{part} takes a plain string")
         try:
-            quad = next(parse(f"<a:a> <a:a> {quoted(token.text)} .", format=RdfFormat.TURTLE))
+            quad = next(parse(f"<a:a> <a:a> {token.text} .", format=RdfFormat.TURTLE))
         except SyntaxError:
             self._fail(token, "the string contains an invalid escape")
         assert isinstance(quad.object, Literal)  # noqa: S101 -- a string token reads as one
@@ -281,7 +279,7 @@ class _Reader:
 
     def _limit(self, token: Token) -> int:
         if token.kind != "number" or not token.text.isdecimal() or not 1 <= int(token.text[:9]) <= MAX_HITS:
-            self._fail(token, f"kg:limit takes a whole number from 1 to {MAX_HITS}, not {quoted(token.text)}")
+            self._fail(token, f"kg:limit takes a whole number from 1 to {MAX_HITS}, not {_show(token)}")
         return int(token.text)
 
     def _least(self, token: Token) -> float:
@@ -290,7 +288,7 @@ class _Reader:
         except ValueError:
             least = math.nan
         if not 0 <= least < math.inf:
-            self._fail(token, f"kg:minScore takes a number of at least 0, not {quoted(token.text)}")
+            self._fail(token, f"kg:minScore takes a number of at least 0, not {_show(token)}")
         return least
 
     def _peek(self) -> Token | None:
@@ -306,3 +304,8 @@ class _Reader:
         line, column = line_and_column(self._query, offset)
         end = "" if reason.endswith("?") else "."
         raise InvalidInputError(f"kg:search, line {line}, column {column}: {reason}{end} Valid form: {FORM}")
+
+
+def _show(token: Token) -> str:
+    """Return a token as it was written, or a quotation of its beginning if it is long."""
+    return token.text if len(token.text) <= MAX_QUOTED_CHARS else quoted(token.text)

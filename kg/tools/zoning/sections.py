@@ -363,7 +363,9 @@ def _find_part(parts: Sequence[Part], labels: str, name: str) -> Part:
     found = next((part for part in parts if part.label == labels), None)
     if found is None:
         shown = ", ".join(part.label for part in parts[:SHOWN_PARTS]) or "none"
-        raise NotFoundError(f"section_id: Unknown subsection {quoted(labels)} of {quoted(name)}. Available: {shown}.")
+        raise NotFoundError(
+            f"section_id: Unknown subsection {name_or_quote(labels)} of {quoted(name)}. Available: {shown}."
+        )
     return found
 
 

@@ -88,7 +88,7 @@ def test_a_municipality_is_known_however_it_is_written(kg, name, state):
 @pytest.mark.parametrize(
     ("name", "state", "says"),
     [
-        ("Quary Bend", "UT", "Available: Quarry Bend, Utah"),
+        ("Quary Bend", "UT", "Available: 'Quarry Bend, Utah'"),
         ("Quarry Bend", "CT", "Quarry Bend, Utah"),
         ("", "UT", "municipality is empty"),
     ],
@@ -116,7 +116,7 @@ def test_a_use_is_found_by_its_plural_and_by_a_word_of_it(kg):
     assert {each.use for each in kg_query_permissions(kg, **BEND, use="duplexes").permissions} == {"Duplex"}
     found = kg_query_permissions(kg, **QUILL, use="dwelling")
     assert {each.use for each in found.permissions} == {"Single-family dwelling"}
-    assert found.notes == ["use: 'dwelling' was interpreted as Single-family dwelling."]
+    assert found.notes == ["use: 'dwelling' was interpreted as 'Single-family dwelling'."]
 
 
 @pytest.mark.parametrize(
