@@ -99,7 +99,7 @@ async def use_all(client: Client) -> None:
     compared = await client.call_tool(
         "compare_zoning", {"municipalities": ["Upper Feign, CT", "Nowhere, CT"]}, raise_on_error=False
     )
-    assert "Available: Upper Feign, Connecticut" in compared.content[0].text
+    assert "Available: 'Upper Feign, Connecticut'" in compared.content[0].text
 
 
 def as_ada(kg: KnowledgeGraph, scopes: frozenset[str]) -> Any:

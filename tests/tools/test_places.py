@@ -244,7 +244,7 @@ def test_unknown_place_is_named_with_similar_ones(kg: KnowledgeGraph, text: str)
 
 
 def test_misspelt_state_is_suggested(kg: KnowledgeGraph) -> None:
-    with pytest.raises(NotFoundError, match=r"Similar: Utah, United States \(US-UT\)"):
+    with pytest.raises(NotFoundError, match=r"Similar: 'Utah, United States' \(US-UT\)"):
         jurisdiction_overview(kg, "Utha")
 
 

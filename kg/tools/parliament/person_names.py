@@ -11,7 +11,7 @@ from pyoxigraph import NamedNode
 from kg.errors import NotFoundError
 from kg.fuzzy_names import Names, fold
 from kg.retrieval.choices import NEAREST, Choice
-from kg.text import quoted
+from kg.text import name_or_quote, quoted
 
 TITLES: Final = frozenset(
     re.findall(
@@ -88,7 +88,7 @@ def _none(argument: str, text: str, choices: Sequence[Choice]) -> list[Choice]:
     near = [choices[each.number].label for each in known.nearest(text, NEAREST)]
     if not near and len(choices) <= 2 * NEAREST:
         near = sorted(choice.label for choice in choices)
-    meant = f"Similar: {'; '.join(map(quoted, dict.fromkeys(near)))}. " if near else ""
+    meant = f"Similar: {'; '.join(map(name_or_quote, dict.fromkeys(near)))}. " if near else ""
     more = "speech_stats(group_by='party')" if argument == "party" else "list_speakers"
     raise NotFoundError(f"{argument}: No speech has {quoted(text)}. {meant}{more} lists all.")
 

@@ -27,7 +27,7 @@ from kg.retrieval.results import Name
 from kg.retrieval.speech_records import is_id_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
-from kg.text import quoted
+from kg.text import name_or_quote, quoted
 from kg.tools.parliament.person_names import find_offices, find_parties, find_people
 from kg.vocabulary import FOAF, SKOS, XSD, mint
 
@@ -544,7 +544,7 @@ def _topics(reader: Reader, wanted: Sequence[str], terms: dict[str, Sequence[Ter
     if unknown:
         near = Names([(number, tag) for number, tag in enumerate(tags(reader))])
         known = [each.name for text in unknown for each in near.nearest(text, 3)] or tags(reader)[:20]
-        valid = f"Similar: {', '.join(map(quoted, dict.fromkeys(known)))}." if known else "No speech has a tag."
+        valid = f"Similar: {', '.join(map(name_or_quote, dict.fromkeys(known)))}." if known else "No speech has a tag."
         message = f"topics: No speech has {' or '.join(quoted(text) for text in unknown)}. {valid}"
         if len(unknown) == len(wanted):
             raise NotFoundError(message)

@@ -126,10 +126,10 @@ def test_what_an_item_is_comes_from_the_property_that_is_called_instance_of(topi
         ({"qid": "P2"}, InvalidInputError, "P2 is a property, not an item"),
         ({"qid": f"{BASE}entity/P2"}, InvalidInputError, "P2 is a property, not an item"),
         ({"qid": "L7"}, InvalidInputError, "L7 is not an item"),
-        ({"qid": "geothermal"}, InvalidInputError, r"Similar: Q1012 \(geothermal energy\)"),
-        ({"qid": "Q10110"}, NotFoundError, r"Similar: .*Q1011 \(wind power\)"),
+        ({"qid": "geothermal"}, InvalidInputError, r"Similar: Q1012 \('geothermal energy'\)"),
+        ({"qid": "Q10110"}, NotFoundError, r"Similar: .*Q1011 \('wind power'\)"),
         ({"qid": "http://www.wikidata.org/entity/Q42"}, NotFoundError, "Unknown concept"),
-        ({"qid": "wd:Q1010"}, NotFoundError, r"Similar: Q1010 \(solar power\)"),
+        ({"qid": "wd:Q1010"}, NotFoundError, r"Similar: Q1010 \('solar power'\)"),
         ({"qid": '> } # "'}, InvalidInputError, "is not a QID"),
     ],
 )

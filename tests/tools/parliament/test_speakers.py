@@ -79,7 +79,7 @@ def test_pages_of_speakers_fit_together(speeches):
 
 
 def test_a_name_that_nobody_has_names_the_nearest(speeches):
-    with pytest.raises(NotFoundError, match="Similar: Otto Brandl"):
+    with pytest.raises(NotFoundError, match="Similar: 'Otto Brandl'"):
         list_speakers(speeches.kg, query="Otto Brandel")
 
 

@@ -146,7 +146,7 @@ def test_a_district_is_known_by_code_or_name_with_or_without_what_it_is_called(k
 
 
 def test_a_town_in_the_wrong_state_is_told_with_the_right_one(kg):
-    with pytest.raises(NotFoundError, match=r"'Quarry Bend' in 'CT'\. Available: Quarry Bend, Utah"):
+    with pytest.raises(NotFoundError, match=r"'Quarry Bend' in 'CT'\. Available: 'Quarry Bend, Utah'"):
         kg_query_standards(kg, "Quarry Bend", "CT")
 
 
@@ -227,7 +227,7 @@ def test_a_town_of_which_nothing_is_recorded_says_so_in_every_tool(kg):
         lambda: kg_query_standards(kg, **NEW, district="R-1"),
         lambda: kg_query_standards(kg, **NEW, standard_type="height"),
     ):
-        with pytest.raises(NotFoundError, match="Old Kiln, Utah has no recorded"):
+        with pytest.raises(NotFoundError, match="'Old Kiln, Utah' has no recorded"):
             call()
     with pytest.raises(NotFoundError, match="us-ut-old-kiln"):
         kg_traverse_hierarchy(kg, **NEW)
@@ -364,7 +364,7 @@ def test_a_relationship_type_that_there_is_not_is_told_with_those_that_there_are
     ("text", "says"),
     [
         ("kenel", r"of 4: Kennels, shelters, and pounds\.$"),
-        ("helipad", "Available: Kennels, shelters, and pounds, Banks"),
+        ("helipad", "Available: 'Kennels, shelters, and pounds', Banks"),
         ("RB", r"of 4: RA\.$"),
     ],
 )
@@ -400,7 +400,7 @@ def test_a_term_that_is_defined_goes_before_one_that_has_its_words(kg):
     assert "Cottage dwelling; Dwelling, Multi-Family;" in note
     words, [note] = looked_up("row")
     assert words == ["Dwelling, Row"]
-    assert note == "term: Glaze Ford, Utah does not define 'row'. It was interpreted as Dwelling, Row."
+    assert note == "term: 'Glaze Ford, Utah' does not define 'row'. It was interpreted as 'Dwelling, Row'."
     with pytest.raises(NotFoundError, match="of 6: Cottage dwelling"):
         looked_up("cottge dwellng")
 

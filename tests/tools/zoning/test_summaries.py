@@ -80,7 +80,7 @@ def test_a_municipality_is_known_by_its_name_and_state(town, name, state):
 
 
 def test_what_is_not_there_is_told_with_what_is(town):
-    with pytest.raises(NotFoundError, match="Available: Otter Hollow, Utah"):
+    with pytest.raises(NotFoundError, match="Available: 'Otter Hollow, Utah'"):
         kg_build_summaries(town, "Otter Hill", "UT")
     with pytest.raises(NotFoundError, match=r"'7\.1\.9'.* 7\.1"):
         kg_rebuild_summary(town, **HERE, section_id="7.1.9")
