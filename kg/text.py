@@ -21,7 +21,7 @@ MAX_LINE_CHARS: Final = 1_000
 
 MAX_QUOTED_CHARS: Final = 80
 """Maximum characters of foreign text in a message of the server."""
-_CODE: Final = re.compile(r"[\w§(][\w.,:/()&+#§-]{0,79}")
+_CODE: Final = re.compile(r"[\w§(][\w.,:/()&+#=§-]{0,79}")
 
 _DIGITS: Final = 18
 """Maximum number of digits of a number: fewer than 64 bits have."""

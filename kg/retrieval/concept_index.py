@@ -18,7 +18,7 @@ from kg.retrieval.reader import Reader, iri_of, share
 from kg.sparql.graph_exclusion import type_key
 from kg.sparql.terms import bind, is_iri
 from kg.store.protocol import Rows, Term, preference
-from kg.text import quoted
+from kg.text import name_or_quote, quoted
 from kg.vocabulary import BASE, KG, PREFIXES, SKOS
 
 NAMES_READ: Final = 400_000
@@ -76,7 +76,7 @@ class Concept:
     @property
     def shown(self) -> str:
         """The id with the label, for messages."""
-        return f"{self.qid} ({quoted(self.label)})"
+        return f"{self.qid} ({name_or_quote(self.label)})"
 
 
 class Concepts:
@@ -285,7 +285,7 @@ def one(reader: Reader, argument: str, text: str) -> Concept:
     if not candidates:
         raise NotFoundError(f"{argument}: Unknown concept {quoted(text)}. {concepts.near(text)}")
     if len(candidates) > 1:
-        several = ", ".join(f"{concept.iri} ({quoted(concept.label)})" for concept in candidates[:NEAR])
+        several = ", ".join(f"{concept.iri} ({name_or_quote(concept.label)})" for concept in candidates[:NEAR])
         raise InvalidInputError(
             f"{argument}: {quoted(text)} is a QID in more than one Wikibase. Pass an IRI: {several}."
         )

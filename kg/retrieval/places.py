@@ -223,7 +223,7 @@ class Places:
     def show(self, place: Place) -> str:
         """Format a place for messages: ``Utah, United States (US-UT)``."""
         names = ", ".join([place.name, *(outer.name for outer in self.get_chain(place))])
-        return f"{quoted(names)} ({name_or_quote(place.code)})"
+        return f"{name_or_quote(names)} ({name_or_quote(place.code)})"
 
     def find_similar(self, text: str, preferred: Collection[str]) -> list[str]:
         """Find places with names or codes similar to `text`, formatted for messages, those in `preferred` first."""
@@ -385,7 +385,7 @@ def _available(places: Places, iris: Collection[str]) -> str:
         if (place := places.get(iri)) is not None:
             outer = [place, *places.get_chain(place)][-1]
             outermost[outer.iri] = outer
-    names = sorted(f"{quoted(place.name)} ({name_or_quote(place.code)})" for place in outermost.values())
+    names = sorted(f"{name_or_quote(place.name)} ({name_or_quote(place.code)})" for place in outermost.values())
     more = f" and {len(names) - SHOWN} more{SEE_RESOURCES}" if len(names) > SHOWN else ""
     return f"Available: {', '.join(names[:SHOWN])}{more}." if names else "No place has records."
 

@@ -92,7 +92,7 @@ async def use_all(client: Client) -> None:
     assert next(each for each in held if each["title"].startswith("Filter topics"))["count"] > 5
     refused = await client.call_tool("search_speeches", {"query": "x", "chamber": "Lords"}, raise_on_error=False)
     assert refused.is_error
-    assert "Available: 'House of Representatives', Senate" in refused.content[0].text
+    assert "Available: House of Representatives, Senate" in refused.content[0].text
 
 
 @pytest.mark.parametrize("path", ["/mcp/parliament", "/mcp/all"])

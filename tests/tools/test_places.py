@@ -190,8 +190,8 @@ def test_speech_state_victoria_is_the_australian_one(kg: KnowledgeGraph) -> None
 @pytest.mark.parametrize(
     ("text", "choices"),
     [
-        ("Georgia", ("(GEO)", "Georgia, United States (US-GA)", "(us-vt-georgia)")),
-        ("Victoria", ("Victoria, Australia (AU-VIC)", "Victoria, Texas, United States (us-tx-victoria)")),
+        ("Georgia", ("(GEO)", "'Georgia, United States' (US-GA)", "(us-vt-georgia)")),
+        ("Victoria", ("'Victoria, Australia' (AU-VIC)", "'Victoria, Texas, United States' (us-tx-victoria)")),
         ("CA", ("(CAN)", "(US-CA)")),
         ("SA", ("(SAU)", "(AU-SA)")),
     ],
@@ -253,7 +253,7 @@ def test_known_place_without_records_is_told_apart(kg: KnowledgeGraph, text: str
     result = search(kg, "water", SearchFilters(place=[text]))
     assert result.results == []
     assert result.notes[0].startswith("place: Nothing is loaded for ")
-    assert "United States (USA)" in result.notes[0]
+    assert "'United States' (USA)" in result.notes[0]
     overview = jurisdiction_overview(kg, text)
     assert overview.kinds == []
     assert overview.notes[0].startswith("iso3: Nothing is loaded for ")

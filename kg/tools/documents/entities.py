@@ -17,7 +17,7 @@ from kg.retrieval.results import Identifier, Layout, Limit, Offset, Provenance, 
 from kg.retrieval.token_budget import Lean, clipped
 from kg.sparql.terms import bind, is_iri
 from kg.store.protocol import term_text
-from kg.text import quoted
+from kg.text import name_or_quote, quoted
 from kg.tools.documents.claims import Stated, load_claims
 from kg.tools.documents.entity_meanings import find_meanings
 from kg.tools.documents.entity_names import Entity, EntityNames, load_entity_names
@@ -316,7 +316,7 @@ def _find_entity(reader: Reader, text: str) -> str:
     near = [each for _, each in found] + [
         each for _, each, _ in _find_by_meaning(reader.kg, names, wanted, None, found)
     ]
-    listed = ", ".join(f"{quoted(each.iri)} ({quoted(each.name)}, {each.type})" for each in near)
+    listed = ", ".join(f"{name_or_quote(each.iri)} ({name_or_quote(each.name)}, {each.type})" for each in near)
     if len(exact) > 1:
         raise InvalidInputError(f"entity_id: Several entities are called {quoted(wanted)}: {listed}. Pass an id.")
     raise NotFoundError(

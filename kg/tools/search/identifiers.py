@@ -198,7 +198,7 @@ def resolve_ids(reader: Reader, names: Sequence[str]) -> Resolved:
     found = {name: [node.value] for name, node in nodes.items() if node.value in resolved.units}
     for name, iri in _other_version(reader, {n: node.value for n, node in nodes.items() if n not in found}).items():
         found[name] = [iri]
-        resolved.notes.append(f"{quoted(name)} has the id {quoted(iri)} in this graph.")
+        resolved.notes.append(f"{name_or_quote(name)} has the id {name_or_quote(iri)} in this graph.")
     left = {name: node for name, node in nodes.items() if name not in found}
     families = {name: node for name, node in left.items() if node.value.startswith((_FAMILIES, _LAWS))}
     members = _members(reader, families)
@@ -243,7 +243,7 @@ def explain_missing(reader: Reader, name: str, resolved: Resolved) -> str:
     if node is None or not node.value.startswith(("cpr://", BASE)):
         close = nearest(fold(name), load_law_names(reader), 3, least=75) if node is None else []
         laws = [load_law_names(reader)[each][0] for each in close]
-        return (f"Similar: {', '.join(map(quoted, laws))}. " if laws else "") + (
+        return (f"Similar: {', '.join(map(name_or_quote, laws))}. " if laws else "") + (
             "Valid ids are cpr://doc/{slug}#p={index}, cpr://doc/{slug}, cpr://family/{slug}, and all ids that search "
             "returns."
         )

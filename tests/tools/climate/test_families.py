@@ -57,7 +57,7 @@ def test_a_place_is_found_by_its_name_and_its_codes(fixtures, name):
 
 
 def test_a_misspelt_name_of_a_place_is_unknown_with_similar_ones(fixtures):
-    with pytest.raises(NotFoundError, match=r"place: Unknown place 'Japn'. Similar: 'Japan' \(JPN\)"):
+    with pytest.raises(NotFoundError, match=r"place: Unknown place 'Japn'. Similar: Japan \(JPN\)"):
         family_overview(fixtures, place=["Japn"])
 
 

@@ -72,7 +72,7 @@ def test_a_use_is_found_by_other_words_for_it_and_the_answer_says_so(kg, words, 
     note, *others = found.notes
     assert all(each.startswith("Also recorded there, with these words: ") for each in others)
     assert note.startswith(f"use: {words!r} ")
-    assert note.endswith(f" {use}.")
+    assert note.endswith(f" '{use}'.")
 
 
 def test_a_reference_to_the_uses_of_another_district_is_followed_or_told(kg):
@@ -162,7 +162,7 @@ def test_a_comparison_shows_each_name_that_a_use_has_and_says_that_they_may_mean
     assert "2-Family, Duplex" in note
     one = compare_zoning(kg, ["Quarry Bend, UT", "Lower Quill, CT"], use="church")
     assert [row.use for row in one.uses] == ["Church"]
-    assert [note.partition(":")[0] for note in one.notes] == ["Lower Quill, Connecticut"]
+    assert [note.partition(":")[0] for note in one.notes] == ["'Lower Quill, Connecticut'"]
     with pytest.raises(NotFoundError, match="not necessarily prohibited"):
         compare_zoning(kg, ["Quarry Bend, UT", "Lower Quill, CT"], use="brewery")
 
@@ -178,7 +178,7 @@ def test_comparison_names_districts_with_conditions_and_places_without_a_record(
     assert sorted(code for codes in first.districts.values() for code in codes) == ["I-F", "R-5"]
     assert first.with_conditions == ["I-F"]
     assert (second.districts, second.with_conditions) == ({}, None)
-    assert any(note.startswith("Quay Ford, Utah: ") for note in found.notes)
+    assert any(note.startswith("'Quay Ford, Utah': ") for note in found.notes)
 
 
 def test_a_comparison_for_one_use_has_no_standards_that_are_for_others(kg):
@@ -363,7 +363,7 @@ def test_a_relationship_type_that_there_is_not_is_told_with_those_that_there_are
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("kenel", r"of 4: Kennels, shelters, and pounds\.$"),
+        ("kenel", r"of 4: 'Kennels, shelters, and pounds'\.$"),
         ("helipad", "Available: 'Kennels, shelters, and pounds', Banks"),
         ("RB", r"of 4: RA\.$"),
     ],
@@ -397,11 +397,11 @@ def test_a_term_that_is_defined_goes_before_one_that_has_its_words(kg):
     heads, [note] = looked_up("dwellings")
     assert heads == ["Cottage dwelling", "Dwelling, Multi-Family", "Dwelling, Row"]
     assert "'dwellings'" in note
-    assert "Cottage dwelling; Dwelling, Multi-Family;" in note
+    assert "'Cottage dwelling', 'Dwelling, Multi-Family'," in note
     words, [note] = looked_up("row")
     assert words == ["Dwelling, Row"]
     assert note == "term: 'Glaze Ford, Utah' does not define 'row'. It was interpreted as 'Dwelling, Row'."
-    with pytest.raises(NotFoundError, match="of 6: Cottage dwelling"):
+    with pytest.raises(NotFoundError, match="of 6: 'Cottage dwelling'"):
         looked_up("cottge dwellng")
 
 
