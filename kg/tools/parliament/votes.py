@@ -24,7 +24,7 @@ from kg.retrieval.results import Limit, Offset, Provenance, Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
-from kg.text import quoted
+from kg.text import join_first, name_or_quote, quoted
 from kg.tools.parliament.person_names import find_parties, find_people
 from kg.tools.parliament.speech_filters import (
     CHAMBERS,
@@ -465,7 +465,7 @@ def _report_others(
     if unnamed:
         note += f" {unnamed} of {'those searched' if len(latest) < number else 'these'} list no names of voters."
     if alike:
-        names = shorten([f"{name} ({count})" for name, count in alike.most_common()])
+        names = join_first([f"{name_or_quote(name)} ({count})" for name, count in alike.most_common()], NEAREST)
         return [f"{note} Voters with this surname who are not identified, and may be this person: {names}. {REGISTER}"]
     return [f"{note} No voter with this surname is left unidentified there."] if unnamed < len(latest) else [note]
 

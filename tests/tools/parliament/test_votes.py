@@ -81,7 +81,7 @@ def test_the_split_of_parties_counts_sides_and_what_is_open(voted):
 def test_a_name_left_open_is_reported_where_it_may_be_the_person(voted):
     found = how_voted(voted, person="Tobias Fennimore")
     assert [division.date for division in found.divisions] == ["2024-03-21"]
-    assert any("Fennimore, X. (1)" in note for note in found.notes)
+    assert any("'Fennimore, X.' (1)" in note for note in found.notes)
     (division,) = how_voted(voted, party="Labor", date_from="2024-03-22").divisions
     assert (division.names, division.open_names) == (3, 1)
 
@@ -131,7 +131,7 @@ def test_what_people_write_about_votes_changes_no_answer(voted):
 
 
 def test_other_divisions_are_searched_up_to_a_limit(voted, monkeypatch):
-    [note] = [each for each in how_voted(voted, person="Tobias Fennimore").notes if "Fennimore, X. (1)" in each]
+    [note] = [each for each in how_voted(voted, person="Tobias Fennimore").notes if "'Fennimore, X.' (1)" in each]
     assert "latest" not in note
     more = mint("division", "representatives", "2024-03-21", "2").value
     monkeypatch.setattr(votes, "_SEARCHED", 1)

@@ -14,6 +14,7 @@ from kg import bundle
 from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
+from kg.text import name_or_quote
 from kg.tools.answers import content_of
 from kg.tools.registry import TOOLS
 from kg.tools.zoning.citations import kg_find_related
@@ -72,7 +73,7 @@ def test_a_use_is_found_by_other_words_for_it_and_the_answer_says_so(kg, words, 
     note, *others = found.notes
     assert all(each.startswith("Also recorded there, with these words: ") for each in others)
     assert note.startswith(f"use: {words!r} ")
-    assert note.endswith(f" '{use}'.")
+    assert note.endswith(f" {name_or_quote(use)}.")
 
 
 def test_a_reference_to_the_uses_of_another_district_is_followed_or_told(kg):
