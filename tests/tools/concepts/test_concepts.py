@@ -158,9 +158,8 @@ def test_a_qid_is_that_of_the_climate_concept_store_first(topical):
     assert alone.qid == f"{WIKIDATA}entity/Q77"
     add(topical, *item("Q77", "a thing of our own", "https://wikibase.example/"))
     load_concepts(topical, fresh=True)
-    with pytest.raises(
-        InvalidInputError, match=r"more than one Wikibase.*wikibase\.example/entity/Q77 \('a thing of o"
-    ):
+    several = r"more than one Wikibase.*wikibase\.example/entity/Q77 \('a thing of o"
+    with pytest.raises(InvalidInputError, match=several):
         concept_find(topical, qid="Q77")
 
 
