@@ -30,7 +30,7 @@ from kg.search.ranking import PAIR_WEIGHT, Fusion
 from kg.search.relevance import Relevance, is_english_only
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
-from kg.text import to_number
+from kg.text import quoted, to_number
 
 NARROW: Final = 1_000
 """Maximum number of units in a narrow scope. Listing, sending and sorting take about 20 microseconds per unit."""
@@ -319,7 +319,7 @@ def describe_nothing(kg: KnowledgeGraph, must: Sequence[str], min_score: float |
     if not kg.store.statistics().graphs:
         return "The graph is empty. Load a source first, as in `kg load climate PATH`."
     if must:
-        return f"Nothing relevant contains {' and '.join(repr(words) for words in must)}. Require fewer words."
+        return f"Nothing relevant contains {' and '.join(map(quoted, must))}. Require fewer words."
     listed = "" if min_score is not None else " min_score=0 lists the nearest passages."
     nothing = "Nothing relevant to the query was found."
     return Note(f"{nothing}{listed} Use other words, or see list_resources.", f"{nothing} Use other words.")

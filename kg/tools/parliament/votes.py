@@ -415,7 +415,7 @@ def _find_voters(reader: Reader, text: str, notes: list[str]) -> tuple[dict[str,
         if not found:
             raise NotFoundError(f"{error} Nor has a division such a name. {REGISTER}") from error
         notes.append(
-            f"person: {text[:100]!r} was interpreted as {shorten([each.label for each in found])}: names in divisions "
+            f"person: {quoted(text)} was interpreted as {shorten([each.label for each in found])}: names in divisions "
             f"of which no person is known. {REGISTER}"
         )
         return {}, {each.label for each in found}
