@@ -62,10 +62,11 @@ class Identifiers:
         own = groups[0]
         if not any(have_same_surname(name, each) for each in own):
             return False
-        # Other given names are often a nickname, but not where they are those of another identifier.
+        # Other given names are often a nickname, but not where they are mostly those of another identifier.
         if not all(differ_in_given_names(name, each) for each in own):
             return True
-        return not self._count_elsewhere(name_id, {name}, with_given_names=True)
+        elsewhere = self._count_elsewhere(name_id, {name}, with_given_names=True)
+        return elsewhere == 0 or elsewhere < self._recorded[name_id][name]
 
     def _group(self, name_id: str) -> Sequence[frozenset[str]]:
         """Group the names of an identifier by person: those of its person first, or an empty group if none is."""
@@ -110,7 +111,9 @@ class Identifiers:
             (
                 sum(count for name, count in recorded.items() if is_one(name))
                 for other, recorded in self._recorded.items()
+                # Where most records name somebody else, these have a wrong identifier too.
                 if other != name_id
+                and any(have_same_surname(max(recorded, key=recorded.__getitem__), each) for each in names)
             ),
             default=0,
         )

@@ -72,6 +72,11 @@ def talkers(*names: tuple[str, str]) -> list[Talker]:
         ([("A", "Kelp, Bob"), ("A", "Kelp, C.L."), ("B", "Kelp, C.L.")], "Mr KELP", "Kelp, C.L."),
         ([("A", "Kelp, Bob"), ("A", "Kelp, Robert")], "Kelp, Robert", None),
         ([("A", "Kelp, Anthony"), ("A", "Mr TONY KELP"), ("B", "Mr Kelp")], "Mr TONY KELP", None),
+        (
+            [("A", "Kelp, Anthony"), ("A", "Kelp, Tony"), ("A", "Kelp, Tony"), ("B", "Kelp, Tony")],
+            "Kelp, Tony",
+            None,
+        ),
         ([("A", "Mr KELP"), ("A", "Mr Reed")], None, "Mr Reed"),
     ],
 )
