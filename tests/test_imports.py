@@ -54,6 +54,8 @@ STORE_READERS_KNOW = LOADERS_KNOW | {
 }
 PIPELINE = {
     "batches",
+    "confined_loads",
+    "confined_process",
     "indexed_facts",
     "load_report",
     "model",

@@ -24,15 +24,21 @@ _PAGE_BYTES: Final = resource.getpagesize()
 
 
 def confine(
-    *, memory_bytes: int, seconds: float | None = None, file_bytes: int | None = None, niceness: int = 0
+    *,
+    memory_bytes: int,
+    seconds: float | None = None,
+    file_bytes: int | None = None,
+    niceness: int = 0,
+    sockets: bool = False,
 ) -> None:
-    """Limit this process irrevocably: no sockets, no core dump, at most `memory_bytes` of data.
+    """Limit this process irrevocably: no sockets unless `sockets`, no core dump, at most `memory_bytes` of data.
 
     `seconds` is the time after which the process is killed, `file_bytes` the size of its largest file, `niceness` the
     increment of its own niceness.
     """
     ignore_interrupts()
-    deny_sockets()
+    if not sockets:
+        deny_sockets()
     if seconds is not None:
         signal.setitimer(signal.ITIMER_REAL, seconds)  # SIGALRM without a handler ends the process
     resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))

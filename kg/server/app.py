@@ -68,10 +68,10 @@ from kg.tools.shacl.background_validation import DatasetChecks
 from kg.tools.sparql.local_services import expand_services
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import KG
+from loaders.confined_loads import ConfinedLoads
 from loaders.mentions.graph.proposals import propose_alignments
-from loaders.mentions.graph.refresh import refresh as refresh_mentions
 from loaders.quarantine_retry import QUARANTINE
-from loaders.sources import build_watcher, load
+from loaders.sources import build_watcher
 
 log = logging.getLogger(__name__)
 
@@ -266,15 +266,16 @@ def serve(
             # Raw queries have their own workers, so that expensive ones never block the tools.
             QueryPool(kg.store, settings) as raw,
             _local_token(data_dir) as token,
+            contextlib.closing(ConfinedLoads(kg)) as loads,
         ):
-            kg.load = load
-            kg.mention = refresh_mentions
+            kg.load = loads.load
+            kg.mention = loads.run("mention")
             kg.align = propose_alignments
             kg.extract = _extract
-            kg.find_entities = _find_entities
-            kg.receive = _receive
+            kg.find_entities = loads.run("find_entities")
+            kg.receive = loads.receive
             kg.store_remote = _store_remote
-            kg.quarantine = QUARANTINE
+            kg.quarantine = {**QUARANTINE, "retry": loads.run("retry")}
             kg.raw = raw
             kg.watcher = build_watcher(kg, exclusive_load)
             for folder in settings.watch_folders:
@@ -303,13 +304,6 @@ def serve(
             else:
                 with signals_that_return():
                     server.run(sockets=[listening])
-
-
-def _receive(kg: KnowledgeGraph, **given: Any) -> dict[str, Any]:
-    """Ingest entries of a code. Imported here because it takes long and most servers receive none."""
-    from loaders.zoning.graph.ingest import ingest
-
-    return ingest(kg, **given)
 
 
 def _extract(kg: KnowledgeGraph, name: str, **given: Any) -> Any:

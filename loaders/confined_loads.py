@@ -1,0 +1,207 @@
+"""Loads in a confined process of their own, so that no foreign text is parsed or matched in the process of a server.
+
+The process reads, extracts and checks; the server, which alone writes, runs its requests to the store and the index. It
+is started by the first load, serves one after another, and is started again after one that was stopped. It has a limit
+of memory, and opens no sockets, except for a load that downloads.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import pickle
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from kg import errors
+from kg.errors import QuadciteError, QueryMemoryError, QueryTimeoutError
+from kg.ingestion import Ingestion
+from kg.knowledge_graph import KnowledgeGraph
+from kg.processes import objects
+from kg.processes.child import Child, ChildGoneError, ChildLateError, command
+from kg.search.protocol import SearchIndex
+from kg.store.protocol import Store
+
+FUNCTIONS: Final = {
+    "load": "loaders.sources.load",
+    "receive": "loaders.zoning.graph.ingest.ingest",
+    "find_entities": "loaders.files.graph.entities.refresh",
+    "mention": "loaders.mentions.graph.refresh.refresh",
+    "retry": "loaders.quarantine_retry.retry",
+}
+"""The calls that the process runs, each with the graph as its first argument."""
+MEMORY_BYTES: Final = 4 << 30
+SENT_S: Final = 120.0
+"""Seconds in which entries that a client sends must be stored."""
+SILENT_S: Final = 600.0
+"""Seconds in which another call must report progress, or ask something of the store or the index."""
+_MODULE: Final = "loaders.confined_process"
+_METHODS: Final[Mapping[str, frozenset[str]]] = {
+    "store": frozenset(name for name in dir(Store) if not name.startswith("_")) - {"close", "dump", "snapshot"},
+    "search": frozenset(name for name in dir(SearchIndex) if not name.startswith("_")) - {"close", "copy", "calls"},
+    "ingestion": frozenset(name for name in dir(Ingestion) if name.startswith("record_")),
+}
+"""The methods that the process may ask for."""
+_NO_THREAD: Final = "can't start new thread"
+"""The message of Python if there is no memory for the stack of a thread."""
+_NEXT: Final = "Parts of it may be stored. Shorten or split it."
+_REMOTE: Final = re.compile(r"[a-z][a-z0-9+.-]+[:@]")
+
+
+class ConfinedLoads:
+    """The process that loads into one graph. Thread-safe; calls wait for each other."""
+
+    def __init__(self, kg: KnowledgeGraph) -> None:
+        self._kg: Final = kg
+        self._lock: Final = threading.Lock()
+        self._child: Child | None = None
+
+    def load(self, kg: KnowledgeGraph, source: str, locations: Sequence[str], **options: Any) -> Any:
+        """Load a source, as `loaders.sources.load` does."""
+        return self._call("load", (source, locations), options, sockets=any(map(_REMOTE.match, locations)))
+
+    def receive(self, kg: KnowledgeGraph, **sent: Any) -> dict[str, Any]:
+        """Store entries of a code, as `loaders.zoning.graph.ingest.ingest` does, within `SENT_S`."""
+        received: dict[str, Any] = self._call("receive", (), sent, seconds=SENT_S)
+        return received
+
+    def run(self, name: str) -> Callable[..., Any]:
+        """Return one of the other `FUNCTIONS`."""
+        return lambda kg, *given, **options: self._call(name, given, options)
+
+    def close(self) -> None:
+        """End the process, also during a call."""
+        child = self._child
+        if child is not None:
+            child.kill()
+        with self._lock:
+            self._end()
+
+    def _end(self) -> None:
+        if self._child is not None:
+            self._child.end()
+            self._child = None
+
+    def _start(self, sockets: bool) -> Child:
+        child = Child(command(_MODULE, "sockets" if sockets else "confined"), stderr=None)
+        child.send(b"S", pickle.dumps((self._kg.settings, MEMORY_BYTES)))
+        return child
+
+    def _call(
+        self, name: str, given: tuple[Any, ...], options: dict[str, Any], *, seconds: float | None = None,
+        sockets: bool = False,
+    ) -> Any:  # fmt: skip
+        with self._lock:
+            if sockets or (self._child is not None and self._child.process.poll() is not None):
+                self._end()
+            deadline = math.inf if seconds is None else time.monotonic() + seconds
+            is_last = failed = True
+            try:
+                if self._child is None:
+                    self._child = self._start(sockets)
+                result, is_last = _Call(self._kg, self._child, deadline).run(name, given, options)
+                failed = False
+                return result
+            except ChildLateError:
+                limit = SILENT_S if seconds is None else seconds
+                raise QueryTimeoutError(
+                    f"The text was not read in {limit:g} s, and the process that read it was stopped. {_NEXT}"
+                ) from None
+            except ChildGoneError:
+                how = self._child and self._child.describe_end()
+                raise QueryMemoryError(
+                    f"The process that read the text ended ({how or 'it does not answer'}). It may take "
+                    f"{MEMORY_BYTES >> 20:,} MiB of memory. {_NEXT}"
+                ) from None
+            except QueryMemoryError:
+                raise
+            except QuadciteError:
+                is_last = failed = False
+                raise
+            finally:
+                if failed:
+                    self._kg.unindexed.set()  # it may have ended between a commit and the indexing of it
+                if is_last or sockets:
+                    self._end()
+
+
+class _Call:
+    """One call in the process, which is served until its result arrives."""
+
+    def __init__(self, kg: KnowledgeGraph, child: Child, deadline: float) -> None:
+        self._kg: Final = kg
+        self._child: Final = child
+        self._deadline: Final = deadline
+        self._functions: Final[list[Callable[..., Any]]] = []
+
+    def run(self, name: str, given: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, bool]:
+        """Return the result, and whether the process has ended with it. Raises the errors of the call."""
+        self._send(b"C", (FUNCTIONS[name], given, options))
+        return self._serve(b"DL")
+
+    def _add(self, function: Callable[..., Any]) -> int:
+        self._functions.append(function)
+        return len(self._functions) - 1
+
+    def _send(self, kind: bytes, value: Any) -> None:
+        self._child.send(kind, objects.dump(value, self._add), self._deadline)
+
+    def _serve(self, wanted: bytes) -> tuple[Any, bool]:
+        """Answer requests until a frame of a wanted kind."""
+        while True:
+            kind, data = self._child.receive(min(self._deadline, time.monotonic() + SILENT_S))
+            value = objects.load(data, lambda number: partial(self._call_back, number))
+            if kind in wanted:
+                return value, kind == b"L"
+            if kind == b"Q":
+                self._answer(*value)
+            else:
+                raise build_error(*value)
+
+    def _answer(self, target: str, method: str, given: tuple[Any, ...], options: dict[str, Any]) -> None:
+        try:
+            result = self._find(target, method)(*given, **options)
+        except Exception as error:
+            if isinstance(error, ChildGoneError):
+                raise
+            self._send(b"E", describe_error(error))
+        else:
+            self._send(b"R", result)
+
+    def _find(self, target: str, method: str) -> Callable[..., Any]:
+        if target == "function":
+            return self._functions[int(method)]
+        if target == "log":
+            return logging.getLogger(method).log
+        if method not in _METHODS[target]:
+            raise AttributeError(f"{target}.{method} is for the server alone")
+        found = getattr(getattr(self._kg, target), method)
+        return found if callable(found) else lambda: found
+
+    def _call_back(self, number: int, *given: Any) -> Any:
+        """Call a function of the process, while it waits for the answer to its request."""
+        self._send(b"K", (number, given))
+        return self._serve(b"V")[0]
+
+
+def describe_error(error: BaseException) -> tuple[str, str]:
+    """Describe an error for the other process: its class and its message."""
+    if str(error) == _NO_THREAD:
+        error = MemoryError()
+    return type(error).__name__, str(error)
+
+
+def build_error(name: str, message: str) -> Exception:
+    """Build an error of Quadcite by its class, a RuntimeError for any other."""
+    if name == MemoryError.__name__:
+        return QueryMemoryError(f"Reading the text takes more than {MEMORY_BYTES >> 20:,} MiB of memory. {_NEXT}")
+    found = getattr(errors, name, None)
+    if isinstance(found, type) and issubclass(found, QuadciteError):
+        return found(message)
+    if name == "SyntaxFaultError":
+        return errors.InvalidInputError(message)
+    return RuntimeError(f"{name}: {message}")
