@@ -25,7 +25,7 @@ KG = [sys.executable, "-m", "kg.cli"]
 REPORT = {
     "source", "run", "loaded", "skipped", "rejected", "removed", "text_units", "mentions",
     "quads_added", "quads_removed", "older", "redacted", "ceded", "returned",
-    "pending_vectors", "seconds", "rejections",
+    "pending_vectors", "seconds", "rejections", "unread",
 }  # fmt: skip
 
 
