@@ -31,11 +31,12 @@ _INLINE: Final = frozenset(
     | {"abbr", "code", "q", "var", "tt", "bdi", "bdo", "time", "data", "dfn", "kbd", "samp"}
 )
 _NOT_TEXT: Final = frozenset({"script", "style", "head", "title", "meta", "link"})
-_ZERO: Final = re.compile(r"[+-]?0*\.?0+(?:%|[a-z]+)?")
+_NIL: Final = r"(?=[.0])0*+(?:\.0++)?"
+_ZERO: Final = re.compile(rf"[+-]?{_NIL}(?:%|[a-z]++)?")
 _CLEAR: Final = re.compile(
-    r"transparent|rgba\([^)]*,\s*0*\.?0+%?\s*\)|rgb\([^)/]*/\s*0*\.?0+%?\s*\)|#[0-9a-f]{3}0|#[0-9a-f]{6}00"
+    rf"transparent|rgba?\([^,/()]*+(?:,[^,/()]*+,[^,/()]*+,|/)\s*+{_NIL}%?\s*+\)|#[0-9a-f]{{3}}0|#[0-9a-f]{{6}}00"
 )
-_LENGTH: Final = re.compile(r"(?P<sign>-?)(?=[.\d])\d*\.?\d*(?:%|[a-z]+)")
+_LENGTH: Final = re.compile(r"(?P<sign>-?)(?:\d++(?:\.\d++)?|\.\d++)(?:%|[a-z]++)")
 _LISTS: Final = {
     "decimal": "1", "lower-alpha": "a", "lower-latin": "a", "upper-alpha": "A", "upper-latin": "A",
     "lower-roman": "i", "upper-roman": "I",

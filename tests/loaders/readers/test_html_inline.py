@@ -43,6 +43,7 @@ def test_struck_words_are_left_out_and_counted(html: str, style: str) -> None:
         ("pay <template>a secret</template> 55", ""),
         ("pay <i class=h>a secret</i> 55", ".h { font-size: 0px }"),
         ("pay <i class=h>a secret</i> 55", ".h { opacity: 0.0 }"),
+        ("pay <i class=h>a secret</i> 55", ".h { color: rgba(0, 0, 0, 0) }"),
     ],
 )
 def test_hidden_words_are_left_out_and_counted(html: str, style: str) -> None:
@@ -58,6 +59,7 @@ def test_hidden_words_are_left_out_and_counted(html: str, style: str) -> None:
         "i:hover { display: none }",
         "i { visibility: hidden } i b { visibility: visible }",
         "i { font-size: 0 } b { font-size: 12px }",
+        "i { color: rgb(0, 0, 0); font-size: .5em; opacity: 0.1 }",
     ],
 )
 def test_words_that_a_page_shows_are_kept(style: str) -> None:
