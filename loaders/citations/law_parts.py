@@ -14,8 +14,13 @@ _REACH: Final = 40
 _NOTE: Final = re.compile(r",? (?:\([Nn]otes?\)|(?:[Nn]otes?\b|nts?\.)(?! (?:that|how|the|an?|\d)\b))")
 """The notes that are printed after a section of a code, which are other law than the section: ``§ 1983 note``."""
 _NOTE_BEFORE: Final = re.compile(r"\b[Nn]otes? (?:to|under|following) $")
-_APPENDIX_OF_PART: Final = re.compile(r",? (?:[Aa]ppendix|[Aa]pp\.) (?P<name>[A-Z]{1,2}(?:-\d{1,2})?|\d{1,2})(?![\w-])")
-_APPENDIX_BEFORE: Final = re.compile(r"\b[Aa]ppendix (?P<name>[A-Z]{1,2}(?:-\d{1,2})?|\d{1,2}) (?:to|of) $")
+_APPENDIX_NAME: Final = r"(?P<name>[IVXL]{1,6}|[A-Z]{1,2}(?:-\d{1,2})?|\d{1,2})"
+_APPENDIX_OF_PART: Final = re.compile(
+    rf",? (?:(?P<appendix>[Aa]ppendix|[Aa]pp\.)|[Ss]upplement|[Ss]upp\.) {_APPENDIX_NAME}(?![\w-])"
+)
+_APPENDIX_BEFORE: Final = re.compile(
+    rf"\b(?:(?P<appendix>[Aa]ppendix|[Aa]pp\.)|[Ss]upplement|[Ss]upp\.) {_APPENDIX_NAME} (?:to|of) $"
+)
 _ET_SEQ: Final = re.compile(r",? et\.?,? ?seq\b\.?")
 
 
@@ -33,10 +38,10 @@ def add_suffixes(text: str, members: list[Member], laws: list[Law], end: int) ->
     is_section = bool(members[-1].number) and f" Part {members[-1].number}" not in laws[-1].citation
     if not is_section:
         if (after := _APPENDIX_OF_PART.match(text, end)) is not None:
-            laws[-1] = replace(laws[-1], citation=f"{laws[-1].citation}, Appendix {after['name']}")
+            laws[-1] = replace(laws[-1], citation=f"{laws[-1].citation}, {_name_appendix(after)}")
             members[-1] = replace(members[-1], end=after.end())
         elif before := _APPENDIX_BEFORE.search(text, max(0, start - _REACH), start):
-            laws[0] = replace(laws[0], citation=f"{laws[0].citation}, Appendix {before['name']}")
+            laws[0] = replace(laws[0], citation=f"{laws[0].citation}, {_name_appendix(before)}")
             members[0] = replace(members[0], start=before.start())
         return max(end, members[-1].end)
     if (after := _NOTE.match(text, end)) is not None:
@@ -48,3 +53,7 @@ def add_suffixes(text: str, members: list[Member], laws: list[Law], end: int) ->
     elif (after := _ET_SEQ.match(text, end)) is not None:
         members[-1] = replace(members[-1], end=after.end())
     return max(end, members[-1].end)
+
+
+def _name_appendix(words: re.Match[str]) -> str:
+    return f"{'Appendix' if words['appendix'] else 'Supplement'} {words['name']}"

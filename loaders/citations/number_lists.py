@@ -28,7 +28,8 @@ SUBPART: Final = re.compile(r"(?:[A-Z]{1,5}[a-z]{0,2}|\d{1,3})(?![\w'’])")
 """The letters of a subpart of regulations: ``OOOOa``."""
 LETTER: Final = re.compile(r"[A-Z](?![\w'’]|[-–.]\w)")
 _JOINT: Final = re.compile(r"(?: \[[a-z ]{1,20}\])?(?:, (?:(?:and/or|and|or) )?|;? (?:and/or|and|or|&) |, ?(?=\d))")
-_RANGE: Final = re.compile(r",? (?:to|through|thru) | ?[–—] ?| - |-(?=[(§])")
+_UP_TO: Final = r" ?[‒–—―−] ?|,? (?:to|through|thru)(?:,? and including)? "
+_RANGE: Final = re.compile(rf"{_UP_TO}| - |-(?=[(§])")
 SIGN: Final = re.compile(r"(?:§(?: ?§)?|[Ss]ections?\b|[Ss]ecs?\.|['’](?=\d)) ?")
 _PLURAL_SIGN: Final = re.compile(r"§ ?§|[Ss]ections ")
 _BARE_LAST: Final = re.compile(rf"(?:{_LABEL}){{0,8}},? of (?:the|this|that|said|[A-Z])")
@@ -43,7 +44,7 @@ UNIT: Final = re.compile(
     re.IGNORECASE,
 )
 _AFTER_LABELS: Final = re.compile(r"[-‑]\d{1,3}[A-Z]{0,2}(?![\w-])")
-_SHORT_END: Final = re.compile(r"(?:-| ?[–—] ?|,? (?:to|through|thru) )(?P<rest>[.-]\d{1,4}[A-Za-z]?)(?![\w-])")
+_SHORT_END: Final = re.compile(rf"(?:-|{_UP_TO})(?P<rest>[.-]\d{{1,4}}[A-Za-z]?)(?![\w-])")
 _WORD_AFTER: Final = re.compile(r" (?!(?:of|and|or)\b)\w")
 _WHOLE: Final = 4
 """Digits from which a number is not the last component of the one before: ``§§ 900.10, 1000`` but ``§§ 4-601, 603``."""
@@ -139,6 +140,8 @@ def _parse_next(
     match = pattern.match(text, sign.end() if sign else joint.end())
     if match is None or _ORDINAL.fullmatch(match[0]):
         return None, end
+    if numbering == "regulation" and "." in last and re.fullmatch(r"\d+[A-Za-z]+[^.]*", match[0]):
+        return None, end  # "17 CFR 240.14a-1 to 14b-2": no section of regulations is without its part
     alike = separator_of(with_plain_hyphens(match[0])) == separator_of(last) or numbering == "plain"
     if plural and not ranged and {separator_of(match[0]), separator_of(last)} == {"", "."}:
         # Whole chapters of regulations are listed with sections: "§§ 108, 900.7, and 1000 of 18 DCMR".

@@ -348,12 +348,12 @@ def _read_sections_of_body(
     chain, after = _chain(text, at, "")
     if chain and chain[0][0] != "section":
         if chain[-1][0] == "part" and body is statutes.CFR:
-            chain_start = text.rindex(chain[-1][1], at, after)
+            chain_start = at + with_plain_hyphens(text[at:after]).rindex(chain[-1][1])
             found, end = parse_numbers(
                 text, chain_start, chain_start, plural=True, numbering=_numbering_of(body, title)
             )
             laws = [body.part(f"Part {member.number}", title) for member in found]
-            if (within := _WITHIN_PART.match(text, end)) and within["part"] == found[-1].number:
+            if found and (within := _WITHIN_PART.match(text, end)) and within["part"] == found[-1].number:
                 further, end = parse_numbers(
                     text, within.start("part"), within.start("sign"), plural=True, numbering=_numbering_of(body, title)
                 )
@@ -389,6 +389,8 @@ def _read_sections_of_body(
             else body.section(member.number, title)
             for member in found
         ]
+    if not found:  # "40 CFR parts 60 days": the number is of something else
+        return (), after_name
     found[0] = replace(found[0], start=start)
     end = add_suffixes(text, found, laws, end)
     raw = text[found[0].start : end]

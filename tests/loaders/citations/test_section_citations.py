@@ -393,6 +393,8 @@ def test_the_numbers_in_words_are_those_of_the_sections_they_cite(words: str) ->
 PIECES = st.sampled_from(
     [
         "§",
+        "40 CFR parts ",
+        "50–99",
         "§§ ",
         "Section ",
         "sections ",
@@ -502,6 +504,13 @@ def test_a_citation_is_a_value() -> None:
         ("§§ 17.52.010-17.52.050; §§ 10-113–10-116", [
             "section 17.52.010", "section 17.52.050", "section 10-113", "section 10-116"]),
         ("26 U.S.C. 45Q. Id. § 45Q(b).", ["26 U.S.C. § 45Q"]),
+        ("40 CFR parts 50–99 apply", ["40 C.F.R. Part 50", "40 C.F.R. Part 99"]),
+        ("40 CFR Part 60 days later", []),
+        ("sections 12-101 to and including 12-110", ["section 12-101", "section 12-110"]),
+        ("20 U.S.C. 1681−1688", ["20 U.S.C. § 1681", "20 U.S.C. § 1688"]),
+        ("17 CFR 240.14a-1 to 14b-2", ["17 C.F.R. § 240.14a-1"]),
+        ("40 CFR 261, app. VIII", ["40 C.F.R. Part 261, Appendix VIII"]),
+        ("Supplement I to 12 CFR Part 1026", ["12 C.F.R. Part 1026, Supplement I"]),
     ],
 )  # fmt: skip
 def test_ranges_notes_and_appendices_are_no_sections(text: str, expected: list[str]) -> None:
