@@ -150,7 +150,7 @@ def load(
     ] = None,
     chamber: Annotated[
         str | None,
-        typer.Option("--chamber", metavar="CHAMBER", help="Chamber of speeches that do not name it: House or Senate."),
+        typer.Option("--chamber", metavar="CHAMBER", help="Chamber of speeches that do not name it."),
     ] = None,
     date: Annotated[
         str | None, typer.Option("--date", metavar="DATE", help="Date of speeches that have none: YYYY-MM-DD.")

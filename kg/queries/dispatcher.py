@@ -187,7 +187,7 @@ class Dispatcher:
         self._killed: list[Worker] = []  # whose queries were stopped: they count as processes until they have ended
         self._processes = 0
         self._generation = 0
-        self._closed = False
+        self.closed = False
         self._chores: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         for _ in range(settings.query_workers):
             self._idle.append(Worker(settings, prologue))
@@ -209,7 +209,7 @@ class Dispatcher:
         """
         now = time.monotonic()
         with self._lock:
-            if self._closed:
+            if self.closed:
                 ticket.reason = "closed"
             if ticket.reason is not None:
                 raise self._refusal(ticket)
@@ -426,7 +426,7 @@ class Dispatcher:
                 if not self._leased[taken.generation]:
                     del self._leased[taken.generation]
                 self._close_old_snapshots()
-                is_kept = self._closed or taken.generation >= self._generation
+                is_kept = self.closed or taken.generation >= self._generation
             if is_kept:
                 taken.release()
             else:
@@ -446,7 +446,7 @@ class Dispatcher:
     def close(self) -> None:
         """Stop all queries, kill all workers and wait for their end."""
         with self._lock:
-            self._closed = True
+            self.closed = True
             tickets = list(self._held)
             idle = list(self._idle)
             self._idle.clear()
@@ -481,7 +481,7 @@ class Dispatcher:
     def _dispatch(self) -> list[Ticket]:
         """Give free places to the next queries, and return them."""
         due = []
-        while (self._idle or self._processes < self._admission.processes) and not self._closed:
+        while (self._idle or self._processes < self._admission.processes) and not self.closed:
             if (place := self._admission.next()) is None:
                 break
             ticket = cast(Ticket, place)
@@ -510,7 +510,7 @@ class Dispatcher:
 
     def _keep(self, worker: Worker, ticket: Ticket, *, retire: bool = False) -> None:
         """Keep a worker for the next query, or have it replaced."""
-        if retire or ticket.reason is not None or self._closed:
+        if retire or ticket.reason is not None or self.closed:
             self._chores.put(lambda: self._replace(worker))
         else:
             self._idle.append(worker)
@@ -531,7 +531,7 @@ class Dispatcher:
         ticket.started = math.inf
         self._admission.leave(ticket, ended=ended)
         self._held.release(ticket)
-        if self._closed:
+        if self.closed:
             self._alarm.notify_all()
         elif ticket.lane == "long":
             self._wake_by(0.0)  # a query that overstays in a fast place may move to the long one
@@ -567,7 +567,7 @@ class Dispatcher:
             self._processes -= 1
             self._add_missing()
             self._chores.put(worker.release)  # it may delete files
-            if self._closed:
+            if self.closed:
                 self._alarm.notify_all()
 
     def _refusal(self, ticket: Ticket) -> QueryLimitError:
@@ -602,7 +602,7 @@ class Dispatcher:
 
     def _watch_deadlines(self) -> None:
         with self._alarm:
-            while not self._closed:
+            while not self.closed:
                 now = time.monotonic()
                 self._wakes_at = math.inf
                 if notified := self._act(now):
@@ -640,7 +640,7 @@ class Dispatcher:
 
     def _add_missing(self) -> None:
         """Have a worker started where there are fewer than fast places."""
-        if self._processes < self._admission.fast and not self._closed:
+        if self._processes < self._admission.fast and not self.closed:
             self._processes += 1
             self._chores.put(self._add_worker)
 
@@ -673,7 +673,7 @@ class Dispatcher:
 
     def _receive(self, worker: Worker) -> None:
         with self._changing():
-            if not self._closed:
+            if not self.closed:
                 self._idle.appendleft(worker)
                 return
         worker.end()

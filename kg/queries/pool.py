@@ -233,6 +233,11 @@ class QueryPool:
         """Have idle workers close the snapshots of older generations, which they keep until the next query."""
         self.dispatcher.close_snapshots_before(generation)
 
+    @property
+    def closed(self) -> bool:
+        """Whether the pool was closed: queries raise QueryLimitError."""
+        return self.dispatcher.closed
+
     def close(self) -> None:
         """Kill all workers and wait for their end; queries that run raise QueryLimitError."""
         self.dispatcher.close()

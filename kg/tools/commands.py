@@ -62,13 +62,15 @@ def store_status(kg: KnowledgeGraph) -> Document:
         "model": indexed.model,
         "model_problem": indexed.embedder_error,
         "quarantined": sum(1 for _ in quarantine.glob("*.json")) if quarantine.is_dir() else 0,
-        "dataset_shapes": None if state.dataset_shapes is None else _checked(state.dataset_shapes),
+        "dataset_shapes": _checked(state.dataset_shapes),
         "problems": problems,
     }
 
 
-def _checked(last: DatasetCheck) -> str:
+def _checked(last: DatasetCheck | None) -> str:
     """Summarize the last check of the dataset shapes in a line."""
+    if last is None:
+        return "not checked yet: a running server checks after each commit"
     if last.problem is not None:
         return f"not checked: {last.problem}"
     found = "conforms" if last.conforms else f"{last.violations} violation{'s' * (last.violations != 1)}"

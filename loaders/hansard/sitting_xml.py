@@ -191,7 +191,7 @@ def _prologue(data: bytes, name: str) -> _Prologue:
         raise SourceError(f"{name}: the file is HTML. Load the XML files of Hansard.")
     if root is None or root[1].casefold() != "hansard":
         found = f"its root is <{root[1]}>" if root else f"it begins with {text.strip()[:40]!r}"
-        raise SourceError(f"{name}: not Hansard: {found}. Valid: XML or SGML with the root <hansard>.")
+        raise SourceError(f"{name}: not Hansard: {found}. Valid: XML or SGML with the root <hansard>, or ParlaMint.")
     encoding = _ENCODING.match(text.lstrip())
     notes = [f"{pictures} declared picture{'s' * (pictures > 1)} (NDATA): not read"] if pictures else []
     return _Prologue(root[1], encoding[1] if encoding else "utf-16" if wide else None, notes)

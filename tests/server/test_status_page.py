@@ -112,6 +112,7 @@ def test_rejected_records_are_listed_without_the_folders_of_the_server(
 def test_storage_names_the_parts_of_the_data_directory(kg: KnowledgeGraph) -> None:
     parts = {part.name: part.size for part in describe_server(kg).storage}
     assert parts["store/"] > 0
+    assert parts["index/"] < 64 << 20  # its files are 0.5 GiB with their holes
     assert TOKEN_FILE not in " ".join(name for name in parts if name != TOKEN_FILE)
 
 

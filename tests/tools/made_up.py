@@ -147,6 +147,7 @@ class DirectPool:
         self.store = store
         self.asked: list[str] = []
         self.failure: Exception | None = None
+        self.closed = False
         self.hold = threading.Event()
         self.hold.set()
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kg.errors import QuadciteError
+from kg.files import measure_disk
 from kg.knowledge_graph import KnowledgeGraph
 from kg.load_log import LoadState
 from kg.queries.dispatcher import RunningQuery
@@ -51,7 +52,7 @@ class PastRun:
 
 @dataclass(frozen=True, slots=True)
 class StoredPart:
-    """A part of the data directory, with the bytes of its files."""
+    """A part of the data directory, with the bytes that its files take on the disk, without holes."""
 
     name: str
     size: int
@@ -116,7 +117,7 @@ def _load_quarantine(kg: KnowledgeGraph) -> Mapping[str, Any] | None:
 
 
 def _measure(folder: Path) -> Iterator[StoredPart]:
-    """Measure the parts of a data directory. A file that vanishes meanwhile has no size."""
+    """Measure the parts of a data directory on the disk. A file that vanishes meanwhile has no size."""
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError:
@@ -124,24 +125,13 @@ def _measure(folder: Path) -> Iterator[StoredPart]:
     for entry in entries:
         if entry.is_symlink():
             continue
-        size = _size(Path(entry.path)) if entry.is_dir() else _size_of_file(entry)
+        size = measure_disk(Path(entry.path)) if entry.is_dir() else _size_of_file(entry)
         if size:
             yield StoredPart(entry.name + ("/" if entry.is_dir() else ""), size)
 
 
-def _size(folder: Path) -> int:
-    total = 0
-    for place, _, names in os.walk(folder):
-        for name in names:
-            try:
-                total += os.lstat(os.path.join(place, name)).st_size
-            except OSError:  # a compaction or a query has just removed it
-                continue
-    return total
-
-
 def _size_of_file(entry: os.DirEntry[str]) -> int:
     try:
-        return entry.stat(follow_symlinks=False).st_size
+        return entry.stat(follow_symlinks=False).st_blocks * 512
     except OSError:
         return 0

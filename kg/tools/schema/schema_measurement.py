@@ -278,7 +278,8 @@ class _Measurements:
                 counts = counts or measure_counts(self._kg, checkpoint, cancellation)
                 counts.save(self._kg.settings.data_dir / FILE)
         except QuadciteError as error:
-            level = logging.DEBUG if cancellation.cancelled else logging.WARNING
+            is_ended = cancellation.cancelled or self._kg.pool.closed  # a command ends while it measures
+            level = logging.DEBUG if is_ended else logging.WARNING
             log.log(level, "Cannot measure generation %d of the store: %s", generation, error)
         except OSError as error:
             log.warning("Cannot save the measured schema in %s: %s", self._kg.settings.data_dir, error)

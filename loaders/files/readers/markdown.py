@@ -75,7 +75,7 @@ def read_notebook(source: str, name: str) -> FileText:
     try:
         notebook = json.loads(source)
     except (ValueError, RecursionError) as error:
-        raise SourceError(f"{name}: Not a notebook: it is not JSON ({error!r:.120}).") from None
+        raise SourceError(f"{name}: Not a notebook: it is not JSON ({error}).") from None
     sheets = notebook.get("worksheets") if isinstance(notebook, dict) else None
     holder = sheets[0] if isinstance(sheets, list) and sheets else notebook
     cells = holder.get("cells") if isinstance(holder, dict) else None

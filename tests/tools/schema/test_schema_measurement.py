@@ -265,6 +265,12 @@ def test_a_failure_leaves_the_old_one(small, caplog):
     assert settled(small, 3).generation == 3
 
 
+def test_the_end_of_a_command_is_no_failure_to_measure(small, caplog):
+    small.pool.failure, small.pool.closed = QueryLimitError("stopped"), True
+    get_schema(small)
+    assert "Cannot measure" not in caplog.text
+
+
 def test_a_failure_is_not_for_ever(small, monkeypatch):
     """A worker that was killed by the system leaves no server without a schema until the next commit."""
     monkeypatch.setattr(schema_measurement, "RETRY_S", 0.0)
