@@ -301,7 +301,8 @@ class _Measurements:
                 self._running = None
             if counts is not None:
                 self._hold(checkpoint)
-                self._kg.pool.close_snapshots_before(counts.generation)
+                for pool in (self._kg.pool, self._kg.raw_pool):
+                    pool.close_snapshots_before(counts.generation)
             elif checkpoint is not None:
                 checkpoint.release()
 

@@ -18,6 +18,7 @@ from kg.errors import ConflictError, StoreError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.load_records import Agent, RecordOrigin, Run
 from kg.provenance.shipped import infer_graphs, write_shipped_graphs
+from kg.queries.pool import QueryPool
 from kg.settings import Settings
 from kg.shacl.incremental import get_generation
 from kg.sparql.measured_schema import Schema
@@ -238,6 +239,19 @@ def test_no_checkpoint_is_held_that_serves_nobody(
         kg.store.snapshot(kg.store.statistics().generation).release()
     kg.pool.close_snapshots_before(kg.store.statistics().generation)  # that of the worker which measured
     until(lambda: not (kg.settings.data_dir / "snapshots" / str(first)).exists())
+
+
+@pytest.mark.long
+def test_workers_of_the_queries_of_callers_close_states_that_nobody_reads(kg: KnowledgeGraph) -> None:
+    write(kg.store, {GRAPHS[0]: [(NODES[0], RDF.type, KG.Passage)]})  # type: ignore[arg-type]
+    with QueryPool(kg.store, kg.settings) as kg.raw:
+        read = kg.query("ASK {}", raw=True).generation
+        with measuring(kg, look_s=0.05):
+            for number in range(3):
+                write(kg.store, {GRAPHS[2]: [(NODES[number], RDF.type, KG.Passage)]})  # type: ignore[arg-type]
+                kg.store.snapshot(kg.store.statistics().generation).release()
+            until(lambda: not (kg.settings.data_dir / "snapshots" / str(read)).exists())
+    kg.raw = None
 
 
 @pytest.mark.long
