@@ -120,7 +120,7 @@ def allowed(folders: Sequence[Path], text: str, format: Format) -> Path:
 
     Raises what `find_allowed` raises, and InvalidInputError for one that is not a file of this format.
     """
-    _, path = find_allowed(resolve_folders(folders, "kg load hansard FILE"), "file_path", text)
+    _, path = find_allowed(resolve_folders(folders, "kg load parliament FILE"), "file_path", text)
     if not os.path.isfile(path):
         raise InvalidInputError(f"file_path: {quoted(text)} is not a file. Pass one file of speeches.")
     if not path.name.lower().endswith(ENDINGS[format]):
@@ -130,7 +130,7 @@ def allowed(folders: Sequence[Path], text: str, format: Format) -> Path:
     if (size := path.stat().st_size) > MOST_BYTES:
         raise InvalidInputError(
             f"file_path: {quoted(path.name)} has {size:,} bytes. The maximum is {MOST_BYTES:,}. Split the file, or "
-            "load it with `kg load hansard FILE`."
+            "load it with `kg load parliament FILE`."
         )
     return path
 
