@@ -27,14 +27,14 @@ from kg.provenance.claims import (
     load_reviews,
     load_words,
 )
-from kg.provenance.load_records import RULES, find_row, format_rows, parse_rows
+from kg.provenance.load_records import NAMED, RULES, find_row, format_rows, parse_rows
 from kg.provenance.promotion import PROMOTED
 from kg.provenance.reader import Records, first_text, load_description, load_descriptions, load_run
 from kg.provenance.shipped import find_shipped_files
 from kg.provenance.superclasses import SUPERCLASS, load_premises
 from kg.provenance.topics import ABOUT, load_premises_of_topic
 from kg.sparql.terms import bind
-from kg.store.ownership import is_user_graph
+from kg.store.ownership import is_shared_graph, is_user_graph
 from kg.store.protocol import Query, Term, named_node, select, term_text
 from kg.vocabulary import (
     ABOUT_GRAPH,
@@ -557,9 +557,12 @@ def _load_forms(query: Query, graph: NamedNode, subject: NamedNode) -> tuple[str
 
 
 def _load_rule(query: Query, graph: NamedNode, run: Mapping[NamedNode, list[Term]]) -> AppliedRule | None:
-    """Load the rule that computed `graph`: the one that its run used and that the graph is named after."""
+    """Load the rule that computed `graph`: of those that its run used, the one that the graph is named after.
+
+    That of a shared graph is `NAMED`.
+    """
     used = [term.value for term in run[PROV.used] if isinstance(term, NamedNode) and term.value.startswith(RULES)]
-    family = graph.value.removeprefix(_GRAPHS).split("/")[1:2]
+    family = [NAMED.name] if is_shared_graph(graph) else graph.value.removeprefix(_GRAPHS).split("/")[1:2]
     named = [iri for iri in used if [iri.removeprefix(RULES).partition("@")[0]] == family]
     if not named and len(used) != 1:
         return None

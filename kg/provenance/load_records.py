@@ -16,6 +16,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.errors import InvalidInputError
 from kg.provenance.reader import DESCRIPTIONS
 from kg.sparql.terms import bind
+from kg.store.ownership import is_shared_graph
 from kg.store.protocol import GraphChange, Patch, Query, Store, Term, named_node, select, term_text
 from kg.vocabulary import (
     EXTRACTED,
@@ -141,7 +142,7 @@ class RecordOrigin:
     derived_from: Sequence[NamedNode] = ()
     """The graphs that it was computed from, if it is not a record of a source."""
     rule: Rule | None = None
-    """The rule that computed it."""
+    """The rule that computed it. That of a shared graph is `NAMED`."""
     said: Sequence[tuple[NamedNode, Literal]] = ()
     """Other properties of the whole graph, such as the method of extraction, or the secrets that were replaced."""
     author: str | None = None
@@ -207,6 +208,14 @@ _GRAPHS: Final = iri_prefix("graph")
 _COMPUTED: Final = {EXTRACTED: KG.ExtractedGraph, GENERATED: KG.GeneratedGraph, INFERRED: KG.InferredGraph}
 RULES: Final = iri_prefix("rule")
 """IRI prefix of rules."""
+NAMED: Final = Rule("named", "1", "what texts name is described by the names and codes that they give it")
+"""The rule of the shared graphs that are computed from texts: of districts, land uses, laws and entities."""
+
+
+def get_rule(graph: NamedNode, origin: RecordOrigin) -> Rule | None:
+    """Return the rule that computed a graph; None for a record of a source, and for graphs of claims and summaries."""
+    return NAMED if origin.derived_from and is_shared_graph(graph) else origin.rule
+
 
 EXPLAINED_BY: Final = """
 SELECT ?s WHERE { GRAPH $prov { ?s $relation $node } } LIMIT $enough"""
@@ -292,9 +301,9 @@ class _Revision:
         if origin.derived_from:
             for source in origin.derived_from:
                 self._say(graph, PROV.wasDerivedFrom, source)
-            if origin.rule is not None:
-                self._say(self.run.iri, PROV.used, origin.rule.iri)
-                self.new[origin.rule.iri] |= build_rule_quads(origin.rule)
+            if (rule := get_rule(graph, origin)) is not None:
+                self._say(self.run.iri, PROV.used, rule.iri)
+                self.new[rule.iri] |= build_rule_quads(rule)
             return
         self._say(graph, KG.sourceSha256, Literal(origin.source_sha256))
         for position, part in enumerate(origin.parts):

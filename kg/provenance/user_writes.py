@@ -30,6 +30,7 @@ from kg.provenance.load_records import (
     Derived,
     RecordOrigin,
     build_rule_quads,
+    get_rule,
     timestamp,
     to_quad,
 )
@@ -113,7 +114,7 @@ class Write:
 
     def _derived(self, graph: NamedNode, quads: Sequence[Quad], origin: RecordOrigin) -> set[Quad]:
         """Build the description of a derived graph, and of its rule, which is described for a removed graph too."""
-        rule = origin.rule
+        rule = get_rule(graph, origin)
         used = set() if rule is None else {to_quad(self.activity, PROV.used, rule.iri), *build_rule_quads(rule)}
         if not quads:
             return used | {to_quad(self.activity, PROV.invalidated, graph)}

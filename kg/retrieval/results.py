@@ -323,6 +323,11 @@ class DatasetCheck(BaseModel):
     by_shape: dict[str, int] = Field(
         default_factory=dict, description="Violations by shape", exclude_if=lambda counts: not counts
     )
+    own: dict[str, int] = Field(
+        default_factory=dict,
+        description="Those that no user graph can have caused",
+        exclude_if=lambda counts: not counts,
+    )
     seconds: float = 0.0
     pending: bool = Field(False, description="Whether a newer generation is being validated")
     problem: str | None = None

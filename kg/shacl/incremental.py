@@ -170,22 +170,17 @@ def find_affected(suite: Shapes, data: DataGraph, change: Change) -> Affected:
 def find_influences(
     suite: Shapes, store: Store, graphs: Iterable[NamedNode], nodes: AbstractSet[Term]
 ) -> dict[Term, list[NamedNode]]:
-    """Find which of `graphs` state something of `nodes` that may alter their results in the union of all graphs."""
+    """Find which of `graphs` may alter the results of `nodes` in the union of all graphs.
+
+    A graph of unknown influence, such as a large one, may alter all.
+    """
     found: dict[Term, list[NamedNode]] = defaultdict(list)
     data = DataGraph.from_store(store)
     for graph in graphs:
-        described = {
-            node
-            for node in nodes
-            if isinstance(node, NamedNode | BlankNode)
-            and next(store.quads_for_pattern(node, None, None, graph), None) is not None
-        }
-        if not described:
-            continue
         quads = list(islice(store.quads_for_pattern(None, None, None, graph), MAX_QUADS + 1))
         many = f"{graph.value} has more than {MAX_QUADS:,} quads" if len(quads) > MAX_QUADS else ""
         affected = find_affected(suite, data, Change(() if many else quads, unknown=many))
-        for node in described if affected.nodes is None else described & affected.nodes:
+        for node in nodes if affected.nodes is None else nodes & affected.nodes:
             found[node].append(graph)
     return found
 

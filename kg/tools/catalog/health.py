@@ -91,6 +91,10 @@ def health(kg: KnowledgeGraph) -> Health:
     if kg.unindexed.is_set():
         problems.append("The search index lacks recent changes. It is updated as soon as it answers.")
     problems += kg.ingestion.find_problems()
+    check: DatasetCheck | None = None if kg.dataset_check is None else kg.dataset_check()
+    if check is not None and check.own:
+        counts = ", ".join(f"{shape}: {count:,}" for shape, count in check.own.items())
+        problems.append(f"The data violates the dataset shapes ({counts}). `kg validate --suite dataset` lists where.")
     if index.embedder_error is not None:
         problems.append(f"No embeddings are computed; ranking uses keywords only: {index.embedder_error}")
     states = kg.connectors.states()
@@ -111,7 +115,7 @@ def health(kg: KnowledgeGraph) -> Health:
         model=index.model,
         datasets=hub_datasets(kg.store),
         concepts=_state_of_concepts(kg),
-        dataset_shapes=None if kg.dataset_check is None else kg.dataset_check(),
+        dataset_shapes=check,
         problems=problems,
         services=[*_load_services(kg.settings, index.embedder_error), *map(_load_connector, states)],
         caches=_load_caches(kg, counted.generation),

@@ -134,6 +134,11 @@ class DatasetChecks:
             with self._state:
                 self._result = result
 
+    def _count_own(self) -> Counter[str]:
+        """Count the violations by shape that no user graph can have caused."""
+        own = self._nodes.messages.keys() - self._nodes.caused
+        return sum((self._nodes.shapes[node] for node in own), Counter())
+
     def _count_by_shape(self) -> Counter[str]:
         return sum((Counter(each) for of in (self._nodes, self._graphs) for each in of.shapes.values()), Counter[str]())
 
@@ -175,6 +180,7 @@ class DatasetChecks:
             violations=violations,
             messages=list(told)[:_TOLD],
             by_shape=dict(self._count_by_shape().most_common(_TOLD)),
+            own=dict(self._count_own().most_common(_TOLD)),
             seconds=round(time.perf_counter() - begun, 3),
         )
 
@@ -185,11 +191,19 @@ class DatasetChecks:
             self._checked, self._nodes, self._graphs = known
 
     def _name_causes(self, store: pyoxigraph.Store, suite: Shapes, outdated: Set[Term] | None) -> None:
-        """Name the user graphs that may be the cause of the violations of nodes, which need not be of users."""
+        """Name the user graphs that may be the cause of the violations of nodes, which need not be of users.
+
+        Those that ``graph/prov`` has alone are the store's own: nobody else writes it.
+        """
         messages = self._nodes.messages
         nodes = messages.keys() if outdated is None else messages.keys() & outdated
         written = [graph for graph in store.named_graphs() if is_user_graph(graph)] if nodes else ()
-        for node, graphs in find_influences(suite, store, written, nodes).items():  # type: ignore[arg-type]
+        influences = find_influences(suite, store, written, nodes)  # type: ignore[arg-type]
+        alone = suite.results_by_target(DataGraph.from_store(store, PROV_GRAPH), influences.keys(), details=False)
+        for node in {node for node, violation in alone if violation.blocks}:
+            influences.pop(node, None)
+        self._nodes.caused |= influences.keys()
+        for node, graphs in influences.items():
             more = f" and {len(graphs) - 1} other user graphs" if len(graphs) > 1 else ""
             messages[node] += f" Statements of the user graph {quoted(graphs[0].value)}{more} may be the cause."
 

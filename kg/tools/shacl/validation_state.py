@@ -31,7 +31,7 @@ _REMEMBERED: Final = 10_000
 """Maximum nodes whose first message is kept. The violations of other nodes are only counted."""
 _MOST_SAVED: Final = 20_000
 """Maximum nodes with violations in the file. With more, the next start validates everything."""
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 
 
 @dataclass(slots=True)
@@ -41,6 +41,8 @@ class Violations:
     counts: Counter[Term] = field(default_factory=Counter)
     shapes: dict[Term, Counter[str]] = field(default_factory=dict)
     messages: dict[Term, str] = field(default_factory=dict)
+    caused: set[Term] = field(default_factory=set)
+    """Nodes whose violations a user graph may have caused, among those with a message."""
 
     def replace(self, nodes: Iterable[Term] | None, found: Iterable[tuple[Term, Violation]]) -> None:
         """Remove the violations of `nodes`, or of all nodes, and add those of `found`."""
@@ -48,10 +50,12 @@ class Violations:
             self.counts.clear()
             self.shapes.clear()
             self.messages.clear()
+            self.caused.clear()
         for node in nodes or ():
             self.counts.pop(node, None)
             self.shapes.pop(node, None)
             self.messages.pop(node, None)
+            self.caused.discard(node)
         for node, violation in found:
             if violation.blocks:
                 self.counts[node] += 1
@@ -59,20 +63,24 @@ class Violations:
                 if len(self.messages) < _REMEMBERED:
                     self.messages.setdefault(node, f"{violation.focus}: {violation.message}")
 
-    def to_rows(self) -> list[tuple[str, dict[str, int], str | None]]:
-        """Build a row for each node: the node as an N-Triples term, its violations by shape, and the message."""
-        return [(str(node), dict(self.shapes[node]), self.messages.get(node)) for node in self.counts]
+    def to_rows(self) -> list[tuple[str, dict[str, int], str | None, bool]]:
+        """Build a row for each node: N-Triples term, violations by shape, message, whether users may be the cause."""
+        return [
+            (str(node), dict(self.shapes[node]), self.messages.get(node), node in self.caused) for node in self.counts
+        ]
 
     @classmethod
     def from_rows(cls, rows: Iterable[Any]) -> Violations:
         """Read the rows of `to_rows`. Raises SyntaxError, ValueError, TypeError or AttributeError."""
         found = cls()
-        for text, shapes, message in rows:
+        for text, shapes, message, caused in rows:
             [quad] = parse(f"<urn:s> <urn:p> {text} .", format=RdfFormat.N_TRIPLES)
             found.shapes[quad.object] = Counter({str(name): int(count) for name, count in shapes.items()})
             found.counts[quad.object] = found.shapes[quad.object].total()
             if message is not None:
                 found.messages[quad.object] = str(message)
+            if caused:
+                found.caused.add(quad.object)
         return found
 
 

@@ -25,7 +25,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.files import write_file
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import promotion
-from kg.provenance.load_records import Agent, Derived, RecordOrigin, Rule, Run
+from kg.provenance.load_records import Agent, Derived, RecordOrigin, Run
 from kg.search.index_sync import Progress
 from kg.sparql.terms import bind
 from kg.store.protocol import Rows, Store, named_node, select, term_text
@@ -67,7 +67,6 @@ log = logging.getLogger(__name__)
 VERSION: Final = "5"
 """A new version reads all files again."""
 
-RULE: Final = Rule("entity-names", "1", "an entity has the names by which files mention it")
 
 CITES: Final = NamedNode("http://purl.org/spar/cito/cites")
 PREDICATES: Final[Mapping[Relation, NamedNode]] = {
@@ -339,7 +338,7 @@ def _drop(store: Store, dropped: Sequence[NamedNode]) -> Derived:
     for entity, own in names.items():
         if (rest := kept.get(entity)) and set(rest) != set(own):
             shared, quads = build_entity(*parse_entity(entity.value), set(rest))
-            made[shared] = quads, RecordOrigin("", (), sorted(set(rest.values()), key=str), RULE)
+            made[shared] = quads, RecordOrigin("", (), sorted(set(rest.values()), key=str))
     return made
 
 
@@ -639,7 +638,7 @@ class _Refreshing:
                 shared, quads = build_entity(*key, before | spellings)
                 self.replace[shared] = quads
                 sources = self.sources.get(key) or set(again)
-                self.origins[shared] = RecordOrigin("", (), sorted(sources, key=str)[:_MOST_SOURCES], RULE)
+                self.origins[shared] = RecordOrigin("", (), sorted(sources, key=str)[:_MOST_SOURCES])
                 self.report.entities_new += not before
         patch = promotion.build_load_patch(self.run_, self.store, self.replace, self.origins)
         commit = self.store.commit(self.replace, patch)

@@ -173,7 +173,10 @@ class Findings:
         for graph, quads in found.shared.items():
             if graph in replace:
                 # A source's own label takes precedence over one found in text.
-                quads = merge(quads, made[graph][0] if graph in made else replace[graph])
+                said = made[graph][0] if graph in made else replace[graph]
+                quads = merge(quads, said)
+                if set(quads) == set(said):  # the text adds nothing, so the graph remains the source's
+                    continue
             if graph in replace or self._must_write(store, graph, quads):
                 made[graph] = quads, RecordOrigin("", (), (found.source,))
 

@@ -19,7 +19,7 @@ from kg.tools.commands import store_status
 from kg.tools.shacl import validation_state
 from kg.tools.shacl.background_validation import DatasetChecks
 from kg.user_graphs import UserGraphs
-from kg.vocabulary import DCTERMS, KG, PROV_GRAPH, RDF, SCHEMA, mint
+from kg.vocabulary import DCTERMS, KG, PROV, PROV_GRAPH, RDF, RDFS, SCHEMA, XSD, mint
 
 GRAPH = mint("graph", "user", "mine")
 DOCUMENT = mint("document", "mine")
@@ -87,6 +87,34 @@ def test_the_user_graph_that_breaks_a_text_of_a_source_is_named(kg: KnowledgeGra
     assert genuine in second.messages
     assert GRAPH.value in by_user
     assert set(checked(DatasetChecks(kg, pause_s=0)).messages) == set(second.messages)
+
+
+def test_only_violations_that_no_user_graph_can_cause_are_problems(kg: KnowledgeGraph) -> None:
+    graph, run, agent = mint("graph", "der", "x"), NamedNode("urn:run"), NamedNode("urn:agent")
+    said = {
+        Quad(graph, RDF.type, KG.DerivedGraph, PROV_GRAPH),
+        Quad(graph, KG.contentSha256, Literal("0" * 64), PROV_GRAPH),
+        Quad(graph, PROV.wasGeneratedBy, run, PROV_GRAPH),
+        Quad(run, PROV.endedAtTime, Literal("2026-01-01T00:00:00Z", datatype=XSD.dateTime), PROV_GRAPH),
+        Quad(run, PROV.wasAssociatedWith, agent, PROV_GRAPH),
+        Quad(agent, RDFS.label, Literal("agent"), PROV_GRAPH),
+        Quad(run, PROV.used, NamedNode("urn:rule"), PROV_GRAPH),
+    }
+    rule = frozenset({Quad(NamedNode("urn:rule"), RDF.type, KG.Rule, PROV_GRAPH)})
+    quads = [[Quad(DOCUMENT, DCTERMS.title, Literal(title), graph)] for title in "xyz"]
+    kg.store.commit({graph: quads[0]}, lambda changes: Patch(add=frozenset(said) | rule))
+    checks = DatasetChecks(kg, pause_s=0)
+    kg.dataset_check = checks.result
+    labelled = frozenset({Quad(NamedNode("urn:rule"), RDFS.label, Literal("rule"), PROV_GRAPH)})
+    kg.store.commit({graph: quads[1]}, lambda changes: Patch(add=labelled))
+    # A second end of the run breaks the description of the graph, of which the user graph says nothing.
+    UserGraphs(kg).put(GRAPH, [Triple(run, PROV.endedAtTime, Literal("2027-01-01T00:00:00Z"))], EVERYONE)
+    assert any(GRAPH.value in message and graph.value in message for message in checked(checks).messages)
+    assert health(kg).status == "ok"
+    kg.store.commit({graph: quads[2]}, lambda changes: Patch(remove=rule))
+    for own in (checked(checks).own, checked(DatasetChecks(kg, pause_s=0)).own):
+        assert own["kgs:ComputedGraph-rule"] == 1
+    assert any("kgs:ComputedGraph-rule: 1" in problem for problem in health(kg).problems)
 
 
 def test_a_state_that_was_checked_is_not_checked_again(kg: KnowledgeGraph) -> None:
