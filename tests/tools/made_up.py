@@ -237,7 +237,7 @@ class WordIndex:
 
     def remove(self, graphs: Iterable[str]) -> None:
         for graph in graphs:
-            del self.hashes[graph]
+            self.hashes.pop(graph, None)
 
     def state(self) -> dict[str, str]:
         return dict(self.hashes)

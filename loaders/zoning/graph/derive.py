@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote
 
-from pyoxigraph import NamedNode, Quad
+from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.provenance.findings import Reviewed, apply_reviews, get_shared_graph
 from kg.provenance.load_records import Derived, RecordOrigin
 from kg.provenance.promotion import Verdicts
 from kg.sparql.terms import bind
-from kg.store.protocol import Commit, Store, select, term_text
+from kg.store.protocol import Commit, Store, named_node, select, term_text
 from kg.vocabulary import EXTRACTED, KG, SKOS, SOURCED, mint
 from kg.zoning_summaries.stored_summaries import find_withdrawn
 from loaders.zoning.extraction.districts import District, plain_name
@@ -37,6 +37,8 @@ from loaders.zoning.readers.code_model import DOMAIN, Section
 NAME: Final = """
 SELECT ?name WHERE { $municipality skos:prefLabel ?name }"""
 
+STATING: Final = """
+SELECT DISTINCT ?graph WHERE { GRAPH ?graph { ?rule ?property $node } FILTER(STRSTARTS(STR(?graph), $sources)) }"""
 
 _OF_RULES: Final = (mint("graph", "ref", "district").value + "/", mint("graph", "ref", "landuse").value + "/")
 _SOURCES: Final = f"{SOURCED}{DOMAIN}/"
@@ -171,14 +173,21 @@ class Findings:
         sources = (found.source,) if found.reading is None else (found.source, found.reading)
         made[found.graph] = found.quads, RecordOrigin("", (), (*sources, *self._verdicts.on(found.reviewed)))
         for graph, quads in found.shared.items():
+            stating: Sequence[NamedNode] = ()
             if graph in replace:
                 # A source's own label takes precedence over one found in text.
                 said = made[graph][0] if graph in made else replace[graph]
                 quads = merge(quads, said)
                 if set(quads) == set(said):  # the text adds nothing, so the graph remains the source's
                     continue
-            if graph in replace or self._must_write(store, graph, quads):
-                made[graph] = quads, RecordOrigin("", (), (found.source,))
+                stating = _find_stating(store, replace, named_node(quads[0].subject))
+            elif not self._must_write(store, graph, quads):
+                continue
+            elif (others := _find_other_facts(store.graph(graph), quads)) and (
+                stating := _find_stating(store, replace, named_node(quads[0].subject))
+            ):
+                quads = [*quads, *others]
+            made[graph] = quads, RecordOrigin("", (), (found.source, *stating))
 
     def cache_codes(self, commit: Commit) -> None:
         """Cache the codes as of `commit`, the commit of the last `derive`."""
@@ -314,6 +323,24 @@ class Findings:
 def merge_districts(named: Mapping[str, District], stated: Stated) -> Mapping[str, District]:
     """Merge the districts that sections name with those that tables state."""
     return {**stated.districts, **{code: stated.with_name(district) for code, district in named.items()}}
+
+
+def _find_other_facts(stored: Iterable[Quad], quads: Iterable[Quad]) -> list[Quad]:
+    """Find the properties in a stored shared graph that `quads` lack, as the category that a table gives a use."""
+    known = {quad.predicate for quad in quads}
+    return [quad for quad in stored if quad.predicate not in known]
+
+
+def _find_stating(store: Store, replace: Mapping[NamedNode, Sequence[Quad]], node: NamedNode) -> list[NamedNode]:
+    """Find the graphs of sources that state a rule about `node`, as they will be after the commit of `replace`."""
+    rows = select(store.query_sources, bind(STATING, node=node, sources=Literal(_SOURCES)))
+    stored = {named_node(row["graph"]) for row in rows} - replace.keys()
+    given = {
+        graph
+        for graph, quads in replace.items()
+        if graph.value.startswith(_SOURCES) and any(quad.object == node for quad in quads)
+    }
+    return sorted(stored | given, key=str)
 
 
 def _label_in(quads: Iterable[Quad]) -> str:
