@@ -26,7 +26,7 @@ from kg.search.protocol import SearchIndex
 from kg.search.reranker import Reranker, open_reranker
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
-from kg.store.protocol import Result, Snapshot, Store
+from kg.store.protocol import Result, State, Store
 
 T = TypeVar("T")
 
@@ -46,44 +46,44 @@ PROGRESS: Final[ContextVar[Progress]] = ContextVar("progress", default=lambda do
 class Lease:
     """The one state of the store that a call reads: taken with its first query, held until the call has ended."""
 
-    def __init__(self, take: Callable[[], Snapshot]) -> None:
+    def __init__(self, take: Callable[[], State]) -> None:
         self._take: Final = take
-        self._taking: Final = threading.Lock()  # held while a snapshot is taken, which may wait for a commit
+        self._taking: Final = threading.Lock()  # held while a state is taken, which may wait for a commit
         self._lock: Final = threading.Lock()  # held only briefly: a call is ended from the event loop
-        self._snapshot: Snapshot | None = None
+        self._state: State | None = None
         self._has_ended = False
         self.remarks: Final[dict[str, None]] = {}
         """Notes on data of other states that the call used."""
 
-    def get(self) -> Snapshot:
-        """Get the snapshot. Raises QueryLimitError if the call has ended, and the errors of the store."""
+    def get(self) -> State:
+        """Get the state. Raises QueryLimitError if the call has ended, and the errors of the store."""
         with self._taking:
-            if self._snapshot is None and not self._has_ended:
+            if self._state is None and not self._has_ended:
                 self._keep(self._take())
-            if (held := self._snapshot) is None:
+            if (held := self._state) is None:
                 raise QueryLimitError("The call has ended.")
             return held
 
-    def _keep(self, taken: Snapshot) -> None:
+    def _keep(self, taken: State) -> None:
         with self._lock:
             if not self._has_ended:
-                self._snapshot = taken
+                self._state = taken
                 return
         taken.release()
 
     def renew(self) -> None:
-        """Release the snapshot: the next query of the call takes the newest."""
+        """Release the state: the next query of the call takes the newest."""
         with self._taking:
             self._release()
 
     def end(self) -> None:
-        """Release the snapshot; no further query of the call can run. Does not wait for one that is being taken."""
+        """Release the state; no further query of the call can run. Does not wait for one that is being taken."""
         self._has_ended = True
         self._release()
 
     def _release(self) -> None:
         with self._lock:
-            held, self._snapshot = self._snapshot, None
+            held, self._state = self._state, None
         if held is not None:
             held.release()
 
@@ -242,13 +242,13 @@ class KnowledgeGraph:
         stopped.
         """
         with self.reading() as lease:
-            snapshot = lease.get()
+            state = lease.get()
             return (self.raw_pool if raw else self.pool).run(
-                query if raw or all_graphs else snapshot.visibility.exclude(query),
+                query if raw or all_graphs else state.visibility.exclude(query),
                 client=CALLER.get() if raw else "",
                 limit=limit,
                 timeout_s=timeout_s,
-                exactly=snapshot.generation,
+                exactly=state.generation,
                 cancellation=CANCELLATION.get(),
             )
 
@@ -273,14 +273,13 @@ class KnowledgeGraph:
             yield held
             return
 
-        def take() -> Snapshot:
+        def take() -> State:
             try:
-                if exactly is not None:
-                    return self.pool.lease(exactly=exactly)
+                return self.pool.lease(exactly)
             except GoneError:
                 if not or_newest:
                     raise
-            return self.pool.lease(self.store.statistics().generation)
+            return self.pool.lease()
 
         lease = Lease(take)
         cancellation = CANCELLATION.get()
@@ -295,7 +294,7 @@ class KnowledgeGraph:
             lease.end()
 
     @property
-    def state(self) -> Snapshot:
+    def state(self) -> State:
         """The state that the call reads. Only within `reading`."""
         return _LEASES.get()[id(self)].get()
 

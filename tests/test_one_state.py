@@ -21,7 +21,7 @@ from kg.knowledge_graph import KnowledgeGraph, Memory
 from kg.queries.pool import QueryPool
 from kg.server import pages
 from kg.server.mcp import ToolThreads
-from kg.store.protocol import Rows, Snapshot, term_text
+from kg.store.protocol import Rows, State, term_text
 from kg.tools.commands import COMMANDS
 from kg.tools.registry import TOOLS
 from kg.user_graphs import UserGraphs
@@ -43,10 +43,10 @@ class Leases:
     def __init__(self, pool: QueryPool, only: int | None = None) -> None:
         self._pool, self._only = pool, only
         self.taken: list[int] = []
-        self.held: list[Snapshot] = []
+        self.held: list[State] = []
 
-    def lease(self, at_least: int = 0, exactly: int | None = None) -> Snapshot:
-        taken = self._pool.lease(at_least, exactly if self._only is None else self._only)
+    def lease(self, exactly: int | None = None) -> State:
+        taken = self._pool.lease(exactly if self._only is None else self._only)
         self.held.append(self._pool.lease(exactly=taken.generation))
         self.taken.append(taken.generation)
         return taken

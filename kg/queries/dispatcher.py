@@ -31,7 +31,7 @@ from kg.queries import replies
 from kg.queries import worker as worker_process
 from kg.queries.admission import SLICE_S, Admission, Lane, Place
 from kg.settings import Settings
-from kg.store.protocol import Snapshot, Snapshotted
+from kg.store.protocol import Snapshot, Snapshotted, State
 from kg.store.snapshots import once
 
 _log: Final = logging.getLogger(__name__)
@@ -263,7 +263,8 @@ class Dispatcher:
             return
         with self._lock:
             self._wake_by(self._held.find_due())
-        taken = self._take_snapshot(ticket.at_least, ticket.exactly)
+        exactly = ticket.exactly
+        taken = self._store.snapshot(ticket.at_least) if exactly is None else self._store.snapshot(exactly=exactly)
         worker = ticket.worker
         assert worker is not None  # noqa: S101 -- only this conversation recovers it
         with self._lock:
@@ -412,30 +413,26 @@ class Dispatcher:
         ticket = next((each for each in self._held if each.id == number), None)
         return ticket is not None and self.stop(ticket, "cancelled")
 
-    def lease(self, at_least: int, exactly: int | None) -> Snapshot:
-        """Get a snapshot of generation `at_least` or later, or that of `exactly`; workers that have it open keep it
-        open until it is released."""
-        taken = self._take_snapshot(at_least, exactly)
+    def lease(self, exactly: int | None) -> State:
+        """Get the newest generation, or that of `exactly`; workers that have its snapshot open keep it open until it is
+        released."""
+        taken = self._store.pin(exactly)
         with self._lock:
-            self._generation = max(self._generation, taken.generation)
             self._leased[taken.generation] += 1
 
         def release() -> None:
-            with self._changing():
+            with self._lock:
                 self._leased[taken.generation] -= 1
                 if not self._leased[taken.generation]:
                     del self._leased[taken.generation]
-                self._close_old_snapshots()
-                is_kept = self.closed or taken.generation >= self._generation
-            if is_kept:
-                taken.release()
-            else:
+                if is_old := taken.generation < self._generation and not self.closed:
+                    self._close_old_snapshots()
+            if is_old:
                 self._chores.put(taken.release)  # it may delete files
+            else:
+                taken.release()
 
         return replace(taken, release=once(release))
-
-    def _take_snapshot(self, at_least: int, exactly: int | None) -> Snapshot:
-        return self._store.snapshot(at_least) if exactly is None else self._store.snapshot(exactly=exactly)
 
     def close_snapshots_before(self, generation: int) -> None:
         """Have idle workers close the snapshots of older generations, which they keep until the next query."""

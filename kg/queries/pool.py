@@ -26,7 +26,7 @@ from kg.queries import replies, text_check
 from kg.queries.conversation import Call, Conversation, Readable, Steps, Turn
 from kg.queries.dispatcher import Dispatcher, RunningQuery, Ticket
 from kg.settings import Settings
-from kg.store.protocol import Result, Snapshot, Snapshotted
+from kg.store.protocol import Result, Snapshotted, State
 from kg.vocabulary import PREFIXES
 
 UNLIMITED: Final = math.inf
@@ -224,10 +224,10 @@ class QueryPool:
         """Stop the query with this id; return whether there was one."""
         return self.dispatcher.cancel(number)
 
-    def lease(self, at_least: int = 0, exactly: int | None = None) -> Snapshot:
-        """Get a snapshot of generation `at_least` or later, or that of `exactly`, for queries on it until it is
-        released. Meanwhile workers that have it open keep it open. Raises the errors of `Snapshotted.snapshot`."""
-        return self.dispatcher.lease(at_least, exactly)
+    def lease(self, exactly: int | None = None) -> State:
+        """Get the newest generation, or that of `exactly`, for queries on it until it is released. Meanwhile workers
+        that have its snapshot open keep it open. Raises the errors of `Snapshotted.snapshot`."""
+        return self.dispatcher.lease(exactly)
 
     def close_snapshots_before(self, generation: int) -> None:
         """Have idle workers close the snapshots of older generations, which they keep until the next query."""

@@ -53,8 +53,20 @@ from kg.store.lock import DirectoryLock
 from kg.store.ownership import Hidden, HiddenGraphs
 from kg.store.payload_commits import Comparison, compare_payload, write_commit
 from kg.store.payloads import Payload
-from kg.store.protocol import Commit, Content, GraphChange, Patch, Result, Rows, Snapshot, Statistics, select, term_text
-from kg.store.snapshots import Snapshots
+from kg.store.protocol import (
+    Commit,
+    Content,
+    Describe,
+    Patch,
+    Result,
+    Rows,
+    Snapshot,
+    State,
+    Statistics,
+    select,
+    term_text,
+)
+from kg.store.snapshots import Made, Snapshots
 from kg.store.updates import Outcome, Update
 from kg.store.write_ahead_log import WriteAheadLog, judge_logs, keep_logs, list_kept_logs
 from kg.vocabulary import KG, PREFIXES, PROV_GRAPH
@@ -280,13 +292,8 @@ class OxigraphStore:
         return Rows(variables, rows)
 
     def query_sources(self, query: str, *, limit: int | None = None) -> Result:
-        """Run a trusted query like `query`, over all graphs except hidden ones (`exclude_hidden_graphs`)."""
-        return self.query(self.exclude_hidden_graphs(query), limit=limit)
-
-    def exclude_hidden_graphs(self, query: str, *, users: bool = True) -> str:
-        """Rewrite a trusted query so that it does not read hidden graphs: those that people write, and invalidated ones
-        (`Patch`). Without `users` it does not read invalidated ones only."""
-        return self._get_visibility().exclude(query, users=users)
+        """Run a trusted query like `query`, over all graphs except hidden ones (`Visibility`)."""
+        return self.query(self._get_visibility().exclude(query), limit=limit)
 
     def _get_visibility(self) -> Hidden:
         hidden = self._get_hidden_graphs()
@@ -298,10 +305,6 @@ class OxigraphStore:
     def find_invalidated_graphs(self) -> list[NamedNode]:
         """Find the invalidated graphs (`Patch`) that no commit has removed yet."""
         return sorted(self._get_hidden_graphs().invalidated, key=lambda graph: graph.value)
-
-    def find_user_graphs(self, properties: AbstractSet[str] | None) -> list[NamedNode]:
-        """Find the graphs that people wrote with any of these properties; None: with any property."""
-        return sorted(self._get_hidden_graphs().get_state().find_graphs(properties), key=lambda graph: graph.value)
 
     def find_last_change(self, reads: AbstractSet[str] | None, *, users: bool = False) -> int:
         """Find the last generation that changed statements with these properties (`graph_exclusion.find_reads`).
@@ -379,13 +382,21 @@ class OxigraphStore:
         self._get_visibility()  # loads the properties in graphs that were invalidated since
         return self._snapshots.take(at_least, exactly)
 
+    def pin(self, exactly: int | None = None) -> State:
+        """Get the newest generation, or that of `exactly`, without writing a checkpoint; the caller releases it.
+
+        While it is held, the next commit writes its checkpoint first. Raises the errors of `snapshot`.
+        """
+        self._opened()
+        return self._snapshots.pin(exactly, self._get_visibility)
+
     # Writing
 
     @clearing_frames()
     def commit(
         self,
         replace: Mapping[NamedNode, Iterable[Quad]],
-        describe: Callable[[Sequence[GraphChange]], Patch] | None = None,
+        describe: Describe | None = None,
     ) -> Commit:
         """Set the content of each graph in `replace` (empty: remove the graph), in one atomic step.
 
@@ -412,7 +423,7 @@ class OxigraphStore:
         self,
         graph: NamedNode,
         quads: Iterable[Quad],
-        describe: Callable[[Sequence[GraphChange]], Patch] | None = None,
+        describe: Describe | None = None,
     ) -> Commit:
         """Add `quads` to the current content of `graph`, in one atomic step. Otherwise like `commit`."""
         if graph == PROV_GRAPH:
@@ -428,7 +439,7 @@ class OxigraphStore:
     def write_payload(
         self,
         payload: Payload,
-        describe: Callable[[Sequence[GraphChange]], Patch] | None = None,
+        describe: Describe | None = None,
         check: Callable[[Content], None] = lambda content: None,
         *,
         keep: bool = False,
@@ -452,9 +463,7 @@ class OxigraphStore:
                         return commit, found.content.before
         raise QueryBusyError(f"{graph} changes all the time. Try again.")
 
-    def _commit_comparison(
-        self, found: Comparison, seen: int, describe: Callable[[Sequence[GraphChange]], Patch] | None
-    ) -> Commit | None:
+    def _commit_comparison(self, found: Comparison, seen: int, describe: Describe | None) -> Commit | None:
         """Commit a difference from generation `seen`, unless the graph has changed. The caller blocks other writers."""
         with self.snapshot(self._head.generation) as checkpoint, self._writing():
             graph, current = found.graph, self._head.generation
@@ -479,7 +488,7 @@ class OxigraphStore:
         default_graphs: Sequence[NamedNode] = (),
         named_graphs: Sequence[NamedNode] = (),
         limits: Limits | None = None,
-        describe: Callable[[Sequence[GraphChange]], Patch] | None = None,
+        describe: Describe | None = None,
     ) -> Commit:
         """Run one SPARQL Update atomically, as a commit.
 
@@ -558,21 +567,17 @@ class OxigraphStore:
             head = Head(old.generation, old.quads - len(remove) + len(add), old.graphs)
             out = difference.canonical_statements(PROV_GRAPH, [*remove, *old.as_quads()])
             into = difference.canonical_statements(PROV_GRAPH, [*add, *head.as_quads()])
-            store.update(difference.build_update({PROV_GRAPH: out}, (), {PROV_GRAPH: into}))
-            self._log.sync()
-            self._head = head
+            with self._snapshots.changing():
+                store.update(difference.build_update({PROV_GRAPH: out}, (), {PROV_GRAPH: into}))
+                self._log.sync()
+                self._head = head
 
     def _run(self, update: Update, limits: Limits) -> tuple[Outcome, int]:
         """Run `update` on a snapshot of the current generation; return the outcome and that generation."""
         with self.snapshot(self._head.generation) as snapshot:
             return update.run(snapshot, self.data_dir / "snapshots", limits), snapshot.generation
 
-    def _apply(
-        self,
-        store: pyoxigraph.Store,
-        outcome: Outcome,
-        describe: Callable[[Sequence[GraphChange]], Patch] | None,
-    ) -> Commit:
+    def _apply(self, store: pyoxigraph.Store, outcome: Outcome, describe: Describe | None) -> Commit:
         deltas = outcome.deltas(store)
         patch = Patch()
         for delta in [delta for delta in deltas if delta.graph == PROV_GRAPH]:
@@ -585,21 +590,13 @@ class OxigraphStore:
         return self._write(store, deltas, [delta.graph for delta in deltas], describe or (lambda _: patch))
 
     def _write(
-        self,
-        store: pyoxigraph.Store,
-        deltas: list[Delta],
-        kept: Collection[NamedNode],
-        describe: Callable[[Sequence[GraphChange]], Patch] | None,
+        self, store: pyoxigraph.Store, deltas: list[Delta], kept: Collection[NamedNode], describe: Describe | None
     ) -> Commit:
         """Write the difference and its consequences as one transaction; return when it is on disk."""
         return self._finish(self._prepare(store, deltas, kept, describe), self._write_here)
 
     def _prepare(
-        self,
-        store: pyoxigraph.Store,
-        deltas: list[Delta],
-        kept: Collection[NamedNode],
-        describe: Callable[[Sequence[GraphChange]], Patch] | None,
+        self, store: pyoxigraph.Store, deltas: list[Delta], kept: Collection[NamedNode], describe: Describe | None
     ) -> PreparedCommit:
         return prepare_commit(store, self._head, self._load_hidden_graphs(store), deltas, kept, describe, self._infer)
 
@@ -611,9 +608,12 @@ class OxigraphStore:
     def _finish(self, prepared: PreparedCommit, write: Callable[[PreparedCommit], None]) -> Commit:
         # No reference to the engine here: `write` may have to close it.
         try:
-            write(prepared)
-            self._changes.follow(prepared)
-            self._head = prepared.head
+            with self._snapshots.changing():
+                write(prepared)
+                self._changes.follow(prepared)
+                self._head = prepared.head
+                if self._hidden_graphs is not None:
+                    self._hidden_graphs.follow(prepared.deltas, prepared.invalidated)
             self._log.acknowledge(prepared.head.generation)
         except BaseException as error:  # also an interrupt, which may come after the engine has written
             # Whether the engine has written is unknown, so both are read again.
@@ -631,8 +631,6 @@ class OxigraphStore:
                     ) from error
                 raise StoreError(f"Cannot write the commit to {self._folder}: {error}. Nothing was written.") from error
             raise
-        if self._hidden_graphs is not None:
-            self._hidden_graphs.follow(prepared.deltas, prepared.invalidated)
         self._last_write = time.monotonic()
         if self._unflushed >= self._flush_quads or self._last_write - self._last_checkpoint < _WANTED_S:
             self._flush(self._opened())
@@ -739,13 +737,16 @@ class OxigraphStore:
                     if self._store is not None and time.monotonic() - self._last_write >= idle_s:
                         self._flush(self._store)
 
-    def _checkpoint(self, folder: Path, wait: bool) -> tuple[int, Hidden] | None:
-        """Write a checkpoint to ``folder/{generation}``; without `wait` return None during a write."""
-        if not self._write_lock.acquire(blocking=wait):
-            return None
+    def _checkpoint(self, folder: Path, wait: bool, made: Made) -> None:
+        """Write a checkpoint to ``folder/{generation}`` and call `made`; without `wait` do nothing during a write."""
+        is_writer = self._writer == threading.get_ident()
+        if not is_writer and not self._write_lock.acquire(blocking=wait):
+            return
         try:
             generation = self._head.generation
             path = folder / str(generation)
+            if path.exists():  # a commit that failed wrote it while this thread waited
+                return
             try:
                 folder.mkdir(exist_ok=True)
                 self._opened().backup(path)
@@ -757,9 +758,10 @@ class OxigraphStore:
                 raise StoreError(f"Cannot write a checkpoint to {path}: {error}") from error
             self._note_flushed()
             self._last_checkpoint = time.monotonic()
-            return generation, self._load_hidden_graphs(self._opened()).get_state()
+            made(generation, self._load_hidden_graphs(self._opened()).get_state())
         finally:
-            self._write_lock.release()
+            if not is_writer:
+                self._write_lock.release()
 
     def announce(self, address: str | None) -> None:
         """Publish the URL of this process's server to processes that find the directory locked."""

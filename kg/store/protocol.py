@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Final, Protocol
+from typing import IO, Final, Protocol, Self
 
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple, parse
 
@@ -101,7 +101,7 @@ class Patch:
     derived from the committed ones.
 
     Derived graphs can also be *invalidated*, if their removal takes long: a later commit removes them, and until then
-    trusted queries do not read them (`Store.exclude_hidden_graphs`). ``graph/prov`` has the time
+    trusted queries do not read them (`Visibility`). ``graph/prov`` has the time
     (prov:invalidatedAtTime).
     """
 
@@ -139,6 +139,10 @@ class Statistics:
     bytes_on_disk: int
 
 
+Describe = Callable[[Sequence[GraphChange]], Patch]
+"""Returns the accompanying changes of a commit with these changes."""
+
+
 class Visibility(Protocol):
     """Which graphs trusted queries do not read in one state of the store: those that people write, and invalidated ones
     (`Patch`)."""
@@ -165,22 +169,28 @@ class Everything:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
-    """An immutable checkpoint of the store at `generation`, as a folder that any process may open read-only."""
+class State:
+    """A generation of the store. Until it is released, a checkpoint of it exists or can be written."""
 
     generation: int
-    path: Path
-    release: Callable[[], None] = field(repr=False, compare=False, default=lambda: None)
-    is_live: bool = False
-    """Whether it is the store itself, which is not written to now, but may be later."""
-    visibility: Visibility = field(repr=False, compare=False, default=Everything())
+    release: Callable[[], None] = field(repr=False, compare=False, default=lambda: None, kw_only=True)
+    visibility: Visibility = field(repr=False, compare=False, default=Everything(), kw_only=True)
     """Which graphs trusted queries do not read in it."""
 
-    def __enter__(self) -> Snapshot:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.release()
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot(State):
+    """An immutable checkpoint of the store at `generation`, as a folder that any process may open read-only."""
+
+    path: Path
+    is_live: bool = False
+    """Whether it is the store itself, which is not written to now, but may be later."""
 
 
 class Snapshotted(Protocol):
@@ -190,6 +200,13 @@ class Snapshotted(Protocol):
         """Get a checkpoint of generation `at_least` or later, or the existing one of `exactly`; the caller releases it.
 
         Raises GoneError for a generation without a checkpoint, and InvalidInputError for one that does not exist.
+        """
+        ...
+
+    def pin(self, exactly: int | None = None) -> State:
+        """Get the newest generation, or that of `exactly`, without writing a checkpoint; the caller releases it.
+
+        Raises the errors of `snapshot`.
         """
         ...
 
@@ -216,20 +233,11 @@ class Store(Snapshotted, Protocol):
         ...
 
     def query_sources(self, query: str, *, limit: int | None = None) -> Result:
-        """Run a trusted query in this process over all graphs except hidden ones (`exclude_hidden_graphs`)."""
-        ...
-
-    def exclude_hidden_graphs(self, query: str, *, users: bool = True) -> str:
-        """Rewrite a trusted query so that it does not read hidden graphs: those that people write, and invalidated ones
-        (`Patch`). Without `users` it does not read invalidated ones only."""
+        """Run a trusted query in this process over all graphs except hidden ones (`Visibility`)."""
         ...
 
     def find_invalidated_graphs(self) -> list[NamedNode]:
         """Find the invalidated graphs (`Patch`) that no commit has removed yet."""
-        ...
-
-    def find_user_graphs(self, properties: AbstractSet[str] | None) -> list[NamedNode]:
-        """Find the graphs that people wrote with any of these properties; None: with any property."""
         ...
 
     def find_last_change(self, reads: AbstractSet[str] | None, *, users: bool = False) -> int:
@@ -246,7 +254,7 @@ class Store(Snapshotted, Protocol):
     def commit(
         self,
         replace: Mapping[NamedNode, Iterable[Quad]],
-        describe: Callable[[Sequence[GraphChange]], Patch] | None = None,
+        describe: Describe | None = None,
     ) -> Commit:
         """Set the content of each graph in `replace` (empty: remove the graph), in one atomic step.
 
@@ -259,7 +267,7 @@ class Store(Snapshotted, Protocol):
         self,
         graph: NamedNode,
         quads: Iterable[Quad],
-        describe: Callable[[Sequence[GraphChange]], Patch] | None = None,
+        describe: Describe | None = None,
     ) -> Commit:
         """Add `quads` to the current content of `graph`, in one atomic step. Otherwise like `commit`."""
         ...
@@ -267,7 +275,7 @@ class Store(Snapshotted, Protocol):
     def write_payload(
         self,
         payload: Payload,
-        describe: Callable[[Sequence[GraphChange]], Patch] | None = None,
+        describe: Describe | None = None,
         check: Callable[[Content], None] = lambda content: None,
         *,
         keep: bool = False,
@@ -286,7 +294,7 @@ class Store(Snapshotted, Protocol):
         default_graphs: Sequence[NamedNode] = (),
         named_graphs: Sequence[NamedNode] = (),
         limits: Limits | None = None,
-        describe: Callable[[Sequence[GraphChange]], Patch] | None = None,
+        describe: Describe | None = None,
     ) -> Commit:
         """Run one SPARQL Update, atomically, within `limits`; its WHERE clauses query the given graphs."""
         ...

@@ -6,16 +6,20 @@ import shutil
 import threading
 import time
 import uuid
-from collections.abc import Callable
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from kg.errors import GoneError, InvalidInputError
-from kg.store.protocol import Snapshot, Visibility
+from kg.store.protocol import Snapshot, State, Visibility
 
 _KEPT: Final = 2
+
+Made = Callable[[int, Visibility], None]
+"""Receives the generation of a checkpoint that was written, and its visibility."""
 
 
 @dataclass(slots=True, eq=False)
@@ -31,8 +35,8 @@ class _Checkpoint:
 class Snapshots:
     """The checkpoints in `folder`, which this object owns: it removes any previous content.
 
-    `checkpoint(folder, wait)` writes one to ``folder/{generation}`` and returns the generation and its visibility;
-    without `wait` it may return None during a commit. `live` returns the folder of the store, and the visibility, while
+    `checkpoint(folder, wait, made)` writes one to ``folder/{generation}`` and calls `made` before the next commit;
+    without `wait` it may write none during a commit. `live` returns the folder of the store, and the visibility, while
     nothing can be written: it serves as a checkpoint then. `current` returns the newest generation. At most one
     checkpoint is written per `min_interval_s` seconds, unless a caller requests a generation newer than all
     checkpoints.
@@ -41,7 +45,7 @@ class Snapshots:
     def __init__(
         self,
         folder: Path,
-        checkpoint: Callable[[Path, bool], tuple[int, Visibility] | None],
+        checkpoint: Callable[[Path, bool, Made], None],
         current: Callable[[], int],
         min_interval_s: float = 0.5,
         live: Callable[[], tuple[Path, Visibility] | None] = lambda: None,
@@ -53,7 +57,11 @@ class Snapshots:
         self._live: Final = live
         self._kept = _KEPT
         self._made: list[_Checkpoint] = []  # oldest first
-        self._state = threading.Lock()  # guards _made; held only briefly
+        self._pins: Counter[int] = Counter()
+        """The number of users of each generation that had no checkpoint when they pinned it."""
+        self._is_changing = False
+        """Whether a commit is being written, which keeps no checkpoint of the generation before it."""
+        self._state = threading.Condition(threading.Lock())  # guards these; held only briefly
         self._making = threading.Lock()  # held while a checkpoint is written
         _renew(folder)
 
@@ -78,16 +86,71 @@ class Snapshots:
                     self._made.append(_Checkpoint(current, live[0], time.monotonic(), live[1], is_live=True))
                     return self._use(self._made[-1])
             demanded = not self._made or self._made[-1].generation < at_least
-            written = self._checkpoint(self._folder, demanded)
+            self._checkpoint(self._folder, demanded, self._add)
             with self._state:
-                if written is not None:
-                    generation, visibility = written
-                    path = self._folder / str(generation)
-                    self._made.append(_Checkpoint(generation, path, time.monotonic(), visibility))
                 # Old checkpoints are deleted on a release and not here, since callers are waiting for this one.
                 return self._use(self._made[-1])
 
+    def pin(self, exactly: int | None, get_visibility: Callable[[], Visibility]) -> State:
+        """Get the newest generation, or that of `exactly`. Its checkpoint is written when a query takes it, or before
+        the next commit (`changing`). Raises the errors of `take`.
+
+        During a commit it waits for the end of that, unless there is a checkpoint.
+        """
+        with self._state:
+            while True:
+                generation = self._current() if exactly is None else exactly
+                if (made := self._find(generation)) is not None:
+                    return self._use(made)
+                if not self._is_changing:
+                    break
+                self._state.wait()
+            if is_newest := generation == self._current():
+                self._pins[generation] += 1
+        if not is_newest:
+            return self._take_exactly(generation)
+        visibility = get_visibility()
+        with self._state:
+            if (made := self._find(generation)) is not None:  # there was perhaps a commit since
+                visibility = made.visibility
+        return State(generation, release=once(lambda: self._unpin(generation)), visibility=visibility)
+
+    def _unpin(self, generation: int) -> None:
+        with self._state:
+            self._pins[generation] -= 1
+            if not self._pins[generation]:
+                del self._pins[generation]
+            unused = self._pop_unused()
+        _delete(unused)
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Write a commit in the block, by the only thread that may write; first a checkpoint if one is pinned."""
+        try:
+            with self._state:
+                self._is_changing = self._current() not in self._pins or self._find(self._current()) is not None
+            if not self._is_changing:
+                self._checkpoint(self._folder, True, self._add)
+                self._is_changing = True  # a reader that asks now finds the checkpoint
+            yield
+        finally:
+            with self._state:
+                self._is_changing = False
+                self._state.notify_all()
+
+    def _find(self, generation: int) -> _Checkpoint | None:
+        """Find the checkpoint of a generation, which is not the store itself."""
+        return next((made for made in self._made if made.generation == generation and not made.is_live), None)
+
+    def _add(self, generation: int, visibility: Visibility) -> None:
+        with self._state:
+            path = self._folder / str(generation)
+            self._made.append(_Checkpoint(generation, path, time.monotonic(), visibility))
+
     def _take_exactly(self, generation: int) -> Snapshot:
+        with self._state:
+            if (made := self._find(generation)) is not None:
+                return self._use(made)
         current = self._current()
         if generation == current:
             snapshot = self.take(generation)
@@ -95,9 +158,8 @@ class Snapshots:
                 return snapshot
             snapshot.release()  # a commit happened in between
         with self._state:
-            for made in self._made:
-                if made.generation == generation:
-                    return self._use(made)
+            if (made := self._find(generation)) is not None:
+                return self._use(made)
             kept = ", ".join(str(made.generation) for made in self._made) or "none"
         if 0 <= generation <= current:
             raise GoneError(f"The snapshot of generation {generation} has been superseded. Available: {kept}.")
@@ -122,7 +184,13 @@ class Snapshots:
     def _use(self, checkpoint: _Checkpoint) -> Snapshot:
         checkpoint.users += 1
         release = once(lambda: self._release(checkpoint))
-        return Snapshot(checkpoint.generation, checkpoint.path, release, checkpoint.is_live, checkpoint.visibility)
+        return Snapshot(
+            checkpoint.generation,
+            checkpoint.path,
+            checkpoint.is_live,
+            release=release,
+            visibility=checkpoint.visibility,
+        )
 
     def _release(self, checkpoint: _Checkpoint) -> None:
         with self._state:
@@ -133,7 +201,7 @@ class Snapshots:
     def _pop_unused(self) -> list[_Checkpoint]:
         """Remove all unused checkpoints except the newest two from the list; the caller deletes them."""
         old = self._made[: max(0, len(self._made) - self._kept)]
-        unused = [made for made in old if not made.users]
+        unused = [made for made in old if not made.users and made.generation not in self._pins]
         self._made = [made for made in self._made if made not in unused]
         return unused
 

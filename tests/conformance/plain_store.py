@@ -20,8 +20,8 @@ from kg.actors import ADMIN, Actor
 from kg.errors import InvalidInputError, NotFoundError, QuerySyntaxError, StoreError
 from kg.sparql.dataset_clauses import add_dataset
 from kg.sparql.guard import check_update
-from kg.store.protocol import Everything, Snapshot
-from kg.store.snapshots import Snapshots
+from kg.store.protocol import Everything, Snapshot, State
+from kg.store.snapshots import Made, Snapshots
 
 
 class PlainStore:
@@ -55,6 +55,10 @@ class PlainStore:
     def snapshot(self, at_least: int = 0, *, exactly: int | None = None) -> Snapshot:
         """Return a checkpoint of generation `at_least` or later, or the kept one of `exactly`, to be released."""
         return self._snapshots.take(at_least, exactly)
+
+    def pin(self, exactly: int | None = None) -> State:
+        """Return the newest generation, or that of `exactly`, to be released."""
+        return self.snapshot(self._generation, exactly=exactly)
 
     def update(
         self,
@@ -166,13 +170,13 @@ class PlainStore:
             self._generation += 1
             return self._generation
 
-    def _checkpoint(self, folder: Path, wait: bool) -> tuple[int, Everything] | None:
+    def _checkpoint(self, folder: Path, wait: bool, made: Made) -> None:
         """Write a checkpoint to ``folder/{generation}``; without `wait` not while somebody writes."""
         if not self._write_lock.acquire(blocking=wait):
-            return None
+            return
         try:
             self._opened().backup(folder / str(self._generation))
-            return self._generation, Everything()
+            made(self._generation, Everything())
         except (OSError, RuntimeError) as error:
             raise StoreError(f"no checkpoint could be written to {folder}: {error}") from error
         finally:

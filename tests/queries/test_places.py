@@ -88,7 +88,7 @@ class Simulation:
         monkeypatch.setattr("kg.queries.dispatcher.Worker", lambda *_: FakeWorker(self.clock, chance.random() / 2))
         never_started = SimpleNamespace(start=lambda: None, join=lambda timeout: None)
         monkeypatch.setattr("kg.queries.dispatcher.threading", _Threads(never_started))
-        store: Any = SimpleNamespace(snapshot=lambda *_: Snapshot(1, None, lambda: None))  # type: ignore[arg-type]
+        store: Any = SimpleNamespace(snapshot=lambda *_: Snapshot(1, None))  # type: ignore[arg-type]
         self.dispatcher = Dispatcher(store, settings, {})
 
     def tick(self) -> None:

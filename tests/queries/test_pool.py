@@ -88,7 +88,7 @@ class Snapshots:
         def release() -> None:
             self.users[generation] -= 1
 
-        return Snapshot(generation, self.folder / str(generation), release)
+        return Snapshot(generation, self.folder / str(generation), release=release)
 
 
 @pytest.fixture(scope="module")

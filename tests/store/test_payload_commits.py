@@ -201,12 +201,12 @@ def test_hidden_graphs_take_bounded_memory(store: OxigraphStore) -> None:
             Quad(NamedNode(f"urn:s{sent}:{n}"), NamedNode(f"urn:p{sent}:{n}"), Literal(n), GRAPH) for n in range(300)
         ]
         store.commit({GRAPH: quads})
-        assert store.find_user_graphs({"urn:anything"}) == [GRAPH]
+        assert store.pin().visibility.find_graphs({"urn:anything"}) == {GRAPH}
     statements = store._hidden_graphs
     assert isinstance(statements, HiddenGraphs)
     assert not statements._graphs
     store.commit({GRAPH: [], OTHER: payload(1, graph=OTHER).quads()})
-    assert store.find_user_graphs({"urn:anything"}) == []
-    assert store.find_user_graphs({DCTERMS.title.value}) == [OTHER]
+    assert store.pin().visibility.find_graphs({"urn:anything"}) == set()
+    assert store.pin().visibility.find_graphs({DCTERMS.title.value}) == {OTHER}
     store.commit({OTHER: []})
     assert not statements._graphs

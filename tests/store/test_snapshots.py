@@ -14,7 +14,7 @@ import pytest
 from kg.errors import GoneError, InvalidInputError
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Everything
-from kg.store.snapshots import Snapshots
+from kg.store.snapshots import Made, Snapshots
 from tests.store.conftest import titles
 
 
@@ -30,12 +30,12 @@ class Checkpoints:
         self.made: list[int] = []
         self.writing = False
 
-    def __call__(self, folder: Path, wait: bool) -> tuple[int, Everything] | None:
+    def __call__(self, folder: Path, wait: bool, made: Made) -> None:
         if self.writing and not wait:
-            return None
+            return
         (folder / str(self.generation)).mkdir()
         self.made.append(self.generation)
-        return self.generation, Everything()
+        made(self.generation, Everything())
 
 
 def test_a_snapshot_does_not_change_while_the_store_does(store: OxigraphStore) -> None:
@@ -273,3 +273,40 @@ def test_no_generation_is_deleted_under_a_reader_however_few_files_may_be_open(t
     lines, distinct, of_the_first = done.stdout.split() or (done.stderr,) * 3
     assert (lines, of_the_first) == ("200000", "True")
     assert 0 < int(distinct) <= 2000
+
+
+def test_a_pinned_generation_gets_a_checkpoint_with_the_next_commit_only(store: OxigraphStore) -> None:
+    store.commit(dict([titles("a", "first")]))
+    with store.pin() as pinned, store.pin(exactly=1):
+        assert pinned.generation == 1
+        assert kept(store) == []
+        for number in range(4):
+            store.commit(dict([titles("a", f"other {number}")]))
+        assert kept(store) == [1]
+        with store.snapshot(exactly=1) as snapshot:
+            found = pyoxigraph.Store.read_only(str(snapshot.path)).quads_for_pattern(None, None, None, titles("a")[0])
+            assert [quad.object.value for quad in found] == ["first"]
+    with store.pin(exactly=1), pytest.raises(GoneError):
+        store.pin(exactly=2)
+    store.commit(dict([titles("a", "last")]))
+    assert kept(store) == [1], "of a generation that nobody reads none is written"
+
+
+def test_a_pinned_generation_can_be_read_beside_commits(store: OxigraphStore) -> None:
+    stop = threading.Event()
+
+    def write() -> None:
+        number = 0
+        while not stop.is_set():
+            number += 1
+            store.commit(dict([titles("a", number), titles("user", number)]))
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(200):
+            with store.pin() as pinned, store.snapshot(exactly=pinned.generation) as snapshot:
+                assert snapshot.generation == pinned.generation
+    finally:
+        stop.set()
+        writer.join()

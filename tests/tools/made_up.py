@@ -21,7 +21,7 @@ from kg.processes.leases import Leases
 from kg.queries.pool import Answer, Cancellation
 from kg.search.protocol import Candidate, Codes, Conditions, Counts, GraphUnits, IndexStatus, Mode, Ranking
 from kg.settings import Settings
-from kg.store.protocol import Commit, GraphChange, Patch, Rows, Snapshot, Statistics
+from kg.store.protocol import Commit, GraphChange, Patch, Rows, Snapshot, State, Statistics
 from kg.vocabulary import (
     DCTERMS,
     ELI,
@@ -94,9 +94,6 @@ class MemoryStore:
     def query_sources(self, query: str, *, limit: int | None = None) -> Rows:
         return self.query(query, limit=limit)
 
-    def exclude_hidden_graphs(self, query: str, *, users: bool = True) -> str:
-        return query  # it has none
-
     def find_last_change(self, reads: Set[str] | None, *, users: bool = False) -> int:
         return self.generation
 
@@ -104,9 +101,6 @@ class MemoryStore:
         return self.generation
 
     def find_invalidated_graphs(self) -> list[NamedNode]:
-        return []
-
-    def find_user_graphs(self, properties: Set[str] | None) -> list[NamedNode]:
         return []
 
     def statistics(self) -> Statistics:
@@ -135,6 +129,9 @@ class MemoryStore:
 
     def snapshot(self, at_least: int = 0, *, exactly: int | None = None) -> Snapshot:
         return Snapshot(self.generation, Path())
+
+    def pin(self, exactly: int | None = None) -> State:
+        return State(self.generation)
 
     def close(self) -> None:
         pass

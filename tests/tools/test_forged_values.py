@@ -338,16 +338,16 @@ def test_answers_follow_the_graphs_of_users_after_a_restart_and_a_removal(tmp_pa
     settings = Settings(data_dir=tmp_path, models_dir=tmp_path / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
     with KnowledgeGraph.open(tmp_path, settings) as kg:
         kg.store.commit({source: [Quad(thing, DCTERMS.title, Literal("true"), source)]})
-        assert kg.store.exclude_hidden_graphs(query) == query
+        assert kg.store.pin().visibility.exclude(query) == query
         kg.store.commit({user: [Quad(thing, DCTERMS.title, Literal("forged"), user)]})
         assert titles(kg) == {"true"}
         assert titles(kg, all_graphs=True) == {"true", "forged"}
-        assert kg.store.exclude_hidden_graphs("SELECT ?s { ?s kg:slug ?o }") == "SELECT ?s { ?s kg:slug ?o }"
+        assert kg.store.pin().visibility.exclude("SELECT ?s { ?s kg:slug ?o }") == "SELECT ?s { ?s kg:slug ?o }"
     with KnowledgeGraph.open(tmp_path, settings) as kg:
         assert titles(kg) == {"true"}
         kg.store.commit({user: []})
         assert titles(kg) == {"true"}
-        assert kg.store.exclude_hidden_graphs(query) == query
+        assert kg.store.pin().visibility.exclude(query) == query
 
 
 @pytest.mark.parametrize("forge_between", [False, True])

@@ -194,8 +194,7 @@ def run_validation(
     with PLACES.take(caller, settings.query_timeout_s, allowed_s + _SNAPSHOT_S):
         if pasted is not None:
             return FinishedValidation(job(pasted), kg.generation)
-        with kg.reading() as lease:
-            snapshot = lease.get()
+        with kg.reading() as lease, kg.store.snapshot(exactly=lease.get().generation) as snapshot:
             return FinishedValidation(job(Stored(snapshot.path, home and home.value)), snapshot.generation)
 
 
