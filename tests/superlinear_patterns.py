@@ -15,7 +15,7 @@ import re
 import signal
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from functools import _lru_cache_wrapper
@@ -37,7 +37,7 @@ _UNKNOWN: Final = frozenset({"finditer", "fullmatch"})
 _UNBOUNDED: Final = 64
 """A repeat with at least this maximum is pumped."""
 _SAMPLES: Final = 4
-_TEXTS: Final = 88
+_TEXTS: Final = 72
 _ENDS: Final = ("", "\x00", "\n", " x")
 
 
@@ -91,48 +91,40 @@ def _list_modules(package: str) -> Iterator[str]:
 
 def _find_applied(tree: ast.Module) -> dict[str, set[str]]:
     """Find the methods that a module applies to what it names, also by a local name for it."""
-    found = defaultdict[str, set[str]](set)
-    aliases: Sequence[tuple[ast.expr, ast.expr]]
-    methods_in: dict[ast.AST, Mapping[str, set[str]]] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and node.attr in METHODS:
-            for name in _originals(node.value):
-                found[name].add(node.attr)
-    functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-    for scope in ast.walk(tree):
-        match scope:
+    nodes = list(ast.walk(tree))
+    uses = [node for node in nodes if isinstance(node, ast.Attribute) and node.attr in METHODS]
+    functions = {node.name: node for node in nodes if isinstance(node, ast.FunctionDef)}
+    aliases: list[tuple[ast.stmt | ast.expr, ast.expr, ast.expr]] = []
+    """Names, or patterns of names, and the values that they stand for in a part of the module."""
+    for node in nodes:
+        match node:
             case ast.Call(func=ast.Name(id=called), args=values) if called in functions:
-                scope = functions[called]
-                names = [ast.Name(each.arg) for each in (*scope.args.posonlyargs, *scope.args.args)]
-                aliases = list(zip(names, values, strict=False))
+                inside = functions[called]
+                names = [ast.Name(each.arg) for each in (*inside.args.posonlyargs, *inside.args.args)]
+                aliases += [(inside, name, value) for name, value in zip(names, values, strict=False)]
             case ast.For(target=target, iter=value):
-                aliases = [(target, value)]
+                aliases.append((node, target, value))
             case ast.ListComp() | ast.GeneratorExp() | ast.SetComp() | ast.DictComp():
-                aliases = [(each.target, each.iter) for each in scope.generators]
-            case ast.FunctionDef():
-                assigned = [node for node in ast.walk(scope) if isinstance(node, ast.Assign) and len(node.targets) == 1]
-                aliases = [(node.targets[0], node.value) for node in assigned]
-                named = [node for node in ast.walk(scope) if isinstance(node, ast.NamedExpr)]
-                aliases += [(node.target, node.value) for node in named]
-            case _:
-                continue
-        held = methods_in.get(scope)
-        if held is None:
-            held = methods_in[scope] = _find_methods(scope)
-        for target, value in aliases:
-            methods = set().union(*(held.get(name, ()) for name in _names(target)))
-            for name in _originals(value):
+                aliases += [(node, each.target, each.iter) for each in node.generators]
+            case ast.Assign(targets=[target], value=value) | ast.NamedExpr(target=target, value=value):
+                around = [each for each in functions.values() if _is_within(node, each)]
+                aliases += [(each, target, value) for each in around]
+    found = defaultdict[str, set[str]](set)
+    for use in uses:
+        for name in _originals(use.value):
+            found[name].add(use.attr)
+    local = [use for use in uses if isinstance(use.value, ast.Name)]
+    for scope, target, value in aliases:
+        if originals := [name for name in _originals(value) if name.lstrip("_").isupper()]:
+            called = set(_names(target))
+            methods = {use.attr for use in local if _is_within(use, scope) and called.intersection(_names(use.value))}
+            for name in originals:
                 found[name] |= methods
     return found
 
 
-def _find_methods(scope: ast.AST) -> Mapping[str, set[str]]:
-    """Find the methods that a function or loop applies to each name."""
-    found = defaultdict[str, set[str]](set)
-    for node in ast.walk(scope):
-        if isinstance(node, ast.Attribute) and node.attr in METHODS and isinstance(node.value, ast.Name):
-            found[node.value.id].add(node.attr)
-    return found
+def _is_within(node: ast.stmt | ast.expr, scope: ast.stmt | ast.expr) -> bool:
+    return scope.lineno <= node.lineno <= (scope.end_lineno or scope.lineno)
 
 
 def _originals(value: ast.expr) -> Iterator[str]:
@@ -201,8 +193,8 @@ def _unpack(name: str, value: object, depth: int) -> Iterator[tuple[str, re.Patt
 
 def _find_inline(module: ModuleType, tree: ast.Module) -> Iterator[tuple[re.Pattern[str], str]]:
     """Find the calls such as ``re.sub(r"...", ...)`` within functions; the module holds the patterns of others."""
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.Lambda)]
-    for node in (node for function in functions for node in ast.walk(function)):
+    parts = [part for part in tree.body if isinstance(part, ast.FunctionDef | ast.ClassDef)]
+    for node in (node for part in parts for node in ast.walk(part)):
         if not (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)

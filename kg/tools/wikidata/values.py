@@ -31,12 +31,12 @@ _ERA: Final = re.compile(
     re.IGNORECASE,
 )
 _CALENDAR: Final = re.compile(
-    r"[\s,(\[]+(?:in\s+the\s+|by\s+the\s+)?(?:(?P<old>old[\s-]style|o\.?\s?s\.?|julian(?:\s+calendar)?)"
+    r"(?<![\s,(\[])[\s,(\[]++(?:in\s+the\s+|by\s+the\s+)?(?:(?P<old>old[\s-]style|o\.?\s?s\.?|julian(?:\s+calendar)?)"
     r"|new[\s-]style|n\.?\s?s\.?|(?:proleptic\s+)?gregorian(?:\s+calendar)?)[)\]]?$",
     re.IGNORECASE,
 )
 _SIDE: Final = re.compile(
-    r"(?:(?P<before>before|prior to|earlier than)|after|later than)\s+(?P<rest>.+)", re.IGNORECASE
+    r"(?:(?P<before>before|prior to|earlier than)|after|later than)\s++(?P<rest>.+)", re.IGNORECASE
 )
 _DATES: Final = tuple(
     re.compile(pattern, re.IGNORECASE)
