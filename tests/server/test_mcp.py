@@ -107,7 +107,7 @@ def test_each_mount_serves_the_tools_of_its_tags(kg, path, names):
         ("/mcp", 4_000, 6_000),
         ("/mcp/climate", 5_000, 7_000),
         ("/mcp/parliament", 5_000, 7_000),
-        ("/mcp/zoning", 5_000, 7_700),
+        ("/mcp/zoning", 5_200, 7_900),
         ("/mcp/documents", 5_000, 7_400),
         ("/mcp/sparql", 5_000, 7_000),
     ],
